@@ -1,0 +1,39 @@
+// @ts-check
+// The floor: the least a hand-written Durable Object can do for a durable chain. Per node: insert a row, call a Worker that
+// runs the step, update the row. No graph, no deadline, no retry, no way to look at it.
+import { DurableObject } from "cloudflare:workers";
+
+export class FloorObject extends DurableObject {
+  /** @param {Request} request */
+  async fetch(request) {
+    const nodes = Number(new URL(request.url).searchParams.get("nodes"));
+    const { sql } = this.ctx.storage;
+    let rowsWritten = 0;
+    /** @param {string} statement @param {unknown[]} values */
+    const write = (statement, ...values) => {
+      const cursor = sql.exec(statement, ...values);
+      cursor.toArray();
+      rowsWritten += cursor.rowsWritten;
+    };
+
+    const startedAt = Date.now();
+    write("CREATE TABLE steps (id INTEGER PRIMARY KEY, status TEXT NOT NULL, output TEXT)");
+    for (let node = 0; node < nodes; node += 1) {
+      write("INSERT INTO steps (id, status) VALUES (?, 'dispatched')", node);
+      const response = await this.env.STEP.fetch("http://step/", {
+        method: "POST",
+        body: JSON.stringify({ input: { node } }),
+      });
+      write("UPDATE steps SET status = 'completed', output = ? WHERE id = ?", await response.text(), node);
+    }
+    return Response.json({ rowsWritten, insideMs: Date.now() - startedAt });
+  }
+}
+
+export default {
+  /** @param {Request} request @param {any} env */
+  fetch(request, env) {
+    // A new object each time, as every run of Curfew has its own.
+    return env.FLOOR.get(env.FLOOR.newUniqueId()).fetch(request);
+  },
+};

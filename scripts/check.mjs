@@ -1,0 +1,30 @@
+// `npm run check`: every lint, all of them even when one fails, so that one run shows all there is to do.
+import { setUp } from "./setup.mjs";
+import { run, script, step, StepFailed } from "./terminal.mjs";
+import { node22, quietEnvironment, root, WASM_TARGET } from "./toolchain.mjs";
+
+const typescript = "node_modules/typescript/bin/tsc";
+
+/** A function, because Node 22 is only there after set-up. @returns {Array<[title: string, command: string, args: string[]]>} */
+const checks = () => [
+  ["rustfmt", "cargo", ["fmt", "--check"]],
+  ["clippy, native", "cargo", ["clippy", "--all-targets", "--locked", "--", "-D", "warnings"]],
+  ["clippy, wasm", "cargo", ["clippy", "--target", WASM_TARGET, "--lib", "--locked", "--", "-D", "warnings"]],
+  ["TypeScript, Node side", node22(), [typescript, "--noEmit", "-p", "tsconfig.json"]],
+  ["TypeScript, Worker side", node22(), [typescript, "--noEmit", "-p", "tsconfig.worker.json"]],
+];
+
+await script(async () => {
+  await setUp();
+  const failed = [];
+  for (const [title, command, args] of checks()) {
+    try {
+      await step(title, () => run(command, args, { cwd: root, env: quietEnvironment }));
+    } catch (error) {
+      if (!(error instanceof StepFailed)) throw error;
+      console.error(`[curfew] ${error.message}`);
+      failed.push(title);
+    }
+  }
+  if (failed.length > 0) throw new StepFailed(`failed: ${failed.join("; ")}`);
+});

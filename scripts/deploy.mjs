@@ -1,0 +1,13 @@
+// `npm run deploy`: build, then both Workers. The executor first: the coordinator is bound to it by name.
+import { setUp } from "./setup.mjs";
+import { run, script, step } from "./terminal.mjs";
+import { node22, root, wrangler } from "./toolchain.mjs";
+
+await script(async () => {
+  await setUp();
+  /** @param {string[]} args */
+  const call = (args) => run(node22(), [wrangler, ...args], { cwd: root });
+  await step("D1 migrations", () => call(["d1", "migrations", "apply", "curfew", "--remote", "-c", "wrangler.toml"]));
+  await step("curfew-executor", () => call(["deploy", "-c", "wrangler.executor.toml"]));
+  await step("curfew", () => call(["deploy", "-c", "wrangler.toml"]));
+});

@@ -1,0 +1,126 @@
+// `npm start`: set-up, local D1, both Workers on this machine, the examples stored, three commands to try.
+import { spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setUp } from "./setup.mjs";
+import { run, script, step, StepFailed } from "./terminal.mjs";
+import { node22, quietEnvironment, root, wrangler } from "./toolchain.mjs";
+
+const port = Number(process.env.PORT || 8787);
+const address = `http://localhost:${port}`;
+const READY_WITHIN_MS = 60_000;
+
+const environment = {
+  ...quietEnvironment,
+  // Everything a local run leaves behind is in one directory that can be deleted.
+  WRANGLER_REGISTRY_PATH: join(root, ".dev", "registry"),
+  WRANGLER_LOG_PATH: join(root, ".dev", "logs"),
+};
+
+await script(async () => {
+  await step(`port ${port}`, portIsFree);
+  await setUp();
+  await step("local D1", migrate);
+  const workers = startWorkers();
+  const stop = stopWith(workers);
+  try {
+    await step("Workers", () => Promise.race([healthy(), workers.ended]));
+    await step("examples", () => Promise.race([storeExamples(), workers.ended]));
+    printCommands();
+    await workers.ended;
+  } catch (error) {
+    // Ctrl-C ends the Workers before they answer: that is no failure.
+    if (!stop.asked) throw error;
+  } finally {
+    stop.now();
+  }
+});
+
+/** @returns {Promise<string>} */
+function portIsFree() {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.on("error", () => reject(new StepFailed(`port ${port} is taken: stop what uses it, or PORT=8788 npm start`)));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve("free")));
+  });
+}
+
+function migrate() {
+  const args = ["d1", "migrations", "apply", "curfew", "--local", "--persist-to", ".dev", "-c", "wrangler.toml"];
+  return run(node22(), [wrangler, ...args], { cwd: root, env: environment });
+}
+
+function startWorkers() {
+  const configurations = ["-c", "wrangler.toml", "-c", "wrangler.executor.toml"];
+  const network = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0"];
+  const rest = ["--persist-to", ".dev", "--show-interactive-dev-session=false"];
+  const child = spawn(node22(), [wrangler, "dev", ...configurations, ...network, ...rest], {
+    cwd: root,
+    env: environment,
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  /** @type {Promise<never>} */
+  const ended = new Promise((_, reject) => {
+    child.on("close", (code) => reject(new StepFailed(`wrangler dev ended (exit code ${code})`)));
+  });
+  // Somebody may look at it late; until then it is not unhandled.
+  ended.catch(() => {});
+  return { child, ended };
+}
+
+/** Ctrl-C reaches wrangler too, from the terminal; a plain `kill` of this script does not. @param {ReturnType<typeof startWorkers>} workers */
+function stopWith({ child }) {
+  const stop = {
+    asked: false,
+    now: () => {
+      if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
+    },
+  };
+  for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
+    process.on(signal, () => {
+      stop.asked = true;
+      stop.now();
+    });
+  }
+  return stop;
+}
+
+async function healthy() {
+  const givenUpAt = Date.now() + READY_WITHIN_MS;
+  while (Date.now() < givenUpAt) {
+    const response = await fetch(`${address}/healthz`, { signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
+    if (response?.ok) return address;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  throw new StepFailed(`${address}/healthz did not answer within ${READY_WITHIN_MS / 1000} s`);
+}
+
+async function storeExamples() {
+  const directory = join(root, "examples");
+  const stored = [];
+  for (const file of readdirSync(directory).filter((name) => name.endsWith(".json")).sort()) {
+    const content = readFileSync(join(directory, file), "utf8");
+    const { id } = JSON.parse(content);
+    const response = await fetch(`${address}/v1/workflows/${id}`, {
+      method: "PUT",
+      headers: { "content-type": "application/json" },
+      body: content,
+    });
+    if (!response.ok) throw new StepFailed(`examples/${file} was refused: ${response.status} ${await response.text()}`);
+    stored.push(id);
+  }
+  return stored.join(", ");
+}
+
+function printCommands() {
+  console.log(`
+Curfew is ready on ${address}. Try:
+
+  curl -X POST ${address}/v1/workflows/hello/runs -d '{"run_id": "first", "input": {"name": "Ada"}}'
+  curl '${address}/v1/runs/first?wait_ms=10000'
+  curl ${address}/v1/runs
+
+Ctrl-C ends it; what it stored is in .dev/ and there again at the next start.
+`);
+}

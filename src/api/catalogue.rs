@@ -1,0 +1,137 @@
+//! The catalogue in D1: documents are immutable, a changed one is the next version.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wasm_bindgen::JsValue;
+use worker::{D1Database, Result};
+
+use crate::model::snapshot::{DocumentKind, Library, Reference};
+use crate::platform;
+
+/// Stores `content` unless the newest version is the same; both in one statement, so that two writers at once
+/// cannot make the same version. Comparing with the newest only lets an older content be stored again on top.
+const STORE: &str = "INSERT INTO definitions (kind, id, version, content, created_at) \
+    SELECT ?1, ?2, coalesce(max(version), 0) + 1, ?3, ?4 FROM definitions WHERE kind = ?1 AND id = ?2 \
+    HAVING coalesce((SELECT content FROM definitions WHERE kind = ?1 AND id = ?2 ORDER BY version DESC LIMIT 1), '') <> ?3 \
+    RETURNING version";
+const NEWEST: &str = "SELECT version, content, created_at FROM definitions WHERE kind = ?1 AND id = ?2 \
+    ORDER BY version DESC LIMIT 1";
+const EXACT: &str = "SELECT version, content, created_at FROM definitions WHERE kind = ?1 AND id = ?2 AND version = ?3";
+const LIST: &str = "SELECT id, max(version) AS version, max(created_at) AS created_at FROM definitions \
+    WHERE kind = ?1 AND id > ?2 GROUP BY id ORDER BY id LIMIT ?3";
+
+#[derive(Deserialize)]
+pub struct Document {
+    pub version: u64,
+    pub content: String,
+    pub created_at: u64,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u64,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    id: String,
+    version: u64,
+    created_at: u64,
+}
+
+pub struct Catalogue {
+    database: D1Database,
+}
+
+impl Catalogue {
+    pub fn new(env: &worker::Env) -> Result<Catalogue> {
+        Ok(Catalogue {
+            database: env.d1("DB")?,
+        })
+    }
+
+    /// The version, and whether it is new.
+    pub async fn store(&self, kind: DocumentKind, id: &str, content: &str) -> Result<(u64, bool)> {
+        let stored: Option<Version> = self
+            .database
+            .prepare(STORE)
+            .bind(&[
+                kind.name().into(),
+                id.into(),
+                content.into(),
+                JsValue::from_f64(platform::now() as f64),
+            ])?
+            .first(None)
+            .await?;
+        if let Some(stored) = stored {
+            return Ok((stored.version, true));
+        }
+        match self.read(kind, id, None).await? {
+            Some(document) => Ok((document.version, false)),
+            None => Err(worker::Error::RustError(
+                "a document vanished from the catalogue".into(),
+            )),
+        }
+    }
+
+    pub async fn read(
+        &self,
+        kind: DocumentKind,
+        id: &str,
+        version: Option<u64>,
+    ) -> Result<Option<Document>> {
+        let statement = match version {
+            None => self
+                .database
+                .prepare(NEWEST)
+                .bind(&[kind.name().into(), id.into()])?,
+            Some(version) => self.database.prepare(EXACT).bind(&[
+                kind.name().into(),
+                id.into(),
+                JsValue::from_f64(version as f64),
+            ])?,
+        };
+        statement.first(None).await
+    }
+
+    pub async fn list(&self, kind: DocumentKind, after: &str, limit: u64) -> Result<Value> {
+        let mut rows: Vec<Listed> = self
+            .database
+            .prepare(LIST)
+            .bind(&[
+                kind.name().into(),
+                after.into(),
+                JsValue::from_f64((limit + 1) as f64),
+            ])?
+            .all()
+            .await?
+            .results()?;
+        let more = rows.len() as u64 > limit;
+        rows.truncate(limit as usize);
+        let next = rows.last().filter(|_| more).map(|row| row.id.clone());
+        let items: Vec<Value> = rows
+            .iter()
+            .map(|row| json!({"id": row.id, "version": row.version, "created_at": row.created_at}))
+            .collect();
+        Ok(json!({"items": items, "next_cursor": next}))
+    }
+
+    /// Looks the references up and adds what was found, or that nothing was.
+    pub async fn fetch(&self, references: Vec<Reference>, library: &mut Library) -> Result<()> {
+        let mut found = BTreeMap::new();
+        for reference in references {
+            let document = self
+                .read(reference.kind, &reference.id, reference.version)
+                .await?;
+            let content = match document {
+                Some(document) => Some(serde_json::from_str(&document.content)?),
+                None => None,
+            };
+            found.insert(reference, content);
+        }
+        library.extend(found);
+        Ok(())
+    }
+}

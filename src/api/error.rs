@@ -1,0 +1,83 @@
+//! Every "no" the API says: a stable code, a status, a sentence on what to do next.
+
+use serde_json::{Value, json};
+
+use crate::model::problem::Problem;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Error {
+    pub status: u16,
+    pub code: &'static str,
+    pub message: String,
+    pub pointer: Option<String>,
+    pub details: Option<Value>,
+}
+
+impl Error {
+    pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Error {
+        Error {
+            status,
+            code,
+            message: message.into(),
+            pointer: None,
+            details: None,
+        }
+    }
+
+    pub fn not_found(what: impl std::fmt::Display) -> Error {
+        Error::new(404, "not_found", format!("{what} does not exist"))
+    }
+
+    pub fn invalid_json(error: &serde_json::Error) -> Error {
+        Error::new(
+            400,
+            "invalid_json",
+            format!("the body is not JSON: {error}"),
+        )
+    }
+
+    pub fn invalid_request(pointer: &str, message: impl Into<String>) -> Error {
+        Error {
+            pointer: Some(pointer.to_string()),
+            ..Error::new(422, "invalid_request", message)
+        }
+    }
+
+    pub fn invalid_document(problems: &[Problem]) -> Error {
+        let count = problems.len();
+        let first = problems.first();
+        Error {
+            status: 422,
+            code: "invalid_document",
+            message: format!(
+                "{count} problem{} in the document{}",
+                if count == 1 { "" } else { "s" },
+                first
+                    .map(|problem| format!("; the first: {problem}"))
+                    .unwrap_or_default()
+            ),
+            pointer: first.map(|problem| problem.pointer.clone()),
+            details: Some(json!(problems)),
+        }
+    }
+
+    /// What went wrong stays in the log.
+    pub fn internal() -> Error {
+        Error::new(
+            500,
+            "internal",
+            "something went wrong inside Curfew; it was logged",
+        )
+    }
+
+    pub fn body(&self) -> Value {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(pointer) = &self.pointer {
+            error["pointer"] = json!(pointer);
+        }
+        if let Some(details) = &self.details {
+            error["details"] = details.clone();
+        }
+        json!({"error": error})
+    }
+}

@@ -1,0 +1,14 @@
+//! HTTP in, answers out. `routes`, `auth`, `start`, `views` and `error` are pure; `worker` and `catalogue` are the shell.
+
+pub mod auth;
+pub mod error;
+pub mod routes;
+pub mod start;
+pub mod views;
+
+#[cfg(target_arch = "wasm32")]
+mod catalogue;
+#[cfg(target_arch = "wasm32")]
+pub mod respond;
+#[cfg(target_arch = "wasm32")]
+pub mod worker;

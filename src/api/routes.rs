@@ -1,0 +1,147 @@
+//! Which request means what. Pure: a method, a path and a query in, a route out.
+
+use super::auth::Role;
+use super::error::Error;
+use crate::model::ids;
+use crate::model::snapshot::DocumentKind;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    Health,
+    PutDocument { kind: DocumentKind, id: String },
+    ReadDocument { kind: DocumentKind, id: String },
+    ListDocuments { kind: DocumentKind },
+    StartRun { workflow: String },
+    ListRuns,
+    ReadRun { run: String },
+    ListTokens { run: String },
+    CancelRun { run: String },
+}
+
+impl Route {
+    /// What a credential must be good for; `None`: anybody.
+    pub fn role(&self) -> Option<Role> {
+        match self {
+            Route::Health => None,
+            Route::ReadDocument { .. }
+            | Route::ListDocuments { .. }
+            | Route::ListRuns
+            | Route::ReadRun { .. }
+            | Route::ListTokens { .. } => Some(Role::Read),
+            Route::StartRun { .. } | Route::CancelRun { .. } => Some(Role::Operate),
+            Route::PutDocument { .. } => Some(Role::Admin),
+        }
+    }
+
+    pub fn parse(method: &str, path: &str) -> Result<Route, Error> {
+        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let allowed: &[&str] = match segments.as_slice() {
+            ["healthz"] => match method {
+                "GET" => return Ok(Route::Health),
+                _ => &["GET"],
+            },
+            ["v1", "runs"] => match method {
+                "GET" => return Ok(Route::ListRuns),
+                _ => &["GET"],
+            },
+            ["v1", "runs", run] => match method {
+                "GET" => return Ok(Route::ReadRun { run: run_id(run)? }),
+                _ => &["GET"],
+            },
+            ["v1", "runs", run, "tokens"] => match method {
+                "GET" => return Ok(Route::ListTokens { run: run_id(run)? }),
+                _ => &["GET"],
+            },
+            ["v1", "runs", run, "cancel"] => match method {
+                "POST" => return Ok(Route::CancelRun { run: run_id(run)? }),
+                _ => &["POST"],
+            },
+            ["v1", "workflows", id, "runs"] => match method {
+                "POST" => {
+                    return Ok(Route::StartRun {
+                        workflow: document_id(id)?,
+                    });
+                }
+                _ => &["POST"],
+            },
+            ["v1", kind] if DocumentKind::parse(kind).is_some() => {
+                match (method, DocumentKind::parse(kind)) {
+                    ("GET", Some(kind)) => return Ok(Route::ListDocuments { kind }),
+                    _ => &["GET"],
+                }
+            }
+            ["v1", kind, id] if DocumentKind::parse(kind).is_some() => {
+                match (method, DocumentKind::parse(kind)) {
+                    ("GET", Some(kind)) => {
+                        return Ok(Route::ReadDocument {
+                            kind,
+                            id: document_id(id)?,
+                        });
+                    }
+                    ("PUT", Some(kind)) => {
+                        return Ok(Route::PutDocument {
+                            kind,
+                            id: document_id(id)?,
+                        });
+                    }
+                    _ => &["GET", "PUT"],
+                }
+            }
+            _ => {
+                return Err(Error::new(
+                    404,
+                    "not_found",
+                    format!("nothing is at {method} {path}"),
+                ));
+            }
+        };
+        Err(Error::new(
+            405,
+            "method_not_allowed",
+            format!("{path} takes {}, not {method}", allowed.join(" and ")),
+        ))
+    }
+}
+
+fn run_id(text: &str) -> Result<String, Error> {
+    if ids::is_run_id(text) {
+        return Ok(text.to_string());
+    }
+    Err(Error::new(400, "invalid_request", ids::RUN_ID_RULE))
+}
+
+fn document_id(text: &str) -> Result<String, Error> {
+    if ids::is_id(text) {
+        return Ok(text.to_string());
+    }
+    Err(Error::new(400, "invalid_request", ids::ID_RULE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        assert_eq!(Route::parse("GET", "/healthz"), Ok(Route::Health));
+        assert_eq!(Route::parse("GET", "/v1/runs/"), Ok(Route::ListRuns));
+        assert_eq!(
+            Route::parse("PUT", "/v1/workflows/order"),
+            Ok(Route::PutDocument {
+                kind: DocumentKind::Workflows,
+                id: "order".into()
+            })
+        );
+        for (method, path, status) in [
+            ("GET", "/", 404),
+            ("GET", "/v1/nothing", 404),
+            ("POST", "/v1/runs/x/explode", 404),
+            ("DELETE", "/v1/runs/x", 405),
+            ("GET", "/v1/runs/x%20y", 400),
+            ("PUT", "/v1/workflows/Upper", 400),
+        ] {
+            let error = Route::parse(method, path).expect_err(path);
+            assert_eq!(error.status, status, "{method} {path}");
+        }
+    }
+}

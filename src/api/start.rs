@@ -1,0 +1,122 @@
+//! Starting a run: what a caller may ask for, checked before the run's object hears of it. Pure.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::error::Error;
+use crate::engine::StartRequest;
+use crate::model::ids;
+use crate::model::problem::Problems;
+use crate::model::reader::Reader;
+use crate::model::snapshot::{Snapshot, Stored};
+use crate::model::time::Limit;
+
+/// The caller's wish.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wish {
+    pub run_id: Option<String>,
+    pub input: Value,
+    pub request: StartRequest,
+}
+
+impl Wish {
+    pub fn read(body: &Value) -> Result<Wish, Error> {
+        let problems = Problems::default();
+        let wish = Reader::new(body, "", &problems).map(|reader| {
+            let run_id = reader.string("run_id");
+            if run_id.is_some_and(|id| !ids::is_run_id(id)) {
+                reader.report("run_id", "invalid_id", ids::RUN_ID_RULE);
+            }
+            let version = reader.integer("version", 1, i64::MAX);
+            let input = reader.any("input").cloned().unwrap_or_else(|| json!({}));
+            let timeout = reader.limit("timeout", "timeout_ms");
+            if timeout == Limit::Never {
+                reader.report(
+                    "timeout_ms",
+                    "wrong_type",
+                    "a run cannot lift its workflow's limit; leave it out",
+                );
+            }
+            reader.finish();
+            Wish {
+                run_id: run_id.map(str::to_string),
+                input,
+                request: StartRequest {
+                    version: version.map(|number| number as u64),
+                    timeout_ms: timeout.millis(),
+                },
+            }
+        });
+        match wish {
+            Some(wish) if !problems.has_errors() => Ok(wish),
+            Some(_) | None => {
+                let problems = problems.into_sorted();
+                let first = problems.first();
+                let mut error = Error::invalid_request(
+                    first.map_or("", |problem| &problem.pointer),
+                    first.map(ToString::to_string).unwrap_or_default(),
+                );
+                error.details = Some(json!(problems));
+                Err(error)
+            }
+        }
+    }
+}
+
+/// What the run's object is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Command {
+    pub run_id: String,
+    pub stored: Stored,
+    pub input: Value,
+    pub request: StartRequest,
+}
+
+/// SQLite rows of an object hold 2 MB; the snapshot is one row.
+const SNAPSHOT_BYTES: usize = 1_500_000;
+
+impl Command {
+    pub fn new(run_id: String, wish: Wish, stored: Stored) -> Result<Command, Error> {
+        let bytes = serde_json::to_string(&stored).map_or(usize::MAX, |text| text.len());
+        if bytes > SNAPSHOT_BYTES {
+            return Err(Error::new(
+                422,
+                "limit_exceeded",
+                format!(
+                    "the workflow with all its tasks and actions is {bytes} bytes; the limit is {SNAPSHOT_BYTES}"
+                ),
+            ));
+        }
+        let snapshot =
+            Snapshot::read(&stored).map_err(|problems| Error::invalid_document(&problems))?;
+        if let Some(schema) = &snapshot.workflow.input_schema {
+            let problems = schema.validate(&wish.input);
+            if let Some(first) = problems.first() {
+                let mut error = Error::new(
+                    422,
+                    "invalid_input",
+                    format!(
+                        "the input does not fit the workflow's input_schema: {}",
+                        first.message
+                    ),
+                );
+                error.pointer = Some(format!("/input{}", first.pointer));
+                error.details = Some(
+                    problems
+                        .iter()
+                        .map(|problem| {
+                            json!({"pointer": format!("/input{}", problem.pointer), "code": "schema_mismatch", "message": problem.message})
+                        })
+                        .collect(),
+                );
+                return Err(error);
+            }
+        }
+        Ok(Command {
+            run_id,
+            stored,
+            input: wish.input,
+            request: wish.request,
+        })
+    }
+}

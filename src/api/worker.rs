@@ -1,0 +1,357 @@
+//! The API Worker: who asks, what for, is it allowed; then the catalogue, the index or the run's object answers.
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use worker::{Env, Request, Response, Result, Url};
+
+use super::auth;
+use super::catalogue::Catalogue;
+use super::error::Error;
+use super::respond::{Answer, response};
+use super::routes::Route;
+use super::start::{Command, Wish};
+use crate::model::limits;
+use crate::model::snapshot::{self, Check, DocumentKind, Library, Resolution, Stored};
+use crate::platform::call::{self, Call, Peer};
+use crate::platform::{self, deadline};
+use crate::watch::index;
+
+/// The longest a caller may wait for a run to end in one request.
+const WAIT_MS_MAX: u64 = 30_000;
+/// How long a run's object may take to answer, beyond what the caller asked to wait.
+const OBJECT_MS: u64 = 10_000;
+
+pub async fn fetch(request: Request, env: Env) -> Result<Response> {
+    match handle(request, &env).await {
+        Ok(Reply::Answer(answer)) => response(answer),
+        Ok(Reply::Passed(passed)) => Ok(passed),
+        Err(error) => {
+            platform::log(
+                json!({"level": "error", "event": "request_failed", "message": error.to_string()}),
+            );
+            response(Err(Error::internal()))
+        }
+    }
+}
+
+enum Reply {
+    Answer(Answer),
+    /// The object's own response.
+    Passed(Response),
+}
+
+async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
+    let url = request.url()?;
+    let route = match Route::parse(request.method().as_ref(), url.path()) {
+        Ok(route) => route,
+        Err(error) => return Ok(Reply::Answer(Err(error))),
+    };
+    if let Some(role) = route.role() {
+        let tokens = env.var("CURFEW_TOKENS").ok().map(|value| value.to_string());
+        let authorization = request.headers().get("authorization")?;
+        let host = url.host_str().unwrap_or_default();
+        if let Err(error) = auth::authorize(tokens.as_deref(), authorization.as_deref(), host, role)
+        {
+            return Ok(Reply::Answer(Err(error)));
+        }
+    }
+    let answer = match route {
+        Route::Health => Ok((
+            200,
+            json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
+        )),
+        Route::PutDocument { kind, id } => match read_body(&mut request).await? {
+            Ok(body) => put_document(env, kind, &id, body).await?,
+            Err(error) => Err(error),
+        },
+        Route::ReadDocument { kind, id } => read_document(env, kind, &id, &url).await?,
+        Route::ListDocuments { kind } => {
+            let after = query(&url, "cursor").unwrap_or_default();
+            match limit(&url) {
+                Ok(limit) => Ok((200, Catalogue::new(env)?.list(kind, &after, limit).await?)),
+                Err(error) => Err(error),
+            }
+        }
+        Route::ListRuns => list_runs(env, &url).await?,
+        Route::StartRun { workflow } => {
+            let command = match read_body(&mut request).await? {
+                Ok(body) => prepare(env, &workflow, &body).await?,
+                Err(error) => Err(error),
+            };
+            match command {
+                Ok(command) => {
+                    let body = serde_json::to_string(&command)?;
+                    return ask_object(env, &command.run_id, "POST", "/start", Some(&body), 0)
+                        .await;
+                }
+                Err(error) => Err(error),
+            }
+        }
+        Route::ReadRun { run } => {
+            let wait_ms = match query(&url, "wait_ms").map(|text| text.parse::<u64>()) {
+                None => 0,
+                Some(Ok(millis)) if millis <= WAIT_MS_MAX => millis,
+                Some(_) => {
+                    let message =
+                        format!("wait_ms is a number of milliseconds, {WAIT_MS_MAX} at most");
+                    return Ok(Reply::Answer(Err(Error::new(
+                        400,
+                        "invalid_request",
+                        message,
+                    ))));
+                }
+            };
+            let path = format!("/run?wait_ms={wait_ms}");
+            return ask_object(env, &run, "GET", &path, None, wait_ms).await;
+        }
+        Route::ListTokens { run } => {
+            let after = query(&url, "cursor")
+                .and_then(|text| text.parse::<u64>().ok())
+                .unwrap_or(0);
+            match limit(&url) {
+                Ok(limit) => {
+                    let path = format!("/tokens?after={after}&limit={limit}");
+                    return ask_object(env, &run, "GET", &path, None, 0).await;
+                }
+                Err(error) => Err(error),
+            }
+        }
+        Route::CancelRun { run } => match read_body(&mut request).await? {
+            Ok(body) => {
+                return ask_object(env, &run, "POST", "/cancel", Some(&body.to_string()), 0).await;
+            }
+            Err(error) => Err(error),
+        },
+    };
+    Ok(Reply::Answer(answer))
+}
+
+/// The body as JSON; an empty one is `{}`. Reads no more than the limit.
+async fn read_body(request: &mut Request) -> Result<std::result::Result<Value, Error>> {
+    let too_large = || {
+        Error::new(
+            413,
+            "body_too_large",
+            format!(
+                "the body is larger than the limit of {} bytes",
+                limits::REQUEST_BYTES
+            ),
+        )
+    };
+    let announced = request
+        .headers()
+        .get("content-length")?
+        .and_then(|text| text.parse::<usize>().ok());
+    if announced.is_some_and(|bytes| bytes > limits::REQUEST_BYTES) {
+        return Ok(Err(too_large()));
+    }
+    let mut bytes = Vec::with_capacity(announced.unwrap_or(0));
+    if let Ok(mut stream) = request.stream() {
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk?;
+            if bytes.len() + chunk.len() > limits::REQUEST_BYTES {
+                return Ok(Err(too_large()));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+    }
+    if bytes.is_empty() {
+        return Ok(Ok(json!({})));
+    }
+    Ok(serde_json::from_slice(&bytes).map_err(|error| Error::invalid_json(&error)))
+}
+
+async fn put_document(
+    env: &Env,
+    kind: DocumentKind,
+    id: &str,
+    mut document: Value,
+) -> Result<Answer> {
+    if let Value::Object(fields) = &mut document {
+        fields.entry("id").or_insert_with(|| json!(id));
+        if fields["id"].as_str().is_some_and(|written| written != id) {
+            return Ok(Err(Error::invalid_request(
+                "/id",
+                format!(
+                    "the document says its id is {}, the address says \"{id}\"",
+                    fields["id"]
+                ),
+            )));
+        }
+    }
+    let content = document.to_string();
+    if content.len() > limits::DOCUMENT_BYTES {
+        return Ok(Err(Error::new(
+            422,
+            "limit_exceeded",
+            format!(
+                "the document is {} bytes; the limit is {}",
+                content.len(),
+                limits::DOCUMENT_BYTES
+            ),
+        )));
+    }
+    let catalogue = Catalogue::new(env)?;
+    let mut library = Library::new();
+    let warnings = loop {
+        match snapshot::check(kind, &document, &library) {
+            Ok(warnings) => break warnings,
+            Err(Check::Invalid(problems)) => return Ok(Err(Error::invalid_document(&problems))),
+            Err(Check::Missing(references)) => catalogue.fetch(references, &mut library).await?,
+        }
+    };
+    let (version, is_new) = catalogue.store(kind, id, &content).await?;
+    let status = if is_new { 201 } else { 200 };
+    Ok(Ok((
+        status,
+        json!({"id": id, "version": version, "warnings": warnings}),
+    )))
+}
+
+async fn read_document(env: &Env, kind: DocumentKind, id: &str, url: &Url) -> Result<Answer> {
+    let version = match query(url, "version").map(|text| text.parse::<u64>()) {
+        None => None,
+        Some(Ok(version)) => Some(version),
+        Some(Err(_)) => {
+            return Ok(Err(Error::new(
+                400,
+                "invalid_request",
+                "version is a whole number",
+            )));
+        }
+    };
+    let Some(found) = Catalogue::new(env)?.read(kind, id, version).await? else {
+        return Ok(Err(Error::not_found(format!(
+            "\"{id}\" in {}",
+            kind.name()
+        ))));
+    };
+    let document: Value = serde_json::from_str(&found.content)?;
+    Ok(Ok((
+        200,
+        json!({"id": id, "version": found.version, "created_at": found.created_at, "document": document}),
+    )))
+}
+
+/// Resolves the workflow against the catalogue and checks the wish against it.
+async fn prepare(
+    env: &Env,
+    workflow: &str,
+    body: &Value,
+) -> Result<std::result::Result<Command, Error>> {
+    let wish = match Wish::read(body) {
+        Ok(wish) => wish,
+        Err(error) => return Ok(Err(error)),
+    };
+    let catalogue = Catalogue::new(env)?;
+    let found = catalogue
+        .read(DocumentKind::Workflows, workflow, wish.request.version)
+        .await?;
+    let Some(found) = found else {
+        return Ok(Err(Error::not_found(format!("workflow \"{workflow}\""))));
+    };
+    let document: Value = serde_json::from_str(&found.content)?;
+    let stored = match resolve(&catalogue, &document, found.version).await? {
+        Ok(stored) => stored,
+        Err(error) => return Ok(Err(error)),
+    };
+    let run_id = match &wish.run_id {
+        Some(id) => id.clone(),
+        None => platform::random_id()?,
+    };
+    Ok(Command::new(run_id, wish, stored))
+}
+
+async fn resolve(
+    catalogue: &Catalogue,
+    document: &Value,
+    version: u64,
+) -> Result<std::result::Result<Stored, Error>> {
+    let mut library = Library::new();
+    loop {
+        match snapshot::resolve(document, version, &library) {
+            Resolution::Resolved(stored) => return Ok(Ok(*stored)),
+            Resolution::Invalid(problems) => return Ok(Err(Error::invalid_document(&problems))),
+            Resolution::Missing(references) => catalogue.fetch(references, &mut library).await?,
+        }
+    }
+}
+
+async fn list_runs(env: &Env, url: &Url) -> Result<Answer> {
+    let limit = match limit(url) {
+        Ok(limit) => limit,
+        Err(error) => return Ok(Err(error)),
+    };
+    let cursor = match query(url, "cursor") {
+        None => None,
+        Some(text) => match text
+            .split_once('_')
+            .and_then(|(at, id)| Some((at.parse().ok()?, id.to_string())))
+        {
+            Some(cursor) => Some(cursor),
+            None => {
+                return Ok(Err(Error::new(
+                    400,
+                    "invalid_request",
+                    "this is no cursor of this list",
+                )));
+            }
+        },
+    };
+    let filter = index::Filter {
+        status: query(url, "status"),
+        workflow: query(url, "workflow"),
+        tag: query(url, "tag"),
+        cursor,
+        limit,
+    };
+    Ok(Ok((200, index::list(&env.d1("DB")?, filter).await?)))
+}
+
+/// Asks the run's object; its answer goes to the caller as it is. Never waits longer than it must.
+async fn ask_object(
+    env: &Env,
+    run: &str,
+    method: &str,
+    path: &str,
+    body: Option<&str>,
+    wait_ms: u64,
+) -> Result<Reply> {
+    let stub: Peer = env.durable_object("RUNS")?.get_by_name(run)?.into_rpc();
+    let url = format!("http://run{path}");
+    let call = Call {
+        url: &url,
+        method,
+        headers: None,
+        body,
+        follow_redirects: true,
+    };
+    match deadline::within(wait_ms + OBJECT_MS, call::send(&stub, call)).await {
+        Some(Ok(answer)) => Ok(Reply::Passed(answer.into_response())),
+        Some(Err(message)) => Err(worker::Error::RustError(message)),
+        None => Ok(Reply::Answer(Err(Error::new(
+            504,
+            "timeout",
+            "the run did not answer in time; the request may or may not have been carried out",
+        )))),
+    }
+}
+
+fn limit(url: &Url) -> std::result::Result<u64, Error> {
+    match query(url, "limit").map(|text| text.parse::<u64>()) {
+        None => Ok(100),
+        Some(Ok(limit)) if (1..=1_000).contains(&limit) => Ok(limit),
+        Some(_) => Err(Error::new(
+            400,
+            "invalid_request",
+            "limit is a number from 1 to 1000",
+        )),
+    }
+}
+
+fn query(url: &Url, name: &str) -> Option<String> {
+    url.query_pairs()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+        .filter(|value| !value.is_empty())
+}

@@ -1,0 +1,5 @@
+//! The run's Durable Object: load, handle, commit, perform, set the alarm. It decides nothing.
+
+mod calls;
+mod object;
+mod run_do;

@@ -1,0 +1,373 @@
+//! One run in memory and the loop around it: an event goes in, its decision is committed, then performed.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use futures_channel::oneshot;
+use js_sys::Reflect;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use wasm_bindgen::JsCast;
+use worker::{Env, Error, Result, State, Storage};
+
+use super::calls::Calls;
+use crate::api::start::Command;
+use crate::api::views;
+use crate::engine::{Effect, Event, NewRun, Order, Rejection, Run, Settings, TokenId};
+use crate::model::snapshot::Snapshot;
+use crate::platform::{self, call, deadline};
+use crate::store::commit::Commit;
+use crate::store::memory;
+use crate::store::sqlite::Sqlite;
+use crate::wire::{TaskOrder, TaskReport};
+
+/// How much longer than its deadline a call to an executor may take before it counts as lost.
+const CALL_SLACK_MS: u64 = 2_000;
+
+pub struct Object {
+    state: State,
+    storage: Storage,
+    sqlite: Sqlite,
+    env: Env,
+    settings: Settings,
+    run: RefCell<Option<Run>>,
+    calls: Calls,
+    waiting: RefCell<Vec<oneshot::Sender<()>>>,
+}
+
+/// What came of an attempt to start.
+pub enum Started {
+    New,
+    Same,
+    Other,
+}
+
+impl Object {
+    pub fn new(state: State, env: Env) -> Rc<Object> {
+        let storage = state.storage();
+        Rc::new(Object {
+            sqlite: Sqlite::new(&storage),
+            storage,
+            state,
+            settings: settings(&env),
+            env,
+            run: RefCell::default(),
+            calls: Calls::default(),
+            waiting: RefCell::default(),
+        })
+    }
+
+    /// Brings the run into memory if it is not there. `false`: no run lives in this object.
+    pub async fn load(self: &Rc<Self>) -> Result<bool> {
+        if self.run.borrow().is_some() {
+            return Ok(true);
+        }
+        if !self.sqlite.holds_run()? {
+            return Ok(false);
+        }
+        let alarm_at = self.storage.get_alarm().await?;
+        if self.run.borrow().is_none() {
+            let rows = self.sqlite.load(alarm_at.map(|at| at as u64))?;
+            let run = memory::recall(rows, self.settings).map_err(Error::RustError)?;
+            *self.run.borrow_mut() = Some(run);
+            self.feed(Event::Loaded)?.ok();
+        }
+        Ok(true)
+    }
+
+    pub fn start(self: &Rc<Self>, command: Command) -> Result<Started> {
+        if let Some(run) = &*self.run.borrow() {
+            let same = run.header.workflow_id
+                == command.stored.workflow["id"].as_str().unwrap_or_default()
+                && run.header.request == command.request
+                && *run.context().input == command.input;
+            return Ok(if same { Started::Same } else { Started::Other });
+        }
+        let snapshot = Snapshot::read(&command.stored)
+            .map_err(|problems| Error::RustError(format!("unreadable snapshot: {problems:?}")))?;
+        let (run, effects) = Run::create(
+            platform::now(),
+            self.settings,
+            NewRun {
+                id: command.run_id,
+                stored: Rc::new(command.stored),
+                snapshot: Rc::new(snapshot),
+                input: command.input,
+                request: command.request,
+            },
+        );
+        self.sqlite.create()?;
+        *self.run.borrow_mut() = Some(run);
+        self.carry_out(effects)?;
+        Ok(Started::New)
+    }
+
+    /// First what is due, then what came.
+    pub fn feed(self: &Rc<Self>, event: Event) -> Result<std::result::Result<(), Rejection>> {
+        if self.with_run(|run| run.is_due(platform::now()))? {
+            self.handle(Event::Woken {
+                open_calls: self.calls.open(),
+            })?
+            .ok();
+        }
+        self.handle(event)
+    }
+
+    /// The alarm rang.
+    pub fn wake(self: &Rc<Self>) -> Result<()> {
+        let open_calls = self.calls.open();
+        self.handle(Event::Woken { open_calls })?.ok();
+        Ok(())
+    }
+
+    fn handle(self: &Rc<Self>, event: Event) -> Result<std::result::Result<(), Rejection>> {
+        let (answer, effects) = match &mut *self.run.borrow_mut() {
+            Some(run) => run.handle(platform::now(), event),
+            // The run was deleted while this event was on its way.
+            None => return Ok(Err(Rejection::RunFinished)),
+        };
+        self.carry_out(effects)?;
+        Ok(answer)
+    }
+
+    pub fn with_run<T>(&self, read: impl FnOnce(&Run) -> T) -> Result<T> {
+        match &*self.run.borrow() {
+            Some(run) => Ok(read(run)),
+            None => Err(Error::RustError("no run in memory".into())),
+        }
+    }
+
+    /// Waits until the run ends, at most `millis`.
+    pub async fn ended(&self, millis: u64) -> Result<()> {
+        if millis == 0 || self.with_run(|run| run.header.status.is_terminal())? {
+            return Ok(());
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.waiting.borrow_mut().push(sender);
+        deadline::within(millis, receiver).await;
+        Ok(())
+    }
+
+    pub fn tokens(&self, after: u64, most: u64) -> Result<Vec<(u64, String, String)>> {
+        self.sqlite.tokens(after, most)
+    }
+
+    pub fn rows_written(&self) -> usize {
+        self.sqlite.rows_written()
+    }
+
+    /// Commits, then performs. No await stands between the first save and the alarm, so they land together.
+    fn carry_out(self: &Rc<Self>, effects: Vec<Effect>) -> Result<()> {
+        let committed = self
+            .with_run(|run| Commit::of(&effects, run.snapshot()))?
+            .map_err(Error::from)
+            .and_then(|commit| self.sqlite.commit(commit));
+        if let Err(error) = committed {
+            // Memory is now ahead of the database. Forget it all: the next event loads what is true.
+            platform::log(
+                json!({"level": "error", "event": "commit_failed", "message": error.to_string()}),
+            );
+            self.abort_object();
+            return Err(error);
+        }
+        for effect in effects {
+            match effect {
+                Effect::SaveSnapshot(_)
+                | Effect::SaveInput(_)
+                | Effect::SaveRun(_)
+                | Effect::SaveContext { .. }
+                | Effect::SaveToken(_) => {}
+                Effect::SetAlarm(at) => self.set_alarm(at),
+                Effect::DeleteStorage => self.delete(),
+                Effect::Dispatch(order) => self.dispatch(order),
+                Effect::Abort { token, epoch } => self.calls.abort(token, epoch),
+                Effect::Announce => self.announce()?,
+                Effect::RunEnded => {
+                    for sender in self.waiting.take() {
+                        sender.send(()).ok();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Called, not awaited: an await here would split the commit.
+    fn set_alarm(&self, at: u64) {
+        self.sqlite.count_alarm();
+        let date = js_sys::Date::new(&(at as f64).into());
+        match self
+            .storage
+            .as_raw()
+            .set_alarm(date, wasm_bindgen::JsValue::NULL.into())
+        {
+            Ok(promise) => watch_promise(promise, "set_alarm_failed"),
+            Err(error) => report("set_alarm_failed", &call::message_of(&error)),
+        }
+    }
+
+    fn delete(&self) {
+        *self.run.borrow_mut() = None;
+        let storage = self.state.storage();
+        wasm_bindgen_futures::spawn_local(async move {
+            if let Err(error) = storage.delete_all().await {
+                report("delete_failed", &error.to_string());
+            }
+        });
+    }
+
+    fn dispatch(self: &Rc<Self>, order: Order) {
+        let object = Rc::clone(self);
+        let (token, epoch) = (order.token, order.epoch);
+        self.calls.start(token, epoch, async move {
+            let event = object.attempt(order).await;
+            object.calls.close(token, epoch);
+            // A rejection is a late or a second answer: the token has moved on without it.
+            match object.feed(event) {
+                Ok(Ok(())) => {}
+                Ok(Err(rejection)) => platform::log(json!({
+                    "level": "info", "event": "late_result_discarded", "token_id": token.to_string(),
+                    "epoch": epoch, "reason": format!("{rejection:?}"),
+                })),
+                Err(error) => report("feed_failed", &error.to_string()),
+            }
+        });
+    }
+
+    /// Makes one attempt: whatever happens comes back as an event.
+    async fn attempt(&self, order: Order) -> Event {
+        let lost = |message: String| Event::CallLost {
+            token: order.token,
+            epoch: order.epoch,
+            message,
+        };
+        let Some(executor) = call::service(&self.env, "EXECUTOR") else {
+            return lost("no service binding EXECUTOR is configured".into());
+        };
+        let body = match self.order_text(&order) {
+            Ok(body) => body,
+            Err(message) => return lost(message),
+        };
+        let talk = async {
+            let answer = call::send(
+                &executor,
+                call::Call::post("http://executor/execute", &body),
+            )
+            .await?;
+            let status = answer.status();
+            let text = answer.text_unbounded().await?;
+            match status {
+                200 => parse_report(&text, &order),
+                _ => Err(format!("the executor answered with status {status}")),
+            }
+        };
+        let report = match order.deadline_at {
+            None => talk.await,
+            Some(at) => {
+                let limit = at
+                    .saturating_sub(platform::now())
+                    .saturating_add(CALL_SLACK_MS);
+                deadline::within(limit, talk)
+                    .await
+                    .unwrap_or_else(|| Err("the executor did not answer in time".into()))
+            }
+        };
+        match report {
+            Ok(report) => Event::TaskReported(Box::new(report)),
+            Err(message) => lost(message),
+        }
+    }
+
+    fn order_text(&self, order: &Order) -> std::result::Result<String, String> {
+        let input = order.input.to_string();
+        let token_id = order.token.to_string();
+        let text = self.with_run(|run| {
+            let task = run
+                .snapshot()
+                .tasks
+                .get(order.task)
+                .ok_or("the task is gone")?;
+            let raw =
+                |text| serde_json::from_str::<&RawValue>(text).map_err(|error| error.to_string());
+            serde_json::to_string(&TaskOrder {
+                run_id: &run.header.id,
+                token_id: &token_id,
+                epoch: order.epoch,
+                task: raw(&task.text)?,
+                input: raw(&input)?,
+                deadline_at: order.deadline_at,
+                idempotency_key: &format!("{}:{}", run.header.id, token_id),
+            })
+            .map_err(|error| error.to_string())
+        });
+        text.map_err(|error| error.to_string())?
+    }
+
+    /// Tells the index. A lost message costs a stale list, never a run.
+    fn announce(&self) -> Result<()> {
+        let message = self.with_run(
+            |run| json!({"revision": run.header.revision, "summary": views::summary(&run.header)}),
+        )?;
+        let Ok(queue) = self.env.queue("INDEX_QUEUE") else {
+            return Ok(());
+        };
+        wasm_bindgen_futures::spawn_local(async move {
+            if let Err(error) = queue.send(message).await {
+                report("announce_failed", &error.to_string());
+            }
+        });
+        Ok(())
+    }
+
+    /// Resets the object: unsaved memory goes, uncommitted writes with it.
+    fn abort_object(&self) {
+        *self.run.borrow_mut() = None;
+        let raw: &wasm_bindgen::JsValue = self.state.as_raw().as_ref();
+        if let Ok(abort) = Reflect::get(raw, &"abort".into())
+            && let Some(abort) = abort.dyn_ref::<js_sys::Function>()
+        {
+            abort.call1(raw, &"commit failed".into()).ok();
+        }
+    }
+}
+
+fn parse_report(text: &str, order: &Order) -> std::result::Result<TaskReport, String> {
+    let report: TaskReport = serde_json::from_str(text)
+        .map_err(|error| format!("the executor's answer is no report: {error}"))?;
+    if TokenId::parse(&report.token_id) != Some(order.token) || report.epoch != order.epoch {
+        return Err("the executor answered for another attempt".into());
+    }
+    Ok(report)
+}
+
+fn settings(env: &Env) -> Settings {
+    let default = Settings::default();
+    let number = |name: &str, default: u64| {
+        env.var(name)
+            .ok()
+            .and_then(|value| value.to_string().parse().ok())
+            .unwrap_or(default)
+    };
+    Settings {
+        grace_ms: number("CURFEW_GRACE_MS", default.grace_ms),
+        watch_ms: number("CURFEW_WATCH_MS", default.watch_ms),
+        retention_ms: number("CURFEW_RETENTION_MS", default.retention_ms),
+        ..default
+    }
+}
+
+fn watch_promise(promise: js_sys::Promise, event: &'static str) {
+    wasm_bindgen_futures::spawn_local(async move {
+        if let Err(error) = wasm_bindgen_futures::JsFuture::from(promise).await {
+            report(event, &call::message_of(&error));
+        }
+    });
+}
+
+fn report(event: &str, message: &str) {
+    platform::log(Value::from_iter([
+        ("level", "error"),
+        ("event", event),
+        ("message", message),
+    ]));
+}

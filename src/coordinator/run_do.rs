@@ -1,0 +1,148 @@
+//! The object's doors: requests from the API, and its alarm. Answers are final; the API passes them on as they are.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+use worker::{DurableObject, Env, Method, Request, Response, Result, State, durable_object};
+
+use super::object::{Object, Started};
+use crate::api::error::Error;
+use crate::api::respond::{self, Answer};
+use crate::api::start::Command;
+use crate::api::views;
+use crate::engine::{Event, Rejection};
+use crate::platform;
+use crate::store::rows::TokenRow;
+
+#[durable_object]
+pub struct RunObject {
+    object: Rc<Object>,
+}
+
+impl DurableObject for RunObject {
+    fn new(state: State, env: Env) -> Self {
+        RunObject {
+            object: Object::new(state, env),
+        }
+    }
+
+    async fn fetch(&self, request: Request) -> Result<Response> {
+        let answer = self.answer(request).await.unwrap_or_else(|error| {
+            platform::log(
+                json!({"level": "error", "event": "request_failed", "message": error.to_string()}),
+            );
+            Err(Error::internal())
+        });
+        let response = respond::response(answer)?;
+        response.headers().set(
+            "x-curfew-rows-written",
+            &self.object.rows_written().to_string(),
+        )?;
+        Ok(response)
+    }
+
+    /// Never fails: the platform gives up on an alarm that does.
+    async fn alarm(&self) -> Result<Response> {
+        let woken = async {
+            if self.object.load().await? {
+                self.object.wake()?;
+            }
+            Ok::<(), worker::Error>(())
+        };
+        if let Err(error) = woken.await {
+            platform::log(
+                json!({"level": "error", "event": "alarm_failed", "message": error.to_string()}),
+            );
+        }
+        Response::empty()
+    }
+}
+
+impl RunObject {
+    async fn answer(&self, mut request: Request) -> Result<Answer> {
+        let url = request.url()?;
+        let number = |name: &str, default: u64| {
+            url.query_pairs()
+                .find(|(key, _)| key == name)
+                .and_then(|(_, value)| value.parse().ok())
+                .unwrap_or(default)
+        };
+        if (request.method(), url.path()) == (Method::Post, "/start") {
+            let body = request.text().await?;
+            self.object.load().await?;
+            return self.start(serde_json::from_str(&body)?);
+        }
+        if !self.object.load().await? {
+            return Ok(Err(Error::not_found("the run")));
+        }
+        match (request.method(), url.path()) {
+            (Method::Get, "/run") => {
+                self.object.ended(number("wait_ms", 0)).await?;
+                Ok(Ok((200, self.view()?)))
+            }
+            (Method::Get, "/tokens") => self.tokens(number("after", 0), number("limit", 1_000)),
+            (Method::Post, "/cancel") => {
+                let body: Value = serde_json::from_str(&request.text().await?)?;
+                let reason = body["reason"].as_str().map(str::to_string);
+                match self.object.feed(Event::CancelRequested { reason })? {
+                    Ok(()) => Ok(Ok((200, self.view()?))),
+                    Err(rejection) => Ok(Err(refusal(&rejection))),
+                }
+            }
+            _ => Ok(Err(Error::not_found("this"))),
+        }
+    }
+
+    fn start(&self, command: Command) -> Result<Answer> {
+        let id = command.run_id.clone();
+        match self.object.start(command)? {
+            Started::New => Ok(Ok((201, self.view()?))),
+            Started::Same => Ok(Ok((200, self.view()?))),
+            Started::Other => Ok(Err(Error::new(
+                409,
+                "run_exists",
+                format!(
+                    "run \"{id}\" exists and was started with another request; choose another run_id"
+                ),
+            ))),
+        }
+    }
+
+    fn view(&self) -> Result<Value> {
+        self.object.with_run(|run| views::run(run, platform::now()))
+    }
+
+    fn tokens(&self, after: u64, limit: u64) -> Result<Answer> {
+        let rows = self.object.tokens(after, limit.clamp(1, 1_000) + 1)?;
+        let more = rows.len() as u64 > limit;
+        let mut items = Vec::new();
+        let mut last = after;
+        for (id, status, row) in rows.into_iter().take(limit as usize) {
+            last = id;
+            items.push(views::token(
+                id,
+                &status,
+                serde_json::from_str::<TokenRow>(&row)?,
+            ));
+        }
+        Ok(Ok((
+            200,
+            json!({"items": items, "next_cursor": more.then(|| last.to_string())}),
+        )))
+    }
+}
+
+fn refusal(rejection: &Rejection) -> Error {
+    match rejection {
+        Rejection::RunFinished => Error::new(
+            409,
+            "run_finished",
+            "the run has ended and cannot be changed",
+        ),
+        Rejection::StaleAttempt { token, epoch } => Error::new(
+            409,
+            "stale_attempt",
+            format!("attempt {epoch} of token {token} is not the current one"),
+        ),
+    }
+}

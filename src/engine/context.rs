@@ -1,0 +1,140 @@
+//! The run's data: `input` never changes, `state` and `output` are written by mappings, one row per top-level name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use crate::model::failure::Failure;
+use crate::model::limits::CONTEXT_BYTES;
+use crate::model::path::{Path, Root};
+
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub input: Rc<Value>,
+    state: Value,
+    output: Value,
+    /// Bytes of each row, so that the limit costs no second look at what did not change.
+    sizes: BTreeMap<String, usize>,
+    total_bytes: usize,
+    changed: BTreeSet<String>,
+}
+
+impl Context {
+    pub fn new(input: Rc<Value>) -> Context {
+        Context {
+            input,
+            state: Value::Object(Map::new()),
+            output: Value::Object(Map::new()),
+            sizes: BTreeMap::new(),
+            total_bytes: 0,
+            changed: BTreeSet::new(),
+        }
+    }
+
+    /// Puts back a row that was saved before.
+    pub fn restore(&mut self, key: &str, text: &str) -> Result<(), String> {
+        let path = Path::parse(key)?;
+        let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        // Keys are top-level names, which may themselves not hold dots: `parse` split at the first one only.
+        let name = path.top().to_string();
+        self.account(key, text.len());
+        self.root_mut(path.root).insert(name, value);
+        Ok(())
+    }
+
+    pub fn state(&self) -> &Value {
+        &self.state
+    }
+
+    pub fn output(&self) -> &Value {
+        &self.output
+    }
+
+    /// Writes all values or none: over the limit, the context is as it was.
+    pub fn write(&mut self, values: Vec<(&Path, Value)>) -> Result<(), Failure> {
+        let mut touched: Vec<(Root, String, Option<Value>)> = Vec::new();
+        for (path, value) in values {
+            let name = path.top().to_string();
+            if !touched
+                .iter()
+                .any(|(root, other, _)| *root == path.root && *other == name)
+            {
+                let before = self.root(path.root).get(&name).cloned();
+                touched.push((path.root, name, before));
+            }
+            path.write(self.root_mut(path.root), value);
+        }
+        let mut sizes_before = Vec::new();
+        for (root, name, _) in &touched {
+            let key = format!("{}.{name}", root.name());
+            let bytes = self
+                .root(*root)
+                .get(name)
+                .map_or(0, |value| value.to_string().len());
+            sizes_before.push((key.clone(), self.account(&key, bytes)));
+        }
+        if self.total_bytes > CONTEXT_BYTES {
+            let bytes = self.total_bytes;
+            for (root, name, before) in touched {
+                match before {
+                    Some(value) => self.root_mut(root).insert(name, value),
+                    None => self.root_mut(root).remove(&name),
+                };
+            }
+            for (key, bytes) in sizes_before {
+                self.account(&key, bytes);
+            }
+            return Err(Failure::validation(
+                "limit_exceeded",
+                format!("the context would hold {bytes} bytes; the limit is {CONTEXT_BYTES}"),
+            ));
+        }
+        self.changed
+            .extend(sizes_before.into_iter().map(|(key, _)| key));
+        Ok(())
+    }
+
+    /// The rows changed since the last call, as they are to be saved.
+    pub fn take_changes(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.changed)
+            .into_iter()
+            .map(|key| {
+                let text = match key.split_once('.') {
+                    Some(("state", name)) => self.state[name].to_string(),
+                    Some((_, name)) => self.output[name].to_string(),
+                    None => Value::Null.to_string(),
+                };
+                (key, text)
+            })
+            .collect()
+    }
+
+    /// Sets the size of a row; returns what it was.
+    fn account(&mut self, key: &str, bytes: usize) -> usize {
+        let before = self.sizes.insert(key.to_string(), bytes).unwrap_or(0);
+        self.total_bytes = self.total_bytes - before + bytes;
+        before
+    }
+
+    fn root(&self, root: Root) -> &Map<String, Value> {
+        let value = match root {
+            Root::State => &self.state,
+            Root::Output => &self.output,
+        };
+        // Both are made as objects and only ever written below their top level.
+        value
+            .as_object()
+            .unwrap_or_else(|| unreachable!("a context root is an object"))
+    }
+
+    fn root_mut(&mut self, root: Root) -> &mut Map<String, Value> {
+        let value = match root {
+            Root::State => &mut self.state,
+            Root::Output => &mut self.output,
+        };
+        value
+            .as_object_mut()
+            .unwrap_or_else(|| unreachable!("a context root is an object"))
+    }
+}

@@ -1,0 +1,119 @@
+// @ts-check
+// The door of both Workers. All decisions are in the wasm; this file only makes sure that a caller always gets an answer.
+//
+// Why it is needed: a Rust panic inside an async handler unwinds nothing. The microtask that polled the future throws, workerd
+// reports it as a global "error" event, and the promise of that handler, with those of every other call that lives in the
+// same wasm memory, stays pending for ever. worker-build's shim builds a new instance at the next call, so that event is the
+// end of every call in flight, and here it rejects them.
+import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
+import WasmEntry, { RunObject as WasmRunObject } from "../build/index.js";
+
+/** Longest an API call may take: the longest long-poll is 30 s, and nothing else waits for a task. */
+const CEILING_MS = 120_000;
+
+/** A run whose alarm handler panicked looks again after this long: the platform gives up after six failed alarms. */
+const ALARM_AGAIN_MS = 10_000;
+
+/** @type {Set<(reason: Error) => void>} */
+const callsInFlight = new Set();
+
+// workers-types does not know that workerd fires "error" here.
+const isolate = /** @type {EventTarget} */ (/** @type {unknown} */ (globalThis));
+
+isolate.addEventListener("error", (event) => {
+  const { error } = /** @type {ErrorEvent} */ (event);
+  // A wasm stack overflow is a RangeError. The shim does not know that one, and would go on with an instance whose
+  // stack pointer was never put back.
+  if (error instanceof RangeError) {
+    isolate.dispatchEvent(new ErrorEvent("error", { error: new WebAssembly.RuntimeError("stack overflow") }));
+    return;
+  }
+  // Anything else is no panic, e.g. a callback of the instance before this one that comes too late.
+  if (!(error instanceof WebAssembly.RuntimeError)) return;
+  for (const reject of callsInFlight) reject(error);
+  callsInFlight.clear();
+});
+
+/**
+ * The outcome of `call`, or a rejection as soon as its wasm instance is gone or `ceilingMs` have passed.
+ * @template T
+ * @param {() => T | Promise<T>} call
+ * @param {number} [ceilingMs]
+ * @returns {Promise<T>}
+ */
+async function bounded(call, ceilingMs) {
+  const { promise: broken, reject } = Promise.withResolvers();
+  callsInFlight.add(reject);
+  const ceiling = ceilingMs && setTimeout(() => reject(new Error("ceiling reached")), ceilingMs);
+  try {
+    return await Promise.race([call(), /** @type {Promise<never>} */ (broken)]);
+  } finally {
+    // The timer would keep the request alive, and the set the request's promise.
+    if (ceiling) clearTimeout(ceiling);
+    callsInFlight.delete(reject);
+  }
+}
+
+/**
+ * As `bounded`, but a failure is an answer. It carries no detail, and the log only the kind of error: a message may quote an input.
+ * @param {string} handler
+ * @param {() => Promise<Response>} call
+ * @param {number} [ceilingMs]
+ */
+async function answered(handler, call, ceilingMs) {
+  try {
+    return await bounded(call, ceilingMs);
+  } catch (error) {
+    logFailure(handler, error);
+    const message = "internal error; the request may or may not have taken effect";
+    return Response.json({ error: { code: "internal", message } }, { status: 500 });
+  }
+}
+
+/** @param {string} handler @param {unknown} error */
+function logFailure(handler, error) {
+  const kind = error instanceof Error ? error.name : typeof error;
+  console.error(JSON.stringify({ level: "error", event: "handler_failed", handler, error: kind }));
+}
+
+/** Tasks may run for hours: the executor's deadlines are its own, and the coordinator has its alarm.
+ * @param {{CURFEW_ROLE?: string}} env */
+const ceilingOf = (env) => (env.CURFEW_ROLE === "executor" ? undefined : CEILING_MS);
+
+export default class Entry extends WorkerEntrypoint {
+  /** @param {Request} request */
+  fetch(request) {
+    return answered("fetch", () => new WasmEntry(this.ctx, this.env).fetch(request), ceilingOf(this.env));
+  }
+
+  // A rejection makes the platform deliver the batch again.
+  /** @param {MessageBatch} batch */
+  queue(batch) {
+    return bounded(() => new WasmEntry(this.ctx, this.env).queue(batch), ceilingOf(this.env));
+  }
+}
+
+export class RunObject extends DurableObject {
+  #wasm;
+
+  /** @param {DurableObjectState} ctx @param {any} env */
+  constructor(ctx, env) {
+    super(ctx, env);
+    // The shim's proxy: after a panic it makes itself a new Rust object, which loads the run from SQLite.
+    this.#wasm = new WasmRunObject(ctx, env);
+  }
+
+  /** @param {Request} request */
+  fetch(request) {
+    return answered("RunObject.fetch", () => this.#wasm.fetch(request), CEILING_MS);
+  }
+
+  async alarm() {
+    try {
+      await bounded(() => this.#wasm.alarm());
+    } catch (error) {
+      logFailure("RunObject.alarm", error);
+      await this.ctx.storage.setAlarm(Date.now() + ALARM_AGAIN_MS);
+    }
+  }
+}

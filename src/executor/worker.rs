@@ -1,0 +1,106 @@
+//! The executor Worker: gets an order, runs the task, answers with a report. Holds nothing between orders but a
+//! cache of parsed tasks.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use serde_json::Value;
+use worker::{Delay, Env, Request, Response, Result};
+
+use super::http;
+use super::task::{ActionCall, Stopped, TaskCache, World, run_task};
+use crate::model::action::Kind;
+use crate::model::failure::{Failure, FailureClass};
+use crate::model::time::Millis;
+use crate::platform;
+use crate::wire::{TaskOrder, TaskReport};
+
+thread_local! {
+    static TASKS: RefCell<TaskCache> = RefCell::default();
+}
+
+pub async fn fetch(mut request: Request, env: Env) -> Result<Response> {
+    let body = request.text().await?;
+    let Ok(order) = serde_json::from_str::<TaskOrder>(&body) else {
+        return Response::error("not an order", 400);
+    };
+    let report = execute(&order, &env).await;
+    Response::ok(serde_json::to_string(&report)?)
+}
+
+async fn execute(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
+    let task = TASKS.with_borrow_mut(|tasks| tasks.task(order.task.get()));
+    let input: std::result::Result<Value, _> = serde_json::from_str(order.input.get());
+    let (task, input) = match (task, input) {
+        (Ok(task), Ok(input)) => (task, input),
+        (Err(message), _) => return refuse(order, message),
+        (_, Err(error)) => return refuse(order, error.to_string()),
+    };
+    let world = Worker {
+        env,
+        idempotency_key: order.idempotency_key,
+    };
+    let done = run_task(&world, &task, &input, order.deadline_at).await;
+    TaskReport {
+        token_id: order.token_id.to_string(),
+        epoch: order.epoch,
+        status: done.status,
+        output: done.output,
+        error: done.error,
+        steps: done.steps,
+    }
+}
+
+fn refuse(order: &TaskOrder, message: String) -> TaskReport {
+    TaskReport {
+        token_id: order.token_id.to_string(),
+        epoch: order.epoch,
+        status: crate::wire::ReportStatus::Failed,
+        output: None,
+        error: Some(Failure::new(
+            "invalid_order",
+            FailureClass::Permanent,
+            message,
+        )),
+        steps: Vec::new(),
+    }
+}
+
+struct Worker<'a> {
+    env: &'a Env,
+    idempotency_key: &'a str,
+}
+
+impl World for Worker<'_> {
+    fn now(&self) -> Millis {
+        platform::now()
+    }
+
+    async fn sleep(&self, millis: u64) {
+        Delay::from(Duration::from_millis(millis)).await;
+    }
+
+    async fn perform(&self, call: ActionCall<'_>) -> std::result::Result<Value, Stopped> {
+        // A task may make several calls; each is its own piece of work to a peer that honours the key.
+        let key = format!("{}:{}", self.idempotency_key, call.step_ref);
+        match &call.action.kind {
+            Kind::HttpRequest(request) => http::http_request(request, &call, &key).await,
+            Kind::ServiceCall(service) => {
+                let Some(peer) = platform::call::service(self.env, &service.binding) else {
+                    return Err(Stopped::Failed(Failure::new(
+                        "no_binding",
+                        FailureClass::Permanent,
+                        format!(
+                            "the executor has no service binding \"{}\"; add it to its wrangler file",
+                            service.binding
+                        ),
+                    )));
+                };
+                http::service_call(service, &peer, &call, &key).await
+            }
+            Kind::UpdateContext(_) | Kind::Assert(_) => {
+                unreachable!("pure actions never leave the task")
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Actions: the atomic operations, one kind a variant.
+
+use super::expression::{Expression, Template};
+use super::path::Path;
+use super::problem::Problems;
+use super::reader::{Reader, read_template};
+use super::schema::Schema;
+use super::time::Limit;
+use serde_json::Value;
+
+/// What a failed deadline of an attempt leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecutionTimeoutPolicy {
+    Fail,
+    Retry,
+}
+
+pub const EXECUTION_POLICIES: &[(&str, ExecutionTimeoutPolicy)] = &[
+    ("fail", ExecutionTimeoutPolicy::Fail),
+    ("retry", ExecutionTimeoutPolicy::Retry),
+];
+
+#[derive(Clone, Debug)]
+pub struct Action {
+    pub id: String,
+    pub kind: Kind,
+    pub timeout: Limit,
+    pub on_timeout: Option<ExecutionTimeoutPolicy>,
+    pub input_schema: Option<Schema>,
+    pub output_schema: Option<Schema>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Kind {
+    HttpRequest(HttpRequest),
+    ServiceCall(ServiceCall),
+    UpdateContext(Vec<(Path, Template)>),
+    Assert(Assert),
+}
+
+#[derive(Clone, Debug)]
+pub struct HttpRequest {
+    pub method: Template,
+    pub url: Template,
+    pub headers: Option<Template>,
+    pub query: Option<Template>,
+    pub body: Option<Template>,
+    /// Statuses that are a success; absent: 200-299.
+    pub expect_status: Option<Vec<u16>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ServiceCall {
+    pub binding: String,
+    pub path: Template,
+    pub method: Template,
+    pub headers: Option<Template>,
+    pub body: Option<Template>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Assert {
+    pub condition: Expression,
+    pub message: Option<Template>,
+}
+
+/// Names an implementation may use.
+const NAMES: &[&str] = &["input", "state", "output"];
+
+#[derive(Clone, Copy)]
+enum KindName {
+    HttpRequest,
+    ServiceCall,
+    UpdateContext,
+    Assert,
+    NotBuilt(&'static str),
+}
+
+const KINDS: &[(&str, KindName)] = &[
+    ("http_request", KindName::HttpRequest),
+    ("service_call", KindName::ServiceCall),
+    ("update_context", KindName::UpdateContext),
+    ("assert", KindName::Assert),
+    ("llm_call", KindName::NotBuilt("llm_call")),
+    ("mcp_tool", KindName::NotBuilt("mcp_tool")),
+    ("shell", KindName::NotBuilt("shell")),
+    ("workflow_call", KindName::NotBuilt("workflow_call")),
+    ("emit_event", KindName::NotBuilt("emit_event")),
+];
+
+impl Action {
+    /// `id_required` is false for an action written inside its step.
+    pub fn read(
+        value: &Value,
+        pointer: &str,
+        id_required: bool,
+        problems: &Problems,
+    ) -> Option<Action> {
+        let reader = Reader::new(value, pointer, problems)?;
+        let id = match id_required {
+            true => reader.required_id("id"),
+            false => reader.id("id").or(Some(String::new())),
+        };
+        reader.string("name");
+        reader.string("description");
+        let kind = read_kind(&reader);
+        let (mut timeout, mut on_timeout) = (Limit::Unset, None);
+        if let Some(execution) = reader.object("execution") {
+            timeout = execution.limit("timeout", "timeout_ms");
+            on_timeout = execution.choice("on_timeout", EXECUTION_POLICIES);
+            execution.unsupported(&["retry_policy", "breaker", "mode"]);
+            execution.finish();
+        }
+        let input_schema = reader.schema("input_schema");
+        let output_schema = reader.schema("output_schema");
+        reader.finish();
+        Some(Action {
+            id: id?,
+            kind: kind?,
+            timeout,
+            on_timeout,
+            input_schema,
+            output_schema,
+        })
+    }
+
+    /// Touches nothing outside the task's own context.
+    pub fn is_pure(&self) -> bool {
+        match self.kind {
+            Kind::UpdateContext(_) | Kind::Assert(_) => true,
+            Kind::HttpRequest(_) | Kind::ServiceCall(_) => false,
+        }
+    }
+}
+
+fn read_kind(reader: &Reader) -> Option<Kind> {
+    reader.required_string("kind");
+    let kind = reader.choice("kind", KINDS);
+    let Some(implementation) = reader.object("implementation") else {
+        if !reader.has("implementation") {
+            reader.report(
+                "implementation",
+                "missing_field",
+                "\"implementation\" is required",
+            );
+        }
+        return None;
+    };
+    let read = match kind? {
+        KindName::HttpRequest => read_http_request(&implementation).map(Kind::HttpRequest),
+        KindName::ServiceCall => read_service_call(&implementation).map(Kind::ServiceCall),
+        KindName::UpdateContext => read_update_context(&implementation).map(Kind::UpdateContext),
+        KindName::Assert => read_assert(&implementation).map(Kind::Assert),
+        KindName::NotBuilt(name) => {
+            reader.report(
+                "kind",
+                "unsupported",
+                format!(
+                    "actions of kind \"{name}\" are not supported by this version of Curfew yet"
+                ),
+            );
+            return None;
+        }
+    };
+    implementation.finish();
+    read
+}
+
+fn read_http_request(reader: &Reader) -> Option<HttpRequest> {
+    let url = required_template(reader, "url");
+    let method = reader.template("method", NAMES);
+    let headers = reader.template("headers", NAMES);
+    let query = reader.template("query", NAMES);
+    let body = reader.template("body", NAMES);
+    let expect_status = read_expect_status(reader);
+    Some(HttpRequest {
+        method: method.unwrap_or_else(|| constant("GET")),
+        url: url?,
+        headers,
+        query,
+        body,
+        expect_status,
+    })
+}
+
+/// One status or a list of them.
+fn read_expect_status(reader: &Reader) -> Option<Vec<u16>> {
+    let written = reader.any("expect_status")?;
+    let status = |value: &Value| {
+        value
+            .as_u64()
+            .and_then(|number| u16::try_from(number).ok())
+            .filter(|number| (100..=599).contains(number))
+    };
+    let statuses: Option<Vec<u16>> = match written {
+        Value::Array(values) => values.iter().map(status).collect(),
+        single => status(single).map(|number| vec![number]),
+    };
+    if statuses.as_ref().is_none_or(Vec::is_empty) {
+        reader.report(
+            "expect_status",
+            "wrong_type",
+            "expected an HTTP status (100-599) or a list of them",
+        );
+    }
+    statuses
+}
+
+fn read_service_call(reader: &Reader) -> Option<ServiceCall> {
+    let binding = reader.required_string("binding");
+    let path = reader.template("path", NAMES);
+    let method = reader.template("method", NAMES);
+    let headers = reader.template("headers", NAMES);
+    let body = reader.template("body", NAMES);
+    Some(ServiceCall {
+        binding: binding?.to_string(),
+        path: path.unwrap_or_else(|| constant("/")),
+        method: method.unwrap_or_else(|| constant("POST")),
+        headers,
+        body,
+    })
+}
+
+fn read_update_context(reader: &Reader) -> Option<Vec<(Path, Template)>> {
+    if !reader.has("set") {
+        reader.report(
+            "set",
+            "missing_field",
+            "\"set\" is required: {\"state.x\": value, ...}",
+        );
+    }
+    let mut writes = Vec::new();
+    for (target, element) in reader.entries("set")? {
+        let template = read_template(element.value, &element.pointer, NAMES, reader.problems());
+        match Path::parse_in_task(target) {
+            Ok(path) => writes.extend(template.map(|template| (path, template))),
+            Err(message) => reader
+                .problems()
+                .report(&element.pointer, "invalid_target", message),
+        }
+    }
+    Some(writes)
+}
+
+fn read_assert(reader: &Reader) -> Option<Assert> {
+    reader.required_string("condition");
+    let condition = reader.expression("condition", NAMES);
+    let message = reader.template("message", NAMES);
+    Some(Assert {
+        condition: condition?,
+        message,
+    })
+}
+
+fn required_template(reader: &Reader, field: &'static str) -> Option<Template> {
+    if !reader.has(field) {
+        reader.report(field, "missing_field", format!("\"{field}\" is required"));
+    }
+    reader.template(field, NAMES)
+}
+
+fn constant(text: &str) -> Template {
+    // A text without `${` is its own template.
+    Template::parse(&Value::from(text))
+        .unwrap_or_else(|_| unreachable!("{text} holds no expression"))
+}

@@ -1,0 +1,109 @@
+//! Owns the shape of a compiled expression: only what the evaluator can run.
+//!
+//! It is smaller than CEL's tree on purpose. Operators are variants and not
+//! names, macros are loops with a goal and not folds, and variables are already
+//! told apart from names of the scope, so nothing is left to get wrong while
+//! running. Only `parse` builds it, to a bounded depth, so that running, and
+//! dropping, may recurse.
+
+use cel::common::ast::operators;
+
+use super::Names;
+use super::functions::Function;
+
+pub(super) enum Node {
+    Null,
+    Bool(bool),
+    Int(i128),
+    Double(f64),
+    Text(String),
+    /// A name of the caller's scope.
+    Global(String),
+    /// A comprehension variable, by its place on the evaluator's stack.
+    Local(usize),
+    List(Vec<Node>),
+    Map(Vec<(Node, Node)>),
+    Selection(Box<Selection>),
+    /// Whether a lenient selection finds a value.
+    Present(Box<Node>),
+    OrValue(Box<(Node, Node)>),
+    Not(Box<Node>),
+    Negate(Box<Node>),
+    And(Box<(Node, Node)>),
+    Or(Box<(Node, Node)>),
+    Conditional(Box<(Node, Node, Node)>),
+    Binary(Binary, Box<(Node, Node)>),
+    Comprehension(Box<Comprehension>),
+    Call(Function, Vec<Node>),
+}
+
+pub(super) struct Selection {
+    pub operand: Node,
+    pub step: Step,
+    /// A missing key is an absent value instead of an error.
+    pub lenient: bool,
+}
+
+pub(super) enum Step {
+    Field(String),
+    Index(Node),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Binary {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    In,
+}
+
+impl Binary {
+    /// The operator behind one of the parser's function names.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            operators::ADD => Binary::Add,
+            operators::SUBSTRACT => Binary::Subtract,
+            operators::MULTIPLY => Binary::Multiply,
+            operators::DIVIDE => Binary::Divide,
+            operators::MODULO => Binary::Remainder,
+            operators::EQUALS => Binary::Equal,
+            operators::NOT_EQUALS => Binary::NotEqual,
+            operators::LESS => Binary::Less,
+            operators::LESS_EQUALS => Binary::LessOrEqual,
+            operators::GREATER => Binary::Greater,
+            operators::GREATER_EQUALS => Binary::GreaterOrEqual,
+            operators::IN => Binary::In,
+            _ => return None,
+        })
+    }
+}
+
+pub(super) enum Goal {
+    All,
+    Exists,
+    ExistsOne,
+    /// Also `filter`, which maps an element to itself.
+    Map {
+        condition: Option<Node>,
+    },
+}
+
+pub(super) struct Comprehension {
+    pub goal: Goal,
+    pub range: Node,
+    pub body: Node,
+}
+
+/// A compiled expression and the names it reads.
+pub(super) struct Program {
+    pub root: Node,
+    pub names: Names,
+}

@@ -1,0 +1,22 @@
+//! Names users choose, and what they may look like.
+
+use super::limits;
+
+/// Document, node, transition and step names: 1-64 of `a-z 0-9 - _`.
+pub fn is_id(text: &str) -> bool {
+    (1..=limits::ID_LENGTH).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'))
+}
+
+/// Run ids: 1-128 of `A-Z a-z 0-9 - _ .`.
+pub fn is_run_id(text: &str) -> bool {
+    (1..=limits::RUN_ID_LENGTH).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+pub const ID_RULE: &str = "an id is 1-64 characters of a-z, 0-9, - and _";
+pub const RUN_ID_RULE: &str = "a run id is 1-128 characters of A-Z, a-z, 0-9, -, _ and .";

@@ -1,0 +1,32 @@
+//! The sizes Curfew promises to refuse beyond. Every message that refuses names its limit.
+
+pub const REQUEST_BYTES: usize = 1 << 20;
+pub const DOCUMENT_BYTES: usize = 512 << 10;
+pub const CONTEXT_BYTES: usize = 1 << 20;
+pub const RESULT_BYTES: usize = 512 << 10;
+pub const NODES: usize = 500;
+pub const TRANSITIONS: usize = 2_000;
+pub const STEPS: usize = 100;
+pub const ID_LENGTH: usize = 64;
+pub const RUN_ID_LENGTH: usize = 128;
+pub const TAGS: usize = 20;
+pub const TIMEOUT_MIN_MS: u64 = 1;
+pub const TIMEOUT_MAX_MS: u64 = 30 * super::time::DAY;
+
+/// Bounds of one run that its workflow may set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLimits {
+    pub tokens_total: u64,
+    pub tokens_active: u64,
+    pub loop_iterations: u64,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        RunLimits {
+            tokens_total: 10_000,
+            tokens_active: 1_000,
+            loop_iterations: 1_000,
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! From a workflow document and the catalogue to the self-contained snapshot a run keeps.
+//!
+//! References are resolved once, when the run is created. What comes out holds every task with its actions
+//! written into the steps, so that a run never reads the catalogue again and an executor needs nothing else.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::action::Action;
+use super::problem::{Problem, Problems, pointer_to};
+use super::task::Task;
+use super::workflow::{Work, Workflow};
+
+/// The three kinds of documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DocumentKind {
+    Actions,
+    Tasks,
+    Workflows,
+}
+
+impl DocumentKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            DocumentKind::Actions => "actions",
+            DocumentKind::Tasks => "tasks",
+            DocumentKind::Workflows => "workflows",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<DocumentKind> {
+        [
+            DocumentKind::Actions,
+            DocumentKind::Tasks,
+            DocumentKind::Workflows,
+        ]
+        .into_iter()
+        .find(|kind| kind.name() == name)
+    }
+}
+
+/// A document another one points at. Without a version: the newest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    pub kind: DocumentKind,
+    pub id: String,
+    pub version: Option<u64>,
+}
+
+/// The catalogue documents at hand, by the reference they answer. `None`: looked up, not there.
+pub type Library = BTreeMap<Reference, Option<Value>>;
+
+/// What a resolution came to.
+pub enum Resolution {
+    Resolved(Box<Stored>),
+    /// Look these up, add them to the library and resolve again.
+    Missing(Vec<Reference>),
+    Invalid(Vec<Problem>),
+}
+
+/// The snapshot as it is stored: documents, not engine types, so that one parser reads both.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stored {
+    pub version: u64,
+    pub workflow: Value,
+    pub tasks: Vec<Value>,
+    /// For each node the index of its task.
+    pub node_tasks: Vec<Option<usize>>,
+}
+
+/// The snapshot as the engine uses it.
+#[derive(Debug)]
+pub struct Snapshot {
+    pub version: u64,
+    pub workflow: Workflow,
+    pub tasks: Vec<ResolvedTask>,
+    pub node_tasks: Vec<Option<usize>>,
+    /// For each node its outgoing transitions, lowest priority number first.
+    routes: Vec<Vec<usize>>,
+}
+
+#[derive(Debug)]
+pub struct ResolvedTask {
+    pub task: Task,
+    /// The task's JSON, ready to be sent.
+    pub text: Rc<str>,
+}
+
+impl Snapshot {
+    pub fn read(stored: &Stored) -> Result<Snapshot, Vec<Problem>> {
+        let problems = Problems::trusting();
+        let workflow = Workflow::read(&stored.workflow, &problems);
+        let mut tasks = Vec::new();
+        for value in &stored.tasks {
+            tasks.extend(
+                Task::read(value, "/tasks", &problems).map(|task| ResolvedTask {
+                    task,
+                    text: value.to_string().into(),
+                }),
+            );
+        }
+        match workflow {
+            Some(workflow) if !problems.has_errors() && tasks.len() == stored.tasks.len() => {
+                Ok(Snapshot {
+                    version: stored.version,
+                    routes: routes_of(&workflow),
+                    workflow,
+                    tasks,
+                    node_tasks: stored.node_tasks.clone(),
+                })
+            }
+            Some(_) | None => Err(problems.into_sorted()),
+        }
+    }
+
+    pub fn routes_from(&self, node: usize) -> &[usize] {
+        self.routes.get(node).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn task_of(&self, node: usize) -> Option<&ResolvedTask> {
+        let index = (*self.node_tasks.get(node)?)?;
+        self.tasks.get(index)
+    }
+}
+
+fn routes_of(workflow: &Workflow) -> Vec<Vec<usize>> {
+    let mut routes = vec![Vec::new(); workflow.nodes.len()];
+    for (index, transition) in workflow.transitions.iter().enumerate() {
+        routes[transition.from].push(index);
+    }
+    for outgoing in &mut routes {
+        // Stable: within a tier the order of the document.
+        outgoing.sort_by_key(|&index| workflow.transitions[index].priority);
+    }
+    routes
+}
+
+/// Checks a document of any kind; `Ok` carries its warnings.
+pub fn check(
+    kind: DocumentKind,
+    document: &Value,
+    library: &Library,
+) -> Result<Vec<Problem>, Check> {
+    let problems = Problems::default();
+    let mut missing = Vec::new();
+    match kind {
+        DocumentKind::Actions => {
+            Action::read(document, "", true, &problems);
+        }
+        DocumentKind::Tasks => {
+            let mut resolver = Resolver::new(&Value::Null, library, &problems);
+            resolver.resolve_task(document, "");
+            missing = resolver.missing;
+        }
+        DocumentKind::Workflows => match resolve(document, 0, library) {
+            Resolution::Resolved(_) => {
+                Workflow::read(document, &problems);
+            }
+            Resolution::Missing(references) => missing = references,
+            Resolution::Invalid(found) => return Err(Check::Invalid(found)),
+        },
+    }
+    match (missing.is_empty(), problems.has_errors()) {
+        (false, _) => Err(Check::Missing(missing)),
+        (true, true) => Err(Check::Invalid(problems.into_sorted())),
+        (true, false) => Ok(problems.into_sorted()),
+    }
+}
+
+/// Why a document did not pass.
+#[derive(Debug)]
+pub enum Check {
+    Invalid(Vec<Problem>),
+    Missing(Vec<Reference>),
+}
+
+/// Resolves `workflow` against its inline documents and the library.
+pub fn resolve(workflow: &Value, version: u64, library: &Library) -> Resolution {
+    let problems = Problems::default();
+    let mut resolver = Resolver::new(workflow, library, &problems);
+    resolver.check_inline();
+    let parsed = Workflow::read(workflow, &problems);
+    let mut tasks = Vec::new();
+    let mut node_tasks = Vec::new();
+    let mut known: BTreeMap<(bool, &str, Option<u64>), usize> = BTreeMap::new();
+    for node in parsed.iter().flat_map(|workflow| &workflow.nodes) {
+        let key = match &node.work {
+            Work::Task { id, version } => (true, id.as_str(), *version),
+            Work::Action { id, version } => (false, id.as_str(), *version),
+            Work::PassThrough => {
+                node_tasks.push(None);
+                continue;
+            }
+        };
+        let index = match known.get(&key) {
+            Some(&index) => index,
+            None => {
+                let pointer = node_pointer(workflow, &node.id);
+                tasks.push(resolver.node_task(key, &pointer).unwrap_or(Value::Null));
+                known.insert(key, tasks.len() - 1);
+                tasks.len() - 1
+            }
+        };
+        node_tasks.push(Some(index));
+    }
+    // Missing goes before invalid: an answer names every problem, also those only the catalogue can show.
+    if !resolver.missing.is_empty() {
+        return Resolution::Missing(resolver.missing);
+    }
+    if problems.has_errors() {
+        return Resolution::Invalid(problems.into_sorted());
+    }
+    let mut graph = workflow.clone();
+    if let Value::Object(fields) = &mut graph {
+        fields.remove("tasks");
+        fields.remove("actions");
+    }
+    Resolution::Resolved(Box::new(Stored {
+        version,
+        workflow: graph,
+        tasks,
+        node_tasks,
+    }))
+}
+
+fn node_pointer(workflow: &Value, id: &str) -> String {
+    let position = workflow["nodes"].as_array().and_then(|nodes| {
+        nodes
+            .iter()
+            .position(|node| node["id"].as_str() == Some(id))
+    });
+    format!("/nodes/{}", position.unwrap_or(0))
+}
+
+struct Resolver<'a> {
+    document: &'a Value,
+    library: &'a Library,
+    problems: &'a Problems,
+    missing: Vec<Reference>,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(document: &'a Value, library: &'a Library, problems: &'a Problems) -> Self {
+        Resolver {
+            document,
+            library,
+            problems,
+            missing: Vec::new(),
+        }
+    }
+
+    /// Reads the documents written inside the workflow, used or not.
+    fn check_inline(&mut self) {
+        for field in ["tasks", "actions"] {
+            let Some(written) = self.document.get(field).filter(|value| !value.is_null()) else {
+                continue;
+            };
+            let Some(documents) = written.as_array() else {
+                self.problems.report(
+                    &format!("/{field}"),
+                    "wrong_type",
+                    "expected an array of documents",
+                );
+                continue;
+            };
+            for (index, document) in documents.iter().enumerate() {
+                let pointer = format!("/{field}/{index}");
+                if field == "tasks" {
+                    self.resolve_task(document, &pointer);
+                } else {
+                    Action::read(document, &pointer, true, self.problems);
+                }
+                let id = document["id"].as_str();
+                if id.is_some()
+                    && documents[..index]
+                        .iter()
+                        .any(|other| other["id"].as_str() == id)
+                {
+                    self.problems.report(
+                        &pointer_to(&pointer, "id"),
+                        "duplicate_id",
+                        "another document of this kind has the same id",
+                    );
+                }
+            }
+        }
+    }
+
+    fn node_task(
+        &mut self,
+        (is_task, id, version): (bool, &str, Option<u64>),
+        pointer: &str,
+    ) -> Option<Value> {
+        if is_task {
+            let (task, at) = self.find(
+                DocumentKind::Tasks,
+                id,
+                version,
+                &pointer_to(pointer, "task_id"),
+            )?;
+            return self.resolve_task(&task, &at);
+        }
+        let (action, _) = self.find(
+            DocumentKind::Actions,
+            id,
+            version,
+            &pointer_to(pointer, "action_id"),
+        )?;
+        Some(json!({"id": id, "steps": [{"ref": id, "action": action}]}))
+    }
+
+    /// The task with each step's action written into it.
+    fn resolve_task(&mut self, value: &Value, pointer: &str) -> Option<Value> {
+        Task::read(value, pointer, self.problems)?;
+        let mut resolved = value.clone();
+        for (index, step) in value["steps"].as_array()?.iter().enumerate() {
+            let Some(id) = step["action_id"].as_str() else {
+                continue;
+            };
+            let version = step["action_version"].as_u64();
+            let at = format!("{pointer}/steps/{index}/action_id");
+            let Some((action, _)) = self.find(DocumentKind::Actions, id, version, &at) else {
+                continue;
+            };
+            if let Some(Value::Object(step)) = resolved["steps"].get_mut(index) {
+                step.remove("action_id");
+                step.remove("action_version");
+                step.insert("action".into(), action);
+            }
+        }
+        Some(resolved)
+    }
+
+    /// Inline first, then the library; what the library was never asked for becomes `missing`.
+    fn find(
+        &mut self,
+        kind: DocumentKind,
+        id: &str,
+        version: Option<u64>,
+        pointer: &str,
+    ) -> Option<(Value, String)> {
+        if version.is_none()
+            && let Some(documents) = self.document[kind.name()].as_array()
+            && let Some(index) = documents
+                .iter()
+                .position(|other| other["id"].as_str() == Some(id))
+        {
+            return Some((
+                documents[index].clone(),
+                format!("/{}/{index}", kind.name()),
+            ));
+        }
+        let reference = Reference {
+            kind,
+            id: id.to_string(),
+            version,
+        };
+        match self.library.get(&reference) {
+            Some(Some(document)) => Some((document.clone(), pointer.to_string())),
+            Some(None) => {
+                let version = version
+                    .map(|number| format!(" in version {number}"))
+                    .unwrap_or_default();
+                self.problems.report(
+                    pointer,
+                    "unknown_reference",
+                    format!("no document \"{id}\" in {}{version}; store it first or write it into this document", kind.name()),
+                );
+                None
+            }
+            None => {
+                if !self.missing.contains(&reference) {
+                    self.missing.push(reference);
+                }
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Tasks: linear sequences of steps that one executor runs from start to end.
+
+use serde_json::Value;
+
+use super::action::Action;
+use super::expression::{Expression, Template};
+use super::limits;
+use super::path::Path;
+use super::problem::Problems;
+use super::reader::{Element, Reader, read_template};
+use super::schema::Schema;
+use super::time::Limit;
+
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub id: String,
+    pub steps: Vec<Step>,
+    pub timeout: Limit,
+    pub dispatch: Dispatch,
+    pub retry: Option<Retry>,
+    pub input_schema: Option<Schema>,
+    pub output_schema: Option<Schema>,
+}
+
+/// The lane a user asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dispatch {
+    #[default]
+    Auto,
+    Direct,
+}
+
+pub const DISPATCHES: &[(&str, Dispatch)] =
+    &[("auto", Dispatch::Auto), ("direct", Dispatch::Direct)];
+
+/// Business retry: the whole task again, from step 0, with a fresh context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    pub attempts_max: u32,
+    pub backoff: Backoff,
+    pub initial_delay_ms: u64,
+    pub max_delay_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backoff {
+    None,
+    Linear,
+    Exponential,
+}
+
+impl Retry {
+    /// How long to wait before attempt `attempt` (the first retry is attempt 2).
+    pub fn delay_ms(&self, attempt: u32) -> u64 {
+        let retries = u64::from(attempt.saturating_sub(1)).max(1);
+        let delay = match self.backoff {
+            Backoff::None => 0,
+            Backoff::Linear => self.initial_delay_ms.saturating_mul(retries),
+            Backoff::Exponential => self
+                .initial_delay_ms
+                .saturating_mul(1 << (retries - 1).min(40)),
+        };
+        delay.min(self.max_delay_ms)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub reference: String,
+    pub action: StepAction,
+    pub input_mapping: Option<Template>,
+    pub output_mapping: Option<Vec<(Path, Template)>>,
+    pub condition: Option<Condition>,
+    pub on_failure: OnFailure,
+    pub timeout_override: Limit,
+}
+
+/// In the catalogue a step may point at an action; what an executor gets is always resolved.
+#[derive(Clone, Debug)]
+pub enum StepAction {
+    Inline(Box<Action>),
+    Reference { id: String, version: Option<u64> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Condition {
+    pub when: Expression,
+    pub then: Outcome,
+    pub otherwise: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Continue,
+    Skip,
+    Succeed,
+    Fail,
+}
+
+const OUTCOMES: &[(&str, Outcome)] = &[
+    ("continue", Outcome::Continue),
+    ("skip", Outcome::Skip),
+    ("succeed", Outcome::Succeed),
+    ("fail", Outcome::Fail),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFailure {
+    Abort,
+    Retry,
+    Continue,
+}
+
+const ON_FAILURES: &[(&str, OnFailure)] = &[
+    ("abort", OnFailure::Abort),
+    ("retry", OnFailure::Retry),
+    ("continue", OnFailure::Continue),
+];
+
+const NAMES: &[&str] = &["input", "state", "output"];
+const NAMES_WITH_RESULT: &[&str] = &["input", "state", "output", "result"];
+
+impl Task {
+    pub fn read(value: &Value, pointer: &str, problems: &Problems) -> Option<Task> {
+        let reader = Reader::new(value, pointer, problems)?;
+        let id = reader.required_id("id");
+        reader.string("name");
+        reader.string("description");
+        let steps = read_steps(&reader);
+        let timeout = reader.limit("timeout", "timeout_ms");
+        let dispatch = read_dispatch(&reader).unwrap_or_default();
+        let retry = reader.object("retry").map(read_retry);
+        let input_schema = reader.schema("input_schema");
+        let output_schema = reader.schema("output_schema");
+        reader.finish();
+        Some(Task {
+            id: id?,
+            steps,
+            timeout,
+            dispatch,
+            retry,
+            input_schema,
+            output_schema,
+        })
+    }
+
+    /// The action of a task of one step: its limits count as the task's own.
+    pub fn only_action(&self) -> Option<&Action> {
+        match self.steps.as_slice() {
+            [step] => match &step.action {
+                StepAction::Inline(action) => Some(action),
+                StepAction::Reference { .. } => None,
+            },
+            [] | [_, _, ..] => None,
+        }
+    }
+}
+
+/// `queue` and `inline` are lanes of the contract that this build does not have.
+pub fn read_dispatch(reader: &Reader) -> Option<Dispatch> {
+    if let Some(lane @ ("queue" | "inline")) = reader.any("dispatch").and_then(Value::as_str) {
+        reader.report(
+            "dispatch",
+            "unsupported",
+            format!("lane \"{lane}\" is not supported by this version of Curfew yet; use \"auto\" or \"direct\""),
+        );
+        return None;
+    }
+    reader.choice("dispatch", DISPATCHES)
+}
+
+fn read_retry(reader: Reader) -> Retry {
+    let attempts_max = reader.integer("max_attempts", 1, 100).unwrap_or(3) as u32;
+    let backoff = reader.choice(
+        "backoff",
+        &[
+            ("none", Backoff::None),
+            ("linear", Backoff::Linear),
+            ("exponential", Backoff::Exponential),
+        ],
+    );
+    let initial = reader.limit("initial_delay", "initial_delay_ms").millis();
+    let max = reader.limit("max_delay", "max_delay_ms").millis();
+    reader.finish();
+    Retry {
+        attempts_max,
+        backoff: backoff.unwrap_or(Backoff::None),
+        initial_delay_ms: initial.unwrap_or(1_000),
+        max_delay_ms: max.unwrap_or(60_000),
+    }
+}
+
+fn read_steps(reader: &Reader) -> Vec<Step> {
+    let elements = reader.array("steps");
+    if elements.is_empty() {
+        reader.report("steps", "missing_field", "a task needs at least one step");
+    }
+    if elements.len() > limits::STEPS {
+        reader.report(
+            "steps",
+            "limit_exceeded",
+            format!("{} steps; the limit is {}", elements.len(), limits::STEPS),
+        );
+        return Vec::new();
+    }
+    let mut steps: Vec<(i64, Step)> = Vec::new();
+    for (position, element) in elements.iter().enumerate() {
+        let Some((ordinal, step)) = read_step(element, position, reader.problems()) else {
+            continue;
+        };
+        if steps
+            .iter()
+            .any(|(_, other)| other.reference == step.reference)
+        {
+            reader.problems().report(
+                &format!("{}/ref", element.pointer),
+                "duplicate_id",
+                format!("another step of this task is named \"{}\"", step.reference),
+            );
+        }
+        steps.push((ordinal, step));
+    }
+    steps.sort_by_key(|(ordinal, _)| *ordinal);
+    steps.into_iter().map(|(_, step)| step).collect()
+}
+
+fn read_step(element: &Element, position: usize, problems: &Problems) -> Option<(i64, Step)> {
+    let reader = Reader::new(element.value, element.pointer.as_str(), problems)?;
+    let ordinal = reader.integer("ordinal", 0, 1_000_000);
+    let action = read_step_action(&reader);
+    let reference = match reader.id("ref") {
+        Some(reference) => reference,
+        None => format!("step-{}", position + 1),
+    };
+    let input_mapping = reader.template("input_mapping", NAMES);
+    let output_mapping = read_mapping(&reader, "output_mapping", NAMES_WITH_RESULT);
+    let condition = read_condition(&reader);
+    let on_failure = reader.choice("on_failure", ON_FAILURES);
+    let timeout_override = reader.limit("timeout_override", "timeout_override_ms");
+    reader.finish();
+    Some((
+        ordinal.unwrap_or(position as i64),
+        Step {
+            reference,
+            action: action?,
+            input_mapping,
+            output_mapping,
+            condition,
+            on_failure: on_failure.unwrap_or(OnFailure::Abort),
+            timeout_override,
+        },
+    ))
+}
+
+fn read_step_action(reader: &Reader) -> Option<StepAction> {
+    let version = reader.integer("action_version", 1, i64::MAX);
+    match (reader.has("action_id"), reader.any("action")) {
+        (true, None) => Some(StepAction::Reference {
+            id: reader.id("action_id")?,
+            version: version.map(|number| number as u64),
+        }),
+        (false, Some(action)) => {
+            let action = Action::read(action, &reader.at("action"), false, reader.problems())?;
+            Some(StepAction::Inline(Box::new(action)))
+        }
+        (true, Some(_)) => {
+            reader.report(
+                "action",
+                "both_forms",
+                "a step has either an \"action_id\" or an \"action\"",
+            );
+            None
+        }
+        (false, None) => {
+            reader.report(
+                "action_id",
+                "missing_field",
+                "a step needs an \"action_id\" or an \"action\"",
+            );
+            None
+        }
+    }
+}
+
+fn read_condition(reader: &Reader) -> Option<Condition> {
+    match reader.any("condition")? {
+        Value::Object(_) => {
+            let condition = reader.object("condition")?;
+            condition.required_string("if");
+            let when = condition.expression("if", NAMES);
+            let then = condition.choice("then", OUTCOMES);
+            let otherwise = condition.choice("else", OUTCOMES);
+            condition.finish();
+            Some(Condition {
+                when: when?,
+                then: then.unwrap_or(Outcome::Continue),
+                otherwise: otherwise.unwrap_or(Outcome::Skip),
+            })
+        }
+        _bare => Some(Condition {
+            when: reader.expression("condition", NAMES)?,
+            then: Outcome::Continue,
+            otherwise: Outcome::Skip,
+        }),
+    }
+}
+
+/// A mapping whose keys are targets: `{"state.x": "${result.y}"}`.
+pub fn read_mapping(
+    reader: &Reader,
+    field: &'static str,
+    names: &[&str],
+) -> Option<Vec<(Path, Template)>> {
+    let mut mapping = Vec::new();
+    for (target, element) in reader.entries(field)? {
+        let template = read_template(element.value, &element.pointer, names, reader.problems());
+        match Path::parse(target) {
+            Ok(path) => mapping.extend(template.map(|template| (path, template))),
+            Err(message) => reader
+                .problems()
+                .report(&element.pointer, "invalid_target", message),
+        }
+    }
+    Some(mapping)
+}

@@ -1,0 +1,370 @@
+//! Workflows: graphs of nodes and transitions, read from documents into types that hold no nonsense.
+
+use serde_json::Value;
+
+use super::action::{EXECUTION_POLICIES, ExecutionTimeoutPolicy};
+use super::expression::{Expression, Template};
+use super::graph;
+use super::limits::{self, RunLimits};
+use super::path::Path;
+use super::problem::Problems;
+use super::reader::{Element, Reader};
+use super::schema::Schema;
+use super::task::{Dispatch, read_dispatch, read_mapping};
+use super::time::Limit;
+
+#[derive(Clone, Debug)]
+pub struct Workflow {
+    pub id: String,
+    pub tags: Vec<String>,
+    pub timeout: Limit,
+    pub on_timeout: WorkflowTimeoutPolicy,
+    pub input_schema: Option<Schema>,
+    pub output_schema: Option<Schema>,
+    pub initial_node: usize,
+    pub nodes: Vec<Node>,
+    pub transitions: Vec<Transition>,
+    pub output_mapping: Option<Template>,
+    pub limits: RunLimits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkflowTimeoutPolicy {
+    CancelAll,
+    Fail,
+}
+
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub id: String,
+    pub work: Work,
+    pub input_mapping: Option<Template>,
+    pub output_mapping: Option<Vec<(Path, Template)>>,
+    pub timeout: Limit,
+    pub on_timeout: Option<ExecutionTimeoutPolicy>,
+    pub max_retries: u32,
+    pub dispatch: Option<Dispatch>,
+}
+
+/// What a node does when a token arrives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    Task { id: String, version: Option<u64> },
+    Action { id: String, version: Option<u64> },
+    PassThrough,
+}
+
+#[derive(Clone, Debug)]
+pub struct Transition {
+    pub id: String,
+    pub from: usize,
+    pub to: usize,
+    pub on: On,
+    pub priority: i64,
+    pub condition: Option<Expression>,
+    /// Times this transition may fire on one path; only set on transitions of a cycle.
+    pub iterations_max: Option<u64>,
+    /// Part of a cycle: firings are counted along the path.
+    pub in_cycle: bool,
+}
+
+/// The end of a token that a transition waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    Success,
+    Failure,
+    Timeout,
+}
+
+pub const ONS: &[(&str, On)] = &[
+    ("success", On::Success),
+    ("failure", On::Failure),
+    ("timeout", On::Timeout),
+];
+
+const NAMES: &[&str] = &["input", "state", "output", "run"];
+const NAMES_WITH_RESULT: &[&str] = &["input", "state", "output", "run", "error", "result"];
+const NAMES_WITH_ERROR: &[&str] = &["input", "state", "output", "run", "error"];
+
+impl Workflow {
+    /// Reads the graph. References to tasks and actions outside it are `snapshot`'s business.
+    pub fn read(value: &Value, problems: &Problems) -> Option<Workflow> {
+        let reader = Reader::new(value, "", problems)?;
+        let id = reader.required_id("id");
+        reader.string("name");
+        reader.string("description");
+        let tags = read_tags(&reader);
+        let timeout = reader.limit("timeout", "timeout_ms");
+        let on_timeout = read_on_timeout(&reader);
+        let input_schema = reader.schema("input_schema");
+        let output_schema = reader.schema("output_schema");
+        let output_mapping = reader.template("output_mapping", NAMES);
+        let limits = reader.object("limits").map(read_limits).unwrap_or_default();
+        let nodes = read_nodes(&reader);
+        let mut transitions = read_transitions(&reader, &nodes);
+        let initial_node = read_initial_node(&reader, &nodes);
+        reader.any("tasks");
+        reader.any("actions");
+        reader.unsupported(&["gate", "timeouts", "trigger"]);
+        graph::mark_cycles(nodes.len(), &mut transitions);
+        graph::check(&reader, initial_node, &nodes, &transitions);
+        reader.finish();
+        Some(Workflow {
+            id: id?,
+            tags,
+            timeout,
+            on_timeout,
+            input_schema,
+            output_schema,
+            initial_node,
+            nodes,
+            transitions,
+            output_mapping,
+            limits,
+        })
+    }
+
+    pub fn node_index(&self, id: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.id == id)
+    }
+}
+
+fn read_on_timeout(reader: &Reader) -> WorkflowTimeoutPolicy {
+    if reader.any("on_timeout").and_then(Value::as_str) == Some("human_gate") {
+        reader.unsupported(&["on_timeout"]);
+        return WorkflowTimeoutPolicy::CancelAll;
+    }
+    reader
+        .choice(
+            "on_timeout",
+            &[
+                ("cancel_all", WorkflowTimeoutPolicy::CancelAll),
+                ("fail", WorkflowTimeoutPolicy::Fail),
+            ],
+        )
+        .unwrap_or(WorkflowTimeoutPolicy::CancelAll)
+}
+
+fn read_tags(reader: &Reader) -> Vec<String> {
+    let elements = reader.array("tags");
+    if elements.len() > limits::TAGS {
+        reader.report(
+            "tags",
+            "limit_exceeded",
+            format!("the limit is {} tags", limits::TAGS),
+        );
+    }
+    let mut tags = Vec::new();
+    for element in elements {
+        match element.value.as_str() {
+            Some(tag) if (1..=64).contains(&tag.len()) => tags.push(tag.to_string()),
+            Some(_) | None => reader.problems().report(
+                &element.pointer,
+                "wrong_type",
+                "a tag is a string of 1-64 bytes",
+            ),
+        }
+    }
+    tags
+}
+
+fn read_limits(reader: Reader) -> RunLimits {
+    let default = RunLimits::default();
+    let bound = |field, default| {
+        reader
+            .integer(field, 1, 1_000_000)
+            .map_or(default, |number| number as u64)
+    };
+    let limits = RunLimits {
+        tokens_total: bound("tokens_total", default.tokens_total),
+        tokens_active: bound("tokens_active", default.tokens_active),
+        loop_iterations: bound("loop_iterations", default.loop_iterations),
+    };
+    reader.finish();
+    limits
+}
+
+fn read_nodes(reader: &Reader) -> Vec<Node> {
+    let elements = reader.array("nodes");
+    if elements.is_empty() {
+        reader.report(
+            "nodes",
+            "missing_field",
+            "a workflow needs at least one node",
+        );
+    }
+    if elements.len() > limits::NODES {
+        reader.report(
+            "nodes",
+            "limit_exceeded",
+            format!("{} nodes; the limit is {}", elements.len(), limits::NODES),
+        );
+        return Vec::new();
+    }
+    let mut nodes: Vec<Node> = Vec::new();
+    for element in &elements {
+        let Some(node) = read_node(element, reader.problems()) else {
+            continue;
+        };
+        if nodes.iter().any(|other| other.id == node.id) {
+            reader.problems().report(
+                &format!("{}/id", element.pointer),
+                "duplicate_id",
+                format!("another node is named \"{}\"", node.id),
+            );
+            continue;
+        }
+        nodes.push(node);
+    }
+    nodes
+}
+
+fn read_node(element: &Element, problems: &Problems) -> Option<Node> {
+    let reader = Reader::new(element.value, element.pointer.as_str(), problems)?;
+    let id = reader.required_id("id");
+    reader.string("name");
+    reader.string("description");
+    let work = read_work(&reader);
+    let input_mapping = reader.template("input_mapping", NAMES_WITH_ERROR);
+    let output_mapping = read_mapping(&reader, "output_mapping", NAMES_WITH_RESULT);
+    let timeout = reader.limit("timeout", "timeout_ms");
+    let on_timeout = reader.choice("on_timeout", EXECUTION_POLICIES);
+    let max_retries = reader.integer("max_retries", 0, 100).unwrap_or(3) as u32;
+    let dispatch = read_dispatch(&reader);
+    reader.unsupported(&[
+        "workflow_id",
+        "workflow_version",
+        "gate",
+        "wait",
+        "escalate_on",
+    ]);
+    reader.finish();
+    Some(Node {
+        id: id?,
+        work: work?,
+        input_mapping,
+        output_mapping,
+        timeout,
+        on_timeout,
+        max_retries,
+        dispatch,
+    })
+}
+
+fn read_work(reader: &Reader) -> Option<Work> {
+    let version = |field| {
+        reader
+            .integer(field, 1, i64::MAX)
+            .map(|number| number as u64)
+    };
+    let (task_version, action_version) = (version("task_version"), version("action_version"));
+    match (reader.has("task_id"), reader.has("action_id")) {
+        (true, true) => {
+            reader.report(
+                "action_id",
+                "both_forms",
+                "a node has either a \"task_id\" or an \"action_id\"",
+            );
+            None
+        }
+        (true, false) => Some(Work::Task {
+            id: reader.id("task_id")?,
+            version: task_version,
+        }),
+        (false, true) => Some(Work::Action {
+            id: reader.id("action_id")?,
+            version: action_version,
+        }),
+        (false, false) => Some(Work::PassThrough),
+    }
+}
+
+fn read_transitions(reader: &Reader, nodes: &[Node]) -> Vec<Transition> {
+    let elements = reader.array("transitions");
+    if elements.len() > limits::TRANSITIONS {
+        reader.report(
+            "transitions",
+            "limit_exceeded",
+            format!(
+                "{} transitions; the limit is {}",
+                elements.len(),
+                limits::TRANSITIONS
+            ),
+        );
+        return Vec::new();
+    }
+    let mut transitions: Vec<Transition> = Vec::new();
+    for (position, element) in elements.iter().enumerate() {
+        let Some(transition) = read_transition(element, position, nodes, reader.problems()) else {
+            continue;
+        };
+        if transitions.iter().any(|other| other.id == transition.id) {
+            reader.problems().report(
+                &format!("{}/id", element.pointer),
+                "duplicate_id",
+                format!("another transition is named \"{}\"", transition.id),
+            );
+            continue;
+        }
+        transitions.push(transition);
+    }
+    transitions
+}
+
+fn read_transition(
+    element: &Element,
+    position: usize,
+    nodes: &[Node],
+    problems: &Problems,
+) -> Option<Transition> {
+    let reader = Reader::new(element.value, element.pointer.as_str(), problems)?;
+    let id = match reader.has("id") {
+        true => reader.id("id"),
+        false => Some(format!("t{}", position + 1)),
+    };
+    let from = read_end(&reader, "from_node_id", nodes);
+    let to = read_end(&reader, "to_node_id", nodes);
+    let on = reader.choice("on", ONS).unwrap_or(On::Success);
+    let priority = reader
+        .integer("priority", -1_000_000, 1_000_000)
+        .unwrap_or(0);
+    // `error` is there on failure and timeout routes, and after them until the path succeeds again.
+    let condition = reader.expression("condition", NAMES_WITH_ERROR);
+    let iterations_max = reader.object("loop_config").and_then(|config| {
+        let most = config.integer("max_iterations", 1, 1_000_000);
+        config.finish();
+        most.map(|number| number as u64)
+    });
+    reader.unsupported(&["spawn_count", "foreach", "sibling_group", "synchronization"]);
+    reader.finish();
+    Some(Transition {
+        id: id?,
+        from: from?,
+        to: to?,
+        on,
+        priority,
+        condition,
+        iterations_max,
+        in_cycle: false,
+    })
+}
+
+fn read_end(reader: &Reader, field: &'static str, nodes: &[Node]) -> Option<usize> {
+    let id = reader.required_string(field)?;
+    let index = nodes.iter().position(|node| node.id == id);
+    if index.is_none() {
+        reader.report(
+            field,
+            "unknown_node",
+            format!("no node is named \"{}\"", super::reader::shorten(id)),
+        );
+    }
+    index
+}
+
+fn read_initial_node(reader: &Reader, nodes: &[Node]) -> usize {
+    match reader.has("initial_node_id") {
+        true => read_end(reader, "initial_node_id", nodes).unwrap_or(0),
+        false => 0,
+    }
+}

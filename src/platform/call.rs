@@ -1,0 +1,171 @@
+//! HTTP calls that really stop when they are dropped: to the internet, to a bound Worker, to an object.
+
+use futures_util::StreamExt;
+use js_sys::{Object, Promise, Reflect};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use worker::{AbortController, Headers, Response};
+
+#[wasm_bindgen]
+extern "C" {
+    /// Anything with a `fetch`: a service binding, an object's stub, the global scope.
+    #[derive(Clone)]
+    pub type Peer;
+
+    #[wasm_bindgen(method, catch)]
+    fn fetch(this: &Peer, url: &str, init: &Object) -> Result<Promise, JsValue>;
+}
+
+/// The internet.
+pub fn internet() -> Peer {
+    js_sys::global().unchecked_into()
+}
+
+/// A Worker bound under `name`, if there is one with a `fetch`.
+pub fn service(env: &worker::Env, name: &str) -> Option<Peer> {
+    let binding = Reflect::get(env, &name.into()).ok()?;
+    let has_fetch = Reflect::get(&binding, &"fetch".into()).is_ok_and(|fetch| fetch.is_function());
+    has_fetch.then(|| binding.unchecked_into())
+}
+
+pub struct Call<'a> {
+    pub url: &'a str,
+    pub method: &'a str,
+    pub headers: Option<Headers>,
+    pub body: Option<&'a str>,
+    pub follow_redirects: bool,
+}
+
+impl<'a> Call<'a> {
+    /// JSON to one of our own Workers.
+    pub fn post(url: &'a str, body: &'a str) -> Call<'a> {
+        Call {
+            url,
+            method: "POST",
+            headers: None,
+            body: Some(body),
+            follow_redirects: true,
+        }
+    }
+}
+
+/// Aborts the call it belongs to when it goes out of scope, unless the answer was read to its end.
+pub struct Abort(Option<AbortController>);
+
+impl Abort {
+    fn disarm(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Abort {
+    fn drop(&mut self) {
+        if let Some(controller) = self.0.take() {
+            controller.abort();
+        }
+    }
+}
+
+/// An answer whose body is still to be read. Dropping it closes the connection.
+pub struct Answer {
+    response: Response,
+    abort: Abort,
+}
+
+/// Sends the call. The connection closes if the returned future, or the answer, is dropped.
+pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, String> {
+    let controller = AbortController::default();
+    let init = Object::new();
+    let set = |name: &str, value: &JsValue| {
+        // Setting a field of a plain object cannot fail.
+        let _ = Reflect::set(&init, &name.into(), value);
+    };
+    set("method", &call.method.into());
+    if let Some(body) = call.body {
+        set("body", &body.into());
+    }
+    if let Some(headers) = &call.headers {
+        set("headers", headers.0.as_ref());
+    }
+    if !call.follow_redirects {
+        set("redirect", &"manual".into());
+    }
+    set("signal", controller.signal().as_ref());
+    let abort = Abort(Some(controller));
+    let promise = peer
+        .fetch(call.url, &init)
+        .map_err(|error| message_of(&error))?;
+    let response = JsFuture::from(promise)
+        .await
+        .map_err(|error| message_of(&error))?;
+    let response: web_sys::Response = response
+        .dyn_into()
+        .map_err(|_| "the answer is no response".to_string())?;
+    Ok(Answer {
+        response: Response::from(response),
+        abort,
+    })
+}
+
+impl Answer {
+    pub fn status(&self) -> u16 {
+        self.response.status_code()
+    }
+
+    pub fn headers(&self) -> &Headers {
+        self.response.headers()
+    }
+
+    /// The body as text, if it is at most `most` bytes; more than that is not read.
+    pub async fn text(mut self, most: usize) -> Result<String, BodyError> {
+        let mut stream = match self.response.stream() {
+            Ok(stream) => stream,
+            // A response without a body has no stream.
+            Err(_) => {
+                self.abort.disarm();
+                return Ok(String::new());
+            }
+        };
+        let mut bytes: Vec<u8> = Vec::new();
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk.map_err(|error| BodyError::Broken(error.to_string()))?;
+            if bytes.len() + chunk.len() > most {
+                return Err(BodyError::TooLarge);
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        self.abort.disarm();
+        String::from_utf8(bytes).map_err(|_| BodyError::NotText)
+    }
+
+    /// Hands the response on as it came, body and all.
+    pub fn into_response(mut self) -> Response {
+        self.abort.disarm();
+        self.response
+    }
+
+    /// The whole body at once: for our own Workers, whose answers are bounded by what they send.
+    pub async fn text_unbounded(mut self) -> Result<String, String> {
+        let text = self
+            .response
+            .text()
+            .await
+            .map_err(|error| error.to_string())?;
+        self.abort.disarm();
+        Ok(text)
+    }
+}
+
+#[derive(Debug)]
+pub enum BodyError {
+    TooLarge,
+    NotText,
+    Broken(String),
+}
+
+pub fn message_of(error: &JsValue) -> String {
+    match error.dyn_ref::<js_sys::Error>() {
+        Some(error) => String::from(error.message()),
+        None => error.as_string().unwrap_or_else(|| "unknown error".into()),
+    }
+}

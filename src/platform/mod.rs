@@ -1,0 +1,23 @@
+//! The few JavaScript things the shells need and `worker` does not offer as they need them.
+
+pub mod call;
+pub mod deadline;
+
+use crate::model::time::Millis;
+
+/// The platform's clock. It stands still while code runs and moves with I/O.
+pub fn now() -> Millis {
+    worker::Date::now().as_millis()
+}
+
+/// 128 random bits as text: unguessable, safe in a URL.
+pub fn random_id() -> worker::Result<String> {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes).map_err(|error| worker::Error::RustError(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// One JSON object a line, as the platform's log search wants it. Never an input, an output or a secret.
+pub fn log(fields: serde_json::Value) {
+    worker::console_log!("{fields}");
+}

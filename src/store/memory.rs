@@ -1,0 +1,80 @@
+//! The rows of a run as text, read back into engine state. The SQLite shell and the simulator both load through here.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::commit::context_name;
+use super::rows::{HeaderRow, TokenRow, parse_status};
+use crate::engine::{Remembered, Run, Settings};
+use crate::model::snapshot::{Snapshot, Stored};
+use crate::model::time::Millis;
+
+/// Rows as they were read; values are JSON text.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    pub run: Vec<(String, String)>,
+    /// Live tokens only: id, status, row.
+    pub tokens: Vec<(u64, String, String)>,
+    pub counts: Vec<(String, u64)>,
+    pub alarm_at: Option<Millis>,
+}
+
+/// Puts the run together again. An error means rows this build cannot read: a bug or a newer schema.
+pub fn recall(rows: Rows, settings: Settings) -> Result<Run, String> {
+    let header: HeaderRow = parse(&rows.run, "header")?;
+    if header.schema > super::schema::VERSION {
+        return Err(format!(
+            "the run was saved with schema {}, this build knows {}",
+            header.schema,
+            super::schema::VERSION
+        ));
+    }
+    let stored: Stored = parse(&rows.run, "snapshot")?;
+    let input: Value = parse(&rows.run, "input")?;
+    let snapshot = Snapshot::read(&stored).map_err(|problems| {
+        let first = problems
+            .first()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        format!("the run's snapshot cannot be read: {first}")
+    })?;
+    let mut live = Vec::with_capacity(rows.tokens.len());
+    for (id, status, row) in rows.tokens {
+        let row: TokenRow =
+            serde_json::from_str(&row).map_err(|error| format!("token t{id}: {error}"))?;
+        live.push(row.into_token(id, parse_status(&status)?, &snapshot)?);
+    }
+    let mut counts = BTreeMap::new();
+    for (status, count) in rows.counts {
+        counts.insert(parse_status(&status)?, count);
+    }
+    let context = rows
+        .run
+        .iter()
+        .filter_map(|(key, value)| Some((context_name(key)?.to_string(), value.clone())))
+        .collect();
+    Run::recall(
+        Rc::new(snapshot),
+        settings,
+        Remembered {
+            header: header.into_header(),
+            input,
+            context,
+            live,
+            counts,
+            alarm_at: rows.alarm_at,
+        },
+    )
+}
+
+fn parse<T: DeserializeOwned>(rows: &[(String, String)], key: &str) -> Result<T, String> {
+    let text = rows
+        .iter()
+        .find(|(name, _)| name == key)
+        .map(|(_, value)| value)
+        .ok_or_else(|| format!("row {key} is missing"))?;
+    serde_json::from_str(text).map_err(|error| format!("row {key}: {error}"))
+}

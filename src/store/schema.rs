@@ -1,0 +1,38 @@
+//! Tables of a run's object, as numbered migrations.
+//!
+//! Every new run pays for its tables in rows written, so there are two: `run` holds what there is one of or few of
+//! (header, snapshot, input, context), `tokens` what there are many of. No secondary index: the object holds
+//! live state in memory and asks by primary key.
+
+/// The version `migrate_from` leads to.
+pub const VERSION: u32 = 1;
+
+/// Says whether a run lives in this object at all; reading it writes nothing.
+pub const EXISTS: &str = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'run'";
+
+/// Statements that lead from version `version` to the next one. Version 0 is an empty object.
+pub fn migrate_from(version: u32) -> &'static [&'static str] {
+    match version {
+        0 => &[
+            "CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+            "CREATE TABLE tokens (id INTEGER PRIMARY KEY, status TEXT NOT NULL, row TEXT NOT NULL)",
+        ],
+        _ => &[],
+    }
+}
+
+/// Any number of rows in one statement: `?` is a JSON array of `[key, value]`.
+pub const SAVE_RUN: &str = "INSERT INTO run (key, value) \
+     SELECT value ->> 0, value -> 1 FROM json_each(?) WHERE true \
+     ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+
+/// As above, of `[id, status, row]`.
+pub const SAVE_TOKENS: &str = "INSERT INTO tokens (id, status, row) \
+     SELECT value ->> 0, value ->> 1, value -> 2 FROM json_each(?) WHERE true \
+     ON CONFLICT (id) DO UPDATE SET status = excluded.status, row = excluded.row";
+
+pub const LOAD_RUN: &str = "SELECT key, value FROM run";
+pub const LOAD_LIVE_TOKENS: &str =
+    "SELECT id, status, row FROM tokens WHERE status IN ('pending', 'executing') ORDER BY id";
+pub const LOAD_COUNTS: &str = "SELECT status, count(*) FROM tokens GROUP BY status";
+pub const LOAD_TOKENS: &str = "SELECT id, status, row FROM tokens WHERE id > ? ORDER BY id LIMIT ?";

@@ -1,0 +1,128 @@
+//! The object's SQLite. Nothing here awaits: all statements of one commit land together or not at all.
+
+use std::cell::Cell;
+
+use worker::{Result, SqlStorage, SqlStorageValue, Storage};
+
+use super::commit::Commit;
+use super::memory::Rows;
+use super::schema;
+use crate::model::time::Millis;
+
+pub struct Sqlite {
+    sql: SqlStorage,
+    /// What Cloudflare would bill, since the object came into memory.
+    rows_written: Cell<usize>,
+}
+
+impl Sqlite {
+    pub fn new(storage: &Storage) -> Sqlite {
+        Sqlite {
+            sql: storage.sql(),
+            rows_written: Cell::new(0),
+        }
+    }
+
+    /// A run lives here. Asking writes nothing, so that a question about an unknown run leaves no trace.
+    pub fn holds_run(&self) -> Result<bool> {
+        let rows = self.read(schema::EXISTS, Vec::new())?;
+        Ok(rows
+            .first()
+            .and_then(|row| row.first())
+            .is_some_and(|count| integer(count) > 0))
+    }
+
+    pub fn create(&self) -> Result<()> {
+        for statement in schema::migrate_from(0) {
+            self.write(statement, Vec::new())?;
+        }
+        Ok(())
+    }
+
+    pub fn load(&self, alarm_at: Option<Millis>) -> Result<Rows> {
+        Ok(Rows {
+            run: self
+                .read(schema::LOAD_RUN, Vec::new())?
+                .into_iter()
+                .filter_map(|row| Some((text(row.first()?), text(row.get(1)?))))
+                .collect(),
+            tokens: self.read_tokens(schema::LOAD_LIVE_TOKENS, Vec::new())?,
+            counts: self
+                .read(schema::LOAD_COUNTS, Vec::new())?
+                .into_iter()
+                .filter_map(|row| Some((text(row.first()?), integer(row.get(1)?))))
+                .collect(),
+            alarm_at,
+        })
+    }
+
+    /// Tokens by id, terminal ones too: id, status, row.
+    pub fn tokens(&self, after: u64, most: u64) -> Result<Vec<(u64, String, String)>> {
+        let bindings = vec![
+            SqlStorageValue::Float(after as f64),
+            SqlStorageValue::Float(most as f64),
+        ];
+        self.read_tokens(schema::LOAD_TOKENS, bindings)
+    }
+
+    pub fn commit(&self, commit: Commit) -> Result<()> {
+        if let Some(rows) = commit.run {
+            self.write(schema::SAVE_RUN, vec![rows.into()])?;
+        }
+        if let Some(rows) = commit.tokens {
+            self.write(schema::SAVE_TOKENS, vec![rows.into()])?;
+        }
+        Ok(())
+    }
+
+    pub fn rows_written(&self) -> usize {
+        self.rows_written.get()
+    }
+
+    /// An alarm is a row, too.
+    pub fn count_alarm(&self) {
+        self.rows_written.set(self.rows_written.get() + 1);
+    }
+
+    fn write(&self, statement: &str, bindings: Vec<SqlStorageValue>) -> Result<()> {
+        let cursor = self.sql.exec(statement, bindings)?;
+        self.rows_written
+            .set(self.rows_written.get() + cursor.rows_written());
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        statement: &str,
+        bindings: Vec<SqlStorageValue>,
+    ) -> Result<Vec<Vec<SqlStorageValue>>> {
+        self.sql.exec(statement, bindings)?.raw().collect()
+    }
+
+    fn read_tokens(
+        &self,
+        statement: &str,
+        bindings: Vec<SqlStorageValue>,
+    ) -> Result<Vec<(u64, String, String)>> {
+        Ok(self
+            .read(statement, bindings)?
+            .into_iter()
+            .filter_map(|row| Some((integer(row.first()?), text(row.get(1)?), text(row.get(2)?))))
+            .collect())
+    }
+}
+
+fn text(value: &SqlStorageValue) -> String {
+    match value {
+        SqlStorageValue::String(text) => text.clone(),
+        _ => String::new(),
+    }
+}
+
+fn integer(value: &SqlStorageValue) -> u64 {
+    match value {
+        SqlStorageValue::Integer(number) => *number as u64,
+        SqlStorageValue::Float(number) => *number as u64,
+        _ => 0,
+    }
+}

@@ -1,0 +1,4 @@
+//! What looks at many runs: the index they announce themselves to.
+
+#[cfg(target_arch = "wasm32")]
+pub mod index;

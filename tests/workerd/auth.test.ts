@@ -1,0 +1,115 @@
+// Who may do what: bearer tokens and their roles, and what happens when none are configured.
+import assert from "node:assert/strict";
+import { request as httpRequest } from "node:http";
+import { after, before, test } from "node:test";
+import { oneTask, set } from "./documents.ts";
+import { startCurfew, type Curfew } from "./harness.ts";
+
+const READ = "read-token-0123456789";
+const OPERATE = "operate-token-0123456789";
+const ADMIN = "admin-token-0123456789";
+
+let guarded: Curfew;
+let open: Curfew;
+let misconfigured: Curfew;
+const document = oneTask([set({ a: 1 })]);
+const runs = `/v1/workflows/${document.id}/runs`;
+
+before(async () => {
+  const tokens = JSON.stringify({ [READ]: "read", [OPERATE]: "operate", [ADMIN]: "admin" });
+  [guarded, open, misconfigured] = await Promise.all([
+    startCurfew({ vars: { CURFEW_TOKENS: tokens } }),
+    startCurfew(),
+    startCurfew({ vars: { CURFEW_TOKENS: "not json" } }),
+  ]);
+  const stored = await guarded.api("PUT", `/v1/workflows/${document.id}`, document, ADMIN);
+  assert.equal(stored.status, 201, stored.text);
+});
+after(() => Promise.all([guarded.dispose(), open.dispose(), misconfigured.dispose()]));
+
+const CALLS: [method: string, path: string, body?: unknown][] = [
+  ["GET", "/v1/workflows"],
+  ["GET", "/v1/runs"],
+  ["GET", "/v1/runs/some-run"],
+  ["GET", "/v1/runs/some-run/tokens"],
+  ["PUT", `/v1/workflows/${document.id}`, document],
+  ["POST", runs, { input: {} }],
+  ["POST", "/v1/runs/some-run/cancel"],
+];
+
+test("no token, a wrong one, another scheme: 401 everywhere", async () => {
+  for (const [method, path, body] of CALLS) {
+    for (const token of [undefined, "", "wrong", READ.slice(0, -1), `${READ}x`, READ.toUpperCase()]) {
+      const answer = await guarded.api(method, path, body, token);
+      assert.equal(answer.status, 401, `${method} ${path} with ${token}: ${answer.text}`);
+      assert.equal(answer.json.error.code, "unauthorized");
+    }
+  }
+  const basic = await fetch(`${guarded.url}/v1/runs`, { headers: { authorization: `Basic ${READ}` } });
+  assert.equal(basic.status, 401);
+});
+
+test("read reads and changes nothing", async () => {
+  assert.equal((await guarded.api("GET", `/v1/workflows/${document.id}`, undefined, READ)).status, 200);
+  assert.equal((await guarded.api("GET", "/v1/runs", undefined, READ)).status, 200);
+  for (const [method, path, body] of CALLS.filter(([method]) => method !== "GET")) {
+    const answer = await guarded.api(method, path, body, READ);
+    assert.equal(answer.status, 403, `${method} ${path}: ${answer.text}`);
+    assert.equal(answer.json.error.code, "forbidden");
+  }
+});
+
+test("operate starts, reads and cancels runs", async () => {
+  const started = await guarded.api("POST", runs, { input: {} }, OPERATE);
+  assert.equal(started.status, 201, started.text);
+  const run = await guarded.api("GET", `/v1/runs/${started.json.id}?wait_ms=10000`, undefined, OPERATE);
+  assert.equal(run.json.status, "completed", run.text);
+  const cancelled = await guarded.api("POST", `/v1/runs/${started.json.id}/cancel`, undefined, OPERATE);
+  assert.equal(cancelled.status, 409, cancelled.text);
+});
+
+test("admin may do everything", async () => {
+  assert.equal((await guarded.api("PUT", `/v1/workflows/${document.id}`, document, ADMIN)).status, 200);
+  assert.equal((await guarded.api("POST", runs, { input: {} }, ADMIN)).status, 201);
+  assert.equal((await guarded.api("GET", "/v1/runs", undefined, ADMIN)).status, 200);
+});
+
+test("health needs no token", async () => {
+  assert.equal((await guarded.api("GET", "/healthz")).status, 200);
+});
+
+test("an answer never repeats a token", async () => {
+  const answer = await guarded.api("GET", "/v1/runs", undefined, "a-guess-that-may-be-nearly-right");
+  assert.ok(!answer.text.includes("a-guess-that-may-be-nearly-right"));
+  assert.ok(!guarded.logs.join("\n").includes(ADMIN));
+});
+
+test("without tokens only loopback hosts are answered", async () => {
+  assert.equal((await open.api("GET", "/v1/runs")).status, 200);
+  for (const host of ["localhost", "127.0.0.1:8787", "[::1]:8787"]) {
+    assert.equal(await statusForHost(open, host), 200, host);
+  }
+  for (const host of ["curfew.example.com", "localhost.example.com", "127.0.0.1.example.com"]) {
+    const status = await statusForHost(open, host);
+    assert.ok([401, 403].includes(status), `${host} got ${status}`);
+  }
+});
+
+test("tokens that cannot be read let nobody in", async () => {
+  for (const token of [undefined, "not json", ADMIN]) {
+    const answer = await misconfigured.api("GET", "/v1/runs", undefined, token);
+    assert.ok([401, 403, 500].includes(answer.status), `${token}: ${answer.status} ${answer.text}`);
+  }
+});
+
+/** `fetch` does not let a caller choose the Host header; node:http does. */
+function statusForHost(curfew: Curfew, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(`${curfew.url}/v1/runs`, { headers: { host } }, (response) => {
+      response.resume();
+      response.on("end", () => resolve(response.statusCode ?? 0));
+    });
+    request.on("error", reject);
+    request.end();
+  });
+}

@@ -1,0 +1,58 @@
+// What is deployed: wrangler accepts both configurations, the bundle is small, the executor cannot be reached from outside.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { promisify } from "node:util";
+import { root, startCurfew } from "./harness.ts";
+
+const GZIP_KIB_MAX = 1536;
+const outputDirectory = mkdtempSync(join(tmpdir(), "curfew-bundle-"));
+after(() => rmSync(outputDirectory, { recursive: true, force: true }));
+
+async function dryRun(configuration: string): Promise<string> {
+  const wrangler = join(root, "node_modules", "wrangler", "bin", "wrangler.js");
+  const args = [wrangler, "deploy", "--dry-run", "-c", configuration, "--outdir", join(outputDirectory, configuration)];
+  const env = { ...process.env, WRANGLER_SEND_METRICS: "false", WRANGLER_HIDE_BANNER: "true" };
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env, timeout: 60_000 });
+  return stdout;
+}
+
+for (const [configuration, bindings] of [
+  ["wrangler.toml", ["env.RUNS (RunObject)", "env.DB (curfew)", "env.EXECUTOR (curfew-executor)", "env.INDEX_QUEUE (curfew-index)"]],
+  ["wrangler.executor.toml", ['env.CURFEW_ROLE ("executor")']],
+] as const) {
+  test(`wrangler accepts ${configuration}`, async () => {
+    const output = await dryRun(configuration);
+    for (const binding of bindings) assert.ok(output.includes(binding), `no ${binding} in\n${output}`);
+    const size = /gzip: ([\d.]+) KiB/.exec(output)?.[1];
+    assert.ok(size, output);
+    assert.ok(Number(size) < GZIP_KIB_MAX, `${size} KiB gzipped; the limit is ${GZIP_KIB_MAX}`);
+  });
+}
+
+test("the executor has no public name", () => {
+  const settings = readFileSync(join(root, "wrangler.executor.toml"), "utf8").replace(/^\s*#.*$/gm, "");
+  assert.match(settings, /^workers_dev = false$/m);
+  assert.match(settings, /^preview_urls = false$/m);
+  assert.doesNotMatch(settings, /route|custom_domain/);
+});
+
+test("no public request reaches the executor, or the inside of a run object", async () => {
+  const curfew = await startCurfew();
+  try {
+    const task = { run_id: "x", token_id: "t1", epoch: 1, task: { id: "t", steps: [] }, input: {}, deadline_at: null };
+    for (const path of ["/", "/execute", "/run", "/task", "/tasks", "/dispatch", "/abort", "/internal", "/result", "/results"]) {
+      const answer = await curfew.api("POST", path, task);
+      assert.ok([400, 404, 405].includes(answer.status), `POST ${path}: ${answer.status} ${answer.text}`);
+    }
+  } finally {
+    await curfew.dispose();
+  }
+});
+
+test("the lock file names no registry", () => {
+  assert.doesNotMatch(readFileSync(join(root, "package-lock.json"), "utf8"), /"resolved": "http/);
+});

@@ -1,0 +1,50 @@
+// Short ways to write the documents that tests store. Every call makes fresh ids, so tests do not meet in the catalogue.
+
+let made = 0;
+export const freshId = (prefix: string): string => `${prefix}-${process.pid}-${++made}`;
+
+type Json = Record<string, unknown>;
+export interface WorkflowDocument extends Json {
+  id: string;
+  nodes: Json[];
+}
+
+/** A workflow around the parts that a test is about. */
+export function workflow(parts: Json & { nodes: Json[] }): WorkflowDocument {
+  return { id: freshId("w"), timeout: "30s", on_timeout: "cancel_all", ...parts };
+}
+
+/** A workflow of one node, `work`, whose task has these steps. */
+export function oneTask(steps: Json[], more: { workflow?: Json; node?: Json; task?: Json } = {}): WorkflowDocument {
+  return workflow({
+    nodes: [{ id: "work", task_id: "work", ...more.node }],
+    tasks: [{ id: "work", steps, ...more.task }],
+    output_mapping: "${state.work}",
+    ...more.workflow,
+  });
+}
+
+/** A workflow of one node, `work`, that sends one GET to `url`. */
+export const oneRequest = (url: string, more: { workflow?: Json; node?: Json; task?: Json } = {}): WorkflowDocument =>
+  oneTask([request({ url })], more);
+
+export const request = (implementation: Json, step: Json = {}): Json => ({
+  action: { kind: "http_request", implementation },
+  ...step,
+});
+
+export const set = (values: Json, step: Json = {}): Json => ({
+  action: { kind: "update_context", implementation: { set: values } },
+  ...step,
+});
+
+export const check = (condition: string, message: string, step: Json = {}): Json => ({
+  action: { kind: "assert", implementation: { condition, message } },
+  ...step,
+});
+
+/** An action for `action_id` nodes that writes its own name: the trace of a path through the graph. */
+export const mark = (id: string): Json => ({ id, kind: "update_context", implementation: { set: { visited: id } } });
+
+/** A node of that action. */
+export const marked = (id: string, more: Json = {}): Json => ({ id, action_id: id, ...more });

@@ -1,0 +1,112 @@
+// src/entry.mjs: whatever happens in the wasm, the caller gets an answer, soon, and without details.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Log, LogLevel, Miniflare } from "miniflare";
+import { root } from "./harness.ts";
+import { until } from "./poll.ts";
+
+// (module (func (export "trap") unreachable) (func (export "overflow") call 1))
+const TRAP_WASM = Uint8Array.from(
+  Buffer.from(
+    "0061736d01000000010401600000030302000007130204747261700000086f766572666c6f7700010a0a020300000b040010010b",
+    "hex",
+  ),
+);
+
+let miniflare: Miniflare;
+let url: string;
+const logs: string[] = [];
+
+before(async () => {
+  const text = (path: string) => readFileSync(join(root, path), "utf8");
+  miniflare = new Miniflare({
+    host: "127.0.0.1",
+    port: 0,
+    cf: false,
+    telemetry: { enabled: false },
+    enableDevRegistry: false,
+    logRequests: false,
+    log: new Log(LogLevel.NONE),
+    handleStructuredLogs: ({ message }: { message: string }) => logs.push(message),
+    workers: [
+      {
+        config: {
+          name: "curfew",
+          compatibilityDate: "2026-11-01",
+          manifest: {
+            mainModule: "src/entry.mjs",
+            modulesRoot: root,
+            modules: {
+              "src/entry.mjs": { type: "esm", contents: text("src/entry.mjs") },
+              "build/index.js": { type: "esm", contents: text("tests/workerd/workers/panicking-build.mjs") },
+              "build/trap.wasm": { type: "wasm", contents: TRAP_WASM },
+            },
+          },
+          env: { RUNS: { type: "durable-object", worker: "curfew", exportName: "RunObject" } },
+          exports: { RunObject: { type: "durable-object", storage: "sqlite" } },
+        },
+      },
+    ],
+  });
+  url = (await miniflare.ready).origin;
+});
+after(() => miniflare.dispose());
+
+const call = (path: string) => fetch(url + path, { signal: AbortSignal.timeout(10_000) });
+
+async function assertInternalError(response: Response): Promise<void> {
+  const text = await response.text();
+  assert.equal(response.status, 500, text);
+  const { error } = JSON.parse(text);
+  assert.equal(error.code, "internal");
+  assert.doesNotMatch(text, /detail|unreachable|wasm|stack/i);
+}
+
+for (const where of ["", "/object"]) {
+  const who = where === "" ? "a Worker" : "a run object";
+  test(`a panic in ${who} is an answer, and the next request works`, async () => {
+    await assertInternalError(await call(`${where}/panic`));
+    assert.equal((await call(`${where}/ok`)).status, 200);
+  });
+
+  test(`a wasm stack overflow in ${who} breaks the instance too`, async () => {
+    const before = (await (await call(`${where}/ok`)).json()) as { instancesBroken: number };
+    await assertInternalError(await call(`${where}/overflow`));
+    const after = (await (await call(`${where}/ok`)).json()) as { instancesBroken: number };
+    assert.equal(after.instancesBroken, before.instancesBroken + 1);
+  });
+
+  test(`an exception in ${who} does not leak`, async () => {
+    await assertInternalError(await call(`${where}/throw`));
+  });
+}
+
+test("a panic ends every other call of that instance", async () => {
+  const hanging = call("/hang");
+  const hangingObject = call("/object/hang");
+  await until("both calls in flight", async () => {
+    const seen = (await (await call("/ok")).json()) as { hanging: number };
+    return seen.hanging === 2;
+  });
+  await assertInternalError(await call("/panic"));
+  await assertInternalError(await hanging);
+  await assertInternalError(await hangingObject);
+});
+
+test("an alarm that panics is set again", async () => {
+  const setAt = Date.now();
+  await call("/object/set-alarm");
+  const seen = await until("the alarm after the panic", async () => {
+    const { alarm, ran } = (await (await call("/object/alarm")).json()) as { alarm: number | null; ran: boolean };
+    return ran && alarm !== null && alarm > Date.now() && { alarm };
+  });
+  assert.ok(seen.alarm - setAt < 30_000, "within half a minute");
+});
+
+test("the log names the handler and no detail", () => {
+  const failures = logs.filter((line) => line.includes("handler_failed"));
+  assert.ok(failures.length > 0, logs.join("\n"));
+  assert.ok(!failures.some((line) => line.includes("detail that nobody may see")));
+});

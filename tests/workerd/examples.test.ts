@@ -1,0 +1,108 @@
+// Every workflow in examples/ is stored as it is, and does what its description says.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { freshId } from "./documents.ts";
+import { root, startCurfew, type Curfew } from "./harness.ts";
+import { startPeer, type Peer } from "./peer.ts";
+
+let curfew: Curfew;
+let peer: Peer;
+const directory = join(root, "examples");
+const files = readdirSync(directory).filter((name) => name.endsWith(".json"));
+before(async () => {
+  [curfew, peer] = await Promise.all([startCurfew(), startPeer()]);
+  for (const file of files) await curfew.store(JSON.parse(readFileSync(join(directory, file), "utf8")));
+});
+after(() => Promise.all([curfew.dispose(), peer.close()]));
+
+const run = async (workflowId: string, input: unknown) => curfew.ended(await curfew.start(workflowId, input));
+
+test("every example is named after its id and is stored without a warning", async () => {
+  assert.ok(files.length >= 4);
+  for (const file of files) {
+    const document = JSON.parse(readFileSync(join(directory, file), "utf8"));
+    assert.equal(`${document.id}.json`, file);
+    const answer = await curfew.api("PUT", `/v1/workflows/${document.id}`, document);
+    assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual(answer.json.warnings, []);
+  }
+});
+
+test("hello greets", async () => {
+  const ended = await run("hello", { name: "Ada" });
+  assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+  assert.deepEqual(ended.output, { greeting: "Hello, Ada!" });
+  assert.equal((await curfew.api("POST", "/v1/workflows/hello/runs", { input: {} })).status, 422);
+});
+
+test("order: a good order is charged and confirmed", async () => {
+  peer.route("/good/charges", () => ({ body: { receipt: "r-1" } }));
+  peer.route("/good/messages", () => ({ body: {} }));
+  const order = { base_url: `${peer.url}/good`, order_id: "o-1", price: 12.5, quantity: 2 };
+  const ended = await run("order", order);
+  assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+  assert.deepEqual(ended.output, { charged: 25, outcome: "confirmed" });
+  const [charge] = peer.seen("/good/charges");
+  assert.deepEqual(JSON.parse(charge?.body ?? ""), { order_id: "o-1", amount: 25 });
+  assert.equal(charge?.headers["idempotency-key"], "o-1");
+  assert.equal(peer.seen("/good/messages").length, 1);
+});
+
+test("order: a refused card leads to an apology", async () => {
+  peer.route("/poor/charges", () => ({ status: 422, body: { reason: "no money" } }));
+  peer.route("/poor/messages", () => ({ body: {} }));
+  const ended = await run("order", { base_url: `${peer.url}/poor`, order_id: "o-2", price: 10, quantity: 1 });
+  assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+  assert.equal(ended.output.outcome, "refused");
+  assert.match(JSON.parse(peer.seen("/poor/messages")[0]?.body ?? "").message, /could not charge your card: .*422/);
+});
+
+test("order: an order for nothing is not charged", async () => {
+  const ended = await run("order", { base_url: `${peer.url}/never`, order_id: "o-3", price: 10, quantity: 0 });
+  assert.equal(ended.status, "failed");
+  assert.equal(ended.error?.message, "order o-3 is for 0 pieces");
+  assert.equal(peer.seen("/never").length, 0);
+});
+
+test("poll-until-ready: asks until the job is ready", async () => {
+  const job_id = freshId("job");
+  peer.route(`/jobs/${job_id}`, (_seen, asked) => ({ body: { ready: asked >= 3, count: asked } }));
+  const ended = await run("poll-until-ready", { base_url: peer.url, job_id });
+  assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+  assert.deepEqual(ended.output, { outcome: "ready", job: { ready: true, count: 3 } });
+});
+
+test("poll-until-ready: gives up after six times", async () => {
+  const job_id = freshId("job");
+  peer.route(`/jobs/${job_id}`, (_seen, asked) => ({ body: { ready: false, count: asked } }));
+  const ended = await run("poll-until-ready", { base_url: peer.url, job_id });
+  assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+  assert.equal(ended.output.outcome, "not ready in time");
+  assert.equal(peer.seen(`/jobs/${job_id}`).length, 6);
+});
+
+const lead = (domain: string) => ({ base_url: `${peer.url}/crm`, email: "ada@example.com", domain });
+
+test("enrich-lead: a large company goes to sales", async () => {
+  peer.route("/crm/companies/large.example", () => ({ body: { name: "Large", employees: 5_000 } }));
+  peer.route("/crm/sales", () => ({ body: {} }));
+  const ended = await run("enrich-lead", lead("large.example"));
+  assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+  assert.deepEqual(ended.output, {
+    handled_by: "sales",
+    lead: { email: "ada@example.com", company: "Large", score: 90, lookup_failed: false },
+  });
+  assert.equal(JSON.parse(peer.seen("/crm/sales")[0]?.body ?? "").company, "Large");
+});
+
+test("enrich-lead: no company and a failed lookup go to the newsletter", async () => {
+  peer.route("/crm/companies/gone.example", () => ({ status: 404, body: {} }));
+  for (const [domain, lookup_failed] of [["", false], ["gone.example", true]] as const) {
+    const ended = await run("enrich-lead", lead(domain));
+    assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+    assert.equal(ended.output.handled_by, "newsletter");
+    assert.deepEqual(ended.output.lead, { email: "ada@example.com", company: "unknown", score: 10, lookup_failed });
+  }
+});

@@ -1,0 +1,209 @@
+// Starts both Workers in one workerd, as they are deployed: same entry, same wasm, same bindings, loopback only.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Log, LogLevel, Miniflare, type MiniflareOptions, type WorkerdStructuredLog } from "miniflare";
+import { until } from "./poll.ts";
+import type { RunView, TokenView } from "./wire.ts";
+
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+const COMPATIBILITY_DATE = "2026-11-01";
+
+type WorkerOptions = MiniflareOptions["workers"][number];
+type Manifest = NonNullable<WorkerOptions["config"]["manifest"]>;
+type Bindings = NonNullable<WorkerOptions["config"]["env"]>;
+
+export interface CurfewOptions {
+  /** Variables of the coordinator, e.g. CURFEW_TOKENS. */
+  vars?: Record<string, string>;
+  executorVars?: Record<string, string>;
+  /** A directory that outlives this instance; without it everything is gone at `dispose`. */
+  persistTo?: string;
+  /** Other Workers in the same process, e.g. those of the bench. The first Worker is always the coordinator. */
+  extraWorkers?: WorkerOptions[];
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  /** The parsed body; undefined if it is not JSON. */
+  json: any;
+}
+
+export interface Curfew {
+  url: string;
+  /** What the Workers wrote to their consoles. */
+  logs: string[];
+  miniflare: Miniflare;
+  /** `body`: a string is sent as it is, anything else as JSON. */
+  api(method: string, path: string, body?: unknown, token?: string): Promise<Answer>;
+  /** Stores a workflow and fails with the whole answer if it is refused. */
+  store(workflow: { id: string }): Promise<number>;
+  /** Starts a run and returns its id. */
+  start(workflowId: string, input?: unknown, more?: Record<string, unknown>): Promise<string>;
+  /** The run once it has ended. */
+  ended(runId: string, deadlineMs?: number): Promise<RunView>;
+  /** store + start + ended. */
+  runToEnd(workflow: { id: string }, input?: unknown, more?: Record<string, unknown>): Promise<RunView>;
+  tokens(runId: string): Promise<TokenView[]>;
+  dispose(): Promise<void>;
+}
+
+const TERMINAL = ["completed", "failed", "timed_out", "cancelled"];
+
+export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> {
+  const logs: string[] = [];
+  const miniflare = new Miniflare({
+    host: "127.0.0.1",
+    port: 0,
+    cf: false,
+    telemetry: { enabled: false },
+    enableDevRegistry: false,
+    logRequests: false,
+    log: new Log(LogLevel.ERROR),
+    handleStructuredLogs: ({ level, message }: WorkerdStructuredLog) => {
+      logs.push(message);
+      if (process.env["CURFEW_TEST_LOGS"]) console.error(`[${level}] ${message}`);
+    },
+    ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
+    workers: [
+      coordinator(options.vars ?? {}),
+      executor(options.executorVars ?? {}),
+      moduleWorker("echo", "tests/workerd/workers/echo.mjs"),
+      ...(options.extraWorkers ?? []),
+    ],
+  });
+  const url = (await miniflare.ready).origin;
+  await applyMigrations(miniflare);
+
+  const api: Curfew["api"] = async (method, path, body, token) => {
+    const headers: Record<string, string> = {};
+    if (body !== undefined) headers["content-type"] = "application/json";
+    if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
+    const response = await fetch(url + path, {
+      method,
+      headers,
+      body: body === undefined ? null : typeof body === "string" ? body : JSON.stringify(body),
+      // Longer than any long-poll: an answer that has not come by then never will.
+      signal: AbortSignal.timeout(45_000),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, json: parsed(text) };
+  };
+
+  const expectStatus = (answer: Answer, wanted: number[], what: string): Answer => {
+    if (wanted.includes(answer.status)) return answer;
+    throw new Error(`${what}: wanted ${wanted.join(" or ")}, got ${answer.status} ${answer.text}`);
+  };
+
+  const store: Curfew["store"] = async (workflow) => {
+    const answer = await api("PUT", `/v1/workflows/${workflow.id}`, workflow);
+    return expectStatus(answer, [200, 201], `store ${workflow.id}`).json.version;
+  };
+  const start: Curfew["start"] = async (workflowId, input = {}, more = {}) => {
+    const answer = await api("POST", `/v1/workflows/${workflowId}/runs`, { input, ...more });
+    return expectStatus(answer, [200, 201], `start ${workflowId}`).json.id;
+  };
+  const ended: Curfew["ended"] = async (runId, deadlineMs = 40_000) =>
+    until(
+      `the end of run ${runId}`,
+      async () => {
+        const answer = await api("GET", `/v1/runs/${runId}?wait_ms=20000`);
+        const run: RunView = expectStatus(answer, [200], `read run ${runId}`).json;
+        return TERMINAL.includes(run.status) && run;
+      },
+      deadlineMs,
+    );
+
+  return {
+    url,
+    logs,
+    miniflare,
+    api,
+    store,
+    start,
+    ended,
+    runToEnd: async (workflow, input, more) => {
+      await store(workflow);
+      return ended(await start(workflow.id, input, more));
+    },
+    tokens: async (runId) => expectStatus(await api("GET", `/v1/runs/${runId}/tokens`), [200], "tokens").json.items,
+    dispose: () => miniflare.dispose(),
+  };
+}
+
+function coordinator(vars: Record<string, string>): WorkerOptions {
+  return {
+    config: {
+      name: "curfew",
+      compatibilityDate: COMPATIBILITY_DATE,
+      manifest: curfewManifest(),
+      env: {
+        ...textBindings({ CURFEW_ROLE: "coordinator", ...vars }),
+        RUNS: { type: "durable-object", worker: "curfew", exportName: "RunObject" },
+        DB: { type: "d1", id: "curfew" },
+        EXECUTOR: { type: "worker", worker: "curfew-executor" },
+        INDEX_QUEUE: { type: "queue", name: "curfew-index" },
+      },
+      exports: { RunObject: { type: "durable-object", storage: "sqlite" } },
+      triggers: [{ type: "queue", name: "curfew-index", maxBatchSize: 100, maxBatchTimeout: 0 }],
+    },
+  };
+}
+
+function executor(vars: Record<string, string>): WorkerOptions {
+  return {
+    config: {
+      name: "curfew-executor",
+      compatibilityDate: COMPATIBILITY_DATE,
+      manifest: curfewManifest(),
+      env: {
+        ...textBindings({ CURFEW_ROLE: "executor", ...vars }),
+        ECHO: { type: "worker", worker: "echo" },
+      },
+    },
+  };
+}
+
+/** A Worker that is one JavaScript file of the repository. */
+export function moduleWorker(name: string, path: string, config: Partial<WorkerOptions["config"]> = {}): WorkerOptions {
+  const modules = { [path]: { type: "esm" as const, contents: readFileSync(join(root, path), "utf8") } };
+  return {
+    config: { name, compatibilityDate: COMPATIBILITY_DATE, manifest: { mainModule: path, modulesRoot: root, modules }, ...config },
+  };
+}
+
+function curfewManifest(): Manifest {
+  const text = (path: string) => readFileSync(join(root, path), "utf8");
+  return {
+    mainModule: "src/entry.mjs",
+    modulesRoot: root,
+    modules: {
+      "src/entry.mjs": { type: "esm", contents: text("src/entry.mjs") },
+      "build/index.js": { type: "esm", contents: text("build/index.js") },
+      "build/index_bg.wasm": { type: "wasm", contents: new Uint8Array(readFileSync(join(root, "build/index_bg.wasm"))) },
+    },
+  };
+}
+
+function textBindings(vars: Record<string, string>): Bindings {
+  return Object.fromEntries(Object.entries(vars).map(([name, value]) => [name, { type: "text", value }]));
+}
+
+async function applyMigrations(miniflare: Miniflare): Promise<void> {
+  const database = await miniflare.getD1Database("DB", "curfew");
+  const tables = await database.prepare("SELECT name FROM sqlite_master WHERE name = 'definitions'").all();
+  if (tables.results.length > 0) return; // a restart on a persisted directory
+  const sql = readFileSync(join(root, "migrations/0001_catalogue.sql"), "utf8").replace(/--.*$/gm, "");
+  const statements = sql.split(";").filter((statement) => statement.trim() !== "");
+  await database.batch(statements.map((statement) => database.prepare(statement)));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

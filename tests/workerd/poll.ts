@@ -1,0 +1,16 @@
+// Waiting in tests: for a condition, with a deadline, never for a length of time.
+
+/** Polls until `look` returns something other than undefined, null or false; says what it waited for when it never does. */
+export async function until<T>(
+  what: string,
+  look: () => T | Promise<T>,
+  deadlineMs = 15_000,
+): Promise<NonNullable<Exclude<T, false>>> {
+  const givenUpAt = Date.now() + deadlineMs;
+  for (;;) {
+    const seen = await look();
+    if (seen !== undefined && seen !== null && seen !== false) return seen as NonNullable<Exclude<T, false>>;
+    if (Date.now() > givenUpAt) throw new Error(`waited ${deadlineMs} ms in vain for ${what}; last seen: ${JSON.stringify(seen)}`);
+    await new Promise((resolve) => setTimeout(resolve, 15));
+  }
+}

@@ -1,0 +1,65 @@
+// @ts-check
+// Stands in for build/index.js in entry.test.ts: handlers that fail in every way a wasm handler can. A Rust panic in an async
+// handler looks exactly like `trap` here: a microtask throws inside wasm and the handler's promise stays pending.
+import { WorkerEntrypoint } from "cloudflare:workers";
+// @ts-ignore: a module of the test's manifest
+import trapModule from "./trap.wasm";
+
+const { trap, overflow } = new WebAssembly.Instance(trapModule, {}).exports;
+
+// What worker-build's shim does: it counts on this event to know that its instance is broken.
+let instancesBroken = 0;
+let hanging = 0;
+const isolate = /** @type {EventTarget} */ (/** @type {unknown} */ (globalThis));
+isolate.addEventListener("error", (event) => {
+  if (/** @type {ErrorEvent} */ (event).error instanceof WebAssembly.RuntimeError) instancesBroken += 1;
+});
+
+/** @param {any} wasmFunction @returns {Promise<Response>} */
+function panic(wasmFunction) {
+  queueMicrotask(() => wasmFunction());
+  return new Promise(() => {});
+}
+
+/** @param {string} path @returns {Response | Promise<Response>} */
+function handle(path) {
+  if (path.endsWith("/panic")) return panic(trap);
+  if (path.endsWith("/overflow")) return panic(overflow);
+  if (path.endsWith("/throw")) throw new Error("detail that nobody may see");
+  if (path.endsWith("/hang")) {
+    // With a timer pending the runtime cannot tell that this request will never be answered.
+    setInterval(() => {}, 1000);
+    hanging += 1;
+    return new Promise(() => {});
+  }
+  return Response.json({ instancesBroken, hanging });
+}
+
+export default class extends WorkerEntrypoint {
+  /** @param {Request} request */
+  fetch(request) {
+    const { pathname } = new URL(request.url);
+    if (!pathname.startsWith("/object/")) return handle(pathname);
+    return this.env.RUNS.get(this.env.RUNS.idFromName("one")).fetch(request);
+  }
+}
+
+export class RunObject {
+  /** @param {DurableObjectState} state */
+  constructor(state) {
+    this.state = state;
+  }
+
+  /** @param {Request} request */
+  async fetch(request) {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/object/set-alarm") await this.state.storage.setAlarm(Date.now());
+    if (pathname !== "/object/alarm") return handle(pathname);
+    return Response.json({ alarm: await this.state.storage.getAlarm(), ran: this.ran === true });
+  }
+
+  alarm() {
+    this.ran = true;
+    return panic(trap);
+  }
+}
