@@ -1,9 +1,11 @@
 //! Where the platform comes in. One wasm serves both Workers; the variable `CURFEW_ROLE` says which one this is.
+//!
+//! No handler returns an error: the glue around it would panic, and a panic ends every call in the same memory.
 
-use serde_json::Value;
+use serde_json::json;
 use worker::{Context, Env, MessageBatch, Request, Response, Result, event};
 
-use crate::{api, executor, watch};
+use crate::{api, executor, platform, watch};
 
 #[event(start)]
 fn start() {
@@ -12,17 +14,25 @@ fn start() {
 
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
-    match env
-        .var("CURFEW_ROLE")
-        .map(|role| role.to_string())
-        .as_deref()
-    {
+    let role = env.var("CURFEW_ROLE").map(|role| role.to_string());
+    let response = match role.as_deref() {
         Ok("executor") => executor::worker::fetch(request, env).await,
-        _ => api::worker::fetch(request, env).await,
-    }
+        Ok(_) | Err(_) => api::worker::fetch(request, env).await,
+    };
+    response.or_else(|error| {
+        platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
+        api::respond::response(Err(api::error::Error::internal()))
+    })
 }
 
 #[event(queue)]
-async fn queue(batch: MessageBatch<Value>, env: Env, _context: Context) -> Result<()> {
-    watch::index::save(batch, &env.d1("DB")?).await
+async fn queue(batch: MessageBatch<()>, env: Env, _context: Context) -> Result<()> {
+    match env.d1("DB") {
+        Ok(database) => watch::index::save(batch, &database).await,
+        Err(error) => {
+            platform::log(json!({"level": "error", "event": "index_missing", "message": error.to_string()}));
+            batch.retry_all();
+        }
+    }
+    Ok(())
 }

@@ -115,10 +115,7 @@ mod tests {
             );
         }
         assert_eq!(status(TOKENS, None, "localhost", Role::Read), 401);
-        assert_eq!(
-            status(TOKENS, Some("Basic r"), "localhost", Role::Read),
-            401
-        );
+        assert_eq!(status(TOKENS, Some("Basic r"), "localhost", Role::Read), 401);
     }
 
     #[test]

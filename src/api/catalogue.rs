@@ -18,7 +18,8 @@ const STORE: &str = "INSERT INTO definitions (kind, id, version, content, create
     RETURNING version";
 const NEWEST: &str = "SELECT version, content, created_at FROM definitions WHERE kind = ?1 AND id = ?2 \
     ORDER BY version DESC LIMIT 1";
-const EXACT: &str = "SELECT version, content, created_at FROM definitions WHERE kind = ?1 AND id = ?2 AND version = ?3";
+const EXACT: &str =
+    "SELECT version, content, created_at FROM definitions WHERE kind = ?1 AND id = ?2 AND version = ?3";
 const LIST: &str = "SELECT id, max(version) AS version, max(created_at) AS created_at FROM definitions \
     WHERE kind = ?1 AND id > ?2 GROUP BY id ORDER BY id LIMIT ?3";
 
@@ -76,12 +77,7 @@ impl Catalogue {
         }
     }
 
-    pub async fn read(
-        &self,
-        kind: DocumentKind,
-        id: &str,
-        version: Option<u64>,
-    ) -> Result<Option<Document>> {
+    pub async fn read(&self, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<Option<Document>> {
         let statement = match version {
             None => self
                 .database

@@ -29,11 +29,7 @@ impl Error {
     }
 
     pub fn invalid_json(error: &serde_json::Error) -> Error {
-        Error::new(
-            400,
-            "invalid_json",
-            format!("the body is not JSON: {error}"),
-        )
+        Error::new(400, "invalid_json", format!("the body is not JSON: {error}"))
     }
 
     pub fn invalid_request(pointer: &str, message: impl Into<String>) -> Error {

@@ -87,8 +87,7 @@ impl Command {
                 ),
             ));
         }
-        let snapshot =
-            Snapshot::read(&stored).map_err(|problems| Error::invalid_document(&problems))?;
+        let snapshot = Snapshot::read(&stored).map_err(|problems| Error::invalid_document(&problems))?;
         if let Some(schema) = &snapshot.workflow.input_schema {
             let problems = schema.validate(&wish.input);
             if let Some(first) = problems.first() {

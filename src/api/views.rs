@@ -49,7 +49,9 @@ fn deadlines(run: &Run) -> Vec<Value> {
         .timeout_at
         .map(|at| json!({"kind": "workflow", "due_at": at}));
     let tokens = run.live_tokens().filter_map(|token| {
-        let at = token.timeout_at.filter(|_| token.status == TokenStatus::Executing)?;
+        let at = token
+            .timeout_at
+            .filter(|_| token.status == TokenStatus::Executing)?;
         let node = &run.snapshot().workflow.nodes[token.node].id;
         Some(json!({"kind": "execution", "due_at": at, "token_id": token.id.to_string(), "node_id": node}))
     });

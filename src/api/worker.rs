@@ -10,6 +10,7 @@ use super::error::Error;
 use super::respond::{Answer, response};
 use super::routes::Route;
 use super::start::{Command, Wish};
+use crate::engine::RunStatus;
 use crate::model::limits;
 use crate::model::snapshot::{self, Check, DocumentKind, Library, Resolution, Stored};
 use crate::platform::call::{self, Call, Peer};
@@ -26,9 +27,7 @@ pub async fn fetch(request: Request, env: Env) -> Result<Response> {
         Ok(Reply::Answer(answer)) => response(answer),
         Ok(Reply::Passed(passed)) => Ok(passed),
         Err(error) => {
-            platform::log(
-                json!({"level": "error", "event": "request_failed", "message": error.to_string()}),
-            );
+            platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
             response(Err(Error::internal()))
         }
     }
@@ -50,16 +49,12 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
         let tokens = env.var("CURFEW_TOKENS").ok().map(|value| value.to_string());
         let authorization = request.headers().get("authorization")?;
         let host = url.host_str().unwrap_or_default();
-        if let Err(error) = auth::authorize(tokens.as_deref(), authorization.as_deref(), host, role)
-        {
+        if let Err(error) = auth::authorize(tokens.as_deref(), authorization.as_deref(), host, role) {
             return Ok(Reply::Answer(Err(error)));
         }
     }
     let answer = match route {
-        Route::Health => Ok((
-            200,
-            json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
-        )),
+        Route::Health => Ok((200, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))),
         Route::PutDocument { kind, id } => match read_body(&mut request).await? {
             Ok(body) => put_document(env, kind, &id, body).await?,
             Err(error) => Err(error),
@@ -81,8 +76,7 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
             match command {
                 Ok(command) => {
                     let body = serde_json::to_string(&command)?;
-                    return ask_object(env, &command.run_id, "POST", "/start", Some(&body), 0)
-                        .await;
+                    return ask_object(env, &command.run_id, "POST", "/start", Some(&body), 0).await;
                 }
                 Err(error) => Err(error),
             }
@@ -92,13 +86,8 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
                 None => 0,
                 Some(Ok(millis)) if millis <= WAIT_MS_MAX => millis,
                 Some(_) => {
-                    let message =
-                        format!("wait_ms is a number of milliseconds, {WAIT_MS_MAX} at most");
-                    return Ok(Reply::Answer(Err(Error::new(
-                        400,
-                        "invalid_request",
-                        message,
-                    ))));
+                    let message = format!("wait_ms is a number of milliseconds, {WAIT_MS_MAX} at most");
+                    return Ok(Reply::Answer(Err(Error::new(400, "invalid_request", message))));
                 }
             };
             let path = format!("/run?wait_ms={wait_ms}");
@@ -161,12 +150,7 @@ async fn read_body(request: &mut Request) -> Result<std::result::Result<Value, E
     Ok(serde_json::from_slice(&bytes).map_err(|error| Error::invalid_json(&error)))
 }
 
-async fn put_document(
-    env: &Env,
-    kind: DocumentKind,
-    id: &str,
-    mut document: Value,
-) -> Result<Answer> {
+async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Value) -> Result<Answer> {
     if let Value::Object(fields) = &mut document {
         fields.entry("id").or_insert_with(|| json!(id));
         if fields["id"].as_str().is_some_and(|written| written != id) {
@@ -221,10 +205,7 @@ async fn read_document(env: &Env, kind: DocumentKind, id: &str, url: &Url) -> Re
         }
     };
     let Some(found) = Catalogue::new(env)?.read(kind, id, version).await? else {
-        return Ok(Err(Error::not_found(format!(
-            "\"{id}\" in {}",
-            kind.name()
-        ))));
+        return Ok(Err(Error::not_found(format!("\"{id}\" in {}", kind.name()))));
     };
     let document: Value = serde_json::from_str(&found.content)?;
     Ok(Ok((
@@ -234,11 +215,7 @@ async fn read_document(env: &Env, kind: DocumentKind, id: &str, url: &Url) -> Re
 }
 
 /// Resolves the workflow against the catalogue and checks the wish against it.
-async fn prepare(
-    env: &Env,
-    workflow: &str,
-    body: &Value,
-) -> Result<std::result::Result<Command, Error>> {
+async fn prepare(env: &Env, workflow: &str, body: &Value) -> Result<std::result::Result<Command, Error>> {
     let wish = match Wish::read(body) {
         Ok(wish) => wish,
         Err(error) => return Ok(Err(error)),
@@ -298,8 +275,14 @@ async fn list_runs(env: &Env, url: &Url) -> Result<Answer> {
             }
         },
     };
+    let status = query(url, "status");
+    let known = |name: &String| serde_json::from_value::<RunStatus>(json!(name)).is_ok();
+    if status.as_ref().is_some_and(|name| !known(name)) {
+        let message = "status is one of running, completed, failed, timed_out, cancelled";
+        return Ok(Err(Error::new(400, "invalid_request", message)));
+    }
     let filter = index::Filter {
-        status: query(url, "status"),
+        status,
         workflow: query(url, "workflow"),
         tag: query(url, "tag"),
         cursor,

@@ -8,7 +8,7 @@ use js_sys::Reflect;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use wasm_bindgen::JsCast;
-use worker::{Env, Error, Result, State, Storage};
+use worker::{Env, Error, QueueContentType, RawMessageBuilder, Result, State, Storage};
 
 use super::calls::Calls;
 use crate::api::start::Command;
@@ -77,8 +77,7 @@ impl Object {
 
     pub fn start(self: &Rc<Self>, command: Command) -> Result<Started> {
         if let Some(run) = &*self.run.borrow() {
-            let same = run.header.workflow_id
-                == command.stored.workflow["id"].as_str().unwrap_or_default()
+            let same = run.header.workflow_id == command.stored.workflow["id"].as_str().unwrap_or_default()
                 && run.header.request == command.request
                 && *run.context().input == command.input;
             return Ok(if same { Started::Same } else { Started::Other });
@@ -164,9 +163,7 @@ impl Object {
             .and_then(|commit| self.sqlite.commit(commit));
         if let Err(error) = committed {
             // Memory is now ahead of the database. Forget it all: the next event loads what is true.
-            platform::log(
-                json!({"level": "error", "event": "commit_failed", "message": error.to_string()}),
-            );
+            platform::log(json!({"level": "error", "event": "commit_failed", "message": error.to_string()}));
             self.abort_object();
             return Err(error);
         }
@@ -249,11 +246,7 @@ impl Object {
             Err(message) => return lost(message),
         };
         let talk = async {
-            let answer = call::send(
-                &executor,
-                call::Call::post("http://executor/execute", &body),
-            )
-            .await?;
+            let answer = call::send(&executor, call::Call::post("http://executor/execute", &body)).await?;
             let status = answer.status();
             let text = answer.text_unbounded().await?;
             match status {
@@ -264,9 +257,7 @@ impl Object {
         let report = match order.deadline_at {
             None => talk.await,
             Some(at) => {
-                let limit = at
-                    .saturating_sub(platform::now())
-                    .saturating_add(CALL_SLACK_MS);
+                let limit = at.saturating_sub(platform::now()).saturating_add(CALL_SLACK_MS);
                 deadline::within(limit, talk)
                     .await
                     .unwrap_or_else(|| Err("the executor did not answer in time".into()))
@@ -282,13 +273,8 @@ impl Object {
         let input = order.input.to_string();
         let token_id = order.token.to_string();
         let text = self.with_run(|run| {
-            let task = run
-                .snapshot()
-                .tasks
-                .get(order.task)
-                .ok_or("the task is gone")?;
-            let raw =
-                |text| serde_json::from_str::<&RawValue>(text).map_err(|error| error.to_string());
+            let task = run.snapshot().tasks.get(order.task).ok_or("the task is gone")?;
+            let raw = |text| serde_json::from_str::<&RawValue>(text).map_err(|error| error.to_string());
             serde_json::to_string(&TaskOrder {
                 run_id: &run.header.id,
                 token_id: &token_id,
@@ -305,14 +291,18 @@ impl Object {
 
     /// Tells the index. A lost message costs a stale list, never a run.
     fn announce(&self) -> Result<()> {
-        let message = self.with_run(
-            |run| json!({"revision": run.header.revision, "summary": views::summary(&run.header)}),
-        )?;
+        // As text: the platform's own serialisation would make maps of the objects, and lose them.
+        let message = self.with_run(|run| {
+            let summary = views::summary(&run.header);
+            json!({"revision": run.header.revision, "summary": summary}).to_string()
+        })?;
         let Ok(queue) = self.env.queue("INDEX_QUEUE") else {
             return Ok(());
         };
         wasm_bindgen_futures::spawn_local(async move {
-            if let Err(error) = queue.send(message).await {
+            let message =
+                RawMessageBuilder::new(message.into()).build_with_content_type(QueueContentType::Text);
+            if let Err(error) = queue.send_raw(message).await {
                 report("announce_failed", &error.to_string());
             }
         });
@@ -332,8 +322,8 @@ impl Object {
 }
 
 fn parse_report(text: &str, order: &Order) -> std::result::Result<TaskReport, String> {
-    let report: TaskReport = serde_json::from_str(text)
-        .map_err(|error| format!("the executor's answer is no report: {error}"))?;
+    let report: TaskReport =
+        serde_json::from_str(text).map_err(|error| format!("the executor's answer is no report: {error}"))?;
     if TokenId::parse(&report.token_id) != Some(order.token) || report.epoch != order.epoch {
         return Err("the executor answered for another attempt".into());
     }

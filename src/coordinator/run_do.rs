@@ -28,16 +28,13 @@ impl DurableObject for RunObject {
 
     async fn fetch(&self, request: Request) -> Result<Response> {
         let answer = self.answer(request).await.unwrap_or_else(|error| {
-            platform::log(
-                json!({"level": "error", "event": "request_failed", "message": error.to_string()}),
-            );
+            platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
             Err(Error::internal())
         });
         let response = respond::response(answer)?;
-        response.headers().set(
-            "x-curfew-rows-written",
-            &self.object.rows_written().to_string(),
-        )?;
+        response
+            .headers()
+            .set("x-curfew-rows-written", &self.object.rows_written().to_string())?;
         Ok(response)
     }
 
@@ -50,9 +47,7 @@ impl DurableObject for RunObject {
             Ok::<(), worker::Error>(())
         };
         if let Err(error) = woken.await {
-            platform::log(
-                json!({"level": "error", "event": "alarm_failed", "message": error.to_string()}),
-            );
+            platform::log(json!({"level": "error", "event": "alarm_failed", "message": error.to_string()}));
         }
         Response::empty()
     }
@@ -101,9 +96,7 @@ impl RunObject {
             Started::Other => Ok(Err(Error::new(
                 409,
                 "run_exists",
-                format!(
-                    "run \"{id}\" exists and was started with another request; choose another run_id"
-                ),
+                format!("run \"{id}\" exists and was started with another request; choose another run_id"),
             ))),
         }
     }
@@ -119,11 +112,7 @@ impl RunObject {
         let mut last = after;
         for (id, status, row) in rows.into_iter().take(limit as usize) {
             last = id;
-            items.push(views::token(
-                id,
-                &status,
-                serde_json::from_str::<TokenRow>(&row)?,
-            ));
+            items.push(views::token(id, &status, serde_json::from_str::<TokenRow>(&row)?));
         }
         Ok(Ok((
             200,
@@ -134,11 +123,7 @@ impl RunObject {
 
 fn refusal(rejection: &Rejection) -> Error {
     match rejection {
-        Rejection::RunFinished => Error::new(
-            409,
-            "run_finished",
-            "the run has ended and cannot be changed",
-        ),
+        Rejection::RunFinished => Error::new(409, "run_finished", "the run has ended and cannot be changed"),
         Rejection::StaleAttempt { token, epoch } => Error::new(
             409,
             "stale_attempt",

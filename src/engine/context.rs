@@ -90,8 +90,7 @@ impl Context {
                 format!("the context would hold {bytes} bytes; the limit is {CONTEXT_BYTES}"),
             ));
         }
-        self.changed
-            .extend(sizes_before.into_iter().map(|(key, _)| key));
+        self.changed.extend(sizes_before.into_iter().map(|(key, _)| key));
         Ok(())
     }
 

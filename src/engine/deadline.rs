@@ -21,10 +21,7 @@ impl Run {
 
     /// The workflow's own deadline goes before all others.
     pub(super) fn pass_workflow_deadline(&mut self) {
-        let due = self
-            .header
-            .timeout_at
-            .is_some_and(|at| at <= self.scratch.now);
+        let due = self.header.timeout_at.is_some_and(|at| at <= self.scratch.now);
         if due && self.is_running() {
             self.workflow_timed_out();
         }

@@ -76,12 +76,7 @@ impl Run {
         }
     }
 
-    pub(super) fn finish(
-        &mut self,
-        status: RunStatus,
-        output: Option<Value>,
-        error: Option<Failure>,
-    ) {
+    pub(super) fn finish(&mut self, status: RunStatus, output: Option<Value>, error: Option<Failure>) {
         self.header.status = status;
         self.header.ended_at = Some(self.scratch.now);
         self.header.output = output;

@@ -22,11 +22,7 @@ impl Run {
         self.change(id, |token| token.steps = report.steps);
         let failure = |otherwise: &str| {
             report.error.unwrap_or_else(|| {
-                Failure::new(
-                    otherwise,
-                    FailureClass::Unknown,
-                    "the executor gave no reason",
-                )
+                Failure::new(otherwise, FailureClass::Unknown, "the executor gave no reason")
             })
         };
         match report.status {
@@ -39,12 +35,7 @@ impl Run {
         Ok(())
     }
 
-    pub(super) fn call_lost(
-        &mut self,
-        token: TokenId,
-        epoch: u64,
-        message: &str,
-    ) -> Result<(), Rejection> {
+    pub(super) fn call_lost(&mut self, token: TokenId, epoch: u64, message: &str) -> Result<(), Rejection> {
         let id = self.current_attempt(&token.to_string(), epoch)?;
         self.attempt_lost(id, message);
         Ok(())
@@ -235,9 +226,7 @@ impl Run {
         let cause = token.cause.clone();
         match self.matching_routes(token, On::Success, cause.as_ref()) {
             Ok(routes) => {
-                self.end(id, TokenStatus::Completed, |token| {
-                    token.output = Some(result)
-                });
+                self.end(id, TokenStatus::Completed, |token| token.output = Some(result));
                 self.follow(id, &routes, None);
             }
             Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
@@ -245,12 +234,7 @@ impl Run {
     }
 
     /// A token ends without its work done: its failure or timeout routes, else the end of the run.
-    pub(super) fn end_unsuccessfully(
-        &mut self,
-        id: TokenId,
-        status: TokenStatus,
-        mut failure: Failure,
-    ) {
+    pub(super) fn end_unsuccessfully(&mut self, id: TokenId, status: TokenStatus, mut failure: Failure) {
         let Some(token) = self.tokens.get(&id) else {
             return;
         };
@@ -304,9 +288,9 @@ impl Run {
         scope.bind("result", result);
         let mut values = Vec::with_capacity(mapping.len());
         for (path, template) in mapping {
-            let value = template.render(&scope).map_err(|wrong| {
-                mapping_failure(&format!("output_mapping of node {}", node.id), &wrong)
-            })?;
+            let value = template
+                .render(&scope)
+                .map_err(|wrong| mapping_failure(&format!("output_mapping of node {}", node.id), &wrong))?;
             values.push((path, value));
         }
         drop(scope);
@@ -314,12 +298,7 @@ impl Run {
     }
 
     /// The transitions to take: all matches of the first tier that has any, lowest priority number first.
-    fn matching_routes(
-        &self,
-        token: &Token,
-        on: On,
-        error: Option<&Failure>,
-    ) -> Result<Vec<usize>, Failure> {
+    fn matching_routes(&self, token: &Token, on: On, error: Option<&Failure>) -> Result<Vec<usize>, Failure> {
         let error = error_value(error);
         let scope = self.scope(&error);
         let mut matches: Vec<usize> = Vec::new();
@@ -342,10 +321,7 @@ impl Run {
             let holds = match &transition.condition {
                 None => true,
                 Some(condition) => condition.evaluate_bool(&scope).map_err(|wrong| {
-                    mapping_failure(
-                        &format!("condition of transition {}", transition.id),
-                        &wrong,
-                    )
+                    mapping_failure(&format!("condition of transition {}", transition.id), &wrong)
                 })?,
             };
             if holds {
@@ -378,12 +354,7 @@ impl Run {
     }
 
     /// Moves a live token to a terminal status and out of memory.
-    pub(super) fn end(
-        &mut self,
-        id: TokenId,
-        status: TokenStatus,
-        update: impl FnOnce(&mut Token),
-    ) {
+    pub(super) fn end(&mut self, id: TokenId, status: TokenStatus, update: impl FnOnce(&mut Token)) {
         let now = self.scratch.now;
         self.change(id, |token| {
             token.status = status;

@@ -16,9 +16,7 @@ use crate::model::failure::Failure;
 use crate::model::snapshot::{Snapshot, Stored};
 use crate::model::time::{DAY, Millis, SECOND};
 
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     Running,
@@ -32,10 +30,7 @@ impl RunStatus {
     pub fn is_terminal(self) -> bool {
         match self {
             RunStatus::Running => false,
-            RunStatus::Completed
-            | RunStatus::Failed
-            | RunStatus::TimedOut
-            | RunStatus::Cancelled => true,
+            RunStatus::Completed | RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => true,
         }
     }
 }
@@ -158,9 +153,7 @@ impl Run {
             Some(millis) => Some(millis),
             None => workflow
                 .timeout
-                .or(crate::model::time::Limit::After(
-                    settings.workflow_timeout_ms,
-                ))
+                .or(crate::model::time::Limit::After(settings.workflow_timeout_ms))
                 .millis(),
         };
         let header = Header {
@@ -181,12 +174,7 @@ impl Run {
             revision: 0,
         };
         let initial = workflow.initial_node;
-        let mut run = Run::build(
-            header,
-            new.snapshot,
-            settings,
-            Context::new(Rc::new(new.input)),
-        );
+        let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
         run.scratch.now = now;
         run.scratch.header_changed = true;
         run.scratch.announce = true;
@@ -201,11 +189,7 @@ impl Run {
     }
 
     /// Puts a run together again from what the store remembers.
-    pub fn recall(
-        snapshot: Rc<Snapshot>,
-        settings: Settings,
-        remembered: Remembered,
-    ) -> Result<Run, String> {
+    pub fn recall(snapshot: Rc<Snapshot>, settings: Settings, remembered: Remembered) -> Result<Run, String> {
         let mut context = Context::new(Rc::new(remembered.input));
         for (key, text) in &remembered.context {
             context.restore(key, text)?;
@@ -343,9 +327,7 @@ impl Run {
             }
         }
         if let Some(next) = self.next_deadline()
-            && self
-                .alarm_at
-                .is_none_or(|at| next < at || at <= scratch.now)
+            && self.alarm_at.is_none_or(|at| next < at || at <= scratch.now)
         {
             self.alarm_at = Some(next);
             effects.push(Effect::SetAlarm(next));

@@ -63,10 +63,9 @@ impl TokenStatus {
     pub fn is_terminal(self) -> bool {
         match self {
             TokenStatus::Pending | TokenStatus::Executing => false,
-            TokenStatus::Completed
-            | TokenStatus::Failed
-            | TokenStatus::TimedOut
-            | TokenStatus::Cancelled => true,
+            TokenStatus::Completed | TokenStatus::Failed | TokenStatus::TimedOut | TokenStatus::Cancelled => {
+                true
+            }
         }
     }
 
@@ -130,10 +129,9 @@ impl Token {
                 deadline.into_iter().chain(self.watch_at).min()
             }
             TokenStatus::Pending => self.watch_at,
-            TokenStatus::Completed
-            | TokenStatus::Failed
-            | TokenStatus::TimedOut
-            | TokenStatus::Cancelled => None,
+            TokenStatus::Completed | TokenStatus::Failed | TokenStatus::TimedOut | TokenStatus::Cancelled => {
+                None
+            }
         }
     }
 }

@@ -26,11 +26,7 @@ struct Received {
     text: String,
 }
 
-pub async fn http_request(
-    request: &HttpRequest,
-    call: &ActionCall<'_>,
-    key: &str,
-) -> Result<Value, Stopped> {
+pub async fn http_request(request: &HttpRequest, call: &ActionCall<'_>, key: &str) -> Result<Value, Stopped> {
     let scope = call.scope;
     let mut url = parse_url(&text(&request.url, scope, "url")?)?;
     if let Some(query) = &request.query {
@@ -139,11 +135,7 @@ fn prepare(
     })
 }
 
-async fn exchange(
-    peer: &Peer,
-    prepared: Prepared,
-    deadline_at: Option<Millis>,
-) -> Result<Received, Stopped> {
+async fn exchange(peer: &Peer, prepared: Prepared, deadline_at: Option<Millis>) -> Result<Received, Stopped> {
     let talk = async {
         let call = Call {
             url: &prepared.url,
@@ -162,19 +154,14 @@ async fn exchange(
             .get("content-type")
             .and_then(Value::as_str)
             .is_some_and(|kind| kind.contains("json"));
-        let text = answer
-            .text(RESULT_BYTES)
-            .await
-            .map_err(|error| match error {
-                BodyError::TooLarge => Failure::validation(
-                    "response_too_large",
-                    format!("the answer is larger than the limit of {RESULT_BYTES} bytes"),
-                ),
-                BodyError::NotText => {
-                    Failure::validation("invalid_response", "the answer is not UTF-8 text")
-                }
-                BodyError::Broken(message) => network_failure(message),
-            })?;
+        let text = answer.text(RESULT_BYTES).await.map_err(|error| match error {
+            BodyError::TooLarge => Failure::validation(
+                "response_too_large",
+                format!("the answer is larger than the limit of {RESULT_BYTES} bytes"),
+            ),
+            BodyError::NotText => Failure::validation("invalid_response", "the answer is not UTF-8 text"),
+            BodyError::Broken(message) => network_failure(message),
+        })?;
         Ok(Received {
             status,
             headers,
@@ -231,8 +218,7 @@ fn parse_body(is_json: bool, text: String) -> Result<Value, Failure> {
 }
 
 fn parse_url(text: &str) -> Result<Url, Failure> {
-    let wrong =
-        |why: String| Failure::validation("invalid_url", format!("\"{text}\" is no URL: {why}"));
+    let wrong = |why: String| Failure::validation("invalid_url", format!("\"{text}\" is no URL: {why}"));
     let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
     match url.scheme() {
         "http" | "https" => Ok(url),

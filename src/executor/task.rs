@@ -72,12 +72,7 @@ enum End {
     },
 }
 
-pub async fn run_task(
-    world: &impl World,
-    task: &Task,
-    input: &Value,
-    deadline_at: Option<Millis>,
-) -> Done {
+pub async fn run_task(world: &impl World, task: &Task, input: &Value, deadline_at: Option<Millis>) -> Done {
     let mut number = 1;
     loop {
         let mut attempt = Attempt {
@@ -87,11 +82,7 @@ pub async fn run_task(
             wrote_output: false,
             steps: Vec::new(),
         };
-        let end = match check(
-            task.input_schema.as_ref(),
-            input,
-            "input_schema of the task",
-        ) {
+        let end = match check(task.input_schema.as_ref(), input, "input_schema of the task") {
             Ok(()) => attempt.run(world, task, input, deadline_at).await,
             Err(failure) => End::Failed {
                 failure,
@@ -110,10 +101,7 @@ pub async fn run_task(
                 timed_out,
             } => (failure, retry, timed_out),
         };
-        if let Some(policy) = task
-            .retry
-            .filter(|policy| retry && number < policy.attempts_max)
-        {
+        if let Some(policy) = task.retry.filter(|policy| retry && number < policy.attempts_max) {
             number += 1;
             let delay = policy.delay_ms(number);
             let starts_at = world.now().saturating_add(delay);
@@ -168,10 +156,7 @@ impl Attempt {
                     Failure::new(
                         "tool_timeout",
                         FailureClass::Timeout,
-                        format!(
-                            "step {} timed out: context deadline exceeded",
-                            step.reference
-                        ),
+                        format!("step {} timed out: context deadline exceeded", step.reference),
                     ),
                     true,
                 ),
@@ -282,8 +267,7 @@ impl Attempt {
                                 .map_err(|wrong| expression_failure(step, "message", &wrong))?,
                         ),
                     };
-                    let failure =
-                        Failure::new("assertion_failed", FailureClass::Assertion, message);
+                    let failure = Failure::new("assertion_failed", FailureClass::Assertion, message);
                     return Err(Stopped::Failed(failure));
                 }
                 Value::Bool(true)
@@ -311,13 +295,7 @@ impl Attempt {
     }
 
     /// Maps a result into the task's context; without a mapping it lands at `state.<ref>`.
-    fn keep(
-        &mut self,
-        step: &Step,
-        action: &Action,
-        input: &Value,
-        result: Value,
-    ) -> Result<(), Failure> {
+    fn keep(&mut self, step: &Step, action: &Action, input: &Value, result: Value) -> Result<(), Failure> {
         match &step.output_mapping {
             Some(mapping) => {
                 let mut scope = self.scope(input);
@@ -382,11 +360,7 @@ impl Attempt {
             true => std::mem::replace(&mut self.output, Value::Object(Map::new())),
             false => std::mem::take(&mut self.last_result),
         };
-        check(
-            task.output_schema.as_ref(),
-            &output,
-            "output_schema of the task",
-        )?;
+        check(task.output_schema.as_ref(), &output, "output_schema of the task")?;
         let bytes = output.to_string().len();
         if bytes > RESULT_BYTES {
             return Err(Failure::validation(
@@ -426,9 +400,7 @@ impl Attempt {
 }
 
 fn check(schema: Option<&Schema>, value: &Value, place: &str) -> Result<(), Failure> {
-    let problems = schema
-        .map(|schema| schema.validate(value))
-        .unwrap_or_default();
+    let problems = schema.map(|schema| schema.validate(value)).unwrap_or_default();
     match problems.first() {
         None => Ok(()),
         Some(problem) => Err(Failure::validation(

@@ -2,10 +2,9 @@
 //! cache of parsed tasks.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
 use serde_json::Value;
-use worker::{Delay, Env, Request, Response, Result};
+use worker::{Env, Request, Response, Result};
 
 use super::http;
 use super::task::{ActionCall, Stopped, TaskCache, World, run_task};
@@ -57,11 +56,7 @@ fn refuse(order: &TaskOrder, message: String) -> TaskReport {
         epoch: order.epoch,
         status: crate::wire::ReportStatus::Failed,
         output: None,
-        error: Some(Failure::new(
-            "invalid_order",
-            FailureClass::Permanent,
-            message,
-        )),
+        error: Some(Failure::new("invalid_order", FailureClass::Permanent, message)),
         steps: Vec::new(),
     }
 }
@@ -77,7 +72,7 @@ impl World for Worker<'_> {
     }
 
     async fn sleep(&self, millis: u64) {
-        Delay::from(Duration::from_millis(millis)).await;
+        platform::deadline::sleep(millis).await;
     }
 
     async fn perform(&self, call: ActionCall<'_>) -> std::result::Result<Value, Stopped> {

@@ -90,12 +90,7 @@ const KINDS: &[(&str, KindName)] = &[
 
 impl Action {
     /// `id_required` is false for an action written inside its step.
-    pub fn read(
-        value: &Value,
-        pointer: &str,
-        id_required: bool,
-        problems: &Problems,
-    ) -> Option<Action> {
+    pub fn read(value: &Value, pointer: &str, id_required: bool, problems: &Problems) -> Option<Action> {
         let reader = Reader::new(value, pointer, problems)?;
         let id = match id_required {
             true => reader.required_id("id"),
@@ -155,9 +150,7 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
             reader.report(
                 "kind",
                 "unsupported",
-                format!(
-                    "actions of kind \"{name}\" are not supported by this version of Curfew yet"
-                ),
+                format!("actions of kind \"{name}\" are not supported by this version of Curfew yet"),
             );
             return None;
         }
@@ -261,6 +254,5 @@ fn required_template(reader: &Reader, field: &'static str) -> Option<Template> {
 
 fn constant(text: &str) -> Template {
     // A text without `${` is its own template.
-    Template::parse(&Value::from(text))
-        .unwrap_or_else(|_| unreachable!("{text} holds no expression"))
+    Template::parse(&Value::from(text)).unwrap_or_else(|_| unreachable!("{text} holds no expression"))
 }

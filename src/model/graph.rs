@@ -48,11 +48,7 @@ pub fn check(reader: &Reader, initial: usize, nodes: &[Node], transitions: &[Tra
             && t.condition.is_none()
             && t.iterations_max.is_none()
     };
-    let edges: Vec<_> = transitions
-        .iter()
-        .filter(idle)
-        .map(|t| (t.from, t.to))
-        .collect();
+    let edges: Vec<_> = transitions.iter().filter(idle).map(|t| (t.from, t.to)).collect();
     let component = components(nodes.len(), edges.iter().copied());
     for (from, to) in edges {
         if component[from] == component[to] {

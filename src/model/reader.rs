@@ -27,11 +27,7 @@ pub struct Element<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(
-        value: &'a Value,
-        pointer: impl Into<String>,
-        problems: &'a Problems,
-    ) -> Option<Self> {
+    pub fn new(value: &'a Value, pointer: impl Into<String>, problems: &'a Problems) -> Option<Self> {
         let pointer = pointer.into();
         match value {
             Value::Object(object) => Some(Reader {
@@ -272,9 +268,7 @@ impl<'a> Reader<'a> {
                 self.report(
                     field,
                     "unsupported",
-                    format!(
-                        "\"{field}\" is not supported by this version of Curfew yet; remove it"
-                    ),
+                    format!("\"{field}\" is not supported by this version of Curfew yet; remove it"),
                 );
             }
         }
@@ -336,12 +330,7 @@ pub fn read_expression(
     }
 }
 
-pub fn read_template(
-    value: &Value,
-    pointer: &str,
-    names: &[&str],
-    problems: &Problems,
-) -> Option<Template> {
+pub fn read_template(value: &Value, pointer: &str, names: &[&str], problems: &Problems) -> Option<Template> {
     let checked = Template::parse(value).and_then(|template| {
         let used = match problems.is_trusting() {
             true => Default::default(),

@@ -96,23 +96,19 @@ impl Snapshot {
         let workflow = Workflow::read(&stored.workflow, &problems);
         let mut tasks = Vec::new();
         for value in &stored.tasks {
-            tasks.extend(
-                Task::read(value, "/tasks", &problems).map(|task| ResolvedTask {
-                    task,
-                    text: value.to_string().into(),
-                }),
-            );
+            tasks.extend(Task::read(value, "/tasks", &problems).map(|task| ResolvedTask {
+                task,
+                text: value.to_string().into(),
+            }));
         }
         match workflow {
-            Some(workflow) if !problems.has_errors() && tasks.len() == stored.tasks.len() => {
-                Ok(Snapshot {
-                    version: stored.version,
-                    routes: routes_of(&workflow),
-                    workflow,
-                    tasks,
-                    node_tasks: stored.node_tasks.clone(),
-                })
-            }
+            Some(workflow) if !problems.has_errors() && tasks.len() == stored.tasks.len() => Ok(Snapshot {
+                version: stored.version,
+                routes: routes_of(&workflow),
+                workflow,
+                tasks,
+                node_tasks: stored.node_tasks.clone(),
+            }),
             Some(_) | None => Err(problems.into_sorted()),
         }
     }
@@ -140,11 +136,7 @@ fn routes_of(workflow: &Workflow) -> Vec<Vec<usize>> {
 }
 
 /// Checks a document of any kind; `Ok` carries its warnings.
-pub fn check(
-    kind: DocumentKind,
-    document: &Value,
-    library: &Library,
-) -> Result<Vec<Problem>, Check> {
+pub fn check(kind: DocumentKind, document: &Value, library: &Library) -> Result<Vec<Problem>, Check> {
     let problems = Problems::default();
     let mut missing = Vec::new();
     match kind {
@@ -228,11 +220,9 @@ pub fn resolve(workflow: &Value, version: u64, library: &Library) -> Resolution 
 }
 
 fn node_pointer(workflow: &Value, id: &str) -> String {
-    let position = workflow["nodes"].as_array().and_then(|nodes| {
-        nodes
-            .iter()
-            .position(|node| node["id"].as_str() == Some(id))
-    });
+    let position = workflow["nodes"]
+        .as_array()
+        .and_then(|nodes| nodes.iter().position(|node| node["id"].as_str() == Some(id)));
     format!("/nodes/{}", position.unwrap_or(0))
 }
 
@@ -275,11 +265,7 @@ impl<'a> Resolver<'a> {
                     Action::read(document, &pointer, true, self.problems);
                 }
                 let id = document["id"].as_str();
-                if id.is_some()
-                    && documents[..index]
-                        .iter()
-                        .any(|other| other["id"].as_str() == id)
-                {
+                if id.is_some() && documents[..index].iter().any(|other| other["id"].as_str() == id) {
                     self.problems.report(
                         &pointer_to(&pointer, "id"),
                         "duplicate_id",
@@ -296,12 +282,7 @@ impl<'a> Resolver<'a> {
         pointer: &str,
     ) -> Option<Value> {
         if is_task {
-            let (task, at) = self.find(
-                DocumentKind::Tasks,
-                id,
-                version,
-                &pointer_to(pointer, "task_id"),
-            )?;
+            let (task, at) = self.find(DocumentKind::Tasks, id, version, &pointer_to(pointer, "task_id"))?;
             return self.resolve_task(&task, &at);
         }
         let (action, _) = self.find(
@@ -349,10 +330,7 @@ impl<'a> Resolver<'a> {
                 .iter()
                 .position(|other| other["id"].as_str() == Some(id))
         {
-            return Some((
-                documents[index].clone(),
-                format!("/{}/{index}", kind.name()),
-            ));
+            return Some((documents[index].clone(), format!("/{}/{index}", kind.name())));
         }
         let reference = Reference {
             kind,
@@ -368,7 +346,10 @@ impl<'a> Resolver<'a> {
                 self.problems.report(
                     pointer,
                     "unknown_reference",
-                    format!("no document \"{id}\" in {}{version}; store it first or write it into this document", kind.name()),
+                    format!(
+                        "no document \"{id}\" in {}{version}; store it first or write it into this document",
+                        kind.name()
+                    ),
                 );
                 None
             }

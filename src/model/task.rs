@@ -30,8 +30,7 @@ pub enum Dispatch {
     Direct,
 }
 
-pub const DISPATCHES: &[(&str, Dispatch)] =
-    &[("auto", Dispatch::Auto), ("direct", Dispatch::Direct)];
+pub const DISPATCHES: &[(&str, Dispatch)] = &[("auto", Dispatch::Auto), ("direct", Dispatch::Direct)];
 
 /// Business retry: the whole task again, from step 0, with a fresh context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +55,7 @@ impl Retry {
         let delay = match self.backoff {
             Backoff::None => 0,
             Backoff::Linear => self.initial_delay_ms.saturating_mul(retries),
-            Backoff::Exponential => self
-                .initial_delay_ms
-                .saturating_mul(1 << (retries - 1).min(40)),
+            Backoff::Exponential => self.initial_delay_ms.saturating_mul(1 << (retries - 1).min(40)),
         };
         delay.min(self.max_delay_ms)
     }
@@ -162,7 +159,9 @@ pub fn read_dispatch(reader: &Reader) -> Option<Dispatch> {
         reader.report(
             "dispatch",
             "unsupported",
-            format!("lane \"{lane}\" is not supported by this version of Curfew yet; use \"auto\" or \"direct\""),
+            format!(
+                "lane \"{lane}\" is not supported by this version of Curfew yet; use \"auto\" or \"direct\""
+            ),
         );
         return None;
     }
@@ -208,10 +207,7 @@ fn read_steps(reader: &Reader) -> Vec<Step> {
         let Some((ordinal, step)) = read_step(element, position, reader.problems()) else {
             continue;
         };
-        if steps
-            .iter()
-            .any(|(_, other)| other.reference == step.reference)
-        {
+        if steps.iter().any(|(_, other)| other.reference == step.reference) {
             reader.problems().report(
                 &format!("{}/ref", element.pointer),
                 "duplicate_id",
@@ -306,11 +302,7 @@ fn read_condition(reader: &Reader) -> Option<Condition> {
 }
 
 /// A mapping whose keys are targets: `{"state.x": "${result.y}"}`.
-pub fn read_mapping(
-    reader: &Reader,
-    field: &'static str,
-    names: &[&str],
-) -> Option<Vec<(Path, Template)>> {
+pub fn read_mapping(reader: &Reader, field: &'static str, names: &[&str]) -> Option<Vec<(Path, Template)>> {
     let mut mapping = Vec::new();
     for (target, element) in reader.entries(field)? {
         let template = read_template(element.value, &element.pointer, names, reader.problems());

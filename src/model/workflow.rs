@@ -158,11 +158,11 @@ fn read_tags(reader: &Reader) -> Vec<String> {
     for element in elements {
         match element.value.as_str() {
             Some(tag) if (1..=64).contains(&tag.len()) => tags.push(tag.to_string()),
-            Some(_) | None => reader.problems().report(
-                &element.pointer,
-                "wrong_type",
-                "a tag is a string of 1-64 bytes",
-            ),
+            Some(_) | None => {
+                reader
+                    .problems()
+                    .report(&element.pointer, "wrong_type", "a tag is a string of 1-64 bytes")
+            }
         }
     }
     tags
@@ -187,11 +187,7 @@ fn read_limits(reader: Reader) -> RunLimits {
 fn read_nodes(reader: &Reader) -> Vec<Node> {
     let elements = reader.array("nodes");
     if elements.is_empty() {
-        reader.report(
-            "nodes",
-            "missing_field",
-            "a workflow needs at least one node",
-        );
+        reader.report("nodes", "missing_field", "a workflow needs at least one node");
     }
     if elements.len() > limits::NODES {
         reader.report(
@@ -231,13 +227,7 @@ fn read_node(element: &Element, problems: &Problems) -> Option<Node> {
     let on_timeout = reader.choice("on_timeout", EXECUTION_POLICIES);
     let max_retries = reader.integer("max_retries", 0, 100).unwrap_or(3) as u32;
     let dispatch = read_dispatch(&reader);
-    reader.unsupported(&[
-        "workflow_id",
-        "workflow_version",
-        "gate",
-        "wait",
-        "escalate_on",
-    ]);
+    reader.unsupported(&["workflow_id", "workflow_version", "gate", "wait", "escalate_on"]);
     reader.finish();
     Some(Node {
         id: id?,
@@ -252,11 +242,7 @@ fn read_node(element: &Element, problems: &Problems) -> Option<Node> {
 }
 
 fn read_work(reader: &Reader) -> Option<Work> {
-    let version = |field| {
-        reader
-            .integer(field, 1, i64::MAX)
-            .map(|number| number as u64)
-    };
+    let version = |field| reader.integer(field, 1, i64::MAX).map(|number| number as u64);
     let (task_version, action_version) = (version("task_version"), version("action_version"));
     match (reader.has("task_id"), reader.has("action_id")) {
         (true, true) => {
@@ -325,9 +311,7 @@ fn read_transition(
     let from = read_end(&reader, "from_node_id", nodes);
     let to = read_end(&reader, "to_node_id", nodes);
     let on = reader.choice("on", ONS).unwrap_or(On::Success);
-    let priority = reader
-        .integer("priority", -1_000_000, 1_000_000)
-        .unwrap_or(0);
+    let priority = reader.integer("priority", -1_000_000, 1_000_000).unwrap_or(0);
     // `error` is there on failure and timeout routes, and after them until the path succeeds again.
     let condition = reader.expression("condition", NAMES_WITH_ERROR);
     let iterations_max = reader.object("loop_config").and_then(|config| {

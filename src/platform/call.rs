@@ -92,9 +92,7 @@ pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, String> {
     }
     set("signal", controller.signal().as_ref());
     let abort = Abort(Some(controller));
-    let promise = peer
-        .fetch(call.url, &init)
-        .map_err(|error| message_of(&error))?;
+    let promise = peer.fetch(call.url, &init).map_err(|error| message_of(&error))?;
     let response = JsFuture::from(promise)
         .await
         .map_err(|error| message_of(&error))?;
@@ -146,11 +144,7 @@ impl Answer {
 
     /// The whole body at once: for our own Workers, whose answers are bounded by what they send.
     pub async fn text_unbounded(mut self) -> Result<String, String> {
-        let text = self
-            .response
-            .text()
-            .await
-            .map_err(|error| error.to_string())?;
+        let text = self.response.text().await.map_err(|error| error.to_string())?;
         self.abort.disarm();
         Ok(text)
     }

@@ -24,10 +24,7 @@ impl Commit {
                 }
                 Effect::SaveInput(input) => run.push(&["\"input\"", &input.to_string()]),
                 Effect::SaveRun(header) => {
-                    run.push(&[
-                        "\"header\"",
-                        &serde_json::to_string(&HeaderRow::of(header))?,
-                    ]);
+                    run.push(&["\"header\"", &serde_json::to_string(&HeaderRow::of(header))?]);
                 }
                 Effect::SaveContext { key, text } => {
                     run.push(&[&Value::from(context_key(key)).to_string(), text])

@@ -35,16 +35,12 @@ pub fn recall(rows: Rows, settings: Settings) -> Result<Run, String> {
     let stored: Stored = parse(&rows.run, "snapshot")?;
     let input: Value = parse(&rows.run, "input")?;
     let snapshot = Snapshot::read(&stored).map_err(|problems| {
-        let first = problems
-            .first()
-            .map(ToString::to_string)
-            .unwrap_or_default();
+        let first = problems.first().map(ToString::to_string).unwrap_or_default();
         format!("the run's snapshot cannot be read: {first}")
     })?;
     let mut live = Vec::with_capacity(rows.tokens.len());
     for (id, status, row) in rows.tokens {
-        let row: TokenRow =
-            serde_json::from_str(&row).map_err(|error| format!("token t{id}: {error}"))?;
+        let row: TokenRow = serde_json::from_str(&row).map_err(|error| format!("token t{id}: {error}"))?;
         live.push(row.into_token(id, parse_status(&status)?, &snapshot)?);
     }
     let mut counts = BTreeMap::new();

@@ -154,12 +154,7 @@ impl TokenRow {
         }
     }
 
-    pub fn into_token(
-        self,
-        id: u64,
-        status: TokenStatus,
-        snapshot: &Snapshot,
-    ) -> Result<Token, String> {
+    pub fn into_token(self, id: u64, status: TokenStatus, snapshot: &Snapshot) -> Result<Token, String> {
         let node = snapshot
             .workflow
             .node_index(&self.node_id)

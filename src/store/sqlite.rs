@@ -91,11 +91,7 @@ impl Sqlite {
         Ok(())
     }
 
-    fn read(
-        &self,
-        statement: &str,
-        bindings: Vec<SqlStorageValue>,
-    ) -> Result<Vec<Vec<SqlStorageValue>>> {
+    fn read(&self, statement: &str, bindings: Vec<SqlStorageValue>) -> Result<Vec<Vec<SqlStorageValue>>> {
         self.sql.exec(statement, bindings)?.raw().collect()
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
-use worker::{D1Database, MessageBatch, MessageExt, Result};
+use worker::{D1Database, MessageBatch, Result};
 
 use crate::platform;
 
@@ -30,18 +30,30 @@ pub struct Announcement {
     pub summary: Value,
 }
 
-pub async fn save(batch: MessageBatch<Value>, database: &D1Database) -> Result<()> {
+/// Saves a batch. A database that is down brings the messages back later; one that cannot be read never will be.
+pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
     let mut announcements = Vec::new();
-    for message in batch.messages()? {
-        match serde_json::from_value::<Announcement>(message.body().clone()) {
+    for message in batch.raw_iter() {
+        let text = message.body().as_string().unwrap_or_default();
+        match serde_json::from_str::<Announcement>(&text) {
             Ok(announcement) => announcements.push(announcement),
-            // Trying again would not make it readable.
             Err(error) => platform::log(json!({
                 "level": "error", "event": "announcement_unreadable", "message": error.to_string(),
             })),
         }
-        message.ack();
     }
+    match write(announcements, database).await {
+        Ok(()) => batch.ack_all(),
+        Err(error) => {
+            platform::log(json!({
+                "level": "error", "event": "index_write_failed", "message": error.to_string(),
+            }));
+            batch.retry_all();
+        }
+    }
+}
+
+async fn write(mut announcements: Vec<Announcement>, database: &D1Database) -> Result<()> {
     // One statement sees each run once: of several messages about a run only the newest may go in.
     announcements.sort_by_key(|announcement| std::cmp::Reverse(announcement.revision));
     let mut newest: Vec<Announcement> = Vec::new();

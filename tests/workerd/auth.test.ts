@@ -68,6 +68,12 @@ test("operate starts, reads and cancels runs", async () => {
   assert.equal(cancelled.status, 409, cancelled.text);
 });
 
+test("operate does not change what may be run", async () => {
+  const answer = await guarded.api("PUT", `/v1/workflows/${document.id}`, document, OPERATE);
+  assert.equal(answer.status, 403, answer.text);
+  assert.equal(answer.json.error.code, "forbidden");
+});
+
 test("admin may do everything", async () => {
   assert.equal((await guarded.api("PUT", `/v1/workflows/${document.id}`, document, ADMIN)).status, 200);
   assert.equal((await guarded.api("POST", runs, { input: {} }, ADMIN)).status, 201);
@@ -91,14 +97,15 @@ test("without tokens only loopback hosts are answered", async () => {
   }
   for (const host of ["curfew.example.com", "localhost.example.com", "127.0.0.1.example.com"]) {
     const status = await statusForHost(open, host);
-    assert.ok([401, 403].includes(status), `${host} got ${status}`);
+    assert.equal(status, 503, `${host}: nobody can be let in until tokens are configured`);
   }
 });
 
 test("tokens that cannot be read let nobody in", async () => {
   for (const token of [undefined, "not json", ADMIN]) {
     const answer = await misconfigured.api("GET", "/v1/runs", undefined, token);
-    assert.ok([401, 403, 500].includes(answer.status), `${token}: ${answer.status} ${answer.text}`);
+    assert.equal(answer.status, 503, `${token}: ${answer.text}`);
+    assert.equal(answer.json.error.code, "auth_not_configured");
   }
 });
 

@@ -20,7 +20,7 @@ after(() => Promise.all([curfew.dispose(), peer.close()]));
 
 test("malformed JSON is a 400 for every call with a body", async () => {
   for (const [method, path] of [["PUT", "/v1/workflows/broken"], ["PUT", "/v1/tasks/broken"], ["POST", runs]] as const) {
-    for (const body of ["{", "", "{\"a\": 1,}", "\u0000", "nul", "{\"a\": 1} trailing"]) {
+    for (const body of ["{", " ", "{\"a\": 1,}", "\u0000", "nul", "{\"a\": 1} trailing"]) {
       const answer = await curfew.api(method, path, body);
       assert.equal(answer.status, 400, `${method} ${path} ${JSON.stringify(body)}: ${answer.text}`);
       assert.equal(answer.json.error.code, "invalid_json");
@@ -67,7 +67,7 @@ test("a body over 1 MiB is a 413, whether it says its length or not", async () =
 
   const chunked = await fetch(curfew.url + runs, {
     method: "POST",
-    body: new Blob([sized(2 * MIB)]).stream(),
+    body: new Blob([sized(MIB + 1024)]).stream(),
     duplex: "half",
     signal: AbortSignal.timeout(20_000),
   } as RequestInit);
@@ -82,7 +82,7 @@ test("a body over 1 MiB is a 413, whether it says its length or not", async () =
 test("a document over 512 KiB is refused, and the limit is named", async () => {
   const answer = await curfew.api("PUT", "/v1/workflows/fat", { ...plain, id: "fat", description: "x".repeat(600 * 1024) });
   assert.ok([413, 422].includes(answer.status), answer.text.slice(0, 300));
-  assert.match(answer.text, /512/);
+  assert.match(answer.text, /512 KiB|524288/);
   assert.equal((await curfew.api("GET", "/v1/workflows/fat")).status, 404);
 });
 

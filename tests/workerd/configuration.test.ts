@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
-import { root, startCurfew } from "./harness.ts";
+import { compatibility, root, startCurfew } from "./harness.ts";
 
 const GZIP_KIB_MAX = 1536;
 const outputDirectory = mkdtempSync(join(tmpdir(), "curfew-bundle-"));
@@ -50,6 +50,14 @@ test("no public request reaches the executor, or the inside of a run object", as
     }
   } finally {
     await curfew.dispose();
+  }
+});
+
+test("tests run under the compatibility settings that are deployed", () => {
+  for (const configuration of ["wrangler.toml", "wrangler.executor.toml"]) {
+    const settings = readFileSync(join(root, configuration), "utf8");
+    assert.ok(settings.includes(`compatibility_date = "${compatibility.compatibilityDate}"`), configuration);
+    assert.ok(settings.includes(`compatibility_flags = ${JSON.stringify(compatibility.compatibilityFlags)}`), configuration);
   }
 });
 

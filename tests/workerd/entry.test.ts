@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Log, LogLevel, Miniflare } from "miniflare";
-import { root } from "./harness.ts";
+import { compatibility, root } from "./harness.ts";
 import { until } from "./poll.ts";
 
 // (module (func (export "trap") unreachable) (func (export "overflow") call 1))
@@ -34,7 +34,7 @@ before(async () => {
       {
         config: {
           name: "curfew",
-          compatibilityDate: "2026-11-01",
+          ...compatibility,
           manifest: {
             mainModule: "src/entry.mjs",
             modulesRoot: root,

@@ -89,10 +89,13 @@ test("service_call reaches the Worker that is bound", async () => {
     id: 42,
   });
   assert.equal(run.status, "completed", JSON.stringify(run.error));
-  assert.equal(run.output.status, 200);
-  assert.equal(run.output.body.method, "PUT");
-  assert.equal(run.output.body.path, "/orders/42");
-  assert.deepEqual(JSON.parse(run.output.body.body), { id: 42 });
+  assert.equal(run.output.method, "PUT");
+  assert.equal(run.output.path, "/orders/42");
+  assert.deepEqual(JSON.parse(run.output.body), { id: 42 });
+
+  // Without a body the step's input is sent: what a user's own Worker expects to get.
+  const plain = await curfew.runToEnd(call({ binding: "ECHO", path: "/plain", method: "POST" }), { id: 43 });
+  assert.deepEqual(JSON.parse(plain.output?.body), { id: 43 }, JSON.stringify(plain.error));
 
   const failed = await curfew.runToEnd(call({ binding: "ECHO", path: "/fail", method: "POST" }));
   assert.equal(failed.error?.class, "not_found");

@@ -7,7 +7,9 @@ import { until } from "./poll.ts";
 import type { RunView, TokenView } from "./wire.ts";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
-const COMPATIBILITY_DATE = "2026-11-01";
+
+/** As in wrangler.toml; configuration.test.ts compares them. */
+export const compatibility = { compatibilityDate: "2026-11-01", compatibilityFlags: ["no_nodejs_global_timers"] };
 
 type WorkerOptions = MiniflareOptions["workers"][number];
 type Manifest = NonNullable<WorkerOptions["config"]["manifest"]>;
@@ -137,7 +139,7 @@ function coordinator(vars: Record<string, string>): WorkerOptions {
   return {
     config: {
       name: "curfew",
-      compatibilityDate: COMPATIBILITY_DATE,
+      ...compatibility,
       manifest: curfewManifest(),
       env: {
         ...textBindings({ CURFEW_ROLE: "coordinator", ...vars }),
@@ -156,7 +158,7 @@ function executor(vars: Record<string, string>): WorkerOptions {
   return {
     config: {
       name: "curfew-executor",
-      compatibilityDate: COMPATIBILITY_DATE,
+      ...compatibility,
       manifest: curfewManifest(),
       env: {
         ...textBindings({ CURFEW_ROLE: "executor", ...vars }),
@@ -170,7 +172,7 @@ function executor(vars: Record<string, string>): WorkerOptions {
 export function moduleWorker(name: string, path: string, config: Partial<WorkerOptions["config"]> = {}): WorkerOptions {
   const modules = { [path]: { type: "esm" as const, contents: readFileSync(join(root, path), "utf8") } };
   return {
-    config: { name, compatibilityDate: COMPATIBILITY_DATE, manifest: { mainModule: path, modulesRoot: root, modules }, ...config },
+    config: { name, ...compatibility, manifest: { mainModule: path, modulesRoot: root, modules }, ...config },
   };
 }
 

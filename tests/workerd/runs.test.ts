@@ -115,8 +115,8 @@ test("input that breaks the schema starts nothing", async () => {
   const run_id = freshId("run");
   const answer = await curfew.api("POST", `/v1/workflows/${document.id}/runs`, { run_id, input: { name: 7 } });
   assert.equal(answer.status, 422, answer.text);
-  assert.equal(answer.json.error.code, "invalid_request");
-  assert.match(answer.text, /name/);
+  assert.match(answer.json.error.code, /^invalid_(input|request)$/);
+  assert.equal(answer.json.error.pointer, "/input/name");
   assert.equal((await curfew.api("GET", `/v1/runs/${run_id}`)).status, 404);
 });
 

@@ -46,9 +46,7 @@ pub(super) fn call<'a>(
             other => unsuitable("double", "a number or a string", other),
         },
         Function::String => Ok(Operand::Text(plain_text(first, budget)?)),
-        Function::Json => Ok(Operand::Text(Text::Shared(
-            json_text(first, budget)?.into(),
-        ))),
+        Function::Json => Ok(Operand::Text(Text::Shared(json_text(first, budget)?.into()))),
         Function::ParseJson => parse_json(text("parse_json", first, budget)?, budget),
         Function::Dyn | Function::HasValue | Function::OrValue => Ok(first.clone()),
         Function::Type => Ok(Operand::Text(Text::Borrowed(first.kind()))),
@@ -77,16 +75,12 @@ pub(super) fn call<'a>(
         Function::LowerAscii => {
             let text = text("lowerAscii", first, budget)?;
             budget.allocate(text.len() as u64)?;
-            Ok(Operand::Text(Text::Shared(
-                text.to_ascii_lowercase().into(),
-            )))
+            Ok(Operand::Text(Text::Shared(text.to_ascii_lowercase().into())))
         }
         Function::UpperAscii => {
             let text = text("upperAscii", first, budget)?;
             budget.allocate(text.len() as u64)?;
-            Ok(Operand::Text(Text::Shared(
-                text.to_ascii_uppercase().into(),
-            )))
+            Ok(Operand::Text(Text::Shared(text.to_ascii_uppercase().into())))
         }
         Function::Trim => {
             let whole = text("trim", first, budget)?;
@@ -122,10 +116,7 @@ pub(super) fn call<'a>(
 }
 
 fn unsuitable<T>(function: &str, expected: &str, found: &Operand) -> Result<T, Fault> {
-    fail(format!(
-        "{function} expects {expected}, found {}",
-        found.kind()
-    ))
+    fail(format!("{function} expects {expected}, found {}", found.kind()))
 }
 
 /// The text of an argument, paid as read.
@@ -229,11 +220,7 @@ fn extreme<'a>(
         let better = match &best {
             Some(best) => {
                 let order = order(&item, best, budget)?;
-                if greatest {
-                    order.is_gt()
-                } else {
-                    order.is_lt()
-                }
+                if greatest { order.is_gt() } else { order.is_lt() }
             }
             // Comparing with itself refuses what has no order.
             None => order(&item, &item, budget)?.is_eq(),
@@ -282,12 +269,7 @@ fn split<'a>(
     let mut at = 0;
     // An empty separator splits characters, without the empty ends Rust adds.
     let bounds: Box<dyn Iterator<Item = (usize, usize)>> = if separator.is_empty() {
-        Box::new(
-            whole
-                .char_indices()
-                .skip(1)
-                .map(|(offset, _)| (offset, offset)),
-        )
+        Box::new(whole.char_indices().skip(1).map(|(offset, _)| (offset, offset)))
     } else {
         let found = whole.match_indices(separator);
         Box::new(found.map(|(offset, found)| (offset, offset + found.len())))

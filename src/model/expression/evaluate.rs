@@ -80,10 +80,7 @@ impl<'a, 'b> Machine<'a, 'b> {
             }
             Node::Comprehension(comprehension) => self.comprehension(comprehension),
             Node::Call(function, arguments) => {
-                let values: Result<Vec<_>, _> = arguments
-                    .iter()
-                    .map(|argument| self.run(argument))
-                    .collect();
+                let values: Result<Vec<_>, _> = arguments.iter().map(|argument| self.run(argument)).collect();
                 call::call(*function, &values?, self.budget)
             }
         }
@@ -176,25 +173,15 @@ impl<'a, 'b> Machine<'a, 'b> {
     ) -> Result<Operand<'a>, Fault> {
         let budget = &mut *self.budget;
         match operator {
-            Binary::Add
-            | Binary::Subtract
-            | Binary::Multiply
-            | Binary::Divide
-            | Binary::Remainder => operate::arithmetic(operator, left, right, budget),
+            Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide | Binary::Remainder => {
+                operate::arithmetic(operator, left, right, budget)
+            }
             Binary::Equal => Ok(Operand::Bool(operate::equal(&left, &right, budget, 0)?)),
             Binary::NotEqual => Ok(Operand::Bool(!operate::equal(&left, &right, budget, 0)?)),
-            Binary::Less => Ok(Operand::Bool(
-                operate::order(&left, &right, budget)?.is_lt(),
-            )),
-            Binary::LessOrEqual => Ok(Operand::Bool(
-                operate::order(&left, &right, budget)?.is_le(),
-            )),
-            Binary::Greater => Ok(Operand::Bool(
-                operate::order(&left, &right, budget)?.is_gt(),
-            )),
-            Binary::GreaterOrEqual => Ok(Operand::Bool(
-                operate::order(&left, &right, budget)?.is_ge(),
-            )),
+            Binary::Less => Ok(Operand::Bool(operate::order(&left, &right, budget)?.is_lt())),
+            Binary::LessOrEqual => Ok(Operand::Bool(operate::order(&left, &right, budget)?.is_le())),
+            Binary::Greater => Ok(Operand::Bool(operate::order(&left, &right, budget)?.is_gt())),
+            Binary::GreaterOrEqual => Ok(Operand::Bool(operate::order(&left, &right, budget)?.is_ge())),
             Binary::In => Ok(Operand::Bool(operate::contains(&left, &right, budget)?)),
         }
     }

@@ -123,10 +123,7 @@ pub(super) fn resolve(name: &str, form: Form, given: usize) -> Result<Function, 
     let name = shorten(name, 60);
     if near.is_empty() {
         let all: Vec<_> = known().collect();
-        Err(format!(
-            "unknown function {name}, known are {}",
-            all.join(", ")
-        ))
+        Err(format!("unknown function {name}, known are {}", all.join(", ")))
     } else {
         Err(format!(
             "unknown function {name}, did you mean {}?",

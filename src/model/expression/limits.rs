@@ -14,10 +14,7 @@ fn evaluate(source: &str, state: &Value) -> Result<Value, Error> {
 #[track_caller]
 fn too_expensive(source: &str, state: &Value) {
     let error = evaluate(source, state).unwrap_err();
-    assert!(
-        error.message.starts_with("expression too expensive: "),
-        "{error}"
-    );
+    assert!(error.message.starts_with("expression too expensive: "), "{error}");
 }
 
 #[test]
@@ -66,10 +63,7 @@ fn check_refuses_with_a_place() {
             "a.?b.size()",
             "an optional value needs .orValue(default) before .size",
         ),
-        (
-            "a.b.orValue(1)",
-            "column 5: orValue needs an optional value",
-        ),
+        ("a.b.orValue(1)", "column 5: orValue needs an optional value"),
         ("[?a.?b]", "optional list elements are not supported"),
         (".a", "unexpected `.` before a"),
         ("1 '''a\nb'''", "column 3: unexpected `'''a b'''`"),
@@ -159,11 +153,7 @@ fn depth_is_bounded_on_a_small_stack() {
     // Nesting just within the limits, in shapes that cost most stack per level.
     for depth in [20, 40, 60, 63, 98] {
         sources.push(format!("{}1{}", "[".repeat(depth), "]".repeat(depth)));
-        sources.push(format!(
-            "{}1{}",
-            "[1].map(a,".repeat(depth),
-            ")".repeat(depth)
-        ));
+        sources.push(format!("{}1{}", "[1].map(a,".repeat(depth), ")".repeat(depth)));
         sources.push(format!(
             "{}1{}",
             "false||true&&1==1+1*size([".repeat(depth),
@@ -175,20 +165,18 @@ fn depth_is_bounded_on_a_small_stack() {
         let wrap = format!(".map(a,{}a{})", "[".repeat(30), "]".repeat(30));
         sources.push(format!("[1]{}.size()", wrap.repeat(depth / 2)));
     }
-    let handle = std::thread::Builder::new()
-        .stack_size(1 << 20)
-        .spawn(move || {
-            for source in sources {
-                let _outcome = evaluate(&source, &Value::Null);
-            }
-            let deep = format!("{}1{}", "[".repeat(60), "]".repeat(60));
-            assert!(evaluate(&deep, &Value::Null).is_ok());
-            let wrap = format!(".map(a,{}a{})", "[".repeat(28), "]".repeat(28));
-            let wrapped = format!("[1]{}.size()", wrap.repeat(30));
-            assert_eq!(evaluate(&wrapped, &Value::Null), Ok(json!(1)));
-            let wide = vec!["true"; 500].join(" && ");
-            assert_eq!(evaluate(&wide, &Value::Null), Ok(json!(true)));
-        });
+    let handle = std::thread::Builder::new().stack_size(1 << 20).spawn(move || {
+        for source in sources {
+            let _outcome = evaluate(&source, &Value::Null);
+        }
+        let deep = format!("{}1{}", "[".repeat(60), "]".repeat(60));
+        assert!(evaluate(&deep, &Value::Null).is_ok());
+        let wrap = format!(".map(a,{}a{})", "[".repeat(28), "]".repeat(28));
+        let wrapped = format!("[1]{}.size()", wrap.repeat(30));
+        assert_eq!(evaluate(&wrapped, &Value::Null), Ok(json!(1)));
+        let wide = vec!["true"; 500].join(" && ");
+        assert_eq!(evaluate(&wide, &Value::Null), Ok(json!(true)));
+    });
     assert!(handle.unwrap().join().is_ok());
     let long = Expression::new(" ".repeat(4097)).check().unwrap_err();
     assert_eq!(long, "column 1: expression is longer than 4096 characters");
@@ -327,10 +315,7 @@ fn mutated_expressions_never_panic() {
     for _ in 0..10_000 {
         let mut characters: Vec<char> = seeds[random.below(seeds.len())].chars().collect();
         for _ in 0..=random.below(3) {
-            let (one, two) = (
-                random.below(characters.len()),
-                random.below(characters.len()),
-            );
+            let (one, two) = (random.below(characters.len()), random.below(characters.len()));
             match random.below(3) {
                 0 => characters.swap(one, two),
                 1 => drop(characters.remove(one)),

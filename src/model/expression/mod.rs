@@ -87,9 +87,7 @@ impl Expression {
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         let mut budget = Budget::new();
         let value = self.value(scope, &mut budget)?;
-        value
-            .into_json(&mut budget, 0)
-            .map_err(|fault| self.error(fault))
+        value.into_json(&mut budget, 0).map_err(|fault| self.error(fault))
     }
 
     /// Evaluates a condition; a result other than a bool is an error.
@@ -110,11 +108,7 @@ impl Expression {
 
     /// The value before it is copied out, on a budget the caller may share
     /// between several expressions.
-    fn value<'a>(
-        &'a self,
-        scope: &'a Scope<'a>,
-        budget: &mut Budget,
-    ) -> Result<Operand<'a>, Error> {
+    fn value<'a>(&'a self, scope: &'a Scope<'a>, budget: &mut Budget) -> Result<Operand<'a>, Error> {
         match self.program() {
             Ok(program) => Machine::new(scope, budget)
                 .run(&program.root)
@@ -190,11 +184,7 @@ pub struct Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "expression `{}`: {}",
-            self.expression, self.message
-        )
+        write!(formatter, "expression `{}`: {}", self.expression, self.message)
     }
 }
 

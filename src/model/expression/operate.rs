@@ -41,15 +41,9 @@ pub(super) fn index<'a>(
             let Some(place) = integral(index) else {
                 return fail(format!("cannot index list with {}", index.kind()));
             };
-            let item = usize::try_from(place)
-                .ok()
-                .and_then(|place| list.item(place));
-            Ok(item.ok_or_else(|| {
-                format!(
-                    "index {place} is out of range for a list of size {}",
-                    list.size()
-                )
-            }))
+            let item = usize::try_from(place).ok().and_then(|place| list.item(place));
+            Ok(item
+                .ok_or_else(|| format!("index {place} is out of range for a list of size {}", list.size())))
         }
         other => fail(format!("cannot index {}", other.kind())),
     }
@@ -69,9 +63,7 @@ pub(super) fn key<'a>(value: &Operand<'a>) -> Result<Text<'a>, Fault> {
 pub(super) fn integral(value: &Operand) -> Option<i128> {
     match value {
         Operand::Int(number) => Some(*number),
-        Operand::Double(number) if number.trunc() == *number && number.abs() < 1e18 => {
-            Some(*number as i128)
-        }
+        Operand::Double(number) if number.trunc() == *number && number.abs() < 1e18 => Some(*number as i128),
         Operand::Null
         | Operand::Bool(_)
         | Operand::Double(_)
@@ -85,11 +77,7 @@ fn number(value: &Operand) -> Option<f64> {
     match value {
         Operand::Int(number) => Some(*number as f64),
         Operand::Double(number) => Some(*number),
-        Operand::Null
-        | Operand::Bool(_)
-        | Operand::Text(_)
-        | Operand::List(_)
-        | Operand::Map(_) => None,
+        Operand::Null | Operand::Bool(_) | Operand::Text(_) | Operand::List(_) | Operand::Map(_) => None,
     }
 }
 
@@ -142,11 +130,7 @@ pub(super) fn arithmetic<'a>(
     }
 }
 
-fn append<'a>(
-    left: &List<'a>,
-    right: &List<'a>,
-    budget: &mut Budget,
-) -> Result<Operand<'a>, Fault> {
+fn append<'a>(left: &List<'a>, right: &List<'a>, budget: &mut Budget) -> Result<Operand<'a>, Fault> {
     let size = (left.size() + right.size()) as u64;
     budget.spend(size)?;
     budget.allocate(size * NODE)?;
@@ -216,11 +200,7 @@ fn order_mixed(left: i128, right: f64) -> Ordering {
 }
 
 /// The order of two numbers, two strings or two bools.
-pub(super) fn order(
-    left: &Operand,
-    right: &Operand,
-    budget: &mut Budget,
-) -> Result<Ordering, Fault> {
+pub(super) fn order(left: &Operand, right: &Operand, budget: &mut Budget) -> Result<Ordering, Fault> {
     match (left, right) {
         (Operand::Int(left), Operand::Int(right)) => Ok(left.cmp(right)),
         (Operand::Int(left), Operand::Double(right)) => Ok(order_mixed(*left, *right)),
@@ -234,11 +214,7 @@ pub(super) fn order(
             Ok(left.cmp(right))
         }
         (Operand::Bool(left), Operand::Bool(right)) => Ok(left.cmp(right)),
-        (left, right) => fail(format!(
-            "cannot compare {} with {}",
-            left.kind(),
-            right.kind()
-        )),
+        (left, right) => fail(format!("cannot compare {} with {}", left.kind(), right.kind())),
     }
 }
 
@@ -300,11 +276,7 @@ pub(super) fn equal(
 }
 
 /// `item in container`.
-pub(super) fn contains(
-    item: &Operand,
-    container: &Operand,
-    budget: &mut Budget,
-) -> Result<bool, Fault> {
+pub(super) fn contains(item: &Operand, container: &Operand, budget: &mut Budget) -> Result<bool, Fault> {
     match container {
         Operand::Map(map) => {
             let key = key(item)?;

@@ -10,9 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
-};
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use cel::parser::{ParseErrors, PrattParser};
 
 use super::Names;
@@ -125,10 +123,9 @@ impl Lowering<'_> {
                 let mut entries = Vec::with_capacity(map.entries.len());
                 for entry in map.entries {
                     match entry.expr {
-                        EntryExpr::MapEntry(entry) if !entry.optional => entries.push((
-                            self.plain(entry.key, depth)?,
-                            self.plain(entry.value, depth)?,
-                        )),
+                        EntryExpr::MapEntry(entry) if !entry.optional => {
+                            entries.push((self.plain(entry.key, depth)?, self.plain(entry.value, depth)?))
+                        }
                         EntryExpr::MapEntry(_) | EntryExpr::StructField(_) => {
                             return self.refuse("optional map entries are not supported");
                         }
@@ -222,11 +219,7 @@ impl Lowering<'_> {
         self.locals.push(from.iter_var);
         let body = self.plain(body, depth)?;
         self.locals.pop();
-        Ok(Node::Comprehension(Box::new(Comprehension {
-            goal,
-            range,
-            body,
-        })))
+        Ok(Node::Comprehension(Box::new(Comprehension { goal, range, body })))
     }
 
     fn call(&mut self, call: CallExpr, depth: usize) -> Result<Node, String> {
@@ -240,19 +233,9 @@ impl Lowering<'_> {
         }
         let count = args.len();
         let mut rest = args.into_iter();
-        match (
-            func_name.as_str(),
-            count,
-            rest.next(),
-            rest.next(),
-            rest.next(),
-        ) {
-            (operators::LOGICAL_NOT, 1, Some(one), None, None) => {
-                Ok(Node::Not(self.boxed(one, depth)?))
-            }
-            (operators::NEGATE, 1, Some(one), None, None) => {
-                Ok(Node::Negate(self.boxed(one, depth)?))
-            }
+        match (func_name.as_str(), count, rest.next(), rest.next(), rest.next()) {
+            (operators::LOGICAL_NOT, 1, Some(one), None, None) => Ok(Node::Not(self.boxed(one, depth)?)),
+            (operators::NEGATE, 1, Some(one), None, None) => Ok(Node::Negate(self.boxed(one, depth)?)),
             (operators::CONDITIONAL, 3, Some(one), Some(two), Some(three)) => {
                 Ok(Node::Conditional(Box::new((
                     self.plain(one, depth)?,
@@ -261,9 +244,7 @@ impl Lowering<'_> {
                 ))))
             }
             (operators::INDEX, 2, Some(one), Some(two), None) => self.index(one, two, false, depth),
-            (operators::OPT_INDEX, 2, Some(one), Some(two), None) => {
-                self.index(one, two, true, depth)
-            }
+            (operators::OPT_INDEX, 2, Some(one), Some(two), None) => self.index(one, two, true, depth),
             (operators::OPT_SELECT, 2, Some(one), Some(two), None) => {
                 let operand = self.lower(one, depth)?;
                 match two.expr {
@@ -293,12 +274,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn pair(
-        &mut self,
-        one: IdedExpr,
-        two: IdedExpr,
-        depth: usize,
-    ) -> Result<Box<(Node, Node)>, String> {
+    fn pair(&mut self, one: IdedExpr, two: IdedExpr, depth: usize) -> Result<Box<(Node, Node)>, String> {
         Ok(Box::new((self.plain(one, depth)?, self.plain(two, depth)?)))
     }
 

@@ -109,9 +109,7 @@ fn split(value: &Value, pointer: &mut String, depth: usize, problems: &mut Probl
         Value::Object(entries) => {
             let mut pieces = Vec::with_capacity(entries.len());
             for (key, value) in entries {
-                let piece = step(pointer, key, |pointer| {
-                    split(value, pointer, depth + 1, problems)
-                });
+                let piece = step(pointer, key, |pointer| split(value, pointer, depth + 1, problems));
                 pieces.push((key.clone(), piece));
             }
             fold_map(pieces)
@@ -121,10 +119,7 @@ fn split(value: &Value, pointer: &mut String, depth: usize, problems: &mut Probl
 
 /// Constant only if everything inside is; escapes are already resolved.
 fn fold_list(pieces: Vec<Piece>) -> Piece {
-    if !pieces
-        .iter()
-        .all(|piece| matches!(piece, Piece::Constant(_)))
-    {
+    if !pieces.iter().all(|piece| matches!(piece, Piece::Constant(_))) {
         return Piece::List(pieces);
     }
     let values = pieces.into_iter().filter_map(constant);
@@ -210,9 +205,7 @@ fn check(piece: &Piece, pointer: &mut String, names: &mut Names, problems: &mut 
         }
         Piece::Map(pieces) => {
             for (key, piece) in pieces {
-                step(pointer, key, |pointer| {
-                    check(piece, pointer, names, problems)
-                });
+                step(pointer, key, |pointer| check(piece, pointer, names, problems));
             }
         }
     }
@@ -255,9 +248,7 @@ fn render(piece: &Piece, scope: &Scope, budget: &mut Budget, depth: usize) -> Re
             Ok(Value::String(text))
         }
         Piece::List(pieces) => {
-            let values = pieces
-                .iter()
-                .map(|piece| render(piece, scope, budget, depth + 1));
+            let values = pieces.iter().map(|piece| render(piece, scope, budget, depth + 1));
             Ok(Value::Array(values.collect::<Result<_, _>>()?))
         }
         Piece::Map(pieces) => {
@@ -289,15 +280,9 @@ mod tests {
             (json!("${ state.list }"), json!([1, 2])),
             (json!("n=${state.n}!"), json!("n=3!")),
             (json!("${state.s}${state.none}"), json!("a\"bnull")),
-            (
-                json!("${state.list} ${ {'a': 1.0} }"),
-                json!("[1,2] {\"a\":1.0}"),
-            ),
+            (json!("${state.list} ${ {'a': 1.0} }"), json!("[1,2] {\"a\":1.0}")),
             (json!("${'}'}"), json!("}")),
-            (
-                json!(r#"${"}" + '\'}' + r'\' + '''}'}'''}"#),
-                json!(r"}'}\}'}"),
-            ),
+            (json!(r#"${"}" + '\'}' + r'\' + '''}'}'''}"#), json!(r"}'}\}'}")),
             (json!("${{'a': {'b': 1}}.a}"), json!({"b": 1})),
             (json!("${{'a': '}'}.a}}"), json!("}}")),
             (json!("$${state.n}"), json!("${state.n}")),
@@ -360,15 +345,9 @@ mod tests {
             ])
         );
         let template = Template::parse(&json!(["${a + b}", "x${c}"])).unwrap();
-        assert_eq!(
-            template.check(),
-            Ok(["a", "b", "c"].map(String::from).into())
-        );
+        assert_eq!(template.check(), Ok(["a", "b", "c"].map(String::from).into()));
         let error = rendered(json!(["${state.n}", "${state.zzz}"])).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "expression `state.zzz`: no such key: zzz"
-        );
+        assert_eq!(error.to_string(), "expression `state.zzz`: no such key: zzz");
     }
 
     #[test]

@@ -59,10 +59,7 @@ fn literals_and_selection() {
         ("{1: 'one'}[1]", json!("one")),
         ("state.list[1.0]", json!(2)),
         ("state.big", json!(u64::MAX)),
-        (
-            "state.big > 1 && state.big != 18446744073709551614u",
-            json!(true),
-        ),
+        ("state.big > 1 && state.big != 18446744073709551614u", json!(true)),
         ("[{'a': [5]}][0].a[0]", json!(5)),
         ("has(state.n) && !has(state.zzz)", json!(true)),
         ("has(state.zzz.y.z) || has(state.none.y)", json!(false)),
@@ -92,10 +89,7 @@ fn operators() {
         ("-x + 1", json!(-6)),
         ("-(1.5)", json!(-1.5)),
         ("[1] + [2, 3]", json!([1, 2, 3])),
-        (
-            "1 == 1.0 && [1] == [1.0] && {'a': 1} == {'a': 1.0}",
-            json!(true),
-        ),
+        ("1 == 1.0 && [1] == [1.0] && {'a': 1} == {'a': 1.0}", json!(true)),
         ("9007199254740993 == 9007199254740992.0", json!(false)),
         ("1 == '1' || null == false || [1] == [1, 2]", json!(false)),
         ("state.map == {'a': 1, 'b': 2}", json!(true)),
@@ -135,10 +129,7 @@ fn comprehensions() {
         ("state.list.exists_one(i, i > 3)", json!(true)),
         ("state.list.exists_one(i, i > 2)", json!(false)),
         ("[].all(i, i) && ![].exists(i, i)", json!(true)),
-        (
-            "state.map.map(k, k + string(state.map[k]))",
-            json!(["a1", "b2"]),
-        ),
+        ("state.map.map(k, k + string(state.map[k]))", json!(["a1", "b2"])),
         ("{'z': 1, 'y': 2}.filter(k, true)", json!(["y", "z"])),
         (
             "state.people.filter(p, has(p.age) && p.age > 25).map(p, p.name)",
@@ -172,22 +163,10 @@ fn functions_do_what_they_say() {
             "size(state.s) + 'ab'.size() + size(state.list) + state.map.size()",
             json!(13),
         ),
-        (
-            "state.s.contains('llo') && !state.s.contains('z')",
-            json!(true),
-        ),
-        (
-            "state.s.startsWith('hé') && state.s.endsWith('lo')",
-            json!(true),
-        ),
-        (
-            "[int('42'), int(2.9), int(-2.9), int(7)]",
-            json!([42, 2, -2, 7]),
-        ),
-        (
-            "[double('1.5'), double(2), double(0.5)]",
-            json!([1.5, 2.0, 0.5]),
-        ),
+        ("state.s.contains('llo') && !state.s.contains('z')", json!(true)),
+        ("state.s.startsWith('hé') && state.s.endsWith('lo')", json!(true)),
+        ("[int('42'), int(2.9), int(-2.9), int(7)]", json!([42, 2, -2, 7])),
+        ("[double('1.5'), double(2), double(0.5)]", json!([1.5, 2.0, 0.5])),
         (
             "[string(1), string(1.5), string('a'), string(null), string([1,'a'])]",
             json!(["1", "1.5", "a", "null", "[1,\"a\"]"]),
@@ -198,15 +177,7 @@ fn functions_do_what_they_say() {
         ),
         (
             "[1, 1.5, 's', true, [1], {}, null].map(v, type(v))",
-            json!([
-                "int",
-                "double",
-                "string",
-                "bool",
-                "list",
-                "map",
-                "null_type"
-            ]),
+            json!(["int", "double", "string", "bool", "list", "map", "null_type"]),
         ),
         ("'AbÉ'.lowerAscii() + 'abé'.upperAscii()", json!("abÉABé")),
         ("'  a b\\n'.trim()", json!("a b")),
@@ -249,10 +220,7 @@ fn functions_do_what_they_say() {
             "json({'b': [1, 2.0, null], 'a': 'q\"'})",
             json!(r#"{"a":"q\"","b":[1,2.0,null]}"#),
         ),
-        (
-            "parse_json('{\"a\": [1, {\"b\": 2.5}]}').a[1].b",
-            json!(2.5),
-        ),
+        ("parse_json('{\"a\": [1, {\"b\": 2.5}]}').a[1].b", json!(2.5)),
         ("parse_json(json(state)) == state", json!(true)),
         ("dyn(1) + 1", json!(2)),
     ] {
@@ -266,14 +234,8 @@ fn failures_say_what_is_wrong() {
         ("nothing", "unknown name: nothing (known: state, x)"),
         ("state.zzz", "no such key: zzz"),
         ("state['zzz']", "no such key: zzz"),
-        (
-            "state.list[4]",
-            "index 4 is out of range for a list of size 4",
-        ),
-        (
-            "state.list[-1]",
-            "index -1 is out of range for a list of size 4",
-        ),
+        ("state.list[4]", "index 4 is out of range for a list of size 4"),
+        ("state.list[-1]", "index -1 is out of range for a list of size 4"),
         ("state.list['a']", "cannot index list with string"),
         ("state.n.x", "cannot select .x from int"),
         ("state.none.x", "cannot select .x from null_type"),
@@ -323,19 +285,11 @@ fn failures_say_what_is_wrong() {
         fails(source, expected);
     }
     let error = run("state.zzz", &state()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "expression `state.zzz`: no such key: zzz"
-    );
+    assert_eq!(error.to_string(), "expression `state.zzz`: no such key: zzz");
     let long = format!("state.zzz{}", " ".repeat(500));
     let error = run(&long, &state()).unwrap_err();
     assert_eq!(error.expression.chars().count(), 201);
-    let not_bool = Expression::new("1")
-        .evaluate_bool(&Scope::new())
-        .unwrap_err();
+    let not_bool = Expression::new("1").evaluate_bool(&Scope::new()).unwrap_err();
     assert_eq!(not_bool.message, "result must be a bool, found int");
-    assert_eq!(
-        Expression::new("1 == 1.0").evaluate_bool(&Scope::new()),
-        Ok(true)
-    );
+    assert_eq!(Expression::new("1 == 1.0").evaluate_bool(&Scope::new()), Ok(true));
 }

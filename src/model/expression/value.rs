@@ -248,8 +248,7 @@ impl<'a> Operand<'a> {
                 let depth = deeper(depth)?;
                 budget.allocate(items.len() as u64 * NODE)?;
                 let copies = items.iter().cloned();
-                let copies: Result<_, _> =
-                    copies.map(|item| item.into_json(budget, depth)).collect();
+                let copies: Result<_, _> = copies.map(|item| item.into_json(budget, depth)).collect();
                 Value::Array(copies?)
             }
             Operand::Map(Table::Shared(entries)) => {
@@ -268,9 +267,7 @@ impl<'a> Operand<'a> {
 
 pub(super) fn deeper(depth: usize) -> Result<usize, Fault> {
     if depth >= MAX_VALUE_DEPTH {
-        return fail(format!(
-            "value is nested deeper than {MAX_VALUE_DEPTH} levels"
-        ));
+        return fail(format!("value is nested deeper than {MAX_VALUE_DEPTH} levels"));
     }
     Ok(depth + 1)
 }
@@ -289,16 +286,10 @@ fn charge(value: &Value, budget: &mut Budget, depth: usize) -> Result<(), Fault>
 fn charge_items(items: &[Value], budget: &mut Budget, depth: usize) -> Result<(), Fault> {
     let depth = deeper(depth)?;
     budget.allocate(items.len() as u64 * NODE)?;
-    items
-        .iter()
-        .try_for_each(|item| charge(item, budget, depth))
+    items.iter().try_for_each(|item| charge(item, budget, depth))
 }
 
-fn charge_entries(
-    entries: &Map<String, Value>,
-    budget: &mut Budget,
-    depth: usize,
-) -> Result<(), Fault> {
+fn charge_entries(entries: &Map<String, Value>, budget: &mut Budget, depth: usize) -> Result<(), Fault> {
     let depth = deeper(depth)?;
     entries.iter().try_for_each(|(key, value)| {
         budget.allocate(NODE + key.len() as u64)?;
@@ -347,10 +338,7 @@ pub(super) fn json_text(operand: &Operand, budget: &mut Budget) -> Result<String
 }
 
 /// Text as it appears inside other text: strings as they are, the rest as JSON.
-pub(super) fn plain_text<'a>(
-    operand: &Operand<'a>,
-    budget: &mut Budget,
-) -> Result<Text<'a>, Fault> {
+pub(super) fn plain_text<'a>(operand: &Operand<'a>, budget: &mut Budget) -> Result<Text<'a>, Fault> {
     match operand {
         Operand::Text(text) => Ok(text.clone()),
         Operand::Null

@@ -84,11 +84,7 @@ pub(super) enum Step<'s> {
 impl<'s> At<'s> {
     pub(super) fn new(node: NodeId, keyword: &'s str) -> At<'s> {
         let step = Step::Whole;
-        At {
-            node,
-            keyword,
-            step,
-        }
+        At { node, keyword, step }
     }
 
     pub(super) fn step(self, step: Step<'s>) -> At<'s> {
@@ -151,13 +147,7 @@ impl<'s> Compiler<'s> {
     }
 
     /// Reports `value` unless `read` yielded something.
-    pub(super) fn read<T>(
-        &mut self,
-        at: At<'s>,
-        wanted: &str,
-        value: &Value,
-        read: Option<T>,
-    ) -> Option<T> {
+    pub(super) fn read<T>(&mut self, at: At<'s>, wanted: &str, value: &Value, read: Option<T>) -> Option<T> {
         if read.is_none() {
             self.problem_at(at, format!("expected {wanted}, found {}", Found(value)));
         }
@@ -258,9 +248,7 @@ mod tests {
             ),
             (
                 json!({"pattern": "("}),
-                vec![
-                    "/pattern pattern \"(\" is not supported: found open group without closing ')'",
-                ],
+                vec!["/pattern pattern \"(\" is not supported: found open group without closing ')'"],
             ),
             (
                 json!({"patternProperties": {"(?=a)": {}}}),
@@ -328,12 +316,7 @@ mod tests {
         for (schema, expected) in cases {
             assert_eq!(compile_problems(&schema), expected, "{schema}");
         }
-        for keyword in [
-            "$dynamicRef",
-            "$dynamicAnchor",
-            "unevaluatedItems",
-            "$vocabulary",
-        ] {
+        for keyword in ["$dynamicRef", "$dynamicAnchor", "unevaluatedItems", "$vocabulary"] {
             let problems = compile_problems(&json!({ keyword: true }));
             assert!(problems[0].contains("is not supported: "), "{problems:?}");
         }

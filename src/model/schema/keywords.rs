@@ -24,10 +24,7 @@ const UNSUPPORTED: [(&str, &str); 16] = [
         "unevaluatedProperties",
         "list the properties in one schema and use additionalProperties",
     ),
-    (
-        "unevaluatedItems",
-        "use prefixItems and items in one schema",
-    ),
+    ("unevaluatedItems", "use prefixItems and items in one schema"),
     (
         "additionalItems",
         "use prefixItems for the first items and items for the rest",
@@ -60,8 +57,8 @@ impl<'s> Compiler<'s> {
                 self.schema_map(at, value);
                 None
             }
-            "$schema" | "$id" | "$comment" | "title" | "description" | "format"
-            | "contentMediaType" | "contentEncoding" => {
+            "$schema" | "$id" | "$comment" | "title" | "description" | "format" | "contentMediaType"
+            | "contentEncoding" => {
                 self.read(at, "a string", value, value.as_str());
                 None
             }
@@ -90,9 +87,7 @@ impl<'s> Compiler<'s> {
             "maximum" => self.number(at, value).map(Rule::Maximum),
             "exclusiveMaximum" => self.number(at, value).map(Rule::ExclusiveMaximum),
             "multipleOf" => {
-                let positive = value
-                    .as_number()
-                    .filter(|number| number.as_f64() > Some(0.0));
+                let positive = value.as_number().filter(|number| number.as_f64() > Some(0.0));
                 let number = self.read(at, "a number above 0", value, positive)?;
                 Some(Rule::MultipleOf(number.clone()))
             }
@@ -109,9 +104,7 @@ impl<'s> Compiler<'s> {
             "required" => self.strings(at, value).map(Rule::Required),
             "properties" | "patternProperties" | "additionalProperties" => {
                 let group = ["properties", "patternProperties", "additionalProperties"];
-                let first = group
-                    .iter()
-                    .find(|keyword| keywords.contains_key(**keyword));
+                let first = group.iter().find(|keyword| keywords.contains_key(**keyword));
                 (first == Some(&at.keyword)).then(|| self.properties(at.node, keywords))
             }
             "propertyNames" => Some(Rule::PropertyNames(self.child(at, value))),
@@ -132,10 +125,7 @@ impl<'s> Compiler<'s> {
                 Some(Rule::Items { prefix, rest })
             }
             "items" if value.is_array() => {
-                self.problem_at(
-                    at,
-                    "items takes one schema; use prefixItems for a list".into(),
-                );
+                self.problem_at(at, "items takes one schema; use prefixItems for a list".into());
                 None
             }
             "items" if keywords.contains_key("prefixItems") => None,
@@ -193,8 +183,7 @@ impl<'s> Compiler<'s> {
             types.with(name.as_str().unwrap_or_default())
         });
         let wanted = format!("one or more of {}", Types::NAMES.join(", "));
-        self.read(at, &wanted, value, accepted)
-            .unwrap_or(Types::ANY)
+        self.read(at, &wanted, value, accepted).unwrap_or(Types::ANY)
     }
 
     fn number(&mut self, at: At<'s>, value: &Value) -> Option<Number> {

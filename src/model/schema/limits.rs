@@ -78,11 +78,7 @@ mod tests {
                 nested(500, json!(1), array),
                 " instance nests too deeply to check",
             ),
-            (
-                json!({"pattern": "(a|aa|b{900})*c"}),
-                json!(text),
-                expensive,
-            ),
+            (json!({"pattern": "(a|aa|b{900})*c"}), json!(text), expensive),
             (json!({"uniqueItems": true}), many.clone(), expensive),
             (
                 json!({"items": {"enum": (0..1_000).collect::<Vec<_>>()}}),
@@ -107,11 +103,7 @@ mod tests {
     fn deep_recursion_fits_a_small_stack() {
         let schema = json!({"anyOf": [{"type": "null"}, {"$ref": "#/$defs/list"}], "$defs": {"list": {"type": "array", "items": {"$ref": "#"}}}});
         let deepest = nested(limits::NESTING - 1, json!(null), |inner| json!([inner]));
-        let deep_schema = nested(
-            limits::NESTING / 2,
-            json!({}),
-            |inner| json!({"not": inner}),
-        );
+        let deep_schema = nested(limits::NESTING / 2, json!({}), |inner| json!({"not": inner}));
         let too_deep = nested(limits::NESTING, json!({}), |inner| json!({"not": inner}));
         // Debug frames are several times those of the wasm build.
         let small = std::thread::Builder::new().stack_size(4 << 20);

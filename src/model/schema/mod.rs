@@ -44,9 +44,7 @@ impl Schema {
     /// `limits::COMPILE_PROBLEMS` of it).
     pub fn compile(schema: &Value) -> Result<Schema, Vec<Problem>> {
         let nodes = compile::compile(schema)?;
-        Ok(Schema {
-            nodes: nodes.into(),
-        })
+        Ok(Schema { nodes: nodes.into() })
     }
 
     /// Lists what is wrong with `instance`, at most

@@ -57,9 +57,7 @@ impl<'s> Check<'s> {
                 if !self.finds(pattern, text) {
                     let source = Quoted(pattern.regex.as_str());
                     let found = Quoted(text);
-                    self.report(format_args!(
-                        "expected string matching {source}, found {found}"
-                    ));
+                    self.report(format_args!("expected string matching {source}, found {found}"));
                 }
             }
             (Rule::Required(names), Value::Object(map)) => self.required(names, map),

@@ -153,17 +153,14 @@ fn messages_say_what_was_expected_and_found() {
         ),
     ];
     for (schema, instance, expected) in cases {
-        assert_eq!(
-            problems(&schema, &instance),
-            [expected],
-            "{schema} on {instance}"
-        );
+        assert_eq!(problems(&schema, &instance), [expected], "{schema} on {instance}");
     }
 }
 
 #[test]
 fn verdicts() {
-    let tree = json!({"type": "object", "properties": {"kids": {"items": {"$ref": "#"}}}, "required": ["kids"]});
+    let tree =
+        json!({"type": "object", "properties": {"kids": {"items": {"$ref": "#"}}}, "required": ["kids"]});
     let cases = [
         (json!(true), json!(1), true),
         (json!({"type": "integer"}), json!(1.0), true),
@@ -275,10 +272,6 @@ fn verdicts() {
     ];
     for (schema, instance, valid) in cases {
         let problems = problems(&schema, &instance);
-        assert_eq!(
-            problems.is_empty(),
-            valid,
-            "{schema} on {instance}: {problems:?}"
-        );
+        assert_eq!(problems.is_empty(), valid, "{schema} on {instance}: {problems:?}");
     }
 }

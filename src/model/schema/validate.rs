@@ -85,10 +85,7 @@ impl<'s> Check<'s> {
         let nodes = self.nodes;
         match &nodes[node] {
             Node::Always => {}
-            Node::Never => self.report(format_args!(
-                "expected no value here, found {}",
-                Found(instance)
-            )),
+            Node::Never => self.report(format_args!("expected no value here, found {}", Found(instance))),
             Node::Rules { types, .. } if !types.allows(instance) => {
                 self.report(format_args!("expected {types}, found {}", Found(instance)));
             }

@@ -26,9 +26,7 @@ pub(super) fn weight(value: &Value) -> usize {
         Value::String(text) => text_weight(text),
         Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
         Value::Object(map) => {
-            let entries = map
-                .iter()
-                .map(|(key, item)| text_weight(key) + weight(item));
+            let entries = map.iter().map(|(key, item)| text_weight(key) + weight(item));
             1 + entries.sum::<usize>()
         }
     }
@@ -97,20 +95,16 @@ pub(super) fn compare_numbers(left: &Number, right: &Number) -> Ordering {
         (Some(left), Some(right)) => left.cmp(&right),
         (Some(left), None) => compare_mixed(left, float(right)),
         (None, Some(right)) => compare_mixed(right, float(left)).reverse(),
-        (None, None) => float(left)
-            .partial_cmp(&float(right))
-            .unwrap_or(Ordering::Equal),
+        (None, None) => float(left).partial_cmp(&float(right)).unwrap_or(Ordering::Equal),
     }
 }
 
 fn compare_mixed(integer: i128, float: f64) -> Ordering {
     // The cast saturates, and 64-bit integers lie strictly inside i128, so a
     // float too large to convert still compares correctly.
-    integer.cmp(&(float.trunc() as i128)).then_with(|| {
-        0.0_f64
-            .partial_cmp(&float.fract())
-            .unwrap_or(Ordering::Equal)
-    })
+    integer
+        .cmp(&(float.trunc() as i128))
+        .then_with(|| 0.0_f64.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal))
 }
 
 fn float(number: &Number) -> f64 {
@@ -136,9 +130,7 @@ pub(super) fn as_count(value: &Value) -> Option<u64> {
 /// Whether `number` is a multiple of `divisor` as both are written in decimal,
 /// so that 19.99 is a multiple of 0.01 although no binary float says so.
 pub(super) fn is_multiple_of(number: &Number, divisor: &Number) -> bool {
-    let (Some((digits, exponent)), Some((unit, unit_exponent))) =
-        (decimal(number), decimal(divisor))
-    else {
+    let (Some((digits, exponent)), Some((unit, unit_exponent))) = (decimal(number), decimal(divisor)) else {
         return false;
     };
     if digits == 0 {
