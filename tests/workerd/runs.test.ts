@@ -245,8 +245,13 @@ test("cancel aborts the work in flight", async () => {
   assert.equal(token?.status, "cancelled");
 
   const again = await curfew.api("POST", `/v1/runs/${run}/cancel`);
-  assert.equal(again.status, 409, again.text);
-  assert.equal(again.json.error.code, "run_finished");
+  assert.equal(again.status, 200, "cancelling twice is cancelling once");
+  assert.equal(again.json.status, "cancelled");
+
+  const done = await curfew.runToEnd(greeting(), { name: "Ada" });
+  const late = await curfew.api("POST", `/v1/runs/${done.id}/cancel`);
+  assert.equal(late.status, 409, late.text);
+  assert.equal(late.json.error.code, "run_finished");
   assert.equal((await curfew.api("POST", "/v1/runs/no-such-run/cancel")).status, 404);
 });
 
