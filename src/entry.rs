@@ -1,11 +1,12 @@
-//! Where the platform comes in. One wasm serves both Workers; the variable `CURFEW_ROLE` says which one this is.
+//! Where the platform comes in. One wasm serves both Workers: `entry.mjs` sends a coordinator's requests here and an
+//! executor's orders to `executor::worker::execute`.
 //!
 //! No handler returns an error: the glue around it would panic, and a panic ends every call in the same memory.
 
 use serde_json::json;
 use worker::{Context, Env, MessageBatch, Request, Response, Result, event};
 
-use crate::{api, executor, platform, watch};
+use crate::{api, platform, watch};
 
 #[event(start)]
 fn start() {
@@ -14,12 +15,7 @@ fn start() {
 
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
-    let role = env.var("CURFEW_ROLE").map(|role| role.to_string());
-    let response = match role.as_deref() {
-        Ok("executor") => executor::worker::fetch(request, env).await,
-        Ok(_) | Err(_) => api::worker::fetch(request, env).await,
-    };
-    response.or_else(|error| {
+    api::worker::fetch(request, env).await.or_else(|error| {
         platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
         api::respond::response(Err(api::error::Error::internal()))
     })

@@ -1,5 +1,7 @@
 //! The API Worker: who asks, what for, is it allowed; then the catalogue, the index or the run's object answers.
 
+use std::cell::Cell;
+
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use worker::{Env, Request, Response, Result, Url};
@@ -49,6 +51,7 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
         let tokens = env.var("CURFEW_TOKENS").ok().map(|value| value.to_string());
         let authorization = request.headers().get("authorization")?;
         let host = url.host_str().unwrap_or_default();
+        warn_without_tokens(tokens.as_deref());
         if let Err(error) = auth::authorize(tokens.as_deref(), authorization.as_deref(), host, role) {
             return Ok(Reply::Answer(Err(error)));
         }
@@ -113,6 +116,20 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
         },
     };
     Ok(Reply::Answer(answer))
+}
+
+thread_local! {
+    static WARNED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Once per isolate, so that nobody runs without tokens and does not know it.
+fn warn_without_tokens(tokens: Option<&str>) {
+    if tokens.is_none_or(|text| text.trim().is_empty()) && !WARNED.replace(true) {
+        platform::log(json!({
+            "level": "warn", "event": "auth_not_configured",
+            "message": "CURFEW_TOKENS is not set: every request to a loopback host is allowed, every other is refused",
+        }));
+    }
 }
 
 /// The body as JSON; an empty one is `{}`. Reads no more than the limit.

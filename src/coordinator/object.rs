@@ -21,9 +21,6 @@ use crate::store::memory;
 use crate::store::sqlite::Sqlite;
 use crate::wire::{TaskOrder, TaskReport};
 
-/// How much longer than its deadline a call to an executor may take before it counts as lost.
-const CALL_SLACK_MS: u64 = 2_000;
-
 pub struct Object {
     state: State,
     storage: Storage,
@@ -245,7 +242,8 @@ impl Object {
             Ok(body) => body,
             Err(message) => return lost(message),
         };
-        let talk = async {
+        // No timer here: the alarm stands at the attempt's deadline or its next watch, and drops this call.
+        let report = async {
             let answer = call::send(&executor, call::Call::post("http://executor/execute", &body)).await?;
             let status = answer.status();
             let text = answer.text_unbounded().await?;
@@ -254,15 +252,7 @@ impl Object {
                 _ => Err(format!("the executor answered with status {status}")),
             }
         };
-        let report = match order.deadline_at {
-            None => talk.await,
-            Some(at) => {
-                let limit = at.saturating_sub(platform::now()).saturating_add(CALL_SLACK_MS);
-                deadline::within(limit, talk)
-                    .await
-                    .unwrap_or_else(|| Err("the executor did not answer in time".into()))
-            }
-        };
+        let report = report.await;
         match report {
             Ok(report) => Event::TaskReported(Box::new(report)),
             Err(message) => lost(message),

@@ -4,4 +4,4 @@
 mod http;
 pub mod task;
 #[cfg(target_arch = "wasm32")]
-pub mod worker;
+mod worker;

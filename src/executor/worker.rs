@@ -4,7 +4,8 @@
 use std::cell::RefCell;
 
 use serde_json::Value;
-use worker::{Env, Request, Response, Result};
+use wasm_bindgen::prelude::*;
+use worker::Env;
 
 use super::http;
 use super::task::{ActionCall, Stopped, TaskCache, World, run_task};
@@ -18,18 +19,18 @@ thread_local! {
     static TASKS: RefCell<TaskCache> = RefCell::default();
 }
 
-pub async fn fetch(mut request: Request, env: Env) -> Result<Response> {
-    let body = request.text().await?;
-    let Ok(order) = serde_json::from_str::<TaskOrder>(&body) else {
-        return Response::error("not an order", 400);
-    };
-    let report = execute(&order, &env).await;
-    Response::ok(serde_json::to_string(&report)?)
+/// An order in, a report out, both as text: no request and no response cross into wasm for it.
+#[wasm_bindgen]
+pub async fn execute(order: String, env: Env) -> Result<String, JsValue> {
+    let wrong = |error: serde_json::Error| JsValue::from(error.to_string());
+    let order: TaskOrder = serde_json::from_str(&order).map_err(wrong)?;
+    let report = run(&order, &env).await;
+    serde_json::to_string(&report).map_err(wrong)
 }
 
-async fn execute(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
+async fn run(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
     let task = TASKS.with_borrow_mut(|tasks| tasks.task(order.task.get()));
-    let input: std::result::Result<Value, _> = serde_json::from_str(order.input.get());
+    let input: Result<Value, _> = serde_json::from_str(order.input.get());
     let (task, input) = match (task, input) {
         (Ok(task), Ok(input)) => (task, input),
         (Err(message), _) => return refuse(order, message),
@@ -75,7 +76,7 @@ impl World for Worker<'_> {
         platform::deadline::sleep(millis).await;
     }
 
-    async fn perform(&self, call: ActionCall<'_>) -> std::result::Result<Value, Stopped> {
+    async fn perform(&self, call: ActionCall<'_>) -> Result<Value, Stopped> {
         // A task may make several calls; each is its own piece of work to a peer that honours the key.
         let key = format!("{}:{}", self.idempotency_key, call.step_ref);
         match &call.action.kind {

@@ -148,7 +148,7 @@ pub fn check(kind: DocumentKind, document: &Value, library: &Library) -> Result<
             resolver.resolve_task(document, "");
             missing = resolver.missing;
         }
-        DocumentKind::Workflows => match resolve(document, 0, library) {
+        DocumentKind::Workflows => match resolve_reporting(document, 0, library, Problems::default()) {
             Resolution::Resolved(_) => {
                 Workflow::read(document, &problems);
             }
@@ -170,9 +170,13 @@ pub enum Check {
     Missing(Vec<Reference>),
 }
 
-/// Resolves `workflow` against its inline documents and the library.
+/// Resolves a stored workflow against its inline documents and the library, to start a run: expressions were
+/// checked when it was stored and are not parsed again.
 pub fn resolve(workflow: &Value, version: u64, library: &Library) -> Resolution {
-    let problems = Problems::default();
+    resolve_reporting(workflow, version, library, Problems::trusting())
+}
+
+fn resolve_reporting(workflow: &Value, version: u64, library: &Library, problems: Problems) -> Resolution {
     let mut resolver = Resolver::new(workflow, library, &problems);
     resolver.check_inline();
     let parsed = Workflow::read(workflow, &problems);

@@ -68,7 +68,7 @@ impl Drop for Abort {
 
 /// An answer whose body is still to be read. Dropping it closes the connection.
 pub struct Answer {
-    response: Response,
+    response: web_sys::Response,
     abort: Abort,
 }
 
@@ -96,27 +96,25 @@ pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, String> {
     let response = JsFuture::from(promise)
         .await
         .map_err(|error| message_of(&error))?;
-    let response: web_sys::Response = response
+    let response = response
         .dyn_into()
         .map_err(|_| "the answer is no response".to_string())?;
-    Ok(Answer {
-        response: Response::from(response),
-        abort,
-    })
+    Ok(Answer { response, abort })
 }
 
 impl Answer {
     pub fn status(&self) -> u16 {
-        self.response.status_code()
+        self.response.status()
     }
 
-    pub fn headers(&self) -> &Headers {
-        self.response.headers()
+    pub fn headers(&self) -> Headers {
+        Headers(self.response.headers())
     }
 
     /// The body as text, if it is at most `most` bytes; more than that is not read.
     pub async fn text(mut self, most: usize) -> Result<String, BodyError> {
-        let mut stream = match self.response.stream() {
+        let mut response = Response::from(self.response);
+        let mut stream = match response.stream() {
             Ok(stream) => stream,
             // A response without a body has no stream.
             Err(_) => {
@@ -139,14 +137,17 @@ impl Answer {
     /// Hands the response on as it came, body and all.
     pub fn into_response(mut self) -> Response {
         self.abort.disarm();
-        self.response
+        Response::from(self.response)
     }
 
-    /// The whole body at once: for our own Workers, whose answers are bounded by what they send.
+    /// The whole body at once, without a stream in between: for our own Workers, whose answers are bounded by
+    /// what they send.
     pub async fn text_unbounded(mut self) -> Result<String, String> {
-        let text = self.response.text().await.map_err(|error| error.to_string())?;
+        let text = self.response.text().map_err(|error| message_of(&error))?;
+        let text = JsFuture::from(text).await.map_err(|error| message_of(&error))?;
         self.abort.disarm();
-        Ok(text)
+        text.as_string()
+            .ok_or_else(|| "the answer is no text".to_string())
     }
 }
 

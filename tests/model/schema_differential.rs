@@ -62,11 +62,7 @@ fn instance() -> BoxedStrategy<Value> {
 
 fn object(entries: Vec<(&str, Value)>) -> Value {
     let entries = entries.into_iter();
-    Value::Object(
-        entries
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect(),
-    )
+    Value::Object(entries.map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
 fn names() -> impl Strategy<Value = Value> {
@@ -182,9 +178,8 @@ fn verdicts_equal_those_of_a_complete_validator() {
     });
     let cases = (document(), vec(instance(), INSTANCES));
     let outcome = runner.run(&cases, |(schema, instances)| {
-        let ours = Schema::compile(&schema).map_err(|problems| {
-            TestCaseError::fail(format!("refused as {problems:?}: {schema}"))
-        })?;
+        let ours = Schema::compile(&schema)
+            .map_err(|problems| TestCaseError::fail(format!("refused as {problems:?}: {schema}")))?;
         let oracle = jsonschema::draft202012::new(&schema)
             .map_err(|error| TestCaseError::fail(format!("oracle refused {schema}: {error}")))?;
         for instance in instances {

@@ -57,7 +57,6 @@ test("tests run under the compatibility settings that are deployed", () => {
   for (const configuration of ["wrangler.toml", "wrangler.executor.toml"]) {
     const settings = readFileSync(join(root, configuration), "utf8");
     assert.ok(settings.includes(`compatibility_date = "${compatibility.compatibilityDate}"`), configuration);
-    assert.ok(settings.includes(`compatibility_flags = ${JSON.stringify(compatibility.compatibilityFlags)}`), configuration);
   }
 });
 

@@ -9,7 +9,7 @@ import type { RunView, TokenView } from "./wire.ts";
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** As in wrangler.toml; configuration.test.ts compares them. */
-export const compatibility = { compatibilityDate: "2026-11-01", compatibilityFlags: ["no_nodejs_global_timers"] };
+export const compatibility = { compatibilityDate: "2026-11-01" };
 
 type WorkerOptions = MiniflareOptions["workers"][number];
 type Manifest = NonNullable<WorkerOptions["config"]["manifest"]>;

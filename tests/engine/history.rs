@@ -1,0 +1,124 @@
+//! Random histories: what may happen to a run from outside, in any order, sensible or not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use curfew::engine::{Effect, Event, Run, Settings, TokenId, TokenStatus};
+use curfew::model::time::Millis;
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::driver::{create_run, failed, store_document, succeeded, timed_out};
+use super::generator;
+
+/// A run, what it said so far, and the attempts it ever asked for.
+pub struct History {
+    pub run: Run,
+    pub now: Millis,
+    pub steps: Vec<(Millis, Event)>,
+    pub effects: Vec<Vec<Effect>>,
+    attempts: Vec<(TokenId, u64)>,
+}
+
+pub const SETTINGS: Settings = Settings {
+    workflow_timeout_ms: 3_600_000,
+    grace_ms: 500,
+    watch_ms: 30_000,
+    lost_max: 3,
+    retention_ms: 100_000_000,
+};
+
+impl History {
+    pub fn start(document: &Value) -> History {
+        let now = 1_000;
+        let (run, effects) = create_run(now, SETTINGS, store_document(document), json!({"x": 2}));
+        let mut history = History {
+            run,
+            now,
+            steps: Vec::new(),
+            effects: Vec::new(),
+            attempts: Vec::new(),
+        };
+        history.keep(effects);
+        history
+    }
+
+    pub fn random(dice: &mut Dice, length: usize) -> History {
+        let mut history = History::start(&generator::workflow(dice));
+        for _ in 0..length {
+            history.step(dice);
+        }
+        history
+    }
+
+    pub fn step(&mut self, dice: &mut Dice) {
+        let (now, event) = self.next(dice);
+        self.feed(now, event);
+    }
+
+    pub fn feed(&mut self, now: Millis, event: Event) {
+        self.now = now;
+        self.steps.push((now, event.clone()));
+        let (_, effects) = self.run.handle(now, event);
+        self.keep(effects);
+    }
+
+    fn keep(&mut self, effects: Vec<Effect>) {
+        for effect in &effects {
+            if let Effect::Dispatch(order) = effect {
+                self.attempts.push((order.token, order.epoch));
+            }
+        }
+        self.effects.push(effects);
+    }
+
+    /// Mostly answers to the newest attempts; also late, repeated and wrong ones.
+    pub fn next(&self, dice: &mut Dice) -> (Millis, Event) {
+        let now = match dice.below(6) {
+            0 | 1 => self.now + dice.below(200),
+            2 => self.now,
+            3 => self.now + 1_000 + dice.below(1_000),
+            4 => self.run.next_deadline().unwrap_or(self.now).max(self.now),
+            _ => self.now + dice.below(45_000),
+        };
+        let reach = if dice.chance(25) { 8 } else { 2 };
+        let back = dice.below(reach);
+        let newest = self.attempts.len().checked_sub(1 + back as usize);
+        let (token, epoch) = newest.map_or((TokenId(7), 1), |index| self.attempts[index]);
+        let attempt = format!("{token}@{epoch}");
+        let event = match dice.below(20) {
+            0..=6 => Event::TaskReported(Box::new(succeeded(&attempt, json!({"epoch": epoch})))),
+            7..=9 => Event::TaskReported(Box::new(failed(&attempt))),
+            10..=11 => Event::TaskReported(Box::new(timed_out(&attempt))),
+            12..=13 => Event::CallLost {
+                token,
+                epoch,
+                message: "reset".into(),
+            },
+            14..=15 => Event::Woken {
+                open_calls: self.attempts.clone(),
+            },
+            16..=17 => Event::Woken {
+                open_calls: Vec::new(),
+            },
+            18 => Event::Loaded,
+            _ if dice.chance(40) => Event::CancelRequested { reason: None },
+            _ => Event::Loaded,
+        };
+        (now, event)
+    }
+
+    /// Every move of a token as the commits show it; a token is born pending.
+    pub fn moves(&self) -> BTreeSet<(TokenStatus, TokenStatus)> {
+        let mut standing: BTreeMap<TokenId, TokenStatus> = BTreeMap::new();
+        let mut moves = BTreeSet::new();
+        for effect in self.effects.iter().flatten() {
+            if let Effect::SaveToken(token) = effect {
+                let before = standing.insert(token.id, token.status);
+                moves.insert((before.unwrap_or(TokenStatus::Pending), token.status));
+            }
+        }
+        // Again in the same status: another attempt within one commit.
+        moves.retain(|(from, to)| from != to);
+        moves
+    }
+}

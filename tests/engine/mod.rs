@@ -1,0 +1,12 @@
+//! The engine: what it decides for each event, and what holds whatever the events are.
+
+pub mod dice;
+pub mod driver;
+pub mod generator;
+pub mod history;
+mod limits;
+mod moves;
+mod properties;
+mod recovery;
+mod routing;
+mod timeouts;

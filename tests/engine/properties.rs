@@ -1,0 +1,143 @@
+//! What holds for every workflow and every order of events: nothing that ended moves again, attempts stay within
+//! their limits, a live run always has a moment to be woken at, and a run that was stored and loaded goes on as if
+//! nothing had been.
+
+use std::collections::BTreeMap;
+
+use curfew::engine::{Effect, Run, Token, TokenId};
+use curfew::store::commit::Commit;
+use proptest::prelude::*;
+
+use super::dice::Dice;
+use super::history::{History, SETTINGS};
+use crate::sim::store::Store;
+
+const LENGTH: usize = 30;
+
+fn choices() -> impl Strategy<Value = Vec<u32>> {
+    proptest::collection::vec(any::<u32>(), 0..400)
+}
+
+fn saved_tokens(effects: &[Effect]) -> impl Iterator<Item = &Token> {
+    effects.iter().filter_map(|effect| match effect {
+        Effect::SaveToken(token) => Some(&**token),
+        _other => None,
+    })
+}
+
+/// What a commit must not do to the tokens as they stood before it.
+fn check_commit(
+    standing: &mut BTreeMap<TokenId, Token>,
+    effects: &[Effect],
+    run: &Run,
+) -> Result<(), TestCaseError> {
+    for token in saved_tokens(effects) {
+        let node = &run.snapshot().workflow.nodes[token.node];
+        prop_assert!(token.retry_count <= node.max_retries, "{token:?}");
+        prop_assert!(token.lost_count <= SETTINGS.lost_max, "{token:?}");
+        let attempts_max = 1 + u64::from(token.retry_count) + u64::from(token.lost_count);
+        prop_assert!(token.epoch <= attempts_max, "{token:?}");
+        if let Some(before) = standing.insert(token.id, token.clone()) {
+            prop_assert!(!before.status.is_terminal(), "{before:?} moved to {token:?}");
+            prop_assert!(before.epoch <= token.epoch, "{before:?} to {token:?}");
+        }
+    }
+    for effect in effects {
+        if let Effect::Dispatch(order) = effect {
+            let token = &standing[&order.token];
+            prop_assert_eq!(
+                token.epoch,
+                order.epoch,
+                "an order is for the attempt that was saved"
+            );
+            prop_assert!(!token.status.is_terminal());
+        }
+    }
+    Ok(())
+}
+
+fn check_standing(run: &Run) -> Result<(), TestCaseError> {
+    let next = run.next_deadline();
+    prop_assert!(next.is_some(), "nothing would ever wake the run");
+    prop_assert!(run.alarm_at().is_some(), "no alarm is armed");
+    prop_assert!(
+        run.alarm_at() <= next,
+        "{:?} rings after {next:?}",
+        run.alarm_at()
+    );
+    let live = run.live_tokens().count();
+    prop_assert_eq!(run.header.status.is_terminal(), live == 0, "{} live tokens", live);
+    let counted: u64 = run
+        .counts()
+        .iter()
+        .filter(|(status, _)| !status.is_terminal())
+        .map(|(_, count)| count)
+        .sum();
+    prop_assert_eq!(counted, live as u64);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_commit_breaks_a_promise(choices in choices()) {
+        let mut dice = Dice::listed(choices);
+        let mut history = History::random(&mut dice, 0);
+        let mut standing = BTreeMap::new();
+        check_commit(&mut standing, &history.effects[0], &history.run)?;
+        check_standing(&history.run)?;
+        for _ in 0..LENGTH {
+            let ended = history.run.header.status.is_terminal();
+            history.step(&mut dice);
+            let effects = &history.effects[history.effects.len() - 1];
+            check_commit(&mut standing, effects, &history.run)?;
+            if effects.contains(&Effect::DeleteStorage) {
+                prop_assert!(ended, "a live run was deleted");
+                break;
+            }
+            check_standing(&history.run)?;
+            if ended {
+                let is_alarm = |effect: &Effect| matches!(effect, Effect::SetAlarm(_));
+                prop_assert!(effects.iter().all(is_alarm), "an ended run did {effects:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_history_gives_the_same_effects(choices in choices()) {
+        let first = History::random(&mut Dice::listed(choices.clone()), LENGTH);
+        let mut second = History::random(&mut Dice::listed(choices), 0);
+        for (now, event) in first.steps {
+            second.feed(now, event);
+        }
+        prop_assert_eq!(first.effects, second.effects);
+        prop_assert_eq!(&first.run.header, &second.run.header);
+        prop_assert_eq!(first.run.context().state(), second.run.context().state());
+    }
+
+    #[test]
+    fn a_run_from_the_store_goes_on_like_the_one_in_memory(choices in choices(), before in 0..LENGTH) {
+        let mut dice = Dice::listed(choices);
+        let mut history = History::random(&mut dice, before);
+        let mut store = Store::default();
+        for effects in &history.effects {
+            let commit = Commit::of(effects, history.run.snapshot()).expect("rows are JSON");
+            store.apply(&commit).map_err(TestCaseError::fail)?;
+        }
+        store.alarm_at = history.run.alarm_at();
+        let mut loaded = store.recall(SETTINGS).map_err(TestCaseError::fail)?;
+        // The open calls died with the memory they were held in, so both sides begin with the same loss.
+        let mut pending = vec![(history.now, curfew::engine::Event::Loaded)];
+        for _ in 0..LENGTH {
+            let (now, event) = pending.pop().unwrap_or_else(|| history.next(&mut dice));
+            history.feed(now, event.clone());
+            let (_, effects) = loaded.handle(now, event);
+            prop_assert_eq!(&history.effects[history.effects.len() - 1], &effects);
+        }
+        prop_assert_eq!(history.run.header.status, loaded.header.status);
+        prop_assert_eq!(history.run.context().state(), loaded.context().state());
+        prop_assert_eq!(history.run.context().output(), loaded.context().output());
+        prop_assert_eq!(history.run.next_deadline(), loaded.next_deadline());
+    }
+}

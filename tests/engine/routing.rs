@@ -1,0 +1,408 @@
+//! How tokens move on: chains, tiers of priorities, conditions, routes of failures, loops, mappings.
+
+use serde_json::json;
+
+use super::driver::{Driver, SETTINGS};
+
+#[test]
+fn a_chain_runs_node_after_node_and_completes_with_its_output() {
+    Driver::start(json!({
+        "nodes": [
+            {"id": "a", "action_id": "work"},
+            {"id": "b", "action_id": "work", "input_mapping": {"n": "${state.a.n + 1}"},
+             "output_mapping": {"output.n": "${result.n}"}},
+        ],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
+    }))
+    .check(
+        r#"
+        snapshot
+        input {"x":1}
+        run running until 1001000
+        token t1 a executing@1 watch 31000
+        alarm 31000
+        dispatch t1@1 {"x":1} by 1001500
+        announce
+    "#,
+    )
+    .at(1_100)
+    .succeed("t1@1", json!({"n": 1}))
+    .check(
+        r#"
+        context state.a = {"n":1}
+        token t1 a completed@1 {"n":1}
+        token t2 b executing@1 watch 31100
+        dispatch t2@1 {"n":2} by 1001500
+    "#,
+    )
+    .at(1_200)
+    .succeed("t2@1", json!({"n": 5}))
+    .check(
+        r#"
+        run completed {"n":5}
+        context output.n = 5
+        token t2 b completed@1 {"n":5}
+        announce
+        ended
+    "#,
+    );
+}
+
+#[test]
+fn a_chain_of_pass_through_nodes_runs_in_one_commit() {
+    Driver::start(json!({
+        "nodes": [
+            {"id": "a", "output_mapping": {"state.seen": ["a"]}},
+            {"id": "b", "output_mapping": {"state.seen": "${state.seen + [\"b\"]}"}},
+            {"id": "c"},
+        ],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "b", "to_node_id": "c"}],
+        "output_mapping": {"seen": "${state.seen}"},
+    }))
+    .check(
+        r#"
+        snapshot
+        input {"x":1}
+        run completed {"seen":["a","b"]}
+        context state.seen = ["a","b"]
+        token t1 a completed@0 null
+        token t2 b completed@0 null
+        token t3 c completed@0 null
+        alarm 10001000
+        announce
+        ended
+    "#,
+    );
+}
+
+#[test]
+fn the_first_tier_with_a_match_fires_all_its_matches_and_no_later_tier() {
+    Driver::start(json!({
+        "nodes": [
+            {"id": "a"},
+            {"id": "early", "action_id": "work"}, {"id": "one", "action_id": "work"},
+            {"id": "two", "action_id": "work"}, {"id": "late", "action_id": "work"},
+        ],
+        "transitions": [
+            {"from_node_id": "a", "to_node_id": "late", "priority": 2},
+            {"from_node_id": "a", "to_node_id": "two", "priority": 1},
+            {"from_node_id": "a", "to_node_id": "early", "priority": -1, "condition": "input.x == 7"},
+            {"from_node_id": "a", "to_node_id": "one", "priority": 1, "condition": "input.x == 1"},
+        ],
+    }))
+    .check(
+        r#"
+        snapshot
+        input {"x":1}
+        run running until 1001000
+        token t1 a completed@0 null
+        token t2 two executing@1 watch 31000
+        token t3 one executing@1 watch 31000
+        alarm 31000
+        dispatch t2@1 {"x":1} by 1001500
+        dispatch t3@1 {"x":1} by 1001500
+        announce
+    "#,
+    );
+}
+
+#[test]
+fn a_token_without_a_matching_route_ends_its_path_and_the_last_one_the_run() {
+    Driver::start(json!({
+        "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"}, {"id": "d"}],
+        "transitions": [
+            {"from_node_id": "a", "to_node_id": "b"},
+            {"from_node_id": "a", "to_node_id": "c"},
+            {"from_node_id": "b", "to_node_id": "d", "condition": "state.b == 2"},
+        ],
+    }))
+    .at(1_100)
+    .succeed("t2@1", json!(1))
+    .check("
+        context state.b = 1
+        token t2 b completed@1 1
+    ")
+    .succeed("t3@1", json!(2))
+    .check("
+        run completed {}
+        context state.c = 2
+        token t3 c completed@1 2
+        announce
+        ended
+    ");
+}
+
+#[test]
+fn a_condition_sees_what_the_node_before_it_wrote() {
+    Driver::start(json!({
+        "nodes": [{"id": "a", "action_id": "work"}, {"id": "big", "action_id": "work"}, {"id": "small"}],
+        "transitions": [
+            {"from_node_id": "a", "to_node_id": "big", "condition": "state.a > 10 && run.attempt == 1"},
+            {"from_node_id": "a", "to_node_id": "small", "condition": "state.a <= 10"},
+        ],
+    }))
+    .succeed("t1@1", json!(11))
+    .check(
+        r#"
+        context state.a = 11
+        token t1 a completed@1 11
+        token t2 big executing@1 watch 31000
+        dispatch t2@1 {"x":1} by 1001500
+    "#,
+    );
+}
+
+#[test]
+fn a_failure_takes_its_route_with_the_error_in_scope() {
+    Driver::start(json!({
+        "nodes": [
+            {"id": "a", "action_id": "work"},
+            {"id": "mend", "action_id": "work",
+             "input_mapping": {"why": "${error.code} ${error.class} ${error.message} at ${error.node_id} ${error.token_id}"}},
+            {"id": "next", "action_id": "work", "input_mapping": {"error": "${error}"}},
+        ],
+        "transitions": [
+            {"from_node_id": "a", "to_node_id": "next"},
+            {"from_node_id": "a", "to_node_id": "mend", "on": "failure", "condition": "error.class == \"server_error\""},
+            {"from_node_id": "mend", "to_node_id": "next"},
+        ],
+    }))
+    .at(1_100)
+    .fail("t1@1")
+    .check(r#"
+        token t1 a failed@1 peer_failed/server_error: status 500
+        token t2 mend executing@1 watch 31100
+        dispatch t2@1 {"why":"peer_failed server_error status 500 at a t1"} by 1001500
+    "#)
+    // Mended: what follows knows no error any more.
+    .succeed("t2@1", json!("ok"))
+    .check(r#"
+        context state.mend = "ok"
+        token t2 mend completed@1 "ok"
+        token t3 next executing@1 watch 31100
+        dispatch t3@1 {"error":null} by 1001500
+    "#);
+}
+
+#[test]
+fn a_failure_without_a_route_fails_the_run_and_ends_what_is_under_way() {
+    Driver::start(json!({
+        "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "a", "to_node_id": "c"},
+            {"from_node_id": "b", "to_node_id": "c", "on": "timeout"},
+            {"from_node_id": "b", "to_node_id": "c", "on": "failure", "condition": "error.class == \"auth\""}],
+    }))
+    .at(1_100)
+    .fail("t2@1")
+    .check("
+        run failed peer_failed/server_error: status 500
+        token t2 b failed@1 peer_failed/server_error: status 500
+        token t3 c cancelled@1 (run_failed)
+        abort t3@1
+        announce
+        ended
+    ");
+}
+
+#[test]
+fn a_condition_that_cannot_be_evaluated_fails_its_token_and_names_the_place() {
+    Driver::start(json!({
+        "nodes": [{"id": "a", "action_id": "work"}, {"id": "b"}],
+        "transitions": [{"id": "to-b", "from_node_id": "a", "to_node_id": "b", "condition": "state.nothing > 1"}],
+    }))
+    .succeed("t1@1", json!(1))
+    .check("
+        run failed expression_failed/validation: condition of transition to-b: expression `state.nothing > 1`: no such key: nothing
+        context state.a = 1
+        token t1 a failed@1 expression_failed/validation: condition of transition to-b: expression `state.nothing > 1`: no such key: nothing
+        announce
+        ended
+    ");
+}
+
+#[test]
+fn a_failing_condition_on_the_failure_route_fails_the_run() {
+    Driver::start(json!({
+        "nodes": [{"id": "a", "action_id": "work"}, {"id": "b"}],
+        "transitions": [
+            {"id": "mend", "from_node_id": "a", "to_node_id": "b", "on": "failure", "condition": "error.message > 1"},
+        ],
+    }))
+    .fail("t1@1")
+    .check("
+        run failed expression_failed/validation: condition of transition mend: expression `error.message > 1`: cannot compare string with int
+        token t1 a failed@1 peer_failed/server_error: status 500
+        announce
+        ended
+    ");
+}
+
+#[test]
+fn a_mapping_that_fails_takes_the_failure_route() {
+    Driver::start(json!({
+        "nodes": [
+            {"id": "a", "action_id": "work", "input_mapping": {"n": "${state.nothing.deep}"}},
+            {"id": "b", "action_id": "work", "input_mapping": "${error.message}"},
+        ],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b", "on": "failure"}],
+    }))
+    .check(r#"
+        snapshot
+        input {"x":1}
+        run running until 1001000
+        token t1 a failed@0 expression_failed/validation: input_mapping of node a: expression `state.nothing.deep`: no such key: nothing
+        token t2 b executing@1 watch 31000
+        alarm 31000
+        dispatch t2@1 "input_mapping of node a: expression `state.nothing.deep`: no such key: nothing" by 1001500
+        announce
+    "#);
+}
+
+#[test]
+fn an_output_mapping_writes_all_of_its_targets_or_none() {
+    Driver::start(json!({
+        "nodes": [{"id": "a", "action_id": "work", "output_mapping": {
+            "state.first": "${result.n}",
+            "state.second": "${result.nothing}",
+        }}],
+    }))
+    .succeed("t1@1", json!({"n": 1}))
+    .check("
+        run failed expression_failed/validation: output_mapping of node a: expression `result.nothing`: no such key: nothing
+        token t1 a failed@1 expression_failed/validation: output_mapping of node a: expression `result.nothing`: no such key: nothing
+        announce
+        ended
+    ");
+}
+
+#[test]
+fn an_empty_output_mapping_drops_the_result_but_the_token_keeps_it() {
+    Driver::start(json!({"nodes": [{"id": "a", "action_id": "work", "output_mapping": {}}]}))
+        .succeed("t1@1", json!({"n": 1}))
+        .check(
+            r#"
+            run completed {}
+            token t1 a completed@1 {"n":1}
+            announce
+            ended
+        "#,
+        );
+}
+
+#[test]
+fn a_workflow_output_mapping_that_fails_fails_the_run() {
+    Driver::start(json!({"nodes": [{"id": "a"}], "output_mapping": {"n": "${state.a.n}"}})).check(r#"
+        snapshot
+        input {"x":1}
+        run failed expression_failed/validation: output_mapping of the workflow: expression `state.a.n`: no such key: a
+        token t1 a completed@0 null
+        alarm 10001000
+        announce
+        ended
+    "#);
+}
+
+#[test]
+fn an_output_that_does_not_fit_its_schema_fails_the_run() {
+    Driver::start(json!({
+        "nodes": [{"id": "a", "output_mapping": {"output.n": "many"}}],
+        "output_schema": {"properties": {"n": {"type": "integer"}}},
+    }))
+    .check(r#"
+        snapshot
+        input {"x":1}
+        run failed invalid_output/validation: the output does not fit output_schema at "/n": expected integer, found string "many"
+        context output.n = "many"
+        token t1 a completed@0 null
+        alarm 10001000
+        announce
+        ended
+    "#);
+}
+
+#[test]
+fn a_loop_ends_when_its_iterations_are_used_up_and_a_later_tier_is_the_way_out() {
+    let mut run = Driver::start(json!({
+        "nodes": [{"id": "poll", "action_id": "work"}, {"id": "done", "action_id": "work"}],
+        "transitions": [
+            {"id": "again", "from_node_id": "poll", "to_node_id": "poll", "loop_config": {"max_iterations": 2},
+             "condition": "state.poll != \"ready\""},
+            {"id": "out", "from_node_id": "poll", "to_node_id": "done", "priority": 1},
+        ],
+    }));
+    for attempt in ["t1@1", "t2@1"] {
+        run.succeed(attempt, json!("wait"));
+        assert_eq!(
+            run.lines_of("dispatch").len(),
+            1,
+            "{attempt} leads back into the loop"
+        );
+    }
+    run.succeed("t3@1", json!("wait")).check(
+        r#"
+        context state.poll = "wait"
+        token t3 poll completed@1 "wait"
+        token t4 done executing@1 watch 31000
+        dispatch t4@1 {"x":1} by 1001500
+    "#,
+    );
+}
+
+#[test]
+fn iterations_are_counted_on_each_path_alone() {
+    let mut run = Driver::start(json!({
+        "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"}],
+        "transitions": [
+            {"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "a", "to_node_id": "c"},
+            {"id": "back-b", "from_node_id": "b", "to_node_id": "b", "loop_config": {"max_iterations": 1}},
+            {"id": "from-c", "from_node_id": "c", "to_node_id": "b"},
+        ],
+    }));
+    run.succeed("t2@1", json!(1)); // t4, by back-b
+    run.succeed("t3@1", json!(1)); // t5, by from-c: has not looped yet
+    run.succeed("t4@1", json!(1));
+    assert_eq!(run.lines_of("dispatch"), Vec::<String>::new());
+    run.succeed("t5@1", json!(1)).check(
+        r#"
+        context state.b = 1
+        token t5 b completed@1 1
+        token t6 b executing@1 watch 31000
+        dispatch t6@1 {"x":1} by 1001500
+    "#,
+    );
+}
+
+#[test]
+fn the_report_of_a_task_that_says_nothing_is_null() {
+    let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}]}));
+    let mut report = super::driver::succeeded("t1@1", json!(null));
+    report.output = None;
+    run.report(report).check(
+        "
+        run completed {}
+        context state.a = null
+        token t1 a completed@1 null
+        announce
+        ended
+    ",
+    );
+}
+
+#[test]
+fn a_failed_report_without_a_reason_still_names_one() {
+    let mut run = Driver::start_with(
+        SETTINGS,
+        json!({"nodes": [{"id": "a", "action_id": "work"}]}),
+        json!(null),
+    );
+    let mut report = super::driver::failed("t1@1");
+    report.error = None;
+    run.report(report).check(
+        "
+        run failed task_failed/unknown: the executor gave no reason
+        token t1 a failed@1 task_failed/unknown: the executor gave no reason
+        announce
+        ended
+    ",
+    );
+}

@@ -1,0 +1,465 @@
+//! Every deadline of a run: the workflow's, an attempt's, the one that rings the alarm; and who wins at one moment.
+
+use serde_json::{Value, json};
+
+use super::driver::Driver;
+
+fn one_node(node: Value) -> Value {
+    let mut full = json!({"id": "a", "action_id": "work"});
+    for (key, value) in node.as_object().into_iter().flatten() {
+        full[key] = value.clone();
+    }
+    json!({"nodes": [full]})
+}
+
+#[test]
+fn a_workflow_timeout_with_cancel_all_ends_live_tokens_and_aborts_their_calls() {
+    Driver::start(json!({
+        "timeout": "5m",
+        "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "a", "to_node_id": "c"}],
+    }))
+    .at(2_000)
+    .lose("t3@1")
+    .lose("t3@2")
+    .check(
+        "
+        token t3 c pending@2 lost 2 watch 3000 (attempt_lost)
+        alarm 3000
+    ",
+    )
+    .at(301_000)
+    .wake("t2@1")
+    .check(
+        "
+        run timed_out workflow_timeout/timeout: Workflow execution timed out after 5m0s
+        token t2 b timed_out@1 (workflow_timeout)
+        token t3 c timed_out@2 lost 2 (workflow_timeout)
+        alarm 10301000
+        abort t2@1
+        announce
+        ended
+    ",
+    );
+}
+
+#[test]
+fn a_workflow_timeout_with_fail_fails_the_run_with_its_message() {
+    Driver::start(
+        json!({"timeout": "5m", "on_timeout": "fail", "nodes": [{"id": "a", "action_id": "work"}]}),
+    )
+    .at(301_000)
+    .wake("t1@1")
+    .check(
+        "
+            run failed workflow_timeout/timeout: Workflow execution timed out after 5m0s
+            token t1 a timed_out@1 (workflow_timeout)
+            alarm 10301000
+            abort t1@1
+            announce
+            ended
+        ",
+    );
+}
+
+#[test]
+fn a_run_without_a_limit_of_its_own_gets_the_setting_and_null_means_none() {
+    Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}]})).check(
+        r#"
+        snapshot
+        input {"x":1}
+        run running until 1001000
+        token t1 a executing@1 watch 31000
+        alarm 31000
+        dispatch t1@1 {"x":1} by 1001500
+        announce
+    "#,
+    );
+    Driver::start(json!({"timeout_ms": null, "nodes": [{"id": "a", "action_id": "work"}]})).check(
+        r#"
+        snapshot
+        input {"x":1}
+        run running
+        token t1 a executing@1 watch 31000
+        alarm 31000
+        dispatch t1@1 {"x":1}
+        announce
+    "#,
+    );
+}
+
+#[test]
+fn the_workflow_wins_where_its_deadline_and_an_attempts_are_the_same_moment() {
+    let mut document = one_node(json!({"timeout_ms": 4_000}));
+    document["timeout_ms"] = json!(4_000);
+    Driver::start(document.clone())
+        .check(
+            r#"
+            snapshot
+            input {"x":1}
+            run running until 5000
+            token t1 a executing@1 until 5000 watch 31000
+            alarm 5000
+            dispatch t1@1 {"x":1} by 5500
+            announce
+        "#,
+        )
+        .at(5_000)
+        .time_out("t1@1")
+        .check(
+            "
+            rejected stale_attempt t1@1
+            run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
+            token t1 a timed_out@1 (workflow_timeout)
+            alarm 10005000
+            abort t1@1
+            announce
+            ended
+        ",
+        );
+    Driver::start(document).at(5_000).wake("").check(
+        "
+        run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
+        token t1 a timed_out@1 (workflow_timeout)
+        alarm 10005000
+        abort t1@1
+        announce
+        ended
+    ",
+    );
+}
+
+#[test]
+fn a_result_in_the_millisecond_of_the_workflow_deadline_is_too_late() {
+    let mut document = one_node(json!({}));
+    document["timeout_ms"] = json!(4_000);
+    Driver::start(document.clone())
+        .at(4_999)
+        .succeed("t1@1", json!(1))
+        .check(
+            "
+        run completed {}
+        context state.a = 1
+        token t1 a completed@1 1
+        announce
+        ended
+    ",
+        );
+    Driver::start(document).at(5_000).succeed("t1@1", json!(1)).check(
+        "
+        rejected stale_attempt t1@1
+        run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
+        token t1 a timed_out@1 (workflow_timeout)
+        alarm 10005000
+        abort t1@1
+        announce
+        ended
+    ",
+    );
+}
+
+#[test]
+fn an_attempt_is_capped_by_its_run_and_the_executor_gets_a_moment_more() {
+    let mut document = one_node(json!({"timeout_ms": 9_000}));
+    document["timeout_ms"] = json!(4_000);
+    Driver::start(document).check(
+        r#"
+        snapshot
+        input {"x":1}
+        run running until 5000
+        token t1 a executing@1 until 5000 watch 31000
+        alarm 5000
+        dispatch t1@1 {"x":1} by 5500
+        announce
+    "#,
+    );
+}
+
+#[test]
+fn a_result_within_the_grace_after_the_deadline_still_counts() {
+    Driver::start(one_node(json!({"timeout_ms": 4_000})))
+        .at(5_000)
+        .wake("t1@1")
+        .check("")
+        .at(5_499)
+        .succeed("t1@1", json!(1))
+        .check(
+            "
+            run completed {}
+            context state.a = 1
+            token t1 a completed@1 1
+            announce
+            ended
+        ",
+        );
+}
+
+#[test]
+fn a_result_and_the_end_of_grace_in_one_millisecond_have_one_outcome() {
+    let document = one_node(json!({"timeout_ms": 4_000}));
+    Driver::start(document.clone())
+        .at(5_500)
+        .succeed("t1@1", json!(1))
+        .check(
+            "
+            run completed {}
+            context state.a = 1
+            token t1 a completed@1 1
+            alarm 10005500
+            announce
+            ended
+        ",
+        )
+        .wake("")
+        .check("");
+    Driver::start(document)
+        .at(5_500)
+        .wake("t1@1")
+        .check(
+            "
+            run failed execution_timeout/timeout: step a timed out: context deadline exceeded
+            token t1 a timed_out@1 execution_timeout/timeout: step a timed out: context deadline exceeded
+            alarm 10005500
+            abort t1@1
+            announce
+            ended
+        ",
+        )
+        .succeed("t1@1", json!(1))
+        .check(
+            "
+            rejected stale_attempt t1@1
+        ",
+        );
+}
+
+#[test]
+fn an_attempt_that_times_out_is_retried_as_often_as_allowed_and_then_fails() {
+    Driver::start(one_node(json!({"timeout_ms": 4_000, "on_timeout": "retry", "max_retries": 1})))
+        .at(5_500)
+        .wake("t1@1")
+        .check(r#"
+            token t1 a executing@2 retry 1 until 9500 watch 35500
+            alarm 10000
+            abort t1@1
+            dispatch t1@2 {"x":1} by 9500
+        "#)
+        // The executor of the second attempt reports its deadline itself: there is nothing to abort.
+        .at(9_400)
+        .time_out("t1@2")
+        .check("
+            run failed execution_timeout/timeout: step a timed out: context deadline exceeded
+            token t1 a timed_out@2 retry 1 execution_timeout/timeout: step a timed out: context deadline exceeded
+            announce
+            ended
+        ");
+}
+
+#[test]
+fn retry_without_a_number_means_three_retries() {
+    let mut run = Driver::start(one_node(json!({"timeout_ms": 1_000, "on_timeout": "retry"})));
+    for epoch in 1..=3 {
+        run.time_out(&format!("t1@{epoch}"));
+        assert_eq!(run.lines_of("dispatch").len(), 1, "attempt {epoch}");
+    }
+    run.time_out("t1@4").check(
+        "
+        run failed execution_timeout/timeout: step a timed out: context deadline exceeded
+        token t1 a timed_out@4 retry 3 execution_timeout/timeout: step a timed out: context deadline exceeded
+        announce
+        ended
+    ",
+    );
+}
+
+#[test]
+fn a_timeout_takes_its_own_route_and_not_the_failures() {
+    let mut document = one_node(json!({"timeout_ms": 4_000}));
+    document["nodes"] = json!([
+        document["nodes"][0],
+        {"id": "slow", "action_id": "work", "input_mapping": "${error.code}: ${error.message}"},
+        {"id": "broken", "action_id": "work"},
+    ]);
+    document["transitions"] = json!([
+        {"from_node_id": "a", "to_node_id": "broken", "on": "failure"},
+        {"from_node_id": "a", "to_node_id": "slow", "on": "timeout"},
+    ]);
+    Driver::start(document).at(5_500).wake("").check(
+        r#"
+        token t1 a timed_out@1 execution_timeout/timeout: step a timed out: context deadline exceeded
+        token t2 slow executing@1 watch 35500
+        alarm 35500
+        abort t1@1
+        dispatch t2@1 "execution_timeout: step a timed out: context deadline exceeded" by 1001500
+    "#,
+    );
+}
+
+#[test]
+fn the_limit_of_an_attempt_is_the_nodes_then_the_tasks_then_its_only_actions() {
+    let action = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"},
+        "execution": {"timeout_ms": 3_000, "on_timeout": "retry"}});
+    let task = |steps: Value| json!({"id": "task", "timeout_ms": 2_000, "steps": steps});
+    let step = json!({"ref": "s", "action_id": "work"});
+    let two_steps = json!([step, {"ref": "r", "action_id": "work"}]);
+    let document = |node: Value, tasks: Value| json!({"nodes": [node], "tasks": tasks, "actions": [action]});
+    let without_limit = json!({"id": "task", "steps": two_steps});
+    for (document, deadline) in [
+        (
+            document(
+                json!({"id": "a", "task_id": "task", "timeout_ms": 1_000}),
+                json!([task(json!([step]))]),
+            ),
+            " by 2000",
+        ),
+        (
+            document(
+                json!({"id": "a", "task_id": "task"}),
+                json!([task(json!([step]))]),
+            ),
+            " by 3000",
+        ),
+        (
+            document(json!({"id": "a", "action_id": "work"}), json!([])),
+            " by 4000",
+        ),
+        // Of several actions none speaks for the task: only the run's limit is left.
+        (
+            document(json!({"id": "a", "task_id": "task"}), json!([without_limit])),
+            " by 1001500",
+        ),
+        (
+            document(
+                json!({"id": "a", "action_id": "work", "timeout_ms": null}),
+                json!([]),
+            ),
+            " by 1001500",
+        ),
+    ] {
+        let run = Driver::start(document.clone());
+        let dispatch = run.lines_of("dispatch").concat();
+        assert!(dispatch.ends_with(deadline), "{dispatch} for {document}");
+    }
+}
+
+#[test]
+fn the_action_of_a_one_step_task_says_whether_a_timeout_is_retried() {
+    let action = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"},
+        "execution": {"timeout_ms": 3_000, "on_timeout": "retry"}});
+    let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}], "actions": [action]}));
+    run.time_out("t1@1");
+    assert_eq!(run.lines_of("dispatch").len(), 1);
+    // The node's word goes before the action's.
+    let node = json!({"id": "a", "action_id": "work", "on_timeout": "fail"});
+    let mut run = Driver::start(json!({"nodes": [node], "actions": [action]}));
+    run.time_out("t1@1");
+    assert_eq!(run.lines_of("dispatch"), Vec::<String>::new());
+}
+
+#[test]
+fn the_alarm_is_rewritten_only_when_the_next_moment_moves_earlier_or_has_passed() {
+    let mut run = Driver::start(json!({
+        "nodes": [{"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work", "timeout_ms": 1_000},
+                  {"id": "c", "action_id": "work"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "b", "to_node_id": "c"}],
+    }));
+    assert_eq!(run.lines_of("alarm"), ["alarm 31000"]);
+    // b's deadline with its grace is earlier than the watch the alarm stands at.
+    run.at(2_000).succeed("t1@1", json!(1));
+    assert_eq!(run.lines_of("alarm"), ["alarm 3500"]);
+    // Later than the alarm: it may ring once for nothing, which costs less than a write.
+    run.at(2_500).succeed("t2@1", json!(1));
+    assert_eq!(run.lines_of("alarm"), Vec::<String>::new());
+    assert_eq!(
+        (run.run.alarm_at(), run.run.next_deadline()),
+        (Some(3_500), Some(32_500))
+    );
+    // A knock before its moment leaves it where it is.
+    run.at(3_499).wake("t3@1");
+    assert_eq!(run.lines_of("alarm"), Vec::<String>::new());
+    run.at(3_500).wake("t3@1").check(
+        "
+        alarm 32500
+    ",
+    );
+    // The end comes before the alarm: the retention waits for it to ring.
+    run.at(4_000).succeed("t3@1", json!(1));
+    assert_eq!(run.lines_of("alarm"), Vec::<String>::new());
+    run.at(32_500).wake("").check(
+        "
+        alarm 10004000
+    ",
+    );
+}
+
+#[test]
+fn whatever_comes_in_after_the_alarms_moment_arms_it_again() {
+    let mut run = Driver::start(one_node(json!({})));
+    // The alarm of 31000 is late; a wrong answer comes first.
+    run.at(40_000).succeed("t9@1", json!(1)).check(
+        "
+        rejected stale_attempt t9@1
+        alarm 31000
+    ",
+    );
+}
+
+#[test]
+fn an_ended_run_is_deleted_when_its_retention_is_over_and_not_before() {
+    let mut run = Driver::start(json!({"nodes": [{"id": "a"}]}));
+    run.at(10_000_999).wake("").check("");
+    run.at(10_001_000).wake("").check(
+        "
+        delete
+    ",
+    );
+}
+
+#[test]
+fn a_clock_that_jumps_back_makes_nothing_younger() {
+    Driver::start(one_node(json!({"timeout_ms": 4_000})))
+        .at(3_000)
+        .lose("t1@1")
+        .check(
+            r#"
+            token t1 a executing@2 lost 1 until 7000 watch 33000 (attempt_lost)
+            dispatch t1@2 {"x":1} by 7000
+        "#,
+        )
+        .at(10)
+        .lose("t1@2")
+        .check(
+            "
+            token t1 a pending@2 lost 2 watch 4000 (attempt_lost)
+            alarm 4000
+        ",
+        )
+        .at(20)
+        .wake("")
+        .check("")
+        .at(4_000)
+        .wake("")
+        .check(
+            r#"
+            token t1 a executing@3 lost 2 until 8000 watch 34000 (attempt_lost)
+            alarm 8500
+            dispatch t1@3 {"x":1} by 8000
+        "#,
+        );
+}
+
+#[test]
+fn a_clock_before_the_start_counts_as_the_start() {
+    Driver::start(one_node(json!({})))
+        .at(0)
+        .succeed("t1@1", json!(1))
+        .check(
+            "
+        run completed {}
+        context state.a = 1
+        token t1 a completed@1 1
+        announce
+        ended
+    ",
+        );
+}

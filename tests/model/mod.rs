@@ -1,0 +1,3 @@
+//! The model: documents and schemas, read and judged.
+
+mod schema_differential;

@@ -1,0 +1,7 @@
+//! Every native test in one crate: one link step instead of five, and the drivers are shared.
+
+mod engine;
+mod executor;
+mod golden;
+mod model;
+mod sim;

@@ -1,0 +1,50 @@
+//! How unkind one seed's world is. Each fault has its own weight, often none at all: a bug that two faults hide from
+//! each other shows where only one of them happens.
+
+use crate::engine::dice::Dice;
+
+/// Chances in percent.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// The object dies after it decided and before it saved.
+    pub crash_before_commit: u64,
+    /// The object dies after it saved and before it ordered.
+    pub crash_after_commit: u64,
+    /// The object leaves memory between two events.
+    pub eviction: u64,
+    /// A call ends without an answer, and says so.
+    pub lost: u64,
+    /// A call is gone without a word.
+    pub vanished: u64,
+    /// A call stays open and is never answered.
+    pub silent: u64,
+    /// An answer comes twice.
+    pub duplicated: u64,
+    /// An answer takes minutes.
+    pub slow: u64,
+    pub late_alarm: u64,
+    pub repeated_alarm: u64,
+    /// Somebody asks for the run and wakes the object.
+    pub knock: u64,
+    pub cancel: u64,
+}
+
+impl Faults {
+    pub fn of(dice: &mut Dice) -> Faults {
+        let mut weight = |most: u64| *dice.pick(&[0, 0, 1, most / 4, most]);
+        Faults {
+            crash_before_commit: weight(20),
+            crash_after_commit: weight(20),
+            eviction: weight(20),
+            lost: weight(40),
+            vanished: weight(30),
+            silent: weight(30),
+            duplicated: weight(50),
+            slow: weight(40),
+            late_alarm: weight(60),
+            repeated_alarm: weight(40),
+            knock: weight(20),
+            cancel: weight(4),
+        }
+    }
+}

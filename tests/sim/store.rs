@@ -1,0 +1,93 @@
+//! The tables of a run's object in memory. Applies a `Commit` as SQLite would (rows replaced by key, from the same
+//! JSON arrays) and refuses what no commit may do: change a token that has ended, or a run that has.
+
+use std::collections::BTreeMap;
+
+use curfew::engine::{Run, Settings};
+use curfew::model::time::Millis;
+use curfew::store::commit::Commit;
+use curfew::store::memory::{self, Rows};
+use curfew::store::rows::{HeaderRow, parse_status};
+use serde_json::value::RawValue;
+
+#[derive(Clone, Debug, Default)]
+pub struct Store {
+    pub run: BTreeMap<String, String>,
+    /// Id to status and row.
+    pub tokens: BTreeMap<u64, (String, String)>,
+    pub alarm_at: Option<Millis>,
+}
+
+impl Store {
+    pub fn apply(&mut self, commit: &Commit) -> Result<(), String> {
+        let ended = self.has_ended();
+        if let Some(text) = &commit.run {
+            let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
+            for (key, value) in rows {
+                if ended {
+                    return Err(format!("the run has ended and {key} changed to {value}"));
+                }
+                self.run.insert(key, value.get().to_string());
+            }
+        }
+        if let Some(text) = &commit.tokens {
+            let rows: Vec<(u64, String, Box<RawValue>)> = parse(text)?;
+            for (id, status, row) in rows {
+                parse_status(&status)?;
+                if ended {
+                    return Err(format!("the run has ended and t{id} became {status}"));
+                }
+                let row = (status, row.get().to_string());
+                if let Some(before) = self.tokens.insert(id, row.clone())
+                    && parse_status(&before.0)?.is_terminal()
+                {
+                    return Err(format!("t{id} had ended as {before:?} and became {row:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn header(&self) -> Option<HeaderRow> {
+        let text = self.run.get("header")?;
+        Some(serde_json::from_str(text).expect("the header was saved as JSON"))
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.header().is_some_and(|header| header.status.is_terminal())
+    }
+
+    pub fn rows(&self) -> Rows {
+        let is_live = |status: &str| !parse_status(status).expect("checked by apply").is_terminal();
+        let mut counts: BTreeMap<&String, u64> = BTreeMap::new();
+        for (status, _) in self.tokens.values() {
+            *counts.entry(status).or_default() += 1;
+        }
+        Rows {
+            run: self
+                .run
+                .iter()
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            tokens: self
+                .tokens
+                .iter()
+                .filter(|(_, (status, _))| is_live(status))
+                .map(|(id, (status, row))| (*id, status.clone(), row.clone()))
+                .collect(),
+            counts: counts
+                .into_iter()
+                .map(|(status, count)| (status.clone(), count))
+                .collect(),
+            alarm_at: self.alarm_at,
+        }
+    }
+
+    pub fn recall(&self, settings: Settings) -> Result<Run, String> {
+        memory::recall(self.rows(), settings)
+    }
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| format!("{error} in {text}"))
+}
