@@ -167,6 +167,14 @@ async fn read_body(request: &mut Request) -> Result<std::result::Result<Value, E
     Ok(serde_json::from_slice(&bytes).map_err(|error| Error::invalid_json(&error)))
 }
 
+fn too_deep(what: &str) -> Error {
+    Error::new(
+        422,
+        "limit_exceeded",
+        format!("{what} is nested deeper than the limit of {}", limits::DEPTH),
+    )
+}
+
 async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Value) -> Result<Answer> {
     if let Value::Object(fields) = &mut document {
         fields.entry("id").or_insert_with(|| json!(id));
@@ -179,6 +187,9 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Val
                 ),
             )));
         }
+    }
+    if limits::depth_of(&document) > limits::DEPTH {
+        return Ok(Err(too_deep("the document")));
     }
     let content = document.to_string();
     if content.len() > limits::DOCUMENT_BYTES {
@@ -237,6 +248,9 @@ async fn prepare(env: &Env, workflow: &str, body: &Value) -> Result<std::result:
         Ok(wish) => wish,
         Err(error) => return Ok(Err(error)),
     };
+    if limits::depth_of(&wish.input) > limits::DEPTH {
+        return Ok(Err(too_deep("the input")));
+    }
     let catalogue = Catalogue::new(env)?;
     let found = catalogue
         .read(DocumentKind::Workflows, workflow, wish.request.version)

@@ -67,7 +67,8 @@ impl Object {
             let rows = self.sqlite.load(alarm_at.map(|at| at as u64))?;
             let run = memory::recall(rows, self.settings).map_err(Error::RustError)?;
             *self.run.borrow_mut() = Some(run);
-            self.feed(Event::Loaded)?.ok();
+            // Before anything that is due: what is due must not take attempts for alive that nobody holds any more.
+            self.handle(Event::Loaded)?.ok();
         }
         Ok(true)
     }
@@ -215,9 +216,11 @@ impl Object {
         let (token, epoch) = (order.token, order.epoch);
         self.calls.start(token, epoch, async move {
             let event = object.attempt(order).await;
+            // The call counts as open until its answer is heard, or what is due would take the attempt for lost.
+            let heard = object.feed(event);
             object.calls.close(token, epoch);
             // A rejection is a late or a second answer: the token has moved on without it.
-            match object.feed(event) {
+            match heard {
                 Ok(Ok(())) => {}
                 Ok(Err(rejection)) => platform::log(json!({
                     "level": "info", "event": "late_result_discarded", "token_id": token.to_string(),
@@ -330,7 +333,8 @@ fn settings(env: &Env) -> Settings {
     };
     Settings {
         grace_ms: number("CURFEW_GRACE_MS", default.grace_ms),
-        watch_ms: number("CURFEW_WATCH_MS", default.watch_ms),
+        // A watch that is due again at once would never let go.
+        watch_ms: number("CURFEW_WATCH_MS", default.watch_ms).max(1_000),
         retention_ms: number("CURFEW_RETENTION_MS", default.retention_ms),
         ..default
     }

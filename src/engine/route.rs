@@ -9,7 +9,7 @@ use super::effect::{Order, Rejection};
 use super::run::{Run, RunStatus};
 use super::token::{Lane, Token, TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
-use crate::model::limits::RESULT_BYTES;
+use crate::model::limits::{DEPTH, RESULT_BYTES, depth_of};
 use crate::model::path::Path;
 use crate::model::time::Millis;
 use crate::model::workflow::{On, Work};
@@ -217,7 +217,16 @@ impl Run {
 
     /// The node's work is done: map its result, then take the routes of a success.
     fn succeed(&mut self, id: TokenId, result: Value) {
-        if let Err(failure) = self.map_output(id, &result) {
+        if let Err(failure) = self.check_result(id, &result) {
+            return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+        }
+        let mapped = self.map_output(id, &result);
+        // The result is on the token whatever its mapping makes of it.
+        self.change(id, |token| {
+            token.reason = None;
+            token.output = Some(result);
+        });
+        if let Err(failure) = mapped {
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         }
         let Some(token) = self.tokens.get(&id) else {
@@ -226,7 +235,7 @@ impl Run {
         let cause = token.cause.clone();
         match self.matching_routes(token, On::Success, cause.as_ref()) {
             Ok(routes) => {
-                self.end(id, TokenStatus::Completed, |token| token.output = Some(result));
+                self.end(id, TokenStatus::Completed, |_| {});
                 self.follow(id, &routes, None);
             }
             Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
@@ -257,12 +266,12 @@ impl Run {
         }
     }
 
-    fn map_output(&mut self, id: TokenId, result: &Value) -> Result<(), Failure> {
-        let snapshot = Rc::clone(&self.snapshot);
+    /// A result that could not be saved, or not be read again, is none.
+    fn check_result(&self, id: TokenId, result: &Value) -> Result<(), Failure> {
         let Some(token) = self.tokens.get(&id) else {
             return Ok(());
         };
-        let node = &snapshot.workflow.nodes[token.node];
+        let node = &self.snapshot.workflow.nodes[token.node];
         let bytes = result.to_string().len();
         if bytes > RESULT_BYTES {
             return Err(Failure::validation(
@@ -273,6 +282,24 @@ impl Run {
                 ),
             ));
         }
+        if depth_of(result) > DEPTH {
+            return Err(Failure::validation(
+                "limit_exceeded",
+                format!(
+                    "the result of node {} is nested deeper than the limit of {DEPTH}",
+                    node.id
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn map_output(&mut self, id: TokenId, result: &Value) -> Result<(), Failure> {
+        let snapshot = Rc::clone(&self.snapshot);
+        let Some(token) = self.tokens.get(&id) else {
+            return Ok(());
+        };
+        let node = &snapshot.workflow.nodes[token.node];
         let Some(mapping) = &node.output_mapping else {
             if node.work == Work::PassThrough {
                 return Ok(());

@@ -22,7 +22,9 @@ impl fmt::Display for TokenId {
 
 impl TokenId {
     pub fn parse(text: &str) -> Option<TokenId> {
-        text.strip_prefix('t')?.parse().ok().map(TokenId)
+        let id = text.strip_prefix('t')?.parse().ok().map(TokenId)?;
+        // One token, one spelling.
+        (id.to_string() == text).then_some(id)
     }
 }
 

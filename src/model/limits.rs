@@ -7,6 +7,9 @@ pub const RESULT_BYTES: usize = 512 << 10;
 pub const NODES: usize = 500;
 pub const TRANSITIONS: usize = 2_000;
 pub const STEPS: usize = 100;
+/// How deep JSON may be nested in a document, an input or a result. The parser's own limit is 127; rows, orders and
+/// snapshots wrap what they hold.
+pub const DEPTH: usize = 100;
 pub const ID_LENGTH: usize = 64;
 pub const RUN_ID_LENGTH: usize = 128;
 pub const TAGS: usize = 20;
@@ -28,5 +31,18 @@ impl Default for RunLimits {
             tokens_active: 1_000,
             loop_iterations: 1_000,
         }
+    }
+}
+
+/// How deep a value is nested; a scalar is 0. As deep as parsed JSON can be, so the recursion is bounded by the parser
+/// and by the evaluator.
+pub fn depth_of(value: &serde_json::Value) -> usize {
+    match value {
+        serde_json::Value::Array(values) => 1 + values.iter().map(depth_of).max().unwrap_or(0),
+        serde_json::Value::Object(fields) => 1 + fields.values().map(depth_of).max().unwrap_or(0),
+        serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::String(_) => 0,
     }
 }

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+/// A target's depth adds to its value's, and what is saved must be readable again.
+const SEGMENTS: usize = 16;
+
 /// The part of a context a path starts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Root {
@@ -45,6 +48,12 @@ impl Path {
         }
         if segments.iter().any(String::is_empty) {
             return Err(format!("\"{text}\" has an empty name between its dots"));
+        }
+        if segments.len() > SEGMENTS {
+            return Err(format!(
+                "\"{text}\" is {} names deep; the limit is {SEGMENTS}",
+                segments.len()
+            ));
         }
         Ok(Path { root, segments })
     }

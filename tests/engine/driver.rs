@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use curfew::engine::{Effect, Event, Header, NewRun, Rejection, Run, Settings, StartRequest, Token, TokenId};
 use curfew::model::failure::{Failure, FailureClass};
-use curfew::model::snapshot::{Library, Resolution, Snapshot, Stored, resolve};
+use curfew::model::snapshot::{DocumentKind, Library, Resolution, Snapshot, Stored, check, resolve};
 use curfew::model::time::Millis;
 use curfew::wire::{ReportStatus, TaskReport};
 use serde_json::{Value, json};
@@ -36,6 +36,9 @@ pub fn complete_document(mut document: Value) -> Value {
 
 /// The snapshot a run of `document` keeps; the document must be valid.
 pub fn store_document(document: &Value) -> Stored {
+    if let Err(refused) = check(DocumentKind::Workflows, document, &Library::new()) {
+        panic!("{refused:?} in {document}");
+    }
     match resolve(document, 1, &Library::new()) {
         Resolution::Resolved(stored) => *stored,
         Resolution::Missing(references) => panic!("{references:?} is not in {document}"),
@@ -280,7 +283,12 @@ fn render_token(token: &Token, run: &Run) -> String {
         line += &format!(" ({reason})");
     }
     if let Some(output) = &token.output {
-        line += &format!(" {output}");
+        // A result as large as its limit would say nothing but its size.
+        let text = output.to_string();
+        line += &match text.len() {
+            0..=1_000 => format!(" {text}"),
+            bytes => format!(" ({bytes} bytes)"),
+        };
     }
     line + &render_failure(token.error.as_ref())
 }

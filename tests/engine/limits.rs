@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::driver::Driver;
+use super::driver::{Driver, SETTINGS};
+use crate::sim::store::Store;
+use curfew::store::commit::Commit;
 
 fn endless(limits: Value) -> Value {
     json!({
@@ -112,7 +114,7 @@ fn a_context_over_its_limit_fails_the_token_and_stays_as_it_was() {
     let large = json!("x".repeat(400_000));
     run.succeed("t1@1", large.clone());
     run.succeed("t2@1", large).check(r#"
-        token t2 b failed@1 limit_exceeded/validation: the context would hold 1200007 bytes; the limit is 1048576
+        token t2 b failed@1 (400002 bytes) limit_exceeded/validation: the context would hold 1200007 bytes; the limit is 1048576
         token t3 mend executing@1 watch 31000
         dispatch t3@1 {"a":400000,"b":false} by 1001500
     "#);
@@ -132,4 +134,32 @@ fn an_output_over_its_limit_fails_the_run() {
         run.lines_of("run"),
         ["run failed limit_exceeded/validation: the run's output is 1200010 bytes; the limit is 1048576"]
     );
+}
+
+/// A row is JSON inside JSON: what is nested as deep as allowed, below the deepest target, must load again.
+#[test]
+fn what_a_run_saves_can_always_be_read_again() {
+    let target = format!("state.{}", vec!["x"; 16].join("."));
+    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    let mut run = Driver::start(json!({
+        "nodes": [
+            {"id": "a", "action_id": "work", "output_mapping": {target: "${result}"}},
+            {"id": "b", "action_id": "work"},
+        ],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
+    }));
+    let mut store = Store::default();
+    store
+        .apply(&Commit::of(&run.effects, run.run.snapshot()).unwrap())
+        .unwrap();
+    run.succeed("t1@1", deep);
+    assert_eq!(
+        run.run.live_tokens().count(),
+        1,
+        "the result was accepted: b is under way"
+    );
+    store
+        .apply(&Commit::of(&run.effects, run.run.snapshot()).unwrap())
+        .unwrap();
+    assert!(store.recall(SETTINGS).is_ok());
 }

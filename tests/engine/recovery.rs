@@ -53,7 +53,7 @@ fn a_result_of_an_older_or_unknown_attempt_changes_nothing() {
         "
         run completed {}
         context state.a = 1
-        token t1 a completed@2 lost 1 (attempt_lost) 1
+        token t1 a completed@2 lost 1 1
         announce
         ended
     ",

@@ -1,1 +1,5 @@
-//! soon
+//! The executor's rules, over a world that is made up.
+
+mod fake_world;
+mod task_rules;
+mod task_time;

@@ -1,1 +1,36 @@
-//! soon
+//! Golden files: what is stored in runs and sent between Workers that are deployed apart. A change of one of these
+//! files is a change of a promise. `CURFEW_BLESS=1 cargo test golden` writes them anew.
+
+mod rows;
+mod wire;
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}; see CURFEW_BLESS"))
+}
+
+#[track_caller]
+fn check(name: &str, text: &str) {
+    if std::env::var_os("CURFEW_BLESS").is_some() {
+        std::fs::write(path(name), text).expect("a golden file can be written");
+    }
+    let expected = read(name);
+    assert!(
+        expected == text,
+        "{name} says\n{expected}\nbut this build makes\n{text}"
+    );
+}
+
+#[track_caller]
+fn check_json(name: &str, value: &Value) {
+    check(name, &format!("{value:#}\n"));
+}

@@ -1,3 +1,6 @@
 //! The model: documents and schemas, read and judged.
 
+mod documents;
+mod mutations;
+mod references;
 mod schema_differential;

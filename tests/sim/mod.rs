@@ -4,12 +4,15 @@
 //! `CURFEW_SIM_SEEDS=100000` runs more seeds, `CURFEW_SIM_SEED=17` runs one and prints its trace.
 
 mod faults;
+mod mail;
+mod outcome;
 pub mod store;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use world::{Outcome, World};
+use outcome::Outcome;
+use world::World;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()

@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use curfew::engine::{Effect, Event, Order, Run, Settings, TokenId};
 use curfew::model::time::Millis;
 use curfew::store::commit::Commit;
-use curfew::wire::{ReportStatus, TaskReport};
+use curfew::wire::TaskReport;
 use serde_json::{Value, json};
 
 use super::faults::Faults;
+use super::mail::{Mail, lost};
+use super::outcome::Outcome;
 use super::store::Store;
 use crate::engine::dice::Dice;
 use crate::engine::driver::{create_run, failed, render, store_document, succeeded, timed_out};
@@ -30,50 +32,10 @@ const UNKIND_EVENTS: u64 = 150;
 /// No run of the generator needs as many; one that does is stuck.
 const EVENTS_MAX: u64 = 5_000;
 
-/// What happened, for the one who asks whether the world was unkind enough.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    pub events: u64,
-    pub crashes_before_commit: u64,
-    pub crashes_after_commit: u64,
-    pub evictions: u64,
-    pub stale_answers: u64,
-    pub late_alarms: u64,
-    pub completed: u64,
-    pub failed: u64,
-    pub timed_out: u64,
-    pub cancelled: u64,
-}
-
-impl Outcome {
-    pub fn add(&mut self, other: &Outcome) {
-        self.events += other.events;
-        self.crashes_before_commit += other.crashes_before_commit;
-        self.crashes_after_commit += other.crashes_after_commit;
-        self.evictions += other.evictions;
-        self.stale_answers += other.stale_answers;
-        self.late_alarms += other.late_alarms;
-        self.completed += other.completed;
-        self.failed += other.failed;
-        self.timed_out += other.timed_out;
-        self.cancelled += other.cancelled;
-    }
-}
-
 /// The object in memory.
 struct Object {
     run: Run,
     open_calls: BTreeSet<(TokenId, u64)>,
-}
-
-enum Mail {
-    /// `life` is the object's life in which the call was made.
-    Answer {
-        life: u64,
-        attempt: (TokenId, u64),
-        event: Event,
-    },
-    Request(Event),
 }
 
 #[derive(PartialEq)]
@@ -391,7 +353,6 @@ impl World {
             18 => failed(&name),
             _ => timed_out(&name),
         };
-        debug_assert!(report.status != ReportStatus::Completed || report.output.is_some());
         (delay, report)
     }
 
@@ -432,13 +393,5 @@ impl World {
         if self.trace {
             println!("{} {what}", self.now);
         }
-    }
-}
-
-fn lost(attempt: (TokenId, u64)) -> Event {
-    Event::CallLost {
-        token: attempt.0,
-        epoch: attempt.1,
-        message: "reset".into(),
     }
 }

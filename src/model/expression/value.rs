@@ -17,7 +17,7 @@ use serde_json::{Map, Number, Value};
 use super::budget::{Budget, Fault, NODE, fail};
 
 /// Below the 128 levels serde_json can read back, with room for an envelope.
-pub(super) const MAX_VALUE_DEPTH: usize = 120;
+pub(super) const MAX_VALUE_DEPTH: usize = crate::model::limits::DEPTH;
 #[derive(Clone, Debug)]
 pub(super) enum Text<'a> {
     Borrowed(&'a str),

@@ -1,0 +1,149 @@
+//! What a node gets and what becomes of its result: input and output mappings, the run's output, silent reports.
+
+use serde_json::json;
+
+use super::driver::{Driver, SETTINGS, failed, succeeded};
+
+#[test]
+fn a_mapping_that_fails_takes_the_failure_route() {
+    Driver::start(json!({
+        "nodes": [
+            {"id": "a", "action_id": "work", "input_mapping": {"n": "${state.nothing.deep}"}},
+            {"id": "b", "action_id": "work", "input_mapping": "${error.message}"},
+        ],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b", "on": "failure"}],
+    }))
+    .check(r#"
+        snapshot
+        input {"x":1}
+        run running until 1001000
+        token t1 a failed@0 expression_failed/validation: input_mapping of node a: expression `state.nothing.deep`: no such key: nothing
+        token t2 b executing@1 watch 31000
+        alarm 31000
+        dispatch t2@1 "input_mapping of node a: expression `state.nothing.deep`: no such key: nothing" by 1001500
+        announce
+    "#);
+}
+
+#[test]
+fn an_output_mapping_writes_all_of_its_targets_or_none() {
+    Driver::start(json!({
+        "nodes": [{"id": "a", "action_id": "work", "output_mapping": {
+            "state.first": "${result.n}",
+            "state.second": "${result.nothing}",
+        }}],
+    }))
+    .succeed("t1@1", json!({"n": 1}))
+    .check("
+        run failed expression_failed/validation: output_mapping of node a: expression `result.nothing`: no such key: nothing
+        token t1 a failed@1 {\"n\":1} expression_failed/validation: output_mapping of node a: expression `result.nothing`: no such key: nothing
+        announce
+        ended
+    ");
+}
+
+#[test]
+fn an_empty_output_mapping_drops_the_result_but_the_token_keeps_it() {
+    Driver::start(json!({"nodes": [{"id": "a", "action_id": "work", "output_mapping": {}}]}))
+        .succeed("t1@1", json!({"n": 1}))
+        .check(
+            r#"
+            run completed {}
+            token t1 a completed@1 {"n":1}
+            announce
+            ended
+        "#,
+        );
+}
+
+#[test]
+fn a_workflow_output_mapping_that_fails_fails_the_run() {
+    Driver::start(json!({"nodes": [{"id": "a"}], "output_mapping": {"n": "${state.a.n}"}})).check(r#"
+        snapshot
+        input {"x":1}
+        run failed expression_failed/validation: output_mapping of the workflow: expression `state.a.n`: no such key: a
+        token t1 a completed@0 null
+        alarm 10001000
+        announce
+        ended
+    "#);
+}
+
+#[test]
+fn an_output_that_does_not_fit_its_schema_fails_the_run() {
+    Driver::start(json!({
+        "nodes": [{"id": "a", "output_mapping": {"output.n": "many"}}],
+        "output_schema": {"properties": {"n": {"type": "integer"}}},
+    }))
+    .check(r#"
+        snapshot
+        input {"x":1}
+        run failed invalid_output/validation: the output does not fit output_schema at "/n": expected integer, found string "many"
+        context output.n = "many"
+        token t1 a completed@0 null
+        alarm 10001000
+        announce
+        ended
+    "#);
+}
+
+#[test]
+fn the_report_of_a_task_that_says_nothing_is_null() {
+    let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}]}));
+    let mut report = succeeded("t1@1", json!(null));
+    report.output = None;
+    run.report(report).check(
+        "
+        run completed {}
+        context state.a = null
+        token t1 a completed@1 null
+        announce
+        ended
+    ",
+    );
+}
+
+#[test]
+fn a_failed_report_without_a_reason_still_names_one() {
+    let mut run = Driver::start_with(
+        SETTINGS,
+        json!({"nodes": [{"id": "a", "action_id": "work"}]}),
+        json!(null),
+    );
+    let mut report = failed("t1@1");
+    report.error = None;
+    run.report(report).check(
+        "
+        run failed task_failed/unknown: the executor gave no reason
+        token t1 a failed@1 task_failed/unknown: the executor gave no reason
+        announce
+        ended
+    ",
+    );
+}
+
+#[test]
+fn a_run_that_ends_in_a_commit_orders_nothing_in_it() {
+    Driver::start(json!({
+        "nodes": [
+            {"id": "a"},
+            {"id": "b", "action_id": "work"},
+            {"id": "c", "action_id": "work", "input_mapping": "${state.nothing}"},
+        ],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "a", "to_node_id": "c"}],
+    }))
+    .check(
+        r#"
+        snapshot
+        input {"x":1}
+        run failed expression_failed/validation: input_mapping of node c: expression `state.nothing`: no such key: nothing
+        token t1 a completed@0 null
+        token t3 c failed@0 expression_failed/validation: input_mapping of node c: expression `state.nothing`: no such key: nothing
+        token t2 b cancelled@1 (run_failed)
+        alarm 10001000
+        abort t2@1
+        announce
+        ended
+    "#,
+    );
+}

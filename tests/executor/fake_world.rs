@@ -1,0 +1,186 @@
+//! A world for one task: a clock that moves only when something takes time, and a peer whose answers are written
+//! down beforehand, by the step that asks.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use curfew::executor::task::{ActionCall, Done, Stopped, TaskCache, World, run_task};
+use curfew::model::action::Kind;
+use curfew::model::failure::{Failure, FailureClass};
+use curfew::model::time::Millis;
+use serde_json::{Value, json};
+
+pub const START: Millis = 1_000;
+
+/// How the peer answers one call.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Result(Value),
+    Failure(&'static str),
+    /// Takes this long, then answers with the result.
+    After(u64, Value),
+}
+
+#[derive(Default)]
+pub struct FakeWorld {
+    clock: Cell<Millis>,
+    answers: RefCell<VecDeque<(String, Answer)>>,
+    /// What happened, in order: `call a {...}`, `sleep 100`.
+    pub story: RefCell<Vec<String>>,
+}
+
+impl FakeWorld {
+    pub fn new(answers: &[(&str, Answer)]) -> FakeWorld {
+        let answers = answers.iter();
+        FakeWorld {
+            clock: Cell::new(START),
+            answers: RefCell::new(
+                answers
+                    .map(|(step, answer)| (step.to_string(), answer.clone()))
+                    .collect(),
+            ),
+            story: RefCell::default(),
+        }
+    }
+
+    fn pass(&self, millis: u64) {
+        self.clock.set(self.clock.get() + millis);
+    }
+}
+
+impl World for FakeWorld {
+    fn now(&self) -> Millis {
+        self.clock.get()
+    }
+
+    async fn sleep(&self, millis: u64) {
+        self.story.borrow_mut().push(format!("sleep {millis}"));
+        self.pass(millis);
+    }
+
+    async fn perform(&self, call: ActionCall<'_>) -> Result<Value, Stopped> {
+        let by = call.deadline_at.map(|at| format!(" by {at}")).unwrap_or_default();
+        let body = match &call.action.kind {
+            Kind::ServiceCall(service) => service.body.as_ref().map_or(Value::Null, |body| {
+                body.render(call.scope).expect("the body renders")
+            }),
+            other => panic!("{other:?} is no call of this world"),
+        };
+        let input = call.input;
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            format!(" {body}")
+        };
+        self.story
+            .borrow_mut()
+            .push(format!("call {} {input}{body}{by}", call.step_ref));
+        let (step, answer) = self.answers.borrow_mut().pop_front().expect("an answer is left");
+        assert_eq!(step, call.step_ref, "the answer is for another step");
+        match answer {
+            Answer::Result(result) => Ok(result),
+            Answer::Failure(message) => {
+                Err(Failure::new("peer_failed", FailureClass::ServerError, message).into())
+            }
+            Answer::After(millis, result) => {
+                let left = call.deadline_at.map(|at| at.saturating_sub(self.now()));
+                match left.filter(|left| *left <= millis) {
+                    Some(left) => {
+                        self.pass(left);
+                        Err(Stopped::Deadline)
+                    }
+                    None => {
+                        self.pass(millis);
+                        Ok(result)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Nothing here ever waits for anything outside, so every future is ready when it is asked.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the world never makes anybody wait"),
+    }
+}
+
+/// A step that calls the peer.
+pub fn call(reference: &str) -> Value {
+    json!({"ref": reference, "action": {"kind": "service_call", "implementation": {"binding": "PEER"}}})
+}
+
+pub fn set(reference: &str, values: Value) -> Value {
+    json!({"ref": reference, "action": {"kind": "update_context", "implementation": {"set": values}}})
+}
+
+/// `value` with the fields of `more`.
+pub fn with(mut value: Value, more: Value) -> Value {
+    for (key, field) in more.as_object().into_iter().flatten() {
+        value[key] = field.clone();
+    }
+    value
+}
+
+/// Runs a task and tells its story: what was called, each step, the end.
+pub fn tell(task: Value, deadline_at: Option<Millis>, answers: &[(&str, Answer)]) -> String {
+    let world = FakeWorld::new(answers);
+    let task = TaskCache::default()
+        .task(&with(json!({"id": "task"}), task).to_string())
+        .expect("the task can be read");
+    let done = block_on(run_task(&world, &task, &json!({"n": 1}), deadline_at));
+    assert!(world.answers.borrow().is_empty(), "an answer nobody asked for");
+    let mut lines = world.story.take();
+    lines.extend(render(&done));
+    lines.join("\n")
+}
+
+fn render(done: &Done) -> Vec<String> {
+    let steps = done.steps.iter().map(|step| {
+        let status = json!(step.status);
+        format!(
+            "step {} {} x{} {} ms",
+            step.reference,
+            status.as_str().unwrap_or_default(),
+            step.attempts,
+            step.duration_ms
+        )
+    });
+    let status = json!(done.status);
+    let mut end = status.as_str().unwrap_or_default().to_string();
+    if let Some(output) = &done.output {
+        end += &format!(" {output}");
+    }
+    if let Some(failure) = &done.error {
+        let class = json!(failure.class);
+        let step = failure.step_ref.as_deref().unwrap_or("-");
+        end += &format!(
+            " {}/{} at {step}: {}",
+            failure.code,
+            class.as_str().unwrap_or_default(),
+            failure.message
+        );
+    }
+    steps.chain([end]).collect()
+}
+
+#[track_caller]
+pub fn check(story: &str, expected: &str) {
+    let lines = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.map(str::to_string).collect()
+    };
+    let (told, expected) = (lines(story), lines(expected));
+    assert!(
+        told == expected,
+        "expected\n    {}\nbut it went\n    {}\n",
+        expected.join("\n    "),
+        told.join("\n    ")
+    );
+}

@@ -1,0 +1,301 @@
+//! The rows of a run and the statements that make its tables, byte for byte; and that rows written once are read for
+//! ever: a run in the middle of its way goes on to its end.
+
+use curfew::engine::{Effect, Event, Header, Lane, Token, TokenId, TokenStatus};
+use curfew::model::failure::{Failure, FailureClass};
+use curfew::store::commit::Commit;
+use curfew::store::rows::{HeaderRow, TokenRow, parse_status};
+use curfew::store::schema;
+use curfew::wire::{StepReport, StepStatus};
+use serde_json::{Value, json};
+
+use super::{check, check_json, read};
+use crate::engine::driver::{Driver, SETTINGS, render, succeeded};
+use crate::sim::store::Store;
+
+/// A workflow with a failure behind it and work before it.
+pub fn document() -> Value {
+    json!({
+        "id": "parcel",
+        "tags": ["golden"],
+        "timeout": "1h",
+        "nodes": [
+            {"id": "pack", "task_id": "pack"},
+            {"id": "send", "action_id": "post", "timeout_ms": 60_000, "input_mapping": {"to": "${input.to}"}},
+            {"id": "mend", "action_id": "post", "input_mapping": {"why": "${error.message}"}},
+        ],
+        "transitions": [
+            {"from_node_id": "pack", "to_node_id": "send"},
+            {"from_node_id": "send", "to_node_id": "mend", "on": "failure"},
+            {"id": "again", "from_node_id": "mend", "to_node_id": "send", "loop_config": {"max_iterations": 2}},
+        ],
+        "tasks": [{"id": "pack", "steps": [
+            {"ref": "wrap", "action": {"kind": "update_context", "implementation": {"set": {"boxes": "${input.n}"}}}},
+        ]}],
+        "actions": [{"id": "post", "kind": "http_request", "implementation": {"url": "https://post.example/${input.to}"}}],
+        "output_mapping": {"boxes": "${state.pack.boxes}", "sent": "${state.send}"},
+    })
+}
+
+pub fn failure() -> Failure {
+    Failure {
+        code: "http_status".into(),
+        class: FailureClass::ServerError,
+        message: "status 503".into(),
+        node_id: Some("send".into()),
+        token_id: Some("t2".into()),
+        step_ref: Some("post".into()),
+    }
+}
+
+/// The run at `mend`, and its tables.
+pub fn midway() -> (Driver, Store) {
+    let mut store = Store::default();
+    let mut run = Driver::start_with(SETTINGS, document(), json!({"to": "Ada", "n": 2}));
+    let keep = |run: &Driver, store: &mut Store| {
+        let commit = Commit::of(&run.effects, run.run.snapshot()).expect("rows are JSON");
+        store.apply(&commit).expect("no commit breaks a rule");
+        store.alarm_at = run.run.alarm_at();
+    };
+    keep(&run, &mut store);
+    let mut report = succeeded("t1@1", json!({"boxes": 2}));
+    report.steps = vec![step_report()];
+    run.at(1_250).report(report);
+    keep(&run, &mut store);
+    run.at(2_000).fail("t2@1");
+    keep(&run, &mut store);
+    (run, store)
+}
+
+fn step_report() -> StepReport {
+    StepReport {
+        reference: "wrap".into(),
+        status: StepStatus::Completed,
+        attempts: 1,
+        duration_ms: 3,
+    }
+}
+
+/// The first token the run saved; fields a test needs are set on it, so that new fields do not break the test.
+pub fn saved_token(run: &Driver) -> Token {
+    let saved = run.effects.iter().find_map(|effect| match effect {
+        Effect::SaveToken(token) => Some((**token).clone()),
+        _other => None,
+    });
+    saved.expect("the last event saved a token")
+}
+
+pub fn full_header(run: &Driver) -> Header {
+    let mut header = run.run.header.clone();
+    header.ended_at = Some(9_000);
+    header.output = Some(json!({"boxes": 2}));
+    header.error = Some(failure());
+    header.reason = Some("not needed".into());
+    header.request.version = Some(3);
+    header.request.timeout_ms = Some(3_600_000);
+    header
+}
+
+pub fn full_token(run: &Driver) -> Token {
+    let mut token = saved_token(run);
+    token.parent = Some(TokenId(1));
+    token.retry_count = 1;
+    token.lost_count = 2;
+    token.lane = Some(Lane::Direct);
+    token.dispatched_at = Some(1_500);
+    token.started_at = Some(1_500);
+    token.ended_at = Some(1_900);
+    token.timeout_at = Some(61_500);
+    token.timeout_ms = Some(60_000);
+    token.watch_at = Some(31_500);
+    token.reason = Some("attempt_lost".into());
+    token.error = Some(failure());
+    token.cause = Some(failure());
+    token.output = Some(json!({"status": 200}));
+    token.steps = vec![step_report()];
+    token.loops = [("again".to_string(), 1)].into();
+    token
+}
+
+#[test]
+fn header_rows() {
+    let (run, _) = midway();
+    let mut minimal = run.run.header.clone();
+    minimal.timeout_at = None;
+    minimal.timeout_ms = None;
+    minimal.tags = Vec::new();
+    check_json("header_minimal.json", &json!(HeaderRow::of(&minimal)));
+    check_json("header_full.json", &json!(HeaderRow::of(&full_header(&run))));
+    for name in ["header_minimal.json", "header_full.json"] {
+        let row: HeaderRow = serde_json::from_str(&read(name)).expect("a stored header can be read");
+        let again = HeaderRow::of(&row.into_header());
+        check_json(name, &json!(again));
+    }
+}
+
+#[test]
+fn token_rows() {
+    let (run, _) = midway();
+    let snapshot = run.run.snapshot();
+    let mut minimal = full_token(&run);
+    minimal = Token {
+        epoch: 0,
+        retry_count: 0,
+        lost_count: 0,
+        lane: None,
+        parent: None,
+        dispatched_at: None,
+        started_at: None,
+        ended_at: None,
+        timeout_at: None,
+        timeout_ms: None,
+        watch_at: None,
+        reason: None,
+        error: None,
+        cause: None,
+        output: None,
+        steps: Vec::new(),
+        loops: Default::default(),
+        ..minimal
+    };
+    check_json("token_minimal.json", &json!(TokenRow::of(&minimal, snapshot)));
+    check_json(
+        "token_full.json",
+        &json!(TokenRow::of(&full_token(&run), snapshot)),
+    );
+    for (name, token) in [
+        ("token_minimal.json", minimal),
+        ("token_full.json", full_token(&run)),
+    ] {
+        let row: TokenRow = serde_json::from_str(&read(name)).expect("a stored token can be read");
+        let again = row
+            .into_token(token.id.0, token.status, snapshot)
+            .expect("its node is there");
+        assert_eq!(again, token, "{name} loses nothing");
+    }
+}
+
+#[test]
+fn all_rows_of_a_run_midway() {
+    let (_, store) = midway();
+    check_json("run_midway.json", &tables(&store));
+}
+
+fn tables(store: &Store) -> Value {
+    let parse = |text: &String| serde_json::from_str::<Value>(text).expect("rows are JSON");
+    let run: serde_json::Map<String, Value> = store
+        .run
+        .iter()
+        .map(|(key, value)| (key.clone(), parse(value)))
+        .collect();
+    let tokens: Vec<Value> = store
+        .tokens
+        .iter()
+        .map(|(id, (status, row))| json!([id, status, parse(row)]))
+        .collect();
+    json!({"run": run, "tokens": tokens, "alarm_at": store.alarm_at})
+}
+
+#[test]
+fn rows_written_before_load_and_the_run_goes_on_to_its_end() {
+    let golden: Value = serde_json::from_str(&read("run_midway.json")).expect("golden files are JSON");
+    let mut store = Store {
+        alarm_at: golden["alarm_at"].as_u64(),
+        ..Store::default()
+    };
+    for (key, value) in golden["run"].as_object().expect("table run") {
+        store.run.insert(key.clone(), value.to_string());
+    }
+    for row in golden["tokens"].as_array().expect("table tokens") {
+        let status = row[1].as_str().expect("a status").to_string();
+        store
+            .tokens
+            .insert(row[0].as_u64().expect("an id"), (status, row[2].to_string()));
+    }
+    let mut run = store.recall(SETTINGS).expect("the rows can be read");
+    let mut story = Vec::new();
+    for (now, event) in [
+        (3_000, Event::Loaded),
+        (
+            3_100,
+            Event::TaskReported(Box::new(succeeded("t3@2", json!("mended")))),
+        ),
+        (
+            3_200,
+            Event::TaskReported(Box::new(succeeded("t4@1", json!("sent")))),
+        ),
+    ] {
+        let (answer, effects) = run.handle(now, event);
+        assert_eq!(answer, Ok(()));
+        story.extend(effects.iter().map(|effect| render(effect, &run)));
+    }
+    check("run_midway_goes_on.txt", &(story.join("\n") + "\n"));
+    assert_eq!(run.header.output, Some(json!({"boxes": 2, "sent": "sent"})));
+}
+
+#[test]
+fn rows_of_a_newer_schema_are_refused_and_so_are_missing_or_broken_ones() {
+    let (_, store) = midway();
+    for (key, text, wrong) in [
+        ("header", None, "row header is missing"),
+        ("snapshot", None, "row snapshot is missing"),
+        ("input", None, "row input is missing"),
+        ("header", Some("{"), "row header: "),
+        ("context/state.pack", Some("{"), "EOF"),
+        ("context/nonsense", Some("1"), "is not a target"),
+    ] {
+        let mut store = store.clone();
+        match text {
+            None => store.run.remove(key),
+            Some(text) => store.run.insert(key.into(), text.into()),
+        };
+        let error = store.recall(SETTINGS).expect_err("such rows are no run");
+        assert!(error.contains(wrong), "{error}");
+    }
+    let mut newer = store.clone();
+    let mut header: Value = serde_json::from_str(&newer.run["header"]).expect("the header is JSON");
+    header["schema"] = json!(schema::VERSION + 1);
+    newer.run.insert("header".into(), header.to_string());
+    let error = newer
+        .recall(SETTINGS)
+        .expect_err("a newer run is not for this build");
+    assert!(error.contains("this build knows"), "{error}");
+    let mut stray = store;
+    let row = stray.tokens[&3].1.replace("\"mend\"", "\"gone\"");
+    stray.tokens.insert(3, ("executing".into(), row));
+    let error = stray.recall(SETTINGS).expect_err("a token stands somewhere");
+    assert!(error.contains("unknown node gone"), "{error}");
+}
+
+#[test]
+fn statements() {
+    let mut text = String::new();
+    for version in 0..schema::VERSION {
+        for statement in schema::migrate_from(version) {
+            text += &format!("{statement};\n");
+        }
+    }
+    for statement in [
+        schema::EXISTS,
+        schema::SAVE_RUN,
+        schema::SAVE_TOKENS,
+        schema::LOAD_RUN,
+        schema::LOAD_LIVE_TOKENS,
+        schema::LOAD_COUNTS,
+        schema::LOAD_TOKENS,
+    ] {
+        text += &format!("{statement};\n");
+    }
+    check("schema.sql", &text);
+}
+
+/// A live token that is not loaded is a token lost.
+#[test]
+fn exactly_the_live_tokens_are_loaded() {
+    for status in TokenStatus::ALL {
+        let loaded = schema::LOAD_LIVE_TOKENS.contains(&format!("'{}'", status.name()));
+        assert_eq!(loaded, !status.is_terminal(), "{status:?}");
+        assert_eq!(parse_status(status.name()), Ok(status));
+        assert_eq!(json!(status), json!(status.name()), "one name everywhere");
+    }
+}

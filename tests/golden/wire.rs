@@ -1,0 +1,117 @@
+//! What coordinator and executor say to each other, and what the API says of a run, byte for byte.
+
+use curfew::api::views;
+use curfew::store::rows::TokenRow;
+use curfew::wire::{ReportStatus, StepReport, StepStatus, TaskOrder, TaskReport};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::rows::{failure, full_header, full_token, midway};
+use super::{check_json, read};
+use crate::engine::driver::Driver;
+
+#[test]
+fn orders() {
+    let (run, _) = midway();
+    let task = &run.run.snapshot().tasks[0].text;
+    let raw = |text| serde_json::from_str::<&RawValue>(text).expect("this is JSON");
+    for (name, deadline_at) in [("order_full.json", Some(61_500)), ("order_minimal.json", None)] {
+        let order = TaskOrder {
+            run_id: "run-1",
+            token_id: "t1",
+            epoch: 2,
+            task: raw(task),
+            input: raw(r#"{"to":"Ada"}"#),
+            deadline_at,
+            idempotency_key: "run-1:t1",
+        };
+        check_json(name, &json!(order));
+        let text = read(name);
+        let again: TaskOrder = serde_json::from_str(&text).expect("an executor can read its order");
+        assert_eq!((again.epoch, again.deadline_at), (2, deadline_at));
+    }
+}
+
+#[test]
+fn reports() {
+    let step = |status, attempts| StepReport {
+        reference: "post".into(),
+        status,
+        attempts,
+        duration_ms: 12,
+    };
+    let report = |status, output: Option<Value>, error, steps| TaskReport {
+        token_id: "t2".into(),
+        epoch: 1,
+        status,
+        output,
+        error,
+        steps,
+    };
+    for (name, report) in [
+        (
+            "report_completed.json",
+            report(
+                ReportStatus::Completed,
+                Some(json!({"status": 200})),
+                None,
+                vec![step(StepStatus::Completed, 1), step(StepStatus::Skipped, 0)],
+            ),
+        ),
+        (
+            "report_failed.json",
+            report(
+                ReportStatus::Failed,
+                None,
+                Some(failure()),
+                vec![step(StepStatus::Failed, 1)],
+            ),
+        ),
+        (
+            "report_timed_out.json",
+            report(
+                ReportStatus::TimedOut,
+                None,
+                Some(failure()),
+                vec![step(StepStatus::TimedOut, 1)],
+            ),
+        ),
+    ] {
+        check_json(name, &json!(report));
+        let again: TaskReport = serde_json::from_str(&read(name)).expect("a report can be read");
+        assert_eq!(again, report, "{name}");
+    }
+}
+
+/// An executor of a newer build may say more, one of an older build less.
+#[test]
+fn a_report_is_read_leniently() {
+    let text = r#"{"token_id": "t1", "epoch": 1, "status": "completed", "news": {"partial": true}}"#;
+    let report: TaskReport = serde_json::from_str(text).expect("unknown fields are passed over");
+    assert_eq!((report.output, report.steps), (None, Vec::new()));
+}
+
+#[test]
+fn views_of_a_run() {
+    let (run, _) = midway();
+    check_json("view_run_running.json", &views::run(&run.run, 5_000));
+    let (mut ended, _) = midway();
+    ended.at(9_000).cancel(Some("not needed"));
+    check_json("view_run_cancelled.json", &views::run(&ended.run, 99_000));
+    check_json("view_summary_running.json", &views::summary(&run.run.header));
+    check_json("view_summary_ended.json", &views::summary(&full_header(&run)));
+}
+
+#[test]
+fn views_of_tokens() {
+    let (run, _) = midway();
+    let snapshot = run.run.snapshot();
+    let view = |driver: &Driver| {
+        let token = full_token(driver);
+        views::token(token.id.0, token.status.name(), TokenRow::of(&token, snapshot))
+    };
+    check_json("view_token_full.json", &view(&run));
+    let live = run.run.live_tokens().next().expect("one token is live");
+    let minimal = views::token(live.id.0, live.status.name(), TokenRow::of(live, snapshot));
+    check_json("view_token_live.json", &minimal);
+}
