@@ -192,7 +192,7 @@ fn deep_values_are_refused_not_walked() {
     }
     for source in ["state", "state == state", "json(state)", "state in [state]"] {
         let error = evaluate(source, &deep).unwrap_err();
-        assert_eq!(error.message, "value is nested deeper than 120 levels");
+        assert_eq!(error.message, "value is nested deeper than 100 levels");
     }
     assert_eq!(evaluate("state.size()", &deep), Ok(json!(1)));
     let text = json!(format!("{}{}", "[".repeat(5000), "]".repeat(5000)));
