@@ -83,6 +83,39 @@ function logFailure(handler, error) {
  */
 let wasm;
 
+/**
+ * A line for each report, as soon as it is there: a slow task must not hold up a fast one. What comes while a write is
+ * under way goes out with the next, so that tasks that end together cost the coordinator one turn. Whoever reads this and
+ * goes away ends the tasks, because nothing else keeps the invocation alive.
+ * @param {Promise<string>[]} tasks
+ */
+function reports(tasks) {
+  const { readable, writable } = new IdentityTransformStream();
+  const writer = writable.getWriter();
+  const encoder = new TextEncoder();
+  let lines = "";
+  /** @type {Promise<void> | undefined} */
+  let writing;
+  async function write() {
+    // After the tasks that end in this same moment.
+    await undefined;
+    while (lines !== "") {
+      const batch = encoder.encode(lines);
+      lines = "";
+      await writer.write(batch);
+    }
+    writing = undefined;
+  }
+  const written = tasks.map(async (task) => {
+    const report = await task;
+    lines += `${report}\n`;
+    await (writing ??= write());
+  });
+  // A task without its line is one that was lost; the coordinator sees which.
+  Promise.allSettled(written).then(() => writer.close()).catch(() => {});
+  return readable;
+}
+
 export default class Entry extends WorkerEntrypoint {
   /** @param {Request} request */
   fetch(request) {
@@ -92,7 +125,11 @@ export default class Entry extends WorkerEntrypoint {
     wasm ??= new WasmEntry(this.ctx, this.env);
     const executor = wasm;
     // Text in, text out. No ceiling: a task's deadlines are its own, and the coordinator has its alarm.
-    return answered("execute", async () => new Response(await executor.execute(await request.text(), this.env)));
+    return answered("execute", async () => {
+      const orders = (await request.text()).split("\n");
+      if (orders.length === 1) return new Response(await executor.execute(orders[0], this.env));
+      return new Response(reports(orders.map((order) => bounded(() => executor.execute(order, this.env)))));
+    });
   }
 
   // A rejection makes the platform deliver the batch again.

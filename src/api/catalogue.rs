@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
-use crate::model::snapshot::{DocumentKind, Library, Reference};
+use crate::model::snapshot::{CatalogueDocument, DocumentKind, Library, Reference};
 use crate::platform;
 
 /// Stores `content` unless the newest version is the same; both in one statement, so that two writers at once
@@ -122,7 +122,10 @@ impl Catalogue {
                 .read(reference.kind, &reference.id, reference.version)
                 .await?;
             let content = match document {
-                Some(document) => Some(serde_json::from_str(&document.content)?),
+                Some(document) => Some(CatalogueDocument {
+                    version: document.version,
+                    content: serde_json::from_str(&document.content)?,
+                }),
                 None => None,
             };
             found.insert(reference, content);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::problem::Problem;
+use crate::model::problem::{Problem, Problems};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
@@ -37,6 +37,18 @@ impl Error {
             pointer: Some(pointer.to_string()),
             ..Error::new(422, "invalid_request", message)
         }
+    }
+
+    /// A body that was read field by field: the first problem in a sentence, all of them in the details.
+    pub fn invalid_body(problems: Problems) -> Error {
+        let problems = problems.into_sorted();
+        let first = problems.first();
+        let mut error = Error::invalid_request(
+            first.map_or("", |problem| &problem.pointer),
+            first.map(ToString::to_string).unwrap_or_default(),
+        );
+        error.details = Some(json!(problems));
+        error
     }
 
     pub fn invalid_document(problems: &[Problem]) -> Error {

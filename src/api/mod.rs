@@ -1,6 +1,7 @@
 //! HTTP in, answers out. `routes`, `auth`, `start`, `views` and `error` are pure; `worker` and `catalogue` are the shell.
 
 pub mod auth;
+pub mod decision;
 pub mod error;
 pub mod routes;
 pub mod start;

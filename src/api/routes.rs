@@ -8,14 +8,33 @@ use crate::model::snapshot::DocumentKind;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     Health,
-    PutDocument { kind: DocumentKind, id: String },
-    ReadDocument { kind: DocumentKind, id: String },
-    ListDocuments { kind: DocumentKind },
-    StartRun { workflow: String },
+    PutDocument {
+        kind: DocumentKind,
+        id: String,
+    },
+    ReadDocument {
+        kind: DocumentKind,
+        id: String,
+    },
+    ListDocuments {
+        kind: DocumentKind,
+    },
+    StartRun {
+        workflow: String,
+    },
     ListRuns,
-    ReadRun { run: String },
-    ListTokens { run: String },
-    CancelRun { run: String },
+    ReadRun {
+        run: String,
+    },
+    ListTokens {
+        run: String,
+    },
+    ListGates,
+    /// Something a person does to a run: the object's door and nothing else.
+    Command {
+        run: String,
+        door: String,
+    },
 }
 
 impl Route {
@@ -26,9 +45,10 @@ impl Route {
             Route::ReadDocument { .. }
             | Route::ListDocuments { .. }
             | Route::ListRuns
+            | Route::ListGates
             | Route::ReadRun { .. }
             | Route::ListTokens { .. } => Some(Role::Read),
-            Route::StartRun { .. } | Route::CancelRun { .. } => Some(Role::Operate),
+            Route::StartRun { .. } | Route::Command { .. } => Some(Role::Operate),
             Route::PutDocument { .. } => Some(Role::Admin),
         }
     }
@@ -52,8 +72,32 @@ impl Route {
                 "GET" => return Ok(Route::ListTokens { run: run_id(run)? }),
                 _ => &["GET"],
             },
-            ["v1", "runs", run, "cancel"] => match method {
-                "POST" => return Ok(Route::CancelRun { run: run_id(run)? }),
+            ["v1", "gates"] => match method {
+                "GET" => return Ok(Route::ListGates),
+                _ => &["GET"],
+            },
+            [
+                "v1",
+                "runs",
+                run,
+                control @ ("cancel" | "pause" | "resume" | "restart"),
+            ] => match method {
+                "POST" => {
+                    return Ok(Route::Command {
+                        run: run_id(run)?,
+                        door: format!("/{control}"),
+                    });
+                }
+                _ => &["POST"],
+            },
+            ["v1", "runs", run, kind @ ("signals" | "gates"), name] => match method {
+                "POST" => {
+                    let name = run_id(name)?;
+                    return Ok(Route::Command {
+                        run: run_id(run)?,
+                        door: format!("/{kind}/{name}"),
+                    });
+                }
                 _ => &["POST"],
             },
             ["v1", "workflows", id, "runs"] => match method {
@@ -104,7 +148,8 @@ impl Route {
 }
 
 fn run_id(text: &str) -> Result<String, Error> {
-    if ids::is_run_id(text) {
+    // Ids of children are longer than those a user may choose.
+    if ids::is_run_id(text) || ids::is_child_run_id(text) {
         return Ok(text.to_string());
     }
     Err(Error::new(400, "invalid_request", ids::RUN_ID_RULE))

@@ -1,14 +1,17 @@
 //! Starting a run: what a caller may ask for, checked before the run's object hears of it. Pure.
 
+use std::rc::Rc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::Error;
-use crate::engine::StartRequest;
+use crate::engine::{ParentLink, StartRequest};
 use crate::model::ids;
 use crate::model::problem::Problems;
 use crate::model::reader::Reader;
-use crate::model::snapshot::{Snapshot, Stored};
+use crate::model::schema::Schema;
+use crate::model::snapshot::Stored;
 use crate::model::time::Limit;
 
 /// The caller's wish.
@@ -44,21 +47,13 @@ impl Wish {
                 request: StartRequest {
                     version: version.map(|number| number as u64),
                     timeout_ms: timeout.millis(),
+                    budget_ms: None,
                 },
             }
         });
         match wish {
             Some(wish) if !problems.has_errors() => Ok(wish),
-            Some(_) | None => {
-                let problems = problems.into_sorted();
-                let first = problems.first();
-                let mut error = Error::invalid_request(
-                    first.map_or("", |problem| &problem.pointer),
-                    first.map(ToString::to_string).unwrap_or_default(),
-                );
-                error.details = Some(json!(problems));
-                Err(error)
-            }
+            Some(_) | None => Err(Error::invalid_body(problems)),
         }
     }
 }
@@ -67,9 +62,11 @@ impl Wish {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Command {
     pub run_id: String,
-    pub stored: Stored,
+    pub stored: Rc<Stored>,
     pub input: Value,
     pub request: StartRequest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentLink>,
 }
 
 /// SQLite rows of an object hold 2 MB; the snapshot is one row.
@@ -87,8 +84,13 @@ impl Command {
                 ),
             ));
         }
-        let snapshot = Snapshot::read(&stored).map_err(|problems| Error::invalid_document(&problems))?;
-        if let Some(schema) = &snapshot.workflow.input_schema {
+        let stored = Rc::new(stored);
+        // The schema alone: reading the whole snapshot is the run object's work, and it does it once.
+        let document = stored
+            .workflow
+            .get("input_schema")
+            .filter(|schema| !schema.is_null());
+        if let Some(Ok(schema)) = document.map(Schema::compile) {
             let problems = schema.validate(&wish.input);
             if let Some(first) = problems.first() {
                 let mut error = Error::new(
@@ -116,6 +118,7 @@ impl Command {
             stored,
             input: wish.input,
             request: wish.request,
+            parent: None,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::{Header, Run, TokenStatus};
+use crate::engine::{GateState, Header, Run, TokenStatus};
 use crate::model::time::Millis;
 use crate::store::rows::TokenRow;
 
@@ -30,37 +30,94 @@ pub fn run(run: &Run, now: Millis) -> Value {
         "duration_ms": header.ended_at.unwrap_or(now).saturating_sub(header.started_at),
         "deadlines": deadlines(run),
         "counts": counts,
-        "root_run_id": header.id,
+        "root_run_id": header.root_run_id,
         "attempt": header.attempt,
         "tags": header.tags,
     });
+    if let Some(parent) = &header.parent {
+        view["parent"] = json!({"run_id": parent.run_id, "token_id": parent.token_id});
+    }
     if let Some(reason) = &header.reason {
         view["reason"] = json!(reason);
     }
     view
 }
 
+/// Every clock of the run: a moment while it goes, what is left of it while it stands still.
 fn deadlines(run: &Run) -> Vec<Value> {
     if run.header.status.is_terminal() {
         return Vec::new();
     }
-    let workflow = run
-        .header
-        .timeout_at
-        .map(|at| json!({"kind": "workflow", "due_at": at}));
+    let paused_at = run.header.paused_at;
+    let deadline = |kind: &str, at: Millis| match paused_at {
+        None => json!({"kind": kind, "due_at": at}),
+        Some(paused_at) => json!({"kind": kind, "remaining_ms": at.saturating_sub(paused_at)}),
+    };
+    let workflow = run.header.timeout_at.map(|at| deadline("workflow", at));
+    let nodes = &run.snapshot().workflow.nodes;
     let tokens = run.live_tokens().filter_map(|token| {
-        let at = token
-            .timeout_at
-            .filter(|_| token.status == TokenStatus::Executing)?;
-        let node = &run.snapshot().workflow.nodes[token.node].id;
-        Some(json!({"kind": "execution", "due_at": at, "token_id": token.id.to_string(), "node_id": node}))
+        let (kind, at) = match token.status {
+            TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => ("execution", token.timeout_at),
+            TokenStatus::AwaitingHuman => ("gate", token.timeout_at),
+            TokenStatus::Suspended => ("wait", token.timeout_at.or(token.watch_at)),
+            TokenStatus::Pending
+            | TokenStatus::WaitingForSiblings
+            | TokenStatus::Completed
+            | TokenStatus::Failed
+            | TokenStatus::TimedOut
+            | TokenStatus::Cancelled => return None,
+        };
+        let mut view = deadline(kind, at?);
+        view["token_id"] = json!(token.id.to_string());
+        view["node_id"] = json!(nodes[token.node].id);
+        Some(view)
     });
-    workflow.into_iter().chain(tokens).collect()
+    let joins = run
+        .instances()
+        .flat_map(|instance| &instance.fan_ins)
+        .filter_map(|(node, fan_in)| {
+            let mut view = deadline(
+                "synchronization",
+                fan_in.timeout_at.filter(|_| fan_in.fired_at.is_none())?,
+            );
+            view["node_id"] = json!(nodes[*node].id);
+            Some(view)
+        });
+    workflow.into_iter().chain(tokens).chain(joins).collect()
+}
+
+pub fn gate(run_id: &str, gate: &GateState) -> Value {
+    json!({
+        "id": gate.id,
+        "run_id": run_id,
+        "node_id": gate.node_id,
+        "token_id": gate.token_id,
+        "kind": "node",
+        "prompt": gate.prompt,
+        "choices": gate.choices,
+        "input_schema": gate.input_schema,
+        "opened_at": gate.opened_at,
+        "timeout_at": gate.timeout_at,
+        "reminded_at": gate.reminded_at,
+        "status": gate.status,
+        "decision": gate.decision,
+    })
 }
 
 pub fn token(id: u64, status: &str, row: TokenRow) -> Value {
+    let branch = row.branch.map(|branch| {
+        json!({
+            "group": branch.group,
+            "instance": branch.instance,
+            "index": branch.index,
+            "total": branch.total,
+            "item": branch.item,
+            "output": branch.output,
+        })
+    });
     json!({
         "id": format!("t{id}"),
+        "branch": branch,
         "node_id": row.node_id,
         "status": status,
         "epoch": row.epoch,
@@ -94,5 +151,6 @@ pub fn summary(header: &Header) -> Value {
         "duration_ms": header.ended_at.map(|at| at.saturating_sub(header.started_at)),
         "attempt": header.attempt,
         "tags": header.tags,
+        "parent": header.parent.as_ref().map(|parent| json!({"run_id": parent.run_id, "token_id": parent.token_id})),
     })
 }

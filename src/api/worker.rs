@@ -108,9 +108,11 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
                 Err(error) => Err(error),
             }
         }
-        Route::CancelRun { run } => match read_body(&mut request).await? {
+        Route::ListGates => list_gates(env, &url).await?,
+        Route::Command { run, door } => match read_body(&mut request).await? {
+            Ok(body) if limits::depth_of(&body) > limits::DEPTH => Err(too_deep("the body")),
             Ok(body) => {
-                return ask_object(env, &run, "POST", "/cancel", Some(&body.to_string()), 0).await;
+                return ask_object(env, &run, "POST", &door, Some(&body.to_string()), 0).await;
             }
             Err(error) => Err(error),
         },
@@ -309,7 +311,7 @@ async fn list_runs(env: &Env, url: &Url) -> Result<Answer> {
     let status = query(url, "status");
     let known = |name: &String| serde_json::from_value::<RunStatus>(json!(name)).is_ok();
     if status.as_ref().is_some_and(|name| !known(name)) {
-        let message = "status is one of running, completed, failed, timed_out, cancelled";
+        let message = "status is one of running, waiting, paused, completed, failed, timed_out, cancelled";
         return Ok(Err(Error::new(400, "invalid_request", message)));
     }
     let filter = index::Filter {
@@ -320,6 +322,18 @@ async fn list_runs(env: &Env, url: &Url) -> Result<Answer> {
         limit,
     };
     Ok(Ok((200, index::list(&env.d1("DB")?, filter).await?)))
+}
+
+async fn list_gates(env: &Env, url: &Url) -> Result<Answer> {
+    let limit = match limit(url) {
+        Ok(limit) => limit,
+        Err(error) => return Ok(Err(error)),
+    };
+    let cursor = query(url, "cursor").unwrap_or_default();
+    Ok(Ok((
+        200,
+        index::list_gates(&env.d1("DB")?, &cursor, limit).await?,
+    )))
 }
 
 /// Asks the run's object; its answer goes to the caller as it is. Never waits longer than it must.

@@ -3,31 +3,37 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::rc::Rc;
 
 use futures_util::future::{AbortHandle, abortable};
 
 use crate::engine::TokenId;
 
 #[derive(Default)]
-pub struct Calls(RefCell<BTreeMap<(TokenId, u64), AbortHandle>>);
+pub struct Calls(RefCell<BTreeMap<(TokenId, u64), Rc<AbortHandle>>>);
 
 impl Calls {
-    /// Lets `call` run on its own. It is dropped, and with it its connection, when the attempt is aborted.
-    pub fn start(&self, token: TokenId, epoch: u64, call: impl Future<Output = ()> + 'static) {
+    /// Lets `call` run on its own for all of `attempts`. It is dropped, and with it its connection, when the last of
+    /// them is over.
+    pub fn start(&self, attempts: &[(TokenId, u64)], call: impl Future<Output = ()> + 'static) {
         let (call, handle) = abortable(call);
-        self.0.borrow_mut().insert((token, epoch), handle);
+        let handle = Rc::new(handle);
+        let mut open = self.0.borrow_mut();
+        for attempt in attempts {
+            open.insert(*attempt, Rc::clone(&handle));
+        }
         wasm_bindgen_futures::spawn_local(async move {
             // Aborted or done: either way nobody waits for this value.
             let _ = call.await;
         });
     }
 
-    pub fn close(&self, token: TokenId, epoch: u64) {
-        self.0.borrow_mut().remove(&(token, epoch));
-    }
-
-    pub fn abort(&self, token: TokenId, epoch: u64) {
-        if let Some(handle) = self.0.borrow_mut().remove(&(token, epoch)) {
+    /// An attempt is over, answered or aborted. With the last of them goes the call: its connection closes. Where
+    /// others share it, it runs on for them.
+    pub fn end(&self, token: TokenId, epoch: u64) {
+        if let Some(handle) = self.0.borrow_mut().remove(&(token, epoch))
+            && Rc::strong_count(&handle) == 1
+        {
             handle.abort();
         }
     }

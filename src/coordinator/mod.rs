@@ -1,5 +1,7 @@
 //! The run's Durable Object: load, handle, commit, perform, set the alarm. It decides nothing.
 
 mod calls;
+mod deliver;
+mod dispatch;
 mod object;
 mod run_do;

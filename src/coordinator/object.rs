@@ -5,30 +5,29 @@ use std::rc::Rc;
 
 use futures_channel::oneshot;
 use js_sys::Reflect;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use wasm_bindgen::JsCast;
-use worker::{Env, Error, QueueContentType, RawMessageBuilder, Result, State, Storage};
+use worker::{Env, Error, Result, State, Storage};
 
 use super::calls::Calls;
 use crate::api::start::Command;
 use crate::api::views;
-use crate::engine::{Effect, Event, NewRun, Order, Rejection, Run, Settings, TokenId};
+use crate::engine::{Effect, Event, NewRun, Rejection, RestartPoint, Run, Settings};
 use crate::model::snapshot::Snapshot;
 use crate::platform::{self, call, deadline};
 use crate::store::commit::Commit;
 use crate::store::memory;
+use crate::store::rows::TokenRow;
 use crate::store::sqlite::Sqlite;
-use crate::wire::{TaskOrder, TaskReport};
 
 pub struct Object {
     state: State,
     storage: Storage,
     sqlite: Sqlite,
-    env: Env,
+    pub(super) env: Env,
     settings: Settings,
     run: RefCell<Option<Run>>,
-    calls: Calls,
+    pub(super) calls: Calls,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
@@ -87,10 +86,11 @@ impl Object {
             self.settings,
             NewRun {
                 id: command.run_id,
-                stored: Rc::new(command.stored),
+                stored: command.stored,
                 snapshot: Rc::new(snapshot),
                 input: command.input,
                 request: command.request,
+                parent: command.parent,
             },
         );
         self.sqlite.create()?;
@@ -149,6 +149,23 @@ impl Object {
         self.sqlite.tokens(after, most)
     }
 
+    /// Where a restart from `node_id` would go on, with the past it takes to get there. `None`: no such node.
+    pub fn restart_point(&self, node_id: &str) -> Result<Option<RestartPoint>> {
+        let tokens = self.sqlite.tokens(0, u32::MAX as u64)?;
+        self.with_run(|run| {
+            let snapshot = run.snapshot();
+            let node = snapshot.workflow.node_index(node_id)?;
+            let history = tokens.into_iter().filter_map(|(id, _, row)| {
+                let row: TokenRow = serde_json::from_str(&row).ok()?;
+                row.into_past(id, snapshot)
+            });
+            Some(RestartPoint {
+                node,
+                history: history.collect(),
+            })
+        })
+    }
+
     pub fn rows_written(&self) -> usize {
         self.sqlite.rows_written()
     }
@@ -156,7 +173,7 @@ impl Object {
     /// Commits, then performs. No await stands between the first save and the alarm, so they land together.
     fn carry_out(self: &Rc<Self>, effects: Vec<Effect>) -> Result<()> {
         let committed = self
-            .with_run(|run| Commit::of(&effects, run.snapshot()))?
+            .with_run(|run| Commit::of(&effects, run))?
             .map_err(Error::from)
             .and_then(|commit| self.sqlite.commit(commit));
         if let Err(error) = committed {
@@ -165,18 +182,30 @@ impl Object {
             self.abort_object();
             return Err(error);
         }
+        let mut orders = Vec::new();
         for effect in effects {
             match effect {
                 Effect::SaveSnapshot(_)
                 | Effect::SaveInput(_)
                 | Effect::SaveRun(_)
                 | Effect::SaveContext { .. }
-                | Effect::SaveToken(_) => {}
+                | Effect::DeleteContext { .. }
+                | Effect::SaveToken(_)
+                | Effect::SaveInstance(_)
+                | Effect::SaveGate(_)
+                | Effect::SaveSignals { .. }
+                | Effect::SaveMessage { .. }
+                | Effect::DeleteMessage { .. } => {}
                 Effect::SetAlarm(at) => self.set_alarm(at),
                 Effect::DeleteStorage => self.delete(),
-                Effect::Dispatch(order) => self.dispatch(order),
-                Effect::Abort { token, epoch } => self.calls.abort(token, epoch),
+                Effect::Dispatch(order) => orders.push(order),
+                Effect::Abort { token, epoch } => self.calls.end(token, epoch),
+                Effect::Deliver { id, message } => self.deliver(id, message),
                 Effect::Announce => self.announce()?,
+                Effect::AnnounceGate(gate) => {
+                    let view = self.with_run(|run| views::gate(&run.header.id, &gate))?;
+                    self.tell_index(json!({"gate": view}));
+                }
                 Effect::RunEnded => {
                     for sender in self.waiting.take() {
                         sender.send(()).ok();
@@ -184,7 +213,7 @@ impl Object {
                 }
             }
         }
-        Ok(())
+        self.dispatch(orders)
     }
 
     /// Called, not awaited: an await here would split the commit.
@@ -211,97 +240,6 @@ impl Object {
         });
     }
 
-    fn dispatch(self: &Rc<Self>, order: Order) {
-        let object = Rc::clone(self);
-        let (token, epoch) = (order.token, order.epoch);
-        self.calls.start(token, epoch, async move {
-            let event = object.attempt(order).await;
-            // The call counts as open until its answer is heard, or what is due would take the attempt for lost.
-            let heard = object.feed(event);
-            object.calls.close(token, epoch);
-            // A rejection is a late or a second answer: the token has moved on without it.
-            match heard {
-                Ok(Ok(())) => {}
-                Ok(Err(rejection)) => platform::log(json!({
-                    "level": "info", "event": "late_result_discarded", "token_id": token.to_string(),
-                    "epoch": epoch, "reason": format!("{rejection:?}"),
-                })),
-                Err(error) => report("feed_failed", &error.to_string()),
-            }
-        });
-    }
-
-    /// Makes one attempt: whatever happens comes back as an event.
-    async fn attempt(&self, order: Order) -> Event {
-        let lost = |message: String| Event::CallLost {
-            token: order.token,
-            epoch: order.epoch,
-            message,
-        };
-        let Some(executor) = call::service(&self.env, "EXECUTOR") else {
-            return lost("no service binding EXECUTOR is configured".into());
-        };
-        let body = match self.order_text(&order) {
-            Ok(body) => body,
-            Err(message) => return lost(message),
-        };
-        // No timer here: the alarm stands at the attempt's deadline or its next watch, and drops this call.
-        let report = async {
-            let answer = call::send(&executor, call::Call::post("http://executor/execute", &body)).await?;
-            let status = answer.status();
-            let text = answer.text_unbounded().await?;
-            match status {
-                200 => parse_report(&text, &order),
-                _ => Err(format!("the executor answered with status {status}")),
-            }
-        };
-        let report = report.await;
-        match report {
-            Ok(report) => Event::TaskReported(Box::new(report)),
-            Err(message) => lost(message),
-        }
-    }
-
-    fn order_text(&self, order: &Order) -> std::result::Result<String, String> {
-        let input = order.input.to_string();
-        let token_id = order.token.to_string();
-        let text = self.with_run(|run| {
-            let task = run.snapshot().tasks.get(order.task).ok_or("the task is gone")?;
-            let raw = |text| serde_json::from_str::<&RawValue>(text).map_err(|error| error.to_string());
-            serde_json::to_string(&TaskOrder {
-                run_id: &run.header.id,
-                token_id: &token_id,
-                epoch: order.epoch,
-                task: raw(&task.text)?,
-                input: raw(&input)?,
-                deadline_at: order.deadline_at,
-                idempotency_key: &format!("{}:{}", run.header.id, token_id),
-            })
-            .map_err(|error| error.to_string())
-        });
-        text.map_err(|error| error.to_string())?
-    }
-
-    /// Tells the index. A lost message costs a stale list, never a run.
-    fn announce(&self) -> Result<()> {
-        // As text: the platform's own serialisation would make maps of the objects, and lose them.
-        let message = self.with_run(|run| {
-            let summary = views::summary(&run.header);
-            json!({"revision": run.header.revision, "summary": summary}).to_string()
-        })?;
-        let Ok(queue) = self.env.queue("INDEX_QUEUE") else {
-            return Ok(());
-        };
-        wasm_bindgen_futures::spawn_local(async move {
-            let message =
-                RawMessageBuilder::new(message.into()).build_with_content_type(QueueContentType::Text);
-            if let Err(error) = queue.send_raw(message).await {
-                report("announce_failed", &error.to_string());
-            }
-        });
-        Ok(())
-    }
-
     /// Resets the object: unsaved memory goes, uncommitted writes with it.
     fn abort_object(&self) {
         *self.run.borrow_mut() = None;
@@ -312,15 +250,6 @@ impl Object {
             abort.call1(raw, &"commit failed".into()).ok();
         }
     }
-}
-
-fn parse_report(text: &str, order: &Order) -> std::result::Result<TaskReport, String> {
-    let report: TaskReport =
-        serde_json::from_str(text).map_err(|error| format!("the executor's answer is no report: {error}"))?;
-    if TokenId::parse(&report.token_id) != Some(order.token) || report.epoch != order.epoch {
-        return Err("the executor answered for another attempt".into());
-    }
-    Ok(report)
 }
 
 fn settings(env: &Env) -> Settings {
@@ -348,7 +277,7 @@ fn watch_promise(promise: js_sys::Promise, event: &'static str) {
     });
 }
 
-fn report(event: &str, message: &str) {
+pub(super) fn report(event: &str, message: &str) {
     platform::log(Value::from_iter([
         ("level", "error"),
         ("event", event),

@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 use worker::{DurableObject, Env, Method, Request, Response, Result, State, durable_object};
 
 use super::object::{Object, Started};
+use crate::api::decision::read_decision;
 use crate::api::error::Error;
 use crate::api::respond::{self, Answer};
 use crate::api::start::Command;
 use crate::api::views;
 use crate::engine::{Event, Rejection};
+use crate::model::limits::SIGNALS_KEPT;
 use crate::platform;
 use crate::store::rows::TokenRow;
 
@@ -71,12 +73,20 @@ impl RunObject {
                 Ok(Ok((200, self.view()?)))
             }
             (Method::Get, "/tokens") => self.tokens(number("after", 0), number("limit", 1_000)),
-            (Method::Post, "/cancel") => {
+            (Method::Post, path) => {
+                let path = path.to_string();
                 let body: Value = serde_json::from_str(&request.text().await?)?;
-                let reason = body["reason"].as_str().map(str::to_string);
-                match self.object.feed(Event::CancelRequested { reason })? {
-                    Ok(()) => Ok(Ok((200, self.view()?))),
-                    Err(rejection) => Ok(Err(refusal(&rejection))),
+                let event = match path.as_str() {
+                    "/restart" => Some(self.restart(&body)?),
+                    other => command(other, body),
+                };
+                match event {
+                    Some(Ok(event)) => match self.object.feed(event)? {
+                        Ok(()) => Ok(Ok((200, self.view()?))),
+                        Err(rejection) => Ok(Err(refusal(&rejection))),
+                    },
+                    Some(Err(error)) => Ok(Err(error)),
+                    None => Ok(Err(Error::not_found("this"))),
                 }
             }
             _ => Ok(Err(Error::not_found("this"))),
@@ -94,6 +104,26 @@ impl RunObject {
                 format!("run \"{id}\" exists and was started with another request; choose another run_id"),
             ))),
         }
+    }
+
+    fn restart(&self, body: &Value) -> Result<std::result::Result<Event, Error>> {
+        let from = match &body["from_node_id"] {
+            Value::Null => None,
+            Value::String(node) => match self.object.restart_point(node)? {
+                Some(point) => Some(point),
+                None => {
+                    let message = format!("no node is named \"{node}\"");
+                    return Ok(Err(Error::invalid_request("/from_node_id", message)));
+                }
+            },
+            _ => {
+                return Ok(Err(Error::invalid_request(
+                    "/from_node_id",
+                    "expected a node's id",
+                )));
+            }
+        };
+        Ok(Ok(Event::RestartRequested { from }))
     }
 
     fn view(&self) -> Result<Value> {
@@ -116,6 +146,38 @@ impl RunObject {
     }
 }
 
+/// What a request to the object's doors means. The API has checked who asks; this checks what is asked.
+fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>> {
+    let event = match path
+        .trim_start_matches('/')
+        .split_once('/')
+        .unwrap_or((path.trim_start_matches('/'), ""))
+    {
+        ("cancel", "") => Event::CancelRequested {
+            reason: body["reason"].as_str().map(str::to_string),
+        },
+        ("pause", "") => Event::PauseRequested,
+        ("resume", "") => Event::ResumeRequested,
+        ("child", "") => match serde_json::from_value(body) {
+            Ok(report) => Event::ChildEnded(Box::new(report)),
+            Err(error) => return Some(Err(Error::invalid_json(&error))),
+        },
+        ("signals", name) => Event::SignalReceived {
+            name: name.to_string(),
+            payload: body,
+        },
+        ("gates", gate) => match read_decision(&body) {
+            Ok(decision) => Event::GateDecided {
+                gate: gate.to_string(),
+                decision,
+            },
+            Err(error) => return Some(Err(error)),
+        },
+        _ => return None,
+    };
+    Some(Ok(event))
+}
+
 fn refusal(rejection: &Rejection) -> Error {
     match rejection {
         Rejection::RunFinished => Error::new(409, "run_finished", "the run has ended and cannot be changed"),
@@ -123,6 +185,20 @@ fn refusal(rejection: &Rejection) -> Error {
             409,
             "stale_attempt",
             format!("attempt {epoch} of token {token} is not the current one"),
+        ),
+        Rejection::NotPaused => Error::new(409, "not_paused", "the run is not paused"),
+        Rejection::UnknownGate => Error::not_found("the gate"),
+        Rejection::GateClosed(gate) => {
+            let mut error = Error::new(409, "gate_closed", "the gate was decided before");
+            error.details = Some(json!({"status": gate.status, "decision": gate.decision}));
+            error
+        }
+        Rejection::InvalidDecision { pointer, message } => Error::invalid_request(pointer, message.as_str()),
+        Rejection::NoWayBack(message) => Error::new(409, "no_way_back", message.as_str()),
+        Rejection::TooManySignals => Error::new(
+            429,
+            "too_many_signals",
+            format!("{SIGNALS_KEPT} signals are waiting to be heard already"),
         ),
     }
 }

@@ -51,8 +51,8 @@ impl Context {
         &self.output
     }
 
-    /// Writes all values or none: over the limit, the context is as it was.
-    pub fn write(&mut self, values: Vec<(&Path, Value)>) -> Result<(), Failure> {
+    /// Writes all values or none: over the limit, the context is as it was. Returns what stood there before.
+    pub fn write(&mut self, values: Vec<(&Path, Value)>) -> Result<Vec<(String, Option<Value>)>, Failure> {
         let mut touched: Vec<(Root, String, Option<Value>)> = Vec::new();
         for (path, value) in values {
             let name = path.top().to_string();
@@ -91,19 +91,41 @@ impl Context {
             ));
         }
         self.changed.extend(sizes_before.into_iter().map(|(key, _)| key));
-        Ok(())
+        let before = touched.into_iter();
+        Ok(before
+            .map(|(root, name, before)| (format!("{}.{name}", root.name()), before))
+            .collect())
     }
 
-    /// The rows changed since the last call, as they are to be saved.
-    pub fn take_changes(&mut self) -> Vec<(String, String)> {
+    /// Puts back what stood at `key`.
+    pub fn undo(&mut self, key: &str, before: Option<Value>) {
+        let Some((root, name)) = split_key(key) else {
+            return;
+        };
+        let bytes = before.as_ref().map_or(0, |value| value.to_string().len());
+        self.account(key, bytes);
+        match before {
+            Some(value) => self.root_mut(root).insert(name.to_string(), value),
+            None => self.root_mut(root).remove(name),
+        };
+        self.changed.insert(key.to_string());
+    }
+
+    /// Forgets everything but the input.
+    pub fn clear(&mut self) {
+        let keys: Vec<String> = self.sizes.keys().cloned().collect();
+        for key in keys {
+            self.undo(&key, None);
+        }
+    }
+
+    /// The rows changed since the last call, as they are to be saved; `None`: to be deleted.
+    pub fn take_changes(&mut self) -> Vec<(String, Option<String>)> {
         std::mem::take(&mut self.changed)
             .into_iter()
             .map(|key| {
-                let text = match key.split_once('.') {
-                    Some(("state", name)) => self.state[name].to_string(),
-                    Some((_, name)) => self.output[name].to_string(),
-                    None => Value::Null.to_string(),
-                };
+                let value = split_key(&key).and_then(|(root, name)| self.root(root).get(name));
+                let text = value.map(Value::to_string);
                 (key, text)
             })
             .collect()
@@ -120,6 +142,7 @@ impl Context {
         let value = match root {
             Root::State => &self.state,
             Root::Output => &self.output,
+            Root::Branch => unreachable!("a branch's output stands on its tokens"),
         };
         // Both are made as objects and only ever written below their top level.
         value
@@ -131,9 +154,18 @@ impl Context {
         let value = match root {
             Root::State => &mut self.state,
             Root::Output => &mut self.output,
+            Root::Branch => unreachable!("a branch's output stands on its tokens"),
         };
         value
             .as_object_mut()
             .unwrap_or_else(|| unreachable!("a context root is an object"))
+    }
+}
+
+fn split_key(key: &str) -> Option<(Root, &str)> {
+    match key.split_once('.')? {
+        ("state", name) => Some((Root::State, name)),
+        ("output", name) => Some((Root::Output, name)),
+        (_, _) => None,
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The object has one alarm; it stands at `next_deadline`. Nothing polls.
 
-use super::run::{Run, RunStatus};
+use super::header::RunStatus;
+use super::run::{Due, Run};
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::action::ExecutionTimeoutPolicy;
 use crate::model::failure::{Failure, FailureClass};
@@ -10,54 +11,89 @@ use crate::model::time::{Limit, Millis, format_duration};
 use crate::model::workflow::WorkflowTimeoutPolicy;
 
 impl Run {
-    /// The earliest moment this run needs to be woken at.
+    /// The earliest moment this run needs to be woken at. While it is paused only messages have a clock.
     pub fn next_deadline(&self) -> Option<Millis> {
+        let first_message = || {
+            let mut due = self.due.iter();
+            due.find(|(_, due)| matches!(due, Due::Message(_)))
+                .map(|(at, _)| *at)
+        };
         if let Some(ended_at) = self.header.ended_at {
-            return Some(ended_at.saturating_add(self.settings.retention_ms));
+            let deleted_at = ended_at.saturating_add(self.settings.retention_ms);
+            return first_message().into_iter().chain([deleted_at]).min();
         }
-        let first_token = self.due.first().map(|(at, _)| *at);
-        self.header.timeout_at.into_iter().chain(first_token).min()
+        if self.is_paused() {
+            return first_message();
+        }
+        let first = self.due.first().map(|(at, _)| *at);
+        self.header.timeout_at.into_iter().chain(first).min()
     }
 
     /// The workflow's own deadline goes before all others.
     pub(super) fn pass_workflow_deadline(&mut self) {
         let due = self.header.timeout_at.is_some_and(|at| at <= self.scratch.now);
-        if due && self.is_running() {
+        if due && self.is_running() && !self.is_paused() {
             self.workflow_timed_out();
         }
     }
 
-    /// Handles every token that is due, oldest first. Only a wake that lists the open calls can tell a slow
-    /// attempt from a lost one, so no other event looks after attempts: it would only put the watch off.
+    /// Handles everything that is due, oldest first. Only a wake that lists the open calls can tell a slow attempt
+    /// from a lost one, so no other event looks after attempts: it would only put the watch off.
     pub(super) fn pass_deadlines(&mut self, open_calls: &[(TokenId, u64)]) {
         let now = self.scratch.now;
+        let messages: Vec<u64> = self
+            .outbox
+            .iter()
+            .filter(|(_, entry)| entry.due_at <= now)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in messages {
+            self.send(id);
+        }
         if let Some(ended_at) = self.header.ended_at {
             self.scratch.delete = ended_at.saturating_add(self.settings.retention_ms) <= now;
             return;
         }
-        while let Some(&(at, id)) = self.due.first() {
+        if self.is_paused() {
+            return;
+        }
+        while let Some(&(at, due)) = self.due.first() {
             if at > now || !self.is_running() {
                 return;
             }
-            let Some(token) = self.tokens.get(&id) else {
-                unreachable!("{id} is due but not live");
-            };
-            let deadline_passed = token
-                .timeout_at
-                .is_some_and(|deadline| deadline.saturating_add(self.settings.grace_ms) <= now);
-            match token.status {
-                TokenStatus::Executing if deadline_passed => self.execution_timed_out(id, None),
-                TokenStatus::Executing if open_calls.contains(&(id, token.epoch)) => {
-                    self.look_again_later(id);
+            match due {
+                Due::Token(id) => self.token_due(id, open_calls),
+                Due::FanIn(instance, node) => {
+                    self.due.remove(&(at, due));
+                    self.sync_timed_out(instance, node);
                 }
-                TokenStatus::Executing => self.attempt_lost(id, "the call to the executor is gone"),
-                TokenStatus::Pending => self.dispatch(id),
-                TokenStatus::Completed
-                | TokenStatus::Failed
-                | TokenStatus::TimedOut
-                | TokenStatus::Cancelled => unreachable!("{id} is terminal and cannot be due"),
+                Due::Message(_) => unreachable!("messages that were due were sent above"),
             }
             self.settle();
+        }
+    }
+
+    fn token_due(&mut self, id: TokenId, open_calls: &[(TokenId, u64)]) {
+        let now = self.scratch.now;
+        let Some(token) = self.tokens.get(&id) else {
+            unreachable!("{id} is due but not live");
+        };
+        let deadline_passed = token
+            .timeout_at
+            .is_some_and(|deadline| deadline.saturating_add(self.settings.grace_ms) <= now);
+        match token.status {
+            TokenStatus::Executing if deadline_passed => self.execution_timed_out(id, None),
+            TokenStatus::Executing if open_calls.contains(&(id, token.epoch)) => self.look_again_later(id),
+            TokenStatus::Executing => self.attempt_lost(id, "the call to the executor is gone"),
+            TokenStatus::WaitingForSubworkflow => self.execution_timed_out(id, None),
+            TokenStatus::AwaitingHuman => self.gate_due(id),
+            TokenStatus::Suspended => self.wait_due(id),
+            TokenStatus::Pending => self.begin(id),
+            TokenStatus::WaitingForSiblings
+            | TokenStatus::Completed
+            | TokenStatus::Failed
+            | TokenStatus::TimedOut
+            | TokenStatus::Cancelled => unreachable!("{id} is {:?} and cannot be due", token.status),
         }
     }
 
@@ -97,7 +133,7 @@ impl Run {
             ExecutionTimeoutPolicy::Fail => false,
         };
         if reported.is_none() {
-            self.scratch.aborts.push((id, token.epoch));
+            self.abort_work(id, "execution_timeout");
         }
         if may_retry {
             self.change(id, |token| token.retry_count += 1);
@@ -127,7 +163,7 @@ impl Run {
             return;
         }
         let lost_count = token.lost_count + 1;
-        let at = self.scratch.now.saturating_add(lost_delay_ms(lost_count));
+        let at = self.clock().saturating_add(lost_delay_ms(lost_count));
         self.change(id, |token| {
             token.status = TokenStatus::Pending;
             token.lost_count = lost_count;
@@ -135,8 +171,8 @@ impl Run {
             token.watch_at = Some(at);
             token.reason = Some("attempt_lost".into());
         });
-        if at <= self.scratch.now {
-            self.dispatch(id);
+        if at <= self.clock() {
+            self.begin(id);
         }
     }
 
@@ -152,7 +188,7 @@ impl Run {
             let Some(token) = self.tokens.get(&id) else {
                 continue; // An earlier one of the list ended the run.
             };
-            if token.timeout_at.is_some_and(|at| at <= self.scratch.now) {
+            if !self.is_paused() && token.timeout_at.is_some_and(|at| at <= self.scratch.now) {
                 self.execution_timed_out(id, None);
             } else {
                 self.attempt_lost(id, "the run's object restarted during the attempt");
@@ -201,10 +237,10 @@ impl Run {
         }
         if due_at != next_due_at {
             if let Some(at) = due_at {
-                self.due.remove(&(at, id));
+                self.due.remove(&(at, Due::Token(id)));
             }
             if let Some(at) = next_due_at {
-                self.due.insert((at, id));
+                self.due.insert((at, Due::Token(id)));
             }
         }
     }

@@ -1,7 +1,8 @@
 //! How a run ends: once, with a reason, leaving nothing under way.
 
+use super::header::RunStatus;
 use super::route::mapping_failure;
-use super::run::{Run, RunStatus};
+use super::run::{Run, Vars};
 use super::token::{TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::CONTEXT_BYTES;
@@ -14,12 +15,29 @@ impl Run {
         let output = match &workflow.output_mapping {
             None => Ok(self.context.output().clone()),
             Some(mapping) => mapping
-                .render(&self.scope(&Value::Null))
+                .render(&self.scope(&Vars::default()))
                 .map_err(|wrong| mapping_failure("output_mapping of the workflow", &wrong)),
         };
         match output.and_then(|output| self.check_output(output)) {
             Ok(output) => self.finish(RunStatus::Completed, Some(output), None),
             Err(failure) => self.finish(RunStatus::Failed, None, Some(failure)),
+        }
+    }
+
+    pub(super) fn check_input(&self) -> Result<(), Failure> {
+        let problems = match &self.snapshot.workflow.input_schema {
+            Some(schema) => schema.validate(&self.context.input),
+            None => Vec::new(),
+        };
+        match problems.first() {
+            None => Ok(()),
+            Some(problem) => Err(Failure::validation(
+                "invalid_input",
+                format!(
+                    "the input does not fit input_schema at \"{}\": {}",
+                    problem.pointer, problem.message
+                ),
+            )),
         }
     }
 
@@ -65,14 +83,48 @@ impl Run {
     pub(super) fn end_live_tokens(&mut self, status: TokenStatus, reason: &str) {
         let live: Vec<TokenId> = self.tokens.keys().copied().collect();
         for id in live {
-            let under_way = self
-                .tokens
-                .get(&id)
-                .is_some_and(|token| token.status == TokenStatus::Executing);
-            self.end(id, status, |token| token.reason = Some(reason.to_string()));
-            if under_way && let Some(token) = self.scratch.terminal.last() {
-                self.scratch.aborts.push((id, token.epoch));
+            self.cancel_token(id, status, reason, true);
+        }
+        let instances: Vec<_> = self.instances.keys().copied().collect();
+        for id in instances {
+            self.close_instance(id);
+        }
+        self.scratch.thinned.clear();
+    }
+
+    /// Ends a live token from outside. With `abort` what it had under way is stopped, else nobody listens any more.
+    pub(super) fn cancel_token(&mut self, id: TokenId, status: TokenStatus, reason: &str, abort: bool) {
+        if abort {
+            self.abort_work(id, reason);
+        } else if let Some(token) = self.tokens.get(&id)
+            && token.status == TokenStatus::WaitingForSubworkflow
+        {
+            // A child that runs may run on; one that was not heard to be there need not begin.
+            let token = token.clone();
+            self.take_back_start(&token);
+        }
+        self.withdraw_gate(id);
+        self.stop_listening(id);
+        self.end(id, status, |token| token.reason = Some(reason.to_string()));
+    }
+
+    /// Stops what a token has under way: its call, or its child.
+    pub(super) fn abort_work(&mut self, id: TokenId, reason: &str) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        match token.status {
+            TokenStatus::Executing => self.scratch.aborts.push((id, token.epoch)),
+            TokenStatus::WaitingForSubworkflow => {
+                let token = token.clone();
+                self.cancel_child(&token, reason);
             }
+            TokenStatus::Pending
+            | TokenStatus::WaitingForSiblings
+            | TokenStatus::AwaitingHuman
+            | TokenStatus::Suspended
+            | TokenStatus::Completed
+            | TokenStatus::Failed
+            | TokenStatus::TimedOut
+            | TokenStatus::Cancelled => {}
         }
     }
 
@@ -81,6 +133,8 @@ impl Run {
         self.header.ended_at = Some(self.scratch.now);
         self.header.output = output;
         self.header.error = error;
+        self.header.paused_at = None;
+        self.notify_parent();
         self.scratch.arrivals.clear();
         self.scratch.orders.clear();
         self.scratch.header_changed = true;

@@ -5,13 +5,16 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::branch::Branch;
 use super::effect::{Order, Rejection};
-use super::run::{Run, RunStatus};
+use super::fan_out::Move;
+use super::run::Run;
 use super::token::{Lane, Token, TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::{DEPTH, RESULT_BYTES, depth_of};
-use crate::model::path::Path;
+use crate::model::path::{Path, Root};
 use crate::model::time::Millis;
+use crate::model::wait::Wait;
 use crate::model::workflow::{On, Work};
 use crate::wire::{ReportStatus, TaskReport};
 
@@ -30,6 +33,13 @@ impl Run {
             ReportStatus::Failed => {
                 self.end_unsuccessfully(id, TokenStatus::Failed, failure("task_failed"));
             }
+            // An executor's clock cannot be stopped from here: what it says of the time does not count while ours stand
+            // still, and the work is done again when they go on.
+            ReportStatus::TimedOut if self.is_paused() => self.change(id, |token| {
+                token.status = TokenStatus::Pending;
+                token.timeout_at = None;
+                token.watch_at = None;
+            }),
             ReportStatus::TimedOut => self.execution_timed_out(id, Some(failure("tool_timeout"))),
         }
         Ok(())
@@ -38,21 +48,6 @@ impl Run {
     pub(super) fn call_lost(&mut self, token: TokenId, epoch: u64, message: &str) -> Result<(), Rejection> {
         let id = self.current_attempt(&token.to_string(), epoch)?;
         self.attempt_lost(id, message);
-        Ok(())
-    }
-
-    pub(super) fn cancel_requested(&mut self, reason: Option<String>) -> Result<(), Rejection> {
-        match self.header.status {
-            RunStatus::Running => {}
-            // Cancelling twice is cancelling once.
-            RunStatus::Cancelled => return Ok(()),
-            RunStatus::Completed | RunStatus::Failed | RunStatus::TimedOut => {
-                return Err(Rejection::RunFinished);
-            }
-        }
-        self.end_live_tokens(TokenStatus::Cancelled, "run_cancelled");
-        self.header.reason = reason;
-        self.finish(RunStatus::Cancelled, None, None);
         Ok(())
     }
 
@@ -67,6 +62,10 @@ impl Run {
             TokenStatus::Executing if token.epoch == epoch => Ok(id),
             TokenStatus::Executing
             | TokenStatus::Pending
+            | TokenStatus::WaitingForSiblings
+            | TokenStatus::WaitingForSubworkflow
+            | TokenStatus::AwaitingHuman
+            | TokenStatus::Suspended
             | TokenStatus::Completed
             | TokenStatus::Failed
             | TokenStatus::TimedOut
@@ -79,12 +78,17 @@ impl Run {
         &mut self,
         node: usize,
         parent: Option<TokenId>,
+        branch: Option<Branch>,
         loops: BTreeMap<String, u64>,
         cause: Option<Failure>,
     ) {
+        // A sibling before this one met a limit, and with it the run its end.
+        if !self.is_running() {
+            return;
+        }
         let limits = self.snapshot.workflow.limits;
         let active = self.tokens.len() as u64;
-        if self.born >= limits.tokens_total {
+        if self.born - self.header.tokens_before >= limits.tokens_total {
             return self.exceed("tokens_total", limits.tokens_total);
         }
         if active >= limits.tokens_active {
@@ -95,52 +99,84 @@ impl Run {
         }
         self.born += 1;
         let id = TokenId(self.born);
-        self.tokens.insert(
+        let token = Token {
             id,
-            Token {
-                id,
-                node,
-                status: TokenStatus::Pending,
-                epoch: 0,
-                retry_count: 0,
-                lost_count: 0,
-                lane: None,
-                parent,
-                created_at: self.scratch.now,
-                dispatched_at: None,
-                started_at: None,
-                ended_at: None,
-                timeout_at: None,
-                timeout_ms: None,
-                watch_at: None,
-                reason: None,
-                error: None,
-                cause,
-                output: None,
-                steps: Vec::new(),
-                loops,
-            },
-        );
+            node,
+            status: TokenStatus::Pending,
+            epoch: 0,
+            retry_count: 0,
+            lost_count: 0,
+            lane: None,
+            parent,
+            created_at: self.scratch.now,
+            dispatched_at: None,
+            started_at: None,
+            ended_at: None,
+            timeout_at: None,
+            timeout_ms: None,
+            watch_at: None,
+            reason: None,
+            error: None,
+            cause,
+            output: None,
+            steps: Vec::new(),
+            loops,
+            branch,
+            joins_at: None,
+            arrival: None,
+            reminded: 0,
+            born_order: self.work_done(),
+            exit_order: None,
+            undo: Vec::new(),
+            merge_undo: std::mem::take(&mut self.scratch.merge_undo),
+        };
+        self.enter_branch(&token);
+        self.tokens.insert(id, token);
         self.count_move(None, TokenStatus::Pending);
         self.scratch.changed.insert(id);
         self.scratch.arrivals.push_back(id);
     }
 
-    /// Lets every token that arrived somewhere do what its node says; ends the run when nothing is left.
+    /// Lets every token that arrived somewhere do what its node says, and every join see which branches are gone;
+    /// ends the run when nothing is left.
     pub(super) fn settle(&mut self) {
-        while self.is_running()
-            && let Some(id) = self.scratch.arrivals.pop_front()
-        {
-            let Some(token) = self.tokens.get(&id) else {
-                continue;
-            };
-            match self.snapshot.workflow.nodes[token.node].work {
-                Work::PassThrough => self.succeed(id, Value::Null),
-                Work::Task { .. } | Work::Action { .. } => self.dispatch(id),
+        while self.is_running() {
+            if let Some(id) = self.scratch.arrivals.pop_front() {
+                self.begin(id);
+            } else if let Some((instance, index)) = self.scratch.thinned.pop_first() {
+                let ended = self
+                    .instances
+                    .get_mut(&instance)
+                    .is_some_and(|it| it.drop_branch(index));
+                if ended {
+                    self.branch_ended(instance);
+                }
+            } else {
+                break;
             }
         }
-        if self.is_running() && self.tokens.is_empty() {
+        if self.is_running() && !self.is_paused() && self.tokens.is_empty() {
             self.complete();
+        }
+    }
+
+    /// A token stands at its node: begin what the node says. While the clocks stand still nothing new begins.
+    pub(super) fn begin(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        if self.is_paused() {
+            self.change(id, |token| token.watch_at = None);
+            return;
+        }
+        if self.snapshot.call_of(token.node).is_some() {
+            return self.start_child(id);
+        }
+        match self.snapshot.workflow.nodes[token.node].work {
+            Work::PassThrough => self.succeed(id, Value::Null),
+            Work::Gate(_) => self.open_gate(id),
+            Work::Wait(_) => self.begin_wait(id),
+            Work::Task { .. } | Work::Action { .. } | Work::Workflow { .. } => self.dispatch(id),
         }
     }
 
@@ -200,23 +236,23 @@ impl Run {
             token.timeout_at = None;
             token.watch_at = None;
         });
-        self.dispatch(id);
+        self.begin(id);
     }
 
-    fn task_input(&self, token: &Token) -> Result<Rc<Value>, Failure> {
+    pub(super) fn task_input(&self, token: &Token) -> Result<Rc<Value>, Failure> {
         let node = &self.snapshot.workflow.nodes[token.node];
         let Some(mapping) = &node.input_mapping else {
             return Ok(self.context.input.clone());
         };
-        let error = error_value(token.cause.as_ref());
+        let vars = self.vars(token, error_value(token.cause.as_ref()));
         mapping
-            .render(&self.scope(&error))
+            .render(&self.scope(&vars))
             .map(Rc::new)
             .map_err(|wrong| mapping_failure(&format!("input_mapping of node {}", node.id), &wrong))
     }
 
     /// The node's work is done: map its result, then take the routes of a success.
-    fn succeed(&mut self, id: TokenId, result: Value) {
+    pub(super) fn succeed(&mut self, id: TokenId, result: Value) {
         if let Err(failure) = self.check_result(id, &result) {
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         }
@@ -233,16 +269,13 @@ impl Run {
             return;
         };
         let cause = token.cause.clone();
-        match self.matching_routes(token, On::Success, cause.as_ref()) {
-            Ok(routes) => {
-                self.end(id, TokenStatus::Completed, |_| {});
-                self.follow(id, &routes, None);
-            }
+        match self.matching_moves(token, On::Success, cause.as_ref()) {
+            Ok(moves) => self.leave(id, TokenStatus::Completed, moves, None, |_| {}),
             Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         }
     }
 
-    /// A token ends without its work done: its failure or timeout routes, else the end of the run.
+    /// A token ends without its work done: its failure or timeout routes, else its branch ends, else the run.
     pub(super) fn end_unsuccessfully(&mut self, id: TokenId, status: TokenStatus, mut failure: Failure) {
         let Some(token) = self.tokens.get(&id) else {
             return;
@@ -253,16 +286,69 @@ impl Run {
             TokenStatus::TimedOut => On::Timeout,
             TokenStatus::Pending
             | TokenStatus::Executing
+            | TokenStatus::WaitingForSiblings
+            | TokenStatus::WaitingForSubworkflow
+            | TokenStatus::AwaitingHuman
+            | TokenStatus::Suspended
             | TokenStatus::Completed
             | TokenStatus::Failed
             | TokenStatus::Cancelled => On::Failure,
         };
-        let routes = self.matching_routes(token, on, Some(&failure));
-        self.end(id, status, |token| token.error = Some(failure.clone()));
-        match routes {
-            Ok(routes) if routes.is_empty() => self.fail(failure),
-            Ok(routes) => self.follow(id, &routes, Some(failure)),
-            Err(wrong) => self.fail(wrong),
+        let moves = self.matching_moves(token, on, Some(&failure));
+        let covered = self.is_covered(token.branch.as_ref());
+        let instance = token.branch.as_ref().map(|branch| branch.instance);
+        let error = failure.clone();
+        let note = |token: &mut Token| token.error = Some(error);
+        let fatal = match moves {
+            Ok(moves) if !moves.is_empty() => {
+                return self.leave(id, status, moves, Some(failure), note);
+            }
+            Ok(_) => failure,
+            Err(wrong) => wrong,
+        };
+        self.end(id, status, note);
+        if !covered {
+            return self.fail(fatal);
+        }
+        if let Some(instance) = instance.and_then(|instance| self.instances.get_mut(&instance)) {
+            self.scratch.changed_instances.insert(instance.id);
+            instance.last_error = Some(fatal);
+        }
+    }
+
+    /// A token leaves its node by `moves`: to a join, where it waits, or to its end.
+    fn leave(
+        &mut self,
+        id: TokenId,
+        status: TokenStatus,
+        moves: Vec<Move>,
+        cause: Option<Failure>,
+        update: impl FnOnce(&mut Token),
+    ) {
+        let join = moves.iter().find_map(|next| match next {
+            Move::Join {
+                transition,
+                instance,
+                index,
+            } => Some((*transition, *instance, *index)),
+            Move::Step { .. } | Move::Spawn { .. } => None,
+        });
+        if join.is_some() {
+            self.change(id, update);
+        } else {
+            self.end(id, status, update);
+        }
+        let parent = match join {
+            Some(_) => self.tokens.get(&id).cloned(),
+            None => self.scratch.terminal.last().cloned(),
+        };
+        if let Some(parent) = parent {
+            self.follow(&parent, moves, cause);
+        }
+        if let Some((transition, instance, index)) = join
+            && self.is_running()
+        {
+            self.arrive(id, transition, instance, index);
         }
     }
 
@@ -300,34 +386,93 @@ impl Run {
             return Ok(());
         };
         let node = &snapshot.workflow.nodes[token.node];
+        let in_branch = token.branch.is_some();
         let Some(mapping) = &node.output_mapping else {
-            if node.work == Work::PassThrough {
+            let has_result = match &node.work {
+                Work::PassThrough => false,
+                Work::Wait(wait) => matches!(**wait, Wait::Signal { .. }),
+                Work::Task { .. } | Work::Action { .. } | Work::Workflow { .. } | Work::Gate(_) => true,
+            };
+            if !has_result {
+                return Ok(());
+            }
+            if in_branch {
+                self.write_branch(id, |output| *output = result.clone());
                 return Ok(());
             }
             let target = Path {
-                root: crate::model::path::Root::State,
+                root: Root::State,
                 segments: vec![node.id.clone()],
             };
-            return self.context.write(vec![(&target, result.clone())]);
+            return self.write_context(id, vec![(&target, result.clone())]);
         };
-        let error = error_value(token.cause.as_ref());
-        let mut scope = self.scope(&error);
+        let vars = self.vars(token, error_value(token.cause.as_ref()));
+        let mut scope = self.scope(&vars);
         scope.bind("result", result);
-        let mut values = Vec::with_capacity(mapping.len());
+        let mut shared = Vec::new();
+        let mut own = Vec::new();
         for (path, template) in mapping {
             let value = template
                 .render(&scope)
                 .map_err(|wrong| mapping_failure(&format!("output_mapping of node {}", node.id), &wrong))?;
-            values.push((path, value));
+            match path.root {
+                Root::State | Root::Output => shared.push((path, value)),
+                Root::Branch if in_branch => own.push((path, value)),
+                Root::Branch => {
+                    return Err(Failure::validation(
+                        "invalid_target",
+                        format!("output_mapping of node {}: this token is in no branch", node.id),
+                    ));
+                }
+            }
         }
         drop(scope);
-        self.context.write(values)
+        let (wrote_own, dropped) = (!own.is_empty(), mapping.is_empty());
+        self.write_context(id, shared)?;
+        self.write_branch(id, |output| {
+            for (path, value) in own {
+                path.write_value(output, value);
+            }
+            // The last node's result is the branch's, unless its mapping wrote there or dropped it.
+            if !wrote_own && !dropped {
+                *output = result.clone();
+            }
+        });
+        Ok(())
+    }
+
+    /// Writes to the context and notes on the token what stood there before.
+    fn write_context(&mut self, id: TokenId, values: Vec<(&Path, Value)>) -> Result<(), Failure> {
+        let undo = self.context.write(values)?;
+        if !undo.is_empty() {
+            self.change(id, |token| token.undo.extend(undo));
+        }
+        Ok(())
+    }
+
+    /// Tokens that have done their work: they have ended or wait for siblings.
+    pub(super) fn work_done(&self) -> u64 {
+        let statuses = self.counts.iter();
+        let done = statuses
+            .filter(|(status, _)| status.is_terminal() || **status == TokenStatus::WaitingForSiblings);
+        done.map(|(_, count)| *count).sum()
+    }
+
+    fn write_branch(&mut self, id: TokenId, write: impl FnOnce(&mut Value)) {
+        if self.tokens.get(&id).is_some_and(|token| token.branch.is_some()) {
+            self.change(id, |token| {
+                if let Some(branch) = &mut token.branch {
+                    write(&mut branch.output);
+                }
+            });
+        }
     }
 
     /// The transitions to take: all matches of the first tier that has any, lowest priority number first.
-    fn matching_routes(&self, token: &Token, on: On, error: Option<&Failure>) -> Result<Vec<usize>, Failure> {
+    fn matching_moves(&self, token: &Token, on: On, error: Option<&Failure>) -> Result<Vec<Move>, Failure> {
         let error = error_value(error);
-        let scope = self.scope(&error);
+        let vars = self.vars(token, error.clone());
+        let scope = self.scope(&vars);
         let mut matches: Vec<usize> = Vec::new();
         let transitions = &self.snapshot.workflow.transitions;
         for &index in self.snapshot.routes_from(token.node) {
@@ -355,42 +500,39 @@ impl Run {
                 matches.push(index);
             }
         }
-        Ok(matches)
-    }
-
-    /// Births the tokens of `routes`, children of a token that has just ended.
-    fn follow(&mut self, id: TokenId, routes: &[usize], cause: Option<Failure>) {
-        let snapshot = Rc::clone(&self.snapshot);
-        let path = self
-            .scratch
-            .terminal
-            .last()
-            .map(|token| token.loops.clone())
-            .unwrap_or_default();
-        for &index in routes {
-            if !self.is_running() {
-                return;
-            }
-            let transition = &snapshot.workflow.transitions[index];
-            let mut loops = path.clone();
-            if transition.in_cycle {
-                *loops.entry(transition.id.clone()).or_default() += 1;
-            }
-            self.give_birth(transition.to, Some(id), loops, cause.clone());
+        let moves: Vec<Move> = matches
+            .into_iter()
+            .map(|index| self.plan(token, index, &error))
+            .collect::<Result<_, _>>()?;
+        let joins = moves
+            .iter()
+            .filter(|next| matches!(next, Move::Join { .. }))
+            .count();
+        if joins > 1 {
+            return Err(Failure::validation(
+                "two_joins",
+                "more than one join matches at once; a token can wait at one only",
+            ));
         }
+        Ok(moves)
     }
 
     /// Moves a live token to a terminal status and out of memory.
     pub(super) fn end(&mut self, id: TokenId, status: TokenStatus, update: impl FnOnce(&mut Token)) {
         let now = self.scratch.now;
+        let order = self.work_done() + 1;
         self.change(id, |token| {
             token.status = status;
-            token.ended_at = Some(now);
+            token.exit_order = token.exit_order.or(Some(order));
+            token.ended_at = token.ended_at.or(Some(now));
             token.watch_at = None;
             update(token);
         });
         self.scratch.changed.remove(&id);
-        self.scratch.terminal.extend(self.tokens.remove(&id));
+        if let Some(token) = self.tokens.remove(&id) {
+            self.leave_branch(&token);
+            self.scratch.terminal.push(token);
+        }
     }
 }
 

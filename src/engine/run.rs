@@ -3,93 +3,29 @@
 //! Only live tokens are held. A token that ends leaves memory with the commit that saves it, so that a loop of
 //! ten thousand nodes costs no more per node than the first.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::branch::{Instance, InstanceId};
+use super::conclude::Scratch;
 use super::context::Context;
-use super::effect::{Effect, Event, Order, Rejection};
+use super::effect::{Effect, Event, Rejection};
+use super::gate::GateState;
+use super::header::{Header, ParentLink, RunStatus, Settings, StartRequest, facts_of};
+use super::outbox::OutboxEntry;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::expression::Scope;
-use crate::model::failure::Failure;
 use crate::model::snapshot::{Snapshot, Stored};
-use crate::model::time::{DAY, Millis, SECOND};
+use crate::model::time::Millis;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunStatus {
-    Running,
-    Completed,
-    Failed,
-    TimedOut,
-    Cancelled,
-}
-
-impl RunStatus {
-    pub fn is_terminal(self) -> bool {
-        match self {
-            RunStatus::Running => false,
-            RunStatus::Completed | RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => true,
-        }
-    }
-}
-
-/// What is true of the run as a whole. Saved when the run starts, changes status, and ends.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Header {
-    pub id: String,
-    pub workflow_id: String,
-    pub version: u64,
-    pub status: RunStatus,
-    pub started_at: Millis,
-    pub ended_at: Option<Millis>,
-    pub timeout_at: Option<Millis>,
-    pub timeout_ms: Option<u64>,
-    pub attempt: u64,
-    pub output: Option<Value>,
-    pub error: Option<Failure>,
-    pub reason: Option<String>,
-    pub tags: Vec<String>,
-    pub request: StartRequest,
-    /// Grows with every announcement, so that the index can tell an old message from a new one.
-    pub revision: u64,
-}
-
-/// What the caller asked for, beyond the input: the same again is the same run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct StartRequest {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-}
-
-/// What an operator may set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// How long a run without a limit of its own may take.
-    pub workflow_timeout_ms: u64,
-    /// How long after its deadline an executor may still report before it counts as gone.
-    pub grace_ms: u64,
-    /// How often an attempt without news is looked after.
-    pub watch_ms: u64,
-    /// How often an attempt may vanish before its token fails.
-    pub lost_max: u32,
-    /// How long an ended run is kept.
-    pub retention_ms: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            workflow_timeout_ms: 3_600 * SECOND,
-            grace_ms: 500,
-            watch_ms: 30 * SECOND,
-            lost_max: 5,
-            retention_ms: 30 * DAY,
-        }
-    }
+/// Something that happens by itself when its moment comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Due {
+    Token(TokenId),
+    FanIn(InstanceId, usize),
+    Message(u64),
 }
 
 #[derive(Debug)]
@@ -104,26 +40,28 @@ pub struct Run {
     /// `run` in expressions.
     pub(super) facts: Value,
     /// The moment the storage alarm stands at.
-    alarm_at: Option<Millis>,
-    /// Live tokens by the moment they need attention.
-    pub(super) due: BTreeSet<(Millis, TokenId)>,
+    pub(super) alarm_at: Option<Millis>,
+    /// What needs attention, by its moment.
+    pub(super) due: BTreeSet<(Millis, Due)>,
+    pub(super) instances: BTreeMap<InstanceId, Instance>,
+    pub(super) instances_born: u64,
+    pub(super) arrivals_seen: u64,
+    pub(super) gates: BTreeMap<String, GateState>,
+    /// Signals that came before anybody waited for them.
+    pub(super) signals: BTreeMap<String, Vec<Value>>,
+    /// Tokens that wait for a signal, by its name.
+    pub(super) listeners: BTreeMap<String, BTreeSet<TokenId>>,
+    pub(super) outbox: BTreeMap<u64, OutboxEntry>,
+    pub(super) messages_posted: u64,
     pub(super) scratch: Scratch,
 }
 
-/// What one `handle` gathers before it answers.
+/// Names of one token's path.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
-    pub now: Millis,
-    pub header_changed: bool,
-    pub announce: bool,
-    pub ended: bool,
-    pub delete: bool,
-    pub changed: BTreeSet<TokenId>,
-    pub terminal: Vec<Token>,
-    pub orders: Vec<Order>,
-    pub aborts: Vec<(TokenId, u64)>,
-    /// Tokens that completed and whose routes are still to be taken.
-    pub arrivals: VecDeque<TokenId>,
+pub(super) struct Vars {
+    pub error: Value,
+    pub branch: Value,
+    pub items: Vec<(String, Value)>,
 }
 
 /// A run to be.
@@ -133,16 +71,7 @@ pub struct NewRun {
     pub snapshot: Rc<Snapshot>,
     pub input: Value,
     pub request: StartRequest,
-}
-
-/// A run as the store remembers it.
-pub struct Remembered {
-    pub header: Header,
-    pub input: Value,
-    pub context: Vec<(String, String)>,
-    pub live: Vec<Token>,
-    pub counts: BTreeMap<TokenStatus, u64>,
-    pub alarm_at: Option<Millis>,
+    pub parent: Option<ParentLink>,
 }
 
 impl Run {
@@ -156,7 +85,19 @@ impl Run {
                 .or(crate::model::time::Limit::After(settings.workflow_timeout_ms))
                 .millis(),
         };
+        let timeout_ms = match (timeout_ms, new.request.budget_ms) {
+            (Some(own), Some(budget)) => Some(own.min(budget)),
+            (own, budget) => own.or(budget),
+        };
         let header = Header {
+            root_run_id: new
+                .parent
+                .as_ref()
+                .map_or_else(|| new.id.clone(), |it| it.root_run_id.clone()),
+            depth: new.parent.as_ref().map_or(0, |parent| parent.depth),
+            parent: new.parent,
+            paused_at: None,
+            tokens_before: 0,
             id: new.id,
             workflow_id: workflow.id.clone(),
             version: new.snapshot.version,
@@ -178,7 +119,11 @@ impl Run {
         run.scratch.now = now;
         run.scratch.header_changed = true;
         run.scratch.announce = true;
-        run.give_birth(initial, None, BTreeMap::new(), None);
+        match run.check_input() {
+            Ok(()) => run.give_birth(initial, None, None, BTreeMap::new(), None),
+            // A caller hears of it before there is a run; a parent hears of it from the child.
+            Err(failure) => run.fail(failure),
+        }
         run.settle();
         let mut effects = vec![
             Effect::SaveSnapshot(new.stored),
@@ -188,31 +133,8 @@ impl Run {
         (run, effects)
     }
 
-    /// Puts a run together again from what the store remembers.
-    pub fn recall(snapshot: Rc<Snapshot>, settings: Settings, remembered: Remembered) -> Result<Run, String> {
-        let mut context = Context::new(Rc::new(remembered.input));
-        for (key, text) in &remembered.context {
-            context.restore(key, text)?;
-        }
-        let mut run = Run::build(remembered.header, snapshot, settings, context);
-        run.born = remembered.counts.values().sum();
-        run.counts = remembered.counts;
-        run.alarm_at = remembered.alarm_at;
-        for token in remembered.live {
-            if let Some(at) = token.due_at(settings.grace_ms) {
-                run.due.insert((at, token.id));
-            }
-            run.tokens.insert(token.id, token);
-        }
-        Ok(run)
-    }
-
-    fn build(header: Header, snapshot: Rc<Snapshot>, settings: Settings, context: Context) -> Run {
-        let facts = json!({
-            "id": header.id,
-            "started_at": header.started_at,
-            "attempt": header.attempt,
-        });
+    pub(super) fn build(header: Header, snapshot: Rc<Snapshot>, settings: Settings, context: Context) -> Run {
+        let facts = facts_of(&header);
         Run {
             header,
             snapshot,
@@ -224,6 +146,14 @@ impl Run {
             facts,
             alarm_at: None,
             due: BTreeSet::new(),
+            instances: BTreeMap::new(),
+            instances_born: 0,
+            arrivals_seen: 0,
+            gates: BTreeMap::new(),
+            signals: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            outbox: BTreeMap::new(),
+            messages_posted: 0,
             scratch: Scratch::default(),
         }
     }
@@ -250,7 +180,21 @@ impl Run {
                 epoch,
                 message,
             } => self.call_lost(token, epoch, &message),
+            Event::ChildEnded(report) => self.child_ended(*report),
+            Event::Delivered { id } => {
+                self.unpost(id);
+                Ok(())
+            }
+            Event::DeliveryFailed { id, is_gone } => {
+                self.delivery_failed(id, is_gone);
+                Ok(())
+            }
+            Event::SignalReceived { name, payload } => self.signal_received(name, payload),
+            Event::GateDecided { gate, decision } => self.gate_decided(&gate, decision),
             Event::CancelRequested { reason } => self.cancel_requested(reason),
+            Event::PauseRequested => self.pause_requested(),
+            Event::ResumeRequested => self.resume_requested(),
+            Event::RestartRequested { from } => self.restart_requested(from),
         };
         self.settle();
         (answer, self.conclude())
@@ -281,14 +225,51 @@ impl Run {
         self.alarm_at
     }
 
-    pub(super) fn scope<'a>(&'a self, error: &'a Value) -> Scope<'a> {
+    pub fn gates(&self) -> impl Iterator<Item = &GateState> {
+        self.gates.values()
+    }
+
+    pub fn instance(&self, id: InstanceId) -> Option<&Instance> {
+        self.instances.get(&id)
+    }
+
+    pub fn instances(&self) -> impl Iterator<Item = &Instance> {
+        self.instances.values()
+    }
+
+    /// What expressions of this token may name beyond the context.
+    pub(super) fn vars(&self, token: &Token, error: Value) -> Vars {
+        let items = self
+            .chain(token.branch.as_ref())
+            .filter_map(|(branch, instance)| {
+                Some((
+                    instance.item_var.clone()?,
+                    branch.item.clone().unwrap_or(Value::Null),
+                ))
+            });
+        Vars {
+            error,
+            branch: token
+                .branch
+                .as_ref()
+                .map_or(Value::Null, |branch| self.branch_value(branch)),
+            items: items.collect(),
+        }
+    }
+
+    pub(super) fn scope<'a>(&'a self, vars: &'a Vars) -> Scope<'a> {
         let mut scope = Scope::new();
         scope
             .bind("input", &self.context.input)
             .bind("state", self.context.state())
             .bind("output", self.context.output())
             .bind("run", &self.facts)
-            .bind("error", error);
+            .bind("error", &vars.error)
+            .bind("_branch", &vars.branch);
+        // Innermost last: a nested fan-out may use a name again.
+        for (name, item) in vars.items.iter().rev() {
+            scope.bind(name, item);
+        }
         scope
     }
 
@@ -303,45 +284,13 @@ impl Run {
         }
     }
 
-    /// Turns what was gathered into effects: saves first, the alarm, then orders.
-    fn conclude(&mut self) -> Vec<Effect> {
-        let scratch = std::mem::take(&mut self.scratch);
-        self.scratch.now = scratch.now;
-        if scratch.delete {
-            return vec![Effect::DeleteStorage];
-        }
-        let mut effects = Vec::new();
-        if scratch.header_changed {
-            self.header.revision += 1;
-            effects.push(Effect::SaveRun(Box::new(self.header.clone())));
-        }
-        for (key, text) in self.context.take_changes() {
-            effects.push(Effect::SaveContext { key, text });
-        }
-        for token in scratch.terminal {
-            effects.push(Effect::SaveToken(Box::new(token)));
-        }
-        for id in scratch.changed {
-            if let Some(token) = self.tokens.get(&id) {
-                effects.push(Effect::SaveToken(Box::new(token.clone())));
-            }
-        }
-        if let Some(next) = self.next_deadline()
-            && self.alarm_at.is_none_or(|at| next < at || at <= scratch.now)
-        {
-            self.alarm_at = Some(next);
-            effects.push(Effect::SetAlarm(next));
-        }
-        for (token, epoch) in scratch.aborts {
-            effects.push(Effect::Abort { token, epoch });
-        }
-        effects.extend(scratch.orders.into_iter().map(Effect::Dispatch));
-        if scratch.announce {
-            effects.push(Effect::Announce);
-        }
-        if scratch.ended {
-            effects.push(Effect::RunEnded);
-        }
-        effects
+    pub(super) fn is_paused(&self) -> bool {
+        self.header.paused_at.is_some()
+    }
+
+    /// What the run's clocks show. A deadline set while they stand still is moved by the whole pause like all others,
+    /// so it counts from where they stand.
+    pub(super) fn clock(&self) -> Millis {
+        self.header.paused_at.unwrap_or(self.scratch.now)
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::branch::Branch;
 use crate::model::failure::Failure;
 use crate::model::time::Millis;
 use crate::wire::StepReport;
@@ -35,6 +36,14 @@ pub enum TokenStatus {
     Pending,
     /// An attempt is under way; a deadline or a watch stands behind it.
     Executing,
+    /// At a join, its own work done.
+    WaitingForSiblings,
+    /// A child run does the work.
+    WaitingForSubworkflow,
+    /// At a gate: a person decides.
+    AwaitingHuman,
+    /// Waits for a moment or a signal.
+    Suspended,
     Completed,
     Failed,
     TimedOut,
@@ -42,9 +51,13 @@ pub enum TokenStatus {
 }
 
 impl TokenStatus {
-    pub const ALL: [TokenStatus; 6] = [
+    pub const ALL: [TokenStatus; 10] = [
         TokenStatus::Pending,
         TokenStatus::Executing,
+        TokenStatus::WaitingForSiblings,
+        TokenStatus::WaitingForSubworkflow,
+        TokenStatus::AwaitingHuman,
+        TokenStatus::Suspended,
         TokenStatus::Completed,
         TokenStatus::Failed,
         TokenStatus::TimedOut,
@@ -55,6 +68,10 @@ impl TokenStatus {
         match self {
             TokenStatus::Pending => "pending",
             TokenStatus::Executing => "executing",
+            TokenStatus::WaitingForSiblings => "waiting_for_siblings",
+            TokenStatus::WaitingForSubworkflow => "waiting_for_subworkflow",
+            TokenStatus::AwaitingHuman => "awaiting_human",
+            TokenStatus::Suspended => "suspended",
             TokenStatus::Completed => "completed",
             TokenStatus::Failed => "failed",
             TokenStatus::TimedOut => "timed_out",
@@ -64,7 +81,12 @@ impl TokenStatus {
 
     pub fn is_terminal(self) -> bool {
         match self {
-            TokenStatus::Pending | TokenStatus::Executing => false,
+            TokenStatus::Pending
+            | TokenStatus::Executing
+            | TokenStatus::WaitingForSiblings
+            | TokenStatus::WaitingForSubworkflow
+            | TokenStatus::AwaitingHuman
+            | TokenStatus::Suspended => false,
             TokenStatus::Completed | TokenStatus::Failed | TokenStatus::TimedOut | TokenStatus::Cancelled => {
                 true
             }
@@ -76,9 +98,21 @@ impl TokenStatus {
         use TokenStatus::*;
         match self {
             // A pass-through node completes where it is born; a mapping may fail before any attempt.
-            Pending => matches!(next, Executing | Completed | Failed | TimedOut | Cancelled),
+            Pending => next != Pending,
             // Back to pending: the attempt is over and another will be made.
-            Executing => matches!(next, Pending | Completed | Failed | TimedOut | Cancelled),
+            Executing | WaitingForSubworkflow => {
+                matches!(
+                    next,
+                    Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                )
+            }
+            AwaitingHuman | Suspended => {
+                matches!(
+                    next,
+                    WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                )
+            }
+            WaitingForSiblings => matches!(next, Completed | Failed | TimedOut | Cancelled),
             Completed | Failed | TimedOut | Cancelled => false,
         }
     }
@@ -120,20 +154,38 @@ pub struct Token {
     pub steps: Vec<StepReport>,
     /// How often each transition of a cycle fired on the path to here.
     pub loops: BTreeMap<String, u64>,
+    pub branch: Option<Branch>,
+    /// The node of the join it waits at, and its place in the order of arrivals.
+    pub joins_at: Option<usize>,
+    pub arrival: Option<u64>,
+    /// Reminders sent for its gate.
+    pub reminded: u32,
+    /// How many tokens had done their work when this one was born, and when it had done its own.
+    pub born_order: u64,
+    pub exit_order: Option<u64>,
+    /// What the context held where this token wrote, and where the join it was born of merged: the way back for a
+    /// restart.
+    pub undo: Vec<(String, Option<Value>)>,
+    pub merge_undo: Vec<(String, Option<Value>)>,
 }
 
 impl Token {
     /// The next moment at which this token needs attention if nothing is heard of it.
     pub fn due_at(&self, grace_ms: u64) -> Option<Millis> {
         match self.status {
-            TokenStatus::Executing => {
+            TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => {
                 let deadline = self.timeout_at.map(|at| at.saturating_add(grace_ms));
                 deadline.into_iter().chain(self.watch_at).min()
             }
-            TokenStatus::Pending => self.watch_at,
-            TokenStatus::Completed | TokenStatus::Failed | TokenStatus::TimedOut | TokenStatus::Cancelled => {
-                None
+            TokenStatus::AwaitingHuman | TokenStatus::Suspended => {
+                self.timeout_at.into_iter().chain(self.watch_at).min()
             }
+            TokenStatus::Pending => self.watch_at,
+            TokenStatus::WaitingForSiblings
+            | TokenStatus::Completed
+            | TokenStatus::Failed
+            | TokenStatus::TimedOut
+            | TokenStatus::Cancelled => None,
         }
     }
 }

@@ -272,6 +272,14 @@ impl Attempt {
                 }
                 Value::Bool(true)
             }
+            Kind::WorkflowCall(_) => {
+                let message = "a workflow_call never reaches an executor";
+                return Err(Stopped::Failed(Failure::new(
+                    "invalid_order",
+                    FailureClass::Permanent,
+                    message,
+                )));
+            }
             Kind::HttpRequest(_) | Kind::ServiceCall(_) => {
                 let scope = self.scope(&input);
                 world
@@ -332,6 +340,7 @@ impl Attempt {
                     self.wrote_output = true;
                     &mut self.output
                 }
+                Root::Branch => unreachable!("a task's targets are parsed without branches"),
             };
             if let Value::Object(fields) = root {
                 path.write(fields, value);

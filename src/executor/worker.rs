@@ -94,8 +94,8 @@ impl World for Worker<'_> {
                 };
                 http::service_call(service, &peer, &call, &key).await
             }
-            Kind::UpdateContext(_) | Kind::Assert(_) => {
-                unreachable!("pure actions never leave the task")
+            Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => {
+                unreachable!("these never leave the task")
             }
         }
     }

@@ -6,6 +6,7 @@ use super::problem::Problems;
 use super::reader::{Reader, read_template};
 use super::schema::Schema;
 use super::time::Limit;
+use super::workflow::{CHILD_FAILURE_POLICIES, ChildFailurePolicy};
 use serde_json::Value;
 
 /// What a failed deadline of an attempt leads to.
@@ -36,6 +37,15 @@ pub enum Kind {
     ServiceCall(ServiceCall),
     UpdateContext(Vec<(Path, Template)>),
     Assert(Assert),
+    WorkflowCall(WorkflowCall),
+}
+
+/// A run of another workflow; the coordinator starts it, no executor does.
+#[derive(Clone, Debug)]
+pub struct WorkflowCall {
+    pub workflow_id: String,
+    pub version: Option<u64>,
+    pub on_failure: ChildFailurePolicy,
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +83,7 @@ enum KindName {
     ServiceCall,
     UpdateContext,
     Assert,
+    WorkflowCall,
     NotBuilt(&'static str),
 }
 
@@ -84,7 +95,7 @@ const KINDS: &[(&str, KindName)] = &[
     ("llm_call", KindName::NotBuilt("llm_call")),
     ("mcp_tool", KindName::NotBuilt("mcp_tool")),
     ("shell", KindName::NotBuilt("shell")),
-    ("workflow_call", KindName::NotBuilt("workflow_call")),
+    ("workflow_call", KindName::WorkflowCall),
     ("emit_event", KindName::NotBuilt("emit_event")),
 ];
 
@@ -123,7 +134,7 @@ impl Action {
     pub fn is_pure(&self) -> bool {
         match self.kind {
             Kind::UpdateContext(_) | Kind::Assert(_) => true,
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) => false,
+            Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::WorkflowCall(_) => false,
         }
     }
 }
@@ -146,6 +157,7 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
         KindName::ServiceCall => read_service_call(&implementation).map(Kind::ServiceCall),
         KindName::UpdateContext => read_update_context(&implementation).map(Kind::UpdateContext),
         KindName::Assert => read_assert(&implementation).map(Kind::Assert),
+        KindName::WorkflowCall => read_workflow_call(&implementation).map(Kind::WorkflowCall),
         KindName::NotBuilt(name) => {
             reader.report(
                 "kind",
@@ -242,6 +254,17 @@ fn read_assert(reader: &Reader) -> Option<Assert> {
     Some(Assert {
         condition: condition?,
         message,
+    })
+}
+
+fn read_workflow_call(reader: &Reader) -> Option<WorkflowCall> {
+    let workflow_id = reader.required_id("workflow_id");
+    let version = reader.integer("version", 1, i64::MAX);
+    let on_failure = reader.choice("on_failure", CHILD_FAILURE_POLICIES);
+    Some(WorkflowCall {
+        workflow_id: workflow_id?,
+        version: version.map(|number| number as u64),
+        on_failure: on_failure.unwrap_or(ChildFailurePolicy::Propagate),
     })
 }
 

@@ -1,5 +1,7 @@
 //! What can be said of a graph without running it: cycles, nodes nothing reaches, loops that do no work.
 
+use super::fan::{EarlyCompletePolicy, Spawn, Strategy};
+use super::path::Root;
 use super::reader::Reader;
 use super::workflow::{Node, Transition, Work};
 
@@ -43,10 +45,11 @@ pub fn check(reader: &Reader, initial: usize, nodes: &[Node], transitions: &[Tra
     }
     // A cycle of pass-through nodes alone, with no condition and no bound on any edge, never ends and never waits.
     let idle = |t: &&Transition| {
-        nodes[t.from].work == Work::PassThrough
-            && nodes[t.to].work == Work::PassThrough
+        matches!(nodes[t.from].work, Work::PassThrough)
+            && matches!(nodes[t.to].work, Work::PassThrough)
             && t.condition.is_none()
             && t.iterations_max.is_none()
+            && t.synchronization.is_none()
     };
     let edges: Vec<_> = transitions.iter().filter(idle).map(|t| (t.from, t.to)).collect();
     let component = components(nodes.len(), edges.iter().copied());
@@ -62,6 +65,88 @@ pub fn check(reader: &Reader, initial: usize, nodes: &[Node], transitions: &[Tra
             );
         }
     }
+}
+
+/// Reports joins that can never be met as they are written.
+pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) {
+    for (index, transition) in transitions.iter().enumerate() {
+        let Some(join) = &transition.synchronization else {
+            continue;
+        };
+        let place = transition_pointer(reader, &transition.id) + "/synchronization";
+        let spawning = || {
+            transitions
+                .iter()
+                .filter(|other| other.group.as_ref() == Some(&join.group))
+        };
+        if spawning().next().is_none() {
+            reader.problems().report(
+                &(place.clone() + "/sibling_group"),
+                "unknown_group",
+                format!(
+                    "nothing spawns a group \"{}\"; name a transition with spawn_count or foreach, or a sibling_group",
+                    super::reader::shorten(&join.group)
+                ),
+            );
+            continue;
+        }
+        let most: Option<u32> = spawning()
+            .map(|other| match other.spawn {
+                Spawn::One => Some(1),
+                Spawn::Count(count) => Some(count),
+                Spawn::ForEach { .. } => None,
+            })
+            .sum();
+        if let (Strategy::MOfN(wanted), Some(most)) = (join.strategy, most)
+            && wanted > most
+        {
+            reader.problems().report(
+                &(place.clone() + "/strategy/m_of_n"),
+                "quorum_too_large",
+                format!("{wanted} of {most}: the group never has that many branches"),
+            );
+        }
+        let merges_into_branch = join
+            .merge
+            .as_ref()
+            .is_some_and(|merge| merge.target.root == Root::Branch);
+        if merges_into_branch && join.on_early_complete == EarlyCompletePolicy::AllowLateMerge {
+            reader.problems().report(
+                &(place.clone() + "/merge/target"),
+                "invalid_target",
+                "a late branch cannot be merged into a branch that has gone on; merge into state or output",
+            );
+        }
+        let differs = transitions[..index].iter().any(|other| {
+            other.to == transition.to
+                && other
+                    .synchronization
+                    .as_ref()
+                    .is_some_and(|it| it.group == join.group && it != join)
+        });
+        if differs {
+            reader.problems().report(
+                &place,
+                "different_joins",
+                format!(
+                    "another transition joins group \"{}\" at node \"{}\" in another way; they are one join and must be written alike",
+                    join.group, nodes[transition.to].id
+                ),
+            );
+        }
+    }
+}
+
+fn transition_pointer(reader: &Reader, id: &str) -> String {
+    reader
+        .array("transitions")
+        .into_iter()
+        .enumerate()
+        .find(|(position, element)| match element.value["id"].as_str() {
+            Some(written) => written == id,
+            None => format!("t{}", position + 1) == id,
+        })
+        .map_or_else(|| reader.at("transitions"), |(_, element)| element.pointer)
 }
 
 /// The place of a node in the document: nodes with problems were left out, so its index there may differ.

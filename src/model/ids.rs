@@ -18,5 +18,10 @@ pub fn is_run_id(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
+/// Ids that Curfew makes for children: their parent's and the token's behind it.
+pub fn is_child_run_id(text: &str) -> bool {
+    text.len() <= limits::CHILD_RUN_ID_LENGTH && text.split('.').all(is_run_id)
+}
+
 pub const ID_RULE: &str = "an id is 1-64 characters of a-z, 0-9, - and _";
 pub const RUN_ID_RULE: &str = "a run id is 1-128 characters of A-Z, a-z, 0-9, -, _ and .";

@@ -7,6 +7,12 @@ pub const RESULT_BYTES: usize = 512 << 10;
 pub const NODES: usize = 500;
 pub const TRANSITIONS: usize = 2_000;
 pub const STEPS: usize = 100;
+pub const FAN_OUT_WIDTH: usize = 1_000;
+pub const SIGNALS_KEPT: usize = 100;
+/// How deep workflows may call each other.
+pub const CALL_DEPTH: u32 = 16;
+/// A child's id is its parent's with the token's behind it, so that ids of children may be longer than users'.
+pub const CHILD_RUN_ID_LENGTH: usize = 512;
 /// How deep JSON may be nested in a document, an input or a result. The parser's own limit is 127; rows, orders and
 /// snapshots wrap what they hold.
 pub const DEPTH: usize = 100;

@@ -3,6 +3,7 @@
 pub mod action;
 pub mod expression;
 pub mod failure;
+pub mod fan;
 pub mod graph;
 pub mod ids;
 pub mod limits;
@@ -13,4 +14,5 @@ pub mod schema;
 pub mod snapshot;
 pub mod task;
 pub mod time;
+pub mod wait;
 pub mod workflow;

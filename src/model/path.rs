@@ -10,6 +10,8 @@ const SEGMENTS: usize = 16;
 pub enum Root {
     State,
     Output,
+    /// `_branch.output`: the result of the branch the token is in.
+    Branch,
 }
 
 impl Root {
@@ -17,11 +19,12 @@ impl Root {
         match self {
             Root::State => "state",
             Root::Output => "output",
+            Root::Branch => "_branch.output",
         }
     }
 }
 
-/// A parsed target. `segments` may be empty only for a bare root, which replaces all of it.
+/// A parsed target. `segments` is empty only for a bare `_branch.output`, which replaces all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     pub root: Root,
@@ -30,13 +33,19 @@ pub struct Path {
 
 impl Path {
     pub fn parse(text: &str) -> Result<Path, String> {
+        if let Some(rest) = text.strip_prefix("_branch.output")
+            && (rest.is_empty() || rest.starts_with('.'))
+        {
+            let segments: Vec<String> = rest.split('.').skip(1).map(str::to_string).collect();
+            return Path::checked(Root::Branch, segments, text);
+        }
         let mut parts = text.split('.');
         let root = match parts.next() {
             Some("state") => Root::State,
             Some("output") => Root::Output,
             Some(_) | None => {
                 return Err(format!(
-                    "\"{text}\" is not a target; write to state.<name> or output.<name>"
+                    "\"{text}\" is not a target; write to state.<name>, output.<name> or, in a branch, _branch.output"
                 ));
             }
         };
@@ -46,6 +55,10 @@ impl Path {
                 "\"{text}\" would replace everything; name what to write: {text}.<name>"
             ));
         }
+        Path::checked(root, segments, text)
+    }
+
+    fn checked(root: Root, segments: Vec<String>, text: &str) -> Result<Path, String> {
         if segments.iter().any(String::is_empty) {
             return Err(format!("\"{text}\" has an empty name between its dots"));
         }
@@ -58,8 +71,13 @@ impl Path {
         Ok(Path { root, segments })
     }
 
-    /// As `parse`, where a bare `y` means `output.y` (in `update_context`).
+    /// As `parse`, where a bare `y` means `output.y` (in `update_context`). A task knows no branch.
     pub fn parse_in_task(text: &str) -> Result<Path, String> {
+        if text.starts_with("_branch") {
+            return Err(format!(
+                "\"{text}\" is not a target in a task; write to state.<name> or output.<name>"
+            ));
+        }
         let first = text.split('.').next().unwrap_or_default();
         if first == "state" || first == "output" {
             return Path::parse(text);
@@ -71,6 +89,25 @@ impl Path {
     pub fn top(&self) -> &str {
         // `parse` lets no empty list of segments through.
         self.segments.first().map_or("", String::as_str)
+    }
+
+    /// The value at this path below `root`.
+    pub fn find<'a>(&self, root: &'a Value) -> Option<&'a Value> {
+        self.segments.iter().try_fold(root, |here, name| here.get(name))
+    }
+
+    /// As `write`, below a value that need not be an object yet.
+    pub fn write_value(&self, root: &mut Value, value: Value) {
+        if self.segments.is_empty() {
+            *root = value;
+            return;
+        }
+        if !root.is_object() {
+            *root = Value::Object(Map::new());
+        }
+        if let Value::Object(fields) = root {
+            self.write(fields, value);
+        }
     }
 
     /// Writes `value`, making the objects on the way; what stands in the way and is no object is replaced.
@@ -100,7 +137,13 @@ mod tests {
 
     #[test]
     fn targets() {
-        for good in ["state.x", "output.y", "state.a.b.c"] {
+        for good in [
+            "state.x",
+            "output.y",
+            "state.a.b.c",
+            "_branch.output",
+            "_branch.output.k",
+        ] {
             assert!(Path::parse(good).is_ok(), "{good}");
         }
         for bad in [

@@ -9,10 +9,10 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::action::Action;
+use super::action::{Action, Kind};
 use super::problem::{Problem, Problems, pointer_to};
-use super::task::Task;
-use super::workflow::{Work, Workflow};
+use super::task::{Task, report_crowded_call};
+use super::workflow::{ChildFailurePolicy, Work, Workflow};
 
 /// The three kinds of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,7 +52,13 @@ pub struct Reference {
 }
 
 /// The catalogue documents at hand, by the reference they answer. `None`: looked up, not there.
-pub type Library = BTreeMap<Reference, Option<Value>>;
+pub type Library = BTreeMap<Reference, Option<CatalogueDocument>>;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CatalogueDocument {
+    pub version: u64,
+    pub content: Value,
+}
 
 /// What a resolution came to.
 pub enum Resolution {
@@ -70,6 +76,23 @@ pub struct Stored {
     pub tasks: Vec<Value>,
     /// For each node the index of its task.
     pub node_tasks: Vec<Option<usize>>,
+    /// For each node the index of the workflow it calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_children: Vec<Option<usize>>,
+    /// Every workflow that can be called from here, however deep: flat, because workflows may call each other in
+    /// circles. The entries' own lists are empty; their `node_children` point into this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Stored>,
+}
+
+impl Stored {
+    /// The snapshot of the workflow that `node` calls, as self-contained as this one.
+    pub fn child(&self, node: usize) -> Option<Stored> {
+        let index = (*self.node_children.get(node)?)?;
+        let mut child = self.children.get(index)?.clone();
+        child.children = self.children.clone();
+        Some(child)
+    }
 }
 
 /// The snapshot as the engine uses it.
@@ -81,6 +104,8 @@ pub struct Snapshot {
     pub node_tasks: Vec<Option<usize>>,
     /// For each node its outgoing transitions, lowest priority number first.
     routes: Vec<Vec<usize>>,
+    /// What was read: children are started from it.
+    pub stored: Rc<Stored>,
 }
 
 #[derive(Debug)]
@@ -91,7 +116,7 @@ pub struct ResolvedTask {
 }
 
 impl Snapshot {
-    pub fn read(stored: &Stored) -> Result<Snapshot, Vec<Problem>> {
+    pub fn read(stored: &Rc<Stored>) -> Result<Snapshot, Vec<Problem>> {
         let problems = Problems::trusting();
         let workflow = Workflow::read(&stored.workflow, &problems);
         let mut tasks = Vec::new();
@@ -108,6 +133,7 @@ impl Snapshot {
                 workflow,
                 tasks,
                 node_tasks: stored.node_tasks.clone(),
+                stored: Rc::clone(stored),
             }),
             Some(_) | None => Err(problems.into_sorted()),
         }
@@ -115,6 +141,30 @@ impl Snapshot {
 
     pub fn routes_from(&self, node: usize) -> &[usize] {
         self.routes.get(node).map_or(&[], Vec::as_slice)
+    }
+
+    /// The workflow that a token at `node` calls, by a node of its own or by the action of a one-step task.
+    pub fn call_of(&self, node: usize) -> Option<ChildFailurePolicy> {
+        if let Work::Workflow { on_failure, .. } = &self.workflow.nodes[node].work {
+            return Some(*on_failure);
+        }
+        match &self.task_of(node)?.task.only_action()?.kind {
+            Kind::WorkflowCall(call) => Some(call.on_failure),
+            Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::UpdateContext(_) | Kind::Assert(_) => None,
+        }
+    }
+
+    /// The joins of a sibling group.
+    pub fn joins_of<'a>(&'a self, group: &'a str) -> impl Iterator<Item = usize> + 'a {
+        let transitions = self.workflow.transitions.iter().enumerate();
+        transitions
+            .filter(move |(_, transition)| {
+                transition
+                    .synchronization
+                    .as_ref()
+                    .is_some_and(|join| join.group == group)
+            })
+            .map(|(index, _)| index)
     }
 
     pub fn task_of(&self, node: usize) -> Option<&ResolvedTask> {
@@ -180,47 +230,71 @@ fn resolve_reporting(workflow: &Value, version: u64, library: &Library, problems
     let mut resolver = Resolver::new(workflow, library, &problems);
     resolver.check_inline();
     let parsed = Workflow::read(workflow, &problems);
-    let mut tasks = Vec::new();
-    let mut node_tasks = Vec::new();
-    let mut known: BTreeMap<(bool, &str, Option<u64>), usize> = BTreeMap::new();
-    for node in parsed.iter().flat_map(|workflow| &workflow.nodes) {
-        let key = match &node.work {
-            Work::Task { id, version } => (true, id.as_str(), *version),
-            Work::Action { id, version } => (false, id.as_str(), *version),
-            Work::PassThrough => {
-                node_tasks.push(None);
+    let mut root = resolver.resolve_graph(workflow, version, parsed.as_ref());
+    let mut missing = resolver.missing;
+    let mut calls = resolver.calls;
+    // The workflows this one calls, the ones those call, and so on; each reference once.
+    let mut done = 0;
+    while let Some(call) = calls.get(done).cloned() {
+        done += 1;
+        let is_itself = call.version.is_none() && workflow["id"].as_str() == Some(&call.id);
+        let found = match library.get(&call) {
+            _ if is_itself => Some((workflow, version)),
+            Some(Some(document)) => Some((&document.content, document.version)),
+            Some(None) => {
+                problems.report(
+                    &call_pointer(workflow, &call.id),
+                    "unknown_reference",
+                    format!("no workflow \"{}\" is stored; store it first", call.id),
+                );
+                None
+            }
+            None => {
+                missing.push(call);
                 continue;
             }
         };
-        let index = match known.get(&key) {
-            Some(&index) => index,
-            None => {
-                let pointer = node_pointer(workflow, &node.id);
-                tasks.push(resolver.node_task(key, &pointer).unwrap_or(Value::Null));
-                known.insert(key, tasks.len() - 1);
-                tasks.len() - 1
-            }
+        let Some((document, version)) = found else {
+            continue;
         };
-        node_tasks.push(Some(index));
+        // It was checked when it was stored: what is wrong with it now can only be what it refers to.
+        let trusting = Problems::trusting();
+        let parsed = Workflow::read(document, &trusting);
+        let mut resolver = Resolver::new(document, library, &trusting);
+        resolver.calls = std::mem::take(&mut calls);
+        root.children
+            .push(resolver.resolve_graph(document, version, parsed.as_ref()));
+        missing.append(&mut resolver.missing);
+        calls = resolver.calls;
+        for problem in trusting.into_sorted() {
+            problems.report(
+                &call_pointer(workflow, &call.id),
+                problem.code,
+                format!("in workflow \"{}\": {problem}", call.id),
+            );
+        }
     }
     // Missing goes before invalid: an answer names every problem, also those only the catalogue can show.
-    if !resolver.missing.is_empty() {
-        return Resolution::Missing(resolver.missing);
+    if !missing.is_empty() {
+        return Resolution::Missing(missing);
     }
     if problems.has_errors() {
         return Resolution::Invalid(problems.into_sorted());
     }
-    let mut graph = workflow.clone();
-    if let Value::Object(fields) = &mut graph {
-        fields.remove("tasks");
-        fields.remove("actions");
+    Resolution::Resolved(Box::new(root))
+}
+
+/// The place a workflow is called from, as far as it is in this document.
+fn call_pointer(workflow: &Value, id: &str) -> String {
+    let position = workflow["nodes"].as_array().and_then(|nodes| {
+        nodes
+            .iter()
+            .position(|node| node["workflow_id"].as_str() == Some(id))
+    });
+    match position {
+        Some(position) => format!("/nodes/{position}/workflow_id"),
+        None => "/nodes".to_string(),
     }
-    Resolution::Resolved(Box::new(Stored {
-        version,
-        workflow: graph,
-        tasks,
-        node_tasks,
-    }))
 }
 
 fn node_pointer(workflow: &Value, id: &str) -> String {
@@ -235,6 +309,8 @@ struct Resolver<'a> {
     library: &'a Library,
     problems: &'a Problems,
     missing: Vec<Reference>,
+    /// Workflows that are called, in the order of the snapshot's list of children.
+    calls: Vec<Reference>,
 }
 
 impl<'a> Resolver<'a> {
@@ -244,6 +320,82 @@ impl<'a> Resolver<'a> {
             library,
             problems,
             missing: Vec::new(),
+            calls: Vec::new(),
+        }
+    }
+
+    /// The graph with the tasks of its nodes, and where its calls lead.
+    fn resolve_graph(&mut self, workflow: &Value, version: u64, parsed: Option<&Workflow>) -> Stored {
+        let mut tasks = Vec::new();
+        let mut node_tasks = Vec::new();
+        let mut node_children = Vec::new();
+        let mut known: BTreeMap<(bool, &str, Option<u64>), usize> = BTreeMap::new();
+        for node in parsed.into_iter().flat_map(|workflow| &workflow.nodes) {
+            let key = match &node.work {
+                Work::Task { id, version } => (true, id.as_str(), *version),
+                Work::Action { id, version } => (false, id.as_str(), *version),
+                Work::Workflow { id, version, .. } => {
+                    node_tasks.push(None);
+                    node_children.push(Some(self.call(id, *version)));
+                    continue;
+                }
+                Work::Gate(_) | Work::Wait(_) | Work::PassThrough => {
+                    node_tasks.push(None);
+                    node_children.push(None);
+                    continue;
+                }
+            };
+            let index = match known.get(&key) {
+                Some(&index) => index,
+                None => {
+                    let pointer = node_pointer(workflow, &node.id);
+                    tasks.push(self.node_task(key, &pointer).unwrap_or(Value::Null));
+                    known.insert(key, tasks.len() - 1);
+                    tasks.len() - 1
+                }
+            };
+            node_tasks.push(Some(index));
+            let action = &tasks[index]["steps"][0]["action"];
+            node_children.push(match action["kind"].as_str() {
+                Some("workflow_call") => {
+                    let called = &action["implementation"];
+                    let id = called["workflow_id"].as_str().unwrap_or_default();
+                    Some(self.call(id, called["version"].as_u64()))
+                }
+                Some(_) | None => None,
+            });
+        }
+        if node_children.iter().all(Option::is_none) {
+            node_children.clear();
+        }
+        let mut graph = workflow.clone();
+        if let Value::Object(fields) = &mut graph {
+            fields.remove("tasks");
+            fields.remove("actions");
+        }
+        Stored {
+            version,
+            workflow: graph,
+            tasks,
+            node_tasks,
+            node_children,
+            children: Vec::new(),
+        }
+    }
+
+    /// The place of a called workflow in the list of children.
+    fn call(&mut self, id: &str, version: Option<u64>) -> usize {
+        let reference = Reference {
+            kind: DocumentKind::Workflows,
+            id: id.to_string(),
+            version,
+        };
+        match self.calls.iter().position(|other| *other == reference) {
+            Some(index) => index,
+            None => {
+                self.calls.push(reference);
+                self.calls.len() - 1
+            }
         }
     }
 
@@ -311,6 +463,13 @@ impl<'a> Resolver<'a> {
             let Some((action, _)) = self.find(DocumentKind::Actions, id, version, &at) else {
                 continue;
             };
+            // `Task::read` saw only what is written in its steps.
+            let is_bare = value["steps"].as_array().is_some_and(|steps| steps.len() == 1)
+                && step["condition"].is_null()
+                && step["output_mapping"].is_null();
+            if action["kind"] == "workflow_call" && !is_bare {
+                report_crowded_call(&format!("{pointer}/steps/{index}"), self.problems);
+            }
             if let Some(Value::Object(step)) = resolved["steps"].get_mut(index) {
                 step.remove("action_id");
                 step.remove("action_version");
@@ -342,7 +501,7 @@ impl<'a> Resolver<'a> {
             version,
         };
         match self.library.get(&reference) {
-            Some(Some(document)) => Some((document.clone(), pointer.to_string())),
+            Some(Some(document)) => Some((document.content.clone(), pointer.to_string())),
             Some(None) => {
                 let version = version
                     .map(|number| format!(" in version {number}"))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::action::Action;
+use super::action::{Action, Kind};
 use super::expression::{Expression, Template};
 use super::limits;
 use super::path::Path;
@@ -207,6 +207,7 @@ fn read_steps(reader: &Reader) -> Vec<Step> {
         let Some((ordinal, step)) = read_step(element, position, reader.problems()) else {
             continue;
         };
+        check_workflow_call(&step, element, elements.len(), reader.problems());
         if steps.iter().any(|(_, other)| other.reference == step.reference) {
             reader.problems().report(
                 &format!("{}/ref", element.pointer),
@@ -220,6 +221,25 @@ fn read_steps(reader: &Reader) -> Vec<Step> {
     steps.into_iter().map(|(_, step)| step).collect()
 }
 
+/// A child run is the coordinator's business: a task that calls one is nothing but the call.
+fn check_workflow_call(step: &Step, element: &Element, count: usize, problems: &Problems) {
+    let StepAction::Inline(action) = &step.action else {
+        return;
+    };
+    let is_bare = count == 1 && step.condition.is_none() && step.output_mapping.is_none();
+    if matches!(action.kind, Kind::WorkflowCall(_)) && !is_bare {
+        report_crowded_call(&element.pointer, problems);
+    }
+}
+
+pub(super) fn report_crowded_call(pointer: &str, problems: &Problems) {
+    problems.report(
+        pointer,
+        "workflow_call_not_alone",
+        "a workflow_call is the only step of its task, without condition and output_mapping; use a node with \"workflow_id\"",
+    );
+}
+
 fn read_step(element: &Element, position: usize, problems: &Problems) -> Option<(i64, Step)> {
     let reader = Reader::new(element.value, element.pointer.as_str(), problems)?;
     let ordinal = reader.integer("ordinal", 0, 1_000_000);
@@ -229,7 +249,7 @@ fn read_step(element: &Element, position: usize, problems: &Problems) -> Option<
         None => format!("step-{}", position + 1),
     };
     let input_mapping = reader.template("input_mapping", NAMES);
-    let output_mapping = read_mapping(&reader, "output_mapping", NAMES_WITH_RESULT);
+    let output_mapping = read_mapping(&reader, "output_mapping", NAMES_WITH_RESULT, Path::parse_in_task);
     let condition = read_condition(&reader);
     let on_failure = reader.choice("on_failure", ON_FAILURES);
     let timeout_override = reader.limit("timeout_override", "timeout_override_ms");
@@ -302,11 +322,16 @@ fn read_condition(reader: &Reader) -> Option<Condition> {
 }
 
 /// A mapping whose keys are targets: `{"state.x": "${result.y}"}`.
-pub fn read_mapping(reader: &Reader, field: &'static str, names: &[&str]) -> Option<Vec<(Path, Template)>> {
+pub fn read_mapping(
+    reader: &Reader,
+    field: &'static str,
+    names: &[&str],
+    parse: fn(&str) -> Result<Path, String>,
+) -> Option<Vec<(Path, Template)>> {
     let mut mapping = Vec::new();
     for (target, element) in reader.entries(field)? {
         let template = read_template(element.value, &element.pointer, names, reader.problems());
-        match Path::parse(target) {
+        match parse(target) {
             Ok(path) => mapping.extend(template.map(|template| (path, template))),
             Err(message) => reader
                 .problems()

@@ -79,6 +79,76 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     Ok(total.round() as u64)
 }
 
+/// A moment: Unix milliseconds, or ISO 8601 with its offset (`2026-11-16T09:30:00Z`, `...+01:00`).
+pub fn parse_moment(value: &serde_json::Value) -> Result<Millis, String> {
+    if let Some(millis) = value.as_u64() {
+        return Ok(millis);
+    }
+    let wrong =
+        || format!("{value} is no moment; write Unix milliseconds or ISO 8601 like \"2026-11-16T09:30:00Z\"");
+    let text = value.as_str().ok_or_else(wrong)?;
+    parse_iso_8601(text).ok_or_else(wrong)
+}
+
+fn parse_iso_8601(text: &str) -> Option<Millis> {
+    let number = |range: std::ops::Range<usize>| -> Option<i64> {
+        let digits = text.get(range)?;
+        digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| digits.parse().ok())?
+    };
+    let at = |index: usize, wanted: &[u8]| {
+        text.as_bytes()
+            .get(index)
+            .is_some_and(|byte| wanted.contains(byte))
+    };
+    let marks = at(4, b"-") && at(7, b"-") && at(10, b"Tt ") && at(13, b":") && at(16, b":");
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+    let in_range =
+        (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 61;
+    if !marks || !in_range {
+        return None;
+    }
+    let mut rest = text.get(19..)?;
+    let mut millis = 0;
+    if let Some(fraction) = rest.strip_prefix('.') {
+        let length = fraction
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(fraction.len());
+        let (digits, tail) = fraction.split_at(length);
+        if digits.is_empty() {
+            return None;
+        }
+        let padded: String = digits.chars().chain("000".chars()).take(3).collect();
+        millis = padded.parse::<i64>().ok()?;
+        rest = tail;
+    }
+    let offset_minutes = match rest.as_bytes() {
+        b"Z" | b"z" => 0,
+        [sign @ (b'+' | b'-'), _, _, b':', _, _] => {
+            let hours: i64 = rest.get(1..3)?.parse().ok()?;
+            let minutes: i64 = rest.get(4..6)?.parse().ok()?;
+            (hours * 60 + minutes) * if *sign == b'-' { -1 } else { 1 }
+        }
+        _ => return None,
+    };
+    // Days since 1970 by the calendar that repeats every 400 years, counted from March so that leap days come last.
+    let (shifted_year, shifted_month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let era = shifted_year.div_euclid(400);
+    let year_of_era = shifted_year.rem_euclid(400);
+    let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = era * 146_097 + day_of_era - 719_468;
+    let seconds = days * 86_400 + hour * 3_600 + (minute - offset_minutes) * 60 + second;
+    u64::try_from(seconds * 1_000 + millis).ok()
+}
+
 /// Prints a duration as Go does: `5m0s`, `1h0m0s`, `1.5s`, `250ms`.
 pub fn format_duration(millis: u64) -> String {
     if millis == 0 {
@@ -131,6 +201,33 @@ mod tests {
             "99999999999999h",
         ] {
             assert!(parse_duration(text).is_err(), "{text} must not parse");
+        }
+    }
+
+    #[test]
+    fn moments() {
+        use serde_json::json;
+        for (value, millis) in [
+            (json!(1_700_000_000_000u64), 1_700_000_000_000),
+            (json!("1970-01-01T00:00:00Z"), 0),
+            (json!("2024-02-29T12:00:00.5Z"), 1_709_208_000_500),
+            (json!("2026-11-16T09:30:00+01:00"), 1_794_817_800_000),
+            (json!("2000-03-01T00:00:00-00:30"), 951_870_600_000),
+        ] {
+            assert_eq!(parse_moment(&value), Ok(millis), "{value}");
+        }
+        for value in [
+            json!("tomorrow"),
+            json!("2026-11-16"),
+            json!("2026-13-16T09:30:00Z"),
+            json!("2026-11-16T09:30:00"),
+            json!(-1),
+            json!(null),
+            json!("1960-01-01T00:00:00Z"),
+            json!("2026-11-16T09:30:00.Z"),
+            json!("é026-11-16T09:30:00Z"),
+        ] {
+            assert!(parse_moment(&value).is_err(), "{value}");
         }
     }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::action::{EXECUTION_POLICIES, ExecutionTimeoutPolicy};
 use super::expression::{Expression, Template};
+use super::fan::{Spawn, Synchronization, read_spawn, read_synchronization};
 use super::graph;
 use super::limits::{self, RunLimits};
 use super::path::Path;
@@ -12,6 +13,7 @@ use super::reader::{Element, Reader};
 use super::schema::Schema;
 use super::task::{Dispatch, read_dispatch, read_mapping};
 use super::time::Limit;
+use super::wait::{Gate, Wait, read_gate, read_wait};
 
 #[derive(Clone, Debug)]
 pub struct Workflow {
@@ -26,6 +28,8 @@ pub struct Workflow {
     pub transitions: Vec<Transition>,
     pub output_mapping: Option<Template>,
     pub limits: RunLimits,
+    /// Children get at most what is left of this run.
+    pub inherit_budget: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +51,37 @@ pub struct Node {
 }
 
 /// What a node does when a token arrives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Work {
-    Task { id: String, version: Option<u64> },
-    Action { id: String, version: Option<u64> },
+    Task {
+        id: String,
+        version: Option<u64>,
+    },
+    Action {
+        id: String,
+        version: Option<u64>,
+    },
+    Workflow {
+        id: String,
+        version: Option<u64>,
+        on_failure: ChildFailurePolicy,
+    },
+    Gate(Box<Gate>),
+    Wait(Box<Wait>),
     PassThrough,
 }
+
+/// What a child that failed means to its parent's token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildFailurePolicy {
+    Propagate,
+    Catch,
+}
+
+pub const CHILD_FAILURE_POLICIES: &[(&str, ChildFailurePolicy)] = &[
+    ("propagate", ChildFailurePolicy::Propagate),
+    ("catch", ChildFailurePolicy::Catch),
+];
 
 #[derive(Clone, Debug)]
 pub struct Transition {
@@ -62,6 +91,10 @@ pub struct Transition {
     pub on: On,
     pub priority: i64,
     pub condition: Option<Expression>,
+    pub spawn: Spawn,
+    /// The sibling group this transition spawns into, if it spawns: a named one, or its own id.
+    pub group: Option<String>,
+    pub synchronization: Option<Synchronization>,
     /// Times this transition may fire on one path; only set on transitions of a cycle.
     pub iterations_max: Option<u64>,
     /// Part of a cycle: firings are counted along the path.
@@ -83,8 +116,8 @@ pub const ONS: &[(&str, On)] = &[
 ];
 
 const NAMES: &[&str] = &["input", "state", "output", "run"];
-const NAMES_WITH_RESULT: &[&str] = &["input", "state", "output", "run", "error", "result"];
-const NAMES_WITH_ERROR: &[&str] = &["input", "state", "output", "run", "error"];
+/// In a branch there is more; which nodes are in one is a question of the path, so the names are known everywhere.
+const NAMES_OF_PATH: &[&str] = &["input", "state", "output", "run", "error", "_branch"];
 
 impl Workflow {
     /// Reads the graph. References to tasks and actions outside it are `snapshot`'s business.
@@ -100,14 +133,17 @@ impl Workflow {
         let output_schema = reader.schema("output_schema");
         let output_mapping = reader.template("output_mapping", NAMES);
         let limits = reader.object("limits").map(read_limits).unwrap_or_default();
-        let nodes = read_nodes(&reader);
-        let mut transitions = read_transitions(&reader, &nodes);
+        let names = names_of_path(&reader);
+        let nodes = read_nodes(&reader, &names);
+        let mut transitions = read_transitions(&reader, &nodes, &names);
         let initial_node = read_initial_node(&reader, &nodes);
         reader.any("tasks");
         reader.any("actions");
-        reader.unsupported(&["gate", "timeouts", "trigger"]);
+        let inherit_budget = read_inherit_budget(&reader);
+        reader.unsupported(&["gate", "trigger"]);
         graph::mark_cycles(nodes.len(), &mut transitions);
         graph::check(&reader, initial_node, &nodes, &transitions);
+        graph::check_joins(&reader, &nodes, &transitions);
         reader.finish();
         Some(Workflow {
             id: id?,
@@ -121,12 +157,24 @@ impl Workflow {
             transitions,
             output_mapping,
             limits,
+            inherit_budget,
         })
     }
 
     pub fn node_index(&self, id: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.id == id)
     }
+}
+
+/// The names every node and transition may use: the fixed ones and every `item_var` of the workflow.
+fn names_of_path<'a>(reader: &Reader<'a>) -> Vec<&'a str> {
+    let mut names = NAMES_OF_PATH.to_vec();
+    for element in reader.array("transitions") {
+        if let Some(each) = element.value.get("foreach").filter(|each| each.is_object()) {
+            names.push(each.get("item_var").and_then(Value::as_str).unwrap_or("item"));
+        }
+    }
+    names
 }
 
 fn read_on_timeout(reader: &Reader) -> WorkflowTimeoutPolicy {
@@ -143,6 +191,16 @@ fn read_on_timeout(reader: &Reader) -> WorkflowTimeoutPolicy {
             ],
         )
         .unwrap_or(WorkflowTimeoutPolicy::CancelAll)
+}
+
+fn read_inherit_budget(reader: &Reader) -> bool {
+    let Some(timeouts) = reader.object("timeouts") else {
+        return false;
+    };
+    let inherit_budget = timeouts.boolean("inherit_budget");
+    timeouts.unsupported(&["preset", "step", "flow", "llm_call", "tool", "warn_at"]);
+    timeouts.finish();
+    inherit_budget.unwrap_or(false)
 }
 
 fn read_tags(reader: &Reader) -> Vec<String> {
@@ -184,7 +242,7 @@ fn read_limits(reader: Reader) -> RunLimits {
     limits
 }
 
-fn read_nodes(reader: &Reader) -> Vec<Node> {
+fn read_nodes(reader: &Reader, names: &[&str]) -> Vec<Node> {
     let elements = reader.array("nodes");
     if elements.is_empty() {
         reader.report("nodes", "missing_field", "a workflow needs at least one node");
@@ -199,7 +257,7 @@ fn read_nodes(reader: &Reader) -> Vec<Node> {
     }
     let mut nodes: Vec<Node> = Vec::new();
     for element in &elements {
-        let Some(node) = read_node(element, reader.problems()) else {
+        let Some(node) = read_node(element, names, reader.problems()) else {
             continue;
         };
         if nodes.iter().any(|other| other.id == node.id) {
@@ -215,19 +273,20 @@ fn read_nodes(reader: &Reader) -> Vec<Node> {
     nodes
 }
 
-fn read_node(element: &Element, problems: &Problems) -> Option<Node> {
+fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<Node> {
     let reader = Reader::new(element.value, element.pointer.as_str(), problems)?;
     let id = reader.required_id("id");
     reader.string("name");
     reader.string("description");
-    let work = read_work(&reader);
-    let input_mapping = reader.template("input_mapping", NAMES_WITH_ERROR);
-    let output_mapping = read_mapping(&reader, "output_mapping", NAMES_WITH_RESULT);
+    let work = read_work(&reader, names);
+    let input_mapping = reader.template("input_mapping", names);
+    let names_with_result: Vec<&str> = names.iter().copied().chain(["result"]).collect();
+    let output_mapping = read_mapping(&reader, "output_mapping", &names_with_result, Path::parse);
     let timeout = reader.limit("timeout", "timeout_ms");
     let on_timeout = reader.choice("on_timeout", EXECUTION_POLICIES);
     let max_retries = reader.integer("max_retries", 0, 100).unwrap_or(3) as u32;
     let dispatch = read_dispatch(&reader);
-    reader.unsupported(&["workflow_id", "workflow_version", "gate", "wait", "escalate_on"]);
+    reader.unsupported(&["escalate_on"]);
     reader.finish();
     Some(Node {
         id: id?,
@@ -241,31 +300,51 @@ fn read_node(element: &Element, problems: &Problems) -> Option<Node> {
     })
 }
 
-fn read_work(reader: &Reader) -> Option<Work> {
+fn read_work(reader: &Reader, names: &[&str]) -> Option<Work> {
     let version = |field| reader.integer(field, 1, i64::MAX).map(|number| number as u64);
-    let (task_version, action_version) = (version("task_version"), version("action_version"));
-    match (reader.has("task_id"), reader.has("action_id")) {
-        (true, true) => {
-            reader.report(
-                "action_id",
-                "both_forms",
-                "a node has either a \"task_id\" or an \"action_id\"",
-            );
-            None
-        }
-        (true, false) => Some(Work::Task {
+    let task_version = version("task_version");
+    let action_version = version("action_version");
+    let workflow_version = version("workflow_version");
+    let on_failure = reader.choice("on_failure", CHILD_FAILURE_POLICIES);
+    if on_failure.is_some() && !reader.has("workflow_id") {
+        reader.report(
+            "on_failure",
+            "unknown_field",
+            "only a node with a \"workflow_id\" has \"on_failure\"",
+        );
+    }
+    const FORMS: [&str; 5] = ["task_id", "action_id", "workflow_id", "gate", "wait"];
+    let written: Vec<&'static str> = FORMS.into_iter().filter(|form| reader.has(form)).collect();
+    match written.as_slice() {
+        [] => Some(Work::PassThrough),
+        ["task_id"] => Some(Work::Task {
             id: reader.id("task_id")?,
             version: task_version,
         }),
-        (false, true) => Some(Work::Action {
+        ["action_id"] => Some(Work::Action {
             id: reader.id("action_id")?,
             version: action_version,
         }),
-        (false, false) => Some(Work::PassThrough),
+        ["workflow_id"] => Some(Work::Workflow {
+            id: reader.id("workflow_id")?,
+            version: workflow_version,
+            on_failure: on_failure.unwrap_or(ChildFailurePolicy::Propagate),
+        }),
+        ["gate"] => Some(Work::Gate(Box::new(read_gate(reader.object("gate")?, names)))),
+        ["wait"] => Some(Work::Wait(Box::new(read_wait(reader.object("wait")?, names)?))),
+        [_, second, ..] => {
+            reader.report(
+                second,
+                "both_forms",
+                format!("a node has exactly one of {}", FORMS.join(", ")),
+            );
+            None
+        }
+        [_] => unreachable!("every form has its arm"),
     }
 }
 
-fn read_transitions(reader: &Reader, nodes: &[Node]) -> Vec<Transition> {
+fn read_transitions(reader: &Reader, nodes: &[Node], names: &[&str]) -> Vec<Transition> {
     let elements = reader.array("transitions");
     if elements.len() > limits::TRANSITIONS {
         reader.report(
@@ -281,7 +360,7 @@ fn read_transitions(reader: &Reader, nodes: &[Node]) -> Vec<Transition> {
     }
     let mut transitions: Vec<Transition> = Vec::new();
     for (position, element) in elements.iter().enumerate() {
-        let Some(transition) = read_transition(element, position, nodes, reader.problems()) else {
+        let Some(transition) = read_transition(element, position, nodes, names, reader.problems()) else {
             continue;
         };
         if transitions.iter().any(|other| other.id == transition.id) {
@@ -301,6 +380,7 @@ fn read_transition(
     element: &Element,
     position: usize,
     nodes: &[Node],
+    names: &[&str],
     problems: &Problems,
 ) -> Option<Transition> {
     let reader = Reader::new(element.value, element.pointer.as_str(), problems)?;
@@ -312,22 +392,32 @@ fn read_transition(
     let to = read_end(&reader, "to_node_id", nodes);
     let on = reader.choice("on", ONS).unwrap_or(On::Success);
     let priority = reader.integer("priority", -1_000_000, 1_000_000).unwrap_or(0);
-    // `error` is there on failure and timeout routes, and after them until the path succeeds again.
-    let condition = reader.expression("condition", NAMES_WITH_ERROR);
+    let condition = reader.expression("condition", names);
     let iterations_max = reader.object("loop_config").and_then(|config| {
         let most = config.integer("max_iterations", 1, 1_000_000);
         config.finish();
         most.map(|number| number as u64)
     });
-    reader.unsupported(&["spawn_count", "foreach", "sibling_group", "synchronization"]);
+    let spawn = read_spawn(&reader, names);
+    let synchronization = read_synchronization(&reader);
+    let named = reader.id("sibling_group");
     reader.finish();
+    let id = id?;
+    let group = match (&named, &spawn) {
+        (Some(_), _) => named,
+        (None, Spawn::Count(_) | Spawn::ForEach { .. }) => Some(id.clone()),
+        (None, Spawn::One) => None,
+    };
     Some(Transition {
-        id: id?,
+        id,
         from: from?,
         to: to?,
         on,
         priority,
         condition,
+        spawn,
+        group,
+        synchronization,
         iterations_max,
         in_cycle: false,
     })

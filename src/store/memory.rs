@@ -6,8 +6,8 @@ use std::rc::Rc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::commit::context_name;
-use super::rows::{HeaderRow, TokenRow, parse_status};
+use super::commit::{CONTEXT, GATE, INSTANCE, OUTBOX, SIGNALS};
+use super::rows::{HeaderRow, InstanceRow, TokenRow, parse_status};
 use crate::engine::{Remembered, Run, Settings};
 use crate::model::snapshot::{Snapshot, Stored};
 use crate::model::time::Millis;
@@ -32,7 +32,7 @@ pub fn recall(rows: Rows, settings: Settings) -> Result<Run, String> {
             super::schema::VERSION
         ));
     }
-    let stored: Stored = parse(&rows.run, "snapshot")?;
+    let stored: Rc<Stored> = Rc::new(parse(&rows.run, "snapshot")?);
     let input: Value = parse(&rows.run, "input")?;
     let snapshot = Snapshot::read(&stored).map_err(|problems| {
         let first = problems.first().map(ToString::to_string).unwrap_or_default();
@@ -47,23 +47,40 @@ pub fn recall(rows: Rows, settings: Settings) -> Result<Run, String> {
     for (status, count) in rows.counts {
         counts.insert(parse_status(&status)?, count);
     }
-    let context = rows
-        .run
-        .iter()
-        .filter_map(|(key, value)| Some((context_name(key)?.to_string(), value.clone())))
-        .collect();
-    Run::recall(
-        Rc::new(snapshot),
-        settings,
-        Remembered {
-            header: header.into_header(),
-            input,
-            context,
-            live,
-            counts,
-            alarm_at: rows.alarm_at,
-        },
-    )
+    let mut remembered = Remembered {
+        header: header.into_header(),
+        input,
+        context: Vec::new(),
+        live,
+        counts,
+        instances: Vec::new(),
+        gates: Vec::new(),
+        signals: BTreeMap::new(),
+        outbox: Vec::new(),
+        alarm_at: rows.alarm_at,
+    };
+    for (key, value) in &rows.run {
+        let wrong = |error: serde_json::Error| format!("row {key}: {error}");
+        if let Some(name) = key.strip_prefix(CONTEXT) {
+            remembered.context.push((name.to_string(), value.clone()));
+        } else if key.starts_with(INSTANCE) {
+            let row: InstanceRow = serde_json::from_str(value).map_err(wrong)?;
+            remembered.instances.push(row.into_instance(&snapshot)?);
+        } else if key.starts_with(GATE) {
+            remembered.gates.push(serde_json::from_str(value).map_err(wrong)?);
+        } else if let Some(name) = key.strip_prefix(SIGNALS) {
+            let payloads = serde_json::from_str(value).map_err(wrong)?;
+            remembered.signals.insert(name.to_string(), payloads);
+        } else if let Some(id) = key.strip_prefix(OUTBOX) {
+            let id = id.parse().map_err(|_| format!("row {key} has no number"))?;
+            remembered
+                .outbox
+                .push((id, serde_json::from_str(value).map_err(wrong)?));
+        }
+    }
+    // Keys sort as text; an inner instance must come after the one it lies in.
+    remembered.instances.sort_by_key(|instance| instance.id);
+    Run::recall(Rc::new(snapshot), settings, remembered)
 }
 
 fn parse<T: DeserializeOwned>(rows: &[(String, String)], key: &str) -> Result<T, String> {

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{Header, Lane, RunStatus, StartRequest, Token, TokenId, TokenStatus};
+use crate::engine::{
+    Branch, FanIn, Header, Instance, InstanceId, Lane, ParentLink, PastToken, Run, RunStatus, StartRequest,
+    Token, TokenId, TokenStatus,
+};
 use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
 use crate::model::time::Millis;
@@ -37,6 +40,12 @@ pub struct HeaderRow {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     pub request: StartRequest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentLink>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Millis>,
+    #[serde(default)]
+    pub tokens_before: u64,
     pub revision: u64,
 }
 
@@ -59,12 +68,23 @@ impl HeaderRow {
             reason: header.reason,
             tags: header.tags,
             request: header.request,
+            parent: header.parent,
+            paused_at: header.paused_at,
+            tokens_before: header.tokens_before,
             revision: header.revision,
         }
     }
 
     pub fn into_header(self) -> Header {
         Header {
+            root_run_id: self
+                .parent
+                .as_ref()
+                .map_or_else(|| self.id.clone(), |it| it.root_run_id.clone()),
+            depth: self.parent.as_ref().map_or(0, |parent| parent.depth),
+            parent: self.parent,
+            paused_at: self.paused_at,
+            tokens_before: self.tokens_before,
             id: self.id,
             workflow_id: self.workflow_id,
             version: self.version,
@@ -116,12 +136,204 @@ pub struct TokenRow {
     pub error: Option<Failure>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Failure>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "written"
+    )]
     pub output: Option<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepReport>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub loops: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<BranchRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joins_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reminded: u32,
+    #[serde(default)]
+    pub born_order: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_order: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "undo_list")]
+    pub undo: Vec<(String, Option<Value>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "undo_list")]
+    pub merge_undo: Vec<(String, Option<Value>)>,
+}
+
+/// A token's place among its siblings. Group and total are the instance's, repeated so that a token tells all of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct BranchRow {
+    pub instance: u64,
+    pub index: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u32>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "written"
+    )]
+    pub item: Option<Value>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub output: Value,
+}
+
+impl BranchRow {
+    fn of(branch: &Branch, run: Option<&Run>) -> BranchRow {
+        let instance = run.and_then(|run| run.instance(branch.instance));
+        BranchRow {
+            instance: branch.instance.0,
+            index: branch.index,
+            group: instance.map(|instance| instance.group.clone()),
+            total: instance.map(|instance| instance.total),
+            item: branch.item.clone(),
+            output: branch.output.clone(),
+        }
+    }
+
+    fn into_branch(self) -> Branch {
+        Branch {
+            instance: InstanceId(self.instance),
+            index: self.index,
+            item: self.item,
+            output: self.output,
+        }
+    }
+}
+
+/// Row `instance/<id>` of table `run`: one firing of one sibling group and its joins.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct InstanceRow {
+    pub id: u64,
+    pub group: String,
+    pub total: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<BranchRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item_var: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fan_ins: Vec<FanInRow>,
+    /// Branches that arrived at a join that has fired and still takes what comes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arrived: Vec<u32>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub closed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<Failure>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FanInRow {
+    pub node_id: String,
+    pub transition_id: String,
+    pub started_at: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fired_at: Option<Millis>,
+}
+
+impl InstanceRow {
+    pub fn of(instance: &Instance, snapshot: &Snapshot) -> InstanceRow {
+        let workflow = &snapshot.workflow;
+        InstanceRow {
+            id: instance.id.0,
+            group: instance.group.clone(),
+            total: instance.total,
+            parent: instance.parent.as_ref().map(|branch| BranchRow::of(branch, None)),
+            item_var: instance.item_var.clone(),
+            fan_ins: instance
+                .fan_ins
+                .iter()
+                .map(|(node, fan_in)| FanInRow {
+                    node_id: workflow.nodes[*node].id.clone(),
+                    transition_id: workflow.transitions[fan_in.transition].id.clone(),
+                    started_at: fan_in.started_at,
+                    timeout_at: fan_in.timeout_at,
+                    timeout_ms: fan_in.timeout_ms,
+                    fired_at: fan_in.fired_at,
+                })
+                .collect(),
+            arrived: instance.late_arrivals(),
+            closed: instance.closed,
+            last_error: instance.last_error.clone(),
+        }
+    }
+
+    pub fn into_instance(self, snapshot: &Snapshot) -> Result<Instance, String> {
+        let workflow = &snapshot.workflow;
+        let parent = self.parent.map(BranchRow::into_branch);
+        let mut instance = Instance::new(InstanceId(self.id), self.group, self.total, parent, self.item_var);
+        instance.closed = self.closed;
+        instance.last_error = self.last_error;
+        instance.remember_arrivals(self.arrived);
+        for row in self.fan_ins {
+            let node = workflow.node_index(&row.node_id);
+            let transition = workflow
+                .transitions
+                .iter()
+                .position(|it| it.id == row.transition_id);
+            let (Some(node), Some(transition)) = (node, transition) else {
+                return Err(format!(
+                    "a join at unknown node {} or transition {}",
+                    row.node_id, row.transition_id
+                ));
+            };
+            instance.fan_ins.insert(
+                node,
+                FanIn::recalled(
+                    transition,
+                    row.started_at,
+                    row.timeout_at,
+                    row.timeout_ms,
+                    row.fired_at,
+                ),
+            );
+        }
+        Ok(instance)
+    }
+}
+
+/// A `null` that was written is a value, unlike a field that was not.
+fn written<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// What a place held before: a list of one, or an empty one for nothing, because `null` is something.
+mod undo_list {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use serde_json::Value;
+
+    pub fn serialize<S: Serializer>(
+        undo: &[(String, Option<Value>)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(
+            undo.iter()
+                .map(|(key, before)| (key, before.iter().collect::<Vec<_>>())),
+        )
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(String, Option<Value>)>, D::Error> {
+        let rows = Vec::<(String, Vec<Value>)>::deserialize(deserializer)?;
+        Ok(rows
+            .into_iter()
+            .map(|(key, before)| (key, before.into_iter().next()))
+            .collect())
+    }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -129,10 +341,22 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl TokenRow {
-    pub fn of(token: &Token, snapshot: &Snapshot) -> TokenRow {
+    pub fn of(token: &Token, run: &Run) -> TokenRow {
+        let workflow = &run.snapshot().workflow;
         let token = token.clone();
         TokenRow {
-            node_id: snapshot.workflow.nodes[token.node].id.clone(),
+            node_id: workflow.nodes[token.node].id.clone(),
+            branch: token
+                .branch
+                .as_ref()
+                .map(|branch| BranchRow::of(branch, Some(run))),
+            joins_at: token.joins_at.map(|node| workflow.nodes[node].id.clone()),
+            arrival: token.arrival,
+            reminded: token.reminded,
+            born_order: token.born_order,
+            exit_order: token.exit_order,
+            undo: token.undo,
+            merge_undo: token.merge_undo,
             epoch: token.epoch,
             retry_count: token.retry_count,
             lost_count: token.lost_count,
@@ -154,12 +378,37 @@ impl TokenRow {
         }
     }
 
+    /// What a restart needs to know of this token.
+    pub fn into_past(self, id: u64, snapshot: &Snapshot) -> Option<PastToken> {
+        Some(PastToken {
+            id: TokenId(id),
+            node: snapshot.workflow.node_index(&self.node_id)?,
+            in_branch: self.branch.is_some(),
+            born_order: self.born_order,
+            exit_order: self.exit_order,
+            undo: self.undo,
+            merge_undo: self.merge_undo,
+        })
+    }
+
     pub fn into_token(self, id: u64, status: TokenStatus, snapshot: &Snapshot) -> Result<Token, String> {
         let node = snapshot
             .workflow
             .node_index(&self.node_id)
             .ok_or_else(|| format!("token t{id} stands at unknown node {}", self.node_id))?;
+        let joins_at = self
+            .joins_at
+            .as_deref()
+            .and_then(|id| snapshot.workflow.node_index(id));
         Ok(Token {
+            branch: self.branch.map(BranchRow::into_branch),
+            joins_at,
+            arrival: self.arrival,
+            reminded: self.reminded,
+            born_order: self.born_order,
+            exit_order: self.exit_order,
+            undo: self.undo,
+            merge_undo: self.merge_undo,
             id: TokenId(id),
             node,
             status,

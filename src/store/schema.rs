@@ -31,8 +31,11 @@ pub const SAVE_TOKENS: &str = "INSERT INTO tokens (id, status, row) \
      SELECT value ->> 0, value ->> 1, value -> 2 FROM json_each(?) WHERE true \
      ON CONFLICT (id) DO UPDATE SET status = excluded.status, row = excluded.row";
 
+/// Deletes rows by key: `?` is a JSON array of keys.
+pub const DELETE_RUN: &str = "DELETE FROM run WHERE key IN (SELECT value FROM json_each(?))";
+
 pub const LOAD_RUN: &str = "SELECT key, value FROM run";
-pub const LOAD_LIVE_TOKENS: &str =
-    "SELECT id, status, row FROM tokens WHERE status IN ('pending', 'executing') ORDER BY id";
+pub const LOAD_LIVE_TOKENS: &str = "SELECT id, status, row FROM tokens \
+     WHERE status NOT IN ('completed', 'failed', 'timed_out', 'cancelled') ORDER BY id";
 pub const LOAD_COUNTS: &str = "SELECT status, count(*) FROM tokens GROUP BY status";
 pub const LOAD_TOKENS: &str = "SELECT id, status, row FROM tokens WHERE id > ? ORDER BY id LIMIT ?";

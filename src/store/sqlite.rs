@@ -69,6 +69,9 @@ impl Sqlite {
         if let Some(rows) = commit.run {
             self.write(schema::SAVE_RUN, vec![rows.into()])?;
         }
+        if let Some(keys) = commit.deleted {
+            self.write(schema::DELETE_RUN, vec![keys.into()])?;
+        }
         if let Some(rows) = commit.tokens {
             self.write(schema::SAVE_TOKENS, vec![rows.into()])?;
         }

@@ -24,25 +24,49 @@ const LIST: &str = "SELECT id, started_at, summary FROM runs \
         AND (?4 IS NULL OR started_at < ?4 OR (started_at = ?4 AND id > ?5)) \
     ORDER BY started_at DESC, id LIMIT ?6";
 
-#[derive(Serialize, Deserialize)]
-pub struct Announcement {
-    pub revision: u64,
-    pub summary: Value,
+const SAVE_GATES: &str = "INSERT INTO gates (run_id, id, status, opened_at, view) \
+    SELECT value ->> '$.run_id', value ->> '$.id', value ->> '$.status', value ->> '$.opened_at', value \
+    FROM json_each(?1) WHERE true \
+    ON CONFLICT (run_id, id) DO UPDATE SET status = excluded.status, view = excluded.view \
+    WHERE gates.status = 'open'";
+
+/// Oldest first: who has waited longest comes first.
+const LIST_GATES: &str = "SELECT run_id, id, opened_at, view FROM gates \
+    WHERE status = 'open' AND opened_at || '_' || run_id || '_' || id > ?1 \
+    ORDER BY opened_at || '_' || run_id || '_' || id LIMIT ?2";
+
+/// What a run tells the index: how it stands, or how one of its gates does.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Announcement {
+    Run { revision: u64, summary: Value },
+    Gate { gate: Value },
+}
+
+#[derive(Serialize)]
+struct RunNews {
+    revision: u64,
+    summary: Value,
 }
 
 /// Saves a batch. A database that is down brings the messages back later; one that cannot be read never will be.
 pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
-    let mut announcements = Vec::new();
+    let (mut runs, mut gates) = (Vec::new(), Vec::new());
     for message in batch.raw_iter() {
         let text = message.body().as_string().unwrap_or_default();
-        match serde_json::from_str::<Announcement>(&text) {
-            Ok(announcement) => announcements.push(announcement),
+        match serde_json::from_str(&text) {
+            Ok(Announcement::Run { revision, summary }) => runs.push(RunNews { revision, summary }),
+            Ok(Announcement::Gate { gate }) => gates.push(gate),
             Err(error) => platform::log(json!({
                 "level": "error", "event": "announcement_unreadable", "message": error.to_string(),
             })),
         }
     }
-    match write(announcements, database).await {
+    let saved = async {
+        write(runs, database).await?;
+        write_gates(gates, database).await
+    };
+    match saved.await {
         Ok(()) => batch.ack_all(),
         Err(error) => {
             platform::log(json!({
@@ -53,27 +77,65 @@ pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
     }
 }
 
-async fn write(mut announcements: Vec<Announcement>, database: &D1Database) -> Result<()> {
+async fn write(mut news: Vec<RunNews>, database: &D1Database) -> Result<()> {
     // One statement sees each run once: of several messages about a run only the newest may go in.
-    announcements.sort_by_key(|announcement| std::cmp::Reverse(announcement.revision));
-    let mut newest: Vec<Announcement> = Vec::new();
-    for announcement in announcements {
+    news.sort_by_key(|news| std::cmp::Reverse(news.revision));
+    let mut newest: Vec<RunNews> = Vec::new();
+    for news in news {
         if !newest
             .iter()
-            .any(|other| other.summary["id"] == announcement.summary["id"])
+            .any(|other| other.summary["id"] == news.summary["id"])
         {
-            newest.push(announcement);
+            newest.push(news);
         }
     }
     if newest.is_empty() {
         return Ok(());
     }
-    database
-        .prepare(SAVE)
-        .bind(&[serde_json::to_string(&newest)?.into()])?
-        .run()
-        .await?;
+    let rows = serde_json::to_string(&newest)?;
+    database.prepare(SAVE).bind(&[rows.into()])?.run().await?;
     Ok(())
+}
+
+/// A gate that was closed stays closed, in whatever order the messages come.
+async fn write_gates(gates: Vec<Value>, database: &D1Database) -> Result<()> {
+    let (open, closed): (Vec<Value>, Vec<Value>) =
+        gates.into_iter().partition(|gate| gate["status"] == "open");
+    for gates in [open, closed] {
+        if !gates.is_empty() {
+            let rows = serde_json::to_string(&gates)?;
+            database.prepare(SAVE_GATES).bind(&[rows.into()])?.run().await?;
+        }
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct GateRow {
+    run_id: String,
+    id: String,
+    opened_at: u64,
+    view: String,
+}
+
+pub async fn list_gates(database: &D1Database, cursor: &str, limit: u64) -> Result<Value> {
+    let mut rows: Vec<GateRow> = database
+        .prepare(LIST_GATES)
+        .bind(&[cursor.into(), JsValue::from_f64((limit + 1) as f64)])?
+        .all()
+        .await?
+        .results()?;
+    let more = rows.len() as u64 > limit;
+    rows.truncate(limit as usize);
+    let next = rows
+        .last()
+        .filter(|_| more)
+        .map(|row| format!("{}_{}_{}", row.opened_at, row.run_id, row.id));
+    let items: Vec<Value> = rows
+        .into_iter()
+        .map(|row| serde_json::from_str(&row.view))
+        .collect::<std::result::Result<_, _>>()?;
+    Ok(json!({"items": items, "next_cursor": next}))
 }
 
 #[derive(Debug, Default)]

@@ -1,16 +1,24 @@
 //! The one driver of all engine scenarios: a run built from a workflow document is fed events, and everything the
 //! engine orders is compared, as one short line per effect, with what the scenario expects.
-//!
-//! The only place of these tests that matches on effects, so that a new one is a compile error here and nowhere else.
 
 use std::rc::Rc;
 
-use curfew::engine::{Effect, Event, Header, NewRun, Rejection, Run, Settings, StartRequest, Token, TokenId};
+use curfew::engine::{
+    ChildReport, Decision, Effect, Event, Message, NewRun, ParentLink, Rejection, Run, RunStatus, Settings,
+    StartRequest, TokenId,
+};
 use curfew::model::failure::{Failure, FailureClass};
-use curfew::model::snapshot::{DocumentKind, Library, Resolution, Snapshot, Stored, check, resolve};
+use curfew::model::snapshot::{
+    CatalogueDocument, DocumentKind, Library, Reference, Resolution, Snapshot, Stored, check, resolve,
+};
 use curfew::model::time::Millis;
+use curfew::store::commit::Commit;
 use curfew::wire::{ReportStatus, TaskReport};
 use serde_json::{Value, json};
+
+pub use super::render::render;
+use super::render::{render_failure, render_rejection, word};
+use crate::sim::store::Store;
 
 /// Short moments, so that expectations are easy to read.
 pub const SETTINGS: Settings = Settings {
@@ -34,12 +42,36 @@ pub fn complete_document(mut document: Value) -> Value {
     document
 }
 
+/// The catalogue: workflows that others may call.
+fn library() -> Library {
+    let child =
+        json!({"id": "child", "nodes": [{"id": "c", "action_id": "work"}], "output_mapping": "${state.c}"});
+    let strict = json!({"id": "strict", "nodes": [{"id": "c", "action_id": "work"}],
+        "input_schema": {"required": ["name"]}});
+    let brief = json!({"id": "brief", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 20_000});
+    // Calls one that calls none: three runs deep.
+    let middle = json!({"id": "middle", "nodes": [{"id": "m", "workflow_id": "child"}],
+        "output_mapping": {"inner": "${state.m}"}});
+    [child, strict, brief, middle]
+        .into_iter()
+        .map(|document| {
+            let content = complete_document(document);
+            let reference = Reference {
+                kind: DocumentKind::Workflows,
+                id: content["id"].as_str().unwrap_or_default().to_string(),
+                version: None,
+            };
+            (reference, Some(CatalogueDocument { version: 4, content }))
+        })
+        .collect()
+}
+
 /// The snapshot a run of `document` keeps; the document must be valid.
 pub fn store_document(document: &Value) -> Stored {
-    if let Err(refused) = check(DocumentKind::Workflows, document, &Library::new()) {
+    if let Err(refused) = check(DocumentKind::Workflows, document, &library()) {
         panic!("{refused:?} in {document}");
     }
-    match resolve(document, 1, &Library::new()) {
+    match resolve(document, 1, &library()) {
         Resolution::Resolved(stored) => *stored,
         Resolution::Missing(references) => panic!("{references:?} is not in {document}"),
         Resolution::Invalid(problems) => panic!("{problems:?} in {document}"),
@@ -48,15 +80,74 @@ pub fn store_document(document: &Value) -> Stored {
 
 /// A run that starts at `now`.
 pub fn create_run(now: Millis, settings: Settings, stored: Stored, input: Value) -> (Run, Vec<Effect>) {
-    let snapshot = Snapshot::read(&stored).expect("what was resolved can be read");
-    let new = NewRun {
+    let start = Start {
         id: "run-1".into(),
-        stored: Rc::new(stored),
-        snapshot: Rc::new(snapshot),
+        stored,
         input,
         request: StartRequest::default(),
+        parent: None,
     };
-    Run::create(now, settings, new)
+    start.run(now, settings)
+}
+
+/// Everything a start needs; a child's start was taken from its parent's snapshot.
+#[derive(Clone)]
+pub struct Start {
+    pub id: String,
+    pub stored: Stored,
+    pub input: Value,
+    pub request: StartRequest,
+    pub parent: Option<ParentLink>,
+}
+
+impl Start {
+    pub fn run(self, now: Millis, settings: Settings) -> (Run, Vec<Effect>) {
+        let stored = Rc::new(self.stored);
+        let snapshot = Snapshot::read(&stored).expect("what was resolved can be read");
+        let new = NewRun {
+            id: self.id,
+            stored,
+            snapshot: Rc::new(snapshot),
+            input: self.input,
+            request: self.request,
+            parent: self.parent,
+        };
+        Run::create(now, settings, new)
+    }
+
+    /// The start a message of `parent` asks for, as the shell makes it.
+    pub fn asked_by(parent: &Run, message: &Message) -> Option<Start> {
+        let Message::StartChild {
+            run_id,
+            node_id,
+            token_id,
+            epoch,
+            input,
+            timeout_ms,
+            budget_ms,
+        } = message
+        else {
+            return None;
+        };
+        let node = parent.snapshot().workflow.node_index(node_id)?;
+        Some(Start {
+            id: run_id.clone(),
+            stored: parent.snapshot().stored.child(node)?,
+            input: input.clone(),
+            request: StartRequest {
+                version: None,
+                timeout_ms: *timeout_ms,
+                budget_ms: *budget_ms,
+            },
+            parent: Some(ParentLink {
+                run_id: parent.header.id.clone(),
+                token_id: token_id.clone(),
+                epoch: *epoch,
+                root_run_id: parent.header.root_run_id.clone(),
+                depth: parent.header.depth + 1,
+            }),
+        })
+    }
 }
 
 pub struct Driver {
@@ -64,6 +155,9 @@ pub struct Driver {
     pub now: Millis,
     pub answer: Result<(), Rejection>,
     pub effects: Vec<Effect>,
+    /// Everything that was to be saved so far, as the object's tables hold it.
+    pub store: Store,
+    settings: Settings,
 }
 
 impl Driver {
@@ -74,12 +168,42 @@ impl Driver {
     pub fn start_with(settings: Settings, document: Value, input: Value) -> Driver {
         let stored = store_document(&complete_document(document));
         let (run, effects) = create_run(START, settings, stored, input);
-        Driver {
+        Driver::of(run, effects, settings)
+    }
+
+    fn of(run: Run, effects: Vec<Effect>, settings: Settings) -> Driver {
+        let mut driver = Driver {
             run,
             now: START,
             answer: Ok(()),
             effects,
-        }
+            store: Store::default(),
+            settings,
+        };
+        driver.save();
+        driver
+    }
+
+    /// The run a `StartChild` of `parent`'s last effects asks for.
+    pub fn start_child(parent: &Driver) -> Driver {
+        let start = start_among(&parent.effects, &parent.run).expect("a child is to be started");
+        let (run, effects) = start.run(START, SETTINGS);
+        Driver::of(run, effects, SETTINGS)
+    }
+
+    fn save(&mut self) {
+        let commit = Commit::of(&self.effects, &self.run).expect("rows are JSON");
+        self.store.apply(&commit).expect("no commit breaks a rule");
+        self.store.alarm_at = self.run.alarm_at();
+    }
+
+    /// The object left memory and came back from its rows; the run is as it was.
+    pub fn reload(&mut self) -> &mut Driver {
+        self.run = self
+            .store
+            .recall(self.settings)
+            .expect("what was saved can be read");
+        self
     }
 
     /// The clock; it may also be set back.
@@ -90,6 +214,7 @@ impl Driver {
 
     pub fn feed(&mut self, event: Event) -> &mut Driver {
         (self.answer, self.effects) = self.run.handle(self.now, event);
+        self.save();
         self
     }
 
@@ -135,6 +260,99 @@ impl Driver {
         })
     }
 
+    pub fn pause(&mut self) -> &mut Driver {
+        self.feed(Event::PauseRequested)
+    }
+
+    pub fn resume(&mut self) -> &mut Driver {
+        self.feed(Event::ResumeRequested)
+    }
+
+    pub fn signal(&mut self, name: &str, payload: Value) -> &mut Driver {
+        self.feed(Event::SignalReceived {
+            name: name.into(),
+            payload,
+        })
+    }
+
+    /// Ada decides.
+    pub fn decide(&mut self, gate: &str, choice: &str) -> &mut Driver {
+        self.decide_with(gate, choice, Value::Null)
+    }
+
+    pub fn decide_with(&mut self, gate: &str, choice: &str, input: Value) -> &mut Driver {
+        self.feed(Event::GateDecided {
+            gate: gate.into(),
+            decision: Decision {
+                choice: choice.into(),
+                input,
+                comment: None,
+                by: Some("ada".into()),
+                at: 0,
+            },
+        })
+    }
+
+    /// The child of attempt `t1@1` ended.
+    pub fn child_ended(&mut self, attempt: &str, status: RunStatus, output: Option<Value>) -> &mut Driver {
+        let (token, epoch) = parse_attempt(attempt);
+        let error = match status {
+            RunStatus::Failed => Some(Failure::new(
+                "broken",
+                FailureClass::ServerError,
+                "the child broke",
+            )),
+            _other => None,
+        };
+        self.feed(Event::ChildEnded(Box::new(ChildReport {
+            token_id: token.to_string(),
+            epoch,
+            run_id: "child".into(),
+            status,
+            output,
+            error,
+        })))
+    }
+
+    pub fn delivered(&mut self, id: u64) -> &mut Driver {
+        self.feed(Event::Delivered { id })
+    }
+
+    pub fn delivery_failed(&mut self, id: u64, is_gone: bool) -> &mut Driver {
+        self.feed(Event::DeliveryFailed { id, is_gone })
+    }
+
+    pub fn state(&self) -> &Value {
+        self.run.context().state()
+    }
+
+    /// How the run stands: its status, its error or output, and the live tokens as `node:status`, counted.
+    pub fn standing(&self) -> String {
+        let mut line = word(&self.run.header.status);
+        if let Some(output) = &self.run.header.output {
+            line += &format!(" {output}");
+        }
+        line += &render_failure(self.run.header.error.as_ref());
+        let mut live: std::collections::BTreeMap<String, u64> = Default::default();
+        for token in self.run.live_tokens() {
+            let node = &self.run.snapshot().workflow.nodes[token.node].id;
+            *live.entry(format!("{node}:{}", token.status.name())).or_default() += 1;
+        }
+        for (place, count) in live {
+            line += &match count {
+                1 => format!(" {place}"),
+                count => format!(" {count}x{place}"),
+            };
+        }
+        line
+    }
+
+    #[track_caller]
+    pub fn stands(&mut self, expected: &str) -> &mut Driver {
+        assert_eq!(self.standing(), expected, "at {}", self.now);
+        self
+    }
+
     /// Compares all that the last event led to. A rejected event says so in its first line.
     #[track_caller]
     pub fn check(&mut self, expected: &str) -> &mut Driver {
@@ -166,6 +384,14 @@ impl Driver {
             .filter(|line| line.split(' ').next() == Some(word))
             .collect()
     }
+}
+
+/// The first start that `effects` of `parent` order.
+pub fn start_among(effects: &[Effect], parent: &Run) -> Option<Start> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Deliver { message, .. } => Start::asked_by(parent, message),
+        _other => None,
+    })
 }
 
 pub fn parse_attempt(text: &str) -> (TokenId, u64) {
@@ -208,102 +434,5 @@ pub fn timed_out(attempt: &str) -> TaskReport {
     TaskReport {
         error: Some(Failure::new("tool_timeout", FailureClass::Timeout, "too slow")),
         ..report_of(attempt, ReportStatus::TimedOut)
-    }
-}
-
-fn render_rejection(rejection: &Rejection) -> String {
-    match rejection {
-        Rejection::StaleAttempt { token, epoch } => format!("stale_attempt {token}@{epoch}"),
-        Rejection::RunFinished => "run_finished".into(),
-    }
-}
-
-pub fn render(effect: &Effect, run: &Run) -> String {
-    match effect {
-        Effect::SaveSnapshot(_) => "snapshot".into(),
-        Effect::SaveInput(input) => format!("input {input}"),
-        Effect::SaveRun(header) => render_header(header),
-        Effect::SaveContext { key, text } => format!("context {key} = {text}"),
-        Effect::SaveToken(token) => render_token(token, run),
-        Effect::SetAlarm(at) => format!("alarm {at}"),
-        Effect::DeleteStorage => "delete".into(),
-        Effect::Dispatch(order) => {
-            let deadline = order
-                .deadline_at
-                .map(|at| format!(" by {at}"))
-                .unwrap_or_default();
-            format!(
-                "dispatch {}@{} {}{deadline}",
-                order.token, order.epoch, order.input
-            )
-        }
-        Effect::Abort { token, epoch } => format!("abort {token}@{epoch}"),
-        Effect::Announce => "announce".into(),
-        Effect::RunEnded => "ended".into(),
-    }
-}
-
-fn render_header(header: &Header) -> String {
-    let mut line = format!("run {}", word(&header.status));
-    if let Some(at) = header.timeout_at.filter(|_| header.ended_at.is_none()) {
-        line += &format!(" until {at}");
-    }
-    if let Some(output) = &header.output {
-        line += &format!(" {output}");
-    }
-    if let Some(reason) = &header.reason {
-        line += &format!(" ({reason})");
-    }
-    line + &render_failure(header.error.as_ref())
-}
-
-fn render_token(token: &Token, run: &Run) -> String {
-    let node = &run.snapshot().workflow.nodes[token.node].id;
-    let mut line = format!(
-        "token {} {node} {}@{}",
-        token.id,
-        token.status.name(),
-        token.epoch
-    );
-    if token.retry_count > 0 {
-        line += &format!(" retry {}", token.retry_count);
-    }
-    if token.lost_count > 0 {
-        line += &format!(" lost {}", token.lost_count);
-    }
-    if !token.status.is_terminal() {
-        if let Some(at) = token.timeout_at {
-            line += &format!(" until {at}");
-        }
-        if let Some(at) = token.watch_at {
-            line += &format!(" watch {at}");
-        }
-    }
-    if let Some(reason) = &token.reason {
-        line += &format!(" ({reason})");
-    }
-    if let Some(output) = &token.output {
-        // A result as large as its limit would say nothing but its size.
-        let text = output.to_string();
-        line += &match text.len() {
-            0..=1_000 => format!(" {text}"),
-            bytes => format!(" ({bytes} bytes)"),
-        };
-    }
-    line + &render_failure(token.error.as_ref())
-}
-
-fn render_failure(failure: Option<&Failure>) -> String {
-    match failure {
-        None => String::new(),
-        Some(failure) => format!(" {}/{}: {}", failure.code, word(&failure.class), failure.message),
-    }
-}
-
-/// The name an enum goes by on the wire.
-fn word(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(text)) => text,
-        other => panic!("{other:?} is no word"),
     }
 }

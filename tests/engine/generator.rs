@@ -1,5 +1,5 @@
-//! Random small workflows, always valid: nodes with and without work, routes of every kind, loops, limits, retries,
-//! and expressions that may fail when they are evaluated.
+//! Random small workflows, always valid: nodes of every kind, routes of every kind, fan-outs with their joins, some
+//! of them inside others, loops, limits, retries, and expressions that may fail when they are evaluated.
 
 use serde_json::{Map, Value, json};
 
@@ -15,13 +15,14 @@ const CONDITIONS: &[Option<&str>] = &[
     Some("input.x > 1"),
     Some("has(state.n0)"),
     Some("error == null || error.class == \"timeout\""),
+    Some("_branch == null || _branch.index < 2"),
 ];
 
 /// Fails unless node n1 has run and kept its result.
 const CONDITION_THAT_MAY_FAIL: &str = "state.n1.epoch > 0";
 
 pub fn workflow(dice: &mut Dice) -> Value {
-    let node_count = 1 + dice.below(6);
+    let node_count = 1 + dice.below(8);
     let nodes: Vec<Value> = (0..node_count).map(|index| node(dice, index)).collect();
     // A chain with ways out, so that most runs live long enough to meet trouble; then anything.
     let mut transitions = Vec::new();
@@ -30,25 +31,38 @@ pub fn workflow(dice: &mut Dice) -> Value {
             transitions.push(route(from - 1, from, "success"));
         }
         for on in ["failure", "timeout"] {
-            if dice.chance(80) {
+            if dice.chance(60) {
                 transitions.push(route(from - 1, from, on));
             }
         }
     }
-    if dice.chance(50) {
+    let mut joins = Vec::new();
+    if node_count > 2 && dice.chance(70) {
+        let from = dice.below(node_count - 2);
+        let to = from + 2 + dice.below(node_count - from - 2);
+        fan(dice, &mut transitions, from, to, "outer", &mut joins);
+        if to > from + 3 && dice.chance(70) {
+            fan(dice, &mut transitions, from + 1, to - 1, "inner", &mut joins);
+        }
+    }
+    if dice.chance(35) {
         let mut again = route(node_count - 1, 0, "success");
-        again["loop_config"] = json!({"max_iterations": 1 + dice.below(4)});
+        again["loop_config"] = json!({"max_iterations": 1 + dice.below(3)});
         transitions.push(again);
     }
     for _ in 0..dice.below(5) {
-        transitions.push(transition(dice, node_count));
+        let (from, to) = (dice.below(node_count), dice.below(node_count));
+        // A second way to where a join stands, taken with it at once, would be told from no continuation.
+        if !joins.contains(&(from, to)) {
+            transitions.push(transition(dice, from, to));
+        }
     }
     let mut document = json!({
         "nodes": nodes,
         "transitions": transitions,
         "limits": {
-            "tokens_total": *dice.pick(&[60, 60, 60, 60, 60, 60, 5]),
-            "tokens_active": *dice.pick(&[20, 20, 20, 20, 20, 20, 2]),
+            "tokens_total": *dice.pick(&[150, 150, 150, 150, 150, 150, 7]),
+            "tokens_active": *dice.pick(&[40, 40, 40, 40, 40, 40, 3]),
             "loop_iterations": *dice.pick(&[20, 20, 20, 20, 20, 20, 2]),
         },
         "on_timeout": *dice.pick(&["cancel_all", "fail"]),
@@ -68,33 +82,124 @@ pub fn workflow(dice: &mut Dice) -> Value {
     complete_document(document)
 }
 
+/// Makes the step behind `from` a fan-out and the one before `to` its join.
+fn fan(
+    dice: &mut Dice,
+    transitions: &mut Vec<Value>,
+    from: u64,
+    to: u64,
+    group: &str,
+    joins: &mut Vec<(u64, u64)>,
+) {
+    let width = 1 + dice.below(4);
+    let out = |on: &str| {
+        let mut out = route(from, from + 1, on);
+        out["sibling_group"] = json!(group);
+        out
+    };
+    transitions.retain(|other| !is_between(other, from, from + 1) && !is_between(other, to - 1, to));
+    match dice.below(4) {
+        0 | 1 => {
+            let mut out = out("success");
+            out["spawn_count"] = json!(width);
+            transitions.push(out);
+        }
+        2 => {
+            let mut out = out("success");
+            let collection = *dice.pick(&["[1, 2, 3]", "[]", "[input.x]", "input.missing", "[\"p\", \"q\"]"]);
+            out["foreach"] = json!({"collection": collection, "item_var": format!("{group}_item")});
+            transitions.push(out);
+        }
+        _several => transitions.extend((0..width).map(|_| out("success"))),
+    }
+    let strategy = match dice.below(4) {
+        0 | 1 => json!("all"),
+        2 => json!("any"),
+        _quorum => json!({"m_of_n": 1 + dice.below(width)}),
+    };
+    let mut join = json!({
+        "sibling_group": group,
+        "strategy": strategy,
+        "on_timeout": *dice.pick(&["fail", "proceed_with_available"]),
+        "on_branch_failure": *dice.pick(&["fail", "proceed_with_available"]),
+        "on_early_complete": *dice.pick(&["abandon", "cancel", "allow_late_merge"]),
+    });
+    match dice.below(4) {
+        0 => {}
+        1 => join["timeout_ms"] = json!(2_000),
+        2 => join["timeout_ms"] = json!(50_000),
+        _null => join["timeout_ms"] = Value::Null,
+    }
+    if !dice.chance(20) {
+        let late = join["on_early_complete"] == json!("allow_late_merge");
+        let target = if group == "inner" && !late && dice.chance(60) {
+            "_branch.output"
+        } else {
+            *dice.pick(&["state.all", "output.all", "state.deep.all"])
+        };
+        let strategy = *dice.pick(&["append", "keyed_by_branch", "last_wins", "concat", "merge_object"]);
+        join["merge"] = json!({"target": target, "strategy": strategy});
+    }
+    let into = |on: &str| {
+        let mut into = route(to - 1, to, on);
+        into["synchronization"] = join.clone();
+        into
+    };
+    transitions.push(into("success"));
+    for on in ["failure", "timeout"] {
+        if dice.chance(30) {
+            transitions.push(into(on));
+        }
+    }
+    joins.push((to - 1, to));
+}
+
+fn is_between(transition: &Value, from: u64, to: u64) -> bool {
+    transition["from_node_id"] == json!(format!("n{from}"))
+        && transition["to_node_id"] == json!(format!("n{to}"))
+}
+
 fn node(dice: &mut Dice, index: u64) -> Value {
     let mut node = Map::new();
     node.insert("id".into(), json!(format!("n{index}")));
-    if !dice.chance(25) {
-        node.insert("action_id".into(), json!("work"));
-        match dice.below(4) {
-            0 | 1 => {}
-            2 => {
-                node.insert("timeout_ms".into(), json!(1_000));
+    match dice.below(24) {
+        0..=13 => work(dice, &mut node, "action_id", "work"),
+        14..=16 => {}
+        17 | 18 => {
+            let mut gate = json!({"prompt": "x is ${input.x}", "on_timeout": *dice.pick(&["fail", "approve", "reject", "cancel_all"])});
+            if dice.chance(60) {
+                gate["timeout_ms"] = json!(*dice.pick(&[3_000, 90_000]));
             }
-            _long => {
-                node.insert("timeout_ms".into(), json!(40_000));
-            }
+            node.insert("gate".into(), gate);
         }
-        if dice.chance(40) {
-            node.insert("on_timeout".into(), json!("retry"));
-            node.insert("max_retries".into(), json!(dice.below(3)));
+        19 => {
+            node.insert(
+                "wait".into(),
+                json!({"sleep_ms": *dice.pick(&[50, 5_000, 70_000])}),
+            );
         }
-        match dice.below(20) {
-            19 => {
-                node.insert("input_mapping".into(), json!({"value": "${state.missing}"}));
+        20 => {
+            let until = *dice.pick(&[
+                "${run.started_at + 8000}",
+                "${run.started_at - 1}",
+                "${input.nonsense}",
+            ]);
+            node.insert("wait".into(), json!({"until": until}));
+        }
+        21 => {
+            let mut wait = json!({"signal": *dice.pick(&["go", "stop"])});
+            if dice.chance(60) {
+                wait["timeout_ms"] = json!(*dice.pick(&[2_000, 60_000]));
+                wait["on_timeout"] = json!(*dice.pick(&["fail", "continue"]));
             }
-            10..19 => {
-                let mapping = json!({"value": "${has(state.n1) ? state.n1 : input.x}"});
-                node.insert("input_mapping".into(), mapping);
+            node.insert("wait".into(), wait);
+        }
+        _child => {
+            let called = *dice.pick(&["child", "child", "brief", "middle", "strict"]);
+            work(dice, &mut node, "workflow_id", called);
+            if dice.chance(30) {
+                node.insert("on_failure".into(), json!("catch"));
             }
-            _none => {}
         }
     }
     match dice.below(6) {
@@ -115,12 +220,38 @@ fn node(dice: &mut Dice, index: u64) -> Value {
     Value::Object(node)
 }
 
+fn work(dice: &mut Dice, node: &mut Map<String, Value>, form: &str, id: &str) {
+    node.insert(form.into(), json!(id));
+    match dice.below(4) {
+        0 | 1 => {}
+        2 => {
+            node.insert("timeout_ms".into(), json!(1_000));
+        }
+        _long => {
+            node.insert("timeout_ms".into(), json!(40_000));
+        }
+    }
+    if dice.chance(40) {
+        node.insert("on_timeout".into(), json!("retry"));
+        node.insert("max_retries".into(), json!(dice.below(3)));
+    }
+    match dice.below(20) {
+        19 => {
+            node.insert("input_mapping".into(), json!({"value": "${state.missing}"}));
+        }
+        10..19 => {
+            let mapping = json!({"value": "${has(state.n1) ? state.n1 : input.x}"});
+            node.insert("input_mapping".into(), mapping);
+        }
+        _none => {}
+    }
+}
+
 fn route(from: u64, to: u64, on: &str) -> Value {
     json!({"from_node_id": format!("n{from}"), "to_node_id": format!("n{to}"), "on": on})
 }
 
-fn transition(dice: &mut Dice, node_count: u64) -> Value {
-    let (from, to) = (dice.below(node_count), dice.below(node_count));
+fn transition(dice: &mut Dice, from: u64, to: u64) -> Value {
     let on = *dice.pick(&["success", "success", "success", "failure", "timeout"]);
     let mut transition = route(from, to, on);
     transition["priority"] = json!(dice.below(4) as i64 - 1);

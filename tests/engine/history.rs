@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use curfew::engine::{Effect, Event, Run, Settings, TokenId, TokenStatus};
+use curfew::engine::{
+    ChildReport, Decision, Effect, Event, Run, RunStatus, Settings, Token, TokenId, TokenStatus,
+};
 use curfew::model::time::Millis;
 use serde_json::{Value, json};
 
@@ -85,7 +87,7 @@ impl History {
         let newest = self.attempts.len().checked_sub(1 + back as usize);
         let (token, epoch) = newest.map_or((TokenId(7), 1), |index| self.attempts[index]);
         let attempt = format!("{token}@{epoch}");
-        let event = match dice.below(20) {
+        let event = match dice.below(28) {
             0..=6 => Event::TaskReported(Box::new(succeeded(&attempt, json!({"epoch": epoch})))),
             7..=9 => Event::TaskReported(Box::new(failed(&attempt))),
             10..=11 => Event::TaskReported(Box::new(timed_out(&attempt))),
@@ -101,23 +103,85 @@ impl History {
                 open_calls: Vec::new(),
             },
             18 => Event::Loaded,
+            20..=27 => self.word_from_outside(dice),
             _ if dice.chance(40) => Event::CancelRequested { reason: None },
             _ => Event::Loaded,
         };
         (now, event)
     }
 
+    /// What persons, other runs and the outbox say, sensible or not.
+    fn word_from_outside(&self, dice: &mut Dice) -> Event {
+        let waiting: Vec<&Token> = self
+            .run
+            .live_tokens()
+            .filter(|token| token.status == TokenStatus::WaitingForSubworkflow)
+            .collect();
+        let gates: Vec<&str> = self.run.gates().map(|gate| gate.id.as_str()).collect();
+        match dice.below(9) {
+            0 | 1 if !gates.is_empty() => Event::GateDecided {
+                gate: (*dice.pick(&gates)).to_string(),
+                decision: Decision {
+                    choice: (*dice.pick(&["approve", "reject", "shrug"])).to_string(),
+                    input: Value::Null,
+                    comment: None,
+                    by: None,
+                    at: 0,
+                },
+            },
+            0..=2 => Event::SignalReceived {
+                name: (*dice.pick(&["go", "stop"])).to_string(),
+                payload: json!({"n": dice.below(3)}),
+            },
+            3 => Event::PauseRequested,
+            4 | 5 => Event::ResumeRequested,
+            6 => Event::Delivered {
+                id: 1 + dice.below(4),
+            },
+            7 if !waiting.is_empty() => {
+                let token = *dice.pick(&waiting);
+                let status = *dice.pick(&[
+                    RunStatus::Completed,
+                    RunStatus::Completed,
+                    RunStatus::Failed,
+                    RunStatus::TimedOut,
+                    RunStatus::Cancelled,
+                ]);
+                Event::ChildEnded(Box::new(ChildReport {
+                    token_id: token.id.to_string(),
+                    epoch: token.epoch,
+                    run_id: "child".into(),
+                    status,
+                    output: Some(json!({"by": "child"})),
+                    error: None,
+                }))
+            }
+            _refused => Event::DeliveryFailed {
+                id: 1 + dice.below(4),
+                is_gone: dice.chance(50),
+            },
+        }
+    }
+
     /// Every move of a token as the commits show it; a token is born pending.
     pub fn moves(&self) -> BTreeSet<(TokenStatus, TokenStatus)> {
-        let mut standing: BTreeMap<TokenId, TokenStatus> = BTreeMap::new();
+        let mut standing: BTreeMap<TokenId, (TokenStatus, u64)> = BTreeMap::new();
         let mut moves = BTreeSet::new();
         for effect in self.effects.iter().flatten() {
             if let Effect::SaveToken(token) = effect {
-                let before = standing.insert(token.id, token.status);
-                moves.insert((before.unwrap_or(TokenStatus::Pending), token.status));
+                let before = standing.insert(token.id, (token.status, token.epoch));
+                let (before, epoch) = before.unwrap_or((TokenStatus::Pending, 0));
+                if before != TokenStatus::Pending && token.epoch > epoch {
+                    // Another attempt within one commit: it was pending for a moment.
+                    moves.extend([
+                        (before, TokenStatus::Pending),
+                        (TokenStatus::Pending, token.status),
+                    ]);
+                } else {
+                    moves.insert((before, token.status));
+                }
             }
         }
-        // Again in the same status: another attempt within one commit.
         moves.retain(|(from, to)| from != to);
         moves
     }

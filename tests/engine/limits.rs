@@ -149,17 +149,28 @@ fn what_a_run_saves_can_always_be_read_again() {
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
     }));
     let mut store = Store::default();
-    store
-        .apply(&Commit::of(&run.effects, run.run.snapshot()).unwrap())
-        .unwrap();
+    store.apply(&Commit::of(&run.effects, &run.run).unwrap()).unwrap();
     run.succeed("t1@1", deep);
     assert_eq!(
         run.run.live_tokens().count(),
         1,
         "the result was accepted: b is under way"
     );
-    store
-        .apply(&Commit::of(&run.effects, run.run.snapshot()).unwrap())
-        .unwrap();
+    store.apply(&Commit::of(&run.effects, &run.run).unwrap()).unwrap();
     assert!(store.recall(SETTINGS).is_ok());
+}
+
+#[test]
+fn a_run_that_met_a_limit_gives_birth_to_nothing_more() {
+    let route = |to: &str| json!({"from_node_id": "a", "to_node_id": to});
+    let mut run = Driver::start(json!({
+        "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"},
+                  {"id": "d", "action_id": "work"}, {"id": "e", "action_id": "work"}],
+        "transitions": [route("b"), route("c"), route("d"),
+                        {"from_node_id": "a", "to_node_id": "e", "spawn_count": 2}],
+        "limits": {"tokens_active": 1},
+    }));
+    run.stands("failed limit_exceeded/permanent: limit tokens_active exceeded: the run may have 1");
+    assert_eq!(run.lines_of("dispatch"), [""; 0]);
+    assert_eq!(run.lines_of("instance"), [""; 0]);
 }

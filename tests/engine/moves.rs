@@ -10,8 +10,51 @@ use super::history::History;
 
 /// From, then all it may become.
 const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
-    (Pending, &[Executing, Completed, Failed, TimedOut, Cancelled]),
-    (Executing, &[Pending, Completed, Failed, TimedOut, Cancelled]),
+    (
+        Pending,
+        &[
+            Executing,
+            WaitingForSiblings,
+            WaitingForSubworkflow,
+            AwaitingHuman,
+            Suspended,
+            Completed,
+            Failed,
+            TimedOut,
+            Cancelled,
+        ],
+    ),
+    (
+        Executing,
+        &[
+            Pending,
+            WaitingForSiblings,
+            Completed,
+            Failed,
+            TimedOut,
+            Cancelled,
+        ],
+    ),
+    (WaitingForSiblings, &[Completed, Failed, TimedOut, Cancelled]),
+    (
+        WaitingForSubworkflow,
+        &[
+            Pending,
+            WaitingForSiblings,
+            Completed,
+            Failed,
+            TimedOut,
+            Cancelled,
+        ],
+    ),
+    (
+        AwaitingHuman,
+        &[WaitingForSiblings, Completed, Failed, TimedOut, Cancelled],
+    ),
+    (
+        Suspended,
+        &[WaitingForSiblings, Completed, Failed, TimedOut, Cancelled],
+    ),
     (Completed, &[]),
     (Failed, &[]),
     (TimedOut, &[]),
@@ -38,7 +81,7 @@ fn every_legal_move_happens_in_some_run_and_no_other_does() {
         .flat_map(|(from, to)| to.iter().map(|to| (*from, *to)))
         .collect();
     let mut seen = BTreeSet::new();
-    for seed in 0..400 {
+    for seed in 0..3_000 {
         seen.extend(History::random(&mut Dice::seeded(seed), 40).moves());
     }
     let uncovered: Vec<_> = legal.difference(&seen).collect();

@@ -1,6 +1,7 @@
 //! Golden files: what is stored in runs and sent between Workers that are deployed apart. A change of one of these
 //! files is a change of a promise. `CURFEW_BLESS=1 cargo test golden` writes them anew.
 
+mod graph;
 mod rows;
 mod wire;
 

@@ -53,7 +53,7 @@ pub fn midway() -> (Driver, Store) {
     let mut store = Store::default();
     let mut run = Driver::start_with(SETTINGS, document(), json!({"to": "Ada", "n": 2}));
     let keep = |run: &Driver, store: &mut Store| {
-        let commit = Commit::of(&run.effects, run.run.snapshot()).expect("rows are JSON");
+        let commit = Commit::of(&run.effects, &run.run).expect("rows are JSON");
         store.apply(&commit).expect("no commit breaks a rule");
         store.alarm_at = run.run.alarm_at();
     };
@@ -156,12 +156,20 @@ fn token_rows() {
         output: None,
         steps: Vec::new(),
         loops: Default::default(),
+        branch: None,
+        joins_at: None,
+        arrival: None,
+        reminded: 0,
+        born_order: 0,
+        exit_order: None,
+        undo: Vec::new(),
+        merge_undo: Vec::new(),
         ..minimal
     };
-    check_json("token_minimal.json", &json!(TokenRow::of(&minimal, snapshot)));
+    check_json("token_minimal.json", &json!(TokenRow::of(&minimal, &run.run)));
     check_json(
         "token_full.json",
-        &json!(TokenRow::of(&full_token(&run), snapshot)),
+        &json!(TokenRow::of(&full_token(&run), &run.run)),
     );
     for (name, token) in [
         ("token_minimal.json", minimal),
@@ -196,9 +204,16 @@ fn tables(store: &Store) -> Value {
     json!({"run": run, "tokens": tokens, "alarm_at": store.alarm_at})
 }
 
+/// `run_midway_first.json` was written by the first build and is never blessed again.
 #[test]
 fn rows_written_before_load_and_the_run_goes_on_to_its_end() {
-    let golden: Value = serde_json::from_str(&read("run_midway.json")).expect("golden files are JSON");
+    for name in ["run_midway.json", "run_midway_first.json"] {
+        goes_on_to_its_end(name);
+    }
+}
+
+fn goes_on_to_its_end(name: &str) {
+    let golden: Value = serde_json::from_str(&read(name)).expect("golden files are JSON");
     let mut store = Store {
         alarm_at: golden["alarm_at"].as_u64(),
         ..Store::default()
@@ -279,6 +294,7 @@ fn statements() {
         schema::EXISTS,
         schema::SAVE_RUN,
         schema::SAVE_TOKENS,
+        schema::DELETE_RUN,
         schema::LOAD_RUN,
         schema::LOAD_LIVE_TOKENS,
         schema::LOAD_COUNTS,
@@ -289,12 +305,12 @@ fn statements() {
     check("schema.sql", &text);
 }
 
-/// A live token that is not loaded is a token lost.
+/// A live token that is not loaded is a token lost: those that ended are named, all others come.
 #[test]
 fn exactly_the_live_tokens_are_loaded() {
     for status in TokenStatus::ALL {
-        let loaded = schema::LOAD_LIVE_TOKENS.contains(&format!("'{}'", status.name()));
-        assert_eq!(loaded, !status.is_terminal(), "{status:?}");
+        let left_out = schema::LOAD_LIVE_TOKENS.contains(&format!("'{}'", status.name()));
+        assert_eq!(left_out, status.is_terminal(), "{status:?}");
         assert_eq!(parse_status(status.name()), Ok(status));
         assert_eq!(json!(status), json!(status.name()), "one name everywhere");
     }

@@ -43,7 +43,7 @@ pub fn expect(kind: DocumentKind, document: Value, expected: &[&str]) {
 }
 
 #[track_caller]
-fn workflow(document: Value, expected: &[&str]) {
+pub fn workflow(document: Value, expected: &[&str]) {
     expect(DocumentKind::Workflows, complete_document(document), expected);
 }
 
@@ -309,7 +309,7 @@ fn what_is_not_built_yet_is_refused_and_not_passed_over() {
         let pointer = format!("/execution/{field} unsupported");
         expect(DocumentKind::Actions, execution(field), &[&pointer]);
     }
-    for kind in ["llm_call", "mcp_tool", "shell", "workflow_call", "emit_event"] {
+    for kind in ["llm_call", "mcp_tool", "shell", "emit_event"] {
         expect(
             DocumentKind::Actions,
             json!({"id": "a", "kind": kind, "implementation": {}}),

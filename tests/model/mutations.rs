@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use curfew::model::snapshot::{Check, DocumentKind, Library, Resolution, Snapshot, check, resolve};
+use curfew::model::snapshot::{
+    CatalogueDocument, Check, DocumentKind, Library, Reference, Resolution, Snapshot, check, resolve,
+};
 use serde_json::{Value, json};
 
 use crate::engine::dice::Dice;
@@ -100,8 +102,21 @@ fn mutate(value: &mut Value, dice: &mut Dice) {
 fn the_examples_are_valid() {
     let examples = examples();
     assert!(!examples.is_empty());
+    // One example may call another.
+    let library: Library = examples
+        .iter()
+        .map(|content| {
+            let reference = Reference {
+                kind: DocumentKind::Workflows,
+                id: content["id"].as_str().unwrap_or_default().into(),
+                version: None,
+            };
+            let content = content.clone();
+            (reference, Some(CatalogueDocument { version: 1, content }))
+        })
+        .collect();
     for document in examples {
-        let checked = check(DocumentKind::Workflows, &document, &Library::new());
+        let checked = check(DocumentKind::Workflows, &document, &library);
         assert!(
             matches!(&checked, Ok(warnings) if warnings.is_empty()),
             "{checked:?}"

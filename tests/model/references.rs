@@ -1,6 +1,8 @@
 //! How a workflow finds its tasks and actions: written into it, or in the catalogue, in the version it asks for.
 
-use curfew::model::snapshot::{Check, DocumentKind, Library, Reference, Resolution, Stored, check, resolve};
+use curfew::model::snapshot::{
+    CatalogueDocument, Check, DocumentKind, Library, Reference, Resolution, Stored, check, resolve,
+};
 use serde_json::{Value, json};
 
 use super::documents::{expect, judge};
@@ -15,6 +17,11 @@ fn reference(kind: DocumentKind, id: &str, version: Option<u64>) -> Reference {
         id: id.into(),
         version,
     }
+}
+
+/// What the catalogue answers.
+fn stored(version: u64, content: Value) -> Option<CatalogueDocument> {
+    Some(CatalogueDocument { version, content })
 }
 
 fn resolved(document: &Value, library: &Library) -> Stored {
@@ -42,11 +49,11 @@ fn an_inline_document_goes_before_the_catalogue_unless_a_version_is_named() {
     let library = Library::from([
         (
             reference(DocumentKind::Actions, "work", None),
-            Some(action("NEWEST")),
+            stored(3, action("NEWEST")),
         ),
         (
             reference(DocumentKind::Actions, "work", Some(2)),
-            Some(action("SECOND")),
+            stored(2, action("SECOND")),
         ),
     ]);
     let stored = resolved(&document, &library);
@@ -76,13 +83,13 @@ fn a_task_of_the_catalogue_brings_its_actions_with_it() {
     };
     assert_eq!(missing, std::slice::from_ref(&task));
     let steps = json!({"id": "task", "steps": [{"ref": "s", "action_id": "work", "action_version": 4}]});
-    let mut library = Library::from([(task, Some(steps))]);
+    let mut library = Library::from([(task, stored(3, steps))]);
     let work = reference(DocumentKind::Actions, "work", Some(4));
     let Resolution::Missing(missing) = resolve(&document, 1, &library) else {
         panic!("the action is still to be looked up");
     };
     assert_eq!(missing, std::slice::from_ref(&work));
-    library.insert(work, Some(action("FOURTH")));
+    library.insert(work, stored(4, action("FOURTH")));
     let stored = resolved(&document, &library);
     assert_eq!(binding(&stored, 0), &json!("FOURTH"));
     assert_eq!(stored.tasks[0]["steps"][0]["action_id"], Value::Null);

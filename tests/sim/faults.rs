@@ -27,6 +27,11 @@ pub struct Faults {
     /// Somebody asks for the run and wakes the object.
     pub knock: u64,
     pub cancel: u64,
+    pub pause: u64,
+    /// A message between runs is lost, or the answer to it.
+    pub letter_lost: u64,
+    /// Not a fault: a person does what a run waits for.
+    pub person: u64,
 }
 
 impl Faults {
@@ -45,6 +50,9 @@ impl Faults {
             repeated_alarm: weight(40),
             knock: weight(20),
             cancel: weight(4),
+            pause: weight(8),
+            letter_lost: weight(50),
+            person: weight(40),
         }
     }
 }

@@ -1,15 +1,35 @@
-//! What is on its way to the object.
+//! What is on its way to an object.
 
 use curfew::engine::{Event, TokenId};
 
+use crate::engine::driver::Start;
+
 pub enum Mail {
-    /// `life` is the object's life in which the call was made.
+    /// The end of a call to the executor. `life` is the object's life in which the call was made.
     Answer {
+        run: String,
         life: u64,
         attempt: (TokenId, u64),
         event: Event,
     },
-    Request(Event),
+    /// Somebody asks something of a run.
+    Request { run: String, event: Event },
+    /// A message of the outbox of `from`.
+    Letter {
+        from: String,
+        life: u64,
+        id: u64,
+        to: String,
+        content: Content,
+    },
+    /// The end of the call that carried a letter.
+    Receipt { run: String, life: u64, event: Event },
+}
+
+#[derive(Clone)]
+pub enum Content {
+    Start(Box<Start>),
+    Say(Event),
 }
 
 /// A call that ended without an answer.

@@ -1,9 +1,11 @@
-//! The deterministic simulator: one seed is one workflow, one executor and one series of faults. While faults last,
+//! The deterministic simulator: one seed is one workflow with its children, one executor, persons
+//! and one series of faults. While faults last,
 //! nothing a run promised may break; when they stop, every run must end.
 //!
 //! `CURFEW_SIM_SEEDS=100000` runs more seeds, `CURFEW_SIM_SEED=17` runs one and prints its trace.
 
 mod faults;
+mod hosted;
 mod mail;
 mod outcome;
 pub mod store;
@@ -49,6 +51,12 @@ fn every_run_ends_and_no_promise_breaks() {
         ("runs that failed", total.failed),
         ("runs that timed out", total.timed_out),
         ("runs that were cancelled", total.cancelled),
+        ("children", total.runs - seeds),
+        ("pauses", total.pauses),
+        ("decisions", total.decisions),
+        ("signals", total.signals),
+        ("lost letters", total.letters_lost),
+        ("joins that fired", total.joins_fired),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
     }

@@ -12,6 +12,13 @@ pub struct Outcome {
     pub failed: u64,
     pub timed_out: u64,
     pub cancelled: u64,
+    pub runs: u64,
+    pub pauses: u64,
+    pub decisions: u64,
+    pub signals: u64,
+    pub letters: u64,
+    pub letters_lost: u64,
+    pub joins_fired: u64,
 }
 
 impl Outcome {
@@ -26,5 +33,12 @@ impl Outcome {
         self.failed += other.failed;
         self.timed_out += other.timed_out;
         self.cancelled += other.cancelled;
+        self.runs += other.runs;
+        self.pauses += other.pauses;
+        self.decisions += other.decisions;
+        self.signals += other.signals;
+        self.letters += other.letters;
+        self.letters_lost += other.letters_lost;
+        self.joins_fired += other.joins_fired;
     }
 }

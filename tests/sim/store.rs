@@ -9,6 +9,7 @@ use curfew::store::commit::Commit;
 use curfew::store::memory::{self, Rows};
 use curfew::store::rows::{HeaderRow, parse_status};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 #[derive(Clone, Debug, Default)]
 pub struct Store {
@@ -20,13 +21,14 @@ pub struct Store {
 
 impl Store {
     pub fn apply(&mut self, commit: &Commit) -> Result<(), String> {
-        let ended = self.has_ended();
+        let ended = self.has_ended() && !self.is_begun_again_by(commit)?;
         if let Some(text) = &commit.run {
             let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
             for (key, value) in rows {
                 if ended {
                     return Err(format!("the run has ended and {key} changed to {value}"));
                 }
+                self.check_row(&key, value.get())?;
                 self.run.insert(key, value.get().to_string());
             }
         }
@@ -45,7 +47,63 @@ impl Store {
                 }
             }
         }
+        if let Some(text) = &commit.deleted {
+            let keys: Vec<String> = parse(text)?;
+            for key in keys {
+                // Messages that arrived go, also those of an ended run; what a restart takes back goes.
+                let was_there = self.run.remove(&key).is_some();
+                let may_go = match key.split('/').next() {
+                    Some("outbox") => was_there,
+                    Some("context") => !ended,
+                    _others => false,
+                };
+                if !may_go {
+                    return Err(format!("{key} was deleted"));
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// What is decided stays decided: a closed instance, a join that fired, a gate that is no longer open.
+    fn check_row(&self, key: &str, value: &str) -> Result<(), String> {
+        let Some(before) = self.run.get(key) else {
+            return Ok(());
+        };
+        let (old, new): (Value, Value) = (parse(before)?, parse(value)?);
+        let kept = match key.split('/').next() {
+            Some("instance") => {
+                let fired = |row: &Value| -> Vec<Value> {
+                    let joins = row["fan_ins"].as_array().cloned().unwrap_or_default();
+                    joins
+                        .into_iter()
+                        .filter(|join| !join["fired_at"].is_null())
+                        .collect()
+                };
+                old["closed"] != json!(true) && fired(&old).iter().all(|join| fired(&new).contains(join))
+            }
+            Some("gate") => old["status"] == json!("open"),
+            Some("outbox" | "snapshot" | "input") => false,
+            _others => true,
+        };
+        match kept {
+            true => Ok(()),
+            false => Err(format!("{key} changed from {before} to {value}")),
+        }
+    }
+
+    /// Only the next attempt brings an ended run back to life.
+    fn is_begun_again_by(&self, commit: &Commit) -> Result<bool, String> {
+        let Some(text) = &commit.run else { return Ok(false) };
+        let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
+        let next = rows.iter().find(|(key, _)| key == "header");
+        let Some(next) = next
+            .map(|(_, value)| parse::<HeaderRow>(value.get()))
+            .transpose()?
+        else {
+            return Ok(false);
+        };
+        Ok(self.header().is_some_and(|header| header.attempt < next.attempt))
     }
 
     pub fn header(&self) -> Option<HeaderRow> {

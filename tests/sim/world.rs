@@ -1,22 +1,23 @@
-//! One seed's world: a clock, an object that may die at any moment, its store, an executor and the network between.
+//! One seed's world: a clock, runs whose objects may die at any moment, their stores, an executor, persons, and the
+//! network between them. A child is a run like any other.
 //!
-//! The object does what the platform shell does: what is due goes first, a decision and its alarm are saved together,
+//! An object does what the platform shell does: what is due goes first, a decision and its alarm are saved together,
 //! orders are carried out after that.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use curfew::engine::{Effect, Event, Order, Run, Settings, TokenId};
+use curfew::engine::{Decision, Effect, Event, Message, Order, Settings, TokenId};
 use curfew::model::time::Millis;
 use curfew::store::commit::Commit;
 use curfew::wire::TaskReport;
 use serde_json::{Value, json};
 
 use super::faults::Faults;
-use super::mail::{Mail, lost};
+use super::hosted::{Hosted, Object};
+use super::mail::{Content, Mail, lost};
 use super::outcome::Outcome;
-use super::store::Store;
 use crate::engine::dice::Dice;
-use crate::engine::driver::{create_run, failed, render, store_document, succeeded, timed_out};
+use crate::engine::driver::{Start, failed, render, store_document, succeeded, timed_out};
 use crate::engine::generator;
 
 const SETTINGS: Settings = Settings {
@@ -29,14 +30,8 @@ const SETTINGS: Settings = Settings {
 
 /// Faults happen in the first so many events, then the world is kind.
 const UNKIND_EVENTS: u64 = 150;
-/// No run of the generator needs as many; one that does is stuck.
-const EVENTS_MAX: u64 = 5_000;
-
-/// The object in memory.
-struct Object {
-    run: Run,
-    open_calls: BTreeSet<(TokenId, u64)>,
-}
+/// No world of the generator needs as many; one that does is stuck.
+const EVENTS_MAX: u64 = 20_000;
 
 #[derive(PartialEq)]
 enum Fate {
@@ -49,15 +44,9 @@ pub struct World {
     faults: Faults,
     trace: bool,
     now: Millis,
-    life: u64,
-    store: Store,
-    /// When the alarm of the store will really ring.
-    rings_at: Option<Millis>,
-    object: Option<Object>,
+    runs: BTreeMap<String, Hosted>,
     mail: BTreeMap<(Millis, u64), Mail>,
     posted: u64,
-    attempts: BTreeSet<(TokenId, u64)>,
-    deleted: bool,
     outcome: Outcome,
 }
 
@@ -69,114 +58,203 @@ impl World {
         if trace {
             println!("{faults:?}\n{document:#}");
         }
-        let now = 1_000_000;
-        let input = json!({"x": dice.below(4)});
-        let (run, effects) = create_run(now, SETTINGS, store_document(&document), input);
+        let input = json!({"x": dice.below(4), "name": "Ada"});
         let mut world = World {
             dice,
             faults,
             trace,
-            now,
-            life: 1,
-            store: Store::default(),
-            rings_at: None,
-            object: None,
+            now: 1_000_000,
+            runs: BTreeMap::new(),
             mail: BTreeMap::new(),
             posted: 0,
-            attempts: BTreeSet::new(),
-            deleted: false,
             outcome: Outcome::default(),
         };
-        world.object = Some(Object {
-            run,
-            open_calls: BTreeSet::new(),
+        world.host(Start {
+            id: "run-1".into(),
+            stored: store_document(&document),
+            input,
+            request: Default::default(),
+            parent: None,
         });
-        // A start that was never saved is no run: whoever asked for it asks again.
-        world.commit(&effects);
-        world.perform(effects);
         world
     }
 
+    /// A start that was never saved is no run: whoever asked for it asks again.
+    fn host(&mut self, start: Start) {
+        let id = start.id.clone();
+        let (run, effects) = start.run(self.now, SETTINGS);
+        self.runs.insert(
+            id.clone(),
+            Hosted {
+                object: Some(Object::of(run)),
+                life: 1,
+                ..Hosted::default()
+            },
+        );
+        self.outcome.runs += 1;
+        self.commit(&id, &effects);
+        self.perform(&id, effects);
+    }
+
     pub fn run(mut self) -> Outcome {
-        while !self.deleted {
+        while self.runs.values().any(|hosted| !hosted.deleted) {
             self.outcome.events += 1;
             assert!(
                 self.outcome.events < EVENTS_MAX,
-                "the run is stuck: {:?}",
-                self.store
+                "the world is stuck: {}",
+                self.describe()
             );
             if self.outcome.events == UNKIND_EVENTS {
                 self.faults = Faults::default();
             }
             self.disturb();
             self.next_event();
-            self.check();
+            for hosted in self.runs.values() {
+                hosted.check(self.now);
+            }
+        }
+        for hosted in self.runs.values() {
+            hosted.check_end();
         }
         self.count_end();
         self.outcome
     }
 
     fn count_end(&mut self) {
-        let header = self.store.header().expect("a run was started");
-        assert!(
-            header.status.is_terminal(),
-            "storage deleted under a live run: {header:?}"
-        );
-        let count = match json!(header.status).as_str() {
-            Some("completed") => &mut self.outcome.completed,
-            Some("failed") => &mut self.outcome.failed,
-            Some("timed_out") => &mut self.outcome.timed_out,
-            Some("cancelled") => &mut self.outcome.cancelled,
-            other => panic!("{other:?} is no end"),
-        };
-        *count += 1;
-        for (id, (status, row)) in &self.store.tokens {
-            let status = curfew::store::rows::parse_status(status).expect("a known status");
-            assert!(status.is_terminal(), "t{id} is still {status:?}: {row}");
+        for hosted in self.runs.values() {
+            let status = hosted.store.header().map(|header| json!(header.status));
+            let count = match status.as_ref().and_then(Value::as_str) {
+                Some("completed") => &mut self.outcome.completed,
+                Some("failed") => &mut self.outcome.failed,
+                Some("timed_out") => &mut self.outcome.timed_out,
+                Some("cancelled") => &mut self.outcome.cancelled,
+                other => panic!("{other:?} is no end"),
+            };
+            *count += 1;
+            let rows = hosted.store.run.iter();
+            let fired =
+                rows.filter(|(key, row)| key.starts_with("instance/") && row.contains("\"fired_at\""));
+            self.outcome.joins_fired += fired.count() as u64;
         }
     }
 
     /// What may happen between two events.
     fn disturb(&mut self) {
-        if self.dice.chance(self.faults.eviction) && self.object.is_some() {
-            self.note("evicted");
+        let ids: Vec<String> = self.runs.keys().cloned().collect();
+        let id = self.dice.pick(&ids).clone();
+        if self.dice.chance(self.faults.eviction) && self.runs[&id].object.is_some() {
+            self.note(&id, "evicted");
             self.outcome.evictions += 1;
-            self.die();
+            self.die(&id);
         }
         if self.dice.chance(self.faults.knock) {
-            let delay = self.dice.below(2_000);
-            let open_calls = Vec::new();
-            self.post(delay, Mail::Request(Event::Woken { open_calls }));
+            self.ask(
+                &id,
+                Event::Woken {
+                    open_calls: Vec::new(),
+                },
+            );
         }
         if self.dice.chance(self.faults.cancel) {
-            let delay = self.dice.below(2_000);
-            self.post(delay, Mail::Request(Event::CancelRequested { reason: None }));
+            self.ask(&id, Event::CancelRequested { reason: None });
         }
+        if self.dice.chance(self.faults.pause) {
+            self.ask(&id, Event::PauseRequested);
+            self.outcome.pauses += 1;
+        }
+        if self.dice.chance(self.faults.person) {
+            self.help(&id);
+        }
+        // When the world is kind, persons do what they are asked for.
+        if self.outcome.events >= UNKIND_EVENTS && self.dice.chance(20) {
+            for id in &ids {
+                self.help(id);
+            }
+        }
+    }
+
+    /// A person looks after a run: resumes it, decides, sends the signals it waits for. True if there was anything to do.
+    fn help(&mut self, id: &str) -> bool {
+        let hosted = &self.runs[id];
+        if !hosted.is_open() {
+            return false;
+        }
+        let (paused, gates, suspended) = (hosted.is_paused(), hosted.open_gates(), hosted.has_suspended());
+        if paused {
+            self.ask(id, Event::ResumeRequested);
+        }
+        for gate in &gates {
+            let choice = (*self.dice.pick(&["approve", "reject"])).to_string();
+            let decision = Decision {
+                choice,
+                input: Value::Null,
+                comment: None,
+                by: Some("ada".into()),
+                at: 0,
+            };
+            self.ask(
+                id,
+                Event::GateDecided {
+                    gate: gate.clone(),
+                    decision,
+                },
+            );
+            self.outcome.decisions += 1;
+        }
+        if suspended {
+            let name = (*self.dice.pick(&["go", "stop"])).to_string();
+            self.ask(
+                id,
+                Event::SignalReceived {
+                    name,
+                    payload: json!({"n": 1}),
+                },
+            );
+            self.outcome.signals += 1;
+        }
+        paused || suspended || !gates.is_empty()
+    }
+
+    fn ask(&mut self, id: &str, event: Event) {
+        let delay = self.dice.below(2_000);
+        let run = id.to_string();
+        self.post(delay, Mail::Request { run, event });
     }
 
     fn next_event(&mut self) {
         let mail_at = self.mail.first_key_value().map(|((at, _), _)| *at);
-        match (mail_at, self.rings_at) {
-            (Some(mail_at), Some(rings_at)) if rings_at <= mail_at => self.ring(rings_at),
-            (None, Some(rings_at)) => self.ring(rings_at),
+        let alarms = self.runs.iter().filter(|(_, hosted)| !hosted.deleted);
+        let alarm = alarms
+            .filter_map(|(id, hosted)| Some((hosted.rings_at?, id.clone())))
+            .min();
+        match (mail_at, alarm) {
+            (Some(mail_at), Some((rings_at, id))) if rings_at <= mail_at => self.ring(&id, rings_at),
+            (None, Some((rings_at, id))) => self.ring(&id, rings_at),
             (Some(_), _) => self.open_mail(),
-            (None, None) => panic!("nothing will ever happen again: {:?}", self.store),
+            (None, None) => {
+                let ids: Vec<String> = self.runs.keys().cloned().collect();
+                let helped = ids.iter().filter(|id| self.help(id)).count();
+                assert!(helped > 0, "nothing will ever happen again: {}", self.describe());
+            }
         }
     }
 
-    fn ring(&mut self, at: Millis) {
+    fn ring(&mut self, id: &str, at: Millis) {
         self.now = self.now.max(at);
         // The platform clears an alarm before it rings, and rings it again if the object dies meanwhile.
-        let alarm_at = self.store.alarm_at.take();
-        self.rings_at = None;
-        self.note("alarm rings");
-        let fate = self.deliver(None);
-        if fate == Fate::Died && self.store.alarm_at.is_none() {
-            self.store.alarm_at = alarm_at;
-            self.rings_at = Some(self.now + 2_000);
-        } else if !self.deleted && self.dice.chance(self.faults.repeated_alarm) {
-            self.note("alarm rings again");
-            self.deliver(None);
+        let hosted = self.hosted(id);
+        let alarm_at = hosted.store.alarm_at.take();
+        hosted.rings_at = None;
+        self.note(id, "alarm rings");
+        let fate = self.deliver(id, None);
+        let now = self.now;
+        let hosted = self.hosted(id);
+        if fate == Fate::Died && hosted.store.alarm_at.is_none() {
+            hosted.store.alarm_at = alarm_at;
+            hosted.rings_at = Some(now + 2_000);
+        } else if !hosted.deleted && self.dice.chance(self.faults.repeated_alarm) {
+            self.note(id, "alarm rings again");
+            self.deliver(id, None);
         }
     }
 
@@ -186,91 +264,149 @@ impl World {
         };
         self.now = self.now.max(at);
         match mail {
-            Mail::Request(event) => {
-                self.deliver(Some(event));
+            Mail::Request { run, event } => {
+                self.deliver(&run, Some(event));
             }
-            Mail::Answer { life, attempt, event } => {
+            Mail::Answer {
+                run,
+                life,
+                attempt,
+                event,
+            } => {
                 // Nobody listens to the calls of a former life; a queue's answer might still come.
-                if life != self.life && self.dice.chance(70) {
+                if life != self.runs[&run].life && self.dice.chance(70) {
                     return;
                 }
-                self.deliver(Some(event));
-                if let Some(object) = self.object.as_mut().filter(|_| life == self.life) {
+                self.deliver(&run, Some(event));
+                let hosted = self.hosted(&run);
+                if let Some(object) = hosted.object.as_mut().filter(|_| life == hosted.life) {
                     object.open_calls.remove(&attempt);
+                }
+            }
+            Mail::Letter {
+                from,
+                life,
+                id,
+                to,
+                content,
+            } => {
+                let event = match self.receive(&to, content) {
+                    Receipt::Arrived => Event::Delivered { id },
+                    Receipt::Gone => Event::DeliveryFailed { id, is_gone: true },
+                    Receipt::Failed => Event::DeliveryFailed { id, is_gone: false },
+                };
+                let delay = self.dice.below(300);
+                if !self.dice.chance(self.faults.letter_lost) {
+                    self.post(
+                        delay,
+                        Mail::Receipt {
+                            run: from,
+                            life,
+                            event,
+                        },
+                    );
+                }
+            }
+            Mail::Receipt { run, life, event } => {
+                // A call ends with the object that made it.
+                if life == self.runs[&run].life {
+                    self.deliver(&run, Some(event));
                 }
             }
         }
     }
 
+    /// What the object a letter is for makes of it.
+    fn receive(&mut self, to: &str, content: Content) -> Receipt {
+        match content {
+            // Starting twice is starting once.
+            Content::Start(_) if self.runs.contains_key(to) => Receipt::Arrived,
+            Content::Start(_) if self.dice.chance(self.faults.crash_before_commit) => Receipt::Failed,
+            Content::Start(start) => {
+                self.note(to, "started");
+                self.host(*start);
+                Receipt::Arrived
+            }
+            Content::Say(event) => match self.runs.get(to).map(|hosted| hosted.deleted) {
+                None | Some(true) => Receipt::Gone,
+                Some(false) => match self.deliver(to, Some(event)) {
+                    Fate::Survived => Receipt::Arrived,
+                    Fate::Died => Receipt::Failed,
+                },
+            },
+        }
+    }
+
     /// What comes in goes through here. `None`: only the alarm.
-    fn deliver(&mut self, event: Option<Event>) -> Fate {
-        if self.deleted {
+    fn deliver(&mut self, id: &str, event: Option<Event>) -> Fate {
+        let now = self.now;
+        let hosted = self.hosted(id);
+        if hosted.deleted {
             return Fate::Survived;
         }
-        if self.object.is_none() {
-            let run = self.store.recall(SETTINGS).expect("what was saved can be read");
-            self.object = Some(Object {
-                run,
-                open_calls: BTreeSet::new(),
-            });
-            if self.handle(Event::Loaded) == Fate::Died {
+        if hosted.object.is_none() {
+            let run = hosted.store.recall(SETTINGS).expect("what was saved can be read");
+            hosted.object = Some(Object::of(run));
+            if self.handle(id, Event::Loaded) == Fate::Died {
                 return Fate::Died;
             }
         }
-        let Some(object) = &self.object else {
+        let Some(object) = &self.runs[id].object else {
             return Fate::Died;
         };
-        if event.is_none() || object.run.is_due(self.now) {
+        if event.is_none() || object.run.is_due(now) {
             let open_calls = object.open_calls.iter().copied().collect();
-            if self.handle(Event::Woken { open_calls }) == Fate::Died {
+            if self.handle(id, Event::Woken { open_calls }) == Fate::Died {
                 return Fate::Died;
             }
         }
         match event {
             // Somebody knocked; what was due is done.
             None | Some(Event::Woken { .. }) => Fate::Survived,
-            Some(event) => self.handle(event),
+            Some(event) => self.handle(id, event),
         }
     }
 
-    fn handle(&mut self, event: Event) -> Fate {
-        let Some(object) = &mut self.object else {
+    fn handle(&mut self, id: &str, event: Event) -> Fate {
+        let (now, trace) = (self.now, self.trace);
+        let Some(object) = &mut self.hosted(id).object else {
             return Fate::Survived; // Deleted while this was on its way.
         };
-        let text = self.trace.then(|| format!("{event:?}"));
-        let (answer, effects) = object.run.handle(self.now, event);
-        if self.trace {
-            println!("{} {} -> {answer:?}", self.now, text.unwrap_or_default());
+        let text = trace.then(|| format!("{event:?}"));
+        let (answer, effects) = object.run.handle(now, event);
+        if trace {
+            println!("{now} {id} {} -> {answer:?}", text.unwrap_or_default());
             for effect in &effects {
                 println!("    {}", render(effect, &object.run));
             }
         }
         self.outcome.stale_answers += u64::from(answer.is_err());
         if self.dice.chance(self.faults.crash_before_commit) {
-            self.note("crashed before the commit");
+            self.note(id, "crashed before the commit");
             self.outcome.crashes_before_commit += 1;
-            return self.die();
+            return self.die(id);
         }
-        self.commit(&effects);
+        self.commit(id, &effects);
         if self.dice.chance(self.faults.crash_after_commit) {
-            self.note("crashed after the commit");
+            self.note(id, "crashed after the commit");
             self.outcome.crashes_after_commit += 1;
             // The end of the storage is part of the commit; everything else is not.
-            self.deleted = effects.contains(&Effect::DeleteStorage);
-            return self.die();
+            self.hosted(id).deleted = effects.contains(&Effect::DeleteStorage);
+            return self.die(id);
         }
-        self.perform(effects);
+        self.perform(id, effects);
         Fate::Survived
     }
 
     /// Rows and alarm land together.
-    fn commit(&mut self, effects: &[Effect]) {
-        let Some(object) = &self.object else {
+    fn commit(&mut self, id: &str, effects: &[Effect]) {
+        let hosted = self.hosted(id);
+        let Some(object) = &hosted.object else {
             return;
         };
-        let commit = Commit::of(effects, object.run.snapshot()).expect("rows are JSON");
-        if let Err(broken) = self.store.apply(&commit) {
-            panic!("{broken}");
+        let commit = Commit::of(effects, &object.run).expect("rows are JSON");
+        if let Err(broken) = hosted.store.apply(&commit) {
+            panic!("{id}: {broken}");
         }
         for effect in effects {
             if let Effect::SetAlarm(at) = effect {
@@ -279,44 +415,114 @@ impl World {
                     false => 0,
                 };
                 self.outcome.late_alarms += u64::from(late > 0);
-                self.store.alarm_at = Some(*at);
-                self.rings_at = Some(at.saturating_add(late).max(self.now));
+                let now = self.now;
+                let hosted = self.hosted(id);
+                hosted.store.alarm_at = Some(*at);
+                hosted.rings_at = Some(at.saturating_add(late).max(now));
             }
             if let Effect::SaveToken(token) = effect
-                && let Some(Value::Object(output)) = &token.output
+                && let Some(attempt) = token
+                    .output
+                    .as_ref()
+                    .and_then(|output| output["attempt"].as_str())
             {
-                // An answer counts for the attempt it was given to, and for no other.
-                assert_eq!(output["attempt"], json!(format!("{}@{}", token.id, token.epoch)));
+                // An answer counts for the attempt it was given to, and for no other; a child's for the token that
+                // has this child.
+                let own = format!("{id}/{}@{}", token.id, token.epoch);
+                let child = match token.epoch {
+                    1 => format!("{id}.{}/", token.id),
+                    epoch => format!("{id}.{}.{epoch}/", token.id),
+                };
+                assert!(
+                    attempt == own || attempt.starts_with(&child),
+                    "{attempt} went to {own}"
+                );
             }
         }
     }
 
-    fn perform(&mut self, effects: Vec<Effect>) {
+    fn perform(&mut self, id: &str, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Dispatch(order) => self.call(order),
+                Effect::Dispatch(order) => self.call(id, order),
+                Effect::Deliver { id: letter, message } => self.send(id, letter, &message),
                 Effect::Abort { token, epoch } => {
-                    if let Some(object) = &mut self.object {
+                    if let Some(object) = &mut self.hosted(id).object {
                         object.open_calls.remove(&(token, epoch));
                     }
                 }
                 Effect::DeleteStorage => {
-                    self.deleted = true;
-                    self.object = None;
+                    let hosted = self.hosted(id);
+                    hosted.deleted = true;
+                    hosted.object = None;
                 }
                 _saved_or_told => {}
             }
         }
     }
 
+    /// A message leaves; it may be lost, come late or come twice.
+    fn send(&mut self, from: &str, id: u64, message: &Message) {
+        let hosted = &self.runs[from];
+        let Some(object) = &hosted.object else { return };
+        let life = hosted.life;
+        let (to, content) = match message {
+            Message::StartChild { run_id, .. } => {
+                let start = Start::asked_by(&object.run, message).expect("a node that calls knows whom");
+                (run_id, Content::Start(Box::new(start)))
+            }
+            Message::CancelChild { run_id, reason } => {
+                let reason = Some(reason.clone());
+                (run_id, Content::Say(Event::CancelRequested { reason }))
+            }
+            Message::NotifyParent { run_id, report } => {
+                (run_id, Content::Say(Event::ChildEnded(Box::new(report.clone()))))
+            }
+        };
+        self.outcome.letters += 1;
+        if self.dice.chance(self.faults.letter_lost) {
+            self.outcome.letters_lost += 1;
+            if self.dice.chance(50) {
+                let event = Event::DeliveryFailed { id, is_gone: false };
+                self.post(
+                    500,
+                    Mail::Receipt {
+                        run: from.to_string(),
+                        life,
+                        event,
+                    },
+                );
+            }
+            return;
+        }
+        let copies = 1 + u64::from(self.dice.chance(self.faults.duplicated));
+        for _ in 0..copies {
+            let delay = match self.dice.chance(self.faults.slow) {
+                true => self.dice.below(15_000),
+                false => self.dice.below(300),
+            };
+            let letter = Mail::Letter {
+                from: from.to_string(),
+                life,
+                id,
+                to: to.clone(),
+                content: content.clone(),
+            };
+            self.post(delay, letter);
+        }
+    }
+
     /// The executor takes an order; how its answer travels is the faults' matter.
-    fn call(&mut self, order: Order) {
+    fn call(&mut self, id: &str, order: Order) {
         let attempt = (order.token, order.epoch);
-        assert!(self.attempts.insert(attempt), "{attempt:?} was ordered twice");
+        assert!(
+            self.hosted(id).attempts.insert(attempt),
+            "{id} {attempt:?} was ordered twice"
+        );
         if self.dice.chance(self.faults.vanished) {
             return;
         }
-        if let Some(object) = &mut self.object {
+        if let Some(object) = &mut self.hosted(id).object {
             object.open_calls.insert(attempt);
         }
         let delay = match self.dice.chance(self.faults.slow) {
@@ -326,39 +532,46 @@ impl World {
         if self.dice.chance(self.faults.silent) {
             // Without any limit the run would rightly wait for ever: there the connection breaks one day.
             if order.deadline_at.is_none() {
-                self.post(600_000, self.answer(attempt, lost(attempt)));
+                self.post(600_000, self.answer(id, attempt, lost(attempt)));
             }
             return;
         }
         if self.dice.chance(self.faults.lost) {
-            return self.post(delay, self.answer(attempt, lost(attempt)));
+            return self.post(delay, self.answer(id, attempt, lost(attempt)));
         }
-        let (delay, report) = self.report(&order, delay);
+        let (delay, report) = self.report(id, &order, delay);
         if self.dice.chance(self.faults.duplicated) {
             let again = delay + self.dice.below(50_000);
             let event = Event::TaskReported(Box::new(report.clone()));
-            self.post(again, self.answer(attempt, event));
+            self.post(again, self.answer(id, attempt, event));
         }
-        self.post(delay, self.answer(attempt, Event::TaskReported(Box::new(report))));
+        self.post(
+            delay,
+            self.answer(id, attempt, Event::TaskReported(Box::new(report))),
+        );
     }
 
-    fn report(&mut self, order: &Order, delay: u64) -> (u64, TaskReport) {
+    fn report(&mut self, id: &str, order: &Order, delay: u64) -> (u64, TaskReport) {
         let name = format!("{}@{}", order.token, order.epoch);
         let left = order.deadline_at.map(|at| at.saturating_sub(self.now));
         if let Some(left) = left.filter(|left| *left < delay) {
             return (left, timed_out(&name));
         }
         let report = match self.dice.below(20) {
-            0..=17 => succeeded(&name, json!({"attempt": name, "epoch": order.epoch})),
+            0..=17 => succeeded(
+                &name,
+                json!({"attempt": format!("{id}/{name}"), "epoch": order.epoch}),
+            ),
             18 => failed(&name),
             _ => timed_out(&name),
         };
         (delay, report)
     }
 
-    fn answer(&self, attempt: (TokenId, u64), event: Event) -> Mail {
+    fn answer(&self, id: &str, attempt: (TokenId, u64), event: Event) -> Mail {
         Mail::Answer {
-            life: self.life,
+            run: id.to_string(),
+            life: self.runs[id].life,
             attempt,
             event,
         }
@@ -369,29 +582,32 @@ impl World {
         self.mail.insert((self.now + delay, self.posted), mail);
     }
 
-    fn die(&mut self) -> Fate {
-        self.object = None;
-        self.life += 1;
+    fn hosted(&mut self, id: &str) -> &mut Hosted {
+        self.runs.get_mut(id).expect("a run that was started")
+    }
+
+    fn die(&mut self, id: &str) -> Fate {
+        let hosted = self.hosted(id);
+        hosted.object = None;
+        hosted.life += 1;
         Fate::Died
     }
 
-    /// What must be true between any two events.
-    fn check(&self) {
-        if self.deleted {
-            return;
-        }
-        let alarm_at = self.store.alarm_at;
-        assert!(alarm_at.is_some(), "nothing would wake the run: {:?}", self.store);
-        if let Some(object) = &self.object {
-            let next = object.run.next_deadline();
-            assert_eq!(alarm_at, object.run.alarm_at());
-            assert!(alarm_at <= next, "the alarm rings after {next:?}");
-        }
+    fn describe(&self) -> String {
+        let open = self.runs.iter().filter(|(_, hosted)| !hosted.deleted);
+        open.map(|(id, hosted)| format!("{id}: {:?}\n", hosted.store))
+            .collect()
     }
 
-    fn note(&self, what: &str) {
+    fn note(&self, id: &str, what: &str) {
         if self.trace {
-            println!("{} {what}", self.now);
+            println!("{} {id} {what}", self.now);
         }
     }
+}
+
+enum Receipt {
+    Arrived,
+    Gone,
+    Failed,
 }

@@ -35,6 +35,12 @@ const CALLS: [method: string, path: string, body?: unknown][] = [
   ["PUT", `/v1/workflows/${document.id}`, document],
   ["POST", runs, { input: {} }],
   ["POST", "/v1/runs/some-run/cancel"],
+  ["POST", "/v1/runs/some-run/pause"],
+  ["POST", "/v1/runs/some-run/resume"],
+  ["POST", "/v1/runs/some-run/restart"],
+  ["POST", "/v1/runs/some-run/signals/news", {}],
+  ["POST", "/v1/runs/some-run/gates/g1", { choice: "approve" }],
+  ["GET", "/v1/gates"],
 ];
 
 test("no token, a wrong one, another scheme: 401 everywhere", async () => {

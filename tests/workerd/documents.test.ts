@@ -1,7 +1,7 @@
 // The catalogue: versions, immutability, and refusals that name every problem.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { freshId, mark, marked, oneTask, request, set, workflow } from "./documents.ts";
+import { fan, freshId, mark, oneTask, request, set, workflow } from "./documents.ts";
 import { startCurfew, type Answer, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 
@@ -171,27 +171,123 @@ test("an id outside its alphabet is refused", async () => {
 });
 
 test("what this version cannot do is refused, not ignored", async () => {
-  const node = (more: object) => workflow({ nodes: [{ id: "n", ...more }] });
-  const transition = (more: object) =>
-    workflow({
-      nodes: [marked("a"), marked("b")],
-      actions: [mark("a"), mark("b")],
-      transitions: [{ from_node_id: "a", to_node_id: "b", ...more }],
-    });
   const action = (kind: string) => oneTask([{ action: { kind, implementation: {} } }]);
+  const executed = (execution: object) =>
+    oneTask([{ action: { kind: "http_request", implementation: { url: "http://x" }, execution } }]);
+  const plain = () => oneTask([set({ a: 1 })]);
   const cases: [pointer: string, document: Document][] = [
-    ["/nodes/0/gate", node({ gate: { prompt: "Go on?" } })],
-    ["/nodes/0/wait", node({ wait: { sleep_ms: 5 } })],
-    ["/nodes/0/workflow_id", node({ workflow_id: "other" })],
-    ["/transitions/0/spawn_count", transition({ spawn_count: 3 })],
-    ["/transitions/0/foreach", transition({ foreach: { collection: "input.items", item_var: "item" } })],
-    ["/transitions/0/synchronization", transition({ synchronization: { strategy: "all" } })],
-    ["/on_timeout", { ...oneTask([set({ a: 1 })]), on_timeout: "human_gate" }],
-    ...["llm_call", "mcp_tool", "shell", "workflow_call", "emit_event"].map(
+    ["/on_timeout", { ...plain(), on_timeout: "human_gate" }],
+    ["/gate", { ...plain(), gate: { timeout: "1h" } }],
+    ["/trigger", { ...plain(), trigger: { event: "news" } }],
+    ["/timeouts/preset", { ...plain(), timeouts: { preset: "flow" } }],
+    ["/nodes/0/escalate_on", workflow({ nodes: [{ id: "n", escalate_on: ["auth"] }] })],
+    ...["retry_policy", "breaker", "mode"].map(
+      (field): [string, Document] => [`/tasks/0/steps/0/action/execution/${field}`, executed({ [field]: "x" })],
+    ),
+    ...["llm_call", "mcp_tool", "shell", "emit_event"].map(
       (kind): [string, Document] => ["/tasks/0/steps/0/action/kind", action(kind)],
     ),
   ];
   for (const [pointer, document] of cases) assertRefused(await put("workflows", document), [[pointer, "unsupported"]]);
+});
+
+test("fan-outs and joins that can never be met are refused", async () => {
+  type Fields = Record<string, unknown>;
+  const three = { spawn_count: 3 };
+  const join = (fields: Fields, spawn: Fields = three) => fan({ spawn, join: fields });
+  const merge = (fields: Fields, more: Fields = {}) => fan({ spawn: three, merge: fields, join: more });
+  const spawn = (fields: Fields) => fan({ spawn: fields });
+  const [each, joined] = ["/transitions/0", "/transitions/1/synchronization"];
+  const differing = join({});
+  const [, first] = differing["transitions"] as { synchronization: object }[];
+  (differing["transitions"] as object[]).push({
+    ...first,
+    id: "joined-otherwise",
+    on: "failure",
+    synchronization: { ...first?.synchronization, strategy: "any" },
+  });
+  const cases: [document: Document, pointer: string, code: string][] = [
+    [join({ sibling_group: "nobody" }), `${joined}/sibling_group`, "unknown_group"],
+    [join({ sibling_group: undefined }), `${joined}/sibling_group`, "missing_field"],
+    [join({ strategy: { m_of_n: 4 } }), `${joined}/strategy/m_of_n`, "quorum_too_large"],
+    [join({ strategy: { m_of_n: 0 } }), `${joined}/strategy/m_of_n`, "out_of_range"],
+    [join({ strategy: "most" }), `${joined}/strategy`, "invalid_choice"],
+    [join({ on_timeout: "retry" }), `${joined}/on_timeout`, "invalid_choice"],
+    [join({ on_early_complete: "kill" }), `${joined}/on_early_complete`, "invalid_choice"],
+    [join({ on_branch_failure: "ignore" }), `${joined}/on_branch_failure`, "invalid_choice"],
+    [join({ timeout: "soon" }), `${joined}/timeout`, "invalid_duration"],
+    [merge({ target: "input.x" }), `${joined}/merge/target`, "invalid_target"],
+    [merge({ target: "results" }), `${joined}/merge/target`, "invalid_target"],
+    [merge({ target: "state" }), `${joined}/merge/target`, "invalid_target"],
+    [merge({ target: "_branch.item" }), `${joined}/merge/target`, "invalid_target"],
+    [merge({ target: undefined }), `${joined}/merge/target`, "missing_field"],
+    [merge({ strategy: "sum" }), `${joined}/merge/strategy`, "invalid_choice"],
+    [merge({ source: "state.x" }), `${joined}/merge/source`, "unknown_name"],
+    [merge({ target: "_branch.output.x" }, { on_early_complete: "allow_late_merge" }), `${joined}/merge/target`, "invalid_target"],
+    [differing, "/transitions/2/synchronization", "different_joins"],
+    [spawn({ spawn_count: 0 }), `${each}/spawn_count`, "out_of_range"],
+    [spawn({ spawn_count: 1001 }), `${each}/spawn_count`, "out_of_range"],
+    [spawn({ spawn_count: 2, foreach: { collection: "input.x" } }), `${each}/foreach`, "both_forms"],
+    [spawn({ foreach: {} }), `${each}/foreach/collection`, "missing_field"],
+    [spawn({ foreach: { collection: "input.[" } }), `${each}/foreach/collection`, "invalid_expression"],
+    [spawn({ foreach: { collection: "nobody.x" } }), `${each}/foreach/collection`, "unknown_name"],
+    [spawn({ foreach: { collection: "input.x", item_var: "state" } }), `${each}/foreach/item_var`, "invalid_id"],
+  ];
+  for (const [document, pointer, code] of cases) assertRefused(await put("workflows", document), [[pointer, code]]);
+  const unknownWidth = join({ strategy: { m_of_n: 4 } }, { foreach: { collection: "input.urls", item_var: "url" } });
+  assert.equal((await put("workflows", unknownWidth)).status, 201, "how many a foreach makes is not known");
+});
+
+test("gates and waits that make no sense are refused", async () => {
+  const node = (fields: object) => workflow({ nodes: [{ id: "n", ...fields }], actions: [mark("a")] });
+  const gate = (fields: object) => node({ gate: fields });
+  const wait = (fields: object) => node({ wait: fields });
+  const cases: [document: Document, pointer: string, code: string][] = [
+    [node({ action_id: "a", gate: {} }), "/nodes/0/gate", "both_forms"],
+    [node({ gate: {}, wait: { sleep_ms: 1 } }), "/nodes/0/wait", "both_forms"],
+    [node({ workflow_id: "x", action_id: "a" }), "/nodes/0/workflow_id", "both_forms"],
+    [node({ action_id: "a", on_failure: "catch" }), "/nodes/0/on_failure", "unknown_field"],
+    [gate({ prompt: "${nobody.name}" }), "/nodes/0/gate/prompt", "unknown_name"],
+    [gate({ choices: [] }), "/nodes/0/gate/choices", "missing_field"],
+    [gate({ choices: ["yes", "yes"] }), "/nodes/0/gate/choices/1", "wrong_type"],
+    [gate({ choices: ["yes", "no"], on_timeout: "approve" }), "/nodes/0/gate/on_timeout", "invalid_choice"],
+    [gate({ on_timeout: "retry" }), "/nodes/0/gate/on_timeout", "invalid_choice"],
+    [gate({ remind_at: [0.5, 1.5] }), "/nodes/0/gate/remind_at/1", "out_of_range"],
+    [gate({ input_schema: { type: "thing" } }), "/nodes/0/gate/input_schema/type", "invalid_schema"],
+    [gate({ timeout: "1h", timeout_ms: 1 }), "/nodes/0/gate/timeout", "both_forms"],
+    [gate({ promt: "typo" }), "/nodes/0/gate/promt", "unknown_field"],
+    [wait({}), "/nodes/0/wait", "missing_field"],
+    [wait({ sleep_ms: 5, signal: "x" }), "/nodes/0/wait", "missing_field"],
+    [wait({ sleep_ms: 5, until: 7 }), "/nodes/0/wait", "missing_field"],
+    [wait({ sleep_ms: 5, timeout_ms: 7 }), "/nodes/0/wait/timeout", "unknown_field"],
+    [wait({ signal: "with space" }), "/nodes/0/wait/signal", "invalid_id"],
+    [wait({ signal: "x", on_timeout: "approve" }), "/nodes/0/wait/on_timeout", "invalid_choice"],
+    [wait({ until: "${1 +}" }), "/nodes/0/wait/until", "invalid_expression"],
+  ];
+  for (const [document, pointer, code] of cases) assertRefused(await put("workflows", document), [[pointer, code]]);
+});
+
+test("a workflow_call is the only step of its task, and calls something that is there", async () => {
+  const child = oneTask([set({ a: 1 })]);
+  await curfew.store(child);
+  const call = { kind: "workflow_call", implementation: { workflow_id: child.id } };
+  const alone = "workflow_call_not_alone";
+  assertRefused(await put("workflows", oneTask([set({ a: 1 }), { action: call }])), [["/tasks/0/steps/1", alone]]);
+  assertRefused(await put("workflows", oneTask([{ action: call, condition: "true" }])), [["/tasks/0/steps/0", alone]]);
+  assertRefused(await put("workflows", oneTask([{ action: call, output_mapping: { "output.x": 1 } }])), [["/tasks/0/steps/0", alone]]);
+
+  // The same by reference: from the document and from the catalogue.
+  const named = { id: freshId("a"), ...call };
+  const byReference = oneTask([set({ a: 1 }), { action_id: named.id }]);
+  assertRefused(await put("workflows", { ...byReference, actions: [named] }), [["/tasks/0/steps/1", alone]]);
+  assert.equal((await put("actions", named)).status, 201);
+  assertRefused(await put("workflows", byReference), [["/tasks/0/steps/1", alone]]);
+  assertRefused(await put("tasks", { id: freshId("t"), steps: [set({ a: 1 }), { action_id: named.id }] }), [["/steps/1", alone]]);
+
+  const unknown = { kind: "workflow_call", implementation: { workflow_id: freshId("missing") } };
+  const answer = await put("workflows", oneTask([{ action: unknown }]));
+  assert.equal(answer.status, 422, answer.text);
+  assert.equal(answer.json.error.details[0].code, "unknown_reference");
 });
 
 function reversed(value: unknown): unknown {

@@ -48,3 +48,51 @@ export const mark = (id: string): Json => ({ id, kind: "update_context", impleme
 
 /** A node of that action. */
 export const marked = (id: string, more: Json = {}): Json => ({ id, action_id: id, ...more });
+
+/** An action that sends a GET to the `url` of its input. */
+export const ask: Json = { id: "ask", kind: "http_request", implementation: { url: "${input.url}" } };
+
+export interface FanParts {
+  /** `spawn_count` or `foreach` of the transition `each`; a list of urls in the input unless told otherwise. */
+  spawn?: Json;
+  /** The node of the branches; it asks its item, a url, and keeps what the peer saw of the query. */
+  work?: Json;
+  /** Fields of `synchronization`. */
+  join?: Json;
+  merge?: Json;
+  workflow?: Json;
+}
+
+/** start -each-> work (n times) -joined-> done, the results merged into `state.results`, which is the output. */
+export function fan({ spawn, work, join, merge, workflow: more }: FanParts): WorkflowDocument {
+  const asking = {
+    action_id: "ask",
+    input_mapping: { url: "${url}" },
+    output_mapping: { "_branch.output": "${result.body.query.n}" },
+  };
+  return workflow({
+    nodes: [{ id: "start" }, { id: "work", ...(work ?? asking) }, { id: "done" }],
+    transitions: [
+      {
+        id: "each",
+        from_node_id: "start",
+        to_node_id: "work",
+        ...(spawn ?? { foreach: { collection: "input.urls", item_var: "url" } }),
+      },
+      {
+        id: "joined",
+        from_node_id: "work",
+        to_node_id: "done",
+        synchronization: {
+          strategy: "all",
+          sibling_group: "each",
+          merge: { target: "state.results", ...merge },
+          ...join,
+        },
+      },
+    ],
+    actions: [ask],
+    output_mapping: "${state.results}",
+    ...more,
+  });
+}

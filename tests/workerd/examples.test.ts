@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { freshId } from "./documents.ts";
 import { root, startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
+import { until } from "./poll.ts";
 
 let curfew: Curfew;
 let peer: Peer;
@@ -13,14 +14,17 @@ const directory = join(root, "examples");
 const files = readdirSync(directory).filter((name) => name.endsWith(".json"));
 before(async () => {
   [curfew, peer] = await Promise.all([startCurfew(), startPeer()]);
-  for (const file of files) await curfew.store(JSON.parse(readFileSync(join(directory, file), "utf8")));
+  const documents = files.map((file) => JSON.parse(readFileSync(join(directory, file), "utf8")));
+  // A parent is refused until its children are there.
+  const isParent = (document: { nodes: object[] }) => document.nodes.some((node) => "workflow_id" in node);
+  for (const document of [...documents.filter((one) => !isParent(one)), ...documents.filter(isParent)]) await curfew.store(document);
 });
 after(() => Promise.all([curfew.dispose(), peer.close()]));
 
 const run = async (workflowId: string, input: unknown) => curfew.ended(await curfew.start(workflowId, input));
 
 test("every example is named after its id and is stored without a warning", async () => {
-  assert.ok(files.length >= 4);
+  assert.ok(files.length >= 9);
   for (const file of files) {
     const document = JSON.parse(readFileSync(join(directory, file), "utf8"));
     assert.equal(`${document.id}.json`, file);
@@ -105,4 +109,81 @@ test("enrich-lead: no company and a failed lookup go to the newsletter", async (
     assert.equal(ended.output.handled_by, "newsletter");
     assert.deepEqual(ended.output.lead, { email: "ada@example.com", company: "unknown", score: 10, lookup_failed });
   }
+});
+
+test("judges: three verdicts are enough, the others are not waited for", async () => {
+  const name = freshId("panel");
+  peer.route(`/${name}/judge`, (seen) => {
+    const { judge, answer } = JSON.parse(seen.body);
+    assert.equal(answer, "42");
+    if (judge === "ill") return { status: 404, body: {} };
+    return { body: { accept: judge !== "strict", reason: `${judge} says so` } };
+  });
+  const input = { base_url: `${peer.url}/${name}`, answer: "42", judges: ["ill", "strict", "kind", "young"] };
+  const ended = await run("judges", input);
+  assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+  assert.equal(ended.output.accepted, true);
+  assert.deepEqual(ended.output.verdicts, [
+    { judge: "strict", accept: false, reason: "strict says so" },
+    { judge: "kind", accept: true, reason: "kind says so" },
+    { judge: "young", accept: true, reason: "young says so" },
+  ]);
+  const hopeless = await run("judges", { ...input, judges: ["ill", "ill", "strict"] });
+  assert.equal(hopeless.status, "failed");
+  assert.match(hopeless.error?.message ?? "", /cannot be met/);
+});
+
+/** Starts an approval of 250 and decides it. */
+async function approval(decision: unknown) {
+  const id = await curfew.start("approval", { title: "a chair", amount: 250 });
+  const gate = await until("the gate", async () => {
+    const { json } = await curfew.api("GET", "/v1/gates");
+    return json.items.find((one: { run_id: string }) => one.run_id === id);
+  });
+  assert.equal(gate.prompt, "Pay 250 for a chair?");
+  const answer = await curfew.api("POST", `/v1/runs/${id}/gates/${gate.id}`, decision);
+  assert.equal(answer.status, 200, answer.text);
+  return curfew.ended(id);
+}
+
+test("approval: a person approves all or less, or rejects", async () => {
+  const all = await approval({ choice: "approve", by: "ada" });
+  assert.equal(all.status, "completed", JSON.stringify(all.error));
+  assert.deepEqual(all.output, { outcome: "paid", receipt: "250 for a chair" });
+  const less = await approval({ choice: "approve", input: { amount: 120 } });
+  assert.deepEqual(less.output, { outcome: "paid", receipt: "120 for a chair" });
+  const none = await approval({ choice: "reject", by: "bob", comment: "we have chairs" });
+  assert.deepEqual(none.output, { outcome: "declined", by: "bob", comment: "we have chairs" });
+});
+
+test("approval: a small sum needs nobody", async () => {
+  const ended = await run("approval", { title: "tea", amount: 3 });
+  assert.deepEqual(ended.output, { outcome: "paid", receipt: "3 for tea" });
+});
+
+const trip = (name: string) => ({ base_url: `${peer.url}/${name}`, traveller: "Ada", city: "Turin", date: "2026-12-01" });
+
+test("trip: both children book, in runs of their own", async () => {
+  peer.route("/both/flights", () => ({ body: { booking: "f-1" } }));
+  peer.route("/both/hotels", () => ({ body: { booking: "h-1" } }));
+  const ended = await run("trip", trip("both"));
+  assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+  assert.deepEqual(ended.output, { bookings: { flight: "f-1", hotel: "h-1" }, outcome: "complete" });
+  assert.equal(JSON.parse(peer.seen("/both/hotels")[0]?.body ?? "").city, "Turin");
+  const children = await Promise.all(["t2", "t3"].map((token) => curfew.run(`${ended.id}.${token}`)));
+  assert.deepEqual(children.map((child) => [child.workflow_id, child.parent?.run_id]), [
+    ["book-flight", ended.id],
+    ["book-hotel", ended.id],
+  ]);
+});
+
+test("trip: one booking is a partial trip, none is none", async () => {
+  peer.route("/half/flights", () => ({ body: { booking: "f-2" } }));
+  peer.route("/half/hotels", () => ({ status: 409, body: {} }));
+  const half = await run("trip", trip("half"));
+  assert.equal(half.status, "completed", JSON.stringify(half.error));
+  assert.deepEqual(half.output, { bookings: { flight: "f-2" }, outcome: "partial" });
+  const none = await run("trip", trip("nowhere"));
+  assert.equal(none.status, "failed");
+  assert.match(none.error?.message ?? "", /cannot be met: 0 of 2/);
 });

@@ -1,5 +1,5 @@
 // Starts both Workers in one workerd, as they are deployed: same entry, same wasm, same bindings, loopback only.
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Log, LogLevel, Miniflare, type MiniflareOptions, type WorkerdStructuredLog } from "miniflare";
@@ -44,10 +44,13 @@ export interface Curfew {
   store(workflow: { id: string }): Promise<number>;
   /** Starts a run and returns its id. */
   start(workflowId: string, input?: unknown, more?: Record<string, unknown>): Promise<string>;
+  /** The run as it stands. */
+  run(runId: string): Promise<RunView>;
   /** The run once it has ended. */
   ended(runId: string, deadlineMs?: number): Promise<RunView>;
   /** store + start + ended. */
   runToEnd(workflow: { id: string }, input?: unknown, more?: Record<string, unknown>): Promise<RunView>;
+  /** Every token, however many pages they fill. */
   tokens(runId: string): Promise<TokenView[]>;
   dispose(): Promise<void>;
 }
@@ -125,12 +128,21 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     api,
     store,
     start,
+    run: async (runId) => expectStatus(await api("GET", `/v1/runs/${runId}`), [200], `read run ${runId}`).json,
     ended,
     runToEnd: async (workflow, input, more) => {
       await store(workflow);
       return ended(await start(workflow.id, input, more));
     },
-    tokens: async (runId) => expectStatus(await api("GET", `/v1/runs/${runId}/tokens`), [200], "tokens").json.items,
+    tokens: async (runId) => {
+      const tokens: TokenView[] = [];
+      for (let cursor: string | null = "0"; cursor !== null; ) {
+        const page = await api("GET", `/v1/runs/${runId}/tokens?cursor=${cursor}`);
+        tokens.push(...expectStatus(page, [200], "tokens").json.items);
+        cursor = page.json.next_cursor;
+      }
+      return tokens;
+    },
     dispose: () => miniflare.dispose(),
   };
 }
@@ -197,8 +209,9 @@ async function applyMigrations(miniflare: Miniflare): Promise<void> {
   const database = await miniflare.getD1Database("DB", "curfew");
   const tables = await database.prepare("SELECT name FROM sqlite_master WHERE name = 'definitions'").all();
   if (tables.results.length > 0) return; // a restart on a persisted directory
-  const sql = readFileSync(join(root, "migrations/0001_catalogue.sql"), "utf8").replace(/--.*$/gm, "");
-  const statements = sql.split(";").filter((statement) => statement.trim() !== "");
+  const files = readdirSync(join(root, "migrations")).filter((name) => name.endsWith(".sql")).sort();
+  const sql = files.map((name) => readFileSync(join(root, "migrations", name), "utf8").replace(/--.*$/gm, ""));
+  const statements = sql.join(";").split(";").filter((statement) => statement.trim() !== "");
   await database.batch(statements.map((statement) => database.prepare(statement)));
 }
 

@@ -26,6 +26,8 @@ export interface Peer {
   requests: Seen[];
   /** Requests whose path is `path` or below it. */
   seen(path: string): Seen[];
+  /** Lets every request to `/held/{key}` have its answer, those to come too. */
+  release(key: string): void;
   /** Answers `path` in this way from now on, before the built-in routes. */
   route(path: string, reply: (seen: Seen, asked: number) => Reply): void;
   close(): Promise<void>;
@@ -42,6 +44,7 @@ export async function startPeer(): Promise<Peer> {
     return next;
   };
 
+  const held: Held = { released: new Set(), waiting: new Map() };
   const routes = new Map<string, (seen: Seen, asked: number) => Reply>();
 
   const server = createServer(async (request, response) => {
@@ -52,7 +55,7 @@ export async function startPeer(): Promise<Peer> {
       seen.aborted = !response.writableFinished;
     });
     const custom = routes.get(seen.path);
-    if (!custom) return answer(seen, response, count);
+    if (!custom) return answer(seen, response, count, held);
     const { status = 200, body } = custom(seen, count(`route ${seen.path}`));
     json(response, status, body);
   });
@@ -64,6 +67,11 @@ export async function startPeer(): Promise<Peer> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
     route: (path, reply) => routes.set(path, reply),
+    release: (key) => {
+      held.released.add(key);
+      for (const reply of held.waiting.get(key) ?? []) reply();
+      held.waiting.delete(key);
+    },
     seen: (path) => requests.filter((one) => one.path === path || one.path.startsWith(`${path}/`)),
     close: () =>
       new Promise((resolve) => {
@@ -71,6 +79,12 @@ export async function startPeer(): Promise<Peer> {
         server.closeAllConnections();
       }),
   };
+}
+
+/** Requests to /held: answered when the test says so. */
+interface Held {
+  released: Set<string>;
+  waiting: Map<string, (() => void)[]>;
 }
 
 async function record(request: IncomingMessage): Promise<Seen> {
@@ -92,6 +106,7 @@ async function record(request: IncomingMessage): Promise<Seen> {
  * /status/404                that status; ?retry_after=2 adds the header
  * /slow/250                  as /ok, after so many ms
  * /hang                      never answers
+ * /held/{key}                as /ok, once the test releases the key
  * /hang-first/{key}/{n}      hangs for the first n requests of the key, then 200 {count}
  * /half                      promises 100 bytes, sends some, breaks the connection
  * /huge                      a JSON string of 10 MB
@@ -102,7 +117,7 @@ async function record(request: IncomingMessage): Promise<Seen> {
  * /count/{key}               {count}: how often this key was asked; ?ready_at=3 adds `ready`
  * /flaky/{key}/{n}/{status}  that status for the first n requests of the key, then 200 {count}
  */
-function answer(seen: Seen, response: ServerResponse, count: (key: string) => number): void {
+function answer(seen: Seen, response: ServerResponse, count: (key: string) => number, held: Held): void {
   const [route, first = "", second = "0", third = "500"] = seen.path.split("/").slice(1);
   const echo = { method: seen.method, path: seen.path, query: seen.query, headers: seen.headers, body: parsed(seen.body) };
   switch (route) {
@@ -119,6 +134,12 @@ function answer(seen: Seen, response: ServerResponse, count: (key: string) => nu
     }
     case "hang":
       return;
+    case "held": {
+      const reply = () => json(response, 200, echo);
+      if (held.released.has(first)) return reply();
+      held.waiting.set(first, [...(held.waiting.get(first) ?? []), reply]);
+      return;
+    }
     case "hang-first": {
       const asked = count(first);
       return asked <= Number(second) ? undefined : json(response, 200, { count: asked });

@@ -23,10 +23,12 @@ export interface RunView {
   timeout_at: number | null;
   timeout_ms: number | null;
   duration_ms: number | null;
-  deadlines: { kind: string; due_at?: number; token_id?: string; node_id?: string }[];
+  deadlines: { kind: string; due_at?: number; remaining_ms?: number; token_id?: string; node_id?: string }[];
   counts: Record<string, number>;
+  parent?: { run_id: string; token_id: string };
   root_run_id: string;
   attempt: number;
+  reason?: string;
   tags: string[];
 }
 
@@ -37,6 +39,7 @@ export interface TokenView {
   epoch: number;
   retry_count: number;
   lane: string | null;
+  branch: { group: string; instance: number; index: number; total: number } | null;
   parent_token_id: string | null;
   created_at: number;
   dispatched_at: number | null;
@@ -48,4 +51,20 @@ export interface TokenView {
   error: ErrorView | null;
   output: any;
   steps: { ref: string; status: string; attempts: number; duration_ms: number }[];
+}
+
+export interface GateView {
+  id: string;
+  run_id: string;
+  node_id: string;
+  token_id: string;
+  kind: string;
+  prompt: any;
+  choices: string[];
+  input_schema: any;
+  opened_at: number;
+  timeout_at: number | null;
+  reminded_at: number | null;
+  status: string;
+  decision: { choice: string; input?: any; comment?: string; by?: string; at: number } | null;
 }

@@ -1,0 +1,130 @@
+//! What leaves the object for other objects and for the index.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+use worker::{Error, QueueContentType, RawMessageBuilder, Result};
+
+use super::object::{Object, report};
+use crate::api::start::Command;
+use crate::api::views;
+use crate::engine::{Event, Message, ParentLink, StartRequest};
+use crate::platform::{call, deadline};
+
+/// How long another run's object may take to answer.
+const DELIVERY_MS: u64 = 8_000;
+
+/// What came of a message that was answered.
+enum Delivery {
+    Done,
+    /// There is no such run.
+    Gone,
+}
+
+impl Object {
+    /// Sends a message of the outbox; how it went comes back as an event.
+    pub(super) fn deliver(self: &Rc<Self>, id: u64, message: Message) {
+        let object = Rc::clone(self);
+        wasm_bindgen_futures::spawn_local(async move {
+            let event = match object.send_message(message).await {
+                Ok(Delivery::Done) => Event::Delivered { id },
+                Ok(Delivery::Gone) => Event::DeliveryFailed { id, is_gone: true },
+                Err(message) => {
+                    report("delivery_failed", &message);
+                    Event::DeliveryFailed { id, is_gone: false }
+                }
+            };
+            if let Err(error) = object.feed(event) {
+                report("feed_failed", &error.to_string());
+            }
+        });
+    }
+
+    async fn send_message(&self, message: Message) -> std::result::Result<Delivery, String> {
+        let wrong = |error: Error| error.to_string();
+        let (run_id, path, body, gone) = match message {
+            Message::StartChild {
+                run_id,
+                node_id,
+                token_id,
+                epoch,
+                input,
+                timeout_ms,
+                budget_ms,
+            } => {
+                let command = self.with_run(|run| {
+                    let node = run.snapshot().workflow.node_index(&node_id)?;
+                    Some(Command {
+                        run_id: run_id.clone(),
+                        stored: Rc::new(run.snapshot().stored.child(node)?),
+                        input,
+                        request: StartRequest {
+                            version: None,
+                            timeout_ms,
+                            budget_ms,
+                        },
+                        parent: Some(ParentLink {
+                            run_id: run.header.id.clone(),
+                            token_id,
+                            epoch,
+                            root_run_id: run.header.root_run_id.clone(),
+                            depth: run.header.depth + 1,
+                        }),
+                    })
+                });
+                let command = command
+                    .map_err(wrong)?
+                    .ok_or("the called workflow is not in the snapshot")?;
+                let body = serde_json::to_string(&command).map_err(|error| error.to_string())?;
+                (run_id, "/start", body, Delivery::Gone)
+            }
+            Message::CancelChild { run_id, reason } => (
+                run_id,
+                "/cancel",
+                json!({"reason": reason}).to_string(),
+                Delivery::Gone,
+            ),
+            Message::NotifyParent { run_id, report } => {
+                let body = serde_json::to_string(&report).map_err(|error| error.to_string())?;
+                // A parent that is gone needs no news.
+                (run_id, "/child", body, Delivery::Done)
+            }
+        };
+        let namespace = self.env.durable_object("RUNS").map_err(wrong)?;
+        let stub: call::Peer = namespace.get_by_name(&run_id).map_err(wrong)?.into_rpc();
+        let url = format!("http://run{path}");
+        let answer = deadline::within(DELIVERY_MS, call::send(&stub, call::Call::post(&url, &body))).await;
+        match answer.ok_or("no answer in time")??.status() {
+            // A conflict is an answer, too: it was heard, and there was nothing left to do.
+            200 | 201 | 409 => Ok(Delivery::Done),
+            404 => Ok(gone),
+            status => Err(format!("{path} answered with status {status}")),
+        }
+    }
+
+    /// Tells the index how the run stands. A lost message costs a stale list, never a run.
+    pub(super) fn announce(&self) -> Result<()> {
+        let message = self.with_run(|run| {
+            let summary = views::summary(&run.header);
+            json!({"revision": run.header.revision, "summary": summary})
+        })?;
+        self.tell_index(message);
+        Ok(())
+    }
+
+    pub(super) fn tell_index(&self, message: Value) {
+        let Ok(queue) = self.env.queue("INDEX_QUEUE") else {
+            return;
+        };
+        // As text: the platform's own serialisation would make maps of the objects, and lose them.
+        let message = RawMessageBuilder::new(message.to_string().into());
+        wasm_bindgen_futures::spawn_local(async move {
+            let sent = queue
+                .send_raw(message.build_with_content_type(QueueContentType::Text))
+                .await;
+            if let Err(error) = sent {
+                report("announce_failed", &error.to_string());
+            }
+        });
+    }
+}

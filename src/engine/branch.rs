@@ -1,0 +1,280 @@
+//! Branches: tokens born together, and the account of which of them are still under way.
+//!
+//! All tokens born of one firing of one sibling group form one instance. Loops and nested fan-outs make new ones,
+//! so that a join never mixes up two firings of the same transition. An inner instance counts as one member of the
+//! branch it was born in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::run::Run;
+use super::token::{Token, TokenId};
+use crate::model::failure::Failure;
+use crate::model::time::Millis;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InstanceId(pub u64);
+
+/// A token's place among its siblings, and what its branch has made so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Branch {
+    pub instance: InstanceId,
+    pub index: u32,
+    pub item: Option<Value>,
+    pub output: Value,
+}
+
+/// One firing of one sibling group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instance {
+    pub id: InstanceId,
+    pub group: String,
+    pub total: u32,
+    /// The branch it was born in, as it was then: where the continuation goes on.
+    pub parent: Option<Branch>,
+    pub item_var: Option<String>,
+    pub fan_ins: BTreeMap<usize, FanIn>,
+    pub closed: bool,
+    /// Live members of each branch: tokens, and inner instances.
+    pub(super) live: BTreeMap<u32, u32>,
+    /// Branches with live members that have not arrived anywhere.
+    pub(super) open: u32,
+    pub(super) members: BTreeSet<TokenId>,
+    pub(super) inner: BTreeSet<InstanceId>,
+    /// Branches that arrived at a join.
+    pub(super) arrived: BTreeSet<u32>,
+    /// Why a branch ended without arriving: the reason of a join that cannot be met for it.
+    pub last_error: Option<Failure>,
+}
+
+/// A join of one instance at one node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FanIn {
+    /// The transition whose `synchronization` counts.
+    pub transition: usize,
+    /// The first arrival: the wait is measured from here.
+    pub started_at: Millis,
+    pub timeout_at: Option<Millis>,
+    pub timeout_ms: Option<u64>,
+    pub fired_at: Option<Millis>,
+    pub(super) arrivals: BTreeMap<u32, Arrival>,
+    /// Arrivals that count.
+    pub(super) completed: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    pub token: TokenId,
+    /// False for one that came by a failure or timeout route: it waits, but does not count.
+    pub completed: bool,
+    pub order: u64,
+}
+
+impl FanIn {
+    pub fn recalled(
+        transition: usize,
+        started_at: Millis,
+        timeout_at: Option<Millis>,
+        timeout_ms: Option<u64>,
+        fired_at: Option<Millis>,
+    ) -> FanIn {
+        FanIn {
+            transition,
+            started_at,
+            timeout_at,
+            timeout_ms,
+            fired_at,
+            arrivals: BTreeMap::new(),
+            completed: 0,
+        }
+    }
+}
+
+impl Instance {
+    pub fn new(
+        id: InstanceId,
+        group: String,
+        total: u32,
+        parent: Option<Branch>,
+        item_var: Option<String>,
+    ) -> Instance {
+        Instance {
+            id,
+            group,
+            total,
+            parent,
+            item_var,
+            fan_ins: BTreeMap::new(),
+            closed: false,
+            live: BTreeMap::new(),
+            open: 0,
+            members: BTreeSet::new(),
+            inner: BTreeSet::new(),
+            arrived: BTreeSet::new(),
+            last_error: None,
+        }
+    }
+
+    /// Branches that have arrived, where that is no longer told by the tokens that wait.
+    pub fn late_arrivals(&self) -> Vec<u32> {
+        match self.fan_ins.values().any(|fan_in| fan_in.fired_at.is_some()) {
+            true => self.arrived.iter().copied().collect(),
+            false => Vec::new(),
+        }
+    }
+
+    pub fn remember_arrivals(&mut self, arrived: Vec<u32>) {
+        self.arrived.extend(arrived);
+    }
+
+    /// A member more in branch `index`.
+    pub(super) fn gain(&mut self, index: u32) {
+        // A branch between two of its nodes has no member for a moment; it is open all the same.
+        let is_new = !self.live.contains_key(&index);
+        *self.live.entry(index).or_default() += 1;
+        if is_new && !self.arrived.contains(&index) {
+            self.open += 1;
+        }
+    }
+
+    /// A member less; true if it was the branch's last.
+    pub(super) fn lose(&mut self, index: u32) -> bool {
+        let Some(count) = self.live.get_mut(&index) else {
+            return false;
+        };
+        *count = count.saturating_sub(1);
+        *count == 0
+    }
+
+    /// Nothing of branch `index` is live any more. False if something was born there since.
+    pub(super) fn drop_branch(&mut self, index: u32) -> bool {
+        if self.live.get(&index) != Some(&0) {
+            return false;
+        }
+        self.live.remove(&index);
+        if !self.arrived.contains(&index) {
+            self.open = self.open.saturating_sub(1);
+        }
+        true
+    }
+}
+
+impl Run {
+    /// Enters a token into the account of its branch.
+    pub(super) fn enter_branch(&mut self, token: &Token) {
+        let Some(branch) = &token.branch else { return };
+        if let Some(instance) = self.instances.get_mut(&branch.instance) {
+            instance.members.insert(token.id);
+            instance.gain(branch.index);
+        }
+    }
+
+    /// Takes a token that ended out of it. Whether that ended the branch is known when everything has settled.
+    pub(super) fn leave_branch(&mut self, token: &Token) {
+        let Some(branch) = &token.branch else { return };
+        if let Some(instance) = self.instances.get_mut(&branch.instance) {
+            instance.members.remove(&token.id);
+            if instance.lose(branch.index) {
+                self.scratch.thinned.insert((branch.instance, branch.index));
+            }
+        }
+    }
+
+    /// Opens an instance: it counts as a member of the branch it was born in.
+    pub(super) fn open_instance(&mut self, instance: Instance) {
+        if let Some(parent) = &instance.parent
+            && let Some(outer) = self.instances.get_mut(&parent.instance)
+        {
+            outer.inner.insert(instance.id);
+            outer.gain(parent.index);
+        }
+        self.scratch.changed_instances.insert(instance.id);
+        self.instances.insert(instance.id, instance);
+    }
+
+    /// The instance has no more to decide. Its members have ended or do not matter any more.
+    pub(super) fn close_instance(&mut self, id: InstanceId) {
+        let Some(mut instance) = self.instances.remove(&id) else {
+            return;
+        };
+        for (node, fan_in) in &instance.fan_ins {
+            if let Some(at) = fan_in.timeout_at {
+                self.due.remove(&(at, super::run::Due::FanIn(id, *node)));
+            }
+        }
+        instance.closed = true;
+        if let Some(parent) = &instance.parent
+            && let Some(outer) = self.instances.get_mut(&parent.instance)
+        {
+            outer.inner.remove(&id);
+            if outer.lose(parent.index) {
+                self.scratch.thinned.insert((parent.instance, parent.index));
+            }
+        }
+        self.scratch.changed_instances.remove(&id);
+        self.scratch.closed_instances.push(instance);
+    }
+
+    /// Puts a waiting token back into its join.
+    pub(super) fn recall_arrival(&mut self, token: &Token, node: usize, order: u64) {
+        let joined = {
+            let fan_in_of = |instance: &&Instance| instance.fan_ins.contains_key(&node);
+            let mut chain = self.chain(token.branch.as_ref());
+            chain
+                .find(|(_, instance)| fan_in_of(instance))
+                .map(|(branch, instance)| (instance.id, branch.index))
+        };
+        let Some((id, index)) = joined else { return };
+        let Some(instance) = self.instances.get_mut(&id) else {
+            return;
+        };
+        if instance.arrived.insert(index) && instance.live.contains_key(&index) {
+            instance.open = instance.open.saturating_sub(1);
+        }
+        let completed = token.error.is_none();
+        if let Some(fan_in) = instance.fan_ins.get_mut(&node) {
+            fan_in.completed += u32::from(completed);
+            fan_in.arrivals.insert(
+                index,
+                Arrival {
+                    token: token.id,
+                    completed,
+                    order,
+                },
+            );
+        }
+    }
+
+    /// The branch and the ones around it, innermost first.
+    pub(super) fn chain<'a>(
+        &'a self,
+        branch: Option<&'a Branch>,
+    ) -> impl Iterator<Item = (&'a Branch, &'a Instance)> {
+        let look_up = move |branch: &'a Branch| Some((branch, self.instances.get(&branch.instance)?));
+        let first = branch.and_then(look_up);
+        std::iter::successors(first, move |(_, instance)| {
+            instance.parent.as_ref().and_then(look_up)
+        })
+    }
+
+    /// A join somewhere around this branch will decide what its failure means.
+    pub(super) fn is_covered(&self, branch: Option<&Branch>) -> bool {
+        self.chain(branch)
+            .any(|(_, instance)| self.snapshot.joins_of(&instance.group).next().is_some())
+    }
+
+    /// `_branch` in expressions.
+    pub(super) fn branch_value(&self, branch: &Branch) -> Value {
+        let total = self
+            .instances
+            .get(&branch.instance)
+            .map_or(0, |instance| instance.total);
+        json!({
+            "index": branch.index,
+            "total": total,
+            "item": branch.item,
+            "output": branch.output,
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! From what one event gathered to the effects that are its answer: saves first, the alarm, then orders.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use serde_json::Value;
+
+use super::branch::{Instance, InstanceId};
+use super::effect::{Effect, Order};
+use super::gate::GateState;
+use super::header::RunStatus;
+use super::run::Run;
+use super::token::{Token, TokenId, TokenStatus};
+use crate::model::time::Millis;
+
+/// What one `handle` gathers before it answers.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    pub now: Millis,
+    pub header_changed: bool,
+    pub announce: bool,
+    pub ended: bool,
+    pub delete: bool,
+    pub changed: BTreeSet<TokenId>,
+    pub terminal: Vec<Token>,
+    pub orders: Vec<Order>,
+    pub aborts: Vec<(TokenId, u64)>,
+    /// Tokens that stand at a node whose work has not begun.
+    pub arrivals: VecDeque<TokenId>,
+    /// Branches that lost their last member, as far as is known.
+    pub thinned: BTreeSet<(InstanceId, u32)>,
+    pub changed_instances: BTreeSet<InstanceId>,
+    pub closed_instances: Vec<Instance>,
+    pub changed_gates: BTreeSet<String>,
+    pub changed_signals: BTreeSet<String>,
+    pub new_messages: BTreeSet<u64>,
+    pub deleted_messages: BTreeSet<u64>,
+    pub sends: BTreeSet<u64>,
+    /// What the context held where a join merged into it.
+    pub merge_undo: Vec<(String, Option<Value>)>,
+}
+
+impl Run {
+    /// Says what the run is doing, where that changed.
+    fn note_status(&mut self) {
+        if !self.is_running() {
+            return;
+        }
+        let outside = self.count(TokenStatus::AwaitingHuman)
+            + self
+                .listeners
+                .values()
+                .map(|tokens| tokens.len() as u64)
+                .sum::<u64>();
+        let busy = self.tokens.len() as u64 - self.count(TokenStatus::WaitingForSiblings);
+        let status = if self.is_paused() {
+            RunStatus::Paused
+        } else if outside > 0 && outside == busy {
+            RunStatus::Waiting
+        } else {
+            RunStatus::Running
+        };
+        if self.header.status != status {
+            self.header.status = status;
+            self.scratch.header_changed = true;
+            self.scratch.announce = true;
+        }
+    }
+
+    fn count(&self, status: TokenStatus) -> u64 {
+        self.counts.get(&status).copied().unwrap_or(0)
+    }
+
+    /// Turns what was gathered into effects: saves first, the alarm, then orders.
+    pub(super) fn conclude(&mut self) -> Vec<Effect> {
+        self.note_status();
+        let scratch = std::mem::take(&mut self.scratch);
+        self.scratch.now = scratch.now;
+        if scratch.delete {
+            return vec![Effect::DeleteStorage];
+        }
+        // A token may end in the decision that began its attempt: a call that was never made is neither made nor aborted.
+        let stands = |token: &TokenId, epoch: u64| {
+            let token = self.tokens.get(token);
+            token.is_some_and(|it| it.status == TokenStatus::Executing && it.epoch == epoch)
+        };
+        let (orders, unmade): (Vec<Order>, Vec<Order>) = scratch
+            .orders
+            .into_iter()
+            .partition(|order| stands(&order.token, order.epoch));
+        let mut aborts = scratch.aborts;
+        aborts.retain(|(token, epoch)| {
+            !unmade
+                .iter()
+                .any(|order| order.token == *token && order.epoch == *epoch)
+        });
+        let mut effects = Vec::new();
+        if scratch.header_changed {
+            self.header.revision += 1;
+            effects.push(Effect::SaveRun(Box::new(self.header.clone())));
+        }
+        for (key, text) in self.context.take_changes() {
+            effects.push(match text {
+                Some(text) => Effect::SaveContext { key, text },
+                None => Effect::DeleteContext { key },
+            });
+        }
+        for token in scratch.terminal {
+            effects.push(Effect::SaveToken(Box::new(token)));
+        }
+        for id in scratch.changed {
+            if let Some(token) = self.tokens.get(&id) {
+                effects.push(Effect::SaveToken(Box::new(token.clone())));
+            }
+        }
+        let open = scratch
+            .changed_instances
+            .iter()
+            .filter_map(|id| self.instances.get(id).cloned());
+        for instance in open.chain(scratch.closed_instances) {
+            effects.push(Effect::SaveInstance(Box::new(instance)));
+        }
+        let gates: Vec<GateState> = scratch
+            .changed_gates
+            .iter()
+            .filter_map(|id| self.gates.get(id).cloned())
+            .collect();
+        for gate in &gates {
+            effects.push(Effect::SaveGate(Box::new(gate.clone())));
+        }
+        for name in scratch.changed_signals {
+            let payloads = self.signals.get(&name).cloned().unwrap_or_default();
+            effects.push(Effect::SaveSignals { name, payloads });
+        }
+        for id in &scratch.new_messages {
+            if let Some(entry) = self.outbox.get(id) {
+                effects.push(Effect::SaveMessage {
+                    id: *id,
+                    message: entry.message.clone(),
+                });
+            }
+        }
+        effects.extend(
+            scratch
+                .deleted_messages
+                .into_iter()
+                .map(|id| Effect::DeleteMessage { id }),
+        );
+        if let Some(next) = self.next_deadline()
+            && self.alarm_at.is_none_or(|at| next < at || at <= scratch.now)
+        {
+            self.alarm_at = Some(next);
+            effects.push(Effect::SetAlarm(next));
+        }
+        for (token, epoch) in aborts {
+            effects.push(Effect::Abort { token, epoch });
+        }
+        effects.extend(orders.into_iter().map(Effect::Dispatch));
+        for id in scratch.sends {
+            if let Some(entry) = self.outbox.get(&id) {
+                effects.push(Effect::Deliver {
+                    id,
+                    message: entry.message.clone(),
+                });
+            }
+        }
+        if scratch.announce {
+            effects.push(Effect::Announce);
+        }
+        effects.extend(gates.into_iter().map(|gate| Effect::AnnounceGate(Box::new(gate))));
+        if scratch.ended {
+            effects.push(Effect::RunEnded);
+        }
+        effects
+    }
+}

@@ -1,0 +1,190 @@
+//! Fan-out: what a firing of transitions gives birth to.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::branch::{Branch, Instance, InstanceId};
+use super::route::mapping_failure;
+use super::run::Run;
+use super::token::{Token, TokenId};
+use crate::model::failure::Failure;
+use crate::model::fan::Spawn;
+use crate::model::limits::FAN_OUT_WIDTH;
+
+/// What one matching transition will do; worked out before the token ends, because it may still fail.
+#[derive(Debug)]
+pub(super) enum Move {
+    Step {
+        transition: usize,
+    },
+    Spawn {
+        transition: usize,
+        births: Births,
+    },
+    Join {
+        transition: usize,
+        instance: InstanceId,
+        index: u32,
+    },
+}
+
+#[derive(Debug)]
+pub(super) enum Births {
+    Count(u32),
+    Items(Vec<Value>),
+}
+
+impl Births {
+    fn count(&self) -> u32 {
+        match self {
+            Births::Count(count) => *count,
+            Births::Items(items) => items.len() as u32,
+        }
+    }
+}
+
+impl Run {
+    /// What a transition means for this token: a join of its own group, a fan-out, or a plain step.
+    pub(super) fn plan(&self, token: &Token, index: usize, error: &Value) -> Result<Move, Failure> {
+        let transition = &self.snapshot.workflow.transitions[index];
+        if let Some(join) = &transition.synchronization {
+            // A token of another group passes.
+            let own = self
+                .chain(token.branch.as_ref())
+                .find(|(_, instance)| instance.group == join.group);
+            if let Some((branch, instance)) = own {
+                return Ok(Move::Join {
+                    transition: index,
+                    instance: instance.id,
+                    index: branch.index,
+                });
+            }
+        }
+        if transition.group.is_none() {
+            return Ok(Move::Step { transition: index });
+        }
+        let births = match &transition.spawn {
+            Spawn::One => Births::Count(1),
+            Spawn::Count(count) => Births::Count(*count),
+            Spawn::ForEach { collection, .. } => {
+                let vars = self.vars(token, error.clone());
+                let place = format!("foreach of transition {}", transition.id);
+                let value = collection
+                    .evaluate(&self.scope(&vars))
+                    .map_err(|wrong| mapping_failure(&place, &wrong))?;
+                let Value::Array(items) = value else {
+                    return Err(Failure::validation(
+                        "not_a_list",
+                        format!("{place}: \"{}\" is not a list", collection.source()),
+                    ));
+                };
+                if items.len() > FAN_OUT_WIDTH {
+                    return Err(Failure::validation(
+                        "limit_exceeded",
+                        format!("{place}: {} items; the limit is {FAN_OUT_WIDTH}", items.len()),
+                    ));
+                }
+                Births::Items(items)
+            }
+        };
+        Ok(Move::Spawn {
+            transition: index,
+            births,
+        })
+    }
+
+    /// Births the tokens of `moves`, children of a token that has just come to its end or to a join.
+    pub(super) fn follow(&mut self, parent: &Token, moves: Vec<Move>, cause: Option<Failure>) {
+        let snapshot = std::rc::Rc::clone(&self.snapshot);
+        let mut groups: BTreeMap<String, Vec<(usize, Births)>> = BTreeMap::new();
+        for next in moves {
+            match next {
+                Move::Join { .. } => {}
+                Move::Step { transition } => {
+                    let loops = self.loops_after(parent, transition);
+                    let to = snapshot.workflow.transitions[transition].to;
+                    self.give_birth(to, Some(parent.id), parent.branch.clone(), loops, cause.clone());
+                }
+                Move::Spawn { transition, births } => {
+                    let group = snapshot.workflow.transitions[transition]
+                        .group
+                        .clone()
+                        .unwrap_or_default();
+                    groups.entry(group).or_default().push((transition, births));
+                }
+            }
+        }
+        for (group, spawns) in groups {
+            self.fan_out(parent, group, spawns, cause.as_ref());
+        }
+    }
+
+    fn fan_out(
+        &mut self,
+        parent: &Token,
+        group: String,
+        spawns: Vec<(usize, Births)>,
+        cause: Option<&Failure>,
+    ) {
+        let snapshot = std::rc::Rc::clone(&self.snapshot);
+        let total: u32 = spawns.iter().map(|(_, births)| births.count()).sum();
+        if total == 0 || !self.is_running() {
+            return;
+        }
+        let item_var = spawns.iter().find_map(|(transition, _)| {
+            match &snapshot.workflow.transitions[*transition].spawn {
+                Spawn::ForEach { item_var, .. } => Some(item_var.clone()),
+                Spawn::One | Spawn::Count(_) => None,
+            }
+        });
+        self.instances_born += 1;
+        let id = InstanceId(self.instances_born);
+        self.open_instance(Instance::new(id, group, total, parent.branch.clone(), item_var));
+        let mut index = 0;
+        for (transition, births) in spawns {
+            let to = snapshot.workflow.transitions[transition].to;
+            let loops = self.loops_after(parent, transition);
+            let items: Vec<Option<Value>> = match births {
+                Births::Count(count) => (0..count).map(|_| None).collect(),
+                Births::Items(items) => items.into_iter().map(Some).collect(),
+            };
+            for item in items {
+                if !self.is_running() {
+                    return;
+                }
+                let branch = Branch {
+                    instance: id,
+                    index,
+                    item,
+                    output: Value::Null,
+                };
+                index += 1;
+                self.give_birth(to, Some(parent.id), Some(branch), loops.clone(), cause.cloned());
+            }
+        }
+    }
+
+    fn loops_after(&self, parent: &Token, transition: usize) -> BTreeMap<String, u64> {
+        let mut loops = parent.loops.clone();
+        let transition = &self.snapshot.workflow.transitions[transition];
+        if transition.in_cycle {
+            *loops.entry(transition.id.clone()).or_default() += 1;
+        }
+        loops
+    }
+
+    /// The waiting tokens of a join, by branch.
+    pub(super) fn waiting_tokens(&self, instance: InstanceId, node: usize) -> Vec<(u32, TokenId, bool, u64)> {
+        self.instances
+            .get(&instance)
+            .and_then(|instance| instance.fan_ins.get(&node))
+            .map(|fan_in| {
+                let arrivals = fan_in.arrivals.iter();
+                arrivals
+                    .map(|(index, it)| (*index, it.token, it.completed, it.order))
+                    .collect()
+            })
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,242 @@
+//! Gates: a token stands in front of a person. The first decision counts; none in time is a decision, too.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::effect::Rejection;
+use super::header::RunStatus;
+use super::route::mapping_failure;
+use super::run::Run;
+use super::token::{TokenId, TokenStatus};
+use crate::model::failure::{Failure, FailureClass};
+use crate::model::time::Millis;
+use crate::model::wait::{Gate, GateTimeoutPolicy};
+use crate::model::workflow::Work;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateState {
+    pub id: String,
+    pub node_id: String,
+    pub token_id: String,
+    pub prompt: Value,
+    pub choices: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    pub opened_at: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reminded_at: Option<Millis>,
+    pub status: GateStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateStatus {
+    Open,
+    Decided,
+    TimedOut,
+    /// The run ended, or the branch, before anybody decided.
+    Cancelled,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    pub choice: String,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub input: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(default)]
+    pub at: Millis,
+}
+
+fn gate_id(token: TokenId) -> String {
+    format!("g{}", token.0)
+}
+
+impl Run {
+    fn gate_of(&self, node: usize) -> Option<Gate> {
+        match &self.snapshot.workflow.nodes[node].work {
+            Work::Gate(gate) => Some(Gate::clone(gate)),
+            Work::Task { .. }
+            | Work::Action { .. }
+            | Work::Workflow { .. }
+            | Work::Wait(_)
+            | Work::PassThrough => None,
+        }
+    }
+
+    /// A token arrived at a gate: it stands there until a person decides or time is up.
+    pub(super) fn open_gate(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let node = token.node;
+        let Some(gate) = self.gate_of(node) else { return };
+        let vars = self.vars(token, super::route::error_value(token.cause.as_ref()));
+        let prompt = match &gate.prompt {
+            None => Ok(Value::Null),
+            Some(prompt) => prompt.render(&self.scope(&vars)),
+        };
+        let node_id = self.snapshot.workflow.nodes[node].id.clone();
+        let prompt = match prompt {
+            Ok(prompt) => prompt,
+            Err(wrong) => {
+                let failure = mapping_failure(&format!("prompt of gate {node_id}"), &wrong);
+                return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+            }
+        };
+        let now = self.scratch.now;
+        let timeout_ms = gate
+            .timeout
+            .or(self.snapshot.workflow.nodes[node].timeout)
+            .millis();
+        let timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
+        let remind_at = timeout_ms.and_then(|millis| reminder_at(now, millis, &gate.remind_at, 0));
+        self.change(id, |token| {
+            token.status = TokenStatus::AwaitingHuman;
+            token.epoch += 1;
+            token.started_at = Some(now);
+            token.timeout_ms = timeout_ms;
+            token.timeout_at = timeout_at;
+            token.watch_at = remind_at;
+        });
+        let state = GateState {
+            id: gate_id(id),
+            node_id,
+            token_id: id.to_string(),
+            prompt,
+            choices: gate.choices,
+            input_schema: gate.input_schema_document,
+            opened_at: now,
+            timeout_at,
+            reminded_at: None,
+            status: GateStatus::Open,
+            decision: None,
+        };
+        self.scratch.changed_gates.insert(state.id.clone());
+        self.gates.insert(state.id.clone(), state);
+    }
+
+    pub(super) fn gate_decided(&mut self, gate_id: &str, mut decision: Decision) -> Result<(), Rejection> {
+        let state = self.gates.get(gate_id).ok_or(Rejection::UnknownGate)?;
+        match state.status {
+            GateStatus::Open => {}
+            GateStatus::Decided | GateStatus::TimedOut | GateStatus::Cancelled => {
+                return Err(Rejection::GateClosed(Box::new(state.clone())));
+            }
+        }
+        let invalid = |pointer: &str, message: String| Rejection::InvalidDecision {
+            pointer: pointer.to_string(),
+            message,
+        };
+        if !state.choices.contains(&decision.choice) {
+            let message = format!("\"{}\" is none of {}", decision.choice, state.choices.join(", "));
+            return Err(invalid("/choice", message));
+        }
+        let token = TokenId::parse(&state.token_id).ok_or(Rejection::UnknownGate)?;
+        let node = self
+            .tokens
+            .get(&token)
+            .map(|token| token.node)
+            .ok_or(Rejection::UnknownGate)?;
+        if let Some(schema) = self.gate_of(node).and_then(|gate| gate.input_schema)
+            && let Some(problem) = schema.validate(&decision.input).into_iter().next()
+        {
+            return Err(invalid(&format!("/input{}", problem.pointer), problem.message));
+        }
+        decision.at = self.scratch.now;
+        self.close_gate(token, GateStatus::Decided, Some(decision));
+        Ok(())
+    }
+
+    /// Closes the gate of a token and, with a decision, completes the token.
+    fn close_gate(&mut self, id: TokenId, status: GateStatus, decision: Option<Decision>) {
+        let Some(state) = self.gates.get_mut(&gate_id(id)) else {
+            return;
+        };
+        state.status = status;
+        state.decision = decision.clone();
+        self.scratch.changed_gates.insert(state.id.clone());
+        if let Some(decision) = decision {
+            let result = json!({
+                "choice": decision.choice,
+                "input": decision.input,
+                "comment": decision.comment,
+                "by": decision.by,
+            });
+            self.succeed(id, result);
+        }
+    }
+
+    /// A token at a gate ends by other hands: nobody is to decide any more.
+    pub(super) fn withdraw_gate(&mut self, id: TokenId) {
+        if self
+            .gates
+            .get(&gate_id(id))
+            .is_some_and(|gate| gate.status == GateStatus::Open)
+        {
+            self.close_gate(id, GateStatus::Cancelled, None);
+        }
+    }
+
+    /// A deadline of a gate: its end, or a reminder.
+    pub(super) fn gate_due(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let Some(gate) = self.gate_of(token.node) else {
+            return;
+        };
+        let now = self.scratch.now;
+        if token.timeout_at.is_none_or(|at| at > now) {
+            // Not `started_at`: a pause moves the deadline, and the reminders with it.
+            let opened_at = token
+                .timeout_at
+                .unwrap_or(now)
+                .saturating_sub(token.timeout_ms.unwrap_or(0));
+            let reminded = token.reminded + 1;
+            let next = token
+                .timeout_ms
+                .and_then(|millis| reminder_at(opened_at, millis, &gate.remind_at, reminded as usize));
+            self.change(id, |token| {
+                token.reminded = reminded;
+                token.watch_at = next;
+            });
+            if let Some(state) = self.gates.get_mut(&gate_id(id)) {
+                state.reminded_at = Some(now);
+                self.scratch.changed_gates.insert(state.id.clone());
+            }
+            return;
+        }
+        let by_time = |choice: &str| Decision {
+            choice: choice.to_string(),
+            input: Value::Null,
+            comment: None,
+            by: Some("timeout".into()),
+            at: now,
+        };
+        match gate.on_timeout {
+            GateTimeoutPolicy::Approve => self.close_gate(id, GateStatus::TimedOut, Some(by_time("approve"))),
+            GateTimeoutPolicy::Reject => self.close_gate(id, GateStatus::TimedOut, Some(by_time("reject"))),
+            GateTimeoutPolicy::Fail => {
+                self.close_gate(id, GateStatus::TimedOut, None);
+                let failure = Failure::new("gate_timeout", FailureClass::Timeout, "nobody decided in time");
+                self.end_unsuccessfully(id, TokenStatus::TimedOut, failure);
+            }
+            GateTimeoutPolicy::CancelAll => {
+                self.close_gate(id, GateStatus::TimedOut, None);
+                let failure = Failure::new("gate_timeout", FailureClass::Timeout, "nobody decided in time");
+                self.end_live_tokens(TokenStatus::TimedOut, "gate_timeout");
+                self.finish(RunStatus::TimedOut, None, Some(failure));
+            }
+        }
+    }
+}
+
+/// When the reminder number `sent` is due. One that lies in the past by now is due at once, and only once.
+fn reminder_at(opened_at: Millis, timeout_ms: u64, fractions: &[f64], sent: usize) -> Option<Millis> {
+    let fraction = fractions.get(sent)?;
+    Some(opened_at.saturating_add((timeout_ms as f64 * fraction) as u64))
+}

@@ -1,0 +1,79 @@
+//! Messages that must leave the object: saved with the decision that made them, sent after the commit, sent again
+//! until they arrived. Whoever gets one twice does nothing the second time.
+
+use super::effect::Message;
+use super::run::{Due, Run};
+use crate::model::time::{MINUTE, Millis, SECOND};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutboxEntry {
+    pub message: Message,
+    pub attempts: u32,
+    /// When to send it again if nothing was heard.
+    pub due_at: Millis,
+}
+
+impl Run {
+    pub(super) fn post(&mut self, message: Message) {
+        self.messages_posted += 1;
+        let id = self.messages_posted;
+        self.scratch.new_messages.insert(id);
+        self.outbox.insert(
+            id,
+            OutboxEntry {
+                message,
+                attempts: 0,
+                due_at: 0,
+            },
+        );
+        self.send(id);
+    }
+
+    /// Sends a message now and plans the next time.
+    pub(super) fn send(&mut self, id: u64) {
+        let now = self.scratch.now;
+        let Some(entry) = self.outbox.get_mut(&id) else {
+            return;
+        };
+        self.due.remove(&(entry.due_at, Due::Message(id)));
+        entry.attempts += 1;
+        entry.due_at = now.saturating_add(patience_ms(entry.attempts));
+        self.due.insert((entry.due_at, Due::Message(id)));
+        self.scratch.sends.insert(id);
+    }
+
+    /// Not heard of: it goes out again when it is due, sooner than a silent one.
+    pub(super) fn delivery_failed(&mut self, id: u64, is_gone: bool) {
+        let now = self.scratch.now;
+        let Some(entry) = self.outbox.get_mut(&id) else {
+            return;
+        };
+        // A child that is to be cancelled may not be there yet: its start can be on its way. Later it never will be.
+        if is_gone && entry.attempts >= GONE_AFTER {
+            return self.unpost(id);
+        }
+        self.due.remove(&(entry.due_at, Due::Message(id)));
+        entry.due_at = now.saturating_add(SECOND << entry.attempts.min(6));
+        self.due.insert((entry.due_at, Due::Message(id)));
+    }
+
+    pub(super) fn unpost(&mut self, id: u64) {
+        let Some(entry) = self.outbox.remove(&id) else {
+            return;
+        };
+        self.due.remove(&(entry.due_at, Due::Message(id)));
+        self.scratch.sends.remove(&id);
+        // Posted and taken back in one decision: it was never saved.
+        if !self.scratch.new_messages.remove(&id) {
+            self.scratch.deleted_messages.insert(id);
+        }
+    }
+}
+
+/// Attempts after which a run that is not there counts as never started.
+const GONE_AFTER: u32 = 5;
+
+/// An object answers within seconds or not at all.
+fn patience_ms(attempts: u32) -> u64 {
+    ((10 * SECOND) << attempts.saturating_sub(1).min(6)).min(10 * MINUTE)
+}

@@ -1,0 +1,125 @@
+//! Waits: a token that stands still until a moment comes, or a signal.
+
+use serde_json::Value;
+
+use super::effect::Rejection;
+use super::route::mapping_failure;
+use super::run::Run;
+use super::token::{TokenId, TokenStatus};
+use crate::model::failure::{Failure, FailureClass};
+use crate::model::limits::SIGNALS_KEPT;
+use crate::model::time::{Millis, parse_moment};
+use crate::model::wait::{SignalTimeoutPolicy, Wait};
+use crate::model::workflow::Work;
+
+impl Run {
+    fn wait_of(&self, node: usize) -> Option<&Wait> {
+        match &self.snapshot.workflow.nodes[node].work {
+            Work::Wait(wait) => Some(wait),
+            Work::Task { .. }
+            | Work::Action { .. }
+            | Work::Workflow { .. }
+            | Work::Gate(_)
+            | Work::PassThrough => None,
+        }
+    }
+
+    /// A token arrived at a wait.
+    pub(super) fn begin_wait(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let Some(wait) = self.wait_of(token.node).cloned() else {
+            return;
+        };
+        let now = self.scratch.now;
+        let (wakes_at, timeout_ms) = match &wait {
+            Wait::Sleep { millis } => (Some(now.saturating_add(*millis)), None),
+            Wait::Until(_) => match self.moment(id, &wait) {
+                Ok(moment) => (Some(moment.max(now)), None),
+                Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
+            },
+            Wait::Signal { timeout, .. } => (None, timeout.millis()),
+        };
+        self.change(id, |token| {
+            token.status = TokenStatus::Suspended;
+            token.epoch += 1;
+            token.started_at = Some(now);
+            token.watch_at = wakes_at;
+            token.timeout_ms = timeout_ms;
+            token.timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
+        });
+        let Wait::Signal { name, .. } = wait else { return };
+        // A signal that came before its wait was kept for it.
+        if let Some(payloads) = self.signals.get_mut(&name)
+            && !payloads.is_empty()
+        {
+            let payload = payloads.remove(0);
+            self.scratch.changed_signals.insert(name);
+            self.succeed(id, payload);
+        } else {
+            self.listeners.entry(name).or_default().insert(id);
+        }
+    }
+
+    fn moment(&self, id: TokenId, wait: &Wait) -> Result<Millis, Failure> {
+        let (Wait::Until(until), Some(token)) = (wait, self.tokens.get(&id)) else {
+            return Ok(self.scratch.now);
+        };
+        let place = format!("until of node {}", self.snapshot.workflow.nodes[token.node].id);
+        let vars = self.vars(token, super::route::error_value(token.cause.as_ref()));
+        let value = until
+            .render(&self.scope(&vars))
+            .map_err(|wrong| mapping_failure(&place, &wrong))?;
+        parse_moment(&value)
+            .map_err(|message| Failure::validation("invalid_moment", format!("{place}: {message}")))
+    }
+
+    /// The moment a waiting token stood still for.
+    pub(super) fn wait_due(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let on_timeout = match self.wait_of(token.node) {
+            Some(Wait::Signal { on_timeout, .. }) => *on_timeout,
+            Some(Wait::Sleep { .. } | Wait::Until(_)) | None => return self.succeed(id, Value::Null),
+        };
+        self.stop_listening(id);
+        match on_timeout {
+            SignalTimeoutPolicy::Continue => self.succeed(id, Value::Null),
+            SignalTimeoutPolicy::Fail => {
+                let failure = Failure::new(
+                    "signal_timeout",
+                    FailureClass::Timeout,
+                    "the signal did not come in time",
+                );
+                self.end_unsuccessfully(id, TokenStatus::TimedOut, failure);
+            }
+        }
+    }
+
+    /// Gives a signal to the token that has waited longest for it, or keeps it.
+    pub(super) fn signal_received(&mut self, name: String, payload: Value) -> Result<(), Rejection> {
+        if !self.is_running() {
+            return Err(Rejection::RunFinished);
+        }
+        let listener = self
+            .listeners
+            .get(&name)
+            .and_then(|tokens| tokens.first().copied());
+        if let Some(id) = listener {
+            self.stop_listening(id);
+            self.succeed(id, payload);
+            return Ok(());
+        }
+        if self.signals.values().map(Vec::len).sum::<usize>() >= SIGNALS_KEPT {
+            return Err(Rejection::TooManySignals);
+        }
+        self.signals.entry(name.clone()).or_default().push(payload);
+        self.scratch.changed_signals.insert(name);
+        Ok(())
+    }
+
+    pub(super) fn stop_listening(&mut self, id: TokenId) {
+        self.listeners.retain(|_, tokens| {
+            tokens.remove(&id);
+            !tokens.is_empty()
+        });
+    }
+}

@@ -1,0 +1,198 @@
+//! Effects, rejections and failures as the short lines scenarios are written in.
+//!
+//! The only place of these tests that matches on every effect, so that a new one is a compile error here and nowhere
+//! else.
+
+use curfew::engine::{Effect, GateState, Header, Instance, Message, Rejection, Run, Token};
+use curfew::model::failure::Failure;
+use serde_json::{Value, json};
+
+pub fn render_rejection(rejection: &Rejection) -> String {
+    match rejection {
+        Rejection::StaleAttempt { token, epoch } => format!("stale_attempt {token}@{epoch}"),
+        Rejection::RunFinished => "run_finished".into(),
+        Rejection::NotPaused => "not_paused".into(),
+        Rejection::UnknownGate => "unknown_gate".into(),
+        Rejection::GateClosed(gate) => format!("closed {}", render_gate(gate)),
+        Rejection::InvalidDecision { pointer, message } => format!("invalid_decision {pointer}: {message}"),
+        Rejection::TooManySignals => "too_many_signals".into(),
+        Rejection::NoWayBack(why) => format!("no_way_back {why}"),
+    }
+}
+
+pub fn render(effect: &Effect, run: &Run) -> String {
+    match effect {
+        Effect::SaveSnapshot(_) => "snapshot".into(),
+        Effect::SaveInput(input) => format!("input {input}"),
+        Effect::SaveRun(header) => render_header(header),
+        Effect::SaveContext { key, text } => format!("context {key} = {text}"),
+        Effect::DeleteContext { key } => format!("uncontext {key}"),
+        Effect::SaveToken(token) => render_token(token, run),
+        Effect::SaveInstance(instance) => render_instance(instance, run),
+        Effect::SaveGate(gate) => render_gate(gate),
+        Effect::SaveSignals { name, payloads } => format!("signals {name} = {}", json!(payloads)),
+        Effect::SaveMessage { id, message } => format!("message {id} {}", render_message(message)),
+        Effect::DeleteMessage { id } => format!("unmessage {id}"),
+        Effect::Deliver { id, message } => format!("deliver {id} {}", render_message(message)),
+        Effect::AnnounceGate(gate) => format!("announce {} {}", gate.id, word(&gate.status)),
+        Effect::SetAlarm(at) => format!("alarm {at}"),
+        Effect::DeleteStorage => "delete".into(),
+        Effect::Dispatch(order) => {
+            let deadline = order
+                .deadline_at
+                .map(|at| format!(" by {at}"))
+                .unwrap_or_default();
+            format!(
+                "dispatch {}@{} {}{deadline}",
+                order.token, order.epoch, order.input
+            )
+        }
+        Effect::Abort { token, epoch } => format!("abort {token}@{epoch}"),
+        Effect::Announce => "announce".into(),
+        Effect::RunEnded => "ended".into(),
+    }
+}
+
+fn render_instance(instance: &Instance, run: &Run) -> String {
+    let workflow = &run.snapshot().workflow;
+    let mut line = format!(
+        "instance {} {} of {}",
+        instance.id.0, instance.group, instance.total
+    );
+    for (node, fan_in) in &instance.fan_ins {
+        line += &format!(" join {} from {}", workflow.nodes[*node].id, fan_in.started_at);
+        if let Some(at) = fan_in.timeout_at {
+            line += &format!(" until {at}");
+        }
+        if let Some(at) = fan_in.fired_at {
+            line += &format!(" fired {at}");
+        }
+    }
+    if instance.closed {
+        line += " closed";
+    }
+    line
+}
+
+fn render_gate(gate: &GateState) -> String {
+    let mut line = format!(
+        "gate {} {} {} {}",
+        gate.id,
+        word(&gate.status),
+        gate.prompt,
+        gate.choices.join("|")
+    );
+    if let Some(at) = gate.timeout_at {
+        line += &format!(" until {at}");
+    }
+    if let Some(at) = gate.reminded_at {
+        line += &format!(" reminded {at}");
+    }
+    if let Some(decision) = &gate.decision {
+        let by = decision.by.as_deref().unwrap_or("nobody");
+        line += &format!(" {} by {by} at {}", decision.choice, decision.at);
+    }
+    line
+}
+
+fn render_message(message: &Message) -> String {
+    match message {
+        Message::StartChild {
+            run_id,
+            input,
+            timeout_ms,
+            budget_ms,
+            ..
+        } => {
+            let mut line = format!("start {run_id} {input}");
+            if let Some(millis) = timeout_ms {
+                line += &format!(" within {millis}");
+            }
+            if let Some(millis) = budget_ms {
+                line += &format!(" budget {millis}");
+            }
+            line
+        }
+        Message::CancelChild { run_id, reason } => format!("cancel {run_id} ({reason})"),
+        Message::NotifyParent { run_id, report } => {
+            let mut line = format!(
+                "notify {run_id} {}@{} {}",
+                report.token_id,
+                report.epoch,
+                word(&report.status)
+            );
+            if let Some(output) = &report.output {
+                line += &format!(" {output}");
+            }
+            line + &render_failure(report.error.as_ref())
+        }
+    }
+}
+
+fn render_header(header: &Header) -> String {
+    let mut line = format!("run {}", word(&header.status));
+    if let Some(at) = header.timeout_at.filter(|_| header.ended_at.is_none()) {
+        line += &format!(" until {at}");
+    }
+    if let Some(output) = &header.output {
+        line += &format!(" {output}");
+    }
+    if let Some(reason) = &header.reason {
+        line += &format!(" ({reason})");
+    }
+    line + &render_failure(header.error.as_ref())
+}
+
+fn render_token(token: &Token, run: &Run) -> String {
+    let node = &run.snapshot().workflow.nodes[token.node].id;
+    let mut line = format!(
+        "token {} {node} {}@{}",
+        token.id,
+        token.status.name(),
+        token.epoch
+    );
+    if let Some(branch) = &token.branch {
+        line += &format!(" [{}.{}]", branch.instance.0, branch.index);
+    }
+    if token.retry_count > 0 {
+        line += &format!(" retry {}", token.retry_count);
+    }
+    if token.lost_count > 0 {
+        line += &format!(" lost {}", token.lost_count);
+    }
+    if !token.status.is_terminal() {
+        if let Some(at) = token.timeout_at {
+            line += &format!(" until {at}");
+        }
+        if let Some(at) = token.watch_at {
+            line += &format!(" watch {at}");
+        }
+    }
+    if let Some(reason) = &token.reason {
+        line += &format!(" ({reason})");
+    }
+    if let Some(output) = &token.output {
+        // A result as large as its limit would say nothing but its size.
+        let text = output.to_string();
+        line += &match text.len() {
+            0..=1_000 => format!(" {text}"),
+            bytes => format!(" ({bytes} bytes)"),
+        };
+    }
+    line + &render_failure(token.error.as_ref())
+}
+
+pub fn render_failure(failure: Option<&Failure>) -> String {
+    match failure {
+        None => String::new(),
+        Some(failure) => format!(" {}/{}: {}", failure.code, word(&failure.class), failure.message),
+    }
+}
+
+/// The name an enum goes by on the wire.
+pub fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(text)) => text,
+        other => panic!("{other:?} is no word"),
+    }
+}

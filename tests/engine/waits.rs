@@ -1,0 +1,221 @@
+//! Tokens that stand still until a moment comes, or a signal. A run that only sleeps needs nothing but its alarm.
+
+use serde_json::{Value, json};
+
+use super::driver::{Driver, SETTINGS};
+use super::graphs::with;
+
+/// `w` waits, then `b` works with what came.
+fn waiting(wait: Value) -> Value {
+    json!({
+        "nodes": [{"id": "w", "wait": wait}, {"id": "b", "action_id": "work", "input_mapping": "${has(state.w) ? state.w : null}"}],
+        "transitions": [{"from_node_id": "w", "to_node_id": "b"}],
+    })
+}
+
+fn until(value: Value) -> Driver {
+    Driver::start_with(
+        SETTINGS,
+        waiting(json!({"until": value})),
+        json!({"at": 9_000, "iso": "1970-01-01T00:00:09Z"}),
+    )
+}
+
+#[test]
+fn a_sleep_takes_its_time_and_no_alarm_rings_before() {
+    let mut run = Driver::start(waiting(json!({"sleep_ms": 60_000})));
+    run.check(
+        r#"
+        snapshot
+        input {"x":1}
+        run running until 1001000
+        token t1 w suspended@1 watch 61000
+        alarm 61000
+        announce
+    "#,
+    );
+    run.at(60_999).wake("").check("");
+    run.at(61_000).wake("").check(
+        "
+        token t1 w completed@1 null
+        token t2 b executing@1 watch 91000
+        alarm 91000
+        dispatch t2@1 null by 1001500
+    ",
+    );
+}
+
+#[test]
+fn a_sleep_may_be_written_as_a_duration() {
+    let run = Driver::start(waiting(json!({"sleep": "1m30s"})));
+    assert_eq!(run.run.next_deadline(), Some(91_000));
+}
+
+#[test]
+fn a_moment_may_be_a_number_a_date_or_an_expression() {
+    for value in [
+        json!(9_000),
+        json!("1970-01-01T00:00:09Z"),
+        json!("${input.at}"),
+        json!("${input.iso}"),
+    ] {
+        let mut run = until(value.clone());
+        assert_eq!(run.run.next_deadline(), Some(9_000), "{value}");
+        run.reload().at(9_000).wake("").stands("running b:executing");
+    }
+}
+
+#[test]
+fn a_moment_in_the_past_does_not_wait() {
+    let mut run = until(json!(500));
+    assert_eq!(run.run.next_deadline(), Some(1_000));
+    run.wake("").stands("running b:executing");
+}
+
+#[test]
+fn what_is_no_moment_fails_the_token() {
+    for (value, code) in [
+        (json!("tomorrow"), "invalid_moment"),
+        (json!("${input.iso + \"?\"}"), "invalid_moment"),
+        (json!(-4), "invalid_moment"),
+        (json!("${input.nowhere.at}"), "expression_failed"),
+    ] {
+        let run = until(value.clone());
+        let said = run.standing();
+        assert!(
+            said.starts_with(&format!("failed {code}/validation: until of node w")),
+            "{value}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_signal_wakes_the_one_who_waits_for_it_and_its_body_is_the_result() {
+    let mut run = Driver::start(waiting(json!({"signal": "paid"})));
+    run.stands("waiting w:suspended");
+    run.signal("other", json!(1)).check("signals other = [1]");
+    run.at(2_000).signal("paid", json!({"sum": 3})).check(
+        r#"
+        run running until 1001000
+        context state.w = {"sum":3}
+        token t1 w completed@1 {"sum":3}
+        token t2 b executing@1 watch 32000
+        alarm 32000
+        dispatch t2@1 {"sum":3} by 1001500
+        announce
+    "#,
+    );
+}
+
+#[test]
+fn a_waiting_run_has_no_alarm_before_its_deadline() {
+    let mut document = waiting(json!({"signal": "paid"}));
+    document["timeout_ms"] = json!(null);
+    let run = Driver::start(document);
+    assert_eq!((run.run.next_deadline(), run.lines_of("alarm").len()), (None, 0));
+    let mut document = waiting(json!({"signal": "paid", "timeout": "240h"}));
+    document["timeout_ms"] = json!(null);
+    let run = Driver::start(document);
+    assert_eq!(run.lines_of("alarm"), ["alarm 864001000"]);
+}
+
+#[test]
+fn signals_that_came_early_are_kept_and_taken_in_their_order() {
+    let mut document = waiting(json!({"signal": "go"}));
+    document["nodes"] = json!([{"id": "a", "action_id": "work"}, {"id": "w", "wait": {"signal": "go"}},
+        {"id": "v", "wait": {"signal": "go"}, "output_mapping": {"output.v": "${result}", "output.w": "${state.w}"}}]);
+    document["transitions"] =
+        json!([{"from_node_id": "a", "to_node_id": "w"}, {"from_node_id": "w", "to_node_id": "v"}]);
+    let mut run = Driver::start(document);
+    run.signal("go", json!("first")).check("signals go = [\"first\"]");
+    run.signal("go", json!("second"))
+        .check("signals go = [\"first\",\"second\"]");
+    run.reload()
+        .succeed("t1@1", json!(1))
+        .stands("completed {\"v\":\"second\",\"w\":\"first\"}");
+    assert_eq!(run.lines_of("signals"), ["signals go = []"]);
+}
+
+#[test]
+fn of_two_who_wait_the_first_gets_the_first_signal() {
+    let mut document = super::graphs::three(json!({}));
+    document["nodes"][1] = json!({"id": "b", "wait": {"signal": "go"}});
+    let mut run = Driver::start(document);
+    run.stands("waiting 3xb:suspended");
+    run.signal("go", json!(1))
+        .reload()
+        .signal("go", json!(2))
+        .signal("go", json!(3));
+    run.stands("running z:executing");
+    assert_eq!(run.state()["all"], json!([1, 2, 3]));
+    // Nobody waits any more: the next one is kept.
+    run.signal("go", json!(4)).check("signals go = [4]");
+}
+
+#[test]
+fn a_signal_that_does_not_come_fails_the_token_or_lets_it_go_on() {
+    let wait = json!({"signal": "paid", "timeout_ms": 5_000});
+    let mut run = Driver::start(waiting(wait.clone()));
+    run.at(6_000)
+        .wake("")
+        .stands("failed signal_timeout/timeout: the signal did not come in time");
+    let mut run = Driver::start(waiting(with(wait.clone(), json!({"on_timeout": "continue"}))));
+    run.reload().at(6_000).wake("").stands("running b:executing");
+    // It comes after all: kept, for nobody.
+    run.signal("paid", json!(1)).check("signals paid = [1]");
+    let mut document = waiting(wait);
+    document["transitions"][0]["on"] = json!("timeout");
+    let mut run = Driver::start(document);
+    run.at(6_000).wake("").stands("running b:executing");
+}
+
+#[test]
+fn a_signal_just_before_the_deadline_is_in_time_and_only_one_of_both_counts() {
+    let wait = json!({"signal": "paid", "timeout_ms": 5_000, "on_timeout": "continue"});
+    let mut run = Driver::start(waiting(wait));
+    run.at(6_000)
+        .signal("paid", json!("just"))
+        .stands("running b:executing");
+    run.wake("t2@1").stands("running b:executing");
+    assert_eq!(run.state()["w"], json!("just"));
+}
+
+#[test]
+fn a_hundred_signals_are_kept_and_no_more() {
+    let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}]}));
+    for number in 0..100 {
+        run.signal(if number % 2 == 0 { "even" } else { "odd" }, json!(number));
+        assert_eq!(run.answer, Ok(()), "{number}");
+    }
+    run.signal("even", json!(100)).check("rejected too_many_signals");
+}
+
+#[test]
+fn an_ended_run_takes_no_signal() {
+    let mut run = Driver::start(json!({"nodes": [{"id": "a"}]}));
+    run.signal("go", json!(1)).check("rejected run_finished");
+}
+
+#[test]
+fn a_run_that_sleeps_is_running_and_one_that_waits_for_signals_is_waiting() {
+    let document = json!({
+        "nodes": [{"id": "a"}, {"id": "s", "wait": {"sleep_ms": 5_000}}, {"id": "w", "wait": {"signal": "go"}}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "s"}, {"from_node_id": "a", "to_node_id": "w"}],
+    });
+    let mut run = Driver::start(document);
+    run.stands("running s:suspended w:suspended");
+    run.reload().at(6_000).wake("").stands("waiting w:suspended");
+    run.signal("go", json!(1)).stands("completed {}");
+}
+
+#[test]
+fn the_body_of_a_signal_keeps_to_the_limits_of_a_result() {
+    let mut run = Driver::start(waiting(json!({"signal": "paid"})));
+    run.signal("paid", json!("x".repeat(600_000)));
+    assert!(
+        run.standing()
+            .starts_with("failed limit_exceeded/validation: the result of node w"),
+        "{}",
+        run.standing()
+    );
+}

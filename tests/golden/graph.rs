@@ -1,0 +1,239 @@
+//! Rows, messages and views of what runs hold beyond a chain of tasks: branches, joins, gates, signals, children.
+
+use curfew::api::views;
+use curfew::engine::{ChildReport, Event, Message, ParentLink, RunStatus};
+use curfew::store::rows::{HeaderRow, InstanceRow, TokenRow};
+use serde_json::{Value, json};
+
+use super::rows::failure;
+use super::{check_json, read};
+use crate::engine::driver::{Driver, SETTINGS};
+use crate::engine::graphs::{joining, nested};
+
+/// One run with a bit of everything: a fan-out over items whose inner join is half full, a gate, a sleeping child,
+/// signals nobody waits for.
+fn busy() -> Driver {
+    let mut run = Driver::start_with(
+        SETTINGS,
+        json!({
+            "id": "busy",
+            "nodes": [
+                {"id": "a"},
+                {"id": "judge", "action_id": "work"},
+                {"id": "z"},
+                {"id": "ask", "gate": {"prompt": "Ship to ${input.to}?", "choices": ["yes", "no"], "timeout": "1h",
+                    "input_schema": {"type": "object"}}},
+                {"id": "call", "workflow_id": "child", "timeout": "5m"},
+                {"id": "listen", "wait": {"signal": "paid"}},
+            ],
+            "transitions": [
+                {"id": "out", "from_node_id": "a", "to_node_id": "judge",
+                 "foreach": {"collection": "input.cities", "item_var": "city"}},
+                {"from_node_id": "judge", "to_node_id": "z", "synchronization": joining("out", json!({"timeout": "10s",
+                    "on_branch_failure": "proceed_with_available", "merge": {"target": "state.all"}}))},
+                {"from_node_id": "a", "to_node_id": "ask"},
+                {"from_node_id": "a", "to_node_id": "call"},
+                {"from_node_id": "a", "to_node_id": "listen"},
+            ],
+        }),
+        json!({"to": "Ada", "cities": ["Oslo", "Rome", "Kyiv"]}),
+    );
+    let branch = |run: &Driver, index: u32| {
+        let of_branch =
+            |token: &&curfew::engine::Token| token.branch.as_ref().is_some_and(|it| it.index == index);
+        run.run
+            .live_tokens()
+            .find(of_branch)
+            .expect("the branch is under way")
+            .id
+    };
+    let (first, second) = (branch(&run, 0), branch(&run, 1));
+    run.at(2_000).succeed(&format!("{first}@1"), json!({"score": 3}));
+    run.at(2_500).fail(&format!("{second}@1"));
+    run.at(3_000)
+        .signal("hint", json!({"n": 1}))
+        .signal("hint", json!(2));
+    run
+}
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).expect("rows are JSON")
+}
+
+#[test]
+fn rows_of_a_busy_run() {
+    let run = busy();
+    for (key, name) in [
+        ("instance/1", "row_instance.json"),
+        ("signals/hint", "row_signals.json"),
+        ("outbox/1", "row_outbox_start_child.json"),
+    ] {
+        check_json(name, &parse(&run.store.run[key]));
+    }
+    let gate = run.run.gates().next().expect("the gate is open");
+    check_json("row_gate_open.json", &json!(gate));
+    let waiting = run
+        .run
+        .live_tokens()
+        .find(|token| token.joins_at.is_some())
+        .expect("one waits for its siblings");
+    check_json("token_in_branch.json", &json!(TokenRow::of(waiting, &run.run)));
+    // What these files say is a run: it is read from them and ends.
+    let mut again = busy();
+    again.reload().at(9_000);
+    again.decide_with(&gate.id, "yes", json!({}));
+    again.signal("paid", json!(1));
+    let calling = again
+        .run
+        .live_tokens()
+        .find(|token| token.status.name() == "waiting_for_subworkflow");
+    let calling = calling.expect("a child is under way").id;
+    again.child_ended(&format!("{calling}@1"), RunStatus::Completed, None);
+    let last = again
+        .run
+        .live_tokens()
+        .find(|token| token.status.name() == "executing")
+        .expect("a branch")
+        .id;
+    again
+        .succeed(&format!("{last}@1"), json!({"score": 1}))
+        .stands("completed {}");
+    assert_eq!(again.state()["all"], json!([{"score": 3}, {"score": 1}]));
+}
+
+#[test]
+fn the_row_of_an_inner_instance() {
+    let mut run = Driver::start(nested(json!({}), json!({})));
+    run.succeed("t4@1", json!(1)).succeed("t5@1", json!(2));
+    check_json(
+        "row_instance_inner_closed.json",
+        &parse(&run.store.run["instance/2"]),
+    );
+    for name in ["row_instance.json", "row_instance_inner_closed.json"] {
+        let row: InstanceRow = serde_json::from_str(&read(name)).expect("a stored instance can be read");
+        check_json(name, &json!(row));
+    }
+}
+
+#[test]
+fn a_decided_gate() {
+    let mut run = busy();
+    let gate = run.run.gates().next().expect("the gate is open").id.clone();
+    check_json(
+        "view_gate_open.json",
+        &views::gate("run-1", run.run.gates().next().expect("one")),
+    );
+    run.at(4_000).feed(Event::GateDecided {
+        gate,
+        decision: curfew::engine::Decision {
+            choice: "yes".into(),
+            input: json!({"boxes": 2}),
+            comment: Some("by ship".into()),
+            by: Some("ada".into()),
+            at: 0,
+        },
+    });
+    let decided = run.run.gates().next().expect("it is kept");
+    check_json("row_gate_decided.json", &json!(decided));
+    check_json("view_gate_decided.json", &views::gate("run-1", decided));
+    let again: curfew::engine::GateState =
+        serde_json::from_str(&read("row_gate_decided.json")).expect("a stored gate can be read");
+    assert_eq!(&again, decided);
+}
+
+#[test]
+fn messages() {
+    let report = ChildReport {
+        token_id: "t3".into(),
+        epoch: 2,
+        run_id: "run-1.t3.2".into(),
+        status: RunStatus::Failed,
+        output: None,
+        error: Some(failure()),
+    };
+    let completed = ChildReport {
+        status: RunStatus::Completed,
+        output: Some(json!({"sum": 3})),
+        error: None,
+        ..report.clone()
+    };
+    for (name, message) in [
+        (
+            "message_start_child.json",
+            Message::StartChild {
+                run_id: "run-1.t3".into(),
+                node_id: "call".into(),
+                token_id: "t3".into(),
+                epoch: 1,
+                input: json!({"to": "Ada"}),
+                timeout_ms: Some(5_000),
+                budget_ms: Some(4_000),
+            },
+        ),
+        (
+            "message_cancel_child.json",
+            Message::CancelChild {
+                run_id: "run-1.t3".into(),
+                reason: "run_cancelled".into(),
+            },
+        ),
+        (
+            "message_notify_parent.json",
+            Message::NotifyParent {
+                run_id: "run-1".into(),
+                report: report.clone(),
+            },
+        ),
+    ] {
+        check_json(name, &json!(message));
+        let again: Message = serde_json::from_str(&read(name)).expect("a message can be read");
+        assert_eq!(again, message, "{name}");
+    }
+    for (name, report) in [
+        ("child_report_failed.json", report),
+        ("child_report_completed.json", completed),
+    ] {
+        check_json(name, &json!(report));
+        let again: ChildReport = serde_json::from_str(&read(name)).expect("a report can be read");
+        assert_eq!(again, report, "{name}");
+    }
+}
+
+#[test]
+fn the_header_of_a_paused_child() {
+    let mut run = busy();
+    run.at(5_000).pause();
+    let mut header = run.run.header.clone();
+    header.parent = Some(ParentLink {
+        run_id: "run-0".into(),
+        token_id: "t9".into(),
+        epoch: 1,
+        root_run_id: "run-00".into(),
+        depth: 2,
+    });
+    check_json("header_child_paused.json", &json!(HeaderRow::of(&header)));
+    let row: HeaderRow =
+        serde_json::from_str(&read("header_child_paused.json")).expect("a stored header can be read");
+    let again = row.into_header();
+    assert_eq!(
+        (again.depth, again.root_run_id.as_str(), again.paused_at),
+        (2, "run-00", Some(5_000))
+    );
+    check_json("view_run_paused.json", &views::run(&run.run, 6_000));
+}
+
+#[test]
+fn views_of_a_busy_run() {
+    let run = busy();
+    check_json("view_run_busy.json", &views::run(&run.run, 6_000));
+    let waiting = run
+        .run
+        .live_tokens()
+        .find(|token| token.joins_at.is_some())
+        .expect("one waits");
+    let row = TokenRow::of(waiting, &run.run);
+    check_json(
+        "view_token_in_branch.json",
+        &views::token(waiting.id.0, waiting.status.name(), row),
+    );
+}

@@ -1,0 +1,168 @@
+//! One run and its object: what is in memory, what is stored, when its alarm rings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use curfew::engine::{Run, TokenId, TokenStatus};
+use curfew::model::time::Millis;
+use curfew::store::rows::parse_status;
+use serde_json::Value;
+
+use super::store::Store;
+
+/// The object in memory.
+pub struct Object {
+    pub run: Run,
+    pub open_calls: BTreeSet<(TokenId, u64)>,
+}
+
+impl Object {
+    pub fn of(run: Run) -> Object {
+        Object {
+            run,
+            open_calls: BTreeSet::new(),
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Hosted {
+    pub store: Store,
+    /// When the alarm of the store will really ring.
+    pub rings_at: Option<Millis>,
+    pub object: Option<Object>,
+    pub life: u64,
+    pub deleted: bool,
+    /// Every attempt ever ordered.
+    pub attempts: BTreeSet<(TokenId, u64)>,
+}
+
+impl Hosted {
+    pub fn is_open(&self) -> bool {
+        !self.deleted && !self.store.has_ended()
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.store
+            .header()
+            .is_some_and(|header| header.paused_at.is_some())
+    }
+
+    pub fn open_gates(&self) -> Vec<String> {
+        let gates = self.store.run.range("gate/".to_string().."gate0".to_string());
+        gates
+            .filter(|(_, row)| row.contains("\"status\":\"open\""))
+            .map(|(key, _)| key["gate/".len()..].to_string())
+            .collect()
+    }
+
+    pub fn has_suspended(&self) -> bool {
+        let suspended = TokenStatus::Suspended.name();
+        self.store.tokens.values().any(|(status, _)| status == suspended)
+    }
+
+    /// What must be true between any two events.
+    pub fn check(&self, now: Millis) {
+        if self.deleted {
+            return;
+        }
+        let alarm_at = self.store.alarm_at;
+        if let Some(object) = &self.object {
+            let next = object.run.next_deadline();
+            // One that is late counts as rung where nothing else is to be woken for.
+            let is_late = alarm_at.is_some_and(|at| at <= now) && object.run.alarm_at().is_none();
+            assert!(
+                is_late || alarm_at == object.run.alarm_at(),
+                "{alarm_at:?} {:?}",
+                object.run.alarm_at()
+            );
+            match (alarm_at, next) {
+                (_, None) => {}
+                (None, Some(next)) => panic!("nothing would wake the run at {next}: {:?}", self.store),
+                (Some(alarm_at), Some(next)) => assert!(alarm_at <= next, "the alarm rings after {next}"),
+            }
+        }
+        if alarm_at.is_none() && !self.is_paused() {
+            // Only others can move it on: a person, a signal, a child.
+            for (id, (status, row)) in &self.store.tokens {
+                let forgotten = match parse_status(status).expect("a known status") {
+                    TokenStatus::Pending | TokenStatus::Executing => true,
+                    TokenStatus::WaitingForSiblings
+                    | TokenStatus::WaitingForSubworkflow
+                    | TokenStatus::AwaitingHuman
+                    | TokenStatus::Suspended
+                    | TokenStatus::Completed
+                    | TokenStatus::Failed
+                    | TokenStatus::TimedOut
+                    | TokenStatus::Cancelled => false,
+                };
+                assert!(!forgotten, "nothing would wake t{id}: {status} {row}");
+            }
+        }
+    }
+
+    /// What must be true of a run that is over.
+    pub fn check_end(&self) {
+        let header = self.store.header().expect("a run was started");
+        assert!(
+            header.status.is_terminal(),
+            "storage deleted under a live run: {header:?}"
+        );
+        for (id, (status, row)) in &self.store.tokens {
+            let status = parse_status(status).expect("a known status");
+            assert!(status.is_terminal(), "t{id} is still {status:?}: {row}");
+        }
+        for (key, row) in self
+            .store
+            .run
+            .range("instance/".to_string().."instance0".to_string())
+        {
+            assert!(row.contains("\"closed\":true"), "{key} is still open: {row}");
+        }
+        assert!(self.open_gates().is_empty(), "an ended run still asks");
+        self.check_continuations(header.ended_at);
+    }
+
+    /// Every join that fired has one continuation: a token born there and then of one that waited there. Only the end
+    /// of the run at that very moment may have come between.
+    fn check_continuations(&self, ended_at: Option<Millis>) {
+        let parse = |text: &String| serde_json::from_str::<Value>(text).expect("rows are JSON");
+        let mut fired: BTreeMap<(String, u64), u64> = BTreeMap::new();
+        for (_, row) in self
+            .store
+            .run
+            .range("instance/".to_string().."instance0".to_string())
+        {
+            for join in parse(row)["fan_ins"].as_array().into_iter().flatten() {
+                if let (Some(node), Some(at)) = (join["node_id"].as_str(), join["fired_at"].as_u64()) {
+                    *fired.entry((node.to_string(), at)).or_default() += 1;
+                }
+            }
+        }
+        let mut continued: BTreeMap<(String, u64), u64> = BTreeMap::new();
+        for (_, row) in self.store.tokens.values() {
+            let row = parse(row);
+            let parent = row["parent"].as_u64().and_then(|id| self.store.tokens.get(&id));
+            let Some((_, parent)) = parent else { continue };
+            if parse(parent)["joins_at"] == row["node_id"] {
+                let node = row["node_id"].as_str().unwrap_or_default().to_string();
+                let born_at = row["created_at"].as_u64().unwrap_or_default();
+                *continued.entry((node, born_at)).or_default() += 1;
+            }
+        }
+        for (place, count) in &continued {
+            assert!(
+                fired.get(place) >= Some(count),
+                "{count} continuations at {place:?}: {:?}",
+                self.store
+            );
+        }
+        for (place, count) in &fired {
+            let found = continued.get(place).copied().unwrap_or(0);
+            assert!(
+                found == *count || Some(place.1) == ended_at,
+                "{count} joins fired and {found} tokens went on at {place:?}: {:?}",
+                self.store
+            );
+        }
+    }
+}
