@@ -1,26 +1,19 @@
-// The figures of `npm run bench`: a chain of 50 tasks against the floor, in one workerd, runs interleaved so that both meet
-// the same machine. Prints a table, writes bench/results/latest.json.
+// The figures of `npm run bench`: a chain of 50 tasks and a fan-out of 100 against the floor, in one workerd, runs interleaved
+// so that both meet the same machine. Prints tables, writes bench/results/latest.json.
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { moduleWorker, root, startCurfew, type Curfew } from "../tests/workerd/harness.ts";
-import { percentile, printTable, rounded } from "./figures.ts";
+import { moduleWorker, root, startCurfew } from "../tests/workerd/harness.ts";
+import { fanFigures } from "./fan.ts";
+import { curfewRun, floorRun, percentile, printTable, rounded, type Sample } from "./figures.ts";
 
 const NODES = 50;
 /** Rows are counted on two lengths: their difference is the cost of a node, without that of starting and ending. */
 const NODES_SHORT = 10;
 const WARM_UPS = 5;
 const ROUNDS = Number(process.env["CURFEW_BENCH_ROUNDS"] ?? 30);
-
-interface Sample {
-  /** From the first request to the answer that has the end, seen by the caller. */
-  wallMs: number;
-  /** From start to end inside the object. */
-  insideMs: number;
-  rowsWritten: number;
-}
 
 function chain(nodes: number) {
   const ids = Array.from({ length: nodes }, (_, index) => `n${index}`);
@@ -38,26 +31,6 @@ function chain(nodes: number) {
       },
     ],
   };
-}
-
-async function curfewRun(curfew: Curfew, nodes: number): Promise<Sample> {
-  const startedAt = performance.now();
-  const started = await curfew.api("POST", `/v1/workflows/bench-chain-${nodes}/runs`, { input: {} });
-  if (started.status !== 201) throw new Error(`start: ${started.status} ${started.text}`);
-  const run = await curfew.api("GET", `/v1/runs/${started.json.id}?wait_ms=30000`);
-  const wallMs = performance.now() - startedAt;
-  if (run.json?.status !== "completed") throw new Error(`the run did not complete: ${run.text}`);
-  if (run.json.counts.completed !== nodes) throw new Error(`not every node ran: ${JSON.stringify(run.json.counts)}`);
-  const rowsWritten = Number(run.headers.get("x-curfew-rows-written") ?? Number.NaN);
-  return { wallMs, insideMs: run.json.duration_ms, rowsWritten };
-}
-
-async function floorRun(floorUrl: string, nodes: number): Promise<Sample> {
-  const startedAt = performance.now();
-  const response = await fetch(`${floorUrl}?nodes=${nodes}`, { signal: AbortSignal.timeout(60_000) });
-  if (!response.ok) throw new Error(`floor: ${response.status} ${await response.text()}`);
-  const inside = (await response.json()) as { rowsWritten: number; insideMs: number };
-  return { wallMs: performance.now() - startedAt, ...inside };
 }
 
 async function gzipKib(): Promise<number> {
@@ -88,20 +61,21 @@ const curfew = await startCurfew({
   ],
 });
 const floorUrl = curfew.url + floorPath;
+const chainRun = (nodes: number): Promise<Sample> => curfewRun(curfew, `bench-chain-${nodes}`, nodes);
 
 try {
   const samples = { floor: [] as Sample[], curfew: [] as Sample[] };
   for (const nodes of [NODES, NODES_SHORT]) await curfew.store(chain(nodes));
   console.log(`chains of ${NODES} nodes, ${WARM_UPS} warm-ups, ${ROUNDS} rounds`);
   for (let round = -WARM_UPS; round < ROUNDS; round += 1) {
-    const floor = await floorRun(floorUrl, NODES);
-    const run = await curfewRun(curfew, NODES);
+    const floor = await floorRun(floorUrl, "nodes", NODES);
+    const run = await chainRun(NODES);
     if (round < 0) continue;
     samples.floor.push(floor);
     samples.curfew.push(run);
   }
 
-  const short = { floor: await floorRun(floorUrl, NODES_SHORT), curfew: await curfewRun(curfew, NODES_SHORT) };
+  const short = { floor: await floorRun(floorUrl, "nodes", NODES_SHORT), curfew: await chainRun(NODES_SHORT) };
   const figures = (name: "floor" | "curfew") => {
     const wall = samples[name].map((sample) => sample.wallMs);
     const inside = samples[name].map((sample) => sample.insideMs);
@@ -125,6 +99,7 @@ try {
     curfew: figures("curfew"),
     ratio_wall_p50: 0,
     ratio_inside_p50: 0,
+    fan: await fanFigures(curfew, floorUrl),
     gzip_kib: await gzipKib(),
   };
   results.ratio_wall_p50 = rounded(results.curfew.wall_p50_ms / results.floor.wall_p50_ms);
@@ -140,12 +115,26 @@ try {
     line("curfew"),
   ]);
   console.log();
+  const fanLine = (name: "floor" | "curfew") => {
+    const own = results.fan[name];
+    return [name, own.wall_p50_ms, own.wall_p95_ms, own.inside_p50_ms, own.wide_wall_p50_ms, own.rows_per_branch, own.rows_per_run];
+  };
+  printTable([
+    [`fan-out of ${results.fan.branches}`, "p50 ms", "p95 ms", "inside p50 ms", `p50 ms of ${results.fan.branches_wide}`, "rows/branch", "rows/run"],
+    fanLine("floor"),
+    fanLine("curfew"),
+  ]);
+  console.log();
   printTable([
     ["goal", "measured", "limit"],
     ["p50, times the floor", results.ratio_wall_p50, 2],
     ["p50 inside the object, times the floor", results.ratio_inside_p50, 2],
     ["rows written per node", results.curfew.rows_per_node, 4],
     ["other rows per run", results.curfew.rows_per_run_besides, 14],
+    [`fan-out of ${results.fan.branches} pure branches, p50, times the floor`, results.fan.ratio_wall_p50, 1],
+    [`fan-out of ${results.fan.branches} branches that call a Worker each, times the floor`, results.fan.ratio_calling_wall_p50, 1],
+    [`fan-out of ${results.fan.branches_wide}, times that of ${results.fan.branches}`, results.fan.ratio_wide, 12],
+    ["rows written per branch", results.fan.curfew.rows_per_branch, 4],
     ["Worker, KiB gzipped", results.gzip_kib, 1536],
   ]);
   const file = join("bench", "results", "latest.json");

@@ -1,4 +1,37 @@
-// Small arithmetic and printing for the bench.
+// What the bench measures, and small arithmetic and printing for it.
+import type { Curfew } from "../tests/workerd/harness.ts";
+
+export interface Sample {
+  /** From the first request to the answer that has the end, seen by the caller. */
+  wallMs: number;
+  /** From start to end inside the object. */
+  insideMs: number;
+  rowsWritten: number;
+}
+
+/** One run of a stored workflow; `tokens`: how many must have completed for the run to count. */
+export async function curfewRun(curfew: Curfew, workflowId: string, tokens: number): Promise<Sample> {
+  const startedAt = performance.now();
+  const started = await curfew.api("POST", `/v1/workflows/${workflowId}/runs`, { input: {} });
+  if (started.status !== 201) throw new Error(`start: ${started.status} ${started.text}`);
+  const run = await curfew.api("GET", `/v1/runs/${started.json.id}?wait_ms=30000`);
+  const wallMs = performance.now() - startedAt;
+  if (run.json?.status !== "completed") throw new Error(`the run did not complete: ${run.text.slice(0, 1_000)}`);
+  if (run.json.counts.completed !== tokens) throw new Error(`not every node ran: ${JSON.stringify(run.json.counts)}`);
+  const rowsWritten = Number(run.headers.get("x-curfew-rows-written") ?? Number.NaN);
+  return { wallMs, insideMs: run.json.duration_ms, rowsWritten };
+}
+
+/** The same work by the floor: `nodes` after one another or `branches` at once. */
+export async function floorRun(floorUrl: string, work: "nodes" | "branches", count: number): Promise<Sample> {
+  const startedAt = performance.now();
+  const response = await fetch(`${floorUrl}?${work}=${count}`, { signal: AbortSignal.timeout(60_000) });
+  if (!response.ok) throw new Error(`floor: ${response.status} ${await response.text()}`);
+  const { rowsWritten, insideMs } = (await response.json()) as Sample;
+  return { wallMs: performance.now() - startedAt, rowsWritten, insideMs };
+}
+
+export const median = (samples: Sample[], field: keyof Sample): number => percentile(samples.map((sample) => sample[field]), 0.5);
 
 export function percentile(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);

@@ -1,12 +1,14 @@
 // @ts-check
-// The floor: the least a hand-written Durable Object can do for a durable chain. Per node: insert a row, call a Worker that
-// runs the step, update the row. No graph, no deadline, no retry, no way to look at it.
+// The floor: the least a hand-written Durable Object can do for a durable chain, or for as many branches at once. Per node:
+// insert a row, call a Worker that runs the step, update the row. No graph, no deadline, no retry, no way to look at it.
 import { DurableObject } from "cloudflare:workers";
 
 export class FloorObject extends DurableObject {
   /** @param {Request} request */
   async fetch(request) {
-    const nodes = Number(new URL(request.url).searchParams.get("nodes"));
+    const { searchParams } = new URL(request.url);
+    const nodes = Number(searchParams.get("nodes"));
+    const branches = Number(searchParams.get("branches"));
     const { sql } = this.ctx.storage;
     let rowsWritten = 0;
     /** @param {string} statement @param {unknown[]} values */
@@ -15,18 +17,27 @@ export class FloorObject extends DurableObject {
       cursor.toArray();
       rowsWritten += cursor.rowsWritten;
     };
+    /** @param {number} node */
+    const insert = (node) => write("INSERT INTO steps (id, status) VALUES (?, 'dispatched')", node);
+    /** @param {number} node */
+    const work = async (node) => {
+      const body = JSON.stringify({ input: { node } });
+      const response = await this.env.STEP.fetch("http://step/", { method: "POST", body });
+      const output = await response.text();
+      write("UPDATE steps SET status = 'completed', output = ? WHERE id = ?", output, node);
+      return output;
+    };
 
     const startedAt = Date.now();
     write("CREATE TABLE steps (id INTEGER PRIMARY KEY, status TEXT NOT NULL, output TEXT)");
     for (let node = 0; node < nodes; node += 1) {
-      write("INSERT INTO steps (id, status) VALUES (?, 'dispatched')", node);
-      const response = await this.env.STEP.fetch("http://step/", {
-        method: "POST",
-        body: JSON.stringify({ input: { node } }),
-      });
-      write("UPDATE steps SET status = 'completed', output = ? WHERE id = ?", await response.text(), node);
+      insert(node);
+      await work(node);
     }
-    return Response.json({ rowsWritten, insideMs: Date.now() - startedAt });
+    const all = Array.from({ length: branches }, (_, branch) => branch);
+    all.forEach(insert);
+    const outputs = await Promise.all(all.map(work));
+    return Response.json({ rowsWritten, insideMs: Date.now() - startedAt, outputs: outputs.length });
   }
 }
 
