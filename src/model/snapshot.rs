@@ -286,15 +286,19 @@ fn resolve_reporting(workflow: &Value, version: u64, library: &Library, problems
 
 /// The place a workflow is called from, as far as it is in this document.
 fn call_pointer(workflow: &Value, id: &str) -> String {
-    let position = workflow["nodes"].as_array().and_then(|nodes| {
-        nodes
-            .iter()
-            .position(|node| node["workflow_id"].as_str() == Some(id))
-    });
-    match position {
-        Some(position) => format!("/nodes/{position}/workflow_id"),
-        None => "/nodes".to_string(),
+    let position =
+        |field: &str, matches: &dyn Fn(&Value) -> bool| workflow[field].as_array()?.iter().position(matches);
+    if let Some(node) = position("nodes", &|node| node["workflow_id"].as_str() == Some(id)) {
+        return format!("/nodes/{node}/workflow_id");
     }
+    let calls = |action: &Value| action["implementation"]["workflow_id"].as_str() == Some(id);
+    if let Some(action) = position("actions", &calls) {
+        return format!("/actions/{action}/implementation/workflow_id");
+    }
+    if let Some(task) = position("tasks", &|task| calls(&task["steps"][0]["action"])) {
+        return format!("/tasks/{task}/steps/0/action/implementation/workflow_id");
+    }
+    "/nodes".to_string()
 }
 
 fn node_pointer(workflow: &Value, id: &str) -> String {

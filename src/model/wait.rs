@@ -147,12 +147,14 @@ pub fn read_wait(reader: Reader, names: &[&str]) -> Option<Wait> {
         ],
     );
     let forms = [sleep != Limit::Unset, reader.has("until"), signal.is_some()];
-    if forms.into_iter().filter(|written| *written).count() != 1 {
-        reader.problems().report(
-            reader.pointer(),
-            "missing_field",
-            "a wait has exactly one of \"sleep_ms\" (or \"sleep\"), \"until\" and \"signal\"",
-        );
+    let code = match forms.into_iter().filter(|written| *written).count() {
+        0 => Some("missing_field"),
+        1 => None,
+        _ => Some("both_forms"),
+    };
+    if let Some(code) = code {
+        let message = "a wait has exactly one of \"sleep_ms\" (or \"sleep\"), \"until\" and \"signal\"";
+        reader.problems().report(reader.pointer(), code, message);
     }
     if signal.is_none() && (timeout != Limit::Unset || on_timeout.is_some()) {
         reader.report(

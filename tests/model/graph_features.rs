@@ -1,5 +1,6 @@
 //! Fan-outs, joins, gates, waits and calls as documents write them: what is refused, where, and under which code.
 
+use curfew::model::snapshot::{Check, DocumentKind, Library, Reference, check};
 use serde_json::{Value, json};
 
 use super::documents::workflow;
@@ -178,10 +179,7 @@ fn waits() {
     }
     for (written, problem) in [
         (json!({}), "/nodes/0/wait missing_field"),
-        (
-            json!({"sleep_ms": 5, "signal": "go"}),
-            "/nodes/0/wait missing_field",
-        ),
+        (json!({"sleep_ms": 5, "signal": "go"}), "/nodes/0/wait both_forms"),
         (
             json!({"sleep_ms": 5, "timeout_ms": 5}),
             "/nodes/0/wait/timeout unknown_field",
@@ -206,4 +204,38 @@ fn a_node_has_one_work() {
         node(json!({"action_id": "work", "on_failure": "catch"})),
         &["/nodes/0/on_failure unknown_field"],
     );
+}
+
+/// An unknown workflow is pointed at where it is called, by a node or by an action.
+#[test]
+fn an_unknown_workflow_is_pointed_at_where_it_is_called() {
+    let call = json!({"kind": "workflow_call", "implementation": {"workflow_id": "nobody"}});
+    let named = with(json!({"id": "call"}), call.clone());
+    for (document, place) in [
+        (
+            json!({"nodes": [{"id": "a", "workflow_id": "nobody"}]}),
+            "/nodes/0/workflow_id",
+        ),
+        (
+            json!({"nodes": [{"id": "a", "action_id": "call"}], "actions": [named]}),
+            "/actions/0/implementation/workflow_id",
+        ),
+        (
+            json!({"nodes": [{"id": "a", "task_id": "t"}], "tasks": [{"id": "t", "steps": [{"action": call}]}]}),
+            "/tasks/0/steps/0/action/implementation/workflow_id",
+        ),
+    ] {
+        let reference = Reference {
+            kind: DocumentKind::Workflows,
+            id: "nobody".into(),
+            version: None,
+        };
+        let library = Library::from([(reference, None)]);
+        let document = with(json!({"id": "flow"}), document);
+        let Err(Check::Invalid(problems)) = check(DocumentKind::Workflows, &document, &library) else {
+            panic!("{document} must be refused");
+        };
+        let places: Vec<&str> = problems.iter().map(|problem| problem.pointer.as_str()).collect();
+        assert_eq!(places, [place]);
+    }
 }
