@@ -34,12 +34,10 @@ impl Context {
 
     /// Puts back a row that was saved before.
     pub fn restore(&mut self, key: &str, text: &str) -> Result<(), String> {
-        let path = Path::parse(key)?;
+        let (root, name) = split_key(key).ok_or_else(|| format!("{key} is no name in the context"))?;
         let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        // Keys are top-level names, which may themselves not hold dots: `parse` split at the first one only.
-        let name = path.top().to_string();
         self.account(key, text.len());
-        self.root_mut(path.root).insert(name, value);
+        self.root_mut(root).insert(name.to_string(), value);
         Ok(())
     }
 

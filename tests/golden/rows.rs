@@ -257,7 +257,7 @@ fn rows_of_a_newer_schema_are_refused_and_so_are_missing_or_broken_ones() {
         ("input", None, "row input is missing"),
         ("header", Some("{"), "row header: "),
         ("context/state.pack", Some("{"), "EOF"),
-        ("context/nonsense", Some("1"), "is not a target"),
+        ("context/nonsense", Some("1"), "is no name in the context"),
     ] {
         let mut store = store.clone();
         match text {

@@ -9,6 +9,7 @@ mod hosted;
 mod mail;
 mod outcome;
 pub mod store;
+mod traffic;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,21 +6,20 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Decision, Effect, Event, Message, Order, Settings, TokenId};
+use curfew::engine::{Decision, Effect, Event, Settings};
 use curfew::model::time::Millis;
 use curfew::store::commit::Commit;
-use curfew::wire::TaskReport;
 use serde_json::{Value, json};
 
 use super::faults::Faults;
 use super::hosted::{Hosted, Object};
-use super::mail::{Content, Mail, lost};
+use super::mail::{Content, Mail};
 use super::outcome::Outcome;
 use crate::engine::dice::Dice;
-use crate::engine::driver::{Start, failed, render, store_document, succeeded, timed_out};
+use crate::engine::driver::{Start, render, store_document};
 use crate::engine::generator;
 
-const SETTINGS: Settings = Settings {
+pub(super) const SETTINGS: Settings = Settings {
     workflow_timeout_ms: 3_600_000,
     grace_ms: 500,
     watch_ms: 30_000,
@@ -34,20 +33,20 @@ const UNKIND_EVENTS: u64 = 150;
 const EVENTS_MAX: u64 = 20_000;
 
 #[derive(PartialEq)]
-enum Fate {
+pub(super) enum Fate {
     Survived,
     Died,
 }
 
 pub struct World {
-    dice: Dice,
-    faults: Faults,
-    trace: bool,
-    now: Millis,
-    runs: BTreeMap<String, Hosted>,
-    mail: BTreeMap<(Millis, u64), Mail>,
-    posted: u64,
-    outcome: Outcome,
+    pub(super) dice: Dice,
+    pub(super) faults: Faults,
+    pub(super) trace: bool,
+    pub(super) now: Millis,
+    pub(super) runs: BTreeMap<String, Hosted>,
+    pub(super) mail: BTreeMap<(Millis, u64), Mail>,
+    pub(super) posted: u64,
+    pub(super) outcome: Outcome,
 }
 
 impl World {
@@ -80,7 +79,7 @@ impl World {
     }
 
     /// A start that was never saved is no run: whoever asked for it asks again.
-    fn host(&mut self, start: Start) {
+    pub(super) fn host(&mut self, start: Start) {
         let id = start.id.clone();
         let (run, effects) = start.run(self.now, SETTINGS);
         self.runs.insert(
@@ -120,7 +119,7 @@ impl World {
         self.outcome
     }
 
-    fn count_end(&mut self) {
+    pub(super) fn count_end(&mut self) {
         for hosted in self.runs.values() {
             let status = hosted.store.header().map(|header| json!(header.status));
             let count = match status.as_ref().and_then(Value::as_str) {
@@ -139,7 +138,7 @@ impl World {
     }
 
     /// What may happen between two events.
-    fn disturb(&mut self) {
+    pub(super) fn disturb(&mut self) {
         let ids: Vec<String> = self.runs.keys().cloned().collect();
         let id = self.dice.pick(&ids).clone();
         if self.dice.chance(self.faults.eviction) && self.runs[&id].object.is_some() {
@@ -174,7 +173,7 @@ impl World {
     }
 
     /// A person looks after a run: resumes it, decides, sends the signals it waits for. True if there was anything to do.
-    fn help(&mut self, id: &str) -> bool {
+    pub(super) fn help(&mut self, id: &str) -> bool {
         let hosted = &self.runs[id];
         if !hosted.is_open() {
             return false;
@@ -215,13 +214,13 @@ impl World {
         paused || suspended || !gates.is_empty()
     }
 
-    fn ask(&mut self, id: &str, event: Event) {
+    pub(super) fn ask(&mut self, id: &str, event: Event) {
         let delay = self.dice.below(2_000);
         let run = id.to_string();
         self.post(delay, Mail::Request { run, event });
     }
 
-    fn next_event(&mut self) {
+    pub(super) fn next_event(&mut self) {
         let mail_at = self.mail.first_key_value().map(|((at, _), _)| *at);
         let alarms = self.runs.iter().filter(|(_, hosted)| !hosted.deleted);
         let alarm = alarms
@@ -239,7 +238,7 @@ impl World {
         }
     }
 
-    fn ring(&mut self, id: &str, at: Millis) {
+    pub(super) fn ring(&mut self, id: &str, at: Millis) {
         self.now = self.now.max(at);
         // The platform clears an alarm before it rings, and rings it again if the object dies meanwhile.
         let hosted = self.hosted(id);
@@ -258,7 +257,7 @@ impl World {
         }
     }
 
-    fn open_mail(&mut self) {
+    pub(super) fn open_mail(&mut self) {
         let Some(((at, _), mail)) = self.mail.pop_first() else {
             return;
         };
@@ -338,7 +337,7 @@ impl World {
     }
 
     /// What comes in goes through here. `None`: only the alarm.
-    fn deliver(&mut self, id: &str, event: Option<Event>) -> Fate {
+    pub(super) fn deliver(&mut self, id: &str, event: Option<Event>) -> Fate {
         let now = self.now;
         let hosted = self.hosted(id);
         if hosted.deleted {
@@ -367,7 +366,7 @@ impl World {
         }
     }
 
-    fn handle(&mut self, id: &str, event: Event) -> Fate {
+    pub(super) fn handle(&mut self, id: &str, event: Event) -> Fate {
         let (now, trace) = (self.now, self.trace);
         let Some(object) = &mut self.hosted(id).object else {
             return Fate::Survived; // Deleted while this was on its way.
@@ -399,7 +398,7 @@ impl World {
     }
 
     /// Rows and alarm land together.
-    fn commit(&mut self, id: &str, effects: &[Effect]) {
+    pub(super) fn commit(&mut self, id: &str, effects: &[Effect]) {
         let hosted = self.hosted(id);
         let Some(object) = &hosted.object else {
             return;
@@ -441,7 +440,7 @@ impl World {
         }
     }
 
-    fn perform(&mut self, id: &str, effects: Vec<Effect>) {
+    pub(super) fn perform(&mut self, id: &str, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Dispatch(order) => self.call(id, order),
@@ -461,145 +460,24 @@ impl World {
         }
     }
 
-    /// A message leaves; it may be lost, come late or come twice.
-    fn send(&mut self, from: &str, id: u64, message: &Message) {
-        let hosted = &self.runs[from];
-        let Some(object) = &hosted.object else { return };
-        let life = hosted.life;
-        let (to, content) = match message {
-            Message::StartChild { run_id, .. } => {
-                let start = Start::asked_by(&object.run, message).expect("a node that calls knows whom");
-                (run_id, Content::Start(Box::new(start)))
-            }
-            Message::CancelChild { run_id, reason } => {
-                let reason = Some(reason.clone());
-                (run_id, Content::Say(Event::CancelRequested { reason }))
-            }
-            Message::NotifyParent { run_id, report } => {
-                (run_id, Content::Say(Event::ChildEnded(Box::new(report.clone()))))
-            }
-        };
-        self.outcome.letters += 1;
-        if self.dice.chance(self.faults.letter_lost) {
-            self.outcome.letters_lost += 1;
-            if self.dice.chance(50) {
-                let event = Event::DeliveryFailed { id, is_gone: false };
-                self.post(
-                    500,
-                    Mail::Receipt {
-                        run: from.to_string(),
-                        life,
-                        event,
-                    },
-                );
-            }
-            return;
-        }
-        let copies = 1 + u64::from(self.dice.chance(self.faults.duplicated));
-        for _ in 0..copies {
-            let delay = match self.dice.chance(self.faults.slow) {
-                true => self.dice.below(15_000),
-                false => self.dice.below(300),
-            };
-            let letter = Mail::Letter {
-                from: from.to_string(),
-                life,
-                id,
-                to: to.clone(),
-                content: content.clone(),
-            };
-            self.post(delay, letter);
-        }
-    }
-
-    /// The executor takes an order; how its answer travels is the faults' matter.
-    fn call(&mut self, id: &str, order: Order) {
-        let attempt = (order.token, order.epoch);
-        assert!(
-            self.hosted(id).attempts.insert(attempt),
-            "{id} {attempt:?} was ordered twice"
-        );
-        if self.dice.chance(self.faults.vanished) {
-            return;
-        }
-        if let Some(object) = &mut self.hosted(id).object {
-            object.open_calls.insert(attempt);
-        }
-        let delay = match self.dice.chance(self.faults.slow) {
-            true => self.dice.below(200_000),
-            false => self.dice.below(400),
-        };
-        if self.dice.chance(self.faults.silent) {
-            // Without any limit the run would rightly wait for ever: there the connection breaks one day.
-            if order.deadline_at.is_none() {
-                self.post(600_000, self.answer(id, attempt, lost(attempt)));
-            }
-            return;
-        }
-        if self.dice.chance(self.faults.lost) {
-            return self.post(delay, self.answer(id, attempt, lost(attempt)));
-        }
-        let (delay, report) = self.report(id, &order, delay);
-        if self.dice.chance(self.faults.duplicated) {
-            let again = delay + self.dice.below(50_000);
-            let event = Event::TaskReported(Box::new(report.clone()));
-            self.post(again, self.answer(id, attempt, event));
-        }
-        self.post(
-            delay,
-            self.answer(id, attempt, Event::TaskReported(Box::new(report))),
-        );
-    }
-
-    fn report(&mut self, id: &str, order: &Order, delay: u64) -> (u64, TaskReport) {
-        let name = format!("{}@{}", order.token, order.epoch);
-        let left = order.deadline_at.map(|at| at.saturating_sub(self.now));
-        if let Some(left) = left.filter(|left| *left < delay) {
-            return (left, timed_out(&name));
-        }
-        let report = match self.dice.below(20) {
-            0..=17 => succeeded(
-                &name,
-                json!({"attempt": format!("{id}/{name}"), "epoch": order.epoch}),
-            ),
-            18 => failed(&name),
-            _ => timed_out(&name),
-        };
-        (delay, report)
-    }
-
-    fn answer(&self, id: &str, attempt: (TokenId, u64), event: Event) -> Mail {
-        Mail::Answer {
-            run: id.to_string(),
-            life: self.runs[id].life,
-            attempt,
-            event,
-        }
-    }
-
-    fn post(&mut self, delay: u64, mail: Mail) {
-        self.posted += 1;
-        self.mail.insert((self.now + delay, self.posted), mail);
-    }
-
-    fn hosted(&mut self, id: &str) -> &mut Hosted {
+    pub(super) fn hosted(&mut self, id: &str) -> &mut Hosted {
         self.runs.get_mut(id).expect("a run that was started")
     }
 
-    fn die(&mut self, id: &str) -> Fate {
+    pub(super) fn die(&mut self, id: &str) -> Fate {
         let hosted = self.hosted(id);
         hosted.object = None;
         hosted.life += 1;
         Fate::Died
     }
 
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let open = self.runs.iter().filter(|(_, hosted)| !hosted.deleted);
         open.map(|(id, hosted)| format!("{id}: {:?}\n", hosted.store))
             .collect()
     }
 
-    fn note(&self, id: &str, what: &str) {
+    pub(super) fn note(&self, id: &str, what: &str) {
         if self.trace {
             println!("{} {id} {what}", self.now);
         }

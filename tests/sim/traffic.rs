@@ -1,0 +1,132 @@
+//! What the runs of a world send: orders to the executor, letters to each other, and what becomes of them on the way.
+
+use curfew::engine::{Event, Message, Order, TokenId};
+use curfew::wire::TaskReport;
+use serde_json::json;
+
+use super::mail::{Content, Mail, lost};
+use super::world::World;
+use crate::engine::driver::{Start, failed, succeeded, timed_out};
+
+impl World {
+    /// A message leaves; it may be lost, come late or come twice.
+    pub(super) fn send(&mut self, from: &str, id: u64, message: &Message) {
+        let hosted = &self.runs[from];
+        let Some(object) = &hosted.object else { return };
+        let life = hosted.life;
+        let (to, content) = match message {
+            Message::StartChild { run_id, .. } => {
+                let start = Start::asked_by(&object.run, message).expect("a node that calls knows whom");
+                (run_id, Content::Start(Box::new(start)))
+            }
+            Message::CancelChild { run_id, reason } => {
+                let reason = Some(reason.clone());
+                (run_id, Content::Say(Event::CancelRequested { reason }))
+            }
+            Message::NotifyParent { run_id, report } => {
+                (run_id, Content::Say(Event::ChildEnded(Box::new(report.clone()))))
+            }
+        };
+        self.outcome.letters += 1;
+        if self.dice.chance(self.faults.letter_lost) {
+            self.outcome.letters_lost += 1;
+            if self.dice.chance(50) {
+                let event = Event::DeliveryFailed { id, is_gone: false };
+                self.post(
+                    500,
+                    Mail::Receipt {
+                        run: from.to_string(),
+                        life,
+                        event,
+                    },
+                );
+            }
+            return;
+        }
+        let copies = 1 + u64::from(self.dice.chance(self.faults.duplicated));
+        for _ in 0..copies {
+            let delay = match self.dice.chance(self.faults.slow) {
+                true => self.dice.below(15_000),
+                false => self.dice.below(300),
+            };
+            let letter = Mail::Letter {
+                from: from.to_string(),
+                life,
+                id,
+                to: to.clone(),
+                content: content.clone(),
+            };
+            self.post(delay, letter);
+        }
+    }
+
+    /// The executor takes an order; how its answer travels is the faults' matter.
+    pub(super) fn call(&mut self, id: &str, order: Order) {
+        let attempt = (order.token, order.epoch);
+        assert!(
+            self.hosted(id).attempts.insert(attempt),
+            "{id} {attempt:?} was ordered twice"
+        );
+        if self.dice.chance(self.faults.vanished) {
+            return;
+        }
+        if let Some(object) = &mut self.hosted(id).object {
+            object.open_calls.insert(attempt);
+        }
+        let delay = match self.dice.chance(self.faults.slow) {
+            true => self.dice.below(200_000),
+            false => self.dice.below(400),
+        };
+        if self.dice.chance(self.faults.silent) {
+            // Without any limit the run would rightly wait for ever: there the connection breaks one day.
+            if order.deadline_at.is_none() {
+                self.post(600_000, self.answer(id, attempt, lost(attempt)));
+            }
+            return;
+        }
+        if self.dice.chance(self.faults.lost) {
+            return self.post(delay, self.answer(id, attempt, lost(attempt)));
+        }
+        let (delay, report) = self.report(id, &order, delay);
+        if self.dice.chance(self.faults.duplicated) {
+            let again = delay + self.dice.below(50_000);
+            let event = Event::TaskReported(Box::new(report.clone()));
+            self.post(again, self.answer(id, attempt, event));
+        }
+        self.post(
+            delay,
+            self.answer(id, attempt, Event::TaskReported(Box::new(report))),
+        );
+    }
+
+    pub(super) fn report(&mut self, id: &str, order: &Order, delay: u64) -> (u64, TaskReport) {
+        let name = format!("{}@{}", order.token, order.epoch);
+        let left = order.deadline_at.map(|at| at.saturating_sub(self.now));
+        if let Some(left) = left.filter(|left| *left < delay) {
+            return (left, timed_out(&name));
+        }
+        let report = match self.dice.below(20) {
+            0..=17 => succeeded(
+                &name,
+                json!({"attempt": format!("{id}/{name}"), "epoch": order.epoch}),
+            ),
+            18 => failed(&name),
+            _ => timed_out(&name),
+        };
+        (delay, report)
+    }
+
+    pub(super) fn answer(&self, id: &str, attempt: (TokenId, u64), event: Event) -> Mail {
+        Mail::Answer {
+            run: id.to_string(),
+            life: self.runs[id].life,
+            attempt,
+            event,
+        }
+    }
+
+    pub(super) fn post(&mut self, delay: u64, mail: Mail) {
+        self.posted += 1;
+        self.mail.insert((self.now + delay, self.posted), mail);
+    }
+}
