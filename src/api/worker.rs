@@ -23,6 +23,9 @@ use crate::watch::index;
 const WAIT_MS_MAX: u64 = 30_000;
 /// How long a run's object may take to answer, beyond what the caller asked to wait.
 const OBJECT_MS: u64 = 10_000;
+/// A body that is somewhat too large is heard to its end: a caller that is cut off while it sends sees a broken
+/// connection and never the reason.
+const DRAINED_BYTES: usize = 8 * limits::REQUEST_BYTES;
 
 pub async fn fetch(request: Request, env: Env) -> Result<Response> {
     match handle(request, &env).await {
@@ -134,7 +137,7 @@ fn warn_without_tokens(tokens: Option<&str>) {
     }
 }
 
-/// The body as JSON; an empty one is `{}`. Reads no more than the limit.
+/// The body as JSON; an empty one is `{}`. Keeps no more than the limit.
 async fn read_body(request: &mut Request) -> Result<std::result::Result<Value, Error>> {
     let too_large = || {
         Error::new(
@@ -150,18 +153,25 @@ async fn read_body(request: &mut Request) -> Result<std::result::Result<Value, E
         .headers()
         .get("content-length")?
         .and_then(|text| text.parse::<usize>().ok());
-    if announced.is_some_and(|bytes| bytes > limits::REQUEST_BYTES) {
+    if announced.is_some_and(|bytes| bytes > DRAINED_BYTES) {
         return Ok(Err(too_large()));
     }
-    let mut bytes = Vec::with_capacity(announced.unwrap_or(0));
+    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(limits::REQUEST_BYTES));
+    let mut seen = 0;
     if let Ok(mut stream) = request.stream() {
         while let Some(chunk) = stream.next().await {
             let chunk = chunk?;
-            if bytes.len() + chunk.len() > limits::REQUEST_BYTES {
+            seen += chunk.len();
+            if seen > DRAINED_BYTES {
                 return Ok(Err(too_large()));
             }
-            bytes.extend_from_slice(&chunk);
+            if seen <= limits::REQUEST_BYTES {
+                bytes.extend_from_slice(&chunk);
+            }
         }
+    }
+    if seen > limits::REQUEST_BYTES {
+        return Ok(Err(too_large()));
     }
     if bytes.is_empty() {
         return Ok(Ok(json!({})));
