@@ -120,3 +120,24 @@ fn a_clock_before_the_start_counts_as_the_start() {
     ",
         );
 }
+
+/// The watch over an attempt that is done would wake the object for nothing: a wait is left alone until its time.
+#[test]
+fn a_run_that_only_waits_is_not_woken_before_its_time() {
+    let mut run = Driver::start(json!({
+        "nodes": [
+            {"id": "a", "action_id": "work"},
+            {"id": "nap", "wait": {"sleep_ms": 600_000}},
+            {"id": "b", "action_id": "work"},
+        ],
+        "transitions": [
+            {"from_node_id": "a", "to_node_id": "nap"},
+            {"from_node_id": "nap", "to_node_id": "b"},
+        ],
+    }));
+    assert_eq!(run.lines_of("alarm"), ["alarm 31000"]);
+    run.at(2_000).succeed("t1@1", json!(1));
+    assert_eq!(run.lines_of("alarm"), ["alarm 602000"]);
+    run.reload().at(602_000).wake("");
+    assert_eq!(run.lines_of("alarm"), ["alarm 632000"], "b is watched over");
+}
