@@ -19,6 +19,7 @@ use super::token::{Token, TokenId, TokenStatus};
 use crate::model::expression::Scope;
 use crate::model::snapshot::{Snapshot, Stored};
 use crate::model::time::Millis;
+use crate::model::timeouts::Layer;
 
 /// Something that happens by itself when its moment comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +48,10 @@ pub struct Run {
     pub(super) instances_born: u64,
     pub(super) arrivals_seen: u64,
     pub(super) gates: BTreeMap<String, GateState>,
+    /// The gate the whole run stands at.
+    pub(super) stands_at: Option<String>,
+    /// Events of the run that have a row.
+    pub(super) noted: u64,
     /// Signals that came before anybody waited for them.
     pub(super) signals: BTreeMap<String, Vec<Value>>,
     /// Tokens that wait for a signal, by its name.
@@ -78,17 +83,16 @@ impl Run {
     /// Starts a run: its first token is born at the initial node.
     pub fn create(now: Millis, settings: Settings, new: NewRun) -> (Run, Vec<Effect>) {
         let workflow = &new.snapshot.workflow;
-        let timeout_ms = match new.request.timeout_ms {
+        let own_ms = match new.request.timeout_ms {
             Some(millis) => Some(millis),
             None => workflow
                 .timeout
-                .or(crate::model::time::Limit::After(settings.workflow_timeout_ms))
+                .or(new.snapshot.default_limit(Layer::Flow))
                 .millis(),
         };
-        let timeout_ms = match (timeout_ms, new.request.budget_ms) {
-            (Some(own), Some(budget)) => Some(own.min(budget)),
-            (own, budget) => own.or(budget),
-        };
+        let budget_ms = new.request.budget_ms;
+        let on_budget = budget_ms.is_some_and(|budget| own_ms.is_none_or(|own| budget <= own));
+        let timeout_ms = if on_budget { budget_ms } else { own_ms };
         let header = Header {
             root_run_id: new
                 .parent
@@ -97,6 +101,13 @@ impl Run {
             depth: new.parent.as_ref().map_or(0, |parent| parent.depth),
             parent: new.parent,
             paused_at: None,
+            held_by: BTreeSet::new(),
+            parent_word: 0,
+            words_said: 0,
+            on_budget,
+            warned: false,
+            gates_opened: 0,
+            ends: 0,
             tokens_before: 0,
             id: new.id,
             workflow_id: workflow.id.clone(),
@@ -150,6 +161,8 @@ impl Run {
             instances_born: 0,
             arrivals_seen: 0,
             gates: BTreeMap::new(),
+            stands_at: None,
+            noted: 0,
             signals: BTreeMap::new(),
             listeners: BTreeMap::new(),
             outbox: BTreeMap::new(),
@@ -194,6 +207,14 @@ impl Run {
             Event::CancelRequested { reason } => self.cancel_requested(reason),
             Event::PauseRequested => self.pause_requested(),
             Event::ResumeRequested => self.resume_requested(),
+            Event::ExtendRequested(by) => self.extend_requested(by),
+            Event::RetryRequested { mode, token, past } => self.retry_requested(mode, token, &past),
+            Event::ParentHolds {
+                number,
+                held,
+                budget_ms,
+            } => self.parent_holds(number, held, budget_ms),
+            Event::ChildNews(news) => self.child_news(*news),
             Event::RestartRequested { from } => self.restart_requested(from),
         };
         self.settle();

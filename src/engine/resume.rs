@@ -1,0 +1,296 @@
+//! Bringing a run back that failed or timed out: what its end cut off goes on, with a whole limit of its own and
+//! nothing done lost. Ended tokens stay ended: others take their places.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use super::branch::InstanceId;
+use super::chronicle::EntryKind;
+use super::effect::{Past, Rejection, RetryMode};
+use super::gate::GateKind;
+use super::header::{Holder, RunStatus};
+use super::run::{Due, Run};
+use super::token::{Token, TokenId, TokenStatus};
+
+/// What goes on when the run does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResumePlan {
+    /// Tokens whose places are taken again.
+    pub tokens: Vec<TokenId>,
+    /// Those among them that failed or ran out of time by themselves.
+    pub failed: Vec<TokenId>,
+    pub instances: Vec<InstanceId>,
+}
+
+/// Finds what the end numbered `end` cut off, and in branches that are open again what ended them before.
+pub fn plan(end: u64, past: &Past) -> ResumePlan {
+    let mut tokens: BTreeSet<TokenId> = past
+        .tokens
+        .iter()
+        .filter(|token| token.cut.is_some_and(|cut| cut.end == end))
+        .map(|token| token.id)
+        .collect();
+    let mut instances: BTreeSet<InstanceId> = past
+        .instances
+        .iter()
+        .filter(|instance| instance.closed_by == Some(end))
+        .map(|instance| instance.id)
+        .collect();
+    let mut by_branch: BTreeMap<(InstanceId, u32), Vec<&Token>> = BTreeMap::new();
+    for token in &past.tokens {
+        if let Some(branch) = &token.branch {
+            by_branch.entry((branch.instance, branch.index)).or_default().push(token);
+        }
+    }
+    let mut open: Vec<InstanceId> = instances.iter().copied().collect();
+    while let Some(id) = open.pop() {
+        let Some(instance) = past.instances.iter().find(|instance| instance.id == id) else {
+            continue;
+        };
+        let arrived = instance.late_arrivals();
+        for index in 0..instance.total {
+            let members = by_branch.get(&(id, index)).map_or(&[][..], Vec::as_slice);
+            let mut inner = past.instances.iter().filter(|inner| {
+                let parent = inner.parent.as_ref();
+                parent.is_some_and(|parent| parent.instance == id && parent.index == index)
+            });
+            let lives = members.iter().any(|token| tokens.contains(&token.id))
+                || inner.clone().any(|inner| instances.contains(&inner.id));
+            if lives || arrived.contains(&index) {
+                continue;
+            }
+            // Whatever ended the branch was the last to end in it.
+            let last = members.iter().max_by_key(|token| (token.exit_order, token.id));
+            let last_inner = inner.by_ref().max_by_key(|inner| inner.id);
+            match (last, last_inner) {
+                (Some(token), _) if token.status != TokenStatus::Completed => {
+                    tokens.insert(token.id);
+                }
+                // One whose join fired went on behind it.
+                (_, Some(inner)) if inner.closed && !inner.has_fired() => {
+                    instances.insert(inner.id);
+                    open.push(inner.id);
+                }
+                (_, Some(_) | None) => {}
+            }
+        }
+    }
+    let by_itself = |id: &TokenId| {
+        let token = past.tokens.iter().find(|token| token.id == *id);
+        token.is_some_and(|token| token.error.is_some() && !waits_again(token))
+    };
+    ResumePlan {
+        failed: tokens.iter().copied().filter(by_itself).collect(),
+        tokens: tokens.into_iter().collect(),
+        instances: instances.into_iter().collect(),
+    }
+}
+
+/// It had done its work and stood at a join.
+fn waits_again(token: &Token) -> bool {
+    token.joins_at.is_some() && token.arrival.is_some()
+}
+
+impl Run {
+    pub(super) fn retry_requested(
+        &mut self,
+        mode: RetryMode,
+        chosen: Option<TokenId>,
+        past: &Past,
+    ) -> Result<(), Rejection> {
+        match self.header.status {
+            RunStatus::Failed | RunStatus::TimedOut => {}
+            RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => return Err(Rejection::NotEnded),
+            RunStatus::Completed => {
+                return Err(Rejection::NotResumable("the run completed; restart it to run it again".into()));
+            }
+            RunStatus::Cancelled => {
+                return Err(Rejection::NotResumable("the run was cancelled; restart it to run it again".into()));
+            }
+        }
+        let plan = plan(self.header.ends, past);
+        if plan.tokens.is_empty() {
+            let message = "nothing was under way when the run ended; restart it";
+            return Err(Rejection::NotResumable(message.into()));
+        }
+        if let Some(chosen) = chosen.filter(|chosen| !plan.tokens.contains(chosen)) {
+            let can: Vec<String> = plan.tokens.iter().map(TokenId::to_string).collect();
+            let message = format!("token {chosen} is none of those that can go on: {}", can.join(", "));
+            return Err(Rejection::NotResumable(message));
+        }
+        self.reopen_header();
+        self.note(
+            EntryKind::RunRetried,
+            json!({"mode": mode.name(), "token_ids": plan.tokens.iter().take(super::record::SHOWN)
+                .map(TokenId::to_string).collect::<Vec<_>>()}),
+        );
+        if mode == RetryMode::Escalate {
+            let error = past_error(&plan, past);
+            self.hold_quietly(Holder::Escalation);
+            let prompt = format!("The run ended: {error}. Shall it go on from there?");
+            self.open_run_gate(GateKind::Escalation, prompt, &["retry", "fail"]);
+        }
+        self.reopen_instances(&plan, past);
+        let mut ended: Vec<&Token> = past.tokens.iter().filter(|token| plan.tokens.contains(&token.id)).collect();
+        if mode == RetryMode::DiscardAndRetry {
+            self.take_back_writes(&ended, chosen);
+        }
+        ended.sort_by_key(|token| token.id);
+        for token in ended {
+            let keeps = match mode {
+                RetryMode::RetryStep | RetryMode::Escalate => true,
+                RetryMode::DiscardAndRetry => chosen.is_some_and(|chosen| chosen != token.id),
+            };
+            self.take_place(token, keeps);
+        }
+        self.judge_reopened(&plan);
+        Ok(())
+    }
+
+    /// As it was before the end, with a whole limit.
+    fn reopen_header(&mut self) {
+        let now = self.scratch.now;
+        let header = &mut self.header;
+        header.status = RunStatus::Running;
+        header.ended_at = None;
+        header.output = None;
+        header.error = None;
+        header.reason = None;
+        header.paused_at = None;
+        header.held_by.clear();
+        header.warned = false;
+        // A limit that was met once is not met again by what was born before.
+        header.tokens_before = self.born;
+        header.timeout_at = header.timeout_ms.map(|millis| now.saturating_add(millis));
+        self.scratch.header_changed = true;
+        self.scratch.announce = true;
+    }
+
+    /// What the tokens had written before they failed.
+    fn take_back_writes(&mut self, ended: &[&Token], chosen: Option<TokenId>) {
+        let mut writers: Vec<&&Token> = ended
+            .iter()
+            .filter(|token| !waits_again(token) && chosen.is_none_or(|chosen| chosen == token.id))
+            .collect();
+        writers.sort_by_key(|token| std::cmp::Reverse((token.exit_order, token.id)));
+        for token in writers {
+            for (key, before) in token.undo.iter().rev() {
+                self.context.undo(key, before.clone());
+            }
+        }
+    }
+
+    /// Outer ones first: each counts as a member of the branch it was born in.
+    fn reopen_instances(&mut self, plan: &ResumePlan, past: &Past) {
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        let clock = self.clock();
+        for id in &plan.instances {
+            let Some(mut instance) = past.instances.iter().find(|it| it.id == *id).cloned() else {
+                continue;
+            };
+            instance.closed = false;
+            instance.closed_by = None;
+            instance.last_error = None;
+            for (node, fan_in) in &mut instance.fan_ins {
+                if fan_in.fired_at.is_some() {
+                    continue;
+                }
+                fan_in.timeout_at = fan_in.timeout_ms.map(|millis| clock.saturating_add(millis));
+                fan_in.warned = false;
+                self.due
+                    .extend(fan_in.due_at(warn_at).map(|at| (at, Due::FanIn(*id, *node))));
+            }
+            self.open_instance(instance);
+        }
+    }
+
+    /// A new token where one was cut off.
+    fn take_place(&mut self, ended: &Token, keeps_work: bool) {
+        if !waits_again(ended) {
+            let sleep_left_ms = ended.cut.and_then(|cut| cut.sleep_left_ms);
+            self.give_birth(
+                ended.node,
+                Some(ended.id),
+                ended.branch.clone(),
+                ended.loops.clone(),
+                ended.cause.clone(),
+            );
+            let checkpoint = ended.checkpoint.clone().filter(|_| keeps_work);
+            if self.is_running() {
+                self.change(TokenId(self.born), |token| {
+                    token.checkpoint = checkpoint;
+                    token.sleep_left_ms = sleep_left_ms;
+                    token.reason = Some("resumed".into());
+                });
+            }
+            return;
+        }
+        self.born += 1;
+        let id = TokenId(self.born);
+        let token = Token {
+            status: TokenStatus::WaitingForSiblings,
+            epoch: ended.epoch,
+            lane: ended.lane,
+            parent: Some(ended.id),
+            dispatched_at: ended.dispatched_at,
+            started_at: ended.started_at,
+            ended_at: ended.ended_at,
+            reason: Some("resumed".into()),
+            error: ended.error.clone(),
+            cause: ended.cause.clone(),
+            output: ended.output.clone(),
+            steps: ended.steps.clone(),
+            loops: ended.loops.clone(),
+            branch: ended.branch.clone(),
+            joins_at: ended.joins_at,
+            arrival: ended.arrival,
+            born_order: self.work_done(),
+            ..Token::new(id, ended.node, self.scratch.now)
+        };
+        self.enter_branch(&token);
+        self.count_move(None, TokenStatus::WaitingForSiblings);
+        if let (Some(node), Some(order)) = (token.joins_at, token.arrival) {
+            self.arrivals_seen = self.arrivals_seen.max(order);
+            self.recall_arrival(&token, node, order);
+        }
+        self.tokens.insert(id, token);
+        let order = self.work_done();
+        self.change(id, |token| token.exit_order = Some(order));
+    }
+
+    /// A join that failed although all had come is asked again.
+    fn judge_reopened(&mut self, plan: &ResumePlan) {
+        for id in &plan.instances {
+            let Some(instance) = self.instances.get(id) else { continue };
+            let waiting: Vec<(usize, usize)> = instance
+                .fan_ins
+                .iter()
+                .filter(|(_, fan_in)| fan_in.fired_at.is_none())
+                .map(|(node, fan_in)| (*node, fan_in.transition))
+                .collect();
+            for (node, transition) in waiting {
+                if self.is_running() {
+                    self.judge_fan_in(*id, node, transition, None);
+                }
+            }
+        }
+    }
+}
+
+fn past_error(plan: &ResumePlan, past: &Past) -> String {
+    let failed = past.tokens.iter().find(|token| plan.failed.contains(&token.id));
+    failed
+        .and_then(|token| token.error.as_ref())
+        .map_or_else(|| "its time was over".into(), |error| error.message.clone())
+}
+
+impl RetryMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            RetryMode::RetryStep => "retry_step",
+            RetryMode::DiscardAndRetry => "discard_and_retry",
+            RetryMode::Escalate => "escalate",
+        }
+    }
+}
