@@ -48,6 +48,8 @@ async fn run(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
         output: done.output,
         error: done.error,
         steps: done.steps,
+        partial: Vec::new(),
+        checkpoint: None,
     }
 }
 
@@ -59,6 +61,8 @@ fn refuse(order: &TaskOrder, message: String) -> TaskReport {
         output: None,
         error: Some(Failure::new("invalid_order", FailureClass::Permanent, message)),
         steps: Vec::new(),
+        partial: Vec::new(),
+        checkpoint: None,
     }
 }
 
