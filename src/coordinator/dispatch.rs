@@ -128,6 +128,8 @@ impl Object {
                 input: raw(&input)?,
                 deadline_at: order.deadline_at,
                 idempotency_key: &format!("{}:{}", run.header.id, token_id),
+                resume_from: None,
+                action_timeouts: None,
             })
             .map_err(|error| error.to_string())
         });

@@ -409,6 +409,8 @@ fn report_of(attempt: &str, status: ReportStatus) -> TaskReport {
         output: None,
         error: None,
         steps: Vec::new(),
+        partial: Vec::new(),
+        checkpoint: None,
     }
 }
 
