@@ -37,6 +37,12 @@ pub fn run(run: &Run, now: Millis) -> Value {
     if let Some(parent) = &header.parent {
         view["parent"] = json!({"run_id": parent.run_id, "token_id": parent.token_id});
     }
+    if !header.held_by.is_empty() {
+        view["paused_by"] = json!(header.held_by);
+    }
+    if let Some(gate) = run.gate_of_run() {
+        view["gate"] = gate_view(&header.id, gate);
+    }
     if let Some(reason) = &header.reason {
         view["reason"] = json!(reason);
     }
@@ -83,16 +89,26 @@ fn deadlines(run: &Run) -> Vec<Value> {
             view["node_id"] = json!(nodes[*node].id);
             Some(view)
         });
-    workflow.into_iter().chain(tokens).chain(joins).collect()
+    // The gate of the whole run has the one clock that goes on while all others stand still.
+    let gate = run.gate_of_run().and_then(|gate| {
+        gate.timeout_at
+            .map(|at| json!({"kind": "gate", "due_at": at, "gate_id": gate.id}))
+    });
+    workflow.into_iter().chain(tokens).chain(joins).chain(gate).collect()
 }
 
+/// A gate as it is shown everywhere.
 pub fn gate(run_id: &str, gate: &GateState) -> Value {
+    gate_view(run_id, gate)
+}
+
+fn gate_view(run_id: &str, gate: &GateState) -> Value {
     json!({
         "id": gate.id,
         "run_id": run_id,
         "node_id": gate.node_id,
         "token_id": gate.token_id,
-        "kind": "node",
+        "kind": gate.kind,
         "prompt": gate.prompt,
         "choices": gate.choices,
         "input_schema": gate.input_schema,
