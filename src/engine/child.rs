@@ -44,7 +44,7 @@ impl Run {
         let timeout_ms = self.execution_limit(node).millis();
         let run_ends_at = self.header.timeout_at;
         let budget_ms = run_ends_at
-            .filter(|_| self.snapshot.workflow.inherit_budget)
+            .filter(|_| self.snapshot.workflow.timeouts.inherit_budget)
             .map(|at| at.saturating_sub(now).max(1));
         self.change(id, |token| {
             token.status = TokenStatus::WaitingForSubworkflow;

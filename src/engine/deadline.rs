@@ -106,7 +106,7 @@ impl Run {
             format!("Workflow execution timed out after {after}"),
         );
         let status = match self.snapshot.workflow.on_timeout {
-            WorkflowTimeoutPolicy::CancelAll => RunStatus::TimedOut,
+            WorkflowTimeoutPolicy::HumanGate | WorkflowTimeoutPolicy::CancelAll => RunStatus::TimedOut,
             WorkflowTimeoutPolicy::Fail => RunStatus::Failed,
         };
         self.end_live_tokens(TokenStatus::TimedOut, "workflow_timeout");
