@@ -15,6 +15,7 @@ use super::start::{Command, Wish};
 use crate::engine::RunStatus;
 use crate::model::limits;
 use crate::model::snapshot::{self, Check, DocumentKind, Library, Resolution, Stored};
+use crate::model::timeouts::TimeRules;
 use crate::platform::call::{self, Call, Peer};
 use crate::platform::{self, deadline};
 use crate::watch::index;
@@ -125,6 +126,26 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
 
 thread_local! {
     static WARNED: Cell<bool> = const { Cell::new(false) };
+    static TOLD_OF_RULES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What this deployment says about time. A variable that makes no sense is told of once per isolate and all of them
+/// count as not set: an API that refuses every request because of a slip in a number would be worse.
+fn time_rules(env: &Env) -> TimeRules {
+    let variable = |name| env.var(name).ok().map(|value| value.to_string());
+    let preset = variable("CURFEW_PRESET");
+    let min_ms = variable("CURFEW_TIMEOUT_MIN_MS");
+    let max_ms = variable("CURFEW_TIMEOUT_MAX_MS");
+    match TimeRules::from_variables(preset.as_deref(), min_ms.as_deref(), max_ms.as_deref()) {
+        Ok(rules) => rules,
+        Err(message) => {
+            if !TOLD_OF_RULES.replace(true) {
+                let message = format!("{message}; until then the defaults count");
+                platform::log(json!({"level": "error", "event": "invalid_setting", "message": message}));
+            }
+            TimeRules::default()
+        }
+    }
 }
 
 /// Once per isolate, so that nobody runs without tokens and does not know it.
@@ -217,8 +238,9 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Val
     }
     let catalogue = Catalogue::new(env)?;
     let mut library = Library::new();
+    let rules = time_rules(env);
     let warnings = loop {
-        match snapshot::check(kind, &document, &library) {
+        match snapshot::check(kind, &document, &library, &rules) {
             Ok(warnings) => break warnings,
             Err(Check::Invalid(problems)) => return Ok(Err(Error::invalid_document(&problems))),
             Err(Check::Missing(references)) => catalogue.fetch(references, &mut library).await?,
@@ -256,7 +278,8 @@ async fn read_document(env: &Env, kind: DocumentKind, id: &str, url: &Url) -> Re
 
 /// Resolves the workflow against the catalogue and checks the wish against it.
 async fn prepare(env: &Env, workflow: &str, body: &Value) -> Result<std::result::Result<Command, Error>> {
-    let wish = match Wish::read(body) {
+    let rules = time_rules(env);
+    let wish = match Wish::read(body, &rules) {
         Ok(wish) => wish,
         Err(error) => return Ok(Err(error)),
     };
@@ -271,7 +294,7 @@ async fn prepare(env: &Env, workflow: &str, body: &Value) -> Result<std::result:
         return Ok(Err(Error::not_found(format!("workflow \"{workflow}\""))));
     };
     let document: Value = serde_json::from_str(&found.content)?;
-    let stored = match resolve(&catalogue, &document, found.version).await? {
+    let stored = match resolve(&catalogue, &document, found.version, &rules).await? {
         Ok(stored) => stored,
         Err(error) => return Ok(Err(error)),
     };
@@ -286,10 +309,11 @@ async fn resolve(
     catalogue: &Catalogue,
     document: &Value,
     version: u64,
+    rules: &TimeRules,
 ) -> Result<std::result::Result<Stored, Error>> {
     let mut library = Library::new();
     loop {
-        match snapshot::resolve(document, version, &library) {
+        match snapshot::resolve(document, version, &library, rules) {
             Resolution::Resolved(stored) => return Ok(Ok(*stored)),
             Resolution::Invalid(problems) => return Ok(Err(Error::invalid_document(&problems))),
             Resolution::Missing(references) => catalogue.fetch(references, &mut library).await?,

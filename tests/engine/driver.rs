@@ -12,6 +12,7 @@ use curfew::model::snapshot::{
     CatalogueDocument, DocumentKind, Library, Reference, Resolution, Snapshot, Stored, check, resolve,
 };
 use curfew::model::time::Millis;
+use curfew::model::timeouts::TimeRules;
 use curfew::store::commit::Commit;
 use curfew::wire::{ReportStatus, TaskReport};
 use serde_json::{Value, json};
@@ -68,10 +69,15 @@ fn library() -> Library {
 
 /// The snapshot a run of `document` keeps; the document must be valid.
 pub fn store_document(document: &Value) -> Stored {
-    if let Err(refused) = check(DocumentKind::Workflows, document, &library()) {
+    if let Err(refused) = check(
+        DocumentKind::Workflows,
+        document,
+        &library(),
+        &TimeRules::default(),
+    ) {
         panic!("{refused:?} in {document}");
     }
-    match resolve(document, 1, &library()) {
+    match resolve(document, 1, &library(), &TimeRules::default()) {
         Resolution::Resolved(stored) => *stored,
         Resolution::Missing(references) => panic!("{references:?} is not in {document}"),
         Resolution::Invalid(problems) => panic!("{problems:?} in {document}"),
