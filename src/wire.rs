@@ -100,6 +100,16 @@ pub enum ReportStatus {
     TimedOut,
 }
 
+impl ReportStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            ReportStatus::Completed => "completed",
+            ReportStatus::Failed => "failed",
+            ReportStatus::TimedOut => "timed_out",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepReport {
     #[serde(rename = "ref")]

@@ -26,7 +26,11 @@ pub fn read_extension(body: &Value) -> Result<Extension, Error> {
             (Limit::After(millis), None) => Some(Extension::By(millis)),
             (Limit::Unset, Some(until)) => until.ok().map(Extension::Until),
             (Limit::After(_) | Limit::Never, Some(_)) => {
-                reader.report("until", "both_forms", "write either \"by_ms\" or \"until\", not both");
+                reader.report(
+                    "until",
+                    "both_forms",
+                    "write either \"by_ms\" or \"until\", not both",
+                );
                 None
             }
             (Limit::Unset | Limit::Never, _) => {

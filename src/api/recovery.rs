@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::error::Error;
 use crate::engine::{
-    Entry, GateKind, Header, Past, ResumePlan, Run, RunStatus, TimeoutRecord, Token, TokenId, TokenStatus, plan,
+    Entry, GateKind, Header, Past, ResumePlan, Run, RunStatus, TimeoutRecord, Token, TokenId, TokenStatus,
+    plan,
 };
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::{Millis, format_moment};
@@ -70,9 +71,9 @@ pub fn timeout(run: &Run, entry: &Entry, ended: &[Token], with_state: bool) -> O
 
 /// The last token that had done its work by then.
 fn checkpoint(run: &Run, ended: &[Token], at: Millis) -> Value {
-    let done = ended
-        .iter()
-        .filter(|token| token.status == TokenStatus::Completed && token.ended_at.is_some_and(|ended| ended <= at));
+    let done = ended.iter().filter(|token| {
+        token.status == TokenStatus::Completed && token.ended_at.is_some_and(|ended| ended <= at)
+    });
     let Some(last) = done.max_by_key(|token| (token.exit_order, token.id)) else {
         return Value::Null;
     };
@@ -158,9 +159,14 @@ pub fn resume(run: &Run, past: &Past) -> Value {
 }
 
 fn how_it_goes_on(run: &Run) -> String {
-    let gate = run.gates().find(|gate| gate.kind != GateKind::Node && gate.token_id.is_none());
+    let gate = run
+        .gates()
+        .find(|gate| gate.kind != GateKind::Node && gate.token_id.is_none());
     match gate {
-        Some(gate) => format!("a person decides: POST /v1/runs/{}/gates/{}", run.header.id, gate.id),
+        Some(gate) => format!(
+            "a person decides: POST /v1/runs/{}/gates/{}",
+            run.header.id, gate.id
+        ),
         None => format!("the run is paused: POST /v1/runs/{}/resume", run.header.id),
     }
 }
@@ -175,16 +181,18 @@ fn recommend(error: Option<&Failure>, plan: &ResumePlan, past: &Past) -> (&'stat
     };
     match error.class {
         FailureClass::Timeout => ("retry_step", "time ran out; the next attempt has all of it again"),
-        FailureClass::Network | FailureClass::ServerError | FailureClass::RateLimited | FailureClass::Unknown => {
-            ("retry_step", "what failed may have passed by now")
-        }
+        FailureClass::Network
+        | FailureClass::ServerError
+        | FailureClass::RateLimited
+        | FailureClass::Unknown => ("retry_step", "what failed may have passed by now"),
         FailureClass::Validation | FailureClass::Assertion => (
             "discard_and_retry",
             "something did not fit; what was written before it failed is better taken back",
         ),
-        FailureClass::BadRequest | FailureClass::Auth | FailureClass::NotFound | FailureClass::Permanent => {
-            ("escalate", "trying again cannot help until a person has changed something")
-        }
+        FailureClass::BadRequest | FailureClass::Auth | FailureClass::NotFound | FailureClass::Permanent => (
+            "escalate",
+            "trying again cannot help until a person has changed something",
+        ),
     }
 }
 
@@ -193,9 +201,14 @@ pub fn deliverable(run: &Run, ended: &[Token], timeouts: u64) -> Result<Value, E
     let header = &run.header;
     let reason = match header.status {
         RunStatus::Completed => {
-            return Ok(json!({"kind": "output", "status": "complete", "run_id": header.id, "output": header.output}));
+            return Ok(
+                json!({"kind": "output", "status": "complete", "run_id": header.id, "output": header.output}),
+            );
         }
-        RunStatus::Failed | RunStatus::TimedOut => header.error.as_ref().map_or("failed", |error| error.code.as_str()),
+        RunStatus::Failed | RunStatus::TimedOut => header
+            .error
+            .as_ref()
+            .map_or("failed", |error| error.code.as_str()),
         RunStatus::Cancelled => "cancelled",
         RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => {
             let message = "the run has not ended; it has a deliverable when it has";
@@ -217,7 +230,10 @@ pub fn deliverable(run: &Run, ended: &[Token], timeouts: u64) -> Result<Value, E
     }
     let message = match &header.error {
         Some(error) => error.message.clone(),
-        None => header.reason.clone().unwrap_or_else(|| "the run was cancelled".into()),
+        None => header
+            .reason
+            .clone()
+            .unwrap_or_else(|| "the run was cancelled".into()),
     };
     let unfinished: Vec<Value> = ended
         .iter()

@@ -49,6 +49,7 @@ impl Wish {
                     version: version.map(|number| number as u64),
                     timeout_ms: timeout.millis(),
                     budget_ms: None,
+                    node_decides: false,
                 },
             }
         });

@@ -18,10 +18,11 @@ use crate::model::snapshot::{self, Check, DocumentKind, Library, Resolution, Sto
 use crate::model::timeouts::TimeRules;
 use crate::platform::call::{self, Call, Peer};
 use crate::platform::{self, deadline};
-use crate::watch::index;
+use crate::watch::{index, latencies};
 
 /// The longest a caller may wait for a run to end in one request.
 const WAIT_MS_MAX: u64 = 30_000;
+const NDJSON: &str = "application/x-ndjson";
 /// How long a run's object may take to answer, beyond what the caller asked to wait.
 const OBJECT_MS: u64 = 10_000;
 /// A body that is somewhat too large is heard to its end: a caller that is cut off while it sends sees a broken
@@ -112,6 +113,30 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
                 Err(error) => Err(error),
             }
         }
+        Route::ListHistory { run, door } => {
+            let accept = request.headers().get("accept")?.unwrap_or_default();
+            if door == "/timeouts" && accept.contains(NDJSON) {
+                return timeout_lines(env, &run).await;
+            }
+            // Events are counted, so that the last number seen is where to go on from.
+            let after = query(&url, "after").or_else(|| query(&url, "cursor"));
+            match (after.map_or(Ok(0), |text| text.parse::<u64>()), limit(&url)) {
+                (Ok(after), Ok(limit)) => {
+                    let path = format!("{door}?after={after}&limit={limit}");
+                    return ask_object(env, &run, "GET", &path, None, 0).await;
+                }
+                (Err(_), _) => Err(Error::new(
+                    400,
+                    "invalid_request",
+                    "after is the number of an event",
+                )),
+                (_, Err(error)) => Err(error),
+            }
+        }
+        Route::ReadTimeout { run, id } => {
+            return ask_object(env, &run, "GET", &format!("/timeout?id={id}"), None, 0).await;
+        }
+        Route::ReadReport { run, door } => return ask_object(env, &run, "GET", door, None, 0).await,
         Route::ListGates => list_gates(env, &url).await?,
         Route::Command { run, door } => match read_body(&mut request).await? {
             Ok(body) if limits::depth_of(&body) > limits::DEPTH => Err(too_deep("the body")),
@@ -294,10 +319,11 @@ async fn prepare(env: &Env, workflow: &str, body: &Value) -> Result<std::result:
         return Ok(Err(Error::not_found(format!("workflow \"{workflow}\""))));
     };
     let document: Value = serde_json::from_str(&found.content)?;
-    let stored = match resolve(&catalogue, &document, found.version, &rules).await? {
+    let mut stored = match resolve(&catalogue, &document, found.version, &rules).await? {
         Ok(stored) => stored,
         Err(error) => return Ok(Err(error)),
     };
+    latencies::look_up(&mut stored, &env.d1("DB")?).await?;
     let run_id = match &wish.run_id {
         Some(id) => id.clone(),
         None => platform::random_id()?,
@@ -397,6 +423,19 @@ async fn ask_object(
             "the run did not answer in time; the request may or may not have been carried out",
         )))),
     }
+}
+
+/// The log of a run's timeouts, one JSON object a line.
+async fn timeout_lines(env: &Env, run: &str) -> Result<Reply> {
+    let mut answer = match ask_object(env, run, "GET", "/timeout-lines", None, 0).await? {
+        Reply::Passed(answer) if answer.status_code() == 200 => answer,
+        other => return Ok(other),
+    };
+    let lines: Vec<Value> = answer.json().await?;
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let response = Response::ok(text)?;
+    response.headers().set("content-type", NDJSON)?;
+    Ok(Reply::Passed(response))
 }
 
 fn limit(url: &Url) -> std::result::Result<u64, Error> {

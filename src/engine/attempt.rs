@@ -10,7 +10,8 @@ use super::token::{TokenId, TokenStatus};
 use crate::model::action::ExecutionTimeoutPolicy;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::{Limit, MINUTE};
-use crate::wire::Artifact;
+use crate::model::timeouts::Layer;
+use crate::wire::{ActionTimeouts, Artifact};
 
 /// The limit of an attempt, who set it, and why where no document says it.
 pub(super) struct ExecutionLimit {
@@ -48,8 +49,14 @@ impl Run {
         }
         let words = [
             (LimitSource::Node, self.snapshot.workflow.nodes[node].timeout),
-            (LimitSource::Task, task.map(|task| task.timeout).unwrap_or_default()),
-            (LimitSource::Action, action.map(|action| action.timeout).unwrap_or_default()),
+            (
+                LimitSource::Task,
+                task.map(|task| task.timeout).unwrap_or_default(),
+            ),
+            (
+                LimitSource::Action,
+                action.map(|action| action.timeout).unwrap_or_default(),
+            ),
         ];
         let written = words.into_iter().find(|(_, limit)| *limit != Limit::Unset);
         let (source, limit) = written.unwrap_or((LimitSource::Preset, default));
@@ -58,6 +65,20 @@ impl Run {
             source,
             reason: None,
         }
+    }
+
+    /// What the preset says of single actions. In a task of one the attempt's own limit says it all.
+    pub(super) fn action_timeouts(&self, task: usize) -> Option<ActionTimeouts> {
+        let steps = self
+            .snapshot
+            .tasks
+            .get(task)
+            .map_or(0, |task| task.task.steps.len());
+        let limits = ActionTimeouts {
+            llm_call_ms: self.snapshot.default_limit(Layer::LlmCall).millis(),
+            tool_ms: self.snapshot.default_limit(Layer::Tool).millis(),
+        };
+        Some(limits).filter(|limits| steps > 1 && *limits != ActionTimeouts::default())
     }
 
     /// An attempt passed its deadline, told by its executor or found by the alarm.

@@ -122,7 +122,8 @@ impl Run {
             }
             // The limit was this node's: what follows is its own word.
             RunStatus::TimedOut if token.timeout_ms.is_some() && policy == ChildFailurePolicy::Propagate => {
-                let otherwise = || Failure::new("workflow_timeout", FailureClass::Timeout, "the child timed out");
+                let otherwise =
+                    || Failure::new("workflow_timeout", FailureClass::Timeout, "the child timed out");
                 let reported = Reported {
                     failure: report.error.unwrap_or_else(otherwise),
                     partial: Vec::new(),
@@ -182,7 +183,10 @@ impl Run {
             true => EntryKind::SubworkflowPaused,
             false => EntryKind::SubworkflowResumed,
         };
-        self.note(kind, json!({"token_id": news.token_id, "child_run_id": news.run_id}));
+        self.note(
+            kind,
+            json!({"token_id": news.token_id, "child_run_id": news.run_id}),
+        );
         Ok(())
     }
 

@@ -45,6 +45,11 @@ pub enum EntryKind {
 }
 
 impl Run {
+    /// Something exceptional has happened to it.
+    pub fn has_events(&self) -> bool {
+        self.noted > 0
+    }
+
     /// Notes an event; `fields` is an object.
     pub(super) fn note(&mut self, kind: EntryKind, fields: Value) {
         self.note_with(kind, fields, None);

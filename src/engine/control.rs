@@ -35,8 +35,13 @@ impl Run {
             self.end_live_tokens(TokenStatus::Cancelled, "run_restarted");
         }
         self.withdraw_run_gate();
-        let from = undo.as_ref().map(|_| self.snapshot.workflow.nodes[node].id.clone());
-        self.note(EntryKind::RunRestarted, json!({"attempt": self.header.attempt + 1, "from_node_id": from}));
+        let from = undo
+            .as_ref()
+            .map(|_| self.snapshot.workflow.nodes[node].id.clone());
+        self.note(
+            EntryKind::RunRestarted,
+            json!({"attempt": self.header.attempt + 1, "from_node_id": from}),
+        );
         match undo {
             None => self.context.clear(),
             Some(undo) => {

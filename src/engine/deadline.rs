@@ -31,7 +31,10 @@ impl Run {
             return first_message().into_iter().chain(gate).min();
         }
         let first = self.due.first().map(|(at, _)| *at);
-        let workflow = self.workflow_due_at().into_iter().chain(self.workflow_warning_at());
+        let workflow = self
+            .workflow_due_at()
+            .into_iter()
+            .chain(self.workflow_warning_at());
         workflow.chain(first).chain(gate).min()
     }
 
@@ -175,7 +178,13 @@ impl Run {
         if timeout_at.is_some_and(|at| at <= self.scratch.now) {
             return;
         }
-        self.warn(kind, timeout_at.unwrap_or(self.scratch.now), timeout_ms, Some(node), Some(id));
+        self.warn(
+            kind,
+            timeout_at.unwrap_or(self.scratch.now),
+            timeout_ms,
+            Some(node),
+            Some(id),
+        );
     }
 
     /// Says, once, that a deadline is near.

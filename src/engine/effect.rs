@@ -14,7 +14,7 @@ use super::token::{Token, TokenId};
 use crate::model::failure::Failure;
 use crate::model::snapshot::Stored;
 use crate::model::time::Millis;
-use crate::wire::{Checkpoint, TaskReport};
+use crate::wire::{ActionTimeouts, Checkpoint, TaskReport};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -192,6 +192,10 @@ pub struct Order {
     pub limit: Option<(u64, LimitSource)>,
     /// What an earlier attempt had done.
     pub checkpoint: Option<Box<Checkpoint>>,
+    /// The token whose work this is: the same for every attempt, also after the run was brought back.
+    pub work_of: TokenId,
+    /// Limits of single actions, in a task of several.
+    pub action_timeouts: Option<ActionTimeouts>,
 }
 
 /// Who set a limit.

@@ -166,7 +166,13 @@ impl Run {
         }
     }
 
-    pub(super) fn judge_fan_in(&mut self, id: InstanceId, node: usize, transition: usize, last: Option<TokenId>) {
+    pub(super) fn judge_fan_in(
+        &mut self,
+        id: InstanceId,
+        node: usize,
+        transition: usize,
+        last: Option<TokenId>,
+    ) {
         let Some(instance) = self.instances.get(&id) else {
             return;
         };

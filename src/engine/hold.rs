@@ -40,7 +40,12 @@ impl Run {
     }
 
     /// The parent's word on whether this run may go on, and on how much time is left for both.
-    pub(super) fn parent_holds(&mut self, number: u64, held: bool, budget_ms: Option<u64>) -> Result<(), Rejection> {
+    pub(super) fn parent_holds(
+        &mut self,
+        number: u64,
+        held: bool,
+        budget_ms: Option<u64>,
+    ) -> Result<(), Rejection> {
         if !self.is_running() {
             return Err(Rejection::RunFinished);
         }
@@ -63,7 +68,10 @@ impl Run {
     /// The rest of the parent's time has changed, and with it this run's.
     fn take_budget(&mut self, budget_ms: u64) {
         let clock = self.clock();
-        let (before, after) = (self.header.timeout_at.unwrap_or(clock), clock.saturating_add(budget_ms));
+        let (before, after) = (
+            self.header.timeout_at.unwrap_or(clock),
+            clock.saturating_add(budget_ms),
+        );
         let timeout_ms = self.header.timeout_ms.unwrap_or_default();
         self.header.timeout_ms = Some(timeout_ms.saturating_add(after).saturating_sub(before));
         self.header.timeout_at = Some(after);
@@ -125,7 +133,9 @@ impl Run {
     fn shift_tokens(&mut self, pause: u64) {
         let live: Vec<TokenId> = self.tokens.keys().copied().collect();
         for id in live {
-            let Some(token) = self.tokens.get(&id) else { continue };
+            let Some(token) = self.tokens.get(&id) else {
+                continue;
+            };
             // A moment of the calendar comes when it comes.
             let is_moment = matches!(
                 &self.snapshot.workflow.nodes[token.node].work,
@@ -153,7 +163,9 @@ impl Run {
         let warn_at = self.snapshot.workflow.timeouts.warn_at;
         for (id, instance) in &mut self.instances {
             for (node, fan_in) in &mut instance.fan_ins {
-                let Some(at) = fan_in.due_at(warn_at) else { continue };
+                let Some(at) = fan_in.due_at(warn_at) else {
+                    continue;
+                };
                 self.due.remove(&(at, Due::FanIn(*id, *node)));
                 fan_in.timeout_at = fan_in.timeout_at.map(|at| at.saturating_add(pause));
                 let later = fan_in.due_at(warn_at);
@@ -188,10 +200,15 @@ impl Run {
         self.header.words_said += 1;
         self.scratch.header_changed = true;
         let (number, held) = (self.header.words_said, self.is_paused());
-        let left = self.header.timeout_at.map(|at| at.saturating_sub(self.clock()).max(1));
+        let left = self
+            .header
+            .timeout_at
+            .map(|at| at.saturating_sub(self.clock()).max(1));
         let budget_ms = left.filter(|_| self.snapshot.workflow.timeouts.inherit_budget);
         for run_id in children {
-            self.take_back(|message| matches!(message, Message::HoldChild { run_id: other, .. } if *other == run_id));
+            self.take_back(
+                |message| matches!(message, Message::HoldChild { run_id: other, .. } if *other == run_id),
+            );
             self.post(Message::HoldChild {
                 run_id,
                 number,

@@ -28,11 +28,11 @@ mod token;
 mod wait;
 
 pub use branch::{Branch, FanIn, Instance, InstanceId};
-pub use context::Context;
 pub use chronicle::{Entry, EntryKind};
+pub use context::Context;
 pub use effect::{
-    ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, Past, PastToken, Rejection,
-    RestartPoint, RetryMode,
+    ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, Past, PastToken,
+    Rejection, RestartPoint, RetryMode,
 };
 pub use gate::{Decision, GateKind, GateState, GateStatus};
 pub use header::{Header, Holder, ParentLink, RunStatus, Settings, StartRequest};

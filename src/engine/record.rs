@@ -97,8 +97,16 @@ impl Run {
     }
 
     /// The record of a token's timeout, as far as the token knows.
-    pub(super) fn record_of_token(&self, token: &Token, passed: Passed, final_action: FinalAction) -> TimeoutRecord {
-        let total = self.snapshot.task_of(token.node).map(|task| task.task.steps.len());
+    pub(super) fn record_of_token(
+        &self,
+        token: &Token,
+        passed: Passed,
+        final_action: FinalAction,
+    ) -> TimeoutRecord {
+        let total = self
+            .snapshot
+            .task_of(token.node)
+            .map(|task| task.task.steps.len());
         let completed = token
             .steps
             .iter()

@@ -40,7 +40,10 @@ pub fn plan(end: u64, past: &Past) -> ResumePlan {
     let mut by_branch: BTreeMap<(InstanceId, u32), Vec<&Token>> = BTreeMap::new();
     for token in &past.tokens {
         if let Some(branch) = &token.branch {
-            by_branch.entry((branch.instance, branch.index)).or_default().push(token);
+            by_branch
+                .entry((branch.instance, branch.index))
+                .or_default()
+                .push(token);
         }
     }
     let mut open: Vec<InstanceId> = instances.iter().copied().collect();
@@ -103,10 +106,14 @@ impl Run {
             RunStatus::Failed | RunStatus::TimedOut => {}
             RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => return Err(Rejection::NotEnded),
             RunStatus::Completed => {
-                return Err(Rejection::NotResumable("the run completed; restart it to run it again".into()));
+                return Err(Rejection::NotResumable(
+                    "the run completed; restart it to run it again".into(),
+                ));
             }
             RunStatus::Cancelled => {
-                return Err(Rejection::NotResumable("the run was cancelled; restart it to run it again".into()));
+                return Err(Rejection::NotResumable(
+                    "the run was cancelled; restart it to run it again".into(),
+                ));
             }
         }
         let plan = plan(self.header.ends, past);
@@ -116,7 +123,10 @@ impl Run {
         }
         if let Some(chosen) = chosen.filter(|chosen| !plan.tokens.contains(chosen)) {
             let can: Vec<String> = plan.tokens.iter().map(TokenId::to_string).collect();
-            let message = format!("token {chosen} is none of those that can go on: {}", can.join(", "));
+            let message = format!(
+                "token {chosen} is none of those that can go on: {}",
+                can.join(", ")
+            );
             return Err(Rejection::NotResumable(message));
         }
         self.reopen_header();
@@ -132,7 +142,11 @@ impl Run {
             self.open_run_gate(GateKind::Escalation, prompt, &["retry", "fail"]);
         }
         self.reopen_instances(&plan, past);
-        let mut ended: Vec<&Token> = past.tokens.iter().filter(|token| plan.tokens.contains(&token.id)).collect();
+        let mut ended: Vec<&Token> = past
+            .tokens
+            .iter()
+            .filter(|token| plan.tokens.contains(&token.id))
+            .collect();
         if mode == RetryMode::DiscardAndRetry {
             self.take_back_writes(&ended, chosen);
         }
@@ -217,9 +231,11 @@ impl Run {
                 ended.cause.clone(),
             );
             let checkpoint = ended.checkpoint.clone().filter(|_| keeps_work);
+            let work_of = ended.work_of.or(Some(ended.id)).filter(|_| keeps_work);
             if self.is_running() {
                 self.change(TokenId(self.born), |token| {
                     token.checkpoint = checkpoint;
+                    token.work_of = work_of;
                     token.sleep_left_ms = sleep_left_ms;
                     token.reason = Some("resumed".into());
                 });
@@ -262,7 +278,9 @@ impl Run {
     /// A join that failed although all had come is asked again.
     fn judge_reopened(&mut self, plan: &ResumePlan) {
         for id in &plan.instances {
-            let Some(instance) = self.instances.get(id) else { continue };
+            let Some(instance) = self.instances.get(id) else {
+                continue;
+            };
             let waiting: Vec<(usize, usize)> = instance
                 .fan_ins
                 .iter()

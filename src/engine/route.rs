@@ -22,9 +22,11 @@ use crate::wire::{ReportStatus, TaskReport};
 impl Run {
     /// An executor's word on an attempt. Only the attempt that counts may speak.
     pub(super) fn task_reported(&mut self, report: TaskReport) -> Result<(), Rejection> {
-        let id = self.current_attempt(&report.token_id, report.epoch).inspect_err(|_| {
-            self.note_late(&report.token_id, report.epoch, report.status.name());
-        })?;
+        let id = self
+            .current_attempt(&report.token_id, report.epoch)
+            .inspect_err(|_| {
+                self.note_late(&report.token_id, report.epoch, report.status.name());
+            })?;
         self.change(id, |token| {
             token.steps = report.steps;
             token.checkpoint = report.checkpoint;
@@ -41,7 +43,9 @@ impl Run {
             }
             // An executor's clock cannot be moved from here. What it says of the time does not count while ours stand
             // still, or when the run got more time since: the work goes on in another attempt.
-            ReportStatus::TimedOut if self.is_paused() || self.was_told_too_little(id) => self.begin_again(id),
+            ReportStatus::TimedOut if self.is_paused() || self.was_told_too_little(id) => {
+                self.begin_again(id)
+            }
             ReportStatus::TimedOut => {
                 let reported = Reported {
                     failure: failure("tool_timeout"),
@@ -218,7 +222,7 @@ impl Run {
         };
         let told_deadline = deadline_at.filter(|_| deadline_at != timeout_at);
         let watch_at = now.saturating_add(self.settings.watch_ms);
-        let (mut epoch, mut checkpoint) = (0, None);
+        let (mut epoch, mut checkpoint, mut work_of) = (0, None, id);
         self.change(id, |token| {
             token.status = TokenStatus::Executing;
             token.epoch += 1;
@@ -233,6 +237,7 @@ impl Run {
             token.watch_at = Some(watch_at);
             epoch = token.epoch;
             checkpoint = token.checkpoint.clone();
+            work_of = token.work_of.unwrap_or(id);
         });
         self.scratch.orders.push(Order {
             token: id,
@@ -242,6 +247,8 @@ impl Run {
             deadline_at,
             limit: timeout_ms.map(|millis| (millis, limit.source)),
             checkpoint,
+            work_of,
+            action_timeouts: self.action_timeouts(task),
         });
     }
 

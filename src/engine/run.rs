@@ -18,7 +18,7 @@ use super::outbox::OutboxEntry;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::expression::Scope;
 use crate::model::snapshot::{Snapshot, Stored};
-use crate::model::time::Millis;
+use crate::model::time::{Limit, Millis};
 use crate::model::timeouts::Layer;
 
 /// Something that happens by itself when its moment comes.
@@ -248,6 +248,26 @@ impl Run {
 
     pub fn gates(&self) -> impl Iterator<Item = &GateState> {
         self.gates.values()
+    }
+
+    /// Whose word the run's limit is.
+    pub fn limit_source(&self) -> &'static str {
+        let request = &self.header.request;
+        match (
+            self.header.on_budget,
+            request.timeout_ms,
+            self.snapshot.workflow.timeout,
+        ) {
+            (true, _, _) => "parent",
+            (false, Some(_), _) => "request",
+            (false, None, Limit::After(_) | Limit::Never) => "workflow",
+            (false, None, Limit::Unset) => "preset",
+        }
+    }
+
+    /// The gate the whole run stands at, if it does.
+    pub fn gate_of_run(&self) -> Option<&GateState> {
+        self.run_gate()
     }
 
     pub fn instance(&self, id: InstanceId) -> Option<&Instance> {

@@ -41,7 +41,8 @@ impl Run {
             WorkflowTimeoutPolicy::HumanGate => {
                 self.note_workflow_timeout(EntryKind::RunPaused, FinalAction::Escalate);
                 let after = format_duration(self.header.timeout_ms.unwrap_or_default());
-                let prompt = format!("The run has used up its limit of {after}. Extend it, abort it or fail it?");
+                let prompt =
+                    format!("The run has used up its limit of {after}. Extend it, abort it or fail it?");
                 self.hold_quietly(Holder::WorkflowTimeout);
                 self.open_run_gate(GateKind::WorkflowTimeout, prompt, &[EXTEND, ABORT, FAIL]);
             }
@@ -131,7 +132,11 @@ impl Run {
     }
 
     /// A person's word at the gate of the run.
-    pub(super) fn run_gate_decided(&mut self, kind: GateKind, mut decision: Decision) -> Result<(), Rejection> {
+    pub(super) fn run_gate_decided(
+        &mut self,
+        kind: GateKind,
+        mut decision: Decision,
+    ) -> Result<(), Rejection> {
         decision.at = self.scratch.now;
         match (kind, decision.choice.as_str()) {
             (GateKind::WorkflowTimeout, EXTEND) => {
@@ -211,7 +216,10 @@ impl Run {
         self.check_extension(by)?;
         let gate = self.run_gate().map(|gate| gate.kind);
         if gate == Some(GateKind::WorkflowTimeout) {
-            let by_ms = self.extended_to(by).unwrap_or_default().saturating_sub(self.clock());
+            let by_ms = self
+                .extended_to(by)
+                .unwrap_or_default()
+                .saturating_sub(self.clock());
             let decision = Decision {
                 choice: EXTEND.into(),
                 input: json!({"by_ms": by_ms}),
@@ -264,7 +272,10 @@ impl Run {
         self.header.on_budget = false;
         self.scratch.header_changed = true;
         self.scratch.announce = true;
-        self.note(EntryKind::RunExtended, json!({"by_ms": by_ms, "timeout_ms": self.header.timeout_ms}));
+        self.note(
+            EntryKind::RunExtended,
+            json!({"by_ms": by_ms, "timeout_ms": self.header.timeout_ms}),
+        );
         match self.header.held_by.contains(&Holder::WorkflowTimeout) {
             true => self.release(Holder::WorkflowTimeout),
             false => self.tell_children(),
@@ -282,8 +293,10 @@ fn extension_schema() -> Value {
 
 fn read_extension(input: &Value) -> Result<Extension, Rejection> {
     let by_ms = input["by_ms"].as_u64().filter(|millis| *millis > 0);
-    by_ms.map(Extension::By).ok_or_else(|| Rejection::InvalidDecision {
-        pointer: "/input/by_ms".into(),
-        message: "\"extend\" needs the number of milliseconds the run gets more".into(),
-    })
+    by_ms
+        .map(Extension::By)
+        .ok_or_else(|| Rejection::InvalidDecision {
+            pointer: "/input/by_ms".into(),
+            message: "\"extend\" needs the number of milliseconds the run gets more".into(),
+        })
 }

@@ -179,6 +179,8 @@ pub struct Token {
     pub cut: Option<Cut>,
     /// What is left to sleep of a wait that was cut off.
     pub sleep_left_ms: Option<u64>,
+    /// The token whose work this one goes on with: to a peer it is the same work.
+    pub work_of: Option<TokenId>,
     /// The number of the last news heard of its child.
     pub child_news: u64,
 }
@@ -249,6 +251,7 @@ impl Token {
             checkpoint: None,
             cut: None,
             sleep_left_ms: None,
+            work_of: None,
             child_news: 0,
         }
     }
@@ -269,9 +272,12 @@ impl Token {
                 let deadline = self.timeout_at.map(|at| at.saturating_add(patience.grace_ms));
                 deadline.into_iter().chain(self.watch_at).chain(warning_at).min()
             }
-            TokenStatus::AwaitingHuman | TokenStatus::Suspended => {
-                self.timeout_at.into_iter().chain(self.watch_at).chain(warning_at).min()
-            }
+            TokenStatus::AwaitingHuman | TokenStatus::Suspended => self
+                .timeout_at
+                .into_iter()
+                .chain(self.watch_at)
+                .chain(warning_at)
+                .min(),
             TokenStatus::Pending => self.timeout_at.into_iter().chain(self.watch_at).min(),
             TokenStatus::WaitingForSiblings
             | TokenStatus::Completed

@@ -21,6 +21,23 @@ pub struct Latency {
     pub p99_ms: u64,
 }
 
+impl Latency {
+    /// From what the last runs took, in any order.
+    pub fn of(mut samples: Vec<u64>) -> Latency {
+        samples.sort_unstable();
+        // Nearest rank: the least that 99 of 100 did not exceed.
+        let rank = (samples.len() * 99).div_ceil(100);
+        Latency {
+            samples: samples.len() as u64,
+            p99_ms: rank
+                .checked_sub(1)
+                .and_then(|at| samples.get(at))
+                .copied()
+                .unwrap_or(0),
+        }
+    }
+}
+
 impl Stored {
     /// The preset that counts for this workflow: its own, else the deployment's.
     pub fn effective_preset(&self) -> Preset {

@@ -206,6 +206,8 @@ pub struct TokenRow {
     pub cut: Option<Cut>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sleep_left_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_of: Option<u64>,
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub child_news: u64,
 }
@@ -421,6 +423,7 @@ impl TokenRow {
             checkpoint: token.checkpoint,
             cut: token.cut,
             sleep_left_ms: token.sleep_left_ms,
+            work_of: token.work_of.map(|id| id.0),
             child_news: token.child_news,
             epoch: token.epoch,
             retry_count: token.retry_count,
@@ -480,6 +483,7 @@ impl TokenRow {
             checkpoint: self.checkpoint,
             cut: self.cut,
             sleep_left_ms: self.sleep_left_ms,
+            work_of: self.work_of.map(TokenId),
             child_news: self.child_news,
             id: TokenId(id),
             node,
