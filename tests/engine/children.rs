@@ -3,7 +3,7 @@
 use curfew::engine::RunStatus;
 use serde_json::{Value, json};
 
-use super::driver::{Driver, SETTINGS, create_run, start_among, store_document};
+use super::driver::{Driver, SETTINGS, WORKFLOW_TIMEOUT_MS, create_run, start_among, store_document};
 use super::graphs::with;
 
 /// `p` calls workflow `child`, then `b` works with its result.
@@ -245,7 +245,7 @@ fn limits_go_node_before_action_before_the_childs_own() {
     );
     assert_eq!(limit(call(json!({"timeout_ms": 7_000}), json!({}))), Some(7_000));
     assert_eq!(limit(call(json!({}), json!({}))), Some(20_000));
-    assert_eq!(limit(calling(json!({}))), Some(SETTINGS.workflow_timeout_ms));
+    assert_eq!(limit(calling(json!({}))), Some(WORKFLOW_TIMEOUT_MS));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use curfew::engine::{Event, PastToken, RestartPoint, RunStatus, TokenId};
 use curfew::store::rows::TokenRow;
 use serde_json::{Value, json};
 
-use super::driver::{Driver, SETTINGS};
+use super::driver::{Driver, WORKFLOW_TIMEOUT_MS};
 use super::graphs::{and, three, with};
 
 fn one(node: Value) -> Value {
@@ -352,10 +352,7 @@ fn a_restart_under_way_calls_everything_off() {
         run.succeed(token, json!(0));
     }
     run.stands("running z:executing");
-    assert_eq!(
-        run.run.header.timeout_at,
-        Some(1_000 + SETTINGS.workflow_timeout_ms)
-    );
+    assert_eq!(run.run.header.timeout_at, Some(1_000 + WORKFLOW_TIMEOUT_MS));
 }
 
 /// Nothing and `null` are two things.

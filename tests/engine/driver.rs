@@ -23,9 +23,9 @@ use crate::sim::store::Store;
 
 /// Short moments, so that expectations are easy to read.
 pub const SETTINGS: Settings = Settings {
-    workflow_timeout_ms: 1_000_000,
     grace_ms: 500,
     watch_ms: 30_000,
+    retry_delay_ms: 1_000,
     lost_max: 5,
     retention_ms: 10_000_000,
 };
@@ -33,12 +33,21 @@ pub const SETTINGS: Settings = Settings {
 /// When runs of scenarios start.
 pub const START: Millis = 1_000;
 
-/// Adds what every document needs: an id, and the action `work`.
+/// The limit of runs of scenarios that set none.
+pub const WORKFLOW_TIMEOUT_MS: u64 = 1_000_000;
+
+/// Adds what every document needs: an id, the action `work`, and an end of its own when its time is over.
 pub fn complete_document(mut document: Value) -> Value {
     let work = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}});
     if let Value::Object(fields) = &mut document {
         fields.entry("id").or_insert_with(|| json!("flow"));
         fields.entry("actions").or_insert_with(|| json!([work]));
+        if !fields.contains_key("timeout") {
+            fields
+                .entry("timeout_ms")
+                .or_insert_with(|| json!(WORKFLOW_TIMEOUT_MS));
+        }
+        fields.entry("on_timeout").or_insert_with(|| json!("cancel_all"));
     }
     document
 }
@@ -131,6 +140,7 @@ impl Start {
             input,
             timeout_ms,
             budget_ms,
+            node_decides,
         } = message
         else {
             return None;
@@ -144,6 +154,7 @@ impl Start {
                 version: None,
                 timeout_ms: *timeout_ms,
                 budget_ms: *budget_ms,
+                node_decides: *node_decides,
             },
             parent: Some(ParentLink {
                 run_id: parent.header.id.clone(),

@@ -22,7 +22,7 @@ pub struct History {
 }
 
 pub const SETTINGS: Settings = Settings {
-    workflow_timeout_ms: 3_600_000,
+    retry_delay_ms: 1_000,
     grace_ms: 500,
     watch_ms: 30_000,
     lost_max: 3,

@@ -168,6 +168,7 @@ fn messages() {
                 input: json!({"to": "Ada"}),
                 timeout_ms: Some(5_000),
                 budget_ms: Some(4_000),
+                node_decides: true,
             },
         ),
         (
@@ -234,6 +235,6 @@ fn views_of_a_busy_run() {
     let row = TokenRow::of(waiting, &run.run);
     check_json(
         "view_token_in_branch.json",
-        &views::token(waiting.id.0, waiting.status.name(), row),
+        &views::token(waiting.id.0, waiting.status.name(), row, None),
     );
 }

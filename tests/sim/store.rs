@@ -25,7 +25,8 @@ impl Store {
         if let Some(text) = &commit.run {
             let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
             for (key, value) in rows {
-                if ended {
+                // A result that comes too late is noted, also by a run that has ended.
+                if ended && !key.starts_with("event/") {
                     return Err(format!("the run has ended and {key} changed to {value}"));
                 }
                 self.check_row(&key, value.get())?;
@@ -83,7 +84,7 @@ impl Store {
                 old["closed"] != json!(true) && fired(&old).iter().all(|join| fired(&new).contains(join))
             }
             Some("gate") => old["status"] == json!("open"),
-            Some("outbox" | "snapshot" | "input") => false,
+            Some("outbox" | "snapshot" | "input" | "event") => false,
             _others => true,
         };
         match kept {
@@ -125,6 +126,7 @@ impl Store {
             run: self
                 .run
                 .iter()
+                .filter(|(key, _)| !key.starts_with("event/"))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             tokens: self
@@ -138,6 +140,12 @@ impl Store {
                 .map(|(status, count)| (status.clone(), count))
                 .collect(),
             alarm_at: self.alarm_at,
+            noted: self
+                .run
+                .keys()
+                .filter_map(|key| key.strip_prefix("event/")?.parse().ok())
+                .max()
+                .unwrap_or(0),
         }
     }
 

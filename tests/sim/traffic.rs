@@ -23,6 +23,22 @@ impl World {
                 let reason = Some(reason.clone());
                 (run_id, Content::Say(Event::CancelRequested { reason }))
             }
+            Message::HoldChild {
+                run_id,
+                number,
+                held,
+                budget_ms,
+            } => {
+                let event = Event::ParentHolds {
+                    number: *number,
+                    held: *held,
+                    budget_ms: *budget_ms,
+                };
+                (run_id, Content::Say(event))
+            }
+            Message::TellParent { run_id, news } => {
+                (run_id, Content::Say(Event::ChildNews(Box::new(news.clone()))))
+            }
             Message::NotifyParent { run_id, report } => {
                 (run_id, Content::Say(Event::ChildEnded(Box::new(report.clone()))))
             }

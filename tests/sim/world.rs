@@ -20,7 +20,7 @@ use crate::engine::driver::{Start, render, store_document};
 use crate::engine::generator;
 
 pub(super) const SETTINGS: Settings = Settings {
-    workflow_timeout_ms: 3_600_000,
+    retry_delay_ms: 1_000,
     grace_ms: 500,
     watch_ms: 30_000,
     lost_max: 5,
