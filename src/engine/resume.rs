@@ -137,7 +137,7 @@ impl Run {
         );
         if mode == RetryMode::Escalate {
             let error = past_error(&plan, past);
-            self.hold_quietly(Holder::Escalation);
+            self.hold_since(Holder::Escalation, self.scratch.now);
             let prompt = format!("The run ended: {error}. Shall it go on from there?");
             self.open_run_gate(GateKind::Escalation, prompt, &["retry", "fail"]);
         }

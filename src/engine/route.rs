@@ -212,14 +212,7 @@ impl Run {
         let limit = self.execution_limit(node);
         let timeout_ms = limit.limit.millis();
         let timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
-        // An attempt never outlives its run. Where the run's limit is the nearer one the executor gets a moment
-        // more: the run's own deadline must win, and its end aborts the call anyway.
-        let run_ends_at = self.workflow_due_at();
-        let deadline_at = match (timeout_at, run_ends_at) {
-            (Some(at), Some(run)) if run <= at => Some(run.saturating_add(self.settings.grace_ms)),
-            (None, Some(run)) => Some(run.saturating_add(self.settings.grace_ms)),
-            (at, _) => at,
-        };
+        let deadline_at = self.told_deadline(timeout_at);
         let told_deadline = deadline_at.filter(|_| deadline_at != timeout_at);
         let watch_at = now.saturating_add(self.settings.watch_ms);
         let (mut epoch, mut checkpoint, mut work_of) = (0, None, id);
