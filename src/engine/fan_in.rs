@@ -166,6 +166,14 @@ impl Run {
         }
     }
 
+    /// A join with so many arrivals may fire, now or later.
+    pub(super) fn may_fire(&self, transition: usize, completed: u32, open: u32, total: u32) -> bool {
+        match judge(self.join(transition), completed, open, total) {
+            Verdict::Fire | Verdict::Wait => true,
+            Verdict::Impossible => false,
+        }
+    }
+
     pub(super) fn judge_fan_in(
         &mut self,
         id: InstanceId,

@@ -29,6 +29,10 @@ export interface RunView {
   root_run_id: string;
   attempt: number;
   reason?: string;
+  /** Who keeps the clocks from going. */
+  paused_by?: string[];
+  /** The gate the whole run stands at. */
+  gate?: GateView;
   tags: string[];
 }
 
