@@ -212,12 +212,7 @@ impl Run {
         let Some(instance) = self.instances.get(&id) else {
             return;
         };
-        let waiting: Vec<(usize, usize)> = instance
-            .fan_ins
-            .iter()
-            .filter(|(_, fan_in)| fan_in.fired_at.is_none())
-            .map(|(node, fan_in)| (*node, fan_in.transition))
-            .collect();
+        let waiting = instance.joins_that_wait();
         if waiting.is_empty() && instance.fan_ins.is_empty() {
             let first = self.snapshot.joins_of(&instance.group).next();
             if let Some(transition) = first {

@@ -205,7 +205,7 @@ impl Run {
             );
             return Err(Rejection::NotResumable(message));
         }
-        self.reopen_header();
+        self.begin_anew();
         self.note(
             EntryKind::RunRetried,
             json!({"mode": mode.name(), "token_ids": plan.tokens.iter().take(super::record::SHOWN)
@@ -238,8 +238,8 @@ impl Run {
         Ok(())
     }
 
-    /// As it was before the end, with a whole limit.
-    fn reopen_header(&mut self) {
+    /// As it was before the end, with a whole limit; what was born before counts for no limit any more.
+    pub(super) fn begin_anew(&mut self) {
         let now = self.scratch.now;
         let header = &mut self.header;
         header.status = RunStatus::Running;
@@ -250,7 +250,6 @@ impl Run {
         header.paused_at = None;
         header.held_by.clear();
         header.warned = false;
-        // A limit that was met once is not met again by what was born before.
         header.tokens_before = self.born;
         header.timeout_at = header.timeout_ms.map(|millis| now.saturating_add(millis));
         self.scratch.header_changed = true;
@@ -357,13 +356,7 @@ impl Run {
             let Some(instance) = self.instances.get(id) else {
                 continue;
             };
-            let waiting: Vec<(usize, usize)> = instance
-                .fan_ins
-                .iter()
-                .filter(|(_, fan_in)| fan_in.fired_at.is_none())
-                .map(|(node, fan_in)| (*node, fan_in.transition))
-                .collect();
-            for (node, transition) in waiting {
+            for (node, transition) in instance.joins_that_wait() {
                 if self.is_running() {
                     self.judge_fan_in(*id, node, transition, None);
                 }
