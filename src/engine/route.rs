@@ -23,7 +23,7 @@ impl Run {
     /// An executor's word on an attempt. Only the attempt that counts may speak.
     pub(super) fn task_reported(&mut self, report: TaskReport) -> Result<(), Rejection> {
         let id = self
-            .current_attempt(&report.token_id, report.epoch)
+            .current_attempt(&report.token_id, report.epoch, TokenStatus::Executing)
             .inspect_err(|_| {
                 self.note_late(&report.token_id, report.epoch, report.status.name());
             })?;
