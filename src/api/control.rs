@@ -18,7 +18,7 @@ const RETRY_MODES: &[(&str, RetryMode)] = &[
 pub fn read_extension(body: &Value) -> Result<Extension, Error> {
     read(body, |reader| {
         let by = reader.limit("by", "by_ms");
-        let until = reader.any("until").map(|value| parse_moment(value));
+        let until = reader.any("until").map(parse_moment);
         if let Some(Err(message)) = &until {
             reader.report("until", "invalid_moment", message.as_str());
         }
