@@ -188,7 +188,7 @@ impl Driver {
         Driver::of(run, effects, settings)
     }
 
-    fn of(run: Run, effects: Vec<Effect>, settings: Settings) -> Driver {
+    pub fn of(run: Run, effects: Vec<Effect>, settings: Settings) -> Driver {
         let mut driver = Driver {
             run,
             now: START,

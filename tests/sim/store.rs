@@ -22,7 +22,8 @@ pub struct Store {
 
 impl Store {
     pub fn apply(&mut self, commit: &Commit) -> Result<(), String> {
-        let ended = self.has_ended() && !self.is_begun_again_by(commit)?;
+        let begun_again = self.is_begun_again_by(commit)?;
+        let ended = self.has_ended() && !begun_again;
         if let Some(text) = &commit.run {
             let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
             for (key, value) in rows {
@@ -30,7 +31,7 @@ impl Store {
                 if ended && !key.starts_with("event/") {
                     return Err(format!("the run has ended and {key} changed to {value}"));
                 }
-                self.check_row(&key, value.get())?;
+                self.check_row(&key, value.get(), begun_again)?;
                 self.run.insert(key, value.get().to_string());
             }
         }
@@ -68,7 +69,7 @@ impl Store {
     }
 
     /// What is decided stays decided: a closed instance, a join that fired, a gate that is no longer open.
-    fn check_row(&self, key: &str, value: &str) -> Result<(), String> {
+    fn check_row(&self, key: &str, value: &str, begun_again: bool) -> Result<(), String> {
         let Some(before) = self.run.get(key) else {
             return Ok(());
         };
@@ -82,7 +83,9 @@ impl Store {
                         .filter(|join| !join["fired_at"].is_null())
                         .collect()
                 };
-                old["closed"] != json!(true) && fired(&old).iter().all(|join| fired(&new).contains(join))
+                // What an end closed goes on when the run does.
+                (old["closed"] != json!(true) || begun_again)
+                    && fired(&old).iter().all(|join| fired(&new).contains(join))
             }
             Some("gate") => old["status"] == json!("open"),
             Some("outbox" | "snapshot" | "input" | "event") => false,
@@ -94,7 +97,7 @@ impl Store {
         }
     }
 
-    /// Only the next attempt brings an ended run back to life.
+    /// Only the next attempt, or a retry, brings an ended run back to life.
     fn is_begun_again_by(&self, commit: &Commit) -> Result<bool, String> {
         let Some(text) = &commit.run else { return Ok(false) };
         let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
@@ -105,7 +108,12 @@ impl Store {
         else {
             return Ok(false);
         };
-        Ok(self.header().is_some_and(|header| header.attempt < next.attempt))
+        let is_retry = rows
+            .iter()
+            .any(|(key, row)| key.starts_with("event/") && row.get().contains("\"run_retried\""));
+        Ok(self
+            .header()
+            .is_some_and(|header| header.attempt < next.attempt || is_retry))
     }
 
     pub fn header(&self) -> Option<HeaderRow> {
