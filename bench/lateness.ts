@@ -12,8 +12,8 @@ const WARM_UPS = 3;
 const TIMEOUT_MS = 1_000;
 /** How much later than its deadline an attempt is given up whose executor does not speak up: CURFEW_GRACE_MS as it comes. */
 const GRACE_MS = 500;
-/** Between two starts. A length of which 1 s is no multiple: a deadline falls between two starts and not onto one. */
-const STAGGER_MS = TIMEOUT_MS / 20.5;
+/** Between two starts. Of such a length that the deadlines, with the grace or without, fall between two starts and not onto one. */
+const STAGGER_MS = TIMEOUT_MS / 20.25;
 
 const KINDS = ["floor", "run", "call", "call_executor_gone"] as const;
 type Kind = (typeof KINDS)[number];
