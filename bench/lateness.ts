@@ -1,6 +1,6 @@
 // How late a deadline is: of a run, of a call whose executor is there, of a call whose executor is gone, and of the floor's
-// alarm, each on a call that hangs. The starts are spread, many are in flight, and the four take turns, so that all meet the
-// same machine; the floor in both workerds, one round here and one there, so that it meets what stops either.
+// alarm, each on a call that hangs. The starts are spread, many are in flight, and all take turns, so that they meet the same
+// machine. An executor that is gone needs a workerd of its own, so the floor is measured in both: each in the company it keeps.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Curfew } from "../tests/workerd/harness.ts";
 import type { Peer } from "../tests/workerd/peer.ts";
@@ -15,7 +15,7 @@ const GRACE_MS = 500;
 /** Between two starts. Of such a length that the deadlines, with the grace or without, fall between two starts and not onto one. */
 const STAGGER_MS = TIMEOUT_MS / 20.25;
 
-const KINDS = ["floor", "run", "call", "call_executor_gone"] as const;
+const KINDS = ["floor", "run", "call", "floor_executor_gone", "call_executor_gone"] as const;
 type Kind = (typeof KINDS)[number];
 
 export interface Parts {
@@ -80,8 +80,7 @@ async function callLateness(curfew: Curfew, peer: Peer, graceMs: number): Promis
   };
 }
 
-async function floorLateness({ curfew, bereft, floorPath, peer }: Parts, round: number): Promise<Reading> {
-  const workerd = round % 2 === 0 ? curfew : bereft;
+async function floorLateness(workerd: Curfew, { floorPath, peer }: Parts): Promise<Reading> {
   const ask = async (query: Record<string, string>) => {
     const url = `${workerd.url}${floorPath}?${new URLSearchParams(query)}`;
     const response = await fetch(url, { signal: AbortSignal.timeout(30_000) });
@@ -95,14 +94,16 @@ async function floorLateness({ curfew, bereft, floorPath, peer }: Parts, round: 
   return async () => ({ insideMs: endedAt - dueAt, clientMs: heardAt - dueAt });
 }
 
-const measure = (kind: Kind, parts: Parts, round: number): Promise<Reading> => {
+const measure = (kind: Kind, parts: Parts): Promise<Reading> => {
   switch (kind) {
     case "floor":
-      return floorLateness(parts, round);
+      return floorLateness(parts.curfew, parts);
     case "run":
       return runLateness(parts);
     case "call":
       return callLateness(parts.curfew, parts.peer, 0);
+    case "floor_executor_gone":
+      return floorLateness(parts.bereft, parts);
     case "call_executor_gone":
       return callLateness(parts.bereft, parts.peer, GRACE_MS);
   }
@@ -115,10 +116,10 @@ async function takeTurns(parts: Parts, rounds: number): Promise<Record<Kind, Lat
     shuffled(KINDS).map(async (kind, turn) => {
       const startAt = begunAt + (round * KINDS.length + turn) * STAGGER_MS;
       await sleep(startAt - performance.now());
-      return { kind, reading: await measure(kind, parts, round) };
+      return { kind, reading: await measure(kind, parts) };
     }),
   );
-  const late: Record<Kind, Lateness[]> = { floor: [], run: [], call: [], call_executor_gone: [] };
+  const late: Record<Kind, Lateness[]> = { floor: [], run: [], call: [], floor_executor_gone: [], call_executor_gone: [] };
   for (const { kind, reading } of await Promise.all(underWay.flat())) late[kind].push(await reading());
   return late;
 }
@@ -133,6 +134,7 @@ export async function latenessFigures(parts: Parts) {
     floor: distribution(late.floor),
     run: distribution(late.run),
     call: distribution(late.call),
+    floor_executor_gone: distribution(late.floor_executor_gone),
     call_executor_gone: distribution(late.call_executor_gone),
   };
 }

@@ -49,7 +49,8 @@ const ROWS = {
   floor: "floor: an alarm",
   run: "a run's limit",
   call: "a call's limit",
-  call_executor_gone: "a call's limit, executor gone",
+  floor_executor_gone: "executor gone: floor",
+  call_executor_gone: "executor gone: a call's limit",
   at_once: `${WAITS} waits at once`,
 };
 
@@ -59,17 +60,17 @@ export function timeTable(time: TimeFigures): (string | number)[][] {
     const inside = [own.late_p50_ms, own.late_p99_ms, own.late_max_ms];
     return [ROWS[row], ...inside, own.client_late_p50_ms, own.client_late_p99_ms, own.client_late_max_ms];
   };
-  const rows = (["floor", "run", "call", "call_executor_gone", "at_once"] as const).map(line);
+  const rows = (["floor", "run", "call", "floor_executor_gone", "call_executor_gone", "at_once"] as const).map(line);
   return [["time, ms late", "p50", "p99", "max", "client p50", "client p99", "client max"], ...rows];
 }
 
 /** The lines of the table of goals. A floor that is itself tens of ms late was measured on a busy machine. */
 export function timeGoals(time: TimeFigures): (string | number)[][] {
-  const more = (row: "run" | "call" | "call_executor_gone") => time[row].late_p99_ms - time.floor.late_p99_ms;
+  const { floor, run, call, floor_executor_gone: floorGone, call_executor_gone: callGone } = time;
   return [
-    [`${ROWS.run}: p99, ms later than the floor's`, more("run"), 5],
-    [`${ROWS.call}: p99, ms later than the floor's`, more("call"), 5],
-    [`${ROWS.call_executor_gone}: p99, ms later than the floor's`, more("call_executor_gone"), 5],
+    [`${ROWS.run}: p99, ms later than the floor's`, run.late_p99_ms - floor.late_p99_ms, 5],
+    [`${ROWS.call}: p99, ms later than the floor's`, call.late_p99_ms - floor.late_p99_ms, 5],
+    [`${ROWS.call_executor_gone}: p99, ms later than the floor's`, callGone.late_p99_ms - floorGone.late_p99_ms, 5],
     [`${ROWS.at_once}: slowest, ms from the due moment to the client`, time.at_once.client_late_max_ms, 250],
     ["rows written while a run waits for 30 days", time.waiting.rows_while_it_waits, 0],
     ["ms from its alarm to the end of the wait", time.waiting.alarm_before_the_end_ms, 0],
