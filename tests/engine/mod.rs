@@ -17,7 +17,6 @@ mod gates;
 pub mod generator;
 pub mod graphs;
 pub mod history;
-mod holds;
 mod limits;
 mod mappings;
 mod merges;
