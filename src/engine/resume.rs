@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::branch::InstanceId;
+use super::branch::{Instance, InstanceId};
 use super::chronicle::EntryKind;
 use super::effect::{Past, Rejection, RetryMode};
 use super::gate::GateKind;
@@ -23,70 +23,70 @@ pub struct ResumePlan {
     pub instances: Vec<InstanceId>,
 }
 
-/// Finds what the end numbered `end` cut off, and in branches that are open again what ended them before.
-pub fn plan(end: u64, past: &Past) -> ResumePlan {
-    let mut tokens: BTreeSet<TokenId> = past
-        .tokens
-        .iter()
-        .filter(|token| token.cut.is_some_and(|cut| cut.end == end))
-        .map(|token| token.id)
-        .collect();
-    let mut instances: BTreeSet<InstanceId> = past
-        .instances
-        .iter()
-        .filter(|instance| instance.closed_by == Some(end))
-        .map(|instance| instance.id)
-        .collect();
-    let mut by_branch: BTreeMap<(InstanceId, u32), Vec<&Token>> = BTreeMap::new();
-    for token in &past.tokens {
-        if let Some(branch) = &token.branch {
-            by_branch
-                .entry((branch.instance, branch.index))
-                .or_default()
-                .push(token);
-        }
-    }
-    let mut open: Vec<InstanceId> = instances.iter().copied().collect();
-    while let Some(id) = open.pop() {
-        let Some(instance) = past.instances.iter().find(|instance| instance.id == id) else {
-            continue;
+/// What ended, by the branch it was in.
+struct Branches<'a> {
+    tokens: BTreeMap<(InstanceId, u32), Vec<&'a Token>>,
+    inner: BTreeMap<(InstanceId, u32), Vec<&'a Instance>>,
+}
+
+enum Member<'a> {
+    Token(&'a Token),
+    Instance(&'a Instance),
+}
+
+impl<'a> Branches<'a> {
+    fn of(past: &'a Past) -> Branches<'a> {
+        let mut branches = Branches {
+            tokens: BTreeMap::new(),
+            inner: BTreeMap::new(),
         };
-        let arrived = instance.late_arrivals();
-        for index in 0..instance.total {
-            let members = by_branch.get(&(id, index)).map_or(&[][..], Vec::as_slice);
-            let mut inner = past.instances.iter().filter(|inner| {
-                let parent = inner.parent.as_ref();
-                parent.is_some_and(|parent| parent.instance == id && parent.index == index)
-            });
-            let lives = members.iter().any(|token| tokens.contains(&token.id))
-                || inner.clone().any(|inner| instances.contains(&inner.id));
-            if lives || arrived.contains(&index) {
-                continue;
-            }
-            // Whatever ended the branch was the last to end in it.
-            let last = members.iter().max_by_key(|token| (token.exit_order, token.id));
-            let last_inner = inner.by_ref().max_by_key(|inner| inner.id);
-            match (last, last_inner) {
-                (Some(token), _) if token.status != TokenStatus::Completed => {
-                    tokens.insert(token.id);
-                }
-                // One whose join fired went on behind it.
-                (_, Some(inner)) if inner.closed && !inner.has_fired() => {
-                    instances.insert(inner.id);
-                    open.push(inner.id);
-                }
-                (_, Some(_) | None) => {}
+        for token in &past.tokens {
+            if let Some(branch) = &token.branch {
+                let place = (branch.instance, branch.index);
+                branches.tokens.entry(place).or_default().push(token);
             }
         }
+        for instance in &past.instances {
+            if let Some(branch) = &instance.parent {
+                let place = (branch.instance, branch.index);
+                branches.inner.entry(place).or_default().push(instance);
+            }
+        }
+        branches
     }
-    let by_itself = |id: &TokenId| {
-        let token = past.tokens.iter().find(|token| token.id == *id);
-        token.is_some_and(|token| token.error.is_some() && !waits_again(token))
-    };
-    ResumePlan {
-        failed: tokens.iter().copied().filter(by_itself).collect(),
-        tokens: tokens.into_iter().collect(),
-        instances: instances.into_iter().collect(),
+
+    fn tokens(&self, instance: InstanceId, index: u32) -> &[&'a Token] {
+        self.tokens.get(&(instance, index)).map_or(&[], Vec::as_slice)
+    }
+
+    fn inner(&self, instance: InstanceId, index: u32) -> &[&'a Instance] {
+        self.inner.get(&(instance, index)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Something of the branch goes on.
+    fn lives(
+        &self,
+        instance: InstanceId,
+        index: u32,
+        tokens: &BTreeSet<TokenId>,
+        instances: &BTreeSet<InstanceId>,
+    ) -> bool {
+        let mut members = self.tokens(instance, index).iter();
+        let mut inner = self.inner(instance, index).iter();
+        members.any(|token| tokens.contains(&token.id)) || inner.any(|it| instances.contains(&it.id))
+    }
+
+    /// The last to end in a branch that did not get through. One that completed ended its path, and an inner fan-out
+    /// whose join fired went on behind it.
+    fn what_ended(&self, instance: InstanceId, index: u32) -> Option<Member<'a>> {
+        let members = self.tokens(instance, index).iter();
+        let last = members.max_by_key(|token| (token.exit_order, token.id));
+        let inner = self.inner(instance, index).iter().max_by_key(|inner| inner.id);
+        match (last, inner) {
+            (Some(token), _) if token.status != TokenStatus::Completed => Some(Member::Token(token)),
+            (_, Some(inner)) if !inner.has_fired() => Some(Member::Instance(inner)),
+            (_, Some(_) | None) => None,
+        }
     }
 }
 
@@ -96,6 +96,82 @@ fn waits_again(token: &Token) -> bool {
 }
 
 impl Run {
+    /// What the run's last end cut off. Where a join could not be met by that alone, what had ended its other branches
+    /// goes on, too; a branch whose failure the join can do without stays as it is.
+    pub fn resume_plan(&self, past: &Past) -> ResumePlan {
+        let end = self.header.ends;
+        let is_cut = |token: &&Token| token.cut.is_some_and(|cut| cut.end == end);
+        let mut tokens: BTreeSet<TokenId> = past.tokens.iter().filter(is_cut).map(|token| token.id).collect();
+        let is_closed = |instance: &&Instance| instance.closed_by == Some(end);
+        let closed: Vec<&Instance> = past.instances.iter().filter(is_closed).collect();
+        let mut instances: BTreeSet<InstanceId> = closed.iter().map(|instance| instance.id).collect();
+        let by_branch = Branches::of(past);
+        let mut open = closed;
+        while let Some(instance) = open.pop() {
+            if self.can_be_met(instance, &by_branch, &tokens, &instances) {
+                continue;
+            }
+            for index in 0..instance.total {
+                if by_branch.lives(instance.id, index, &tokens, &instances) {
+                    continue;
+                }
+                match by_branch.what_ended(instance.id, index) {
+                    Some(Member::Token(token)) => {
+                        tokens.insert(token.id);
+                    }
+                    Some(Member::Instance(inner)) => {
+                        instances.insert(inner.id);
+                        open.push(inner);
+                    }
+                    None => {}
+                }
+            }
+        }
+        let by_itself =
+            |token: &&Token| tokens.contains(&token.id) && token.error.is_some() && !waits_again(token);
+        ResumePlan {
+            failed: past
+                .tokens
+                .iter()
+                .filter(by_itself)
+                .map(|token| token.id)
+                .collect(),
+            tokens: tokens.into_iter().collect(),
+            instances: instances.into_iter().collect(),
+        }
+    }
+
+    /// With what goes on as it is, some join of this instance may still fire, or has.
+    fn can_be_met(
+        &self,
+        instance: &Instance,
+        branches: &Branches,
+        tokens: &BTreeSet<TokenId>,
+        instances: &BTreeSet<InstanceId>,
+    ) -> bool {
+        let mut joins = self.snapshot.joins_of(&instance.group).peekable();
+        if instance.has_fired() || joins.peek().is_none() {
+            return true;
+        }
+        joins.any(|transition| {
+            let node = self.snapshot.workflow.transitions[transition].to;
+            let (mut completed, mut under_way) = (0, 0);
+            for index in 0..instance.total {
+                let members = branches.tokens(instance.id, index);
+                let arrived = members
+                    .iter()
+                    .find(|token| tokens.contains(&token.id) && waits_again(token));
+                match arrived {
+                    Some(token) => {
+                        completed += u32::from(token.joins_at == Some(node) && token.error.is_none())
+                    }
+                    None => under_way += u32::from(branches.lives(instance.id, index, tokens, instances)),
+                }
+            }
+            self.may_fire(transition, completed, under_way, instance.total)
+        })
+    }
+
     pub(super) fn retry_requested(
         &mut self,
         mode: RetryMode,
@@ -116,7 +192,7 @@ impl Run {
                 ));
             }
         }
-        let plan = plan(self.header.ends, past);
+        let plan = self.resume_plan(past);
         if plan.tokens.is_empty() {
             let message = "nothing was under way when the run ended; restart it";
             return Err(Rejection::NotResumable(message.into()));
@@ -129,7 +205,7 @@ impl Run {
             );
             return Err(Rejection::NotResumable(message));
         }
-        self.reopen_header();
+        self.begin_anew();
         self.note(
             EntryKind::RunRetried,
             json!({"mode": mode.name(), "token_ids": plan.tokens.iter().take(super::record::SHOWN)
@@ -162,8 +238,8 @@ impl Run {
         Ok(())
     }
 
-    /// As it was before the end, with a whole limit.
-    fn reopen_header(&mut self) {
+    /// As it was before the end, with a whole limit; what was born before counts for no limit any more.
+    pub(super) fn begin_anew(&mut self) {
         let now = self.scratch.now;
         let header = &mut self.header;
         header.status = RunStatus::Running;
@@ -174,7 +250,6 @@ impl Run {
         header.paused_at = None;
         header.held_by.clear();
         header.warned = false;
-        // A limit that was met once is not met again by what was born before.
         header.tokens_before = self.born;
         header.timeout_at = header.timeout_ms.map(|millis| now.saturating_add(millis));
         self.scratch.header_changed = true;
@@ -281,13 +356,7 @@ impl Run {
             let Some(instance) = self.instances.get(id) else {
                 continue;
             };
-            let waiting: Vec<(usize, usize)> = instance
-                .fan_ins
-                .iter()
-                .filter(|(_, fan_in)| fan_in.fired_at.is_none())
-                .map(|(node, fan_in)| (*node, fan_in.transition))
-                .collect();
-            for (node, transition) in waiting {
+            for (node, transition) in instance.joins_that_wait() {
                 if self.is_running() {
                     self.judge_fan_in(*id, node, transition, None);
                 }
