@@ -170,7 +170,7 @@ impl Run {
         match (kind, decision.choice.as_str()) {
             (GateKind::WorkflowTimeout, EXTEND) => {
                 let by = read_extension(&decision.input)?;
-                self.check_extension(by)?;
+                self.check_extension(by).map_err(in_decision)?;
                 self.close_run_gate(GateStatus::Decided, Some(decision));
                 self.apply_extension(by);
             }
@@ -319,6 +319,17 @@ fn extension_schema() -> Value {
         "type": "object",
         "properties": {"by_ms": {"type": "integer", "minimum": 1, "maximum": TIMEOUT_MAX_MS}},
     })
+}
+
+/// Where a decision says what the rejection is about.
+fn in_decision(rejection: Rejection) -> Rejection {
+    match rejection {
+        Rejection::InvalidExtension(message) => Rejection::InvalidDecision {
+            pointer: "/input/by_ms".into(),
+            message,
+        },
+        other => other,
+    }
 }
 
 fn read_extension(input: &Value) -> Result<Extension, Rejection> {
