@@ -96,8 +96,8 @@ fn waits_again(token: &Token) -> bool {
 }
 
 impl Run {
-    /// What the run's last end cut off. Where a join could not be met by that alone, what had ended its other branches
-    /// goes on, too; a branch whose failure the join can do without stays as it is.
+    /// What the run's last end cut off. Where a join had failed, every branch that had not got through goes on, whenever
+    /// it ended; a branch that the join could do without stays as it is.
     pub fn resume_plan(&self, past: &Past) -> ResumePlan {
         let end = self.header.ends;
         let is_cut = |token: &&Token| token.cut.is_some_and(|cut| cut.end == end);
@@ -108,7 +108,7 @@ impl Run {
         let by_branch = Branches::of(past);
         let mut open = closed;
         while let Some(instance) = open.pop() {
-            if self.can_be_met(instance, &by_branch, &tokens, &instances) {
+            if self.could_be_met(instance, &by_branch, end) {
                 continue;
             }
             for index in 0..instance.total {
@@ -141,14 +141,8 @@ impl Run {
         }
     }
 
-    /// With what goes on as it is, some join of this instance may still fire, or has.
-    fn can_be_met(
-        &self,
-        instance: &Instance,
-        branches: &Branches,
-        tokens: &BTreeSet<TokenId>,
-        instances: &BTreeSet<InstanceId>,
-    ) -> bool {
+    /// The run's end found this instance with a join that might still have fired, or that had.
+    fn could_be_met(&self, instance: &Instance, branches: &Branches, end: u64) -> bool {
         let mut joins = self.snapshot.joins_of(&instance.group).peekable();
         if instance.has_fired() || joins.peek().is_none() {
             return true;
@@ -157,15 +151,20 @@ impl Run {
             let node = self.snapshot.workflow.transitions[transition].to;
             let (mut completed, mut under_way) = (0, 0);
             for index in 0..instance.total {
-                let members = branches.tokens(instance.id, index);
-                let arrived = members
-                    .iter()
-                    .find(|token| tokens.contains(&token.id) && waits_again(token));
-                match arrived {
+                let members = branches.tokens(instance.id, index).iter();
+                let mut cut = members.filter(|token| token.cut.is_some_and(|cut| cut.end == end));
+                match cut.clone().find(|token| waits_again(token)) {
                     Some(token) => {
                         completed += u32::from(token.joins_at == Some(node) && token.error.is_none())
                     }
-                    None => under_way += u32::from(branches.lives(instance.id, index, tokens, instances)),
+                    None => {
+                        // One that failed by itself was no hope any more, nor is a fan-out whose own join had failed.
+                        let inner = branches.inner(instance.id, index).iter();
+                        let mut inner = inner.filter(|inner| inner.closed_by == Some(end));
+                        let lived = cut.any(|token| token.error.is_none())
+                            || inner.any(|inner| self.could_be_met(inner, branches, end));
+                        under_way += u32::from(lived);
+                    }
                 }
             }
             self.may_fire(transition, completed, under_way, instance.total)
