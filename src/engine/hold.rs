@@ -7,7 +7,7 @@ use super::chronicle::EntryKind;
 use super::effect::{ChildNews, Message, Rejection};
 use super::gate::GateStatus;
 use super::header::Holder;
-use super::run::{Due, Run};
+use super::run::{Due, Run, own_limit_ms};
 use super::token::{TokenId, TokenStatus};
 use crate::model::time::Millis;
 use crate::model::wait::Wait;
@@ -65,19 +65,27 @@ impl Run {
         Ok(())
     }
 
-    /// The rest of the parent's time has changed, and with it this run's.
+    /// The rest of the parent's time has changed, and with it this run's: never to more than its own limit.
     fn take_budget(&mut self, budget_ms: u64) {
+        let (Some(before), Some(timeout_ms)) = (self.header.timeout_at, self.header.timeout_ms) else {
+            return;
+        };
         let clock = self.clock();
-        let (before, after) = (
-            self.header.timeout_at.unwrap_or(clock),
-            clock.saturating_add(budget_ms),
-        );
-        let timeout_ms = self.header.timeout_ms.unwrap_or_default();
-        self.header.timeout_ms = Some(timeout_ms.saturating_add(after).saturating_sub(before));
+        // Not `started_at`: pauses do not count.
+        let began_at = before.saturating_sub(timeout_ms);
+        let own_at =
+            own_limit_ms(&self.snapshot, &self.header.request).map(|own| began_at.saturating_add(own));
+        let budget_at = clock.saturating_add(budget_ms);
+        let after = own_at.map_or(budget_at, |own| own.min(budget_at));
+        self.header.on_budget = after == budget_at;
+        self.header.timeout_ms = Some(after.saturating_sub(began_at));
         self.header.timeout_at = Some(after);
-        self.header.warned = false;
+        // A pause of both moves nothing but what the word took to get here.
+        if after > before.saturating_add(self.settings.grace_ms) {
+            self.header.warned = false;
+        }
         // What stood in front of a person for want of time has some again.
-        if self.header.held_by.contains(&Holder::WorkflowTimeout) {
+        if after > clock && self.header.held_by.contains(&Holder::WorkflowTimeout) {
             self.withdraw_run_gate();
             self.release(Holder::WorkflowTimeout);
         }

@@ -83,13 +83,7 @@ impl Run {
     /// Starts a run: its first token is born at the initial node.
     pub fn create(now: Millis, settings: Settings, new: NewRun) -> (Run, Vec<Effect>) {
         let workflow = &new.snapshot.workflow;
-        let own_ms = match new.request.timeout_ms {
-            Some(millis) => Some(millis),
-            None => workflow
-                .timeout
-                .or(new.snapshot.default_limit(Layer::Flow))
-                .millis(),
-        };
+        let own_ms = own_limit_ms(&new.snapshot, &new.request);
         let budget_ms = new.request.budget_ms;
         let on_budget = budget_ms.is_some_and(|budget| own_ms.is_none_or(|own| budget <= own));
         let timeout_ms = if on_budget { budget_ms } else { own_ms };
@@ -334,4 +328,10 @@ impl Run {
     pub(super) fn clock(&self) -> Millis {
         self.header.paused_at.unwrap_or(self.scratch.now)
     }
+}
+
+/// The limit a run has where nothing is cut from it: what was asked for, then what is written, then the preset.
+pub(super) fn own_limit_ms(snapshot: &Snapshot, request: &StartRequest) -> Option<u64> {
+    let written = || snapshot.workflow.timeout.or(snapshot.default_limit(Layer::Flow));
+    request.timeout_ms.or_else(|| written().millis())
 }

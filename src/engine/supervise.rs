@@ -305,9 +305,10 @@ impl Run {
             EntryKind::RunExtended,
             json!({"by_ms": by_ms, "timeout_ms": self.header.timeout_ms}),
         );
-        match self.header.held_by.contains(&Holder::WorkflowTimeout) {
-            true => self.release(Holder::WorkflowTimeout),
-            false => self.tell_children(),
+        if self.header.held_by.contains(&Holder::WorkflowTimeout) {
+            self.release(Holder::WorkflowTimeout);
+        } else if self.snapshot.workflow.timeouts.inherit_budget {
+            self.tell_children();
         }
     }
 }

@@ -62,7 +62,12 @@ fn library() -> Library {
     // Calls one that calls none: three runs deep.
     let middle = json!({"id": "middle", "nodes": [{"id": "m", "workflow_id": "child"}],
         "output_mapping": {"inner": "${state.m}"}});
-    [child, strict, brief, middle]
+    // Asks a person when its own time is over; one has little of it, one has all the time its caller has.
+    let asking = json!({"id": "asking", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 20_000,
+        "on_timeout": "human_gate"});
+    let patient =
+        json!({"id": "patient", "nodes": [{"id": "c", "action_id": "work"}], "on_timeout": "human_gate"});
+    [child, strict, brief, middle, asking, patient]
         .into_iter()
         .map(|document| {
             let content = complete_document(document);
@@ -188,7 +193,7 @@ impl Driver {
         Driver::of(run, effects, settings)
     }
 
-    fn of(run: Run, effects: Vec<Effect>, settings: Settings) -> Driver {
+    pub fn of(run: Run, effects: Vec<Effect>, settings: Settings) -> Driver {
         let mut driver = Driver {
             run,
             now: START,

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Run, Settings};
+use curfew::engine::{Entry, Past, Run, Settings};
+use curfew::model::snapshot::Snapshot;
 use curfew::model::time::Millis;
-use curfew::store::commit::Commit;
+use curfew::store::commit::{Commit, EVENT, EVENT_END};
 use curfew::store::memory::{self, Rows};
 use curfew::store::rows::{HeaderRow, parse_status};
 use serde_json::value::RawValue;
@@ -21,7 +22,8 @@ pub struct Store {
 
 impl Store {
     pub fn apply(&mut self, commit: &Commit) -> Result<(), String> {
-        let ended = self.has_ended() && !self.is_begun_again_by(commit)?;
+        let begun_again = self.is_begun_again_by(commit)?;
+        let ended = self.has_ended() && !begun_again;
         if let Some(text) = &commit.run {
             let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
             for (key, value) in rows {
@@ -29,7 +31,7 @@ impl Store {
                 if ended && !key.starts_with("event/") {
                     return Err(format!("the run has ended and {key} changed to {value}"));
                 }
-                self.check_row(&key, value.get())?;
+                self.check_row(&key, value.get(), begun_again)?;
                 self.run.insert(key, value.get().to_string());
             }
         }
@@ -67,7 +69,7 @@ impl Store {
     }
 
     /// What is decided stays decided: a closed instance, a join that fired, a gate that is no longer open.
-    fn check_row(&self, key: &str, value: &str) -> Result<(), String> {
+    fn check_row(&self, key: &str, value: &str, begun_again: bool) -> Result<(), String> {
         let Some(before) = self.run.get(key) else {
             return Ok(());
         };
@@ -81,7 +83,9 @@ impl Store {
                         .filter(|join| !join["fired_at"].is_null())
                         .collect()
                 };
-                old["closed"] != json!(true) && fired(&old).iter().all(|join| fired(&new).contains(join))
+                // What an end closed goes on when the run does.
+                (old["closed"] != json!(true) || begun_again)
+                    && fired(&old).iter().all(|join| fired(&new).contains(join))
             }
             Some("gate") => old["status"] == json!("open"),
             Some("outbox" | "snapshot" | "input" | "event") => false,
@@ -93,7 +97,7 @@ impl Store {
         }
     }
 
-    /// Only the next attempt brings an ended run back to life.
+    /// Only the next attempt, or a retry, brings an ended run back to life.
     fn is_begun_again_by(&self, commit: &Commit) -> Result<bool, String> {
         let Some(text) = &commit.run else { return Ok(false) };
         let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
@@ -104,7 +108,12 @@ impl Store {
         else {
             return Ok(false);
         };
-        Ok(self.header().is_some_and(|header| header.attempt < next.attempt))
+        let is_retry = rows
+            .iter()
+            .any(|(key, row)| key.starts_with("event/") && row.get().contains("\"run_retried\""));
+        Ok(self
+            .header()
+            .is_some_and(|header| header.attempt < next.attempt || is_retry))
     }
 
     pub fn header(&self) -> Option<HeaderRow> {
@@ -147,6 +156,29 @@ impl Store {
                 .max()
                 .unwrap_or(0),
         }
+    }
+
+    /// Everything that ended, as the object reads it for a retry.
+    pub fn past(&self, snapshot: &Snapshot) -> Result<Past, String> {
+        let tokens = self.tokens.iter();
+        let tokens = tokens.map(|(id, (status, row))| (*id, status.clone(), row.clone()));
+        let instances: Vec<(String, String)> = self
+            .run
+            .range("instance/".to_string().."instance0".to_string())
+            .map(|(key, row)| (key.clone(), row.clone()))
+            .collect();
+        memory::past(tokens.collect(), &instances, snapshot)
+    }
+
+    /// The events of the run, oldest first.
+    pub fn entries(&self) -> Vec<Entry> {
+        let rows = self.run.range(EVENT.to_string()..EVENT_END.to_string());
+        rows.map(|(key, row)| {
+            let mut entry: Entry = serde_json::from_str(row).expect("an event can be read");
+            entry.seq = key[EVENT.len()..].parse().expect("events are numbered");
+            entry
+        })
+        .collect()
     }
 
     pub fn recall(&self, settings: Settings) -> Result<Run, String> {
