@@ -27,7 +27,7 @@ export type TimeFigures = Awaited<ReturnType<typeof timeFigures>>;
 export async function timeFigures(curfew: Curfew) {
   console.log(`deadlines, ${ROUNDS} of each kind, ${WAITS} at once, and a wait of 30 days`);
   const directory = mkdtempSync(join(tmpdir(), "curfew-bench-"));
-  const executor = moduleWorker("curfew-executor", "bench/workers/executor-gone.mjs");
+  const executor = "bench/workers/executor-gone.mjs";
   const [bereft, peer] = await Promise.all([
     startCurfew({ vars: { CURFEW_DEBUG: "on" }, executor, persistTo: directory, extraWorkers: alarmFloorWorkers }),
     startPeer(),

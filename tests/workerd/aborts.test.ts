@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fan, freshId, oneRequest, oneTask, request, set, workflow } from "./documents.ts";
-import { moduleWorker, startCurfew, type Curfew } from "./harness.ts";
+import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
 import type { RunView, TimeoutView } from "./wire.ts";
@@ -13,7 +13,7 @@ let curfew: Curfew;
 let clockless: Curfew;
 let peer: Peer;
 before(async () => {
-  const executor = moduleWorker("curfew-executor", "tests/workerd/workers/stand-in-executor.mjs");
+  const executor = "tests/workerd/workers/stand-in-executor.mjs";
   [curfew, clockless, peer] = await Promise.all([startCurfew(), startCurfew({ executor }), startPeer()]);
 });
 after(() => Promise.all([curfew.dispose(), clockless.dispose(), peer.close()]));

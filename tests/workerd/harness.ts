@@ -19,8 +19,8 @@ export interface CurfewOptions {
   /** Variables of the coordinator, e.g. CURFEW_TOKENS. */
   vars?: Record<string, string>;
   executorVars?: Record<string, string>;
-  /** A Worker named "curfew-executor" in the place of ours. */
-  executor?: WorkerOptions;
+  /** A JavaScript file that stands in for the executor. */
+  executor?: string;
   /** A directory that outlives this instance; without it everything is gone at `dispose`. */
   persistTo?: string;
   /** Other Workers in the same process, e.g. those of the bench. The first Worker is always the coordinator. */
@@ -79,7 +79,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
     workers: [
       coordinator(options.vars ?? {}),
-      options.executor ?? executor(options.executorVars ?? {}),
+      options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options.executorVars ?? {}),
       moduleWorker("echo", "tests/workerd/workers/echo.mjs"),
       ...(options.extraWorkers ?? []),
     ],
