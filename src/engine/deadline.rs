@@ -5,7 +5,6 @@
 use serde_json::json;
 
 use super::chronicle::EntryKind;
-use super::gate::GateState;
 use super::run::{Due, Run};
 use super::token::{Patience, Token, TokenId, TokenStatus, warning_at};
 use crate::model::time::Millis;
@@ -27,7 +26,8 @@ impl Run {
             let deleted_at = ended_at.saturating_add(self.settings.retention_ms);
             return first_message().into_iter().chain([deleted_at]).min();
         }
-        let gate = self.run_gate().and_then(GateState::due_at);
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        let gate = self.run_gate().and_then(|gate| gate.due_at(warn_at));
         if self.is_paused() {
             return first_message().into_iter().chain(gate).min();
         }

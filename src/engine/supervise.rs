@@ -207,7 +207,8 @@ impl Run {
     pub(super) fn pass_run_gate(&mut self) {
         let now = self.scratch.now;
         let Some(gate) = self.run_gate() else { return };
-        if gate.due_at().is_none_or(|at| at > now) {
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        if gate.due_at(warn_at).is_none_or(|at| at > now) {
             return;
         }
         let (id, opened_at, timeout_ms) = (gate.id.clone(), gate.opened_at, gate.timeout_ms);

@@ -14,7 +14,7 @@ let bounded: Curfew;
 let misconfigured: Curfew;
 let peer: Peer;
 before(async () => {
-  const vars = [
+  const vars: Record<string, string>[] = [
     { CURFEW_PRESET: "flow" },
     { CURFEW_PRESET: "service", CURFEW_RETRY_DELAY_MS: "10" },
     { CURFEW_TIMEOUT_MIN_MS: "200", CURFEW_TIMEOUT_MAX_MS: "3600000" },

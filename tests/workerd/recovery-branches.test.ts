@@ -1,5 +1,8 @@
 // Going on where a run had branches, joins, several tokens under way: only what did not finish is done again.
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { ask, fan, freshId, mark, marked, oneRequest, request, workflow, type WorkflowDocument } from "./documents.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
@@ -167,6 +170,39 @@ describe("branches", { concurrency: 6 }, () => {
     const run = await curfew.ended(id);
     assertCompleted(run);
     assert.equal(run.output, "approve");
+  });
+
+  test("a run goes on after the process it ended in is gone", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "curfew-test-"));
+    try {
+      const [key, flaky] = [freshId("k"), `/flaky/${freshId("f")}/1/500`];
+      const document = inTwoSteps();
+      let life = await startCurfew({ persistTo: directory });
+      await life.store(document);
+      const id = await life.start(document.id, { items: items(3, 2, key, flaky) });
+      await until("the others to stand at the join", async () => (await life.run(id)).counts["waiting_for_siblings"] === 2);
+      peer.release(key);
+      const failed = await life.ended(id);
+      assert.equal(failed.status, "failed");
+      const what = async () => Promise.all(["events", "resume", "deliverable"].map(async (what) => (await life.api("GET", `/v1/runs/${id}/${what}`)).json));
+      const before = await what();
+      await life.dispose();
+      life = await startCurfew({ persistTo: directory });
+      assert.deepEqual(await what(), before);
+      const answer = await life.api("POST", `/v1/runs/${id}/retry`, { mode: "retry_step" });
+      assert.equal(answer.status, 200, answer.text);
+      const run = await life.ended(id);
+      assertCompleted(run);
+      assert.deepEqual(run.output, [0, 1, 2]);
+      assert.deepEqual([asked(`/held/${key}`), asked(flaky), asked(`/ok/${key}/0`)], [1, 2, 2]);
+      await until("the index to know", async () => {
+        const { json } = await life.api("GET", `/v1/runs?workflow=${document.id}`);
+        return json.items[0]?.status === "completed";
+      });
+      await life.dispose();
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+    }
   });
 
   test("read sees what happened and what could, operate brings it back", async () => {

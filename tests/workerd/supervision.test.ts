@@ -101,6 +101,10 @@ describe("supervision", { concurrency: 6 }, () => {
     assert.deepEqual([ofToken?.kind, ofToken?.node_id, ofToken?.due_at], ["execution", "first", undefined]);
     assert.deepEqual(ofGate, { kind: "gate", due_at: timeout_at, gate_id: "run1" });
     assert.deepEqual(await until("the gate in the list", () => listed(id)), run.gate);
+    await until("the run among the paused", async () => {
+      const { json } = await curfew.api("GET", `/v1/runs?status=paused&workflow=${document.id}`);
+      return json.items[0]?.id === id;
+    });
 
     // Longer than any grace: work in flight is not cut off because its run stands still.
     await until("a second to pass", () => Date.now() > opened_at + 1_000);
@@ -130,7 +134,13 @@ describe("supervision", { concurrency: 6 }, () => {
   });
 
   test("extend by request goes on from the gate, by so much or until then", async () => {
-    const bodies = [() => ({ by: "20s" }), () => ({ by_ms: 20_000 }), () => ({ until: Date.now() + 20_000 })];
+    const then = () => Date.now() + 20_000;
+    const bodies = [
+      () => ({ by: "20s" }),
+      () => ({ by_ms: 20_000 }),
+      () => ({ until: then() }),
+      () => ({ until: new Date(then()).toISOString() }),
+    ];
     await Promise.all(
       bodies.map(async (body) => {
         const key = freshId("k");
@@ -348,6 +358,12 @@ describe("supervision", { concurrency: 6 }, () => {
       assert.equal(answer.status, 200, answer.text);
       assertCompleted(await life.ended(id));
       assert.equal(peer.seen(path).length, 2);
+
+      const forgotten = await started(oneSupervised({ gate: { timeout: "3s" } }), { url: peer.url + hangingPath() }, life);
+      await atGate(forgotten, "run1", life);
+      await life.dispose();
+      life = await startCurfew({ persistTo: directory });
+      assert.equal((await life.ended(forgotten)).status, "timed_out", "the gate's own deadline survives, too");
       await life.dispose();
     } finally {
       rmSync(directory, { recursive: true, force: true });
