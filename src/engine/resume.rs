@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::branch::InstanceId;
+use super::branch::{Instance, InstanceId};
 use super::chronicle::EntryKind;
 use super::effect::{Past, Rejection, RetryMode};
 use super::gate::GateKind;
@@ -51,7 +51,10 @@ pub fn plan(end: u64, past: &Past) -> ResumePlan {
         let Some(instance) = past.instances.iter().find(|instance| instance.id == id) else {
             continue;
         };
-        let arrived = instance.late_arrivals();
+        // A join that has fired has decided about the branches it went on without.
+        if instance.has_fired() {
+            continue;
+        }
         for index in 0..instance.total {
             let members = by_branch.get(&(id, index)).map_or(&[][..], Vec::as_slice);
             let mut inner = past.instances.iter().filter(|inner| {
@@ -60,22 +63,33 @@ pub fn plan(end: u64, past: &Past) -> ResumePlan {
             });
             let lives = members.iter().any(|token| tokens.contains(&token.id))
                 || inner.clone().any(|inner| instances.contains(&inner.id));
-            if lives || arrived.contains(&index) {
+            if lives {
                 continue;
             }
-            // Whatever ended the branch was the last to end in it.
+            // Whatever ended the branch was the last to end in it. What a token gave birth to ended after it.
             let last = members.iter().max_by_key(|token| (token.exit_order, token.id));
-            let last_inner = inner.by_ref().max_by_key(|inner| inner.id);
-            match (last, last_inner) {
-                (Some(token), _) if token.status != TokenStatus::Completed => {
+            let inside = |inner: &Instance| {
+                let tokens = by_branch.range((inner.id, 0)..=(inner.id, u32::MAX));
+                tokens
+                    .flat_map(|(_, tokens)| tokens)
+                    .map(|token| token.exit_order)
+                    .max()
+            };
+            // One whose join fired went on behind it.
+            let last_inner = inner
+                .by_ref()
+                .max_by_key(|inner| inner.id)
+                .filter(|inner| inner.closed && !inner.has_fired());
+            let unfinished = last.filter(|token| token.status != TokenStatus::Completed);
+            match (unfinished, last_inner) {
+                (Some(token), inner) if inner.is_none_or(|it| inside(it) <= Some(token.exit_order)) => {
                     tokens.insert(token.id);
                 }
-                // One whose join fired went on behind it.
-                (_, Some(inner)) if inner.closed && !inner.has_fired() => {
+                (_, Some(inner)) => {
                     instances.insert(inner.id);
                     open.push(inner.id);
                 }
-                (_, Some(_) | None) => {}
+                (_, None) => {}
             }
         }
     }
@@ -222,7 +236,9 @@ impl Run {
     /// A new token where one was cut off.
     fn take_place(&mut self, ended: &Token, keeps_work: bool) {
         if !waits_again(ended) {
-            let sleep_left_ms = ended.cut.and_then(|cut| cut.sleep_left_ms);
+            // The other way round for one that was brought back and cut off again before it could sleep.
+            let cut_left_ms = ended.cut.and_then(|cut| cut.sleep_left_ms);
+            let sleep_left_ms = cut_left_ms.or(ended.sleep_left_ms);
             self.give_birth(
                 ended.node,
                 Some(ended.id),
@@ -275,22 +291,11 @@ impl Run {
         self.change(id, |token| token.exit_order = Some(order));
     }
 
-    /// A join that failed although all had come is asked again.
+    /// A join that failed although all had come is asked again, and one that nothing can come to any more is over.
     fn judge_reopened(&mut self, plan: &ResumePlan) {
         for id in &plan.instances {
-            let Some(instance) = self.instances.get(id) else {
-                continue;
-            };
-            let waiting: Vec<(usize, usize)> = instance
-                .fan_ins
-                .iter()
-                .filter(|(_, fan_in)| fan_in.fired_at.is_none())
-                .map(|(node, fan_in)| (*node, fan_in.transition))
-                .collect();
-            for (node, transition) in waiting {
-                if self.is_running() {
-                    self.judge_fan_in(*id, node, transition, None);
-                }
+            if self.is_running() {
+                self.branch_ended(*id);
             }
         }
     }
