@@ -81,12 +81,27 @@ impl<'a> Branches<'a> {
     fn what_ended(&self, instance: InstanceId, index: u32) -> Option<Member<'a>> {
         let members = self.tokens(instance, index).iter();
         let last = members.max_by_key(|token| (token.exit_order, token.id));
+        let last = last.filter(|token| token.status != TokenStatus::Completed);
         let inner = self.inner(instance, index).iter().max_by_key(|inner| inner.id);
+        let inner = inner.filter(|inner| !inner.has_fired());
         match (last, inner) {
-            (Some(token), _) if token.status != TokenStatus::Completed => Some(Member::Token(token)),
-            (_, Some(inner)) if !inner.has_fired() => Some(Member::Instance(inner)),
-            (_, Some(_) | None) => None,
+            // What a token gave birth to ended after it.
+            (Some(token), Some(inner)) if self.last_exit(inner.id) > token.exit_order => {
+                Some(Member::Instance(inner))
+            }
+            (Some(token), _) => Some(Member::Token(token)),
+            (None, Some(inner)) => Some(Member::Instance(inner)),
+            (None, None) => None,
         }
+    }
+
+    /// When the last token inside an instance ended.
+    fn last_exit(&self, instance: InstanceId) -> Option<u64> {
+        let inside = self.tokens.range((instance, 0)..=(instance, u32::MAX));
+        inside
+            .flat_map(|(_, tokens)| tokens)
+            .filter_map(|token| token.exit_order)
+            .max()
     }
 }
 
@@ -296,7 +311,9 @@ impl Run {
     /// A new token where one was cut off.
     fn take_place(&mut self, ended: &Token, keeps_work: bool) {
         if !waits_again(ended) {
-            let sleep_left_ms = ended.cut.and_then(|cut| cut.sleep_left_ms);
+            // The other way round for one that was brought back and cut off again before it could sleep.
+            let cut_left_ms = ended.cut.and_then(|cut| cut.sleep_left_ms);
+            let sleep_left_ms = cut_left_ms.or(ended.sleep_left_ms);
             self.give_birth(
                 ended.node,
                 Some(ended.id),
@@ -349,16 +366,11 @@ impl Run {
         self.change(id, |token| token.exit_order = Some(order));
     }
 
-    /// A join that failed although all had come is asked again.
+    /// A join that failed although all had come is asked again, and one that nothing can come to any more is over.
     fn judge_reopened(&mut self, plan: &ResumePlan) {
         for id in &plan.instances {
-            let Some(instance) = self.instances.get(id) else {
-                continue;
-            };
-            for (node, transition) in instance.joins_that_wait() {
-                if self.is_running() {
-                    self.judge_fan_in(*id, node, transition, None);
-                }
+            if self.is_running() {
+                self.branch_ended(*id);
             }
         }
     }
