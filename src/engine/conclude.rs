@@ -42,6 +42,8 @@ pub(super) struct Scratch {
     pub cut: BTreeMap<TokenId, (TokenStatus, Option<u64>)>,
     /// Instances whose join went on and left nothing open.
     pub decided: BTreeSet<InstanceId>,
+    /// Tasks run inside this decision.
+    pub inline: u32,
     pub entries: Vec<Entry>,
     /// Nodes that took so long and whose limit is learnt from it.
     pub latencies: Vec<(String, TokenId, u64)>,

@@ -106,7 +106,7 @@ impl Run {
             let Some(&(at, due)) = self.due.first() else {
                 return;
             };
-            if at > now || !self.is_running() || self.is_paused() {
+            if at > now || !self.is_running() || self.is_paused() || self.has_run_enough() {
                 return;
             }
             match due {

@@ -27,6 +27,12 @@ impl Run {
             .inspect_err(|_| {
                 self.note_late(&report.token_id, report.epoch, report.status.name());
             })?;
+        self.take_report(id, report);
+        Ok(())
+    }
+
+    /// What an attempt that counts came to.
+    pub(super) fn take_report(&mut self, id: TokenId, report: TaskReport) {
         self.change(id, |token| {
             token.steps = report.steps;
             token.checkpoint = report.checkpoint;
@@ -54,7 +60,6 @@ impl Run {
                 self.execution_timed_out(id, Some(reported));
             }
         }
-        Ok(())
     }
 
     /// The executor was told the end of the run as it stood then, and the run has been extended since.
@@ -203,6 +208,9 @@ impl Run {
             let failure = Failure::new("no_task", FailureClass::Permanent, "the node has no task");
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         };
+        if self.lane_of(node, task) == Lane::Inline {
+            return self.run_inline(id, task, &input);
+        }
         let now = self.scratch.now;
         let limit = self.execution_limit(node);
         let timeout_ms = limit.limit.millis();

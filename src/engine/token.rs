@@ -122,6 +122,9 @@ impl TokenStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
+    /// Inside the coordinator, in the decision that began it.
+    Inline,
+    /// A call over the service binding, held open until it is answered.
     Direct,
 }
 

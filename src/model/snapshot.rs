@@ -117,6 +117,7 @@ pub struct ResolvedTask {
     pub task: Task,
     /// The task's JSON, ready to be sent.
     pub text: Rc<str>,
+    pub is_pure: bool,
 }
 
 impl Snapshot {
@@ -126,6 +127,7 @@ impl Snapshot {
         let mut tasks = Vec::new();
         for value in &stored.tasks {
             tasks.extend(Task::read(value, "/tasks", &problems).map(|task| ResolvedTask {
+                is_pure: task.is_pure(),
                 task,
                 text: value.to_string().into(),
             }));

@@ -27,10 +27,16 @@ pub struct Task {
 pub enum Dispatch {
     #[default]
     Auto,
+    /// Inside the coordinator: only for tasks that touch nothing but their own context.
+    Inline,
     Direct,
 }
 
-pub const DISPATCHES: &[(&str, Dispatch)] = &[("auto", Dispatch::Auto), ("direct", Dispatch::Direct)];
+pub const DISPATCHES: &[(&str, Dispatch)] = &[
+    ("auto", Dispatch::Auto),
+    ("inline", Dispatch::Inline),
+    ("direct", Dispatch::Direct),
+];
 
 /// Business retry: the whole task again, from step 0, with a fresh context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +149,16 @@ impl Task {
         })
     }
 
+    /// Touches nothing but its own context and never waits: it can run wherever its input is.
+    pub fn is_pure(&self) -> bool {
+        let waits = self.retry.is_some_and(|retry| retry.delay_ms(2) > 0);
+        let pure = |step: &Step| match &step.action {
+            StepAction::Inline(action) => action.is_pure(),
+            StepAction::Reference { .. } => false,
+        };
+        !waits && self.steps.iter().all(pure)
+    }
+
     /// The action of a task of one step: its limits count as the task's own.
     pub fn only_action(&self) -> Option<&Action> {
         match self.steps.as_slice() {
@@ -155,9 +171,9 @@ impl Task {
     }
 }
 
-/// `queue` and `inline` are lanes of the contract that this build does not have.
+/// `queue` is a lane of the contract that this build does not have.
 pub fn read_dispatch(reader: &Reader) -> Option<Dispatch> {
-    if let Some(lane @ ("queue" | "inline")) = reader.any("dispatch").and_then(Value::as_str) {
+    if let Some(lane @ "queue") = reader.any("dispatch").and_then(Value::as_str) {
         reader.report(
             "dispatch",
             "unsupported",
