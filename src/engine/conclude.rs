@@ -40,6 +40,8 @@ pub(super) struct Scratch {
     pub merge_undo: Vec<(String, Option<Value>)>,
     /// Tokens whose end is the run's, or the join's around them: how it found them.
     pub cut: BTreeMap<TokenId, (TokenStatus, Option<u64>)>,
+    /// Instances whose join went on and left nothing open.
+    pub decided: BTreeSet<InstanceId>,
     pub entries: Vec<Entry>,
     /// Nodes that took so long and whose limit is learnt from it.
     pub latencies: Vec<(String, TokenId, u64)>,
@@ -211,7 +213,27 @@ impl Run {
             return;
         }
         let end = self.header.ends;
+        // What a join went on without is decided, whatever came behind it in the same commit. Inner instances have
+        // higher numbers than those around them.
+        scratch.closed_instances.sort_by_key(|instance| instance.id);
+        let mut decided = std::mem::take(&mut scratch.decided);
+        for instance in &scratch.closed_instances {
+            if instance
+                .parent
+                .as_ref()
+                .is_some_and(|it| decided.contains(&it.instance))
+            {
+                decided.insert(instance.id);
+            }
+        }
         for token in &mut scratch.terminal {
+            if token
+                .branch
+                .as_ref()
+                .is_some_and(|it| decided.contains(&it.instance))
+            {
+                continue;
+            }
             token.cut = scratch.cut.get(&token.id).map(|(from, sleep_left_ms)| Cut {
                 end,
                 from: *from,
@@ -219,7 +241,7 @@ impl Run {
             });
         }
         for instance in &mut scratch.closed_instances {
-            instance.closed_by = Some(end);
+            instance.closed_by = Some(end).filter(|_| !decided.contains(&instance.id));
         }
     }
 }

@@ -305,6 +305,7 @@ impl Run {
                 }
             }
         }
+        self.scratch.decided.insert(id);
         self.close_instance(id);
     }
 
@@ -439,7 +440,8 @@ impl Run {
         };
         let transition = fan_in.transition;
         let completed = fan_in.completed;
-        let began_at = fan_in.started_at;
+        // Not `started_at`: pauses do not count, and a run that was brought back waits anew.
+        let began_at = due_at.saturating_sub(fan_in.timeout_ms.unwrap_or_default());
         let passed = Passed {
             scope: TimeoutScope::Sync,
             due_at,

@@ -118,8 +118,13 @@ impl Run {
                 crate::wire::StepStatus::TimedOut | crate::wire::StepStatus::Failed
             )
         });
+        // Pauses move the deadline and do not count.
+        let began_at = match (token.timeout_at, token.timeout_ms) {
+            (Some(at), Some(millis)) => at.saturating_sub(millis),
+            (_, _) => token.started_at.unwrap_or(token.created_at),
+        };
         TimeoutRecord {
-            timeout_event: self.timeout_event(passed, token.started_at.unwrap_or(token.created_at)),
+            timeout_event: self.timeout_event(passed, began_at),
             last_known_state: LastKnownState {
                 node_id: Some(self.snapshot.workflow.nodes[token.node].id.clone()),
                 token_id: Some(token.id.to_string()),

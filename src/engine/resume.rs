@@ -81,12 +81,27 @@ impl<'a> Branches<'a> {
     fn what_ended(&self, instance: InstanceId, index: u32) -> Option<Member<'a>> {
         let members = self.tokens(instance, index).iter();
         let last = members.max_by_key(|token| (token.exit_order, token.id));
+        let last = last.filter(|token| token.status != TokenStatus::Completed);
         let inner = self.inner(instance, index).iter().max_by_key(|inner| inner.id);
+        let inner = inner.filter(|inner| !inner.has_fired());
         match (last, inner) {
-            (Some(token), _) if token.status != TokenStatus::Completed => Some(Member::Token(token)),
-            (_, Some(inner)) if !inner.has_fired() => Some(Member::Instance(inner)),
-            (_, Some(_) | None) => None,
+            // What a token gave birth to ended after it.
+            (Some(token), Some(inner)) if self.last_exit(inner.id) > token.exit_order => {
+                Some(Member::Instance(inner))
+            }
+            (Some(token), _) => Some(Member::Token(token)),
+            (None, Some(inner)) => Some(Member::Instance(inner)),
+            (None, None) => None,
         }
+    }
+
+    /// When the last token inside an instance ended.
+    fn last_exit(&self, instance: InstanceId) -> Option<u64> {
+        let inside = self.tokens.range((instance, 0)..=(instance, u32::MAX));
+        inside
+            .flat_map(|(_, tokens)| tokens)
+            .filter_map(|token| token.exit_order)
+            .max()
     }
 }
 
@@ -96,8 +111,8 @@ fn waits_again(token: &Token) -> bool {
 }
 
 impl Run {
-    /// What the run's last end cut off. Where a join could not be met by that alone, what had ended its other branches
-    /// goes on, too; a branch whose failure the join can do without stays as it is.
+    /// What the run's last end cut off. Where a join had failed, every branch that had not got through goes on, whenever
+    /// it ended; a branch that the join could do without stays as it is.
     pub fn resume_plan(&self, past: &Past) -> ResumePlan {
         let end = self.header.ends;
         let is_cut = |token: &&Token| token.cut.is_some_and(|cut| cut.end == end);
@@ -108,7 +123,7 @@ impl Run {
         let by_branch = Branches::of(past);
         let mut open = closed;
         while let Some(instance) = open.pop() {
-            if self.can_be_met(instance, &by_branch, &tokens, &instances) {
+            if self.could_be_met(instance, &by_branch, end) {
                 continue;
             }
             for index in 0..instance.total {
@@ -141,14 +156,8 @@ impl Run {
         }
     }
 
-    /// With what goes on as it is, some join of this instance may still fire, or has.
-    fn can_be_met(
-        &self,
-        instance: &Instance,
-        branches: &Branches,
-        tokens: &BTreeSet<TokenId>,
-        instances: &BTreeSet<InstanceId>,
-    ) -> bool {
+    /// The run's end found this instance with a join that might still have fired, or that had.
+    fn could_be_met(&self, instance: &Instance, branches: &Branches, end: u64) -> bool {
         let mut joins = self.snapshot.joins_of(&instance.group).peekable();
         if instance.has_fired() || joins.peek().is_none() {
             return true;
@@ -157,15 +166,20 @@ impl Run {
             let node = self.snapshot.workflow.transitions[transition].to;
             let (mut completed, mut under_way) = (0, 0);
             for index in 0..instance.total {
-                let members = branches.tokens(instance.id, index);
-                let arrived = members
-                    .iter()
-                    .find(|token| tokens.contains(&token.id) && waits_again(token));
-                match arrived {
+                let members = branches.tokens(instance.id, index).iter();
+                let mut cut = members.filter(|token| token.cut.is_some_and(|cut| cut.end == end));
+                match cut.clone().find(|token| waits_again(token)) {
                     Some(token) => {
                         completed += u32::from(token.joins_at == Some(node) && token.error.is_none())
                     }
-                    None => under_way += u32::from(branches.lives(instance.id, index, tokens, instances)),
+                    None => {
+                        // One that failed by itself was no hope any more, nor is a fan-out whose own join had failed.
+                        let inner = branches.inner(instance.id, index).iter();
+                        let mut inner = inner.filter(|inner| inner.closed_by == Some(end));
+                        let lived = cut.any(|token| token.error.is_none())
+                            || inner.any(|inner| self.could_be_met(inner, branches, end));
+                        under_way += u32::from(lived);
+                    }
                 }
             }
             self.may_fire(transition, completed, under_way, instance.total)
@@ -297,7 +311,9 @@ impl Run {
     /// A new token where one was cut off.
     fn take_place(&mut self, ended: &Token, keeps_work: bool) {
         if !waits_again(ended) {
-            let sleep_left_ms = ended.cut.and_then(|cut| cut.sleep_left_ms);
+            // The other way round for one that was brought back and cut off again before it could sleep.
+            let cut_left_ms = ended.cut.and_then(|cut| cut.sleep_left_ms);
+            let sleep_left_ms = cut_left_ms.or(ended.sleep_left_ms);
             self.give_birth(
                 ended.node,
                 Some(ended.id),
@@ -350,16 +366,11 @@ impl Run {
         self.change(id, |token| token.exit_order = Some(order));
     }
 
-    /// A join that failed although all had come is asked again.
+    /// A join that failed although all had come is asked again, and one that nothing can come to any more is over.
     fn judge_reopened(&mut self, plan: &ResumePlan) {
         for id in &plan.instances {
-            let Some(instance) = self.instances.get(id) else {
-                continue;
-            };
-            for (node, transition) in instance.joins_that_wait() {
-                if self.is_running() {
-                    self.judge_fan_in(*id, node, transition, None);
-                }
+            if self.is_running() {
+                self.branch_ended(*id);
             }
         }
     }

@@ -212,6 +212,7 @@ impl Run {
             return;
         }
         let (id, opened_at, timeout_ms) = (gate.id.clone(), gate.opened_at, gate.timeout_ms);
+        let kind = gate.kind;
         let due_at = gate.timeout_at.unwrap_or(now);
         if due_at > now {
             if let Some(gate) = self.gates.get_mut(&id) {
@@ -235,7 +236,15 @@ impl Run {
         });
         self.note_with(EntryKind::GateTimedOut, fields, Some(record));
         self.close_run_gate(GateStatus::TimedOut, None);
-        self.end_by_timeout(status);
+        match kind {
+            GateKind::WorkflowTimeout => self.end_by_timeout(status),
+            // It was not the run's time that was over.
+            GateKind::Escalation | GateKind::Node => {
+                let failure = Failure::new("gate_timeout", FailureClass::Timeout, "nobody decided in time");
+                self.end_live_tokens(TokenStatus::TimedOut, "gate_timeout");
+                self.finish(status, None, Some(failure));
+            }
+        }
     }
 
     /// More time for a run that lives: its limit moves, or the gate it stands at lets it go.
