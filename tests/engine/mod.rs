@@ -13,6 +13,7 @@ mod gates;
 pub mod generator;
 pub mod graphs;
 pub mod history;
+mod holds;
 mod limits;
 mod mappings;
 mod merges;
