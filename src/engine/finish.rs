@@ -21,7 +21,7 @@ impl Run {
         };
         match output.and_then(|output| self.check_output(output)) {
             Ok(output) => self.finish(RunStatus::Completed, Some(output), None),
-            Err(failure) => self.finish(RunStatus::Failed, None, Some(failure)),
+            Err(failure) => self.fail(failure),
         }
     }
 
