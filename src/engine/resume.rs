@@ -275,22 +275,12 @@ impl Run {
         self.change(id, |token| token.exit_order = Some(order));
     }
 
-    /// A join that failed although all had come is asked again.
+    /// Joins are asked again, inner ones first: one may have failed although all had come, and where nothing is left to
+    /// come nobody else would ask.
     fn judge_reopened(&mut self, plan: &ResumePlan) {
-        for id in &plan.instances {
-            let Some(instance) = self.instances.get(id) else {
-                continue;
-            };
-            let waiting: Vec<(usize, usize)> = instance
-                .fan_ins
-                .iter()
-                .filter(|(_, fan_in)| fan_in.fired_at.is_none())
-                .map(|(node, fan_in)| (*node, fan_in.transition))
-                .collect();
-            for (node, transition) in waiting {
-                if self.is_running() {
-                    self.judge_fan_in(*id, node, transition, None);
-                }
+        for id in plan.instances.iter().rev() {
+            if self.is_running() {
+                self.branch_ended(*id);
             }
         }
     }

@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use curfew::engine::{
-    ChildReport, Decision, Effect, Event, Message, NewRun, ParentLink, Rejection, Run, RunStatus, Settings,
-    StartRequest, TokenId,
+    ChildReport, Decision, Effect, Event, Message, NewRun, ParentLink, Rejection, RetryMode, Run, RunStatus,
+    Settings, StartRequest, TokenId,
 };
 use curfew::model::failure::{Failure, FailureClass};
 use curfew::model::snapshot::{
@@ -62,7 +62,15 @@ fn library() -> Library {
     // Calls one that calls none: three runs deep.
     let middle = json!({"id": "middle", "nodes": [{"id": "m", "workflow_id": "child"}],
         "output_mapping": {"inner": "${state.m}"}});
-    [child, strict, brief, middle]
+    // Limits of their own, short enough to be met.
+    let gated = json!({"id": "gated", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 3_000,
+        "on_timeout": "human_gate", "gate": {"timeout_ms": 20_000, "on_timeout": "fail"}});
+    let hasty = json!({"id": "hasty", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 4_000,
+        "on_timeout": "fail"});
+    let thrifty = json!({"id": "thrifty", "nodes": [{"id": "m", "workflow_id": "gated"}, {"id": "n", "workflow_id": "child"}],
+        "transitions": [{"from_node_id": "m", "to_node_id": "n"}], "timeout_ms": 30_000,
+        "timeouts": {"inherit_budget": true}, "on_timeout": "human_gate", "gate": {"timeout_ms": 40_000}});
+    [child, strict, brief, middle, gated, hasty, thrifty]
         .into_iter()
         .map(|document| {
             let content = complete_document(document);
@@ -283,6 +291,16 @@ impl Driver {
 
     pub fn resume(&mut self) -> &mut Driver {
         self.feed(Event::ResumeRequested)
+    }
+
+    /// A person brings the run back from its end, as the object does it: with all that ended.
+    pub fn retry(&mut self, mode: RetryMode, token: Option<TokenId>) -> &mut Driver {
+        let past = self.store.past(self.run.snapshot());
+        self.feed(Event::RetryRequested {
+            mode,
+            token,
+            past: Box::new(past.expect("what was saved can be read")),
+        })
     }
 
     pub fn signal(&mut self, name: &str, payload: Value) -> &mut Driver {

@@ -21,6 +21,7 @@ mod moves;
 mod properties;
 mod recovery;
 pub mod render;
+mod retries;
 mod routing;
 mod timeouts;
 mod waits;
