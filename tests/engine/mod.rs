@@ -4,6 +4,7 @@ mod alarms;
 mod branches_nested;
 mod children;
 mod controls;
+mod crowds;
 pub mod dice;
 pub mod driver;
 mod fan_in;

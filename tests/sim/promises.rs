@@ -154,9 +154,11 @@ impl Decided<'_> {
     }
 }
 
-/// How long after its limit, and the time of the gate behind it, a run may live that nobody touches: alarms that were
-/// late when the world became kind, and messages that wait to be sent again.
-const SLACK_MS: u64 = 25 * MINUTE;
+/// How long after its limit, and the time of the gate behind it, a run may live that nobody touches: its alarm may
+/// have been late when the world became kind.
+const SLACK_MS: u64 = 2 * MINUTE;
+/// A run that stands still with another also waits for messages that wait to be sent again.
+const SLACK_OF_MESSAGES_MS: u64 = 25 * MINUTE;
 
 impl World {
     /// From here on nobody acts, if every run has a limit; and this is by when each must have ended.
@@ -191,7 +193,7 @@ impl World {
         let left = header.timeout_at?.saturating_sub(since);
         let above = header.parent.as_ref().map(|parent| parent.run_id.as_str());
         let above = above.filter(|above| self.runs[*above].is_open());
-        let rest = above.map_or(Some(0), |above| self.longest(above))?;
+        let rest = above.map_or(Some(0), |above| Some(self.longest(above)? + SLACK_OF_MESSAGES_MS))?;
         // A child that gets the rest of its parent's time has no more than that.
         Some(left + hosted.gate_ms() + rest)
     }
