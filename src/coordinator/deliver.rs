@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use worker::{Error, QueueContentType, RawMessageBuilder, Result};
 
 use super::object::{Object, report};
+use super::turn::Turn;
 use crate::api::start::Command;
 use crate::api::views;
 use crate::engine::{Event, Message, ParentLink, StartRequest};
@@ -23,8 +24,9 @@ enum Delivery {
 
 impl Object {
     /// Sends a message of the outbox; how it went comes back as an event.
-    pub(super) fn deliver(self: &Rc<Self>, id: u64, message: Message) {
+    pub(super) fn deliver(self: &Rc<Self>, turn: &Turn, id: u64, message: Message) {
         let object = Rc::clone(self);
+        let turn = turn.clone();
         wasm_bindgen_futures::spawn_local(async move {
             let event = match object.send_message(message).await {
                 Ok(Delivery::Done) => Event::Delivered { id },
@@ -34,7 +36,7 @@ impl Object {
                     Event::DeliveryFailed { id, is_gone: false }
                 }
             };
-            if let Err(error) = object.feed(event) {
+            if let Err(error) = object.feed(&turn, event) {
                 report("feed_failed", &error.to_string());
             }
         });

@@ -9,27 +9,29 @@ use serde_json::value::RawValue;
 use worker::Result;
 
 use super::object::{Object, report};
+use super::turn::Turn;
 use crate::engine::{Event, Order, TokenId, invocations};
 use crate::platform::{self, call};
 use crate::wire::{TaskOrder, TaskReport};
 
 impl Object {
-    pub(super) fn dispatch(self: &Rc<Self>, orders: Vec<Order>) -> Result<()> {
+    pub(super) fn dispatch(self: &Rc<Self>, turn: &Turn, orders: Vec<Order>) -> Result<()> {
         if orders.is_empty() {
             return Ok(());
         }
         for order in &orders {
             self.log_limit(order);
         }
-        let invocations = self.with_run(|run| invocations(orders, run.snapshot()))?;
-        for orders in invocations {
+        for orders in invocations(orders) {
             let attempts: Vec<(TokenId, u64)> =
                 orders.iter().map(|order| (order.token, order.epoch)).collect();
             let object = Rc::clone(self);
+            let turn = turn.clone();
+            turn.spend();
             self.calls.start(&attempts, async move {
                 let mut open: Vec<(TokenId, u64)> =
                     orders.iter().map(|order| (order.token, order.epoch)).collect();
-                let ended = object.invoke(&orders, &mut open).await;
+                let ended = object.invoke(&turn, &orders, &mut open).await;
                 // Whoever was not answered never will be.
                 let message = ended
                     .err()
@@ -42,6 +44,7 @@ impl Object {
                 for (token, epoch) in open {
                     let message = message.clone();
                     object.hear(
+                        &turn,
                         token,
                         epoch,
                         Event::CallLost {
@@ -60,6 +63,7 @@ impl Object {
     /// stands at each attempt's deadline or its next watch, and drops the call.
     async fn invoke(
         self: &Rc<Self>,
+        turn: &Turn,
         orders: &[Order],
         open: &mut Vec<(TokenId, u64)>,
     ) -> std::result::Result<(), String> {
@@ -78,11 +82,11 @@ impl Object {
         }
         if orders.len() == 1 {
             let text = answer.text_unbounded().await?;
-            return self.hear_report(&text, open);
+            return self.hear_report(turn, &text, open);
         }
         let mut lines = answer.lines()?;
         while let Some(line) = lines.next().await {
-            self.hear_report(&line?, open)?;
+            self.hear_report(turn, &line?, open)?;
         }
         Ok(())
     }
@@ -100,6 +104,7 @@ impl Object {
 
     fn hear_report(
         self: &Rc<Self>,
+        turn: &Turn,
         text: &str,
         open: &mut Vec<(TokenId, u64)>,
     ) -> std::result::Result<(), String> {
@@ -109,13 +114,13 @@ impl Object {
         let position = open.iter().position(|other| Some(*other) == attempt);
         let position = position.ok_or("the executor answered for another attempt")?;
         let (token, epoch) = open.swap_remove(position);
-        self.hear(token, epoch, Event::TaskReported(Box::new(task_report)));
+        self.hear(turn, token, epoch, Event::TaskReported(Box::new(task_report)));
         Ok(())
     }
 
     /// The call counts as open until its answer is heard, or what is due would take the attempt for lost.
-    fn hear(self: &Rc<Self>, token: TokenId, epoch: u64, event: Event) {
-        let heard = self.feed(event);
+    fn hear(self: &Rc<Self>, turn: &Turn, token: TokenId, epoch: u64, event: Event) {
+        let heard = self.feed(turn, event);
         self.calls.end(token, epoch);
         match heard {
             Ok(Ok(())) => {}

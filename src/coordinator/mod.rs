@@ -6,3 +6,4 @@ mod dispatch;
 mod history;
 mod object;
 mod run_do;
+mod turn;

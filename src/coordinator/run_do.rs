@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use worker::{DurableObject, Env, Method, Request, Response, Result, State, durable_object};
 
 use super::object::{Object, Started};
+use super::turn::Turn;
 use crate::api::control::{read_extension, read_retry};
 use crate::api::decision::read_decision;
 use crate::api::error::Error;
@@ -45,8 +46,9 @@ impl DurableObject for RunObject {
     /// An error goes to `entry.mjs`, which records it and sets the alarm again: the platform gives up on an alarm
     /// that fails.
     async fn alarm(&self) -> Result<Response> {
-        if self.object.load().await? {
-            self.object.wake()?;
+        let turn = Turn::default();
+        if self.object.load(&turn).await? {
+            self.object.wake(&turn)?;
         }
         Response::empty()
     }
@@ -54,6 +56,7 @@ impl DurableObject for RunObject {
 
 impl RunObject {
     async fn answer(&self, mut request: Request) -> Result<Answer> {
+        let turn = Turn::default();
         let url = request.url()?;
         let number = |name: &str, default: u64| {
             url.query_pairs()
@@ -63,10 +66,10 @@ impl RunObject {
         };
         if (request.method(), url.path()) == (Method::Post, "/start") {
             let body = request.text().await?;
-            self.object.load().await?;
-            return self.start(serde_json::from_str(&body)?);
+            self.object.load(&turn).await?;
+            return self.start(&turn, serde_json::from_str(&body)?);
         }
-        if !self.object.load().await? {
+        if !self.object.load(&turn).await? {
             return Ok(Err(Error::not_found("the run")));
         }
         match (request.method(), url.path()) {
@@ -90,7 +93,7 @@ impl RunObject {
                     other => command(other, body),
                 };
                 match event {
-                    Some(Ok(event)) => match self.object.feed(event)? {
+                    Some(Ok(event)) => match self.object.feed(&turn, event)? {
                         Ok(()) => Ok(Ok((200, self.view()?))),
                         Err(rejection) => Ok(Err(refusal(&rejection))),
                     },
@@ -102,9 +105,9 @@ impl RunObject {
         }
     }
 
-    fn start(&self, command: Command) -> Result<Answer> {
+    fn start(&self, turn: &Turn, command: Command) -> Result<Answer> {
         let id = command.run_id.clone();
-        match self.object.start(command)? {
+        match self.object.start(turn, command)? {
             Started::New => Ok(Ok((201, self.view()?))),
             Started::Same => Ok(Ok((200, self.view()?))),
             Started::Other => Ok(Err(Error::new(

@@ -9,6 +9,7 @@ use super::chronicle::Entry;
 use super::effect::{Effect, Order};
 use super::gate::GateState;
 use super::header::RunStatus;
+use super::lane::Load;
 use super::run::Run;
 use super::token::{Cut, Token, TokenId, TokenStatus};
 use crate::model::time::Millis;
@@ -44,6 +45,11 @@ pub(super) struct Scratch {
     pub decided: BTreeSet<InstanceId>,
     /// Tasks run inside this decision.
     pub inline: u32,
+    /// Calls to executors that may begin in this one, and what there is for them to carry.
+    pub room: u32,
+    pub load: Load,
+    /// Something waits for the next wake to begin.
+    pub is_deferred: bool,
     pub entries: Vec<Entry>,
     /// Nodes that took so long and whose limit is learnt from it.
     pub latencies: Vec<(String, TokenId, u64)>,

@@ -106,7 +106,7 @@ impl Run {
             let Some(&(at, due)) = self.due.first() else {
                 return;
             };
-            if at > now || !self.is_running() || self.is_paused() || self.has_run_enough() {
+            if at > now || !self.is_running() || self.is_paused() || self.is_full() {
                 return;
             }
             match due {

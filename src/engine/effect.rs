@@ -10,6 +10,7 @@ use super::branch::Instance;
 use super::chronicle::Entry;
 use super::gate::{Decision, GateState};
 use super::header::{Header, Holder, RunStatus};
+use super::lane::Company;
 use super::token::{Token, TokenId};
 use crate::model::failure::Failure;
 use crate::model::snapshot::Stored;
@@ -192,6 +193,7 @@ pub struct Order {
     pub limit: Option<(u64, LimitSource)>,
     /// What an earlier attempt had done.
     pub checkpoint: Option<Box<Checkpoint>>,
+    pub company: Company,
     /// The token whose work this is: the same for every attempt, also after the run was brought back.
     pub work_of: TokenId,
     /// Limits of single actions, in a task of several.

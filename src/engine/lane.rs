@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use super::effect::Order;
 use super::run::Run;
-use super::token::{Lane, TokenId, TokenStatus};
+use super::token::{Lane, Token, TokenId, TokenStatus};
 use crate::executor::inline::run_here;
 use crate::executor::task::Assignment;
-use crate::model::snapshot::Snapshot;
+use crate::model::fan::EarlyCompletePolicy;
 use crate::model::task::Dispatch;
 use crate::wire::{ActionTimeouts, TaskReport};
 
-/// Tasks that touch nothing but their own context share an invocation: they only take each other's CPU.
 const PURE_TASKS: usize = 50;
+const CALLING_TASKS: usize = 6;
 
 /// Tasks run inside one decision; the rest in the next, which the alarm brings at once. A loop of pure tasks must not
 /// keep the object from everything else, nor make one commit of a whole run.
@@ -33,15 +33,15 @@ impl Run {
         }
     }
 
-    /// The rest is left to the next decision.
-    pub(super) fn has_run_enough(&self) -> bool {
-        self.scratch.inline >= INLINE_BATCH
+    /// Nothing more can begin in this decision: what is due is left to the next.
+    pub(super) fn is_full(&self) -> bool {
+        self.scratch.is_deferred || self.scratch.inline >= INLINE_BATCH
     }
 
     /// Runs a pure task where it stands: it begins and ends in this decision, and costs the row of its token.
     pub(super) fn run_inline(&mut self, id: TokenId, task: usize, input: &Value) {
         let now = self.scratch.now;
-        if self.has_run_enough() {
+        if self.scratch.inline >= INLINE_BATCH {
             self.change(id, |token| token.watch_at = Some(now));
             return;
         }
@@ -85,16 +85,97 @@ impl Run {
     }
 }
 
-/// Splits the orders of one commit into invocations. A task that calls out has one of its own: an invocation ends as
-/// a whole, and aborting one attempt must close its connections and nobody else's.
-pub fn invocations(orders: Vec<Order>, snapshot: &Snapshot) -> Vec<Vec<Order>> {
-    let is_pure = |order: &Order| snapshot.tasks.get(order.task).is_some_and(|task| task.is_pure);
-    let (pure, calling): (Vec<Order>, Vec<Order>) = orders.into_iter().partition(is_pure);
-    let mut invocations: Vec<Vec<Order>> = Vec::new();
-    let mut pure = pure.into_iter().peekable();
-    while pure.peek().is_some() {
-        invocations.push(pure.by_ref().take(PURE_TASKS).collect());
+/// Who may travel with whom. An invocation ends as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// Touches nothing but its own context: they only take each other's CPU.
+    Pure,
+    /// Calls out. Few of them share: an invocation has six connections that wait for an answer.
+    Calling,
+    /// May have to be stopped while the others go on.
+    Alone,
+}
+
+impl Company {
+    fn size(self) -> usize {
+        match self {
+            Company::Pure => PURE_TASKS,
+            Company::Calling => CALLING_TASKS,
+            Company::Alone => 1,
+        }
     }
-    invocations.extend(calling.into_iter().map(|order| vec![order]));
+}
+
+/// Orders of one decision, by company.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Load {
+    pure: usize,
+    calling: usize,
+    alone: usize,
+}
+
+impl Load {
+    fn with(mut self, company: Company) -> Load {
+        match company {
+            Company::Pure => self.pure += 1,
+            Company::Calling => self.calling += 1,
+            Company::Alone => self.alone += 1,
+        }
+        self
+    }
+
+    /// The calls it takes to carry them.
+    fn calls(self) -> usize {
+        self.pure.div_ceil(PURE_TASKS) + self.calling.div_ceil(CALLING_TASKS) + self.alone
+    }
+}
+
+impl Run {
+    /// Makes room for an order, or leaves its token to the next wake, which the alarm brings at once.
+    pub(super) fn finds_room(&mut self, id: TokenId, company: Company) -> bool {
+        let load = self.scratch.load.with(company);
+        if load.calls() as u32 <= self.scratch.room {
+            self.scratch.load = load;
+            return true;
+        }
+        let now = self.scratch.now;
+        self.scratch.is_deferred = true;
+        self.change(id, |token| token.watch_at = Some(now));
+        false
+    }
+
+    /// The company an attempt at `node` may travel in. Where a join may cancel its branches while others go on, each
+    /// needs a call that can be dropped.
+    pub(super) fn company_of(&self, token: &Token, task: usize) -> Company {
+        let may_be_cancelled = self.chain(token.branch.as_ref()).any(|(_, instance)| {
+            self.snapshot.joins_of(&instance.group).any(|transition| {
+                let join = self.snapshot.workflow.transitions[transition]
+                    .synchronization
+                    .as_ref();
+                join.is_some_and(|join| join.on_early_complete == EarlyCompletePolicy::Cancel)
+            })
+        });
+        let is_pure = self.snapshot.tasks.get(task).is_some_and(|task| task.is_pure);
+        match (is_pure, may_be_cancelled) {
+            (true, _) => Company::Pure,
+            (false, false) => Company::Calling,
+            (false, true) => Company::Alone,
+        }
+    }
+}
+
+/// Splits the orders of one commit into invocations.
+pub fn invocations(orders: Vec<Order>) -> Vec<Vec<Order>> {
+    let mut invocations: Vec<Vec<Order>> = Vec::new();
+    for company in [Company::Pure, Company::Calling, Company::Alone] {
+        let mut open: Vec<Order> = Vec::new();
+        for order in orders.iter().filter(|order| order.company == company) {
+            open.push(order.clone());
+            if open.len() == company.size() {
+                invocations.push(std::mem::take(&mut open));
+            }
+        }
+        invocations.extend(Some(open).filter(|open| !open.is_empty()));
+    }
     invocations
 }

@@ -36,7 +36,7 @@ pub use effect::{
 };
 pub use gate::{Decision, GateKind, GateState, GateStatus};
 pub use header::{Header, Holder, ParentLink, RunStatus, Settings, StartRequest};
-pub use lane::invocations;
+pub use lane::{Company, invocations};
 pub use recall::Remembered;
 pub use record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
 pub use resume::ResumePlan;

@@ -211,6 +211,10 @@ impl Run {
         if self.lane_of(node, task) == Lane::Inline {
             return self.run_inline(id, task, &input);
         }
+        let company = self.company_of(token, task);
+        if !self.finds_room(id, company) {
+            return;
+        }
         let now = self.scratch.now;
         let limit = self.execution_limit(node);
         let timeout_ms = limit.limit.millis();
@@ -243,6 +247,7 @@ impl Run {
             deadline_at,
             limit: timeout_ms.map(|millis| (millis, limit.source)),
             checkpoint,
+            company,
             work_of,
             action_timeouts: self.action_timeouts(task),
         });

@@ -81,7 +81,7 @@ pub struct NewRun {
 
 impl Run {
     /// Starts a run: its first token is born at the initial node.
-    pub fn create(now: Millis, settings: Settings, new: NewRun) -> (Run, Vec<Effect>) {
+    pub fn create(now: Millis, room: u32, settings: Settings, new: NewRun) -> (Run, Vec<Effect>) {
         let workflow = &new.snapshot.workflow;
         let own_ms = own_limit_ms(&new.snapshot, &new.request);
         let budget_ms = new.request.budget_ms;
@@ -122,6 +122,7 @@ impl Run {
         let initial = workflow.initial_node;
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
         run.scratch.now = now;
+        run.scratch.room = room;
         run.scratch.header_changed = true;
         run.scratch.announce = true;
         match run.check_input() {
@@ -165,10 +166,12 @@ impl Run {
         }
     }
 
-    /// Decides what `event` means. A rejection changes nothing but the deadlines that were due anyway.
-    pub fn handle(&mut self, now: Millis, event: Event) -> (Result<(), Rejection>, Vec<Effect>) {
+    /// Decides what `event` means. A rejection changes nothing but the deadlines that were due anyway. `room`: so many
+    /// calls to executors may begin; what is beyond that begins in the next wake.
+    pub fn handle(&mut self, now: Millis, room: u32, event: Event) -> (Result<(), Rejection>, Vec<Effect>) {
         // A clock that jumps back must not make the run younger than what it has already seen.
         self.scratch.now = now.max(self.scratch.now).max(self.header.started_at);
+        self.scratch.room = room;
         // Whatever woke the object, the run's own limit comes first: a result cannot outrun it.
         self.pass_workflow_deadline();
         let answer = match event {

@@ -30,6 +30,9 @@ pub const SETTINGS: Settings = Settings {
     retention_ms: 10_000_000,
 };
 
+/// Calls to executors that one decision may begin: as many as it likes, where a scenario is about something else.
+pub const ROOM: u32 = u32::MAX;
+
 /// When runs of scenarios start.
 pub const START: Millis = 1_000;
 
@@ -142,7 +145,7 @@ impl Start {
             request: self.request,
             parent: self.parent,
         };
-        Run::create(now, settings, new)
+        Run::create(now, ROOM, settings, new)
     }
 
     /// The start a message of `parent` asks for, as the shell makes it.
@@ -245,7 +248,7 @@ impl Driver {
     }
 
     pub fn feed(&mut self, event: Event) -> &mut Driver {
-        (self.answer, self.effects) = self.run.handle(self.now, event);
+        (self.answer, self.effects) = self.run.handle(self.now, ROOM, event);
         self.save();
         self
     }

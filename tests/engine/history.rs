@@ -11,7 +11,7 @@ use curfew::store::commit::Commit;
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::driver::{create_run, failed, store_document, succeeded, timed_out};
+use super::driver::{ROOM, create_run, failed, store_document, succeeded, timed_out};
 use super::generator;
 use crate::sim::store::Store;
 
@@ -69,7 +69,7 @@ impl History {
     pub fn feed(&mut self, now: Millis, event: Event) {
         self.now = now;
         self.steps.push((now, event.clone()));
-        let (_, effects) = self.run.handle(now, event);
+        let (_, effects) = self.run.handle(now, ROOM, event);
         self.keep(effects);
     }
 

@@ -8,7 +8,7 @@ use curfew::engine::{Effect, EntryKind, Event, Run, Token, TokenId, TokenStatus}
 use proptest::prelude::*;
 
 use super::dice::Dice;
-use super::driver::render;
+use super::driver::{ROOM, render};
 use super::history::{History, SETTINGS};
 
 const LENGTH: usize = 30;
@@ -190,7 +190,7 @@ proptest! {
         for _ in 0..LENGTH {
             let (now, event) = pending.pop().unwrap_or_else(|| history.next(&mut dice));
             history.feed(now, event.clone());
-            let (_, effects) = loaded.handle(now, event);
+            let (_, effects) = loaded.handle(now, ROOM, event);
             let expected = &history.effects[history.effects.len() - 1];
             if has_outbox {
                 prop_assert_eq!(of_the_run(expected, &loaded), of_the_run(&effects, &loaded));

@@ -10,7 +10,7 @@ use curfew::wire::{StepReport, StepStatus};
 use serde_json::{Value, json};
 
 use super::{check, check_json, read};
-use crate::engine::driver::{Driver, SETTINGS, render, succeeded};
+use crate::engine::driver::{Driver, ROOM, SETTINGS, render, succeeded};
 use crate::sim::store::Store;
 
 /// A workflow with a failure behind it and work before it.
@@ -240,7 +240,7 @@ fn goes_on_to_its_end(name: &str) {
             Event::TaskReported(Box::new(succeeded("t4@1", json!("sent")))),
         ),
     ] {
-        let (answer, effects) = run.handle(now, event);
+        let (answer, effects) = run.handle(now, ROOM, event);
         assert_eq!(answer, Ok(()));
         story.extend(effects.iter().map(|effect| render(effect, &run)));
     }

@@ -18,7 +18,7 @@ use super::mail::{Content, Mail};
 use super::outcome::Outcome;
 use super::promises::Decided;
 use crate::engine::dice::Dice;
-use crate::engine::driver::{Start, render, store_document};
+use crate::engine::driver::{ROOM, Start, render, store_document};
 use crate::engine::generator;
 
 pub(super) const SETTINGS: Settings = Settings {
@@ -337,7 +337,7 @@ impl World {
         let Some(object) = &mut hosted.object else {
             return Fate::Survived; // Deleted while this was on its way.
         };
-        let (answer, effects) = object.run.handle(now, event.clone());
+        let (answer, effects) = object.run.handle(now, ROOM, event.clone());
         if trace {
             println!("{now} {id} {event:.200?} -> {answer:?}");
             for effect in &effects {
