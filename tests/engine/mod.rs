@@ -22,6 +22,7 @@ mod mappings;
 mod merges;
 mod moves;
 mod properties;
+mod properties_of_time;
 mod records;
 mod recovery;
 pub mod render;
