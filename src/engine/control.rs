@@ -34,7 +34,10 @@ impl Run {
         if self.is_running() {
             self.end_live_tokens(TokenStatus::Cancelled, "run_restarted");
         }
-        self.withdraw_run_gate();
+        if self.run_gate().is_some() {
+            self.withdraw_run_gate();
+            self.tell_parent(false);
+        }
         let from = undo
             .as_ref()
             .map(|_| self.snapshot.workflow.nodes[node].id.clone());

@@ -84,6 +84,9 @@ impl Run {
         if after > before.saturating_add(self.settings.grace_ms) {
             self.header.warned = false;
         }
+        if self.snapshot.workflow.timeouts.inherit_budget {
+            self.tell_children();
+        }
         // What stood in front of a person for want of time has some again.
         if after > clock && self.header.held_by.contains(&Holder::WorkflowTimeout) {
             self.withdraw_run_gate();
@@ -152,6 +155,10 @@ impl Run {
             let has_clock = token.timeout_at.or(token.watch_at).is_some() && !is_moment;
             if has_clock {
                 self.change(id, |token| {
+                    // The executor goes by what it was told.
+                    if token.status == TokenStatus::Executing {
+                        token.told_deadline = token.told_deadline.or(token.timeout_at);
+                    }
                     token.timeout_at = token.timeout_at.map(|at| at.saturating_add(pause));
                     token.watch_at = token.watch_at.map(|at| at.saturating_add(pause));
                 });

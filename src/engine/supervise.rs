@@ -25,7 +25,7 @@ impl Run {
     /// The run's own limit passed.
     pub(super) fn workflow_timed_out(&mut self) {
         // Where the limit is that of a parent's node, the node says what follows, and waits to be told.
-        let policy = match self.header.request.node_decides {
+        let policy = match self.header.request.node_decides && !self.header.on_budget {
             true => WorkflowTimeoutPolicy::CancelAll,
             false => self.snapshot.workflow.on_timeout,
         };
