@@ -67,7 +67,10 @@ fn library() -> Library {
         "on_timeout": "human_gate"});
     let patient =
         json!({"id": "patient", "nodes": [{"id": "c", "action_id": "work"}], "on_timeout": "human_gate"});
-    [child, strict, brief, middle, asking, patient]
+    // Hands on what is left of its own time.
+    let handing = json!({"id": "handing", "nodes": [{"id": "m", "workflow_id": "child"}],
+        "timeouts": {"inherit_budget": true}});
+    [child, strict, brief, middle, asking, patient, handing]
         .into_iter()
         .map(|document| {
             let content = complete_document(document);

@@ -172,7 +172,7 @@ fn a_branch_of_several_nodes_goes_on_from_the_one_that_failed() {
 }
 
 #[test]
-fn a_merge_that_failed_is_made_again_with_what_has_changed_since() {
+fn a_merge_that_failed_is_tried_again_at_once() {
     let mut document = limited(three(
         json!({"merge": {"target": "state.all", "source": "_branch.output.n"}}),
     ));
@@ -460,6 +460,23 @@ fn late_arrivals_are_still_taken_after_a_retry() {
         2,
         "the one that failed and the one that went on"
     );
+}
+
+/// The join had gone on without it, and nobody waited for it any more.
+#[test]
+fn a_straggler_that_failed_before_the_end_does_not_come_back() {
+    let mut run = Driver::start(limited(three(
+        json!({"strategy": "any", "on_early_complete": "allow_late_merge"}),
+    )));
+    run.succeed("t3@1", json!("b"))
+        .fail("t2@1")
+        .stands("running b:executing z:executing");
+    run.fail("t5@1").reload().retry(RetryMode::RetryStep);
+    run.stands("running b:executing z:executing");
+    run.succeed("t6@1", json!("c"))
+        .succeed("t7@1", json!(0))
+        .stands("completed {}");
+    assert_eq!(run.state()["all"], json!(["b", "c"]));
 }
 
 #[test]
