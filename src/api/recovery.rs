@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::error::Error;
 use crate::engine::{
-    Entry, Header, Holder, Past, ResumePlan, Run, RunStatus, TimeoutRecord, Token, TokenId, TokenStatus, plan,
+    Entry, Header, Holder, MET_A_BOUND, Past, ResumePlan, Run, RunStatus, TimeoutRecord, Token, TokenId,
+    TokenStatus, plan,
 };
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::{Millis, format_moment};
@@ -107,6 +108,7 @@ pub fn resume(run: &Run, past: &Past) -> Value {
     let header = &run.header;
     let plan = plan(header.ends, past);
     let closed = match header.status {
+        RunStatus::Failed | RunStatus::TimedOut if header.met_a_bound() => Some(MET_A_BOUND.to_string()),
         RunStatus::Failed | RunStatus::TimedOut if plan.tokens.is_empty() => {
             Some("nothing was under way when the run ended: restart it".to_string())
         }

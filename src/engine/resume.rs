@@ -13,6 +13,9 @@ use super::header::{Holder, RunStatus};
 use super::run::{Due, Run};
 use super::token::{Token, TokenId, TokenStatus};
 
+/// Going on without the path that was cut would look like a success.
+pub const MET_A_BOUND: &str = "the run met one of its limits where a path would have gone on; restart it";
+
 /// What goes on when the run does.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResumePlan {
@@ -129,6 +132,9 @@ impl Run {
                     "the run was cancelled; restart it to run it again".into(),
                 ));
             }
+        }
+        if self.header.met_a_bound() {
+            return Err(Rejection::NotResumable(MET_A_BOUND.into()));
         }
         let plan = plan(self.header.ends, past);
         if plan.tokens.is_empty() {
