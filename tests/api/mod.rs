@@ -3,4 +3,5 @@
 mod control;
 mod deliverables;
 mod recovery;
+mod standing;
 mod timeouts;

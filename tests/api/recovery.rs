@@ -143,6 +143,14 @@ fn what_cannot_be_brought_back_says_why() {
     let mut run = Driver::start(document);
     run.succeed("t1@1", json!(1)).succeed("t2@1", json!(1));
     closed(&run, "nothing was under way when the run ended: restart it");
+    let mut document = self::document();
+    document["limits"] = json!({"tokens_total": 1});
+    let mut run = Driver::start(document);
+    run.succeed("t1@1", json!(1));
+    closed(
+        &run,
+        "the run met one of its limits where a path would have gone on; restart it",
+    );
 }
 
 #[test]

@@ -479,6 +479,25 @@ fn a_straggler_that_failed_before_the_end_does_not_come_back() {
     assert_eq!(run.state()["all"], json!(["b", "c"]));
 }
 
+/// A straggler whose late merge fails ends the run; brought back, it does its work and is merged again.
+#[test]
+fn a_late_merge_that_failed_is_tried_again() {
+    let join = json!({"strategy": "any", "on_early_complete": "allow_late_merge",
+        "merge": {"target": "state.all", "source": "_branch.output.n"}});
+    let mut run = Driver::start(limited(three(join)));
+    run.succeed("t3@1", json!({"n": "b"})).succeed("t2@1", json!({}));
+    assert!(
+        run.standing().starts_with("failed expression_failed"),
+        "{}",
+        run.standing()
+    );
+    run.reload()
+        .retry(RetryMode::RetryStep)
+        .stands("running 2xb:executing z:executing");
+    run.succeed("t6@1", json!({"n": "a"}));
+    assert_eq!(run.state()["all"], json!(["b", "a"]));
+}
+
 #[test]
 fn a_restart_after_a_retry_leaves_no_branch_behind() {
     let mut run = Driver::start(limited(three(json!({}))));
