@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::error::Error;
 use crate::engine::{
     Entry, Header, Holder, MET_A_BOUND, Past, ResumePlan, Run, RunStatus, TimeoutRecord, Token, TokenId,
-    TokenStatus, plan,
+    TokenStatus,
 };
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::{Millis, format_moment};
@@ -106,7 +106,7 @@ pub fn lateness(rows: &[(String, u64, u64, u64)]) -> Value {
 /// Which ways back are open, which one to take, and why.
 pub fn resume(run: &Run, past: &Past) -> Value {
     let header = &run.header;
-    let plan = plan(header.ends, past);
+    let plan = run.resume_plan(past);
     let closed = match header.status {
         RunStatus::Failed | RunStatus::TimedOut if header.met_a_bound() => Some(MET_A_BOUND.to_string()),
         RunStatus::Failed | RunStatus::TimedOut if plan.tokens.is_empty() => {

@@ -143,6 +143,15 @@ impl Instance {
         }
     }
 
+    /// Joins that have begun and not fired: node and transition.
+    pub(super) fn joins_that_wait(&self) -> Vec<(usize, usize)> {
+        let waiting = self
+            .fan_ins
+            .iter()
+            .filter(|(_, fan_in)| fan_in.fired_at.is_none());
+        waiting.map(|(node, fan_in)| (*node, fan_in.transition)).collect()
+    }
+
     pub fn has_fired(&self) -> bool {
         self.fan_ins.values().any(|fan_in| fan_in.fired_at.is_some())
     }

@@ -102,15 +102,11 @@ impl Run {
     }
 
     pub(super) fn child_ended(&mut self, report: ChildReport) -> Result<(), Rejection> {
-        let stale = || Rejection::StaleAttempt {
-            token: report.token_id.clone(),
-            epoch: report.epoch,
+        let doing = TokenStatus::WaitingForSubworkflow;
+        let id = self.current_attempt(&report.token_id, report.epoch, doing)?;
+        let Some(token) = self.tokens.get(&id) else {
+            return Ok(());
         };
-        let id = TokenId::parse(&report.token_id).ok_or_else(stale)?;
-        let token = self.tokens.get(&id).ok_or_else(stale)?;
-        if token.status != TokenStatus::WaitingForSubworkflow || token.epoch != report.epoch {
-            return Err(stale());
-        }
         let policy = self
             .snapshot
             .call_of(token.node)
@@ -162,17 +158,11 @@ impl Run {
 
     /// A child stands in front of a person, or goes on again.
     pub(super) fn child_news(&mut self, news: ChildNews) -> Result<(), Rejection> {
-        let stale = || Rejection::StaleAttempt {
-            token: news.token_id.clone(),
-            epoch: news.epoch,
-        };
-        let id = TokenId::parse(&news.token_id).ok_or_else(stale)?;
-        let token = self.tokens.get(&id).ok_or_else(stale)?;
-        if token.status != TokenStatus::WaitingForSubworkflow || token.epoch != news.epoch {
-            return Err(stale());
-        }
+        let doing = TokenStatus::WaitingForSubworkflow;
+        let id = self.current_attempt(&news.token_id, news.epoch, doing)?;
+        let heard = self.tokens.get(&id).map_or(0, |token| token.child_news);
         // Overtaken by a later one, or heard twice.
-        if news.number <= token.child_news {
+        if news.number <= heard {
             return Ok(());
         }
         self.change(id, |token| {

@@ -53,23 +53,9 @@ impl Run {
                 }
             }
         }
-        let header = &mut self.header;
-        header.status = RunStatus::Running;
-        header.attempt += 1;
-        header.tokens_before = self.born;
-        header.ended_at = None;
-        header.output = None;
-        header.error = None;
-        header.reason = None;
-        header.paused_at = None;
-        header.held_by.clear();
-        header.warned = false;
-        header.timeout_at = header
-            .timeout_ms
-            .map(|millis| self.scratch.now.saturating_add(millis));
+        self.begin_anew();
+        self.header.attempt += 1;
         self.facts = facts_of(&self.header);
-        self.scratch.header_changed = true;
-        self.scratch.announce = true;
         self.give_birth(node, None, None, Default::default(), None);
         Ok(())
     }

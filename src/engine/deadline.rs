@@ -26,7 +26,8 @@ impl Run {
             let deleted_at = ended_at.saturating_add(self.settings.retention_ms);
             return first_message().into_iter().chain([deleted_at]).min();
         }
-        let gate = self.run_gate().and_then(|gate| gate.due_at());
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        let gate = self.run_gate().and_then(|gate| gate.due_at(warn_at));
         if self.is_paused() {
             return first_message().into_iter().chain(gate).min();
         }

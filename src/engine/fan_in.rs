@@ -166,6 +166,14 @@ impl Run {
         }
     }
 
+    /// A join with so many arrivals may fire, now or later.
+    pub(super) fn may_fire(&self, transition: usize, completed: u32, open: u32, total: u32) -> bool {
+        match judge(self.join(transition), completed, open, total) {
+            Verdict::Fire | Verdict::Wait => true,
+            Verdict::Impossible => false,
+        }
+    }
+
     pub(super) fn judge_fan_in(
         &mut self,
         id: InstanceId,
@@ -204,12 +212,7 @@ impl Run {
         let Some(instance) = self.instances.get(&id) else {
             return;
         };
-        let waiting: Vec<(usize, usize)> = instance
-            .fan_ins
-            .iter()
-            .filter(|(_, fan_in)| fan_in.fired_at.is_none())
-            .map(|(node, fan_in)| (*node, fan_in.transition))
-            .collect();
+        let waiting = instance.joins_that_wait();
         if waiting.is_empty() && instance.fan_ins.is_empty() {
             let first = self.snapshot.joins_of(&instance.group).next();
             if let Some(transition) = first {

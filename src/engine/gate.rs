@@ -59,17 +59,14 @@ pub enum GateKind {
 
 impl GateState {
     /// When a gate of the whole run needs attention: a warning, or its end.
-    pub(super) fn due_at(&self) -> Option<Millis> {
+    pub(super) fn due_at(&self, warn_at: f64) -> Option<Millis> {
         let warning_at = match self.warned {
             true => None,
-            false => warning_at(self.timeout_at, self.timeout_ms, GATE_WARN_AT),
+            false => warning_at(self.timeout_at, self.timeout_ms, warn_at),
         };
         self.timeout_at.into_iter().chain(warning_at).min()
     }
 }
-
-/// When to warn of the deadline of a gate that the whole run stands at.
-const GATE_WARN_AT: f64 = 0.8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -99,18 +99,18 @@ impl Run {
         if !self.header.held_by.contains(&holder) {
             self.note(EntryKind::RunPaused, json!({"by": holder}));
         }
-        self.hold_quietly(holder);
+        self.hold_since(holder, self.scratch.now);
     }
 
-    /// As above, where the event was noted already.
-    pub(super) fn hold_quietly(&mut self, holder: Holder) {
+    /// Stops the clocks as they stood at `moment`, where the event was noted already.
+    pub(super) fn hold_since(&mut self, holder: Holder, moment: Millis) {
         if !self.header.held_by.insert(holder) {
             return;
         }
         self.scratch.header_changed = true;
         self.scratch.announce = true;
         if self.header.paused_at.is_none() {
-            self.header.paused_at = Some(self.scratch.now);
+            self.header.paused_at = Some(moment);
             self.tell_children();
         }
     }

@@ -26,84 +26,85 @@ pub struct ResumePlan {
     pub instances: Vec<InstanceId>,
 }
 
-/// Finds what the end numbered `end` cut off, and in branches that are open again what ended them before.
-pub fn plan(end: u64, past: &Past) -> ResumePlan {
-    let mut tokens: BTreeSet<TokenId> = past
-        .tokens
-        .iter()
-        .filter(|token| token.cut.is_some_and(|cut| cut.end == end))
-        .map(|token| token.id)
-        .collect();
-    let mut instances: BTreeSet<InstanceId> = past
-        .instances
-        .iter()
-        .filter(|instance| instance.closed_by == Some(end))
-        .map(|instance| instance.id)
-        .collect();
-    let mut by_branch: BTreeMap<(InstanceId, u32), Vec<&Token>> = BTreeMap::new();
-    for token in &past.tokens {
-        if let Some(branch) = &token.branch {
-            by_branch
-                .entry((branch.instance, branch.index))
-                .or_default()
-                .push(token);
-        }
-    }
-    let mut open: Vec<InstanceId> = instances.iter().copied().collect();
-    while let Some(id) = open.pop() {
-        let Some(instance) = past.instances.iter().find(|instance| instance.id == id) else {
-            continue;
+/// What ended, by the branch it was in.
+struct Branches<'a> {
+    tokens: BTreeMap<(InstanceId, u32), Vec<&'a Token>>,
+    inner: BTreeMap<(InstanceId, u32), Vec<&'a Instance>>,
+}
+
+enum Member<'a> {
+    Token(&'a Token),
+    Instance(&'a Instance),
+}
+
+impl<'a> Branches<'a> {
+    fn of(past: &'a Past) -> Branches<'a> {
+        let mut branches = Branches {
+            tokens: BTreeMap::new(),
+            inner: BTreeMap::new(),
         };
-        // A join that has fired has decided about the branches it went on without.
-        if instance.has_fired() {
-            continue;
+        for token in &past.tokens {
+            if let Some(branch) = &token.branch {
+                let place = (branch.instance, branch.index);
+                branches.tokens.entry(place).or_default().push(token);
+            }
         }
-        for index in 0..instance.total {
-            let members = by_branch.get(&(id, index)).map_or(&[][..], Vec::as_slice);
-            let mut inner = past.instances.iter().filter(|inner| {
-                let parent = inner.parent.as_ref();
-                parent.is_some_and(|parent| parent.instance == id && parent.index == index)
-            });
-            let lives = members.iter().any(|token| tokens.contains(&token.id))
-                || inner.clone().any(|inner| instances.contains(&inner.id));
-            if lives {
-                continue;
+        for instance in &past.instances {
+            if let Some(branch) = &instance.parent {
+                let place = (branch.instance, branch.index);
+                branches.inner.entry(place).or_default().push(instance);
             }
-            // Whatever ended the branch was the last to end in it. What a token gave birth to ended after it.
-            let last = members.iter().max_by_key(|token| (token.exit_order, token.id));
-            let inside = |inner: &Instance| {
-                let tokens = by_branch.range((inner.id, 0)..=(inner.id, u32::MAX));
-                tokens
-                    .flat_map(|(_, tokens)| tokens)
-                    .map(|token| token.exit_order)
-                    .max()
-            };
-            // One whose join fired went on behind it.
-            let last_inner = inner
-                .by_ref()
-                .max_by_key(|inner| inner.id)
-                .filter(|inner| inner.closed && !inner.has_fired());
-            let unfinished = last.filter(|token| token.status != TokenStatus::Completed);
-            match (unfinished, last_inner) {
-                (Some(token), inner) if inner.is_none_or(|it| inside(it) <= Some(token.exit_order)) => {
-                    tokens.insert(token.id);
-                }
-                (_, Some(inner)) => {
-                    instances.insert(inner.id);
-                    open.push(inner.id);
-                }
-                (_, None) => {}
+        }
+        branches
+    }
+
+    fn tokens(&self, instance: InstanceId, index: u32) -> &[&'a Token] {
+        self.tokens.get(&(instance, index)).map_or(&[], Vec::as_slice)
+    }
+
+    fn inner(&self, instance: InstanceId, index: u32) -> &[&'a Instance] {
+        self.inner.get(&(instance, index)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Something of the branch goes on.
+    fn lives(
+        &self,
+        instance: InstanceId,
+        index: u32,
+        tokens: &BTreeSet<TokenId>,
+        instances: &BTreeSet<InstanceId>,
+    ) -> bool {
+        let mut members = self.tokens(instance, index).iter();
+        let mut inner = self.inner(instance, index).iter();
+        members.any(|token| tokens.contains(&token.id)) || inner.any(|it| instances.contains(&it.id))
+    }
+
+    /// The last to end in a branch that did not get through. One that completed ended its path, and an inner fan-out
+    /// whose join fired went on behind it.
+    fn what_ended(&self, instance: InstanceId, index: u32) -> Option<Member<'a>> {
+        let members = self.tokens(instance, index).iter();
+        let last = members.max_by_key(|token| (token.exit_order, token.id));
+        let last = last.filter(|token| token.status != TokenStatus::Completed);
+        let inner = self.inner(instance, index).iter().max_by_key(|inner| inner.id);
+        let inner = inner.filter(|inner| !inner.has_fired());
+        match (last, inner) {
+            // What a token gave birth to ended after it.
+            (Some(token), Some(inner)) if self.last_exit(inner.id) > token.exit_order => {
+                Some(Member::Instance(inner))
             }
+            (Some(token), _) => Some(Member::Token(token)),
+            (None, Some(inner)) => Some(Member::Instance(inner)),
+            (None, None) => None,
         }
     }
-    let by_itself = |id: &TokenId| {
-        let token = past.tokens.iter().find(|token| token.id == *id);
-        token.is_some_and(|token| token.error.is_some() && !waits_again(token))
-    };
-    ResumePlan {
-        failed: tokens.iter().copied().filter(by_itself).collect(),
-        tokens: tokens.into_iter().collect(),
-        instances: instances.into_iter().collect(),
+
+    /// When the last token inside an instance ended.
+    fn last_exit(&self, instance: InstanceId) -> Option<u64> {
+        let inside = self.tokens.range((instance, 0)..=(instance, u32::MAX));
+        inside
+            .flat_map(|(_, tokens)| tokens)
+            .filter_map(|token| token.exit_order)
+            .max()
     }
 }
 
@@ -113,6 +114,81 @@ fn waits_again(token: &Token) -> bool {
 }
 
 impl Run {
+    /// What the run's last end cut off. Where a join had failed, every branch that had not got through goes on, whenever
+    /// it ended; a branch that the join could do without stays as it is.
+    pub fn resume_plan(&self, past: &Past) -> ResumePlan {
+        let end = self.header.ends;
+        let is_cut = |token: &&Token| token.cut.is_some_and(|cut| cut.end == end);
+        let mut tokens: BTreeSet<TokenId> = past.tokens.iter().filter(is_cut).map(|token| token.id).collect();
+        let is_closed = |instance: &&Instance| instance.closed_by == Some(end);
+        let closed: Vec<&Instance> = past.instances.iter().filter(is_closed).collect();
+        let mut instances: BTreeSet<InstanceId> = closed.iter().map(|instance| instance.id).collect();
+        let by_branch = Branches::of(past);
+        let mut open = closed;
+        while let Some(instance) = open.pop() {
+            if self.could_be_met(instance, &by_branch, end) {
+                continue;
+            }
+            for index in 0..instance.total {
+                if by_branch.lives(instance.id, index, &tokens, &instances) {
+                    continue;
+                }
+                match by_branch.what_ended(instance.id, index) {
+                    Some(Member::Token(token)) => {
+                        tokens.insert(token.id);
+                    }
+                    Some(Member::Instance(inner)) => {
+                        instances.insert(inner.id);
+                        open.push(inner);
+                    }
+                    None => {}
+                }
+            }
+        }
+        let by_itself =
+            |token: &&Token| tokens.contains(&token.id) && token.error.is_some() && !waits_again(token);
+        ResumePlan {
+            failed: past
+                .tokens
+                .iter()
+                .filter(by_itself)
+                .map(|token| token.id)
+                .collect(),
+            tokens: tokens.into_iter().collect(),
+            instances: instances.into_iter().collect(),
+        }
+    }
+
+    /// The run's end found this instance with a join that might still have fired, or that had.
+    fn could_be_met(&self, instance: &Instance, branches: &Branches, end: u64) -> bool {
+        let mut joins = self.snapshot.joins_of(&instance.group).peekable();
+        if instance.has_fired() || joins.peek().is_none() {
+            return true;
+        }
+        joins.any(|transition| {
+            let node = self.snapshot.workflow.transitions[transition].to;
+            let (mut completed, mut under_way) = (0, 0);
+            for index in 0..instance.total {
+                let members = branches.tokens(instance.id, index).iter();
+                let mut cut = members.filter(|token| token.cut.is_some_and(|cut| cut.end == end));
+                match cut.clone().find(|token| waits_again(token)) {
+                    Some(token) => {
+                        completed += u32::from(token.joins_at == Some(node) && token.error.is_none())
+                    }
+                    None => {
+                        // One that failed by itself was no hope any more, nor is a fan-out whose own join had failed.
+                        let inner = branches.inner(instance.id, index).iter();
+                        let mut inner = inner.filter(|inner| inner.closed_by == Some(end));
+                        let lived = cut.any(|token| token.error.is_none())
+                            || inner.any(|inner| self.could_be_met(inner, branches, end));
+                        under_way += u32::from(lived);
+                    }
+                }
+            }
+            self.may_fire(transition, completed, under_way, instance.total)
+        })
+    }
+
     pub(super) fn retry_requested(
         &mut self,
         mode: RetryMode,
@@ -136,7 +212,7 @@ impl Run {
         if self.header.met_a_bound() {
             return Err(Rejection::NotResumable(MET_A_BOUND.into()));
         }
-        let plan = plan(self.header.ends, past);
+        let plan = self.resume_plan(past);
         if plan.tokens.is_empty() {
             let message = "nothing was under way when the run ended; restart it";
             return Err(Rejection::NotResumable(message.into()));
@@ -149,7 +225,7 @@ impl Run {
             );
             return Err(Rejection::NotResumable(message));
         }
-        self.reopen_header();
+        self.begin_anew();
         self.note(
             EntryKind::RunRetried,
             json!({"mode": mode.name(), "token_ids": plan.tokens.iter().take(super::record::SHOWN)
@@ -157,7 +233,7 @@ impl Run {
         );
         if mode == RetryMode::Escalate {
             let error = past_error(&plan, past);
-            self.hold_quietly(Holder::Escalation);
+            self.hold_since(Holder::Escalation, self.scratch.now);
             let prompt = format!("The run ended: {error}. Shall it go on from there?");
             self.open_run_gate(GateKind::Escalation, prompt, &["retry", "fail"]);
         }
@@ -182,8 +258,8 @@ impl Run {
         Ok(())
     }
 
-    /// As it was before the end, with a whole limit.
-    fn reopen_header(&mut self) {
+    /// As it was before the end, with a whole limit; what was born before counts for no limit any more.
+    pub(super) fn begin_anew(&mut self) {
         let now = self.scratch.now;
         let header = &mut self.header;
         header.status = RunStatus::Running;
@@ -194,7 +270,6 @@ impl Run {
         header.paused_at = None;
         header.held_by.clear();
         header.warned = false;
-        // A limit that was met once is not met again by what was born before.
         header.tokens_before = self.born;
         header.timeout_at = header.timeout_ms.map(|millis| now.saturating_add(millis));
         self.scratch.header_changed = true;

@@ -23,7 +23,7 @@ impl Run {
     /// An executor's word on an attempt. Only the attempt that counts may speak.
     pub(super) fn task_reported(&mut self, report: TaskReport) -> Result<(), Rejection> {
         let id = self
-            .current_attempt(&report.token_id, report.epoch)
+            .current_attempt(&report.token_id, report.epoch, TokenStatus::Executing)
             .inspect_err(|_| {
                 self.note_late(&report.token_id, report.epoch, report.status.name());
             })?;
@@ -82,31 +82,26 @@ impl Run {
     }
 
     pub(super) fn call_lost(&mut self, token: TokenId, epoch: u64, message: &str) -> Result<(), Rejection> {
-        let id = self.current_attempt(&token.to_string(), epoch)?;
+        let id = self.current_attempt(&token.to_string(), epoch, TokenStatus::Executing)?;
         self.attempt_lost(id, message);
         Ok(())
     }
 
-    fn current_attempt(&self, token_id: &str, epoch: u64) -> Result<TokenId, Rejection> {
-        let stale = || Rejection::StaleAttempt {
-            token: token_id.to_string(),
-            epoch,
-        };
-        let id = TokenId::parse(token_id).ok_or_else(stale)?;
-        let token = self.tokens.get(&id).ok_or_else(stale)?;
-        match token.status {
-            TokenStatus::Executing if token.epoch == epoch => Ok(id),
-            TokenStatus::Executing
-            | TokenStatus::Pending
-            | TokenStatus::WaitingForSiblings
-            | TokenStatus::WaitingForSubworkflow
-            | TokenStatus::AwaitingHuman
-            | TokenStatus::Suspended
-            | TokenStatus::Completed
-            | TokenStatus::Failed
-            | TokenStatus::TimedOut
-            | TokenStatus::Cancelled => Err(stale()),
-        }
+    /// The token whose attempt this is, if it is the one that counts and still `doing` that.
+    pub(super) fn current_attempt(
+        &self,
+        token_id: &str,
+        epoch: u64,
+        doing: TokenStatus,
+    ) -> Result<TokenId, Rejection> {
+        let token = TokenId::parse(token_id).and_then(|id| self.tokens.get(&id));
+        token
+            .filter(|token| token.status == doing && token.epoch == epoch)
+            .map(|token| token.id)
+            .ok_or_else(|| Rejection::StaleAttempt {
+                token: token_id.to_string(),
+                epoch,
+            })
     }
 
     /// A token is born at `node` and goes to work in the same commit.
@@ -212,14 +207,7 @@ impl Run {
         let limit = self.execution_limit(node);
         let timeout_ms = limit.limit.millis();
         let timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
-        // An attempt never outlives its run. Where the run's limit is the nearer one the executor gets a moment
-        // more: the run's own deadline must win, and its end aborts the call anyway.
-        let run_ends_at = self.workflow_due_at();
-        let deadline_at = match (timeout_at, run_ends_at) {
-            (Some(at), Some(run)) if run <= at => Some(run.saturating_add(self.settings.grace_ms)),
-            (None, Some(run)) => Some(run.saturating_add(self.settings.grace_ms)),
-            (at, _) => at,
-        };
+        let deadline_at = self.told_deadline(timeout_at);
         let told_deadline = deadline_at.filter(|_| deadline_at != timeout_at);
         let watch_at = now.saturating_add(self.settings.watch_ms);
         let (mut epoch, mut checkpoint, mut work_of) = (0, None, id);

@@ -24,12 +24,7 @@ const RETRY: &str = "retry";
 impl Run {
     /// The run's own limit passed.
     pub(super) fn workflow_timed_out(&mut self) {
-        // Where the limit is that of a parent's node, the node says what follows, and waits to be told.
-        let policy = match self.header.request.node_decides && !self.header.on_budget {
-            true => WorkflowTimeoutPolicy::CancelAll,
-            false => self.snapshot.workflow.on_timeout,
-        };
-        match policy {
+        match self.timeout_policy() {
             WorkflowTimeoutPolicy::CancelAll => {
                 self.note_workflow_timeout(EntryKind::RunTimedOut, FinalAction::Cancel);
                 self.end_by_timeout(RunStatus::TimedOut);
@@ -43,10 +38,44 @@ impl Run {
                 let after = format_duration(self.header.timeout_ms.unwrap_or_default());
                 let prompt =
                     format!("The run has used up its limit of {after}. Extend it, abort it or fail it?");
-                self.hold_quietly(Holder::WorkflowTimeout);
+                // At the limit, however late it was noticed: what was left to others then is left to them now.
+                let limit_at = self.header.timeout_at.unwrap_or(self.scratch.now);
+                self.hold_since(Holder::WorkflowTimeout, limit_at);
                 self.open_run_gate(GateKind::WorkflowTimeout, prompt, &[EXTEND, ABORT, FAIL]);
             }
         }
+    }
+
+    /// What happens when the run's limit passes. Where it is that of a parent's node, the node says what follows, and
+    /// waits to be told; what is left of the parent is not the node's.
+    fn timeout_policy(&self) -> WorkflowTimeoutPolicy {
+        match self.header.request.node_decides && !self.header.on_budget {
+            true => WorkflowTimeoutPolicy::CancelAll,
+            false => self.snapshot.workflow.on_timeout,
+        }
+    }
+
+    /// What the executor of an attempt with this deadline is told. An attempt never outlives its run, and where the
+    /// run's limit is the nearer one the executor gets a moment more: the run's own deadline must win, and its end aborts
+    /// the call anyway. Where a person is asked instead, work in flight is not thrown away: it is of use as long as the
+    /// gate stands.
+    pub(super) fn told_deadline(&self, timeout_at: Option<Millis>) -> Option<Millis> {
+        let Some(run_ends_at) = self.workflow_due_at() else {
+            return timeout_at;
+        };
+        if timeout_at.is_some_and(|at| at < run_ends_at) {
+            return timeout_at;
+        }
+        let run_decides_by = run_ends_at.saturating_add(self.settings.grace_ms);
+        Some(match self.timeout_policy() {
+            WorkflowTimeoutPolicy::CancelAll | WorkflowTimeoutPolicy::Fail => run_decides_by,
+            WorkflowTimeoutPolicy::HumanGate => {
+                let of_use_until = run_decides_by.saturating_add(self.snapshot.workflow.gate.timeout_ms);
+                timeout_at
+                    .unwrap_or(of_use_until)
+                    .clamp(run_decides_by, of_use_until)
+            }
+        })
     }
 
     fn note_workflow_timeout(&mut self, kind: EntryKind, action: FinalAction) {
@@ -141,7 +170,7 @@ impl Run {
         match (kind, decision.choice.as_str()) {
             (GateKind::WorkflowTimeout, EXTEND) => {
                 let by = read_extension(&decision.input)?;
-                self.check_extension(by)?;
+                self.check_extension(by).map_err(in_decision)?;
                 self.close_run_gate(GateStatus::Decided, Some(decision));
                 self.apply_extension(by);
             }
@@ -178,7 +207,8 @@ impl Run {
     pub(super) fn pass_run_gate(&mut self) {
         let now = self.scratch.now;
         let Some(gate) = self.run_gate() else { return };
-        if gate.due_at().is_none_or(|at| at > now) {
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        if gate.due_at(warn_at).is_none_or(|at| at > now) {
             return;
         }
         let (id, opened_at, timeout_ms) = (gate.id.clone(), gate.opened_at, gate.timeout_ms);
@@ -299,6 +329,17 @@ fn extension_schema() -> Value {
         "type": "object",
         "properties": {"by_ms": {"type": "integer", "minimum": 1, "maximum": TIMEOUT_MAX_MS}},
     })
+}
+
+/// Where a decision says what the rejection is about.
+fn in_decision(rejection: Rejection) -> Rejection {
+    match rejection {
+        Rejection::InvalidExtension(message) => Rejection::InvalidDecision {
+            pointer: "/input/by_ms".into(),
+            message,
+        },
+        other => other,
+    }
 }
 
 fn read_extension(input: &Value) -> Result<Extension, Rejection> {

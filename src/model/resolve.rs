@@ -230,6 +230,8 @@ impl<'a> Resolver<'a> {
         if let Value::Object(fields) = &mut graph {
             fields.remove("tasks");
             fields.remove("actions");
+            // Written out: what a run means must not change with the default of a later build.
+            fields.entry("on_timeout").or_insert_with(|| json!("human_gate"));
         }
         Stored {
             version,

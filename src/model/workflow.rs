@@ -177,7 +177,11 @@ impl Workflow {
             id: id?,
             tags,
             timeout,
-            on_timeout: on_timeout.unwrap_or(WorkflowTimeoutPolicy::HumanGate),
+            on_timeout: on_timeout.unwrap_or(match problems.is_trusting() {
+                // A snapshot of the first builds, which ended such runs; later ones always say it.
+                true => WorkflowTimeoutPolicy::CancelAll,
+                false => WorkflowTimeoutPolicy::HumanGate,
+            }),
             input_schema,
             output_schema,
             initial_node,

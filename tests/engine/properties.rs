@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Effect, Event, Run, Token, TokenId, TokenStatus};
+use curfew::engine::{Effect, EntryKind, Event, Run, Token, TokenId, TokenStatus};
 use curfew::store::commit::Commit;
 use proptest::prelude::*;
 
@@ -147,9 +147,10 @@ proptest! {
             }
             check_standing(&history.run)?;
             if ended {
-                // It may still have to be heard elsewhere.
+                // It may still have to be heard elsewhere, and notes what came too late.
                 let of_messages = |effect: &Effect| {
                     matches!(effect, Effect::SetAlarm(_) | Effect::Deliver { .. } | Effect::DeleteMessage { .. })
+                        || matches!(effect, Effect::SaveEntry(entry) if entry.kind == EntryKind::LateResultDiscarded)
                 };
                 prop_assert!(effects.iter().all(of_messages), "an ended run did {effects:?}");
             }

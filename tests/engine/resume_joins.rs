@@ -239,7 +239,7 @@ fn a_run_that_failed_in_the_commit_of_a_join_goes_on_behind_it() {
     assert_eq!(born_at(&run, "z"), 2, "one for each end, none twice");
 }
 
-/// As above inside a branch: the inner join is over, so its branch ends when what came behind it fails again.
+/// As above inside a branch: the inner join is over, and so is the branch that failed behind it.
 #[test]
 fn an_inner_join_that_had_fired_does_not_keep_its_branch_open() {
     let mut document = limited(nested(
@@ -258,14 +258,8 @@ fn an_inner_join_that_had_fired_does_not_keep_its_branch_open() {
         .reload()
         .at(62_000)
         .retry(RetryMode::RetryStep);
-    run.stands("running 2xc:executing d:executing");
-    let again = run
-        .run
-        .live_tokens()
-        .find(|token| run.run.snapshot().workflow.nodes[token.node].id == "d")
-        .map(|token| token.id)
-        .expect("d goes on");
-    run.fail(&format!("{again}@1")).stands("running 2xc:executing");
+    // The outer join can do without it, and had not failed: it is not repeated.
+    run.stands("running 2xc:executing");
     let inner: Vec<String> = run
         .run
         .live_tokens()

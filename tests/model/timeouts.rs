@@ -18,8 +18,12 @@ pub fn read(document: Value) -> Workflow {
         json!({"nodes": [{"id": "a", "action_id": "work"}]}),
         document,
     ));
+    read_as_it_is(&document)
+}
+
+fn read_as_it_is(document: &Value) -> Workflow {
     let problems = Problems::default();
-    let workflow = Workflow::read(&document, &problems);
+    let workflow = Workflow::read(document, &problems);
     assert!(!problems.has_errors(), "{:?}", problems.into_sorted());
     workflow.expect("no errors, so a workflow")
 }
@@ -141,7 +145,7 @@ fn a_deployment_bounds_every_limit_and_says_its_bounds() {
 
 #[test]
 fn what_a_workflow_says_about_time() {
-    let workflow = read(json!({}));
+    let workflow = read_as_it_is(&json!({"id": "flow", "nodes": [{"id": "a"}]}));
     assert_eq!(workflow.timeouts, Timeouts::default());
     assert_eq!(
         (workflow.timeouts.inherit_budget, workflow.timeouts.warn_at),

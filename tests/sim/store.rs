@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Run, Settings};
+use curfew::engine::{Entry, Past, Run, Settings};
+use curfew::model::snapshot::Snapshot;
 use curfew::model::time::Millis;
-use curfew::store::commit::Commit;
+use curfew::store::commit::{Commit, EVENT, EVENT_END};
 use curfew::store::memory::{self, Rows};
 use curfew::store::rows::{HeaderRow, parse_status};
 use serde_json::value::RawValue;
@@ -155,6 +156,29 @@ impl Store {
                 .max()
                 .unwrap_or(0),
         }
+    }
+
+    /// Everything that ended, as the object reads it for a retry.
+    pub fn past(&self, snapshot: &Snapshot) -> Result<Past, String> {
+        let tokens = self.tokens.iter();
+        let tokens = tokens.map(|(id, (status, row))| (*id, status.clone(), row.clone()));
+        let instances: Vec<(String, String)> = self
+            .run
+            .range("instance/".to_string().."instance0".to_string())
+            .map(|(key, row)| (key.clone(), row.clone()))
+            .collect();
+        memory::past(tokens.collect(), &instances, snapshot)
+    }
+
+    /// The events of the run, oldest first.
+    pub fn entries(&self) -> Vec<Entry> {
+        let rows = self.run.range(EVENT.to_string()..EVENT_END.to_string());
+        rows.map(|(key, row)| {
+            let mut entry: Entry = serde_json::from_str(row).expect("an event can be read");
+            entry.seq = key[EVENT.len()..].parse().expect("events are numbered");
+            entry
+        })
+        .collect()
     }
 
     pub fn recall(&self, settings: Settings) -> Result<Run, String> {
