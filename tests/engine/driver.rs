@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use curfew::engine::{
-    ChildReport, Decision, Effect, Event, Message, NewRun, ParentLink, Rejection, Run, RunStatus, Settings,
-    StartRequest, TokenId,
+    ChildReport, Decision, Effect, Event, Message, NewRun, ParentLink, Rejection, RetryMode, Run, RunStatus,
+    Settings, StartRequest, TokenId,
 };
 use curfew::model::failure::{Failure, FailureClass};
 use curfew::model::snapshot::{
@@ -70,18 +70,28 @@ fn library() -> Library {
     // Hands on what is left of its own time.
     let handing = json!({"id": "handing", "nodes": [{"id": "m", "workflow_id": "child"}],
         "timeouts": {"inherit_budget": true}});
-    [child, strict, brief, middle, asking, patient, handing]
-        .into_iter()
-        .map(|document| {
-            let content = complete_document(document);
-            let reference = Reference {
-                kind: DocumentKind::Workflows,
-                id: content["id"].as_str().unwrap_or_default().to_string(),
-                version: None,
-            };
-            (reference, Some(CatalogueDocument { version: 4, content }))
-        })
-        .collect()
+    // Limits of their own, short enough to be met.
+    let gated = json!({"id": "gated", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 3_000,
+        "on_timeout": "human_gate", "gate": {"timeout_ms": 20_000, "on_timeout": "fail"}});
+    let hasty = json!({"id": "hasty", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 4_000,
+        "on_timeout": "fail"});
+    let thrifty = json!({"id": "thrifty", "nodes": [{"id": "m", "workflow_id": "gated"}, {"id": "n", "workflow_id": "child"}],
+        "transitions": [{"from_node_id": "m", "to_node_id": "n"}], "timeout_ms": 30_000,
+        "timeouts": {"inherit_budget": true}, "on_timeout": "human_gate", "gate": {"timeout_ms": 40_000}});
+    [
+        child, strict, brief, middle, asking, patient, handing, gated, hasty, thrifty,
+    ]
+    .into_iter()
+    .map(|document| {
+        let content = complete_document(document);
+        let reference = Reference {
+            kind: DocumentKind::Workflows,
+            id: content["id"].as_str().unwrap_or_default().to_string(),
+            version: None,
+        };
+        (reference, Some(CatalogueDocument { version: 4, content }))
+    })
+    .collect()
 }
 
 /// The snapshot a run of `document` keeps; the document must be valid.
@@ -291,6 +301,16 @@ impl Driver {
 
     pub fn resume(&mut self) -> &mut Driver {
         self.feed(Event::ResumeRequested)
+    }
+
+    /// A person brings the run back from its end, as the object does it: with all that ended.
+    pub fn retry(&mut self, mode: RetryMode, token: Option<TokenId>) -> &mut Driver {
+        let past = self.store.past(self.run.snapshot());
+        self.feed(Event::RetryRequested {
+            mode,
+            token,
+            past: Box::new(past.expect("what was saved can be read")),
+        })
     }
 
     pub fn signal(&mut self, name: &str, payload: Value) -> &mut Driver {
