@@ -164,7 +164,7 @@ fn a_paused_run_is_told_who_lets_it_go_on() {
     run.grant("run1", 10_000).pause();
     closed(&run, "the run is paused: POST /v1/runs/run-1/resume");
     let mut run = Driver::start(self::document());
-    run.fail("t1@1").retry(RetryMode::Escalate, None);
+    run.fail("t1@1").retry(RetryMode::Escalate);
     closed(&run, "a person decides: POST /v1/runs/run-1/gates/run1");
     let mut run = Driver::start(self::document());
     run.parent_holds(1, true, None);
@@ -180,7 +180,7 @@ fn the_view_is_of_the_last_end() {
     let mut run = Driver::start(document());
     run.succeed("t1@1", json!(1))
         .fail("t2@1")
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .fail("t3@1");
     let view = view(&run);
     assert_eq!(view["failed_tokens"][0]["token_id"], json!("t3"));

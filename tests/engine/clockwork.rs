@@ -6,7 +6,8 @@ use curfew::engine::{
     Token, TokenId,
 };
 use curfew::model::time::Millis;
-use curfew::store::commit::EVENT;
+use curfew::store::commit::{EVENT, INSTANCE};
+use curfew::store::memory;
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, parse_attempt, start_among};
@@ -26,8 +27,16 @@ impl Driver {
         self.decide_with(gate, "extend", json!({"by_ms": by_ms}))
     }
 
+    pub fn retry(&mut self, mode: RetryMode) -> &mut Driver {
+        let past = Box::new(self.past());
+        let token = None;
+        self.feed(Event::RetryRequested { mode, token, past })
+    }
+
     pub fn retry_token(&mut self, mode: RetryMode, token: &str) -> &mut Driver {
-        self.retry(mode, TokenId::parse(token))
+        let past = Box::new(self.past());
+        let token = TokenId::parse(token);
+        self.feed(Event::RetryRequested { mode, token, past })
     }
 
     pub fn restart(&mut self) -> &mut Driver {
@@ -93,7 +102,20 @@ impl Driver {
 
     /// Everything that ended, as the shell reads it for a retry.
     pub fn past(&self) -> Past {
-        self.store.past(self.run.snapshot()).expect("rows can be read")
+        let tokens = self
+            .store
+            .tokens
+            .iter()
+            .map(|(id, (status, row))| (*id, status.clone(), row.clone()))
+            .collect();
+        let instances: Vec<(String, String)> = self
+            .store
+            .run
+            .iter()
+            .filter(|(key, _)| key.starts_with(INSTANCE))
+            .map(|(key, row)| (key.clone(), row.clone()))
+            .collect();
+        memory::past(tokens, &instances, self.run.snapshot()).expect("rows can be read")
     }
 
     /// A token as its row has it, live or ended.

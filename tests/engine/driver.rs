@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use curfew::engine::{
-    ChildReport, Decision, Effect, Event, Message, NewRun, ParentLink, Rejection, RetryMode, Run, RunStatus,
-    Settings, StartRequest, TokenId,
+    ChildReport, Decision, Effect, Event, Message, NewRun, ParentLink, Rejection, Run, RunStatus, Settings,
+    StartRequest, TokenId,
 };
 use curfew::model::failure::{Failure, FailureClass};
 use curfew::model::snapshot::{
@@ -301,16 +301,6 @@ impl Driver {
 
     pub fn resume(&mut self) -> &mut Driver {
         self.feed(Event::ResumeRequested)
-    }
-
-    /// A person brings the run back from its end, as the object does it: with all that ended.
-    pub fn retry(&mut self, mode: RetryMode, token: Option<TokenId>) -> &mut Driver {
-        let past = self.store.past(self.run.snapshot());
-        self.feed(Event::RetryRequested {
-            mode,
-            token,
-            past: Box::new(past.expect("what was saved can be read")),
-        })
     }
 
     pub fn signal(&mut self, name: &str, payload: Value) -> &mut Driver {

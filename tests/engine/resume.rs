@@ -29,7 +29,7 @@ fn a_failed_token_goes_on_as_another_with_a_whole_limit() {
     let mut run = Driver::start(chain(json!({})));
     run.succeed("t1@1", json!("kept")).at(31_000).fail("t2@1");
     run.stands("failed peer_failed/server_error: status 500");
-    run.reload().at(500_000).retry(RetryMode::RetryStep, None).check(
+    run.reload().at(500_000).retry(RetryMode::RetryStep).check(
         r#"
         run running until 560000
         token t3 b executing@1 watch 530000 (resumed)
@@ -58,7 +58,7 @@ fn a_run_that_timed_out_goes_on_where_its_limit_stopped_it() {
         assert_eq!(run.run.header.status, status);
         run.reload()
             .at(70_000)
-            .retry(RetryMode::RetryStep, None)
+            .retry(RetryMode::RetryStep)
             .stands("running a:executing");
         assert_eq!(run.run.header.timeout_at, Some(130_000));
         run.succeed("t2@1", json!(1))
@@ -78,7 +78,7 @@ fn everything_that_was_under_way_goes_on() {
     run.stands("running a:executing g:awaiting_human p:waiting_for_subworkflow w:suspended");
     run.fail("t2@1")
         .stands("failed peer_failed/server_error: status 500");
-    run.reload().retry(RetryMode::RetryStep, None);
+    run.reload().retry(RetryMode::RetryStep);
     run.stands("running a:executing g:awaiting_human p:waiting_for_subworkflow w:suspended");
     // Another child, another gate; the signal finds its new listener.
     assert!(
@@ -99,7 +99,7 @@ fn a_gate_nobody_decided_at_is_opened_again() {
         .stands("failed gate_timeout/timeout: nobody decided in time");
     run.reload()
         .at(9_000)
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("waiting a:awaiting_human");
     assert_eq!(
         run.lines_of("gate"),
@@ -118,7 +118,7 @@ fn a_gate_that_cancels_all_leaves_everything_to_go_on_from() {
         .wake("")
         .stands("timed_out gate_timeout/timeout: nobody decided in time");
     run.reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("waiting a:awaiting_human");
 }
 
@@ -130,7 +130,7 @@ fn a_wait_for_a_signal_that_timed_out_waits_again() {
         .stands("failed signal_timeout/timeout: the signal did not come in time");
     run.reload()
         .at(9_000)
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("waiting a:suspended");
     assert_eq!(run.row("t2").timeout_at, Some(14_000));
     run.signal("go", json!(1)).stands("running b:executing");
@@ -144,26 +144,23 @@ fn a_sleeping_token_keeps_what_was_left_of_its_sleep() {
     assert_eq!(run.run.header.status, RunStatus::TimedOut);
     run.reload()
         .at(70_000)
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running a:suspended");
     assert_eq!(run.row("t2").watch_at, Some(110_000), "40 s of 100 were left");
     // Cut off again, in front of a person, before it could sleep on.
     let mut run = Driver::start(chain_of(json!({"wait": {"sleep_ms": 100_000}})));
     run.at(61_000)
         .wake("")
-        .retry(RetryMode::Escalate, None)
+        .retry(RetryMode::Escalate)
         .decide("run1", "fail");
-    run.reload().at(70_000).retry(RetryMode::RetryStep, None);
+    run.reload().at(70_000).retry(RetryMode::RetryStep);
     assert_eq!(run.row("t3").watch_at, Some(110_000));
 }
 
 #[test]
 fn a_moment_of_the_calendar_is_still_that_moment() {
     let mut run = Driver::start(chain_of(json!({"wait": {"until": 200_000}})));
-    run.at(61_000)
-        .wake("")
-        .at(190_000)
-        .retry(RetryMode::RetryStep, None);
+    run.at(61_000).wake("").at(190_000).retry(RetryMode::RetryStep);
     assert_eq!(run.row("t2").watch_at, Some(200_000));
 }
 
@@ -171,10 +168,10 @@ fn a_moment_of_the_calendar_is_still_that_moment() {
 fn a_run_is_brought_back_as_often_as_it_ends() {
     let mut run = Driver::start(chain(json!({})));
     run.succeed("t1@1", json!(1)).fail("t2@1");
-    run.reload().retry(RetryMode::RetryStep, None).fail("t3@1");
+    run.reload().retry(RetryMode::RetryStep).fail("t3@1");
     run.stands("failed peer_failed/server_error: status 500");
     run.reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running b:executing");
     assert_eq!(
         run.order().work_of,
@@ -192,7 +189,7 @@ fn a_retry_and_then_a_restart() {
     run.succeed("t1@1", json!(1))
         .fail("t2@1")
         .at(2_000)
-        .retry(RetryMode::RetryStep, None);
+        .retry(RetryMode::RetryStep);
     run.at(3_000).restart().stands("running a:executing");
     assert_eq!(run.lines_of("abort"), ["abort t3@1"]);
     assert_eq!(
@@ -203,7 +200,7 @@ fn a_retry_and_then_a_restart() {
     // What the first attempt left does not come back with a later retry.
     run.fail("t4@1")
         .reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running a:executing");
 }
 
@@ -212,7 +209,7 @@ fn a_retry_and_then_a_pause() {
     let mut run = Driver::start(chain(json!({})));
     run.fail("t1@1")
         .at(2_000)
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .at(12_000)
         .pause();
     run.reload()
@@ -230,7 +227,7 @@ fn a_run_brought_back_is_not_deleted() {
     run.fail("t1@1");
     let deleted_at = 1_000 + SETTINGS.retention_ms;
     assert_eq!(run.run.next_deadline(), Some(deleted_at));
-    run.at(deleted_at - 1).retry(RetryMode::RetryStep, None);
+    run.at(deleted_at - 1).retry(RetryMode::RetryStep);
     run.at(deleted_at).wake("t2@1");
     assert_eq!(run.lines_of("delete"), [""; 0]);
     run.stands("running a:executing");
@@ -239,17 +236,17 @@ fn a_run_brought_back_is_not_deleted() {
 #[test]
 fn only_a_run_that_failed_or_timed_out_goes_on() {
     let mut run = Driver::start(chain(json!({})));
-    run.retry(RetryMode::RetryStep, None).check("rejected not_ended");
+    run.retry(RetryMode::RetryStep).check("rejected not_ended");
     run.pause()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .check("rejected not_ended");
     run.cancel(None)
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .check("rejected not_resumable the run was cancelled; restart it to run it again");
     let mut run = Driver::start(chain(json!({})));
     run.succeed("t1@1", json!(1))
         .succeed("t2@1", json!(1))
-        .retry(RetryMode::Escalate, None);
+        .retry(RetryMode::Escalate);
     run.check("rejected not_resumable the run completed; restart it to run it again");
 }
 
@@ -258,7 +255,7 @@ fn a_run_that_failed_with_nothing_under_way_is_restarted_instead() {
     let mut run = Driver::start(chain(json!({"output_mapping": "${state.nothing.there}"})));
     run.succeed("t1@1", json!(1)).succeed("t2@1", json!(1));
     assert_eq!(run.run.header.status, RunStatus::Failed);
-    run.retry(RetryMode::RetryStep, None)
+    run.retry(RetryMode::RetryStep)
         .check("rejected not_resumable nothing was under way when the run ended; restart it");
 }
 
@@ -274,7 +271,7 @@ fn a_run_that_met_one_of_its_bounds_is_restarted_instead() {
     }));
     run.succeed("t2@1", json!(1));
     run.stands("failed limit_exceeded/permanent: limit tokens_total exceeded: the run may have 3");
-    run.retry(RetryMode::RetryStep, None).check(
+    run.retry(RetryMode::RetryStep).check(
         "rejected not_resumable the run met one of its limits where a path would have gone on; restart it",
     );
     run.restart().stands("running a:executing b:executing");
@@ -286,8 +283,7 @@ fn a_result_over_its_limit_can_be_tried_again() {
     let mut run = Driver::start(chain(json!({})));
     run.succeed("t1@1", json!("x".repeat(600_000)));
     assert_eq!(run.run.header.status, RunStatus::Failed);
-    run.retry(RetryMode::RetryStep, None)
-        .stands("running a:executing");
+    run.retry(RetryMode::RetryStep).stands("running a:executing");
 }
 
 /// Tokens born before the retry do not use up the bound of what goes on.
@@ -296,6 +292,6 @@ fn bounds_count_from_the_retry_on() {
     let mut run = Driver::start(chain(json!({"limits": {"tokens_total": 2}})));
     run.succeed("t1@1", json!(1))
         .fail("t2@1")
-        .retry(RetryMode::RetryStep, None);
+        .retry(RetryMode::RetryStep);
     run.succeed("t3@1", json!(1)).stands("completed {}");
 }

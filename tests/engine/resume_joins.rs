@@ -24,7 +24,7 @@ fn a_join_of_all_that_failed_waits_for_the_branch_that_broke_it() {
     run.stands(
         "failed fan_in_failed/server_error: fan-in at node z cannot be met: 1 of 3 branches completed, 1 may still; last error: status 500",
     );
-    run.reload().at(9_000).retry(RetryMode::RetryStep, None).check(
+    run.reload().at(9_000).retry(RetryMode::RetryStep).check(
         r#"
         run running until 69000
         token t5 b executing@1 [1.0] watch 39000 (resumed)
@@ -54,9 +54,9 @@ fn waiting_siblings_keep_their_order() {
     run.succeed("t4@1", json!("first"))
         .succeed("t2@1", json!("second"))
         .fail("t3@1");
-    run.reload().retry(RetryMode::RetryStep, None);
+    run.reload().retry(RetryMode::RetryStep);
     run.stands("running b:executing 2xb:waiting_for_siblings");
-    run.fail("t6@1").reload().retry(RetryMode::RetryStep, None);
+    run.fail("t6@1").reload().retry(RetryMode::RetryStep);
     run.succeed("t9@1", json!("third")).stands("running z:executing");
     assert_eq!(run.state()["last"], json!("third"));
     let mut run = Driver::start(limited(fan(
@@ -66,7 +66,7 @@ fn waiting_siblings_keep_their_order() {
     )));
     run.succeed("t4@1", json!("first"))
         .succeed("t2@1", json!("second"));
-    run.at(61_000).wake("").reload().retry(RetryMode::RetryStep, None);
+    run.at(61_000).wake("").reload().retry(RetryMode::RetryStep);
     run.fail("t6@1").stands("running z:executing");
     assert_eq!(run.state()["last"], json!("second"));
 }
@@ -76,7 +76,7 @@ fn a_join_that_ran_out_of_time_waits_again_from_the_retry_on() {
     let mut run = Driver::start(limited(three(json!({"timeout_ms": 5_000}))));
     run.succeed("t3@1", json!("b")).at(6_000).wake("t2@1 t4@1");
     run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
-    run.reload().at(20_000).retry(RetryMode::RetryStep, None);
+    run.reload().at(20_000).retry(RetryMode::RetryStep);
     run.stands("running 2xb:executing b:waiting_for_siblings");
     assert_eq!(
         run.lines_of("instance"),
@@ -94,7 +94,7 @@ fn a_join_that_ran_out_of_time_waits_again_from_the_retry_on() {
         [5_000, 5_000],
         "a wait is measured from its own beginning"
     );
-    run.reload().at(30_000).retry(RetryMode::RetryStep, None);
+    run.reload().at(30_000).retry(RetryMode::RetryStep);
     run.succeed("t8@1", json!("a"))
         .succeed("t10@1", json!("c"))
         .stands("running z:executing");
@@ -115,7 +115,7 @@ fn an_inner_join_that_failed_goes_on_inside_its_branch() {
         "{}",
         run.standing()
     );
-    run.reload().retry(RetryMode::RetryStep, None);
+    run.reload().retry(RetryMode::RetryStep);
     run.stands("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
     let failed = run
         .past()
@@ -146,7 +146,7 @@ fn a_branch_that_failed_in_an_earlier_commit_goes_on_as_well() {
         run.standing()
     );
     run.reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running 3xb:executing");
     run.succeed("t5@1", json!("a"))
         .succeed("t6@1", json!("b"))
@@ -167,7 +167,7 @@ fn a_branch_of_several_nodes_goes_on_from_the_one_that_failed() {
     let mut run = Driver::start(document);
     run.succeed("t2@1", json!(0)).fail("t5@1").fail("t3@1");
     run.reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running b:executing 2xs:executing");
 }
 
@@ -187,14 +187,14 @@ fn a_merge_that_failed_is_tried_again_at_once() {
         run.standing()
     );
     // All had come: the join is judged at once, fails in the same way, and can be brought back again.
-    run.reload().retry(RetryMode::RetryStep, None);
+    run.reload().retry(RetryMode::RetryStep);
     assert!(
         run.standing().starts_with("failed expression_failed"),
         "{}",
         run.standing()
     );
     assert_eq!(run.kinds(), "run_failed run_retried run_failed");
-    run.reload().retry(RetryMode::RetryStep, None);
+    run.reload().retry(RetryMode::RetryStep);
     assert_eq!(run.run.header.ends, 3);
     assert_eq!(born_at(&run, "z"), 0);
 }
@@ -208,7 +208,7 @@ fn a_run_that_failed_behind_a_join_goes_on_behind_it() {
     }
     run.fail("t5@1")
         .reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running z:executing");
     assert_eq!(run.state()["all"], json!([0, 0, 0]));
     run.succeed("t6@1", json!(1)).stands("completed {}");
@@ -228,7 +228,7 @@ fn a_run_that_failed_in_the_commit_of_a_join_goes_on_behind_it() {
         "{}",
         run.standing()
     );
-    run.reload().retry(RetryMode::RetryStep, None);
+    run.reload().retry(RetryMode::RetryStep);
     assert!(
         run.standing().starts_with("failed expression_failed"),
         "{}",
@@ -257,7 +257,7 @@ fn an_inner_join_that_had_fired_does_not_keep_its_branch_open() {
         .wake("")
         .reload()
         .at(62_000)
-        .retry(RetryMode::RetryStep, None);
+        .retry(RetryMode::RetryStep);
     // The outer join can do without it, and had not failed: it is not repeated.
     run.stands("running 2xc:executing");
     let inner: Vec<String> = run
@@ -291,7 +291,7 @@ fn an_inner_join_that_fired_in_the_commit_of_the_end_stays_over() {
         run.standing()
     );
     // It fails again in the same way, at once: nothing keeps its branch open.
-    run.reload().retry(RetryMode::RetryStep, None);
+    run.reload().retry(RetryMode::RetryStep);
     assert!(
         run.standing().starts_with("failed fan_in_failed"),
         "{}",
@@ -314,7 +314,7 @@ fn branches_a_join_went_on_without_do_not_come_back() {
         "{}",
         run.standing()
     );
-    run.reload().retry(RetryMode::RetryStep, None);
+    run.reload().retry(RetryMode::RetryStep);
     assert_eq!(born_at(&run, "b"), 3);
     assert_eq!(run.run.instances().count(), 0);
 }
@@ -346,7 +346,7 @@ fn a_branch_that_ended_elsewhere_does_not_keep_the_join_open() {
         run.standing()
     );
     run.reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running b:executing");
     run.fail("t6@1");
     assert!(
@@ -355,7 +355,7 @@ fn a_branch_that_ended_elsewhere_does_not_keep_the_join_open() {
         run.standing()
     );
     run.reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .succeed("t7@1", json!("in time"));
     run.stands("running z:executing");
 }
@@ -391,7 +391,7 @@ fn a_join_nothing_can_come_to_fails_the_run_again() {
         run.standing()
     );
     assert_eq!(run.row("t6").status, TokenStatus::Completed);
-    run.reload().retry(RetryMode::RetryStep, None);
+    run.reload().retry(RetryMode::RetryStep);
     assert!(
         run.standing().starts_with("failed fan_in_failed"),
         "{}",
@@ -426,7 +426,7 @@ fn a_failure_route_into_a_fan_out_is_not_gone_back_behind() {
         run.standing()
     );
     run.reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running 4xc:executing");
 }
 
@@ -440,7 +440,7 @@ fn late_arrivals_are_still_taken_after_a_retry() {
     run.fail("t5@1")
         .stands("failed peer_failed/server_error: status 500");
     run.reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running 2xb:executing z:executing");
     run.succeed("t6@1", json!("a"))
         .stands("running b:executing z:executing");
@@ -465,7 +465,7 @@ fn a_straggler_that_failed_before_the_end_does_not_come_back() {
     run.succeed("t3@1", json!("b"))
         .fail("t2@1")
         .stands("running b:executing z:executing");
-    run.fail("t5@1").reload().retry(RetryMode::RetryStep, None);
+    run.fail("t5@1").reload().retry(RetryMode::RetryStep);
     run.stands("running b:executing z:executing");
     run.succeed("t6@1", json!("c"))
         .succeed("t7@1", json!(0))
@@ -486,7 +486,7 @@ fn a_late_merge_that_failed_is_tried_again() {
         run.standing()
     );
     run.reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running 2xb:executing z:executing");
     run.succeed("t6@1", json!({"n": "a"}));
     assert_eq!(run.state()["all"], json!(["b", "a"]));
@@ -498,7 +498,7 @@ fn a_restart_after_a_retry_leaves_no_branch_behind() {
     run.succeed("t2@1", json!(1))
         .fail("t3@1")
         .reload()
-        .retry(RetryMode::RetryStep, None);
+        .retry(RetryMode::RetryStep);
     run.restart().stands("running 3xb:executing").reload();
     let live: Vec<String> = run
         .run

@@ -48,7 +48,7 @@ fn retry_step_keeps_the_checkpoint_and_is_the_same_work_to_a_peer() {
     let mut run = Driver::start(one());
     run.report(failed_midway("t1@1"))
         .reload()
-        .retry(RetryMode::RetryStep, None);
+        .retry(RetryMode::RetryStep);
     let order = run.order();
     assert_eq!(order.checkpoint, Some(checkpoint()));
     assert_eq!((order.token, order.work_of), (TokenId(2), TokenId(1)));
@@ -63,7 +63,7 @@ fn discard_and_retry_drops_it_and_is_another_piece_of_work() {
     let mut run = Driver::start(one());
     run.report(failed_midway("t1@1"))
         .reload()
-        .retry(RetryMode::DiscardAndRetry, None);
+        .retry(RetryMode::DiscardAndRetry);
     let order = run.order();
     assert_eq!(order.checkpoint, None);
     assert_eq!((order.token, order.work_of), (TokenId(2), TokenId(2)));
@@ -74,7 +74,7 @@ fn retry_step_leaves_the_state_as_it_is() {
     let mut run = Driver::start(writing());
     run.succeed("t1@1", json!(1)).succeed("t2@1", json!(2));
     assert_eq!(run.run.header.status, RunStatus::Failed);
-    run.reload().retry(RetryMode::RetryStep, None);
+    run.reload().retry(RetryMode::RetryStep);
     assert_eq!(run.state(), &json!({"n": 2}));
 }
 
@@ -83,11 +83,8 @@ fn discard_and_retry_takes_back_what_the_failed_token_wrote() {
     let mut run = Driver::start(writing());
     run.succeed("t1@1", json!(1)).succeed("t2@1", json!(2));
     assert_eq!(run.state(), &json!({"n": 2}));
-    run.reload()
-        .at(2_000)
-        .retry(RetryMode::DiscardAndRetry, None)
-        .check(
-            r#"
+    run.reload().at(2_000).retry(RetryMode::DiscardAndRetry).check(
+        r#"
         run running until 62000
         uncontext output.seen
         context state.n = 1
@@ -96,7 +93,7 @@ fn discard_and_retry_takes_back_what_the_failed_token_wrote() {
         dispatch t3@1 {"x":1} by 62500
         announce
     "#,
-        );
+    );
     assert_eq!(run.reload().state(), &json!({"n": 1}));
 }
 
@@ -142,7 +139,7 @@ fn escalate_opens_a_gate_and_begins_nothing() {
     run.report(failed_midway("t1@1"))
         .reload()
         .at(9_000)
-        .retry(RetryMode::Escalate, None)
+        .retry(RetryMode::Escalate)
         .check(
             r#"
         run paused until 69000 held by escalation
@@ -174,13 +171,13 @@ fn escalate_opens_a_gate_and_begins_nothing() {
 fn at_an_escalation_a_person_may_say_no() {
     let mut run = Driver::start(one());
     run.report(failed_midway("t1@1"))
-        .retry(RetryMode::Escalate, None)
+        .retry(RetryMode::Escalate)
         .at(9_000)
         .decide("run1", "fail");
     run.stands("failed escalation_refused/permanent: a person decided not to go on");
     // And another may still say yes.
     run.reload()
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running a:executing");
     assert_eq!(
         run.order().checkpoint,
@@ -195,10 +192,7 @@ fn an_escalation_nobody_answers_ends_and_says_so() {
     let mut document = one();
     document["gate"] = json!({"timeout_ms": 5_000});
     let mut run = Driver::start(document.clone());
-    run.fail("t1@1")
-        .retry(RetryMode::Escalate, None)
-        .at(6_000)
-        .wake("");
+    run.fail("t1@1").retry(RetryMode::Escalate).at(6_000).wake("");
     run.stands("timed_out gate_timeout/timeout: nobody decided in time");
     assert_eq!(
         run.run.gates().next().map(|gate| gate.status),
@@ -207,13 +201,13 @@ fn an_escalation_nobody_answers_ends_and_says_so() {
     document["gate"]["on_timeout"] = json!("fail");
     let mut run = Driver::start(document);
     run.fail("t1@1")
-        .retry(RetryMode::Escalate, None)
+        .retry(RetryMode::Escalate)
         .reload()
         .at(6_000)
         .wake("");
     run.stands("failed gate_timeout/timeout: nobody decided in time");
     run.at(7_000)
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running a:executing");
 }
 
@@ -221,7 +215,7 @@ fn an_escalation_nobody_answers_ends_and_says_so() {
 fn an_escalated_run_can_be_cancelled_and_restarted() {
     let mut run = Driver::start(one());
     run.fail("t1@1")
-        .retry(RetryMode::Escalate, None)
+        .retry(RetryMode::Escalate)
         .cancel(None)
         .stands("cancelled");
     assert_eq!(
@@ -230,7 +224,7 @@ fn an_escalated_run_can_be_cancelled_and_restarted() {
     );
     let mut run = Driver::start(one());
     run.fail("t1@1")
-        .retry(RetryMode::Escalate, None)
+        .retry(RetryMode::Escalate)
         .restart()
         .stands("running a:executing");
     assert_eq!(run.run.header.held_by.len(), 0);
@@ -241,7 +235,7 @@ fn more_time_at_an_escalation_is_there_when_it_goes_on() {
     let mut run = Driver::start(one());
     run.fail("t1@1")
         .at(9_000)
-        .retry(RetryMode::Escalate, None)
+        .retry(RetryMode::Escalate)
         .extend(30_000)
         .stands("paused a:pending");
     assert_eq!(
@@ -256,7 +250,7 @@ fn more_time_at_an_escalation_is_there_when_it_goes_on() {
 #[test]
 fn the_question_names_what_ended_the_run() {
     let mut run = Driver::start(one());
-    run.at(61_000).wake("t1@1").retry(RetryMode::Escalate, None);
+    run.at(61_000).wake("t1@1").retry(RetryMode::Escalate);
     let gate = run.run.gate_of_run().expect("a gate");
     assert_eq!(
         gate.prompt,

@@ -32,10 +32,7 @@ fn a_join_that_nothing_can_reach_fails_the_run_again() {
     let failed = "failed fan_in_failed/permanent: \
         fan-in at node z cannot be met: 0 of 2 branches completed, 0 may still";
     run.stands(failed);
-    run.reload()
-        .at(2_000)
-        .retry(RetryMode::RetryStep, None)
-        .stands(failed);
+    run.reload().at(2_000).retry(RetryMode::RetryStep).stands(failed);
     let instance = &run.store.run["instance/1"];
     assert!(instance.contains("\"closed\":true"), "{instance}");
 }

@@ -239,7 +239,7 @@ fn what_was_aborted_at_the_gate_can_be_brought_back() {
     let mut run = at_the_gate(json!({}));
     run.decide("run1", "abort");
     run.at(6_000)
-        .retry(RetryMode::RetryStep, None)
+        .retry(RetryMode::RetryStep)
         .stands("running a:executing");
     assert_eq!(run.run.header.timeout_at, Some(10_000), "a whole limit");
 }

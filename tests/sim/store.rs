@@ -126,7 +126,12 @@ impl Store {
         else {
             return Ok(false);
         };
-        Ok(self.header().is_some_and(|header| header.attempt < next.attempt))
+        let is_retry = rows
+            .iter()
+            .any(|(key, row)| key.starts_with("event/") && row.get().contains("\"run_retried\""));
+        Ok(self
+            .header()
+            .is_some_and(|header| header.attempt < next.attempt || is_retry))
     }
 
     pub fn header(&self) -> Option<HeaderRow> {

@@ -113,20 +113,26 @@ describe("branches", { concurrency: 6 }, () => {
     assert.deepEqual([asked(`/held/${slow}`), asked(`/held/${held}`), asked(flaky)], [2, 1, 2]);
   });
 
-  test("discarding the work of one token keeps that of the others", async () => {
+  test("a failure that the join can do without stays as it is; the one that counted begins again where it is told to", async () => {
     const [left, right] = [0, 1].map((n) => ({ n, held: freshId("k"), flaky: `/flaky/${freshId("f")}/1/503` })) as [Broken, Broken];
     const broken = [left, right].map(({ n, held, flaky }) => ({ n, first: `${peer.url}/held/${held}`, second: peer.url + flaky }));
     const done = `/ok/${freshId("d")}`;
     const document = inTwoSteps({ strategy: { m_of_n: 2 } });
     const id = await started(document, { items: [...broken, { n: 2, first: peer.url + done, second: peer.url + done }] });
     await until("the third to stand at the join", async () => (await curfew.run(id)).counts["waiting_for_siblings"] === 1);
-    for (const { held } of [left, right]) peer.release(held);
+    peer.release(left.held);
+    await until("the first to fail", async () => (await curfew.run(id)).counts["failed"] === 1);
+    peer.release(right.held);
     assert.equal((await curfew.ended(id)).status, "failed");
-    await retried(id, "discard_and_retry", { token_id: "t2" });
+    const refused = await retry(id, { mode: "discard_and_retry", token_id: "t2" });
+    assert.deepEqual([refused.status, refused.json.error.code], [409, "not_resumable"], refused.text);
+    assert.match(refused.json.error.message, /t3, t4/);
+    await retried(id, "discard_and_retry", { token_id: "t3" });
     const run = await curfew.ended(id);
     assertCompleted(run);
-    await until("both branches to be done", () => asked(left.flaky) === 2 && asked(right.flaky) === 2);
-    assert.deepEqual([asked(`/held/${left.held}`), asked(`/held/${right.held}`), asked(done)], [2, 1, 2]);
+    assert.deepEqual(run.output, [1, 2]);
+    const counts = [left, right].map(({ held, flaky }) => [asked(`/held/${held}`), asked(flaky)]);
+    assert.deepEqual([...counts, asked(done)], [[1, 1], [2, 2], 2]);
   });
 
   test("a join that ran out of time is asked again with all its time", async () => {

@@ -192,9 +192,9 @@ describe("supervision", { concurrency: 6 }, () => {
         const run = await curfew.runToEnd(document, { url: peer.url + path });
         assert.equal(run.status, status);
         const took = (run.ended_at ?? 0) - run.started_at;
-        assert.ok(took >= LIMIT_MS + 600 && took < LIMIT_MS + 600 + 1_500, `it took ${took} ms`);
+        assert.ok(took >= LIMIT_MS + 600 && took < LIMIT_MS + 600 + 5_000, `it took ${took} ms`);
         await until("the connection to close", () => peer.seen(path)[0]?.aborted === true);
-        assert.deepEqual(await kinds(run.id), ["run_paused", "gate_timed_out"]);
+        assert.deepEqual((await kinds(run.id)).slice(0, 2), ["run_paused", "gate_timed_out"]);
         const { json } = await curfew.api("GET", `/v1/runs/${run.id}/timeouts`);
         const scopes = json.items.map((record: TimeoutView) => [record.timeout_event.scope, record.final_action]);
         assert.deepEqual(scopes, [["flow", "escalate"], ["gate", status === "failed" ? "fail" : "cancel"]]);
@@ -262,7 +262,7 @@ describe("supervision", { concurrency: 6 }, () => {
 
   test("a running run is extended before its limit passes", async () => {
     const key = freshId("k");
-    const id = await started(oneSupervised({ timeout_ms: 1_500 }), { url: `${peer.url}/held/${key}` });
+    const id = await started(oneSupervised({ timeout_ms: 3_000 }), { url: `${peer.url}/held/${key}` });
     await until("the peer to be asked", () => peer.seen(`/held/${key}`).length === 1);
     const { timeout_at: limitAt } = await curfew.run(id);
     const extended = await control(id, "extend", { by: "20s" });
@@ -276,7 +276,7 @@ describe("supervision", { concurrency: 6 }, () => {
 
   test("under cancel_all an executor that was told the old limit begins again", async () => {
     const path = `/hang-first/${freshId("k")}/1`;
-    const id = await started(oneSupervised({ timeout_ms: 1_200, on_timeout: "cancel_all" }), { url: peer.url + path });
+    const id = await started(oneSupervised({ timeout_ms: 2_500, on_timeout: "cancel_all" }), { url: peer.url + path });
     await until("the peer to be asked", () => peer.seen(path).length === 1);
     assert.equal((await control(id, "extend", { by: "20s" })).status, 200);
     const run = await curfew.ended(id);
