@@ -127,21 +127,19 @@ impl Decided<'_> {
         }
         let live: Vec<&Token> = self.run.live_tokens().collect();
         let past = self.before.past(self.run.snapshot()).expect("rows can be read");
-        for instance in self.run.instances() {
+        // A join that has fired has decided about the branches it went on without.
+        for instance in self.run.instances().filter(|instance| !instance.has_fired()) {
             let inner: BTreeSet<(InstanceId, u32)> = self
                 .run
                 .instances()
                 .filter_map(|inner| inner.parent.as_ref().map(|it| (it.instance, it.index)))
                 .collect();
-            let arrived = instance.late_arrivals();
             for index in 0..instance.total {
                 let is_of = |token: &Token| {
                     let branch = token.branch.as_ref();
                     branch.is_some_and(|it| it.instance == instance.id && it.index == index)
                 };
-                let goes_on = live.iter().any(|token| is_of(token))
-                    || inner.contains(&(instance.id, index))
-                    || arrived.contains(&index);
+                let goes_on = live.iter().any(|token| is_of(token)) || inner.contains(&(instance.id, index));
                 let last = past.tokens.iter().filter(|token| is_of(token));
                 let last = last.max_by_key(|token| (token.exit_order, token.id));
                 let at_its_end = last.is_none_or(|token| token.status == TokenStatus::Completed);
