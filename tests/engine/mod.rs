@@ -29,6 +29,7 @@ mod records;
 mod recovery;
 pub mod render;
 mod resume;
+mod resume_decided;
 mod resume_joins;
 mod resume_modes;
 mod retries;
