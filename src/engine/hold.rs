@@ -7,7 +7,7 @@ use super::chronicle::EntryKind;
 use super::effect::{ChildNews, Message, Rejection};
 use super::gate::GateStatus;
 use super::header::Holder;
-use super::run::{Due, Run};
+use super::run::{Due, Run, own_limit_ms};
 use super::token::{TokenId, TokenStatus};
 use crate::model::time::Millis;
 use crate::model::wait::Wait;
@@ -69,19 +69,21 @@ impl Run {
         Ok(())
     }
 
-    /// The rest of the parent's time has changed, and with it this run's.
+    /// The rest of the parent's time has changed, and with it this run's; more than its own limit it never has.
     fn take_budget(&mut self, budget_ms: u64) {
         let clock = self.clock();
-        let (before, after) = (
-            self.header.timeout_at.unwrap_or(clock),
-            clock.saturating_add(budget_ms),
-        );
         let timeout_ms = self.header.timeout_ms.unwrap_or_default();
-        self.header.timeout_ms = Some(timeout_ms.saturating_add(after).saturating_sub(before));
-        self.header.timeout_at = Some(after);
+        let before = self.header.timeout_at.unwrap_or(clock);
+        let used_ms = timeout_ms.saturating_sub(before.saturating_sub(clock));
+        let own_ms = own_limit_ms(&self.header.request, &self.snapshot);
+        let own_left = own_ms.map(|own| own.saturating_sub(used_ms));
+        let left = own_left.map_or(budget_ms, |own| own.min(budget_ms));
+        self.header.on_budget = own_left.is_none_or(|own| budget_ms <= own);
+        self.header.timeout_ms = Some(used_ms.saturating_add(left));
+        self.header.timeout_at = Some(clock.saturating_add(left));
         self.header.warned = false;
         // What stood in front of a person for want of time has some again.
-        if self.header.held_by.contains(&Holder::WorkflowTimeout) {
+        if left > 0 && self.header.held_by.contains(&Holder::WorkflowTimeout) {
             self.withdraw_run_gate();
             self.release(Holder::WorkflowTimeout);
         }

@@ -1,9 +1,9 @@
 //! Who stands still with whom: a run that is held holds its children, and lets go of those it no longer waits for.
 
-use curfew::engine::{Event, RunStatus};
+use curfew::engine::{Effect, Event, Extension, Message, RunStatus};
 use serde_json::{Value, json};
 
-use super::driver::Driver;
+use super::driver::{Driver, START};
 use super::graphs::joining;
 
 /// A call of `child`, and work that may overtake it.
@@ -68,4 +68,85 @@ fn a_child_that_was_begun_again_after_its_end_is_not_held_by_its_parent() {
     parent_says(&mut child, 2, false);
     child.succeed("t2@1", json!(2)).stands("completed 2");
     assert_eq!(child.run.header.status, RunStatus::Completed);
+}
+
+/// A parent that gives its children the rest of its time.
+fn sharing(child: &str) -> Driver {
+    Driver::start(json!({
+        "timeout_ms": 10_000,
+        "timeouts": {"inherit_budget": true},
+        "nodes": [{"id": "call", "workflow_id": child}],
+    }))
+}
+
+fn extend(run: &mut Driver, by_ms: u64) {
+    run.feed(Event::ExtendRequested(Extension::By(by_ms)));
+    assert_eq!(run.answer, Ok(()));
+}
+
+/// What the parent has just posted, as its child hears it.
+fn hear(child: &mut Driver, parent: &Driver) {
+    let words: Vec<Event> = parent.effects.iter().filter_map(word_to_child).collect();
+    assert_eq!(words.len(), 1);
+    for word in words {
+        child.at(parent.now).feed(word);
+    }
+}
+
+fn word_to_child(effect: &Effect) -> Option<Event> {
+    match effect {
+        Effect::SaveMessage {
+            message:
+                Message::HoldChild {
+                    number,
+                    held,
+                    budget_ms,
+                    ..
+                },
+            ..
+        } => Some(Event::ParentHolds {
+            number: *number,
+            held: *held,
+            budget_ms: *budget_ms,
+        }),
+        _other => None,
+    }
+}
+
+#[test]
+fn a_child_gets_more_time_with_its_parent_but_never_more_than_its_own_limit() {
+    let mut parent = sharing("brief");
+    let mut child = Driver::start_child(&parent);
+    assert_eq!(child.run.header.timeout_at, Some(START + 10_000));
+    parent.delivered(1).at(5_000);
+    extend(&mut parent, 4_000);
+    hear(&mut child, &parent);
+    assert_eq!(child.run.header.timeout_at, Some(START + 14_000));
+    // Its own limit is 20 s.
+    extend(&mut parent, 3_600_000);
+    hear(&mut child, &parent);
+    assert_eq!(child.run.header.timeout_at, Some(START + 20_000));
+    assert_eq!(child.run.header.timeout_ms, Some(20_000));
+    child
+        .reload()
+        .at(START + 20_000)
+        .wake("t1@1")
+        .stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 20s");
+}
+
+/// Clocks stood still in between: what was used counts, not what passed.
+#[test]
+fn a_pause_counts_for_neither_limit() {
+    let mut parent = sharing("brief");
+    let mut child = Driver::start_child(&parent);
+    parent.delivered(1).at(4_000).pause();
+    hear(&mut child, &parent);
+    parent.at(104_000).resume();
+    hear(&mut child, &parent);
+    // 7 s of 10 are left.
+    assert_eq!(child.run.header.timeout_at, Some(111_000));
+    extend(&mut parent, 600_000);
+    hear(&mut child, &parent);
+    // 17 s of 20.
+    assert_eq!(child.run.header.timeout_at, Some(121_000));
 }
