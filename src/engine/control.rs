@@ -34,6 +34,9 @@ impl Run {
         if self.is_running() {
             self.end_live_tokens(TokenStatus::Cancelled, "run_restarted");
         }
+        if self.run_gate().is_some() {
+            self.tell_parent(false);
+        }
         self.withdraw_run_gate();
         let from = undo
             .as_ref()

@@ -1,6 +1,6 @@
 //! Who stands still with whom: a run that is held holds its children, and lets go of those it no longer waits for.
 
-use curfew::engine::{Effect, Event, Extension, Message, RunStatus};
+use curfew::engine::{ChildNews, Effect, Event, Extension, Message, RunStatus};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, START};
@@ -149,4 +149,54 @@ fn a_pause_counts_for_neither_limit() {
     hear(&mut child, &parent);
     // 17 s of 20.
     assert_eq!(child.run.header.timeout_at, Some(121_000));
+}
+
+/// The word would be lost, and the child would run while its parent stands still.
+#[test]
+fn a_hold_is_kept_for_a_child_whose_start_has_not_arrived() {
+    let mut run = Driver::start(racing());
+    run.at(2_000).pause();
+    for _ in 0..8 {
+        let due_at = run.run.next_deadline().expect("messages are sent again");
+        run.at(due_at).wake("").delivery_failed(2, true);
+    }
+    assert!(run.store.run.contains_key("outbox/2"), "still to be said");
+    run.delivered(1);
+    for _ in 0..8 {
+        let due_at = run.run.next_deadline().unwrap_or(run.now);
+        run.at(due_at).wake("").delivery_failed(2, true);
+    }
+    assert!(
+        !run.store.run.contains_key("outbox/2"),
+        "there is no such child any more"
+    );
+}
+
+#[test]
+fn a_parent_hears_that_its_child_left_its_gate_by_a_restart() {
+    let mut parent = Driver::start(json!({"nodes": [{"id": "call", "workflow_id": "gated"}]}));
+    let mut child = Driver::start_child(&parent);
+    child.at(4_000).wake("t1@1").stands("paused c:executing");
+    assert_eq!(child.lines_of("message"), ["message 1 tell run-1 t1@1 paused #1"]);
+    child.at(5_000).feed(Event::RestartRequested { from: None });
+    assert_eq!(
+        child.lines_of("message"),
+        ["message 2 tell run-1 t1@1 goes on #2"]
+    );
+    assert_eq!(child.lines_of("unmessage"), ["unmessage 1"]);
+    for paused in [true, false] {
+        parent.feed(Event::ChildNews(Box::new(ChildNews {
+            token_id: "t1".into(),
+            epoch: 1,
+            run_id: "run-1.t1".into(),
+            number: if paused { 1 } else { 2 },
+            paused,
+        })));
+    }
+    parent.check(
+        "
+        token t1 call waiting_for_subworkflow@1
+        event 2 subworkflow_resumed t1
+    ",
+    );
 }
