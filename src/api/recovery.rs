@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::error::Error;
 use crate::engine::{
     Entry, GateKind, Header, Past, ResumePlan, Run, RunStatus, TimeoutRecord, Token, TokenId, TokenStatus,
-    plan,
+    can_go_on, plan,
 };
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::{Millis, format_moment};
@@ -108,7 +108,7 @@ pub fn resume(run: &Run, past: &Past) -> Value {
     let header = &run.header;
     let plan = plan(header.ends, past);
     let closed = match header.status {
-        RunStatus::Failed | RunStatus::TimedOut if plan.tokens.is_empty() => {
+        RunStatus::Failed | RunStatus::TimedOut if !can_go_on(header, &plan) => {
             Some("nothing was under way when the run ended: restart it".to_string())
         }
         RunStatus::Failed | RunStatus::TimedOut => None,

@@ -9,9 +9,11 @@ use super::branch::InstanceId;
 use super::chronicle::EntryKind;
 use super::effect::{Past, Rejection, RetryMode};
 use super::gate::GateKind;
-use super::header::{Holder, RunStatus};
+use super::header::{Header, Holder, RunStatus};
 use super::run::{Due, Run};
+use super::supervise::WORKFLOW_TIMEOUT;
 use super::token::{Token, TokenId, TokenStatus};
+use crate::model::failure::Failure;
 
 /// What goes on when the run does.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,6 +92,13 @@ pub fn plan(end: u64, past: &Past) -> ResumePlan {
     }
 }
 
+/// Something was under way when the run ended; or all was done and only the time was over, as in front of the gate
+/// of its limit: then it has nothing left to do but to complete.
+pub fn can_go_on(header: &Header, plan: &ResumePlan) -> bool {
+    let out_of_time = |error: &Failure| error.code == WORKFLOW_TIMEOUT;
+    !plan.tokens.is_empty() || header.error.as_ref().is_some_and(out_of_time)
+}
+
 /// It had done its work and stood at a join.
 fn waits_again(token: &Token) -> bool {
     token.joins_at.is_some() && token.arrival.is_some()
@@ -117,7 +126,7 @@ impl Run {
             }
         }
         let plan = plan(self.header.ends, past);
-        if plan.tokens.is_empty() {
+        if !can_go_on(&self.header, &plan) {
             let message = "nothing was under way when the run ended; restart it";
             return Err(Rejection::NotResumable(message.into()));
         }
