@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::chronicle::EntryKind;
 use super::effect::{Rejection, RestartPoint};
-use super::header::{RunStatus, facts_of};
+use super::header::{Holder, RunStatus, facts_of};
 use super::run::Run;
 use super::token::TokenStatus;
 
@@ -61,8 +61,9 @@ impl Run {
         header.output = None;
         header.error = None;
         header.reason = None;
-        header.paused_at = None;
-        header.held_by.clear();
+        // A parent that stands still holds its child whatever becomes of it.
+        header.held_by.retain(|holder| *holder == Holder::Parent);
+        header.paused_at = Some(self.scratch.now).filter(|_| !header.held_by.is_empty());
         header.warned = false;
         header.timeout_at = header
             .timeout_ms

@@ -200,3 +200,21 @@ fn a_parent_hears_that_its_child_left_its_gate_by_a_restart() {
     ",
     );
 }
+
+#[test]
+fn a_child_that_is_begun_again_stands_still_with_its_parent() {
+    let parent = Driver::start(racing());
+    let mut child = Driver::start_child(&parent);
+    parent_says(&mut child, 1, true);
+    child.at(3_000).pause();
+    child.at(5_000).feed(Event::RestartRequested { from: None });
+    child.reload().stands("paused c:pending");
+    parent_says(child.at(9_000), 2, false);
+    child.stands("running c:executing");
+    let limit_ms = child.run.header.timeout_ms;
+    assert_eq!(
+        child.run.header.timeout_at,
+        limit_ms.map(|millis| 9_000 + millis),
+        "its whole limit"
+    );
+}
