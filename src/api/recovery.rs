@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::error::Error;
 use crate::engine::{
     Entry, Header, Holder, MET_A_BOUND, Past, ResumePlan, Run, RunStatus, TimeoutRecord, Token, TokenId,
-    TokenStatus,
+    TokenStatus, can_go_on,
 };
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::{Millis, format_moment};
@@ -109,7 +109,7 @@ pub fn resume(run: &Run, past: &Past) -> Value {
     let plan = run.resume_plan(past);
     let closed = match header.status {
         RunStatus::Failed | RunStatus::TimedOut if header.met_a_bound() => Some(MET_A_BOUND.to_string()),
-        RunStatus::Failed | RunStatus::TimedOut if plan.tokens.is_empty() => {
+        RunStatus::Failed | RunStatus::TimedOut if !can_go_on(header, &plan) => {
             Some("nothing was under way when the run ended: restart it".to_string())
         }
         RunStatus::Failed | RunStatus::TimedOut => None,

@@ -78,7 +78,7 @@ impl Run {
         // Not `started_at`: pauses do not count.
         let began_at = before.saturating_sub(timeout_ms);
         let own_at =
-            own_limit_ms(&self.snapshot, &self.header.request).map(|own| began_at.saturating_add(own));
+            own_limit_ms(&self.header.request, &self.snapshot).map(|own| began_at.saturating_add(own));
         let budget_at = clock.saturating_add(budget_ms);
         let after = own_at.map_or(budget_at, |own| own.min(budget_at));
         self.header.on_budget = after == budget_at;

@@ -125,7 +125,12 @@ impl Decided<'_> {
         if !self.effects.iter().any(retried) {
             return;
         }
-        let live: Vec<&Token> = self.run.live_tokens().collect();
+        // Also those that came to their end in this very decision.
+        let saved = self.effects.iter().filter_map(|effect| match effect {
+            Effect::SaveToken(token) => Some(&**token),
+            _other => None,
+        });
+        let live: Vec<&Token> = self.run.live_tokens().chain(saved).collect();
         let past = self.before.past(self.run.snapshot()).expect("rows can be read");
         // A join that has fired has decided about the branches it went on without.
         for instance in self.run.instances().filter(|instance| !instance.has_fired()) {
