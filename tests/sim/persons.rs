@@ -1,11 +1,11 @@
 //! What persons do to the runs of a world, sensible or not: they look after a run, pause it, give it more time, cancel
 //! it, bring it back from its end.
 
-use curfew::engine::{Decision, Event, Extension, GateKind, RetryMode, RunStatus};
+use curfew::engine::{Decision, Event, Extension, GateKind, RetryMode, RunStatus, plan};
 use serde_json::{Value, json};
 
 use super::mail::Mail;
-use super::world::World;
+use super::world::{Fate, World};
 
 impl World {
     /// What may happen between two events.
@@ -78,6 +78,24 @@ impl World {
         let choice = Some(self.dice.below(8)).filter(|_| self.dice.chance(30));
         let delay = self.dice.below(20_000);
         self.post(delay, Mail::Retry { run, mode, choice });
+    }
+
+    pub(super) fn retry(&mut self, id: &str, mode: RetryMode, choice: Option<u64>) {
+        if self.runs[id].deleted || self.load(id) == Fate::Died {
+            return;
+        }
+        let hosted = &self.runs[id];
+        let Some(object) = &hosted.object else { return };
+        let past = hosted
+            .store
+            .past(object.run.snapshot())
+            .expect("what was saved can be read");
+        let tokens = plan(object.run.header.ends, &past).tokens;
+        let token = choice
+            .filter(|_| !tokens.is_empty())
+            .map(|choice| tokens[choice as usize % tokens.len()]);
+        let past = Box::new(past);
+        self.deliver(id, Some(Event::RetryRequested { mode, token, past }));
     }
 
     /// A person looks after a run: resumes it, decides, sends the signals it waits for. True if there was anything to do.

@@ -8,6 +8,7 @@ use curfew::engine::{
     TokenStatus,
 };
 use curfew::model::time::{MINUTE, Millis};
+use curfew::store::rows::TokenRow;
 
 use super::hosted::Hosted;
 use super::store::Store;
@@ -208,6 +209,64 @@ impl World {
                 ended_at.is_some_and(|at| at <= *by),
                 "{id} was to end by {by} and ended at {ended_at:?}"
             );
+        }
+    }
+
+    /// An answer counts for the attempt it was given to, and for no other; a child's for the token that has this
+    /// child. A token that took another's place at a join has its answer, too.
+    pub(super) fn check_answer(&self, id: &str, token: &Token) {
+        let output = token.output.as_ref();
+        let Some(attempt) = output.and_then(|output| output["attempt"].as_str()) else {
+            return;
+        };
+        let tokens = &self.runs[id].store.tokens;
+        let mut owner = token.id.0;
+        loop {
+            let own = format!("{id}/t{owner}@{}", token.epoch);
+            let child = match token.epoch {
+                1 => format!("{id}.t{owner}/"),
+                epoch => format!("{id}.t{owner}.{epoch}/"),
+            };
+            if attempt == own || attempt.starts_with(&child) {
+                return;
+            }
+            let row = |id: u64| -> Option<TokenRow> {
+                let (_, row) = tokens.get(&id)?;
+                serde_json::from_str(row).ok()
+            };
+            let parent = row(owner).and_then(|row| row.parent);
+            let taken = parent.filter(|parent| {
+                let before = row(*parent).and_then(|row| row.arrival);
+                before.is_some() && before == token.arrival
+            });
+            owner = taken.unwrap_or_else(|| panic!("{attempt} went to {own}"));
+        }
+    }
+
+    /// A run that stands still, and whose every word has arrived, has no child that goes on.
+    pub(super) fn check_children_stand_still(&self) {
+        for (id, hosted) in &self.runs {
+            let has_outbox = || hosted.store.run.keys().any(|key| key.starts_with("outbox/"));
+            if !hosted.is_open() || !hosted.is_paused() || has_outbox() {
+                continue;
+            }
+            let waiting = TokenStatus::WaitingForSubworkflow.name();
+            for (token, (_, row)) in hosted.store.tokens.iter().filter(|(_, it)| it.0 == waiting) {
+                let row: TokenRow = serde_json::from_str(row).expect("rows are JSON");
+                let child = match row.epoch {
+                    1 => format!("{id}.t{token}"),
+                    epoch => format!("{id}.t{token}.{epoch}"),
+                };
+                let Some(child) = self.runs.get(&child).filter(|child| child.is_open()) else {
+                    continue;
+                };
+                // One that came back from its end is nobody's child any more.
+                let is_ours = child.store.header().is_some_and(|header| header.ends == 0);
+                assert!(
+                    !is_ours || child.is_paused(),
+                    "{id} stands still and {token}'s child does not"
+                );
+            }
         }
     }
 
