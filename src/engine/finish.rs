@@ -21,7 +21,7 @@ impl Run {
         };
         match output.and_then(|output| self.check_output(output)) {
             Ok(output) => self.finish(RunStatus::Completed, Some(output), None),
-            Err(failure) => self.finish(RunStatus::Failed, None, Some(failure)),
+            Err(failure) => self.fail(failure),
         }
     }
 
@@ -107,7 +107,9 @@ impl Run {
         {
             // A child that runs may run on; one that was not heard to be there need not begin.
             let token = token.clone();
-            self.take_back_start(&token);
+            if !self.take_back_start(&token) {
+                self.let_child_go(self.child_id(&token));
+            }
         }
         self.withdraw_gate(id);
         self.stop_listening(id);

@@ -53,6 +53,10 @@ impl Run {
         if number <= self.header.parent_word {
             return Ok(());
         }
+        // The parent was told of an end: it waits for this run no longer, and would never let it go again.
+        if self.header.ends > 0 {
+            return Ok(());
+        }
         self.header.parent_word = number;
         self.scratch.header_changed = true;
         if let Some(budget_ms) = budget_ms.filter(|_| self.header.on_budget) {
@@ -224,6 +228,24 @@ impl Run {
                 budget_ms,
             });
         }
+    }
+
+    /// A child that nobody waits for any more goes on by itself.
+    pub(super) fn let_child_go(&mut self, run_id: String) {
+        if !self.is_paused() {
+            return;
+        }
+        self.header.words_said += 1;
+        self.scratch.header_changed = true;
+        self.take_back(
+            |message| matches!(message, Message::HoldChild { run_id: other, .. } if *other == run_id),
+        );
+        self.post(Message::HoldChild {
+            run_id,
+            number: self.header.words_said,
+            held: false,
+            budget_ms: None,
+        });
     }
 
     /// The parent is told that this run stands in front of a person, or goes on.

@@ -366,9 +366,10 @@ impl Run {
         self.change(id, |token| token.exit_order = Some(order));
     }
 
-    /// A join that failed although all had come is asked again, and one that nothing can come to any more is over.
+    /// Joins are asked again, inner ones first: one may have failed although all had come, and where nothing is left to
+    /// come nobody else would ask.
     fn judge_reopened(&mut self, plan: &ResumePlan) {
-        for id in &plan.instances {
+        for id in plan.instances.iter().rev() {
             if self.is_running() {
                 self.branch_ended(*id);
             }

@@ -1,0 +1,38 @@
+//! Runs brought back from their end: what the end cut off goes on, and what cannot be met still cannot.
+
+use curfew::engine::RetryMode;
+use serde_json::json;
+
+use super::driver::Driver;
+use super::graphs::joining;
+
+/// Nothing is left of the fan-out but its join, which nobody would ask again: the run would complete without it.
+#[test]
+fn a_join_that_nothing_can_reach_fails_the_run_again() {
+    let join = joining("out", json!({"on_branch_failure": "proceed_with_available"}));
+    let mut run = Driver::start(json!({
+        "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "z", "action_id": "work"},
+                  {"id": "other", "action_id": "work"}],
+        "transitions": [
+            {"id": "out", "from_node_id": "a", "to_node_id": "b", "spawn_count": 2},
+            {"from_node_id": "b", "to_node_id": "z", "synchronization": join, "condition": "input.x > 5"},
+            {"from_node_id": "a", "to_node_id": "other"},
+        ],
+    }));
+    run.stands("running 2xb:executing other:executing");
+    let branches: Vec<String> = run
+        .run
+        .live_tokens()
+        .filter(|token| token.branch.is_some())
+        .map(|token| format!("{}@1", token.id))
+        .collect();
+    for attempt in &branches {
+        run.succeed(attempt, json!(1));
+    }
+    let failed = "failed fan_in_failed/permanent: \
+        fan-in at node z cannot be met: 0 of 2 branches completed, 0 may still";
+    run.stands(failed);
+    run.reload().at(2_000).retry(RetryMode::RetryStep).stands(failed);
+    let instance = &run.store.run["instance/1"];
+    assert!(instance.contains("\"closed\":true"), "{instance}");
+}
