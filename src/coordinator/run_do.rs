@@ -147,8 +147,10 @@ impl RunObject {
     fn view(&self) -> Result<Value> {
         let mut view = self.object.with_run(|run| views::run(run, platform::now()))?;
         if self.object.with_run(Run::has_events)? {
-            let lateness = recovery::lateness(&self.object.sqlite().lateness()?);
-            view["timeout_enforcement_latency_seconds"] = lateness;
+            let lateness = self.object.sqlite().lateness()?;
+            if !lateness.is_empty() {
+                view["timeout_enforcement_latency_seconds"] = recovery::lateness(&lateness);
+            }
         }
         Ok(view)
     }
