@@ -1,7 +1,7 @@
 //! What persons do to the runs of a world, sensible or not: they look after a run, pause it, give it more time, cancel
 //! it, bring it back from its end.
 
-use curfew::engine::{Decision, Event, Extension, GateKind, RetryMode, RunStatus, plan};
+use curfew::engine::{Decision, Event, Extension, GateKind, RetryMode, RunStatus};
 use serde_json::{Value, json};
 
 use super::mail::Mail;
@@ -90,7 +90,7 @@ impl World {
             .store
             .past(object.run.snapshot())
             .expect("what was saved can be read");
-        let tokens = plan(object.run.header.ends, &past).tokens;
+        let tokens = object.run.resume_plan(&past).tokens;
         let token = choice
             .filter(|_| !tokens.is_empty())
             .map(|choice| tokens[choice as usize % tokens.len()]);
