@@ -7,6 +7,7 @@ use curfew::engine::{
     Effect, Entry, EntryKind, Event, GateStatus, Holder, InstanceId, Message, Run, RunStatus, Token,
     TokenStatus,
 };
+use curfew::model::fan::{BranchFailurePolicy, Strategy};
 use curfew::model::time::{MINUTE, Millis};
 use curfew::store::rows::TokenRow;
 
@@ -118,8 +119,8 @@ impl Decided<'_> {
         }
     }
 
-    /// When a run is brought back every branch of an instance that is open again goes on, has arrived, or had come to
-    /// the end of its path.
+    /// When a run is brought back every branch of an instance that is open again goes on, has arrived, had come to the
+    /// end of its path, or is one that the joins can do without.
     fn check_nothing_reopened_is_lost(&self) {
         let retried =
             |effect: &Effect| matches!(effect, Effect::SaveEntry(it) if it.kind == EntryKind::RunRetried);
@@ -140,6 +141,17 @@ impl Decided<'_> {
                 .instances()
                 .filter_map(|inner| inner.parent.as_ref().map(|it| (it.instance, it.index)))
                 .collect();
+            let workflow = &self.run.snapshot().workflow;
+            let needs_all = |transition: usize| {
+                let join = workflow.transitions[transition].synchronization.as_ref();
+                join.is_some_and(|join| {
+                    join.strategy == Strategy::All && join.on_branch_failure == BranchFailurePolicy::Fail
+                })
+            };
+            let joins: Vec<usize> = self.run.snapshot().joins_of(&instance.group).collect();
+            if joins.is_empty() || !joins.into_iter().all(needs_all) {
+                continue;
+            }
             for index in 0..instance.total {
                 let is_of = |token: &Token| {
                     let branch = token.branch.as_ref();
