@@ -255,6 +255,9 @@ impl Run {
         if !self.is_running() {
             return Err(Rejection::CannotExtend(self.header.status));
         }
+        if self.header.request.node_decides {
+            return Err(Rejection::LimitOfParent);
+        }
         self.check_extension(by)?;
         let gate = self.run_gate().map(|gate| gate.kind);
         if gate == Some(GateKind::WorkflowTimeout) {

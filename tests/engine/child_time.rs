@@ -1,6 +1,6 @@
 //! Time between a run and its children: whose limit ends what, who stands still with whom, and how much is left.
 
-use curfew::engine::{Holder, RunStatus};
+use curfew::engine::{Holder, Rejection, RunStatus};
 use serde_json::{Value, json};
 
 use super::driver::Driver;
@@ -404,4 +404,12 @@ fn an_ended_child_does_not_stand_still() {
     let (_, mut child) = pair(calling(json!({})));
     child.succeed("t1@1", json!(1)).parent_holds(1, true, None);
     child.check("rejected run_finished");
+}
+
+/// The parent's clock for the node would go on: the child would be told one thing and end by another.
+#[test]
+fn a_limit_of_the_node_is_not_extended_in_the_child() {
+    let (_, mut child) = pair(calling(json!({"timeout_ms": 10_000})));
+    child.at(2_000).extend(60_000);
+    assert_eq!(child.answer, Err(Rejection::LimitOfParent));
 }
