@@ -1,7 +1,7 @@
 //! How a run ends: once, with a reason, leaving nothing under way.
 
 use super::chronicle::EntryKind;
-use super::header::RunStatus;
+use super::header::{LIMIT_EXCEEDED, RunStatus};
 use super::route::mapping_failure;
 use super::run::{Run, Vars};
 use super::token::{TokenId, TokenStatus};
@@ -78,7 +78,7 @@ impl Run {
     pub(super) fn exceed(&mut self, limit: &str, most: u64) {
         self.note(EntryKind::LimitExceeded, json!({"limit": limit, "most": most}));
         self.fail(Failure::new(
-            "limit_exceeded",
+            LIMIT_EXCEEDED,
             FailureClass::Permanent,
             format!("limit {limit} exceeded: the run may have {most}"),
         ));

@@ -70,6 +70,9 @@ fn library() -> Library {
         "on_timeout": "human_gate"});
     let patient =
         json!({"id": "patient", "nodes": [{"id": "c", "action_id": "work"}], "on_timeout": "human_gate"});
+    // Hands on what is left of its own time.
+    let handing = json!({"id": "handing", "nodes": [{"id": "m", "workflow_id": "child"}],
+        "timeouts": {"inherit_budget": true}});
     // Limits of their own, short enough to be met.
     let gated = json!({"id": "gated", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 3_000,
         "on_timeout": "human_gate", "gate": {"timeout_ms": 20_000, "on_timeout": "fail"}});
@@ -79,7 +82,7 @@ fn library() -> Library {
         "transitions": [{"from_node_id": "m", "to_node_id": "n"}], "timeout_ms": 30_000,
         "timeouts": {"inherit_budget": true}, "on_timeout": "human_gate", "gate": {"timeout_ms": 40_000}});
     [
-        child, strict, brief, middle, asking, patient, gated, hasty, thrifty,
+        child, strict, brief, middle, asking, patient, handing, gated, hasty, thrifty,
     ]
     .into_iter()
     .map(|document| {

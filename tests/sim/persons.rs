@@ -5,7 +5,7 @@ use curfew::engine::{Decision, Event, Extension, GateKind, RetryMode, RunStatus}
 use serde_json::{Value, json};
 
 use super::mail::Mail;
-use super::world::World;
+use super::world::{Fate, World};
 
 impl World {
     /// What may happen between two events.
@@ -78,6 +78,24 @@ impl World {
         let choice = Some(self.dice.below(8)).filter(|_| self.dice.chance(30));
         let delay = self.dice.below(20_000);
         self.post(delay, Mail::Retry { run, mode, choice });
+    }
+
+    pub(super) fn retry(&mut self, id: &str, mode: RetryMode, choice: Option<u64>) {
+        if self.runs[id].deleted || self.load(id) == Fate::Died {
+            return;
+        }
+        let hosted = &self.runs[id];
+        let Some(object) = &hosted.object else { return };
+        let past = hosted
+            .store
+            .past(object.run.snapshot())
+            .expect("what was saved can be read");
+        let tokens = object.run.resume_plan(&past).tokens;
+        let token = choice
+            .filter(|_| !tokens.is_empty())
+            .map(|choice| tokens[choice as usize % tokens.len()]);
+        let past = Box::new(past);
+        self.deliver(id, Some(Event::RetryRequested { mode, token, past }));
     }
 
     /// A person looks after a run: resumes it, decides, sends the signals it waits for. True if there was anything to do.

@@ -7,7 +7,9 @@ use curfew::engine::{
     Effect, Entry, EntryKind, Event, GateStatus, Holder, InstanceId, Message, Run, RunStatus, Token,
     TokenStatus,
 };
+use curfew::model::fan::{BranchFailurePolicy, Strategy};
 use curfew::model::time::{MINUTE, Millis};
+use curfew::store::rows::TokenRow;
 
 use super::hosted::Hosted;
 use super::store::Store;
@@ -117,31 +119,45 @@ impl Decided<'_> {
         }
     }
 
-    /// When a run is brought back every branch of an instance that is open again goes on, has arrived, or had come to
-    /// the end of its path.
+    /// When a run is brought back every branch of an instance that is open again goes on, has arrived, had come to the
+    /// end of its path, or is one that the joins can do without.
     fn check_nothing_reopened_is_lost(&self) {
         let retried =
             |effect: &Effect| matches!(effect, Effect::SaveEntry(it) if it.kind == EntryKind::RunRetried);
         if !self.effects.iter().any(retried) {
             return;
         }
-        let live: Vec<&Token> = self.run.live_tokens().collect();
+        // Also those that came to their end in this very decision.
+        let saved = self.effects.iter().filter_map(|effect| match effect {
+            Effect::SaveToken(token) => Some(&**token),
+            _other => None,
+        });
+        let live: Vec<&Token> = self.run.live_tokens().chain(saved).collect();
         let past = self.before.past(self.run.snapshot()).expect("rows can be read");
-        for instance in self.run.instances() {
+        // A join that has fired has decided about the branches it went on without.
+        for instance in self.run.instances().filter(|instance| !instance.has_fired()) {
             let inner: BTreeSet<(InstanceId, u32)> = self
                 .run
                 .instances()
                 .filter_map(|inner| inner.parent.as_ref().map(|it| (it.instance, it.index)))
                 .collect();
-            let arrived = instance.late_arrivals();
+            let workflow = &self.run.snapshot().workflow;
+            let needs_all = |transition: usize| {
+                let join = workflow.transitions[transition].synchronization.as_ref();
+                join.is_some_and(|join| {
+                    join.strategy == Strategy::All && join.on_branch_failure == BranchFailurePolicy::Fail
+                })
+            };
+            let joins: Vec<usize> = self.run.snapshot().joins_of(&instance.group).collect();
+            if joins.is_empty() || !joins.into_iter().all(needs_all) {
+                continue;
+            }
             for index in 0..instance.total {
                 let is_of = |token: &Token| {
                     let branch = token.branch.as_ref();
                     branch.is_some_and(|it| it.instance == instance.id && it.index == index)
                 };
-                let goes_on = live.iter().any(|token| is_of(token))
-                    || inner.contains(&(instance.id, index))
-                    || arrived.contains(&index);
+                let goes_on = live.iter().any(|token| is_of(token)) || inner.contains(&(instance.id, index));
                 let last = past.tokens.iter().filter(|token| is_of(token));
                 let last = last.max_by_key(|token| (token.exit_order, token.id));
                 let at_its_end = last.is_none_or(|token| token.status == TokenStatus::Completed);
@@ -205,6 +221,64 @@ impl World {
                 ended_at.is_some_and(|at| at <= *by),
                 "{id} was to end by {by} and ended at {ended_at:?}"
             );
+        }
+    }
+
+    /// An answer counts for the attempt it was given to, and for no other; a child's for the token that has this
+    /// child. A token that took another's place at a join has its answer, too.
+    pub(super) fn check_answer(&self, id: &str, token: &Token) {
+        let output = token.output.as_ref();
+        let Some(attempt) = output.and_then(|output| output["attempt"].as_str()) else {
+            return;
+        };
+        let tokens = &self.runs[id].store.tokens;
+        let mut owner = token.id.0;
+        loop {
+            let own = format!("{id}/t{owner}@{}", token.epoch);
+            let child = match token.epoch {
+                1 => format!("{id}.t{owner}/"),
+                epoch => format!("{id}.t{owner}.{epoch}/"),
+            };
+            if attempt == own || attempt.starts_with(&child) {
+                return;
+            }
+            let row = |id: u64| -> Option<TokenRow> {
+                let (_, row) = tokens.get(&id)?;
+                serde_json::from_str(row).ok()
+            };
+            let parent = row(owner).and_then(|row| row.parent);
+            let taken = parent.filter(|parent| {
+                let before = row(*parent).and_then(|row| row.arrival);
+                before.is_some() && before == token.arrival
+            });
+            owner = taken.unwrap_or_else(|| panic!("{attempt} went to {own}"));
+        }
+    }
+
+    /// A run that stands still, and whose every word has arrived, has no child that goes on.
+    pub(super) fn check_children_stand_still(&self) {
+        for (id, hosted) in &self.runs {
+            let has_outbox = || hosted.store.run.keys().any(|key| key.starts_with("outbox/"));
+            if !hosted.is_open() || !hosted.is_paused() || has_outbox() {
+                continue;
+            }
+            let waiting = TokenStatus::WaitingForSubworkflow.name();
+            for (token, (_, row)) in hosted.store.tokens.iter().filter(|(_, it)| it.0 == waiting) {
+                let row: TokenRow = serde_json::from_str(row).expect("rows are JSON");
+                let child = match row.epoch {
+                    1 => format!("{id}.t{token}"),
+                    epoch => format!("{id}.t{token}.{epoch}"),
+                };
+                let Some(child) = self.runs.get(&child).filter(|child| child.is_open()) else {
+                    continue;
+                };
+                // One that came back from its end is nobody's child any more.
+                let is_ours = child.store.header().is_some_and(|header| header.ends == 0);
+                assert!(
+                    !is_ours || child.is_paused(),
+                    "{id} stands still and {token}'s child does not"
+                );
+            }
         }
     }
 

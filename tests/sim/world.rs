@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Effect, Event, RetryMode, Settings, Token};
+use curfew::engine::{Effect, Event, Settings};
 use curfew::model::time::Millis;
 use curfew::store::commit::Commit;
-use curfew::store::rows::TokenRow;
 use serde_json::{Value, json};
 
 use super::faults::Faults;
@@ -123,6 +122,7 @@ impl World {
             for hosted in self.runs.values() {
                 hosted.check(self.now);
             }
+            self.check_children_stand_still();
         }
         for hosted in self.runs.values() {
             hosted.check_end();
@@ -257,24 +257,6 @@ impl World {
         }
     }
 
-    fn retry(&mut self, id: &str, mode: RetryMode, choice: Option<u64>) {
-        if self.runs[id].deleted || self.load(id) == Fate::Died {
-            return;
-        }
-        let hosted = &self.runs[id];
-        let Some(object) = &hosted.object else { return };
-        let past = hosted
-            .store
-            .past(object.run.snapshot())
-            .expect("what was saved can be read");
-        let tokens = object.run.resume_plan(&past).tokens;
-        let token = choice
-            .filter(|_| !tokens.is_empty())
-            .map(|choice| tokens[choice as usize % tokens.len()]);
-        let past = Box::new(past);
-        self.deliver(id, Some(Event::RetryRequested { mode, token, past }));
-    }
-
     /// What the object a letter is for makes of it.
     fn receive(&mut self, to: &str, content: Content) -> Receipt {
         match content {
@@ -321,7 +303,7 @@ impl World {
         }
     }
 
-    fn load(&mut self, id: &str) -> Fate {
+    pub(super) fn load(&mut self, id: &str) -> Fate {
         let hosted = self.hosted(id);
         if hosted.object.is_some() {
             return Fate::Survived;
@@ -401,37 +383,6 @@ impl World {
                 }
                 _others => {}
             }
-        }
-    }
-
-    /// An answer counts for the attempt it was given to, and for no other; a child's for the token that has this
-    /// child. A token that took another's place at a join has its answer, too.
-    fn check_answer(&self, id: &str, token: &Token) {
-        let output = token.output.as_ref();
-        let Some(attempt) = output.and_then(|output| output["attempt"].as_str()) else {
-            return;
-        };
-        let tokens = &self.runs[id].store.tokens;
-        let mut owner = token.id.0;
-        loop {
-            let own = format!("{id}/t{owner}@{}", token.epoch);
-            let child = match token.epoch {
-                1 => format!("{id}.t{owner}/"),
-                epoch => format!("{id}.t{owner}.{epoch}/"),
-            };
-            if attempt == own || attempt.starts_with(&child) {
-                return;
-            }
-            let row = |id: u64| -> Option<TokenRow> {
-                let (_, row) = tokens.get(&id)?;
-                serde_json::from_str(row).ok()
-            };
-            let parent = row(owner).and_then(|row| row.parent);
-            let taken = parent.filter(|parent| {
-                let before = row(*parent).and_then(|row| row.arrival);
-                before.is_some() && before == token.arrival
-            });
-            owner = taken.unwrap_or_else(|| panic!("{attempt} went to {own}"));
         }
     }
 

@@ -309,7 +309,8 @@ describe("recovery", { concurrency: 6 }, () => {
     for (const what of ["timeouts", "timeouts/1", "events", "resume", "deliverable"]) {
       assertError(await read("no-such-run", what), 404, "not_found");
     }
-    assertError(await read(run.id, "events?after=soon"), 400, "invalid_request");
+    for (const list of ["events", "timeouts"]) assertError(await read(run.id, `${list}?after=soon`), 400, "invalid_request");
+    for (const door of ["retry", "extend"]) assert.equal((await post(run.id, door, "{")).status, 400, "not JSON");
     assertError(await read(run.id, "events?limit=0"), 400, "invalid_request");
   });
 

@@ -230,6 +230,23 @@ describe("supervision", { concurrency: 6 }, () => {
     assertCompleted(await curfew.ended(id));
   });
 
+  test("an attempt whose own time runs out at the gate has all of it again when the run goes on", async () => {
+    const path = `/hang-first/${freshId("k")}/1`;
+    const document = oneSupervised();
+    Object.assign(document.nodes[0]!, { timeout: "2s" });
+    const id = await started(document, { url: peer.url + path });
+    await atGate(id);
+    // The executor has a clock of its own that nobody can stop; what it says must not end anything.
+    await until("the executor to give up", () => peer.seen(path)[0]?.aborted === true);
+    await until("the run to hear of it", async () => (await curfew.tokens(id))[0]?.status === "pending");
+    assert.equal((await curfew.run(id)).status, "paused");
+    assert.equal((await control(id, "extend", { by: "20s" })).status, 200);
+    assertCompleted(await curfew.ended(id));
+    const [token] = await curfew.tokens(id);
+    assert.deepEqual([token?.status, token?.epoch, token?.retry_count, token?.timeout_ms], ["completed", 2, 0, 2_000]);
+    assert.deepEqual(await curfew.events(id, "token_timed_out"), []);
+  });
+
   test("a limit that passes again asks again", async () => {
     const { id } = await standing();
     assert.equal((await decide(id, { choice: "extend", input: { by_ms: 500 } })).status, 200);

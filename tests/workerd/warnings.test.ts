@@ -123,8 +123,10 @@ describe("warnings", { concurrency: 10 }, () => {
 
   test("the run tells how late each layer's deadlines were enforced", async () => {
     const hanging = `${peer.url}/hang/${freshId("h")}`;
-    const happy = await curfew.runToEnd(oneRequest(`${peer.url}/ok`));
-    assert.equal(happy.timeout_enforcement_latency_seconds, undefined, "nothing to tell");
+    for (const path of ["/ok", "/status/500"]) {
+      const run = await curfew.runToEnd(oneRequest(peer.url + path));
+      assert.equal(run.timeout_enforcement_latency_seconds, undefined, "nothing to tell");
+    }
 
     const retried = await curfew.runToEnd(oneRequest(hanging, { node: { timeout: "200ms", on_timeout: "retry", max_retries: 1 } }));
     const joined = await curfew.runToEnd(fan({ join: { timeout: "300ms" } }), { urls: [`${peer.url}/ok?n=1`, hanging] });
