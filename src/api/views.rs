@@ -70,6 +70,7 @@ fn deadlines(run: &Run) -> Vec<Value> {
             TokenStatus::AwaitingHuman => ("gate", token.timeout_at),
             TokenStatus::Suspended => ("wait", token.timeout_at.or(token.watch_at)),
             TokenStatus::Pending
+            | TokenStatus::Dispatched
             | TokenStatus::WaitingForSiblings
             | TokenStatus::Completed
             | TokenStatus::Failed

@@ -133,7 +133,7 @@ impl Object {
         }
     }
 
-    fn order_text(&self, order: &Order) -> std::result::Result<String, String> {
+    pub(super) fn order_text(&self, order: &Order) -> std::result::Result<String, String> {
         let input = order.input.to_string();
         let token_id = order.token.to_string();
         let checkpoint = match &order.checkpoint {

@@ -1,6 +1,7 @@
 //! The run's Durable Object: load, handle, commit, perform, set the alarm. It decides nothing.
 
 mod calls;
+pub mod consume;
 mod deliver;
 mod dispatch;
 mod history;

@@ -13,7 +13,7 @@ use super::calls::Calls;
 use super::turn::Turn;
 use crate::api::start::Command;
 use crate::api::views;
-use crate::engine::{Effect, Entry, Event, NewRun, Past, Rejection, RestartPoint, Run, Settings};
+use crate::engine::{Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Run, Settings};
 use crate::model::snapshot::Snapshot;
 use crate::platform::{self, call, deadline};
 use crate::store::commit::Commit;
@@ -30,6 +30,8 @@ pub struct Object {
     run: RefCell<Option<Run>>,
     pub(super) calls: Calls,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
+    /// The answer to the claim that is being handled.
+    handed: RefCell<Option<Order>>,
 }
 
 /// What came of an attempt to start.
@@ -51,6 +53,7 @@ impl Object {
             run: RefCell::default(),
             calls: Calls::default(),
             waiting: RefCell::default(),
+            handed: RefCell::default(),
         })
     }
 
@@ -171,6 +174,11 @@ impl Object {
         })
     }
 
+    /// The order that the last event handed out.
+    pub fn take_handed(&self) -> Option<Order> {
+        self.handed.take()
+    }
+
     pub fn sqlite(&self) -> &Sqlite {
         &self.sqlite
     }
@@ -218,6 +226,8 @@ impl Object {
                 Effect::DeleteStorage => self.delete(),
                 Effect::Dispatch(order) => orders.push(order),
                 Effect::Abort { token, epoch } => self.calls.end(token, epoch),
+                Effect::Enqueue { token, epoch } => self.ring(token, epoch),
+                Effect::Hand(order) => *self.handed.borrow_mut() = Some(order),
                 Effect::Deliver { id, message } => self.deliver(turn, id, message),
                 Effect::Announce => self.announce()?,
                 Effect::AnnounceGate(gate) => {
@@ -303,16 +313,17 @@ impl Object {
 
 fn settings(env: &Env) -> Settings {
     let default = Settings::default();
-    let number = |name: &str, default: u64| {
-        env.var(name)
-            .ok()
-            .and_then(|value| value.to_string().parse().ok())
-            .unwrap_or(default)
-    };
+    let number = |name: &str, default: u64| platform::variable(env, name).unwrap_or(default);
     Settings {
         grace_ms: number("CURFEW_GRACE_MS", default.grace_ms),
         // A watch that is due again at once would never let go.
         watch_ms: number("CURFEW_WATCH_MS", default.watch_ms).max(1_000),
+        queue: env
+            .var("CURFEW_QUEUE")
+            .is_ok_and(|value| value.to_string() == "on"),
+        ring_ms: number("CURFEW_RING_MS", default.ring_ms),
+        claim_ms: number("CURFEW_CLAIM_MS", default.claim_ms),
+        heartbeat_ms: number("CURFEW_SILENCE_MS", default.heartbeat_ms),
         retry_delay_ms: number("CURFEW_RETRY_DELAY_MS", default.retry_delay_ms),
         retention_ms: number("CURFEW_RETENTION_MS", default.retention_ms),
         ..default

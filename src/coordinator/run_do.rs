@@ -14,7 +14,7 @@ use crate::api::recovery;
 use crate::api::respond::{self, Answer};
 use crate::api::start::Command;
 use crate::api::views;
-use crate::engine::{Event, Holder, Rejection, Run, RunStatus};
+use crate::engine::{Event, Holder, Rejection, Run, RunStatus, TokenId};
 use crate::model::limits::SIGNALS_KEPT;
 use crate::platform;
 use crate::store::rows::TokenRow;
@@ -94,6 +94,9 @@ impl RunObject {
                 };
                 match event {
                     Some(Ok(event)) => match self.object.feed(&turn, event)? {
+                        Ok(()) if path == "/claim" => self.hand(),
+                        // Whoever knocks here for an attempt does not look at the run.
+                        Ok(()) if ATTEMPT_DOORS.contains(&path.as_str()) => Ok(Ok((200, json!({})))),
                         Ok(()) => Ok(Ok((200, self.view()?))),
                         Err(rejection) => Ok(Err(refusal(&rejection))),
                     },
@@ -138,6 +141,15 @@ impl RunObject {
         Ok(Ok(Event::RestartRequested { from }))
     }
 
+    /// The order that was claimed. None: the token could not begin, and has said why.
+    fn hand(&self) -> Result<Answer> {
+        let Some(order) = self.object.take_handed() else {
+            return Ok(Err(Error::new(409, "stale_attempt", "the attempt did not begin")));
+        };
+        let text = self.object.order_text(&order).map_err(worker::Error::RustError)?;
+        Ok(Ok((200, serde_json::from_str(&text)?)))
+    }
+
     fn retry(&self, body: &Value) -> Result<std::result::Result<Event, Error>> {
         let (mode, token) = match read_retry(body) {
             Ok(read) => read,
@@ -176,6 +188,14 @@ impl RunObject {
     }
 }
 
+/// Doors of whoever has an attempt out of the queue.
+const ATTEMPT_DOORS: [&str; 3] = ["/heartbeat", "/report", "/lost"];
+
+fn attempt(body: &Value) -> (String, u64) {
+    let token = body["token_id"].as_str().unwrap_or_default().to_string();
+    (token, body["epoch"].as_u64().unwrap_or_default())
+}
+
 /// What a request to the object's doors means. The API has checked who asks; this checks what is asked.
 fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>> {
     let event = match path
@@ -201,6 +221,26 @@ fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>>
             Ok(news) => Event::ChildNews(Box::new(news)),
             Err(error) => return Some(Err(Error::invalid_json(&error))),
         },
+        ("report", "") => match serde_json::from_value(body) {
+            Ok(report) => Event::TaskReported(Box::new(report)),
+            Err(error) => return Some(Err(Error::invalid_json(&error))),
+        },
+        ("claim", "") => {
+            let (token, epoch) = attempt(&body);
+            Event::Claimed { token, epoch }
+        }
+        ("heartbeat", "") => {
+            let (token, epoch) = attempt(&body);
+            Event::Heartbeat { token, epoch }
+        }
+        ("lost", "") => {
+            let (token, epoch) = attempt(&body);
+            Event::CallLost {
+                token: TokenId::parse(&token)?,
+                epoch,
+                message: body["message"].as_str().unwrap_or_default().to_string(),
+            }
+        }
         ("child", "") => match serde_json::from_value(body) {
             Ok(report) => Event::ChildEnded(Box::new(report)),
             Err(error) => return Some(Err(Error::invalid_json(&error))),
@@ -244,6 +284,7 @@ fn refusal(rejection: &Rejection) -> Error {
             "the run has not ended; extend, pause, cancel or restart it instead",
         ),
         Rejection::NotResumable(message) => Error::new(409, "not_resumable", message.as_str()),
+        Rejection::Paused => Error::new(409, "paused", "the run is paused: nothing new begins"),
         Rejection::NotPaused => Error::new(409, "not_paused", "the run is not paused"),
         Rejection::UnknownGate => Error::not_found("the gate"),
         Rejection::GateClosed(gate) => {

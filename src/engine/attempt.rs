@@ -6,7 +6,7 @@ use super::chronicle::EntryKind;
 use super::effect::LimitSource;
 use super::record::{FinalAction, Passed, TimeoutRecord};
 use super::run::Run;
-use super::token::{TokenId, TokenStatus};
+use super::token::{Lane, TokenId, TokenStatus};
 use crate::model::action::ExecutionTimeoutPolicy;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::{Limit, MINUTE};
@@ -161,7 +161,7 @@ impl Run {
     }
 
     /// Back to pending; the next attempt after a while, from the beginning.
-    fn retry_after_timeout(&mut self, id: TokenId) {
+    pub(super) fn retry_after_timeout(&mut self, id: TokenId) {
         let Some(token) = self.tokens.get(&id) else {
             return;
         };
@@ -228,6 +228,12 @@ impl Run {
             let Some(token) = self.tokens.get(&id) else {
                 continue; // An earlier one of the list ended the run.
             };
+            // Whoever claimed it does not need this object in memory. Nobody knows when it was heard of last.
+            if token.lane == Some(Lane::Queue) {
+                let at = self.clock().saturating_add(self.settings.heartbeat_ms);
+                self.touch(id, |token| token.watch_at = Some(at));
+                continue;
+            }
             if !self.is_paused() && token.timeout_at.is_some_and(|at| at <= self.scratch.now) {
                 self.execution_timed_out(id, None);
             } else {

@@ -42,6 +42,8 @@ pub enum EntryKind {
     SubworkflowPaused,
     SubworkflowResumed,
     LimitExceeded,
+    DispatchRungAgain,
+    AttemptReaped,
 }
 
 impl Run {

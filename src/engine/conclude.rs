@@ -25,6 +25,9 @@ pub(super) struct Scratch {
     pub changed: BTreeSet<TokenId>,
     pub terminal: Vec<Token>,
     pub orders: Vec<Order>,
+    /// What was claimed, and what lies in the queue.
+    pub handed: Option<Order>,
+    pub rings: BTreeSet<(TokenId, u64)>,
     pub aborts: Vec<(TokenId, u64)>,
     /// Tokens that stand at a node whose work has not begun.
     pub arrivals: VecDeque<TokenId>,
@@ -182,6 +185,16 @@ impl Run {
             effects.push(Effect::Abort { token, epoch });
         }
         effects.extend(orders.into_iter().map(Effect::Dispatch));
+        for (token, epoch) in scratch.rings {
+            let lies_there = self
+                .tokens
+                .get(&token)
+                .is_some_and(|it| it.status == TokenStatus::Dispatched && it.epoch == epoch);
+            if lies_there {
+                effects.push(Effect::Enqueue { token, epoch });
+            }
+        }
+        effects.extend(scratch.handed.map(Effect::Hand));
         for id in scratch.sends {
             if let Some(entry) = self.outbox.get(&id) {
                 effects.push(Effect::Deliver {

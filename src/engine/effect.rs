@@ -28,6 +28,16 @@ pub enum Event {
     },
     /// An executor answered.
     TaskReported(Box<TaskReport>),
+    /// Somebody took an attempt out of the queue and asks for it.
+    Claimed {
+        token: String,
+        epoch: u64,
+    },
+    /// An attempt out of the queue is still under way.
+    Heartbeat {
+        token: String,
+        epoch: u64,
+    },
     /// A call ended without an answer: the executor is gone, or said something that is no report.
     CallLost {
         token: TokenId,
@@ -157,6 +167,13 @@ pub enum Effect {
     /// Nothing of the run is needed any more.
     DeleteStorage,
     Dispatch(Order),
+    /// Ring for whoever takes attempts out of the queue.
+    Enqueue {
+        token: TokenId,
+        epoch: u64,
+    },
+    /// The answer to a claim.
+    Hand(Order),
     /// Cancel the call of this attempt; its answer no longer counts.
     Abort {
         token: TokenId,
@@ -286,6 +303,8 @@ pub enum Rejection {
     },
     /// The run has ended.
     RunFinished,
+    /// The clocks stand still: nothing new begins.
+    Paused,
     /// Only a paused run can be resumed.
     NotPaused,
     /// Only a person's pause ends with a resume; the others end where they came from.

@@ -143,6 +143,13 @@ pub struct Settings {
     pub watch_ms: u64,
     /// How long after a timeout the next attempt is made; twice as long after each further one.
     pub retry_delay_ms: u64,
+    /// Whether there is a queue for tasks that take long.
+    pub queue: bool,
+    /// How long an attempt may lie in the queue before it is rung for again, and before it is made anew.
+    pub ring_ms: u64,
+    pub claim_ms: u64,
+    /// How long an attempt out of the queue may be silent.
+    pub heartbeat_ms: u64,
     /// How often an attempt may vanish before its token fails.
     pub lost_max: u32,
     /// How long an ended run is kept.
@@ -155,6 +162,10 @@ impl Default for Settings {
             grace_ms: 500,
             watch_ms: 30 * SECOND,
             retry_delay_ms: SECOND,
+            queue: false,
+            ring_ms: 10 * SECOND,
+            claim_ms: 30 * SECOND,
+            heartbeat_ms: 300 * SECOND,
             lost_max: 5,
             retention_ms: 30 * DAY,
         }

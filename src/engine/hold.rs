@@ -175,6 +175,12 @@ impl Run {
             if held {
                 self.scratch.arrivals.push_back(id);
             }
+            // Whoever came for it meanwhile was sent away.
+            if let Some(token) = self.tokens.get(&id)
+                && token.status == TokenStatus::Dispatched
+            {
+                self.scratch.rings.insert((id, token.epoch));
+            }
         }
     }
 

@@ -2,16 +2,18 @@
 
 use std::rc::Rc;
 
-use serde_json::Value;
-
 use super::effect::Order;
 use super::run::Run;
-use super::token::{Lane, Token, TokenId, TokenStatus};
+use super::token::{Lane, Token, TokenId};
 use crate::executor::inline::run_here;
 use crate::executor::task::Assignment;
 use crate::model::fan::EarlyCompletePolicy;
 use crate::model::task::Dispatch;
+use crate::model::time::MINUTE;
 use crate::wire::{ActionTimeouts, TaskReport};
+
+/// What may take longer goes into the queue, where there is one.
+const DIRECT_MAX_MS: u64 = MINUTE;
 
 const PURE_TASKS: usize = 50;
 const CALLING_TASKS: usize = 6;
@@ -21,15 +23,22 @@ const CALLING_TASKS: usize = 6;
 const INLINE_BATCH: u32 = 200;
 
 impl Run {
-    /// The node's word, else the task's; `auto` is inline where that is possible.
+    /// The node's word, else the task's. `auto` is inline where that is possible, and the queue for what may take long,
+    /// so that the object need not stay awake for it.
     pub(super) fn lane_of(&self, node: usize, task: usize) -> Lane {
         let Some(resolved) = self.snapshot.tasks.get(task) else {
             return Lane::Direct;
         };
-        let asked = self.snapshot.workflow.nodes[node].dispatch;
-        match asked.unwrap_or(resolved.task.dispatch) {
+        let limit = || self.execution_limit(node).limit.millis();
+        let takes_long = || limit().is_none_or(|millis| millis > DIRECT_MAX_MS);
+        match self.snapshot.workflow.nodes[node]
+            .dispatch
+            .unwrap_or(resolved.task.dispatch)
+        {
             Dispatch::Auto | Dispatch::Inline if resolved.is_pure => Lane::Inline,
-            Dispatch::Auto | Dispatch::Inline | Dispatch::Direct => Lane::Direct,
+            Dispatch::Auto if self.settings.queue && takes_long() => Lane::Queue,
+            Dispatch::Queue if self.settings.queue => Lane::Queue,
+            Dispatch::Auto | Dispatch::Inline | Dispatch::Direct | Dispatch::Queue => Lane::Direct,
         }
     }
 
@@ -39,24 +48,16 @@ impl Run {
     }
 
     /// Runs a pure task where it stands: it begins and ends in this decision, and costs the row of its token.
-    pub(super) fn run_inline(&mut self, id: TokenId, task: usize, input: &Value) {
+    pub(super) fn run_inline(&mut self, id: TokenId, task: usize) {
         let now = self.scratch.now;
         if self.scratch.inline >= INLINE_BATCH {
             self.change(id, |token| token.watch_at = Some(now));
             return;
         }
         self.scratch.inline += 1;
-        let (mut epoch, mut checkpoint) = (0, None);
-        self.change(id, |token| {
-            token.status = TokenStatus::Executing;
-            token.epoch += 1;
-            token.lane = Some(Lane::Inline);
-            token.dispatched_at = Some(now);
-            token.started_at = Some(now);
-            token.watch_at = None;
-            epoch = token.epoch;
-            checkpoint = token.checkpoint.take();
-        });
+        let Some(order) = self.begin_attempt(id, task, Lane::Inline) else {
+            return;
+        };
         let snapshot = Rc::clone(&self.snapshot);
         let Some(resolved) = snapshot.tasks.get(task) else {
             return;
@@ -65,15 +66,16 @@ impl Run {
             now,
             Assignment {
                 task: &resolved.task,
-                input,
+                input: &order.input,
+                // No time passes inside a decision.
                 deadline_at: None,
-                resume_from: checkpoint.map(|checkpoint| *checkpoint),
+                resume_from: order.checkpoint.map(|checkpoint| *checkpoint),
                 action_timeouts: ActionTimeouts::default(),
             },
         );
         let report = TaskReport {
             token_id: id.to_string(),
-            epoch,
+            epoch: order.epoch,
             status: done.status,
             output: done.output,
             error: done.error,

@@ -18,6 +18,7 @@ mod hold;
 mod lane;
 mod merge;
 mod outbox;
+mod queue;
 mod recall;
 mod record;
 mod resume;

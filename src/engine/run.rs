@@ -191,6 +191,8 @@ impl Run {
                 self.pass_deadlines(&open_calls);
                 Ok(())
             }
+            Event::Claimed { token, epoch } => self.claimed(&token, epoch),
+            Event::Heartbeat { token, epoch } => self.heartbeat(&token, epoch),
             Event::TaskReported(report) => self.task_reported(*report),
             Event::CallLost {
                 token,

@@ -34,6 +34,8 @@ impl TokenId {
 pub enum TokenStatus {
     /// Born, or waiting for its next attempt.
     Pending,
+    /// An attempt lies in the queue: whoever takes it claims it first.
+    Dispatched,
     /// An attempt is under way; a deadline or a watch stands behind it.
     Executing,
     /// At a join, its own work done.
@@ -51,8 +53,9 @@ pub enum TokenStatus {
 }
 
 impl TokenStatus {
-    pub const ALL: [TokenStatus; 10] = [
+    pub const ALL: [TokenStatus; 11] = [
         TokenStatus::Pending,
+        TokenStatus::Dispatched,
         TokenStatus::Executing,
         TokenStatus::WaitingForSiblings,
         TokenStatus::WaitingForSubworkflow,
@@ -67,6 +70,7 @@ impl TokenStatus {
     pub fn name(self) -> &'static str {
         match self {
             TokenStatus::Pending => "pending",
+            TokenStatus::Dispatched => "dispatched",
             TokenStatus::Executing => "executing",
             TokenStatus::WaitingForSiblings => "waiting_for_siblings",
             TokenStatus::WaitingForSubworkflow => "waiting_for_subworkflow",
@@ -82,6 +86,7 @@ impl TokenStatus {
     pub fn is_terminal(self) -> bool {
         match self {
             TokenStatus::Pending
+            | TokenStatus::Dispatched
             | TokenStatus::Executing
             | TokenStatus::WaitingForSiblings
             | TokenStatus::WaitingForSubworkflow
@@ -99,6 +104,8 @@ impl TokenStatus {
         match self {
             // A pass-through node completes where it is born; a mapping may fail before any attempt.
             Pending => next != Pending,
+            // Claimed, or given up and rung again.
+            Dispatched => matches!(next, Pending | Executing | Failed | TimedOut | Cancelled),
             // Back to pending: the attempt is over and another will be made.
             Executing | WaitingForSubworkflow => {
                 matches!(
@@ -126,6 +133,8 @@ pub enum Lane {
     Inline,
     /// A call over the service binding, held open until it is answered.
     Direct,
+    /// A message of a queue; its consumer claims the attempt, says that it lives, and reports.
+    Queue,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -135,6 +144,8 @@ pub struct Token {
     pub status: TokenStatus,
     /// The number of the attempt that counts. Every result carries the epoch it answers.
     pub epoch: u64,
+    /// Attempts that nobody took out of the queue.
+    pub unclaimed: u32,
     /// Attempts made again because a deadline passed.
     pub retry_count: u32,
     /// Attempts made again because the one before vanished without an answer.
@@ -223,6 +234,7 @@ impl Token {
             node,
             status: TokenStatus::Pending,
             epoch: 0,
+            unclaimed: 0,
             retry_count: 0,
             lost_count: 0,
             lane: None,
@@ -282,6 +294,7 @@ impl Token {
                 .chain(warning_at)
                 .min(),
             TokenStatus::Pending => self.timeout_at.into_iter().chain(self.watch_at).min(),
+            TokenStatus::Dispatched => self.watch_at,
             TokenStatus::WaitingForSiblings
             | TokenStatus::Completed
             | TokenStatus::Failed

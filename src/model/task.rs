@@ -30,12 +30,15 @@ pub enum Dispatch {
     /// Inside the coordinator: only for tasks that touch nothing but their own context.
     Inline,
     Direct,
+    /// Through a queue, where there is one: the object need not stay awake meanwhile.
+    Queue,
 }
 
 pub const DISPATCHES: &[(&str, Dispatch)] = &[
     ("auto", Dispatch::Auto),
     ("inline", Dispatch::Inline),
     ("direct", Dispatch::Direct),
+    ("queue", Dispatch::Queue),
 ];
 
 /// Business retry: the whole task again, from step 0, with a fresh context.
@@ -171,18 +174,7 @@ impl Task {
     }
 }
 
-/// `queue` is a lane of the contract that this build does not have.
 pub fn read_dispatch(reader: &Reader) -> Option<Dispatch> {
-    if let Some(lane @ "queue") = reader.any("dispatch").and_then(Value::as_str) {
-        reader.report(
-            "dispatch",
-            "unsupported",
-            format!(
-                "lane \"{lane}\" is not supported by this version of Curfew yet; use \"auto\" or \"direct\""
-            ),
-        );
-        return None;
-    }
     reader.choice("dispatch", DISPATCHES)
 }
 

@@ -10,6 +10,11 @@ pub fn now() -> Millis {
     js_sys::Date::now() as Millis
 }
 
+/// A variable that is a number.
+pub fn variable(env: &worker::Env, name: &str) -> Option<u64> {
+    env.var(name).ok()?.to_string().parse().ok()
+}
+
 /// 128 random bits as text: unguessable, safe in a URL.
 pub fn random_id() -> worker::Result<String> {
     let mut bytes = [0u8; 16];

@@ -142,6 +142,8 @@ pub struct TokenRow {
     pub node_id: String,
     pub epoch: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
+    pub unclaimed: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub retry_count: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_count: u32,
@@ -426,6 +428,7 @@ impl TokenRow {
             work_of: token.work_of.map(|id| id.0),
             child_news: token.child_news,
             epoch: token.epoch,
+            unclaimed: token.unclaimed,
             retry_count: token.retry_count,
             lost_count: token.lost_count,
             lane: token.lane,
@@ -489,6 +492,7 @@ impl TokenRow {
             node,
             status,
             epoch: self.epoch,
+            unclaimed: self.unclaimed,
             retry_count: self.retry_count,
             lost_count: self.lost_count,
             lane: self.lane,

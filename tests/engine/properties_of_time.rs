@@ -10,7 +10,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::driver::{Driver, SETTINGS, create_run, failed, render, store_document, succeeded, timed_out};
+use super::driver::{
+    Driver, ROOM, SETTINGS, create_run, failed, render, store_document, succeeded, timed_out,
+};
 use super::generator;
 
 const LENGTH: usize = 25;
@@ -292,7 +294,7 @@ proptest! {
         for _ in 0..LENGTH {
             let (now, event) = pending.pop().unwrap_or_else(|| run.next(&mut dice));
             run.feed(now, event.clone());
-            let (answer, effects) = loaded.handle(now, event);
+            let (answer, effects) = loaded.handle(now, ROOM, event);
             prop_assert_eq!(&run.driver.answer, &answer);
             prop_assert_eq!(of_the_run(&run.driver.effects, &loaded), of_the_run(&effects, &loaded));
         }

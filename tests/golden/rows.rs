@@ -29,7 +29,7 @@ pub fn document() -> Value {
             {"from_node_id": "send", "to_node_id": "mend", "on": "failure"},
             {"id": "again", "from_node_id": "mend", "to_node_id": "send", "loop_config": {"max_iterations": 2}},
         ],
-        "tasks": [{"id": "pack", "steps": [
+        "tasks": [{"id": "pack", "dispatch": "direct", "steps": [
             {"ref": "wrap", "action": {"kind": "update_context", "implementation": {"set": {"boxes": "${input.n}"}}}},
         ]}],
         "actions": [{"id": "post", "kind": "http_request", "implementation": {"url": "https://post.example/${input.to}"}}],
