@@ -38,7 +38,7 @@ fn retry_without_a_policy_ends_the_task() {
         r#"
             call a {"n":1}
             step a failed x1 0 ms
-            failed peer_failed/server_error at a: status 500
+            failed peer_failed/bad_request at a: status 500
         "#,
     );
 }
@@ -58,7 +58,7 @@ fn delays_grow_as_the_policy_says_until_the_attempts_are_spent() {
         let slept: Vec<&str> = story.lines().filter(|line| line.starts_with("sleep")).collect();
         assert_eq!(slept.join(", "), sleeps, "{backoff}");
         let end = story.lines().last().unwrap_or_default();
-        assert_eq!(end, "failed peer_failed/server_error at b: status 500");
+        assert_eq!(end, "failed peer_failed/bad_request at b: status 500");
     }
 }
 
@@ -74,7 +74,7 @@ fn an_attempt_that_could_not_start_before_the_deadline_is_not_made_and_says_so()
             call b {"n":1} by 2000
             step a completed x1 0 ms
             step b failed x1 0 ms
-            failed peer_failed/server_error at b: status 500; not tried again: no time is left before the deadline
+            failed peer_failed/bad_request at b: status 500; not tried again: no time is left before the deadline
         "#,
     );
     let both: Vec<_> = std::iter::repeat_n(answers, 2).flatten().collect();
@@ -88,7 +88,7 @@ fn an_attempt_that_could_not_start_before_the_deadline_is_not_made_and_says_so()
             call b {"n":1} by 2001
             step a completed x1 0 ms
             step b failed x1 0 ms
-            failed peer_failed/server_error at b: status 500; not tried again: no time is left before the deadline
+            failed peer_failed/bad_request at b: status 500; not tried again: no time is left before the deadline
         "#,
     );
 }
