@@ -54,7 +54,8 @@ function migrate() {
 function startWorkers() {
   const configurations = ["-c", "wrangler.toml", "-c", "wrangler.executor.toml"];
   const network = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0"];
-  const rest = ["--persist-to", ".dev", "--show-interactive-dev-session=false"];
+  // What a newcomer calls first is on this machine.
+  const rest = ["--persist-to", ".dev", "--show-interactive-dev-session=false", "--var", "CURFEW_ALLOW_PRIVATE:on"];
   const child = spawn(node22(), [wrangler, "dev", ...configurations, ...network, ...rest], {
     cwd: root,
     env: environment,

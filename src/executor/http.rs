@@ -12,7 +12,7 @@ use super::task::{ActionCall, Stopped};
 use crate::model::action::{HttpRequest, ServiceCall};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::RESULT_BYTES;
-use crate::platform::call::{self, Answer, BodyError, Call, Peer};
+use crate::platform::call::{self, Answer, BodyError, Call, Peer, SendError};
 use crate::platform::{deadline, now};
 
 struct Received {
@@ -147,7 +147,10 @@ async fn send(peer: &Peer, request: &Outgoing) -> Result<Answer, Failure> {
         body: request.body.as_deref(),
         follow_redirects: false,
     };
-    call::send(peer, call).await.map_err(network_failure)
+    call::send(peer, call).await.map_err(|error| match error {
+        SendError::Refused(message) => Failure::validation("invalid_request", message),
+        SendError::Lost(message) => network_failure(message),
+    })
 }
 
 fn check_status(received: &Received, expected: Option<&[u16]>, call: &ActionCall<'_>) -> Result<(), Failure> {

@@ -10,6 +10,9 @@ pub const REDACTED: &str = "[redacted]";
 /// A value shorter than this is a word of its own more often than a secret: it counts only as a whole string.
 const SHORT_CHARACTERS: usize = 6;
 
+/// Where a message cuts what it quotes.
+const CUT: char = '…';
+
 /// A cut text that ends with so many bytes of a value ends with a part of it.
 const TAIL_BYTES: usize = 4;
 
@@ -81,16 +84,33 @@ impl Redactor {
     pub fn cut_text(&self, text: String) -> String {
         let mut text = self.text(text);
         for value in self.values.iter().filter(|value| !is_short(value)) {
-            let longest = value.len().min(text.len() + 1) - 1;
-            let tail = (TAIL_BYTES..=longest)
-                .rev()
-                .find(|length| value.is_char_boundary(*length) && text.ends_with(&value[..*length]));
-            if let Some(length) = tail {
-                text.truncate(text.len() - length);
+            if let Some(start) = tail_of(&text, value) {
+                text.truncate(start);
                 text += REDACTED;
             }
         }
         text
+    }
+
+    /// As `text`, for a message: what it quotes is cut at a `…`, inside the quotes or behind them.
+    pub fn message(&self, text: String) -> String {
+        let text = self.text(text);
+        if self.is_idle() || !text.contains(CUT) {
+            return text;
+        }
+        let mut clean = String::new();
+        let mut parts = text.split(CUT).peekable();
+        while let Some(part) = parts.next() {
+            if parts.peek().is_none() {
+                clean += part;
+                break;
+            }
+            let quoted = part.strip_suffix('"');
+            clean += &self.cut_text(quoted.unwrap_or(part).to_string());
+            clean += if quoted.is_some() { "\"" } else { "" };
+            clean.push(CUT);
+        }
+        clean
     }
 
     /// Whether a text holds any of the values.
@@ -116,7 +136,7 @@ fn replace(text: &str, value: &str, spelling: Spelling) -> Option<String> {
     let mut clean = String::new();
     let (mut kept, mut at) = (0, 0);
     while at < text.len() {
-        if let Some(length) = matches_at(&text[at..], value, spelling) {
+        if let Spelled::Whole(length) = spelled(&text[at..], value, spelling) {
             clean.push_str(&text[kept..at]);
             clean.push_str(REDACTED);
             at += length;
@@ -132,75 +152,132 @@ fn replace(text: &str, value: &str, spelling: Spelling) -> Option<String> {
     Some(clean)
 }
 
-/// How many bytes of `text` spell `value`, if it begins with it.
-fn matches_at(text: &str, value: &str, spelling: Spelling) -> Option<usize> {
-    match spelling {
-        Spelling::Plain => text.starts_with(value).then_some(value.len()),
-        Spelling::Json => matches_escaped(text, value),
-        Spelling::Percent => matches_encoded(text.as_bytes(), value.as_bytes()),
-    }
-}
-
-fn matches_escaped(text: &str, value: &str) -> Option<usize> {
-    let mut rest = text;
-    for wanted in value.chars() {
-        let (found, length) = escaped_character(rest)?;
-        if found != wanted {
-            return None;
-        }
-        rest = &rest[length..];
-    }
-    Some(text.len() - rest.len())
-}
-
-/// The character that a JSON string begins with, and how long it is written.
-fn escaped_character(text: &str) -> Option<(char, usize)> {
-    let Some(escape) = text.strip_prefix('\\') else {
-        let plain = text.chars().next()?;
-        return Some((plain, plain.len_utf8()));
-    };
-    let unit = |text: &str| u32::from_str_radix(text.strip_prefix('u')?.get(..4)?, 16).ok();
-    Some(match escape.chars().next()? {
-        'n' => ('\n', 2),
-        'r' => ('\r', 2),
-        't' => ('\t', 2),
-        'b' => ('\u{8}', 2),
-        'f' => ('\u{c}', 2),
-        'u' => {
-            let first = unit(escape)?;
-            match first {
-                0xd800..=0xdbff => {
-                    let second = unit(escape.get(5..)?.strip_prefix('\\')?)?;
-                    let low = second.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
-                    let both = 0x10000 + ((first - 0xd800) << 10) + low;
-                    (char::from_u32(both)?, 12)
-                }
-                alone => (char::from_u32(alone)?, 6),
-            }
-        }
-        itself => (itself, 1 + itself.len_utf8()),
+/// Where a text begins to spell a value that it does not finish.
+fn tail_of(text: &str, value: &str) -> Option<usize> {
+    // No spelling takes more than six bytes for one of the value.
+    let first = text.len().saturating_sub(value.len().saturating_mul(6));
+    let starts = text.char_indices().map(|(start, _)| start);
+    let mut starts = starts.skip_while(|start| *start < first);
+    starts.find(|start| {
+        [Spelling::Plain, Spelling::Json, Spelling::Percent]
+            .into_iter()
+            .any(|spelling| match spelled(&text[*start..], value, spelling) {
+                Spelled::Begun(bytes) => bytes >= TAIL_BYTES,
+                Spelled::Whole(_) | Spelled::No => false,
+            })
     })
 }
 
-fn matches_encoded(text: &[u8], value: &[u8]) -> Option<usize> {
+/// How a text begins.
+enum Spelled {
+    /// With the value, in so many bytes.
+    Whole(usize),
+    /// With so many bytes of the value, and there it ends.
+    Begun(usize),
+    No,
+}
+
+fn spelled(text: &str, value: &str, spelling: Spelling) -> Spelled {
+    let (mut at, mut done) = (0, 0);
+    for wanted in value.chars() {
+        let rest = text.get(at..).unwrap_or_default();
+        let next = match spelling {
+            Spelling::Plain => plain(rest),
+            Spelling::Json => escaped(rest),
+            Spelling::Percent => encoded(rest.as_bytes(), wanted),
+        };
+        match next {
+            Next::Character(found, length) if found == wanted => {
+                at += length;
+                done += wanted.len_utf8();
+            }
+            Next::Character(..) | Next::Nothing => return Spelled::No,
+            Next::End => return Spelled::Begun(done),
+        }
+    }
+    Spelled::Whole(at)
+}
+
+/// What a text spells first.
+enum Next {
+    /// A character, in so many bytes.
+    Character(char, usize),
+    /// The text is over, perhaps in the middle of an escape.
+    End,
+    /// No character.
+    Nothing,
+}
+
+fn plain(text: &str) -> Next {
+    match text.chars().next() {
+        Some(character) => Next::Character(character, character.len_utf8()),
+        None => Next::End,
+    }
+}
+
+fn escaped(text: &str) -> Next {
+    let Some(escape) = text.strip_prefix('\\') else {
+        return plain(text);
+    };
+    match escape.chars().next() {
+        None => Next::End,
+        Some('n') => Next::Character('\n', 2),
+        Some('r') => Next::Character('\r', 2),
+        Some('t') => Next::Character('\t', 2),
+        Some('b') => Next::Character('\u{8}', 2),
+        Some('f') => Next::Character('\u{c}', 2),
+        Some('u') => escaped_unit(escape),
+        Some(itself) => Next::Character(itself, 1 + itself.len_utf8()),
+    }
+}
+
+/// `u0041`, or two of them for what does not fit into one.
+fn escaped_unit(escape: &str) -> Next {
+    let unit = |text: &str| u32::from_str_radix(text.get(1..5)?, 16).ok();
+    if escape.len() < 5 {
+        return Next::End;
+    }
+    let Some(first) = unit(escape) else {
+        return Next::Nothing;
+    };
+    if !(0xd800..0xdc00).contains(&first) {
+        return char::from_u32(first).map_or(Next::Nothing, |character| Next::Character(character, 6));
+    }
+    let Some(second) = escape.get(5..11) else {
+        return Next::End;
+    };
+    let low = second
+        .strip_prefix('\\')
+        .filter(|it| it.starts_with('u'))
+        .and_then(unit);
+    let both = low
+        .and_then(|low| low.checked_sub(0xdc00))
+        .map(|low| 0x10000 + ((first - 0xd800) << 10) + low);
+    both.and_then(char::from_u32)
+        .map_or(Next::Nothing, |character| Next::Character(character, 12))
+}
+
+/// A character is several bytes, each of them encoded or not.
+fn encoded(text: &[u8], wanted: char) -> Next {
     let mut at = 0;
-    for wanted in value {
-        let (found, length) = match text.get(at..)? {
-            [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                let digit = |byte: u8| (byte as char).to_digit(16).unwrap_or(0) as u8;
-                (digit(*high) << 4 | digit(*low), 3)
+    for byte in wanted.encode_utf8(&mut [0; 4]).bytes() {
+        let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
+        let (found, length) = match text.get(at..).unwrap_or_default() {
+            [] | [b'%'] => return Next::End,
+            [b'%', high] if digit(*high).is_some() => return Next::End,
+            [b'%', high, low, ..] if digit(*high).is_some() && digit(*low).is_some() => {
+                (digit(*high).unwrap_or(0) << 4 | digit(*low).unwrap_or(0), 3)
             }
             // Forms write a space so.
-            [b'+', ..] if *wanted == b' ' => (b' ', 1),
-            [plain, ..] => (*plain, 1),
-            [] => return None,
+            [b'+', ..] if byte == b' ' => (b' ', 1),
+            [itself, ..] => (*itself, 1),
         };
-        if found != *wanted {
-            return None;
+        if found != byte {
+            return Next::Nothing;
         }
         at += length;
     }
-    Some(at)
+    Next::Character(wanted, at)
 }
 
 #[cfg(test)]
@@ -284,9 +361,39 @@ mod tests {
             ("it is tok-", "it is [redacted]"),
             ("it is tok", "it is tok"),
             ("tok-123456 tok-12345", "[redacted] [redacted]"),
+            (r"it is \u0074ok-1\u00", "it is [redacted]"),
+            ("it is tok%2D12%3", "it is [redacted]"),
+            ("tok-tok-1", "tok-[redacted]"),
             ("", ""),
         ] {
-            assert_eq!(redactor.cut_text(text.into()), clean);
+            assert_eq!(redactor.cut_text(text.into()), clean, "{text}");
+        }
+        let wide = super::Redactor::new(["pa\"ss-🔑-word".to_string()]);
+        for (text, clean) in [
+            (r#"{"k":"pa\"ss-"#, r#"{"k":"[redacted]"#),
+            (r"pa\u0022ss-\ud83d", "[redacted]"),
+            (r"pa\u0022ss-\ud83d\udd1", "[redacted]"),
+            ("pa%22ss-%F0%9F", "[redacted]"),
+        ] {
+            assert_eq!(wide.cut_text(text.into()), clean, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_may_quote_the_start_of_a_value() {
+        let long = redactor(&["tok-0123456789\"abcdef"]);
+        for (text, clean) in [
+            (
+                "int cannot read \"tok-012345…\": bad",
+                "int cannot read \"[redacted]…\": bad",
+            ),
+            (
+                "found string \"tok-0123456789\\\"ab\"… twice…",
+                "found string \"[redacted]\"… twice…",
+            ),
+            ("tok-0123456789\"abcdef… tok-", "[redacted]… tok-"),
+        ] {
+            assert_eq!(long.message(text.into()), clean);
         }
     }
 

@@ -66,7 +66,7 @@ impl Secrets {
     }
 
     pub fn redact_failure(&self, failure: &mut Failure) {
-        failure.message = self.redactor.text(std::mem::take(&mut failure.message));
+        failure.message = self.redactor.message(std::mem::take(&mut failure.message));
     }
 
     pub(super) fn redact_checkpoint(&self, checkpoint: &mut Checkpoint) {

@@ -136,7 +136,11 @@ fn a_rate_limit_waits_as_long_as_it_is_asked_to() {
 #[test]
 fn a_policy_overrides() {
     let failing = ("a", Fails(ServerError, None));
-    let once = tell(retrying(json!({"max_attempts": 1})), None, &[failing.clone()]);
+    let once = tell(
+        retrying(json!({"max_attempts": 1})),
+        None,
+        std::slice::from_ref(&failing),
+    );
     assert!(once.contains("step a failed x1"), "{once}");
     check(
         &tell(
@@ -314,7 +318,7 @@ fn a_timeout_is_tried_again_only_where_the_execution_says_so() {
         &tell(
             task(json!({"timeout_ms": 500})),
             Some(START + 60_000),
-            &[slow.clone()],
+            std::slice::from_ref(&slow),
         ),
         r#"
             call a {"n":1} by 1500

@@ -209,3 +209,18 @@ fn a_task_without_secrets_is_not_searched() {
         "it is not this task's to know"
     );
 }
+
+#[test]
+fn an_expression_that_cannot_read_it_does_not_quote_its_start() {
+    const LONG: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0.sig";
+    let mut world = FakeWorld::new(&[]);
+    world.secrets = vec![("JWT", Some(LONG))];
+    let step = set("a", json!({"n": "${int(secret.JWT)}"}));
+    check(
+        &world.order(json!({"steps": [step]}), json!({})).story(),
+        r#"
+            step a failed x1 0 ms
+            failed expression_failed/validation at a: set of step a: expression `int(secret.JWT)`: int cannot read "[redacted]…"
+        "#,
+    );
+}
