@@ -17,5 +17,6 @@ pub mod retry;
 pub mod secrets;
 pub mod status;
 pub mod task;
+pub mod task_cache;
 #[cfg(target_arch = "wasm32")]
 mod worker;

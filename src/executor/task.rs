@@ -1,8 +1,6 @@
 //! Runs one task: steps in order over a context that lives as long as the task. Knows no platform: what touches
 //! the world is behind `World`, so that these rules are tested natively.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
 use super::call::{Bounds, Calls, until_final};
@@ -108,6 +106,10 @@ enum End {
 }
 
 pub async fn run_task(world: &impl World, mut assignment: Assignment<'_>) -> Done {
+    // The token's deadline may be a node's, which is the longer one where a node gives a task more time than it takes.
+    let own_limit = assignment.task.timeout.millis();
+    let own_deadline = own_limit.map(|millis| world.now().saturating_add(millis));
+    assignment.deadline_at = own_deadline.into_iter().chain(assignment.deadline_at).min();
     let Assignment {
         task,
         input,
@@ -460,31 +462,4 @@ fn default_limit(kind: &Kind, timeouts: ActionTimeouts) -> Limit {
         Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => None,
     };
     millis.map_or(Limit::Unset, Limit::After)
-}
-
-/// Tasks seen before, by their text: an executor gets the same few tasks again and again.
-#[derive(Default)]
-pub struct TaskCache(Vec<(Box<str>, Rc<Task>)>);
-
-impl TaskCache {
-    const MOST: usize = 64;
-
-    pub fn task(&mut self, text: &str) -> Result<Rc<Task>, String> {
-        if let Some(index) = self.0.iter().position(|(known, _)| **known == *text) {
-            return Ok(Rc::clone(&self.0[index].1));
-        }
-        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let problems = crate::model::problem::Problems::trusting();
-        let task = Task::read(&value, "", &problems).filter(|_| !problems.has_errors());
-        let task = task.ok_or_else(|| {
-            let first = problems.into_sorted().first().map(ToString::to_string);
-            format!("the task cannot be read: {}", first.unwrap_or_default())
-        })?;
-        let task = Rc::new(task);
-        if self.0.len() >= Self::MOST {
-            self.0.remove(0);
-        }
-        self.0.push((text.into(), Rc::clone(&task)));
-        Ok(task)
-    }
 }

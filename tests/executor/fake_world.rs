@@ -8,7 +8,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use curfew::executor::secrets::Missing;
-use curfew::executor::task::{ActionCall, Assignment, Done, Stopped, TaskCache, World, run_task};
+use curfew::executor::task::{ActionCall, Assignment, Done, Stopped, World, run_task};
+use curfew::executor::task_cache::TaskCache;
 use curfew::model::action::Kind;
 use curfew::model::failure::{Failure, FailureClass};
 use curfew::model::time::Millis;

@@ -2,7 +2,8 @@
 
 use curfew::executor::redact::Redactor;
 use curfew::executor::request::Outgoing;
-use curfew::executor::task::{ActionCall, TaskCache};
+use curfew::executor::task::ActionCall;
+use curfew::executor::task_cache::TaskCache;
 use curfew::model::action::Kind;
 use curfew::model::expression::Scope;
 use curfew::model::failure::Failure;

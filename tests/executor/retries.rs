@@ -1,7 +1,7 @@
 //! Infrastructure retry: which failures are tried again, when, and what is told of it.
 
 use curfew::executor::retry::{Situation, Verdict, after, retry_after_ms};
-use curfew::executor::task::TaskCache;
+use curfew::executor::task_cache::TaskCache;
 use curfew::model::failure::FailureClass::{self, *};
 use curfew::model::task::{StepAction, Task};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fake_world::Answer::{After, Failure, Result};
-use super::fake_world::{call, check, order, set, tell, with};
+use super::fake_world::{START, call, check, order, set, tell, with};
 
 fn retrying(retry: Value) -> Value {
     json!({"retry": retry, "steps": [call("a"), with(call("b"), json!({"on_failure": "retry"}))]})
@@ -298,6 +298,51 @@ fn a_timeout_that_is_retried_and_spent_is_reported_as_a_timeout() {
             call a {"n":1} by 1200
             step a timed_out x1 100 ms
             timed_out tool_timeout/timeout at a: step a timed out: context deadline exceeded
+        "#,
+    );
+}
+
+#[test]
+fn a_tasks_own_limit_holds_for_all_its_steps_and_retries() {
+    let slow = |step| (step, After(400, json!(1)));
+    let steps = json!([call("a"), call("b"), call("c")]);
+    let task = json!({"timeout_ms": 1_000, "steps": steps});
+    for deadline_at in [None, Some(START + 5_000)] {
+        check(
+            &tell(task.clone(), deadline_at, &[slow("a"), slow("b"), slow("c")]),
+            r#"
+                call a {"n":1} by 2000
+                call b {"n":1} by 2000
+                call c {"n":1} by 2000
+                step a completed x1 400 ms
+                step b completed x1 400 ms
+                step c timed_out x1 200 ms
+                timed_out tool_timeout/timeout at c: step c timed out: context deadline exceeded
+            "#,
+        );
+    }
+    // The token's, where that is the nearer one.
+    let story = tell(
+        json!({"timeout": "1s", "steps": [call("a")]}),
+        Some(START + 300),
+        &[slow("a")],
+    );
+    assert!(story.contains("by 1300"), "{story}");
+    // A retry of the task is within its limit, not another one.
+    let again = with(call("a"), json!({"on_failure": "retry"}));
+    let policy = json!({"max_attempts": 9, "backoff": "linear", "initial_delay_ms": 600});
+    check(
+        &tell(
+            json!({"timeout_ms": 1_000, "retry": policy, "steps": [again]}),
+            None,
+            &[("a", Failure("first")), ("a", Failure("second"))],
+        ),
+        r#"
+            call a {"n":1} by 2000
+            sleep 600
+            call a {"n":1} by 2000
+            step a failed x1 0 ms
+            failed peer_failed/bad_request at a: second; not tried again: no time is left before the deadline
         "#,
     );
 }
