@@ -33,6 +33,8 @@ pub fn read_extension(body: &Value) -> Result<Extension, Error> {
                 );
                 None
             }
+            // What was written was no amount of time, and that has been said.
+            (Limit::Unset | Limit::Never, _) if !body["by"].is_null() || !body["by_ms"].is_null() => None,
             (Limit::Unset | Limit::Never, _) => {
                 let message = "say how much longer the run may take: {\"by_ms\": 60000}, {\"by\": \"1m\"} or {\"until\": ...}";
                 reader.report("by_ms", "missing_field", message);

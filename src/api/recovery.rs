@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::error::Error;
 use crate::engine::{
-    Entry, GateKind, Header, Past, ResumePlan, Run, RunStatus, TimeoutRecord, Token, TokenId, TokenStatus,
+    Entry, Header, Holder, MET_A_BOUND, Past, ResumePlan, Run, RunStatus, TimeoutRecord, Token, TokenId,
+    TokenStatus, can_go_on,
 };
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::{Millis, format_moment};
@@ -107,7 +108,8 @@ pub fn resume(run: &Run, past: &Past) -> Value {
     let header = &run.header;
     let plan = run.resume_plan(past);
     let closed = match header.status {
-        RunStatus::Failed | RunStatus::TimedOut if plan.tokens.is_empty() => {
+        RunStatus::Failed | RunStatus::TimedOut if header.met_a_bound() => Some(MET_A_BOUND.to_string()),
+        RunStatus::Failed | RunStatus::TimedOut if !can_go_on(header, &plan) => {
             Some("nothing was under way when the run ended: restart it".to_string())
         }
         RunStatus::Failed | RunStatus::TimedOut => None,
@@ -158,15 +160,11 @@ pub fn resume(run: &Run, past: &Past) -> Value {
 }
 
 fn how_it_goes_on(run: &Run) -> String {
-    let gate = run
-        .gates()
-        .find(|gate| gate.kind != GateKind::Node && gate.token_id.is_none());
-    match gate {
-        Some(gate) => format!(
-            "a person decides: POST /v1/runs/{}/gates/{}",
-            run.header.id, gate.id
-        ),
-        None => format!("the run is paused: POST /v1/runs/{}/resume", run.header.id),
+    let id = &run.header.id;
+    match (run.gate_of_run(), run.header.held_by.contains(&Holder::Person)) {
+        (Some(gate), _) => format!("a person decides: POST /v1/runs/{id}/gates/{}", gate.id),
+        (None, true) => format!("the run is paused: POST /v1/runs/{id}/resume"),
+        (None, false) => "the run that called this one stands still; it goes on with it".to_string(),
     }
 }
 

@@ -147,8 +147,10 @@ impl RunObject {
     fn view(&self) -> Result<Value> {
         let mut view = self.object.with_run(|run| views::run(run, platform::now()))?;
         if self.object.with_run(Run::has_events)? {
-            let lateness = recovery::lateness(&self.object.sqlite().lateness()?);
-            view["timeout_enforcement_latency_seconds"] = lateness;
+            let lateness = self.object.sqlite().lateness()?;
+            if !lateness.is_empty() {
+                view["timeout_enforcement_latency_seconds"] = recovery::lateness(&lateness);
+            }
         }
         Ok(view)
     }
@@ -226,6 +228,11 @@ fn refusal(rejection: &Rejection) -> Error {
         ),
         Rejection::HeldOtherwise { holder, gate } => held_otherwise(*holder, gate.as_deref()),
         Rejection::CannotExtend(status) => cannot_extend(*status),
+        Rejection::LimitOfParent => Error::new(
+            409,
+            "limit_of_parent",
+            "the limit is that of the node that called this run; give that node more time, or none, in its workflow",
+        ),
         Rejection::NoDeadline => Error::new(409, "no_timeout", "the run has no limit that could be extended"),
         Rejection::InvalidExtension(message) => Error::new(422, "invalid_request", message.as_str()),
         Rejection::NotEnded => Error::new(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::chronicle::EntryKind;
 use super::effect::{Rejection, RestartPoint};
-use super::header::{RunStatus, facts_of};
+use super::header::{Holder, RunStatus, facts_of};
 use super::run::Run;
 use super::token::TokenStatus;
 
@@ -34,7 +34,10 @@ impl Run {
         if self.is_running() {
             self.end_live_tokens(TokenStatus::Cancelled, "run_restarted");
         }
-        self.withdraw_run_gate();
+        if self.run_gate().is_some() {
+            self.withdraw_run_gate();
+            self.tell_parent(false);
+        }
         let from = undo
             .as_ref()
             .map(|_| self.snapshot.workflow.nodes[node].id.clone());
@@ -50,7 +53,12 @@ impl Run {
                 }
             }
         }
+        let held_by_parent = self.header.held_by.contains(&Holder::Parent);
         self.begin_anew();
+        // A parent that stands still holds its child whatever becomes of it.
+        if held_by_parent {
+            self.hold_since(Holder::Parent, self.scratch.now);
+        }
         self.header.attempt += 1;
         self.facts = facts_of(&self.header);
         self.give_birth(node, None, None, Default::default(), None);

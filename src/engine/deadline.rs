@@ -99,8 +99,10 @@ impl Run {
         if self.workflow_warning_at().is_some_and(|at| at <= now) {
             self.header.warned = true;
             self.scratch.header_changed = true;
-            let (timeout_at, timeout_ms) = (self.header.timeout_at, self.header.timeout_ms);
-            self.warn("workflow", timeout_at.unwrap_or(now), timeout_ms, None, None);
+            // In the moment that is left to a parent it is too late for a warning.
+            if let Some(timeout_at) = self.header.timeout_at.filter(|at| *at > now) {
+                self.warn("workflow", timeout_at, self.header.timeout_ms, None, None);
+            }
         }
         for _ in 0..BATCH {
             let Some(&(at, due)) = self.due.first() else {

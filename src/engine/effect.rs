@@ -293,6 +293,8 @@ pub enum Rejection {
     },
     /// The run has ended; how says what can be done instead.
     CannotExtend(RunStatus),
+    /// The limit is that of the node that called the run: only its own run could give more.
+    LimitOfParent,
     /// The run has no limit that could be extended.
     NoDeadline,
     InvalidExtension(String),

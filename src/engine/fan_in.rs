@@ -334,6 +334,11 @@ impl Run {
                 });
             }
             Err(failure) => {
+                // It has not come, as far as a run that is brought back is concerned.
+                if let Some(instance) = self.instances.get_mut(&instance) {
+                    instance.arrived.remove(&index);
+                }
+                self.cut_off(id);
                 self.end(id, TokenStatus::Failed, |token| {
                     token.error = Some(failure.clone())
                 });

@@ -1,7 +1,7 @@
 //! How a run ends: once, with a reason, leaving nothing under way.
 
 use super::chronicle::EntryKind;
-use super::header::RunStatus;
+use super::header::{LIMIT_EXCEEDED, RunStatus};
 use super::route::mapping_failure;
 use super::run::{Run, Vars};
 use super::token::{TokenId, TokenStatus};
@@ -21,7 +21,7 @@ impl Run {
         };
         match output.and_then(|output| self.check_output(output)) {
             Ok(output) => self.finish(RunStatus::Completed, Some(output), None),
-            Err(failure) => self.finish(RunStatus::Failed, None, Some(failure)),
+            Err(failure) => self.fail(failure),
         }
     }
 
@@ -78,7 +78,7 @@ impl Run {
     pub(super) fn exceed(&mut self, limit: &str, most: u64) {
         self.note(EntryKind::LimitExceeded, json!({"limit": limit, "most": most}));
         self.fail(Failure::new(
-            "limit_exceeded",
+            LIMIT_EXCEEDED,
             FailureClass::Permanent,
             format!("limit {limit} exceeded: the run may have {most}"),
         ));
@@ -107,7 +107,9 @@ impl Run {
         {
             // A child that runs may run on; one that was not heard to be there need not begin.
             let token = token.clone();
-            self.take_back_start(&token);
+            if !self.take_back_start(&token) {
+                self.let_child_go(self.child_id(&token));
+            }
         }
         self.withdraw_gate(id);
         self.stop_listening(id);

@@ -72,6 +72,18 @@ pub struct Header {
     pub revision: u64,
 }
 
+impl Header {
+    /// The run ended because it met one of its bounds: a path was cut where it would have gone on, and no token
+    /// remembers where.
+    pub fn met_a_bound(&self) -> bool {
+        let error = self.error.as_ref();
+        error.is_some_and(|error| error.code == LIMIT_EXCEEDED && error.token_id.is_none())
+    }
+}
+
+/// The code of a failure by one of the run's bounds.
+pub(super) const LIMIT_EXCEEDED: &str = "limit_exceeded";
+
 /// Who keeps the clocks from going.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -53,6 +53,10 @@ impl Run {
         if number <= self.header.parent_word {
             return Ok(());
         }
+        // The parent was told of an end: it waits for this run no longer, and would never let it go again.
+        if self.header.ends > 0 {
+            return Ok(());
+        }
         self.header.parent_word = number;
         self.scratch.header_changed = true;
         if let Some(budget_ms) = budget_ms.filter(|_| self.header.on_budget) {
@@ -74,7 +78,7 @@ impl Run {
         // Not `started_at`: pauses do not count.
         let began_at = before.saturating_sub(timeout_ms);
         let own_at =
-            own_limit_ms(&self.snapshot, &self.header.request).map(|own| began_at.saturating_add(own));
+            own_limit_ms(&self.header.request, &self.snapshot).map(|own| began_at.saturating_add(own));
         let budget_at = clock.saturating_add(budget_ms);
         let after = own_at.map_or(budget_at, |own| own.min(budget_at));
         self.header.on_budget = after == budget_at;
@@ -83,6 +87,9 @@ impl Run {
         // A pause of both moves nothing but what the word took to get here.
         if after > before.saturating_add(self.settings.grace_ms) {
             self.header.warned = false;
+        }
+        if self.snapshot.workflow.timeouts.inherit_budget {
+            self.tell_children();
         }
         // What stood in front of a person for want of time has some again.
         if after > clock && self.header.held_by.contains(&Holder::WorkflowTimeout) {
@@ -152,6 +159,10 @@ impl Run {
             let has_clock = token.timeout_at.or(token.watch_at).is_some() && !is_moment;
             if has_clock {
                 self.change(id, |token| {
+                    // The executor goes by what it was told.
+                    if token.status == TokenStatus::Executing {
+                        token.told_deadline = token.told_deadline.or(token.timeout_at);
+                    }
                     token.timeout_at = token.timeout_at.map(|at| at.saturating_add(pause));
                     token.watch_at = token.watch_at.map(|at| at.saturating_add(pause));
                 });
@@ -224,6 +235,24 @@ impl Run {
                 budget_ms,
             });
         }
+    }
+
+    /// A child that nobody waits for any more goes on by itself.
+    pub(super) fn let_child_go(&mut self, run_id: String) {
+        if !self.is_paused() {
+            return;
+        }
+        self.header.words_said += 1;
+        self.scratch.header_changed = true;
+        self.take_back(
+            |message| matches!(message, Message::HoldChild { run_id: other, .. } if *other == run_id),
+        );
+        self.post(Message::HoldChild {
+            run_id,
+            number: self.header.words_said,
+            held: false,
+            budget_ms: None,
+        });
     }
 
     /// The parent is told that this run stands in front of a person, or goes on.

@@ -39,6 +39,6 @@ pub use header::{Header, Holder, ParentLink, RunStatus, Settings, StartRequest};
 pub use lane::invocations;
 pub use recall::Remembered;
 pub use record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
-pub use resume::ResumePlan;
+pub use resume::{MET_A_BOUND, ResumePlan, can_go_on};
 pub use run::{NewRun, Run};
 pub use token::{Cut, Lane, Token, TokenId, TokenStatus};

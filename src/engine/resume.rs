@@ -9,9 +9,14 @@ use super::branch::{Instance, InstanceId};
 use super::chronicle::EntryKind;
 use super::effect::{Past, Rejection, RetryMode};
 use super::gate::GateKind;
-use super::header::{Holder, RunStatus};
+use super::header::{Header, Holder, RunStatus};
 use super::run::{Due, Run};
+use super::supervise::WORKFLOW_TIMEOUT;
 use super::token::{Token, TokenId, TokenStatus};
+use crate::model::failure::Failure;
+
+/// Going on without the path that was cut would look like a success.
+pub const MET_A_BOUND: &str = "the run met one of its limits where a path would have gone on; restart it";
 
 /// What goes on when the run does.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -103,6 +108,13 @@ impl<'a> Branches<'a> {
             .filter_map(|token| token.exit_order)
             .max()
     }
+}
+
+/// Something was under way when the run ended; or all was done and only the time was over, as in front of the gate
+/// of its limit: then it has nothing left to do but to complete.
+pub fn can_go_on(header: &Header, plan: &ResumePlan) -> bool {
+    let out_of_time = |error: &Failure| error.code == WORKFLOW_TIMEOUT;
+    !plan.tokens.is_empty() || header.error.as_ref().is_some_and(out_of_time)
 }
 
 /// It had done its work and stood at a join.
@@ -206,8 +218,11 @@ impl Run {
                 ));
             }
         }
+        if self.header.met_a_bound() {
+            return Err(Rejection::NotResumable(MET_A_BOUND.into()));
+        }
         let plan = self.resume_plan(past);
-        if plan.tokens.is_empty() {
+        if !can_go_on(&self.header, &plan) {
             let message = "nothing was under way when the run ended; restart it";
             return Err(Rejection::NotResumable(message.into()));
         }
@@ -366,9 +381,10 @@ impl Run {
         self.change(id, |token| token.exit_order = Some(order));
     }
 
-    /// A join that failed although all had come is asked again, and one that nothing can come to any more is over.
+    /// Joins are asked again, inner ones first: one may have failed although all had come, and where nothing is left to
+    /// come nobody else would ask.
     fn judge_reopened(&mut self, plan: &ResumePlan) {
-        for id in &plan.instances {
+        for id in plan.instances.iter().rev() {
             if self.is_running() {
                 self.branch_ended(*id);
             }

@@ -57,7 +57,7 @@ impl Run {
         Ok(())
     }
 
-    /// The executor was told the end of the run as it stood then, and the run has been extended since.
+    /// The executor was told a deadline as it stood then, and it has moved since: the run was extended, or paused.
     fn was_told_too_little(&self, id: TokenId) -> bool {
         let Some(token) = self.tokens.get(&id) else {
             return false;

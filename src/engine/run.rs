@@ -79,11 +79,18 @@ pub struct NewRun {
     pub parent: Option<ParentLink>,
 }
 
+/// The limit of a run, whatever is left of its parent.
+pub(super) fn own_limit_ms(request: &StartRequest, snapshot: &Snapshot) -> Option<u64> {
+    let written = snapshot.workflow.timeout;
+    let limit = || written.or(snapshot.default_limit(Layer::Flow)).millis();
+    request.timeout_ms.or_else(limit)
+}
+
 impl Run {
     /// Starts a run: its first token is born at the initial node.
     pub fn create(now: Millis, settings: Settings, new: NewRun) -> (Run, Vec<Effect>) {
         let workflow = &new.snapshot.workflow;
-        let own_ms = own_limit_ms(&new.snapshot, &new.request);
+        let own_ms = own_limit_ms(&new.request, &new.snapshot);
         let budget_ms = new.request.budget_ms;
         let on_budget = budget_ms.is_some_and(|budget| own_ms.is_none_or(|own| budget <= own));
         let timeout_ms = if on_budget { budget_ms } else { own_ms };
@@ -328,10 +335,4 @@ impl Run {
     pub(super) fn clock(&self) -> Millis {
         self.header.paused_at.unwrap_or(self.scratch.now)
     }
-}
-
-/// The limit a run has where nothing is cut from it: what was asked for, then what is written, then the preset.
-pub(super) fn own_limit_ms(snapshot: &Snapshot, request: &StartRequest) -> Option<u64> {
-    let written = || snapshot.workflow.timeout.or(snapshot.default_limit(Layer::Flow));
-    request.timeout_ms.or_else(|| written().millis())
 }

@@ -21,6 +21,9 @@ const ABORT: &str = "abort";
 const FAIL: &str = "fail";
 const RETRY: &str = "retry";
 
+/// What a run says whose time is over.
+pub(super) const WORKFLOW_TIMEOUT: &str = "workflow_timeout";
+
 impl Run {
     /// The run's own limit passed.
     pub(super) fn workflow_timed_out(&mut self) {
@@ -47,9 +50,9 @@ impl Run {
     }
 
     /// What happens when the run's limit passes. Where it is that of a parent's node, the node says what follows, and
-    /// waits to be told.
+    /// waits to be told; what is left of the parent is not the node's.
     fn timeout_policy(&self) -> WorkflowTimeoutPolicy {
-        match self.header.request.node_decides {
+        match self.header.request.node_decides && !self.header.on_budget {
             true => WorkflowTimeoutPolicy::CancelAll,
             false => self.snapshot.workflow.on_timeout,
         }
@@ -105,11 +108,11 @@ impl Run {
     fn end_by_timeout(&mut self, status: RunStatus) {
         let after = format_duration(self.header.timeout_ms.unwrap_or_default());
         let failure = Failure::new(
-            "workflow_timeout",
+            WORKFLOW_TIMEOUT,
             FailureClass::Timeout,
             format!("Workflow execution timed out after {after}"),
         );
-        self.end_live_tokens(TokenStatus::TimedOut, "workflow_timeout");
+        self.end_live_tokens(TokenStatus::TimedOut, WORKFLOW_TIMEOUT);
         self.finish(status, None, Some(failure));
     }
 
@@ -251,6 +254,9 @@ impl Run {
     pub(super) fn extend_requested(&mut self, by: Extension) -> Result<(), Rejection> {
         if !self.is_running() {
             return Err(Rejection::CannotExtend(self.header.status));
+        }
+        if self.header.request.node_decides {
+            return Err(Rejection::LimitOfParent);
         }
         self.check_extension(by)?;
         let gate = self.run_gate().map(|gate| gate.kind);

@@ -167,7 +167,7 @@ pub struct Token {
     /// restart.
     pub undo: Vec<(String, Option<Value>)>,
     pub merge_undo: Vec<(String, Option<Value>)>,
-    /// What the executor was told: nearer than `timeout_at` where the run's limit was.
+    /// What the executor was told, where that is nearer than `timeout_at`: the run's limit was, or a pause came since.
     pub told_deadline: Option<Millis>,
     /// Why the limit is what it is, where no document says it.
     pub timeout_reason: Option<String>,

@@ -1,6 +1,6 @@
 //! Time between a run and its children: whose limit ends what, who stands still with whom, and how much is left.
 
-use curfew::engine::{Holder, RunStatus};
+use curfew::engine::{Holder, Rejection, RunStatus};
 use serde_json::{Value, json};
 
 use super::driver::Driver;
@@ -329,6 +329,63 @@ fn the_parents_gate_takes_the_place_of_one_the_child_had_opened() {
     assert_eq!(child.run.header.timeout_at, Some(120_000));
 }
 
+/// What ran out is the parent's time and not the node's: the child does not end as if the node had said so.
+#[test]
+fn a_budget_that_ran_out_before_the_nodes_limit_is_not_the_nodes_timeout() {
+    let node = json!({"workflow_id": "patient", "timeout_ms": 100_000, "on_timeout": "fail"});
+    let (mut parent, mut child) = pair(sharing(node));
+    assert_eq!(child.run.header.timeout_at, Some(61_000));
+    child.at(61_500).wake("t1@1").stands("paused c:executing");
+    parent
+        .at(61_600)
+        .hear(&child)
+        .stands("paused p:waiting_for_subworkflow");
+    parent.at(70_000).grant("run1", 200_000);
+    child.at(70_000).hear(&parent).stands("running c:executing");
+    // With more than enough time left for both the node's own limit is the nearer one again.
+    assert_eq!(child.run.header.timeout_ms, Some(100_000));
+    assert_eq!(child.run.limit_source(), "request");
+}
+
+#[test]
+fn more_time_goes_down_to_the_grandchildren() {
+    let (mut parent, mut child) = pair(sharing(json!({"workflow_id": "handing"})));
+    let mut grandchild = Driver::child_of(&child);
+    child.delivered(1);
+    assert_eq!(grandchild.run.header.timeout_at, Some(61_000));
+    parent.at(11_000).extend(30_000);
+    child.at(11_000).hear(&parent);
+    grandchild.at(11_000).hear(&child).stands("running c:executing");
+    assert_eq!(grandchild.run.header.timeout_at, Some(91_000));
+    // And so does a pause, with what is left of it.
+    parent.at(20_000).pause();
+    child.at(20_000).hear(&parent);
+    grandchild.at(20_000).hear(&child).stands("paused c:executing");
+    parent.at(50_000).resume();
+    child.at(50_000).hear(&parent);
+    grandchild.at(50_000).hear(&child).stands("running c:executing");
+    assert_eq!(grandchild.run.header.timeout_at, Some(121_000));
+}
+
+/// The parent heard that it stood in front of a person; it does not stand there any more.
+#[test]
+fn a_child_restarted_at_its_gate_tells_its_parent() {
+    let (mut parent, mut child) = pair(calling(json!({"workflow_id": "asking"})));
+    child.at(21_000).wake("t1@1");
+    parent.at(21_000).hear(&child);
+    child
+        .delivered(1)
+        .at(22_000)
+        .restart()
+        .stands("running c:executing");
+    assert_eq!(
+        child.lines_of("deliver"),
+        ["deliver 2 tell run-1 t1@1 goes on #2"]
+    );
+    parent.at(22_000).hear(&child);
+    assert_eq!(parent.row("t1").reason, None);
+}
+
 /// A pause of the parent moves nothing that was not moved before.
 #[test]
 fn a_pause_of_the_parent_does_not_warn_the_child_again() {
@@ -347,4 +404,12 @@ fn an_ended_child_does_not_stand_still() {
     let (_, mut child) = pair(calling(json!({})));
     child.succeed("t1@1", json!(1)).parent_holds(1, true, None);
     child.check("rejected run_finished");
+}
+
+/// The parent's clock for the node would go on: the child would be told one thing and end by another.
+#[test]
+fn a_limit_of_the_node_is_not_extended_in_the_child() {
+    let (_, mut child) = pair(calling(json!({"timeout_ms": 10_000})));
+    child.at(2_000).extend(60_000);
+    assert_eq!(child.answer, Err(Rejection::LimitOfParent));
 }

@@ -180,17 +180,4 @@ impl Driver {
             (first, second) => panic!("one order was expected, not {first:?} and {second:?}"),
         }
     }
-
-    /// Rings the alarm at its moments until the run has ended or `most` wakes are over.
-    pub fn wake_to_the_end(&mut self, most: usize) -> usize {
-        for wakes in 0..most {
-            if self.run.header.status.is_terminal() {
-                return wakes;
-            }
-            let at = self.run.alarm_at().expect("a live run has an alarm");
-            self.now = self.now.max(at);
-            self.wake("");
-        }
-        most
-    }
 }

@@ -67,18 +67,31 @@ fn library() -> Library {
         "on_timeout": "human_gate"});
     let patient =
         json!({"id": "patient", "nodes": [{"id": "c", "action_id": "work"}], "on_timeout": "human_gate"});
-    [child, strict, brief, middle, asking, patient]
-        .into_iter()
-        .map(|document| {
-            let content = complete_document(document);
-            let reference = Reference {
-                kind: DocumentKind::Workflows,
-                id: content["id"].as_str().unwrap_or_default().to_string(),
-                version: None,
-            };
-            (reference, Some(CatalogueDocument { version: 4, content }))
-        })
-        .collect()
+    // Hands on what is left of its own time.
+    let handing = json!({"id": "handing", "nodes": [{"id": "m", "workflow_id": "child"}],
+        "timeouts": {"inherit_budget": true}});
+    // Limits of their own, short enough to be met.
+    let gated = json!({"id": "gated", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 3_000,
+        "on_timeout": "human_gate", "gate": {"timeout_ms": 20_000, "on_timeout": "fail"}});
+    let hasty = json!({"id": "hasty", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 4_000,
+        "on_timeout": "fail"});
+    let thrifty = json!({"id": "thrifty", "nodes": [{"id": "m", "workflow_id": "gated"}, {"id": "n", "workflow_id": "child"}],
+        "transitions": [{"from_node_id": "m", "to_node_id": "n"}], "timeout_ms": 30_000,
+        "timeouts": {"inherit_budget": true}, "on_timeout": "human_gate", "gate": {"timeout_ms": 40_000}});
+    [
+        child, strict, brief, middle, asking, patient, handing, gated, hasty, thrifty,
+    ]
+    .into_iter()
+    .map(|document| {
+        let content = complete_document(document);
+        let reference = Reference {
+            kind: DocumentKind::Workflows,
+            id: content["id"].as_str().unwrap_or_default().to_string(),
+            version: None,
+        };
+        (reference, Some(CatalogueDocument { version: 4, content }))
+    })
+    .collect()
 }
 
 /// The snapshot a run of `document` keeps; the document must be valid.

@@ -108,7 +108,8 @@ fn a_run_without_a_limit_has_none_to_extend() {
 
 #[test]
 fn an_ended_run_is_not_extended() {
-    let ends: [(&str, fn(&mut Driver)); 4] = [
+    type End = fn(&mut Driver);
+    let ends: [(&str, End); 4] = [
         ("completed", |run| {
             run.succeed("t1@1", json!(1)).succeed("t2@1", json!(1));
         }),

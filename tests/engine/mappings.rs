@@ -64,6 +64,7 @@ fn a_workflow_output_mapping_that_fails_fails_the_run() {
         input {"x":1}
         run failed expression_failed/validation: output_mapping of the workflow: expression `state.a.n`: no such key: a
         token t1 a completed@0 null
+        event 1 run_failed
         alarm 10001000
         announce
         ended
@@ -82,6 +83,7 @@ fn an_output_that_does_not_fit_its_schema_fails_the_run() {
         run failed invalid_output/validation: the output does not fit output_schema at "/n": expected integer, found string "many"
         context output.n = "many"
         token t1 a completed@0 null
+        event 1 run_failed
         alarm 10001000
         announce
         ended

@@ -16,6 +16,7 @@ pub fn render_rejection(rejection: &Rejection) -> String {
             format!("held_by {} {}", holder.name(), gate.as_deref().unwrap_or("-"))
         }
         Rejection::CannotExtend(status) => format!("cannot_extend {}", word(status)),
+        Rejection::LimitOfParent => "limit_of_parent".into(),
         Rejection::NoDeadline => "no_deadline".into(),
         Rejection::InvalidExtension(why) => format!("invalid_extension {why}"),
         Rejection::NotEnded => "not_ended".into(),

@@ -259,20 +259,39 @@ fn a_run_that_failed_with_nothing_under_way_is_restarted_instead() {
         .check("rejected not_resumable nothing was under way when the run ended; restart it");
 }
 
-/// The bound counts from the retry on: what was born before does not use it up.
+/// `c` was never born, and nobody remembers that it was to be: going on without it would look like a success.
 #[test]
-fn a_run_that_met_tokens_total_may_go_on() {
-    let limits = json!({"limits": {"tokens_total": 3}});
-    let mut run = Driver::start(with(
-        json!({
-            "nodes": [{"id": "s"}, {"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work"},
-                      {"id": "c", "action_id": "work"}],
-            "transitions": [{"from_node_id": "s", "to_node_id": "a"}, {"from_node_id": "s", "to_node_id": "b"},
-                            {"from_node_id": "a", "to_node_id": "c"}],
-        }),
-        limits,
-    ));
+fn a_run_that_met_one_of_its_bounds_is_restarted_instead() {
+    let mut run = Driver::start(json!({
+        "nodes": [{"id": "s"}, {"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work"},
+                  {"id": "c", "action_id": "work"}],
+        "transitions": [{"from_node_id": "s", "to_node_id": "a"}, {"from_node_id": "s", "to_node_id": "b"},
+                        {"from_node_id": "a", "to_node_id": "c"}],
+        "limits": {"tokens_total": 3},
+    }));
     run.succeed("t2@1", json!(1));
     run.stands("failed limit_exceeded/permanent: limit tokens_total exceeded: the run may have 3");
-    run.retry(RetryMode::RetryStep).stands("running b:executing");
+    run.retry(RetryMode::RetryStep).check(
+        "rejected not_resumable the run met one of its limits where a path would have gone on; restart it",
+    );
+    run.restart().stands("running a:executing b:executing");
+}
+
+/// A result over its limit is its token's failure, and its token can be tried again.
+#[test]
+fn a_result_over_its_limit_can_be_tried_again() {
+    let mut run = Driver::start(chain(json!({})));
+    run.succeed("t1@1", json!("x".repeat(600_000)));
+    assert_eq!(run.run.header.status, RunStatus::Failed);
+    run.retry(RetryMode::RetryStep).stands("running a:executing");
+}
+
+/// Tokens born before the retry do not use up the bound of what goes on.
+#[test]
+fn bounds_count_from_the_retry_on() {
+    let mut run = Driver::start(chain(json!({"limits": {"tokens_total": 2}})));
+    run.succeed("t1@1", json!(1))
+        .fail("t2@1")
+        .retry(RetryMode::RetryStep);
+    run.succeed("t3@1", json!(1)).stands("completed {}");
 }

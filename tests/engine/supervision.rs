@@ -301,3 +301,21 @@ fn a_late_alarm_that_finds_the_limit_and_other_deadlines_due() {
     run.wake("t1@1")
         .stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }
+
+/// A short pause ends before the executor stops, at a deadline that has moved since it was told: that is no timeout.
+#[test]
+fn an_attempt_told_the_deadline_before_a_pause_is_made_again() {
+    let mut run = Driver::start(with(
+        watched(json!({"timeout_ms": 10_000, "on_timeout": "retry"})),
+        json!({"timeout_ms": 60_000}),
+    ));
+    assert_eq!(run.lines_of("dispatch"), ["dispatch t1@1 {\"x\":1} by 11000"]);
+    run.at(4_000).pause().at(6_000).resume().reload();
+    run.at(11_000).time_out("t1@1");
+    assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 21000"]);
+    assert_eq!(run.row("t1").retry_count, 0);
+    assert_eq!(run.records().len(), 0);
+    // An attempt that was told the right deadline times out as ever.
+    run.at(21_000).time_out("t1@2");
+    assert_eq!(run.row("t1").retry_count, 1);
+}

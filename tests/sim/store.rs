@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Entry, Past, Run, Settings};
+use curfew::engine::{Entry, EntryKind, Past, Run, Settings, TokenStatus};
 use curfew::model::snapshot::Snapshot;
 use curfew::model::time::Millis;
 use curfew::store::commit::{Commit, EVENT, EVENT_END};
@@ -22,16 +22,17 @@ pub struct Store {
 
 impl Store {
     pub fn apply(&mut self, commit: &Commit) -> Result<(), String> {
-        let begun_again = self.is_begun_again_by(commit)?;
-        let ended = self.has_ended() && !begun_again;
+        let brought_back = is_brought_back_by(commit)?;
+        let ended = self.has_ended() && !brought_back && !self.is_begun_again_by(commit)?;
         if let Some(text) = &commit.run {
             let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
             for (key, value) in rows {
+                self.check_number(&key)?;
                 // A result that comes too late is noted, also by a run that has ended.
                 if ended && !key.starts_with("event/") {
                     return Err(format!("the run has ended and {key} changed to {value}"));
                 }
-                self.check_row(&key, value.get(), begun_again)?;
+                self.check_row(&key, value.get(), brought_back)?;
                 self.run.insert(key, value.get().to_string());
             }
         }
@@ -69,7 +70,7 @@ impl Store {
     }
 
     /// What is decided stays decided: a closed instance, a join that fired, a gate that is no longer open.
-    fn check_row(&self, key: &str, value: &str, begun_again: bool) -> Result<(), String> {
+    fn check_row(&self, key: &str, value: &str, brought_back: bool) -> Result<(), String> {
         let Some(before) = self.run.get(key) else {
             return Ok(());
         };
@@ -83,9 +84,8 @@ impl Store {
                         .filter(|join| !join["fired_at"].is_null())
                         .collect()
                 };
-                // What an end closed goes on when the run does.
-                (old["closed"] != json!(true) || begun_again)
-                    && fired(&old).iter().all(|join| fired(&new).contains(join))
+                let may_change = old["closed"] != json!(true) || brought_back;
+                may_change && fired(&old).iter().all(|join| fired(&new).contains(join))
             }
             Some("gate") => old["status"] == json!("open"),
             Some("outbox" | "snapshot" | "input" | "event") => false,
@@ -97,7 +97,25 @@ impl Store {
         }
     }
 
-    /// Only the next attempt, or a retry, brings an ended run back to life.
+    /// Events are numbered from 1, each number once and none left out.
+    fn check_number(&self, key: &str) -> Result<(), String> {
+        let Some(number) = key.strip_prefix(EVENT) else {
+            return Ok(());
+        };
+        let number: u64 = number.parse().map_err(|_| format!("{key} has no number"))?;
+        let last = self.run.range(EVENT.to_string()..EVENT_END.to_string()).count() as u64;
+        match number == last + 1 {
+            true => Ok(()),
+            false => Err(format!("{key} comes after number {last}")),
+        }
+    }
+
+    pub fn status_of(&self, token: u64) -> Option<TokenStatus> {
+        let (status, _) = self.tokens.get(&token)?;
+        Some(parse_status(status).expect("checked by apply"))
+    }
+
+    /// Only the next attempt brings an ended run back to life.
     fn is_begun_again_by(&self, commit: &Commit) -> Result<bool, String> {
         let Some(text) = &commit.run else { return Ok(false) };
         let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
@@ -184,6 +202,18 @@ impl Store {
     pub fn recall(&self, settings: Settings) -> Result<Run, String> {
         memory::recall(self.rows(), settings)
     }
+}
+
+/// A retry says so in the commit that makes it.
+fn is_brought_back_by(commit: &Commit) -> Result<bool, String> {
+    let Some(text) = &commit.run else { return Ok(false) };
+    let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
+    for (key, value) in rows {
+        if key.starts_with(EVENT) && parse::<Entry>(value.get())?.kind == EntryKind::RunRetried {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn parse<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, String> {

@@ -116,17 +116,19 @@ describe("branches", { concurrency: 6 }, () => {
   test("discarding the work of one token keeps that of the others", async () => {
     const [left, right] = [0, 1].map((n) => ({ n, held: freshId("k"), flaky: `/flaky/${freshId("f")}/1/503` })) as [Broken, Broken];
     const broken = [left, right].map(({ n, held, flaky }) => ({ n, first: `${peer.url}/held/${held}`, second: peer.url + flaky }));
-    const done = `/ok/${freshId("d")}`;
-    const document = inTwoSteps({ strategy: { m_of_n: 2 } });
-    const id = await started(document, { items: [...broken, { n: 2, first: peer.url + done, second: peer.url + done }] });
-    await until("the third to stand at the join", async () => (await curfew.run(id)).counts["waiting_for_siblings"] === 1);
+    const id = await started(inTwoSteps({ on_branch_failure: "proceed_with_available" }), { items: broken });
+    await Promise.all([left, right].map(({ held }) => reached(`/held/${held}`)));
     for (const { held } of [left, right]) peer.release(held);
-    assert.equal((await curfew.ended(id)).status, "failed");
-    await retried(id, "discard_and_retry", { token_id: "t2" });
+    assert.equal((await curfew.ended(id)).status, "failed", "nothing is available");
+    const refused = await retry(id, { mode: "discard_and_retry", token_id: "t1" });
+    assert.deepEqual([refused.status, refused.json.error.code], [409, "not_resumable"], refused.text);
+    assert.match(refused.json.error.message, /t2, t3/);
+    await retried(id, "discard_and_retry", { token_id: "t3" });
     const run = await curfew.ended(id);
     assertCompleted(run);
-    await until("both branches to be done", () => asked(left.flaky) === 2 && asked(right.flaky) === 2);
-    assert.deepEqual([asked(`/held/${left.held}`), asked(`/held/${right.held}`), asked(done)], [2, 1, 2]);
+    assert.deepEqual(run.output, [0, 1]);
+    const counts = [left, right].map(({ held, flaky }) => [asked(`/held/${held}`), asked(flaky)]);
+    assert.deepEqual(counts, [[1, 2], [2, 2]]);
   });
 
   test("a join that ran out of time is asked again with all its time", async () => {

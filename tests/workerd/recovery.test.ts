@@ -145,7 +145,7 @@ describe("recovery", { concurrency: 6 }, () => {
 
   test("time ran out in a step: the record, the line of the log, and the way back", async () => {
     const [paths, two] = [freshPaths(), `/hang-first/${freshId("two")}/1`];
-    const run = await curfew.runToEnd(twoSteps(paths, { node: { timeout: "600ms" } }), { url: peer.url + two });
+    const run = await curfew.runToEnd(twoSteps(paths, { node: { timeout: "1.5s" } }), { url: peer.url + two });
     assert.equal(run.status, "failed");
     const { json, status } = await read(run.id, "timeouts");
     assert.deepEqual([status, json.items.length, json.next_cursor], [200, 1, null]);
@@ -170,7 +170,7 @@ describe("recovery", { concurrency: 6 }, () => {
       flow_key: run.workflow_id,
       step_id: "work",
       scope: "step",
-      timeout_ms: 600,
+      timeout_ms: 1_500,
       retry_count: 0,
       final_action: "fail",
       recovery_path: record.recovery_path,
@@ -190,7 +190,7 @@ describe("recovery", { concurrency: 6 }, () => {
     const path = `/hang-first/${freshId("k")}/1`;
     const document = workflow({
       timeout: undefined,
-      timeout_ms: 1_000,
+      timeout_ms: 2_000,
       nodes: [marked("first"), { id: "second", action_id: "ask" }],
       transitions: [{ from_node_id: "first", to_node_id: "second" }],
       actions: [mark("first"), ask],
@@ -208,8 +208,8 @@ describe("recovery", { concurrency: 6 }, () => {
     assert.deepEqual([ways.json.recommended, ways.json.why], ["retry_step", "time ran out; the next attempt has all of it again"]);
     const before = Date.now();
     const going = await retried(run.id, "retry_step");
-    assert.equal(going.timeout_ms, 1_000);
-    assert.ok((going.timeout_at ?? 0) >= before + 1_000, "the limit counts from here");
+    assert.equal(going.timeout_ms, 2_000);
+    assert.ok((going.timeout_at ?? 0) >= before + 2_000, "the limit counts from here");
     const ended = await curfew.ended(run.id);
     assertCompleted(ended);
     assert.equal(ended.output, 2);
@@ -258,7 +258,7 @@ describe("recovery", { concurrency: 6 }, () => {
     assertCompleted(await curfew.ended(failed.id));
     assert.deepEqual(await deliverable(failed.id), { kind: "output", status: "complete", run_id: failed.id, output: 200 });
 
-    const timedOut = await curfew.runToEnd(chain({ timeout: "600ms" }), { url: peer.url + hanging });
+    const timedOut = await curfew.runToEnd(chain({ timeout: "1.5s" }), { url: peer.url + hanging });
     const late = await deliverable(timedOut.id);
     assert.deepEqual([late.kind, late.reason, late.completed_nodes, late.diagnostics.timeouts], ["fallback", "workflow_timeout", ["first"], 1]);
 
@@ -309,7 +309,8 @@ describe("recovery", { concurrency: 6 }, () => {
     for (const what of ["timeouts", "timeouts/1", "events", "resume", "deliverable"]) {
       assertError(await read("no-such-run", what), 404, "not_found");
     }
-    assertError(await read(run.id, "events?after=soon"), 400, "invalid_request");
+    for (const list of ["events", "timeouts"]) assertError(await read(run.id, `${list}?after=soon`), 400, "invalid_request");
+    for (const door of ["retry", "extend"]) assert.equal((await post(run.id, door, "{")).status, 400, "not JSON");
     assertError(await read(run.id, "events?limit=0"), 400, "invalid_request");
   });
 

@@ -192,9 +192,9 @@ describe("supervision", { concurrency: 6 }, () => {
         const run = await curfew.runToEnd(document, { url: peer.url + path });
         assert.equal(run.status, status);
         const took = (run.ended_at ?? 0) - run.started_at;
-        assert.ok(took >= LIMIT_MS + 600 && took < LIMIT_MS + 600 + 1_500, `it took ${took} ms`);
+        assert.ok(took >= LIMIT_MS + 600 && took < LIMIT_MS + 600 + 5_000, `it took ${took} ms`);
         await until("the connection to close", () => peer.seen(path)[0]?.aborted === true);
-        assert.deepEqual(await kinds(run.id), ["run_paused", "gate_timed_out"]);
+        assert.deepEqual((await kinds(run.id)).slice(0, 2), ["run_paused", "gate_timed_out"]);
         const { json } = await curfew.api("GET", `/v1/runs/${run.id}/timeouts`);
         const scopes = json.items.map((record: TimeoutView) => [record.timeout_event.scope, record.final_action]);
         assert.deepEqual(scopes, [["flow", "escalate"], ["gate", status === "failed" ? "fail" : "cancel"]]);
@@ -230,6 +230,23 @@ describe("supervision", { concurrency: 6 }, () => {
     assertCompleted(await curfew.ended(id));
   });
 
+  test("an attempt whose own time runs out at the gate has all of it again when the run goes on", async () => {
+    const path = `/hang-first/${freshId("k")}/1`;
+    const document = oneSupervised();
+    Object.assign(document.nodes[0]!, { timeout: "2s" });
+    const id = await started(document, { url: peer.url + path });
+    await atGate(id);
+    // The executor has a clock of its own that nobody can stop; what it says must not end anything.
+    await until("the executor to give up", () => peer.seen(path)[0]?.aborted === true);
+    await until("the run to hear of it", async () => (await curfew.tokens(id))[0]?.status === "pending");
+    assert.equal((await curfew.run(id)).status, "paused");
+    assert.equal((await control(id, "extend", { by: "20s" })).status, 200);
+    assertCompleted(await curfew.ended(id));
+    const [token] = await curfew.tokens(id);
+    assert.deepEqual([token?.status, token?.epoch, token?.retry_count, token?.timeout_ms], ["completed", 2, 0, 2_000]);
+    assert.deepEqual(await curfew.events(id, "token_timed_out"), []);
+  });
+
   test("a limit that passes again asks again", async () => {
     const { id } = await standing();
     assert.equal((await decide(id, { choice: "extend", input: { by_ms: 500 } })).status, 200);
@@ -262,7 +279,7 @@ describe("supervision", { concurrency: 6 }, () => {
 
   test("a running run is extended before its limit passes", async () => {
     const key = freshId("k");
-    const id = await started(oneSupervised({ timeout_ms: 1_500 }), { url: `${peer.url}/held/${key}` });
+    const id = await started(oneSupervised({ timeout_ms: 3_000 }), { url: `${peer.url}/held/${key}` });
     await until("the peer to be asked", () => peer.seen(`/held/${key}`).length === 1);
     const { timeout_at: limitAt } = await curfew.run(id);
     const extended = await control(id, "extend", { by: "20s" });
@@ -276,7 +293,7 @@ describe("supervision", { concurrency: 6 }, () => {
 
   test("under cancel_all an executor that was told the old limit begins again", async () => {
     const path = `/hang-first/${freshId("k")}/1`;
-    const id = await started(oneSupervised({ timeout_ms: 1_200, on_timeout: "cancel_all" }), { url: peer.url + path });
+    const id = await started(oneSupervised({ timeout_ms: 2_500, on_timeout: "cancel_all" }), { url: peer.url + path });
     await until("the peer to be asked", () => peer.seen(path).length === 1);
     assert.equal((await control(id, "extend", { by: "20s" })).status, 200);
     const run = await curfew.ended(id);

@@ -63,7 +63,7 @@ function assertCompleted(run: RunView): void {
 describe("parents and children", { concurrency: 6 }, () => {
   test("pausing a run pauses what it called, however deep, and all go on together", async () => {
     const key = freshId("k");
-    const child = asking({ timeout: "2s" });
+    const child = asking({ timeout: "4s" });
     const middle = calling(child);
     const id = await started([child, middle, calling(middle)], `/held/${key}`);
     await reached(`/held/${key}`);
@@ -149,7 +149,7 @@ describe("parents and children", { concurrency: 6 }, () => {
   test("a node that retries on time-out has another child for each attempt", async () => {
     const path = `/hang-first/${freshId("k")}/1`;
     const child = asking();
-    const id = await started([child, calling(child, { node: { timeout: "700ms", on_timeout: "retry" } })], path);
+    const id = await started([child, calling(child, { node: { timeout: "1.5s", on_timeout: "retry" } })], path);
     const ended = await curfew.ended(id);
     assertCompleted(ended);
     assert.equal(ended.output, 200);
@@ -160,11 +160,11 @@ describe("parents and children", { concurrency: 6 }, () => {
   test("a budget is the rest of the parent's: at the limit both wait for one decision, and are extended together", async () => {
     const key = freshId("k");
     const child = asking();
-    const parent = calling(child, { workflow: { timeout: "1.2s", timeouts: { inherit_budget: true } } });
+    const parent = calling(child, { workflow: { timeout: "2.5s", timeouts: { inherit_budget: true } } });
     const id = await started([child, parent], `/held/${key}`);
     await reached(`/held/${key}`);
     const own = await curfew.run(childOf(id));
-    assert.ok((own.timeout_ms ?? 0) <= 1_200, `the child may take ${own.timeout_ms} ms`);
+    assert.ok((own.timeout_ms ?? 0) <= 2_500, `the child may take ${own.timeout_ms} ms`);
     await Promise.all([stopped(id, "workflow_timeout"), stopped(childOf(id), "parent")]);
     assert.equal((await curfew.run(childOf(id))).gate, undefined, "one question, not two");
     await control(id, "extend", { by: "20s" });

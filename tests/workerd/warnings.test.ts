@@ -47,7 +47,7 @@ describe("warnings", { concurrency: 10 }, () => {
     const [ofRun, ofNode] = await Promise.all([warned(id, "workflow", 12_000), warned(id, "execution", 12_000)]);
     for (const event of [ofRun, ofNode]) {
       const after = event.at - startedAt;
-      assert.ok(after >= 8_000 && after < 9_500, `warned after ${after} ms`);
+      assert.ok(after >= 8_000 && after < 10_000, `warned after ${after} ms`);
       assert.equal(event["timeout_ms"], 10_000);
       assert.equal(event["remaining_ms"], event["due_at"] - event.at);
     }
@@ -72,7 +72,7 @@ describe("warnings", { concurrency: 10 }, () => {
         const event = await warned(id, kind);
         assert.equal(event["timeout_ms"], 10_000);
         const remaining = event["remaining_ms"];
-        assert.ok(remaining <= 10_000 - EARLY_MS && remaining > 8_000, `${kind}: ${remaining} ms remain`);
+        assert.ok(remaining <= 10_000 - EARLY_MS && remaining > 5_000, `${kind}: ${remaining} ms remain`);
         await cancel(id);
         assert.equal((await warnings(id)).filter((event) => event["deadline"] === kind).length, 1);
       }),
@@ -111,10 +111,10 @@ describe("warnings", { concurrency: 10 }, () => {
   });
 
   test("a run that stands still is not warned until it goes on", async () => {
-    const id = await started(oneRequest(`${peer.url}/hang`, { workflow: { ...early, timeout: "10s" } }));
+    const id = await started(oneRequest(`${peer.url}/hang`, { workflow: { timeouts: { warn_at: 0.25 }, timeout: "10s" } }));
     const { started_at: startedAt } = await curfew.run(id);
     assert.equal((await curfew.api("POST", `/v1/runs/${id}/pause`)).status, 200);
-    await passed(startedAt + 3 * EARLY_MS);
+    await passed(startedAt + 3_500);
     assert.deepEqual(await warnings(id), []);
     assert.equal((await curfew.api("POST", `/v1/runs/${id}/resume`)).status, 200);
     await warned(id, "workflow");
@@ -123,8 +123,10 @@ describe("warnings", { concurrency: 10 }, () => {
 
   test("the run tells how late each layer's deadlines were enforced", async () => {
     const hanging = `${peer.url}/hang/${freshId("h")}`;
-    const happy = await curfew.runToEnd(oneRequest(`${peer.url}/ok`));
-    assert.equal(happy.timeout_enforcement_latency_seconds, undefined, "nothing to tell");
+    for (const path of ["/ok", "/status/500"]) {
+      const run = await curfew.runToEnd(oneRequest(peer.url + path));
+      assert.equal(run.timeout_enforcement_latency_seconds, undefined, "nothing to tell");
+    }
 
     const retried = await curfew.runToEnd(oneRequest(hanging, { node: { timeout: "200ms", on_timeout: "retry", max_retries: 1 } }));
     const joined = await curfew.runToEnd(fan({ join: { timeout: "300ms" } }), { urls: [`${peer.url}/ok?n=1`, hanging] });
@@ -140,7 +142,7 @@ describe("warnings", { concurrency: 10 }, () => {
       const counts = Object.fromEntries(Object.entries(told).map(([layer, { count }]) => [layer, count]));
       assert.deepEqual(counts, layers);
       for (const { mean, max } of Object.values(told)) {
-        assert.ok(mean >= 0 && max >= mean && max < 1.5, JSON.stringify(told));
+        assert.ok(mean >= 0 && max >= mean && max < 5, JSON.stringify(told));
       }
     }
   });
