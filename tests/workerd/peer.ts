@@ -2,6 +2,7 @@
 // every request, with the moment its connection went away.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
 
 export interface Seen {
   method: string;
@@ -113,6 +114,7 @@ async function record(request: IncomingMessage): Promise<Seen> {
  * /hang-first/{key}/{n}      hangs for the first n requests of the key, then 200 {count}
  * /half                      promises 100 bytes, sends some, breaks the connection
  * /lies/{n}                  says content-length: n, sends {"body":"words"} (16 bytes), closes
+ * /bomb                      as /huge, in a few KB of gzip
  * /huge                      a JSON string of 10 MB
  * /sized/{kib}               a JSON string of so many KiB
  * /deep/{n}                  n arrays in one another
@@ -156,6 +158,10 @@ function answer(seen: Seen, response: ServerResponse, count: (key: string) => nu
       return;
     case "lies":
       return lie(response, Number(first));
+    case "bomb":
+      response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" });
+      response.end(gzipSync(JSON.stringify("x".repeat(TEN_MEGABYTES))));
+      return;
     case "huge":
       return json(response, 200, "x".repeat(TEN_MEGABYTES));
     case "sized":

@@ -4,6 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { freshId, oneTask, set, workflow } from "./documents.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
+import { until } from "./poll.ts";
 
 let curfew: Curfew;
 let peer: Peer;
@@ -132,6 +133,20 @@ describe("retries", { concurrency: 8 }, () => {
       const [token] = await curfew.tokens(run.id);
       assert.equal(token?.steps[0]?.attempts, attempts, String(status));
     }
+  });
+
+  test("a run that ends while a step waits for its next call makes none", async () => {
+    const cancelled = `/status/500/${freshId("k")}`;
+    const document = oneTask([asking()]);
+    await curfew.store(document);
+    const id = await curfew.start(document.id, { url: peer.url + cancelled });
+    await until("the first call", () => peer.seen(cancelled).length === 1);
+    assert.equal((await curfew.api("POST", `/v1/runs/${id}/cancel`, {})).status, 200);
+    // The same time as any other run that is not cancelled takes to call again, and more.
+    const twice = `/flaky/${freshId("k")}/2/500`;
+    const other = await curfew.runToEnd(oneTask([asking()]), { url: peer.url + twice });
+    assert.deepEqual([other.status, peer.seen(twice).length], ["completed", 3]);
+    assert.deepEqual([peer.seen(cancelled).length, (await curfew.run(id)).status], [1, "cancelled"]);
   });
 
   test("the retries of one branch hold up no other", async () => {
