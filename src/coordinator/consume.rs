@@ -10,7 +10,7 @@ use worker::{Env, MessageBatch, MessageExt};
 
 use super::object::report;
 use crate::platform::call::{self, Call, Peer};
-use crate::platform::{deadline, variable};
+use crate::platform::{deadline, number};
 
 /// How long a run's object may take to answer.
 const OBJECT_MS: u64 = 10_000;
@@ -91,7 +91,7 @@ async fn take(ring: &Ring, env: &Env) -> Fate {
 
 /// The executor's report, or why there is none; `None` when the object said that the attempt does not count any more.
 async fn run(object: &Peer, name: &str, order: &str, env: &Env) -> Option<Result<String, String>> {
-    let heartbeat_ms = variable(env, "CURFEW_HEARTBEAT_MS").unwrap_or(HEARTBEAT_MS);
+    let heartbeat_ms = number(env, "CURFEW_HEARTBEAT_MS").unwrap_or(HEARTBEAT_MS);
     let Some(executor) = call::service(env, "EXECUTOR") else {
         return Some(Err("no service binding EXECUTOR is configured".into()));
     };

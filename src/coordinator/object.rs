@@ -313,7 +313,7 @@ impl Object {
 
 fn settings(env: &Env) -> Settings {
     let default = Settings::default();
-    let number = |name: &str, default: u64| platform::variable(env, name).unwrap_or(default);
+    let number = |name: &str, default: u64| platform::number(env, name).unwrap_or(default);
     Settings {
         grace_ms: number("CURFEW_GRACE_MS", default.grace_ms),
         // A watch that is due again at once would never let go.

@@ -6,8 +6,10 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 
+use super::secrets::Missing;
 use super::task::{ActionCall, Assignment, Done, Stopped, World, run_task};
 use crate::model::time::Millis;
+use crate::wire::RetryReport;
 
 /// A world in which nothing happens and no time passes.
 struct Still {
@@ -25,6 +27,18 @@ impl World for Still {
 
     async fn perform(&self, _call: ActionCall<'_>) -> Result<Value, Stopped> {
         unreachable!("a task that calls out is not run here");
+    }
+
+    fn random(&self) -> f64 {
+        unreachable!("only waits between calls need it");
+    }
+
+    fn secret(&self, _name: &str) -> Result<String, Missing> {
+        unreachable!("a task with secrets is not run here");
+    }
+
+    fn note_retry(&self, _step_ref: &str, _retry: &RetryReport) {
+        unreachable!("only calls are made again");
     }
 }
 

@@ -26,6 +26,10 @@ pub const SETTINGS: Settings = Settings {
     grace_ms: 500,
     watch_ms: 30_000,
     retry_delay_ms: 1_000,
+    queue: false,
+    ring_ms: 10_000,
+    claim_ms: 30_000,
+    heartbeat_ms: 300_000,
     lost_max: 5,
     retention_ms: 10_000_000,
 };

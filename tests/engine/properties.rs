@@ -75,6 +75,7 @@ fn check_standing(run: &Run) -> Result<(), TestCaseError> {
         TokenStatus::AwaitingHuman | TokenStatus::Suspended | TokenStatus::WaitingForSubworkflow => true,
         TokenStatus::WaitingForSiblings => run.live_tokens().any(|other| other.joins_at.is_none()),
         TokenStatus::Pending
+        | TokenStatus::Dispatched
         | TokenStatus::Executing
         | TokenStatus::Completed
         | TokenStatus::Failed

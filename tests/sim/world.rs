@@ -22,6 +22,10 @@ use crate::engine::generator;
 
 pub(super) const SETTINGS: Settings = Settings {
     retry_delay_ms: 1_000,
+    queue: false,
+    ring_ms: 10_000,
+    claim_ms: 30_000,
+    heartbeat_ms: 300_000,
     grace_ms: 500,
     watch_ms: 30_000,
     lost_max: 5,
