@@ -6,16 +6,23 @@
 pub mod address;
 mod call;
 mod context;
+pub mod event_stream;
 #[cfg(target_arch = "wasm32")]
 mod http;
 mod http_date;
 pub mod inline;
+pub mod mcp;
+#[cfg(target_arch = "wasm32")]
+mod mcp_client;
 pub mod partial;
 pub mod redact;
 pub mod redirect;
 pub mod request;
 pub mod retry;
 pub mod secrets;
+pub mod shell;
+#[cfg(target_arch = "wasm32")]
+mod shell_client;
 pub mod status;
 pub mod task;
 pub mod task_cache;

@@ -27,9 +27,15 @@ pub fn check(
         Some(expected) => expected.contains(&status),
         None => (200..300).contains(&status),
     };
-    if fits {
-        return Ok(());
+    match fits {
+        true => Ok(()),
+        false => Err(failure_of(answered, redactor, now)),
     }
+}
+
+/// What an answer that nobody asked for means.
+pub(super) fn failure_of(answered: &Answered, redactor: &Redactor, now: Millis) -> Failure {
+    let status = answered.status;
     // Before it is cut: half a secret would not be found any more.
     let text = redactor.text(answered.text.to_string());
     let start: String = text.chars().take(QUOTED_CHARACTERS).collect();
@@ -39,7 +45,7 @@ pub fn check(
         format!("the answer has status {status}: {start}"),
     );
     failure.retry_after_ms = answered.retry_after.and_then(|text| retry_after_ms(text, now));
-    Err(failure)
+    failure
 }
 
 fn class_of(status: u16) -> FailureClass {
