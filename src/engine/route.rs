@@ -266,6 +266,8 @@ impl Run {
             token.timeout_reason = limit.reason;
             token.told_deadline = told_deadline;
             token.warned = false;
+            token.unclaimed = 0;
+            token.unheard = false;
             token.watch_at = watch_ms.map(|millis| now.saturating_add(millis));
             order.epoch = token.epoch;
             order.checkpoint = token.checkpoint.clone();

@@ -7,6 +7,7 @@ pub mod failure;
 pub mod fan;
 pub mod graph;
 mod hard_limits;
+mod inline;
 pub mod ids;
 pub mod limits;
 pub mod path;

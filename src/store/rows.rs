@@ -147,6 +147,8 @@ pub struct TokenRow {
     pub epoch: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unclaimed: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unheard: bool,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retry_count: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -433,6 +435,7 @@ impl TokenRow {
             child_news: token.child_news,
             epoch: token.epoch,
             unclaimed: token.unclaimed,
+            unheard: token.unheard,
             retry_count: token.retry_count,
             lost_count: token.lost_count,
             lane: token.lane,
@@ -497,6 +500,7 @@ impl TokenRow {
             status,
             epoch: self.epoch,
             unclaimed: self.unclaimed,
+            unheard: self.unheard,
             retry_count: self.retry_count,
             lost_count: self.lost_count,
             lane: self.lane,
