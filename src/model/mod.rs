@@ -8,6 +8,7 @@ pub mod fan;
 pub mod graph;
 mod hard_limits;
 pub mod ids;
+mod inline;
 pub mod limits;
 pub mod mcp_tool;
 pub mod path;
