@@ -1,9 +1,12 @@
 //! The executor's rules, over a world that is made up.
 
 mod fake_world;
+mod mcp;
+mod rendered;
 mod requests;
 mod retries;
 mod secrets;
+mod shell;
 mod task_partial;
 mod task_resume;
 mod task_rules;
