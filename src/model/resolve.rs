@@ -93,7 +93,8 @@ fn resolve_reporting(workflow: &Value, version: u64, library: &Library, problems
     let mut calls = resolver.calls;
     for (index, node) in parsed.iter().flat_map(|it| it.nodes.iter().enumerate()) {
         let task = root.node_tasks.get(index).copied().flatten();
-        if let (Some(Dispatch::Inline), Some(task)) = (node.dispatch, task.and_then(|it| root.tasks.get(it))) {
+        if let (Some(Dispatch::Inline), Some(task)) = (node.dispatch, task.and_then(|it| root.tasks.get(it)))
+        {
             inline::check_node(task, &node_pointer(workflow, &node.id), &problems);
         }
     }
