@@ -9,6 +9,7 @@ pub mod graph;
 mod hard_limits;
 pub mod ids;
 pub mod limits;
+pub mod llm;
 pub mod path;
 pub mod problem;
 pub mod reader;
