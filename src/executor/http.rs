@@ -130,7 +130,7 @@ async fn follow(
     Err(redirect::too_many())
 }
 
-async fn send(peer: &Peer, request: &Outgoing) -> Result<Answer, Failure> {
+pub(super) async fn send(peer: &Peer, request: &Outgoing) -> Result<Answer, Failure> {
     let headers = Headers::new();
     for (name, value) in &request.headers {
         headers.set(name, value).map_err(|_| {

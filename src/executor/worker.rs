@@ -9,6 +9,7 @@ use worker::Env;
 
 use super::address::ALLOW_PRIVATE;
 use super::http;
+use super::llm::llm_call;
 use super::secrets::{Missing, SECRETS, listed_names};
 use super::task::{ActionCall, Assignment, Stopped, World, run_task};
 use super::task_cache::TaskCache;
@@ -85,6 +86,12 @@ struct Worker<'a> {
     order: &'a TaskOrder<'a>,
 }
 
+impl Worker<'_> {
+    fn may_call_private(&self) -> bool {
+        platform::variable(self.env, ALLOW_PRIVATE).as_deref() == Some("on")
+    }
+}
+
 impl World for Worker<'_> {
     fn now(&self) -> Millis {
         platform::now()
@@ -100,9 +107,9 @@ impl World for Worker<'_> {
         let key = format!("{}:{}", self.order.idempotency_key, call.step_ref);
         match &call.action.kind {
             Kind::HttpRequest(request) => {
-                let private = platform::variable(self.env, ALLOW_PRIVATE).as_deref() == Some("on");
-                http::http_request(request, private, &call, &key).await
+                http::http_request(request, self.may_call_private(), &call, &key).await
             }
+            Kind::LlmCall(llm) => llm_call(llm, self.env, self.may_call_private(), &call, &key).await,
             Kind::ServiceCall(service) => {
                 let Some(peer) = platform::call::service(self.env, &service.binding) else {
                     return Err(Stopped::Failed(Failure::new(

@@ -1,6 +1,7 @@
 //! Actions: the atomic operations, one kind a variant.
 
 use super::expression::{Expression, Template};
+use super::llm::{self, LlmCall};
 use super::path::Path;
 use super::problem::Problems;
 use super::reader::{Reader, read_template};
@@ -54,6 +55,7 @@ pub struct Action {
 pub enum Kind {
     HttpRequest(HttpRequest),
     ServiceCall(ServiceCall),
+    LlmCall(LlmCall),
     UpdateContext(Vec<(Path, Template)>),
     Assert(Assert),
     WorkflowCall(WorkflowCall),
@@ -64,6 +66,7 @@ impl Kind {
     pub fn layer(&self) -> Layer {
         match self {
             Kind::HttpRequest(_) | Kind::ServiceCall(_) => Layer::Tool,
+            Kind::LlmCall(_) => Layer::LlmCall,
             Kind::UpdateContext(_) | Kind::Assert(_) => Layer::Step,
             Kind::WorkflowCall(_) => Layer::Flow,
         }
@@ -117,6 +120,7 @@ const TRANSIT_MS: u64 = SECOND;
 enum KindName {
     HttpRequest,
     ServiceCall,
+    LlmCall,
     UpdateContext,
     Assert,
     WorkflowCall,
@@ -128,7 +132,7 @@ const KINDS: &[(&str, KindName)] = &[
     ("service_call", KindName::ServiceCall),
     ("update_context", KindName::UpdateContext),
     ("assert", KindName::Assert),
-    ("llm_call", KindName::NotBuilt("llm_call")),
+    ("llm_call", KindName::LlmCall),
     ("mcp_tool", KindName::NotBuilt("mcp_tool")),
     ("shell", KindName::NotBuilt("shell")),
     ("workflow_call", KindName::WorkflowCall),
@@ -140,6 +144,7 @@ pub(super) fn layer_of_kind(word: &str) -> Option<Layer> {
     let (_, name) = KINDS.iter().find(|(known, _)| *known == word)?;
     match name {
         KindName::HttpRequest | KindName::ServiceCall => Some(Layer::Tool),
+        KindName::LlmCall => Some(Layer::LlmCall),
         KindName::UpdateContext | KindName::Assert => Some(Layer::Step),
         KindName::WorkflowCall => Some(Layer::Flow),
         KindName::NotBuilt(_) => None,
@@ -224,7 +229,7 @@ impl Action {
     pub fn is_pure(&self) -> bool {
         match self.kind {
             Kind::UpdateContext(_) | Kind::Assert(_) => true,
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::WorkflowCall(_) => false,
+            Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::LlmCall(_) | Kind::WorkflowCall(_) => false,
         }
     }
 }
@@ -260,6 +265,7 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
     let read = match kind? {
         KindName::HttpRequest => read_http_request(&implementation).map(Kind::HttpRequest),
         KindName::ServiceCall => read_service_call(&implementation).map(Kind::ServiceCall),
+        KindName::LlmCall => llm::read(&implementation, NAMES).map(Kind::LlmCall),
         KindName::UpdateContext => read_update_context(&implementation).map(Kind::UpdateContext),
         KindName::Assert => read_assert(&implementation).map(Kind::Assert),
         KindName::WorkflowCall => read_workflow_call(&implementation).map(Kind::WorkflowCall),
@@ -279,7 +285,7 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
 /// A policy that would never be asked.
 fn report_idle_policy(kind: Option<&Kind>, execution: &Reader) {
     let why = match kind {
-        None | Some(Kind::HttpRequest(_) | Kind::ServiceCall(_)) => return,
+        None | Some(Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::LlmCall(_)) => return,
         Some(Kind::UpdateContext(_) | Kind::Assert(_)) => {
             "an action of this kind calls nobody: what it does once it does always"
         }
