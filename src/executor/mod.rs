@@ -6,11 +6,11 @@
 pub mod address;
 mod call;
 mod context;
-pub mod event_stream;
 #[cfg(target_arch = "wasm32")]
 mod http;
 mod http_date;
 pub mod inline;
+pub mod llm;
 pub mod mcp;
 #[cfg(target_arch = "wasm32")]
 mod mcp_client;
@@ -23,6 +23,7 @@ pub mod secrets;
 pub mod shell;
 #[cfg(target_arch = "wasm32")]
 mod shell_client;
+pub mod sse;
 pub mod status;
 pub mod task;
 pub mod task_cache;

@@ -97,14 +97,21 @@ impl Outgoing {
             request.set_header("content-type", kind)?;
         }
         request.set_header("idempotency-key", key)?;
-        if let Some(headers) = headers {
-            for (name, value) in object(render(headers, scope, "headers")?, "headers")? {
-                if !value.is_null() {
-                    request.set_header(&name, &plain(value))?;
-                }
+        request.set_headers(headers, scope)?;
+        Ok(request)
+    }
+
+    /// Those that an implementation writes: in place of any that are there already.
+    pub(super) fn set_headers(&mut self, headers: Option<&Template>, scope: &Scope) -> Result<(), Failure> {
+        let Some(headers) = headers else {
+            return Ok(());
+        };
+        for (name, value) in object(render(headers, scope, "headers")?, "headers")? {
+            if !value.is_null() {
+                self.set_header(&name, &plain(value))?;
             }
         }
-        Ok(request)
+        Ok(())
     }
 
     pub(super) fn set_header(&mut self, name: &str, value: &str) -> Result<(), Failure> {

@@ -29,12 +29,12 @@ pub fn check(
     };
     match fits {
         true => Ok(()),
-        false => Err(failure_of(answered, redactor, now)),
+        false => Err(refusal(answered, redactor, now)),
     }
 }
 
-/// What an answer that nobody asked for means.
-pub(super) fn failure_of(answered: &Answered, redactor: &Redactor, now: Millis) -> Failure {
+/// An answer that is none of those asked for.
+pub fn refusal(answered: &Answered, redactor: &Redactor, now: Millis) -> Failure {
     let status = answered.status;
     // Before it is cut: half a secret would not be found any more.
     let text = redactor.text(answered.text.to_string());
@@ -48,7 +48,7 @@ pub(super) fn failure_of(answered: &Answered, redactor: &Redactor, now: Millis) 
     failure
 }
 
-fn class_of(status: u16) -> FailureClass {
+pub(super) fn class_of(status: u16) -> FailureClass {
     match status {
         // The call had its effect, and another one would have it twice: only the answer is not the expected one.
         200..=299 => FailureClass::Validation,

@@ -9,6 +9,7 @@ use worker::Env;
 
 use super::address::ALLOW_PRIVATE;
 use super::http;
+use super::llm::llm_call;
 use super::mcp_client;
 use super::redirect::Reach;
 use super::secrets::{Missing, SECRETS, listed_names};
@@ -122,6 +123,7 @@ impl World for Worker<'_> {
             Kind::HttpRequest(request) => {
                 http::http_request(request, self.may_call_private(), &call, &key).await
             }
+            Kind::LlmCall(llm) => llm_call(llm, self.env, self.may_call_private(), &call, &key).await,
             Kind::McpTool(tool) => mcp_client::mcp_tool(tool, self.may_call_private(), &call, &key).await,
             Kind::ServiceCall(service) => {
                 let peer = self.service(&service.binding)?;

@@ -1,6 +1,7 @@
 //! Actions: the atomic operations, one kind a variant.
 
 use super::expression::{Expression, Template};
+use super::llm::{self, LlmCall};
 use super::mcp_tool::McpTool;
 use super::path::Path;
 use super::problem::Problems;
@@ -57,6 +58,7 @@ pub enum Kind {
     HttpRequest(HttpRequest),
     McpTool(McpTool),
     ServiceCall(ServiceCall),
+    LlmCall(LlmCall),
     Shell(Shell),
     UpdateContext(Vec<(Path, Template)>),
     Assert(Assert),
@@ -68,6 +70,7 @@ impl Kind {
     pub fn layer(&self) -> Layer {
         match self {
             Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => Layer::Tool,
+            Kind::LlmCall(_) => Layer::LlmCall,
             Kind::UpdateContext(_) | Kind::Assert(_) => Layer::Step,
             Kind::WorkflowCall(_) => Layer::Flow,
         }
@@ -122,6 +125,7 @@ enum KindName {
     HttpRequest,
     McpTool,
     ServiceCall,
+    LlmCall,
     Shell,
     UpdateContext,
     Assert,
@@ -134,7 +138,7 @@ const KINDS: &[(&str, KindName)] = &[
     ("service_call", KindName::ServiceCall),
     ("update_context", KindName::UpdateContext),
     ("assert", KindName::Assert),
-    ("llm_call", KindName::NotBuilt("llm_call")),
+    ("llm_call", KindName::LlmCall),
     ("mcp_tool", KindName::McpTool),
     ("shell", KindName::Shell),
     ("workflow_call", KindName::WorkflowCall),
@@ -148,6 +152,7 @@ pub(super) fn layer_of_kind(word: &str) -> Option<Layer> {
         KindName::HttpRequest | KindName::McpTool | KindName::ServiceCall | KindName::Shell => {
             Some(Layer::Tool)
         }
+        KindName::LlmCall => Some(Layer::LlmCall),
         KindName::UpdateContext | KindName::Assert => Some(Layer::Step),
         KindName::WorkflowCall => Some(Layer::Flow),
         KindName::NotBuilt(_) => None,
@@ -233,6 +238,7 @@ impl Action {
         match self.kind {
             Kind::UpdateContext(_) | Kind::Assert(_) => true,
             Kind::HttpRequest(_)
+            | Kind::LlmCall(_)
             | Kind::McpTool(_)
             | Kind::ServiceCall(_)
             | Kind::Shell(_)
@@ -245,7 +251,8 @@ impl Action {
 fn report_idle_mode(kind: Option<&Kind>, mode: Mode, execution: &Reader) {
     let calls_out = kind.is_none_or(|kind| match kind {
         Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => true,
-        Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => false,
+        // A model answers and is done.
+        Kind::LlmCall(_) | Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => false,
     });
     if mode == Mode::Async && !calls_out {
         execution.report(
@@ -273,6 +280,7 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
         KindName::HttpRequest => read_http_request(&implementation).map(Kind::HttpRequest),
         KindName::McpTool => McpTool::read(&implementation).map(Kind::McpTool),
         KindName::ServiceCall => read_service_call(&implementation).map(Kind::ServiceCall),
+        KindName::LlmCall => llm::read(&implementation, NAMES).map(Kind::LlmCall),
         KindName::Shell => Shell::read(&implementation).map(Kind::Shell),
         KindName::UpdateContext => read_update_context(&implementation).map(Kind::UpdateContext),
         KindName::Assert => read_assert(&implementation).map(Kind::Assert),
@@ -293,7 +301,14 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
 /// A policy that would never be asked.
 fn report_idle_policy(kind: Option<&Kind>, execution: &Reader) {
     let why = match kind {
-        None | Some(Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_)) => {
+        None
+        | Some(
+            Kind::HttpRequest(_)
+            | Kind::LlmCall(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::Shell(_),
+        ) => {
             return;
         }
         Some(Kind::UpdateContext(_) | Kind::Assert(_)) => {

@@ -10,6 +10,7 @@ mod hard_limits;
 pub mod ids;
 mod inline;
 pub mod limits;
+pub mod llm;
 pub mod mcp_tool;
 pub mod path;
 pub mod problem;

@@ -1,6 +1,7 @@
 //! HTTP calls that really stop when they are dropped: to the internet, to a bound Worker, to an object.
 
 use std::future::Future;
+use std::ops::ControlFlow;
 
 use futures_util::{Stream, StreamExt, stream};
 use js_sys::{Object, Promise, Reflect};
@@ -63,6 +64,10 @@ impl<'a> Call<'a> {
 pub struct Abort(Option<AbortController>);
 
 impl Abort {
+    pub(super) fn new(controller: AbortController) -> Abort {
+        Abort(Some(controller))
+    }
+
     fn disarm(&mut self) {
         self.0 = None;
     }
@@ -113,8 +118,23 @@ impl From<SendError> for String {
 /// Sends the call. The connection closes if the returned future, or the answer, is dropped.
 pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, SendError> {
     let controller = AbortController::default();
-    let init = init_of(&call, controller.signal().as_ref());
-    let abort = Abort(Some(controller));
+    let init = Object::new();
+    let set = |name: &str, value: &JsValue| {
+        // Setting a field of a plain object cannot fail.
+        let _ = Reflect::set(&init, &name.into(), value);
+    };
+    set("method", &call.method.into());
+    if let Some(body) = call.body {
+        set("body", &body.into());
+    }
+    if let Some(headers) = &call.headers {
+        set("headers", headers.0.as_ref());
+    }
+    if !call.follow_redirects {
+        set("redirect", &"manual".into());
+    }
+    set("signal", controller.signal().as_ref());
+    let abort = Abort::new(controller);
     let promise = peer
         .fetch(call.url, &init)
         .map_err(|error| SendError::of(&error))?;
@@ -136,27 +156,8 @@ pub fn in_background(millis: u64, work: impl Future<Output = ()> + 'static) {
     wait_until(&future_to_promise(bounded));
 }
 
-fn init_of(call: &Call<'_>, signal: &JsValue) -> Object {
-    let init = Object::new();
-    let set = |name: &str, value: &JsValue| {
-        // Setting a field of a plain object cannot fail.
-        let _ = Reflect::set(&init, &name.into(), value);
-    };
-    set("method", &call.method.into());
-    if let Some(body) = call.body {
-        set("body", &body.into());
-    }
-    if let Some(headers) = &call.headers {
-        set("headers", headers.0.as_ref());
-    }
-    if !call.follow_redirects {
-        set("redirect", &"manual".into());
-    }
-    set("signal", signal);
-    init
-}
-
-/// A body that is read piece by piece, each as soon as it is there. Dropping it closes the connection.
+/// A body that is read piece by piece, for a reader that has something to do between them. Dropping it closes the
+/// connection.
 pub struct Chunks {
     /// None for a response without a body.
     stream: Option<ByteStream>,
@@ -177,6 +178,11 @@ impl Chunks {
 }
 
 impl Answer {
+    /// Of a call that was made in another way.
+    pub(super) fn new(response: web_sys::Response, abort: Abort) -> Answer {
+        Answer { response, abort }
+    }
+
     pub fn status(&self) -> u16 {
         self.response.status()
     }
@@ -187,22 +193,35 @@ impl Answer {
 
     /// Reads the body to its end into `bytes`, if it is at most `most` bytes; more than that is not read. Whoever
     /// drops this halfway finds in `bytes` what had arrived.
-    pub async fn read_into(mut self, bytes: &mut Vec<u8>, most: usize) -> Result<(), BodyError> {
+    pub async fn read_into(self, bytes: &mut Vec<u8>, most: usize) -> Result<(), BodyError> {
+        let mut too_large = false;
+        let read = self.read_each(|chunk| {
+            too_large = bytes.len() + chunk.len() > most;
+            if too_large {
+                return ControlFlow::Break(());
+            }
+            bytes.extend_from_slice(chunk);
+            ControlFlow::Continue(())
+        });
+        match read.await {
+            Err(message) => Err(BodyError::Broken(message)),
+            Ok(()) if too_large => Err(BodyError::TooLarge),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Hands over each piece of the body as it arrives, to its end or until `take` has enough; then the connection
+    /// closes.
+    pub async fn read_each(mut self, mut take: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), String> {
         let mut response = Response::from(self.response);
-        let mut stream = match response.stream() {
-            Ok(stream) => stream,
-            // A response without a body has no stream.
-            Err(_) => {
-                self.abort.disarm();
-                return Ok(());
+        // A response without a body has no stream.
+        if let Ok(mut stream) = response.stream() {
+            while let Some(chunk) = stream.next().await {
+                let chunk = chunk.map_err(|error| error.to_string())?;
+                if take(&chunk).is_break() {
+                    return Ok(());
+                }
             }
-        };
-        while let Some(chunk) = stream.next().await {
-            let chunk = chunk.map_err(|error| BodyError::Broken(error.to_string()))?;
-            if bytes.len() + chunk.len() > most {
-                return Err(BodyError::TooLarge);
-            }
-            bytes.extend_from_slice(&chunk);
         }
         self.abort.disarm();
         Ok(())
