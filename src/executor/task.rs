@@ -363,7 +363,11 @@ impl<'a> Attempt<'a> {
                     message,
                 )));
             }
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::LlmCall(_) => {
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_) => {
                 let mut scope = self.context.scope_with(&input, secret.as_ref());
                 scope.bind("callback", &assignment.callback);
                 let call = ActionCall {
@@ -486,7 +490,7 @@ fn resume(task: &Task, checkpoint: Checkpoint) -> Option<(usize, Context, Vec<St
 /// What limits an action if neither its step nor its own document says so.
 fn default_limit(kind: &Kind, timeouts: ActionTimeouts) -> Limit {
     let millis = match kind {
-        Kind::HttpRequest(_) | Kind::ServiceCall(_) => timeouts.tool_ms,
+        Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => timeouts.tool_ms,
         Kind::LlmCall(_) => timeouts.llm_call_ms,
         Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => None,
     };
