@@ -23,7 +23,9 @@ pub async fn shell(
         Ok(received) => received,
         // Half of the runner's answer is not the start of what the command wrote.
         Err(Stopped::Deadline { .. }) => return Err(Stopped::Deadline { partial: None }),
-        Err(Stopped::Failed(failure) | Stopped::FailedMidway { failure, .. }) => return Err(failure.into()),
+        Err(Stopped::Failed(failure) | Stopped::FailedMidway { failure, .. }) => {
+            return Err(Stopped::Failed(failure));
+        }
     };
     check_status(&received, None, call)?;
     let left_ms = call.deadline_at.map(|at| at.saturating_sub(now()));

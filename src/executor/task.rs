@@ -364,9 +364,9 @@ impl<'a> Attempt<'a> {
                 )));
             }
             Kind::HttpRequest(_)
-            | Kind::LlmCall(_)
             | Kind::McpTool(_)
             | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
             | Kind::Shell(_) => {
                 let mut scope = self.context.scope_with(&input, secret.as_ref());
                 scope.bind("callback", &assignment.callback);

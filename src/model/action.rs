@@ -238,9 +238,9 @@ impl Action {
         match self.kind {
             Kind::UpdateContext(_) | Kind::Assert(_) => true,
             Kind::HttpRequest(_)
-            | Kind::LlmCall(_)
             | Kind::McpTool(_)
             | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
             | Kind::Shell(_)
             | Kind::WorkflowCall(_) => false,
         }
@@ -250,15 +250,20 @@ impl Action {
 /// Only what calls out can be called back.
 fn report_idle_mode(kind: Option<&Kind>, mode: Mode, execution: &Reader) {
     let calls_out = kind.is_none_or(|kind| match kind {
-        Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => true,
-        // A model answers and is done.
-        Kind::LlmCall(_) | Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => false,
+        // What a model, a tool or a command has to say comes with its answer.
+        Kind::HttpRequest(_) | Kind::ServiceCall(_) => true,
+        Kind::McpTool(_)
+        | Kind::LlmCall(_)
+        | Kind::Shell(_)
+        | Kind::UpdateContext(_)
+        | Kind::Assert(_)
+        | Kind::WorkflowCall(_) => false,
     });
     if mode == Mode::Async && !calls_out {
         execution.report(
             "mode",
             "unknown_field",
-            "only an action that calls out can be \"async\"",
+            "only http_request and service_call can be \"async\"",
         );
     }
 }
@@ -304,13 +309,11 @@ fn report_idle_policy(kind: Option<&Kind>, execution: &Reader) {
         None
         | Some(
             Kind::HttpRequest(_)
-            | Kind::LlmCall(_)
             | Kind::McpTool(_)
             | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
             | Kind::Shell(_),
-        ) => {
-            return;
-        }
+        ) => return,
         Some(Kind::UpdateContext(_) | Kind::Assert(_)) => {
             "an action of this kind calls nobody: what it does once it does always"
         }

@@ -320,10 +320,11 @@ fn limits_hold_at_their_exact_number_and_name_it() {
 /// Every part of the contract this build cannot carry out is refused by name.
 #[test]
 fn what_is_not_built_yet_is_refused_and_not_passed_over() {
-    let execution = |field: &str| json!({"id": "a", "kind": "service_call", "implementation": {"binding": "PEER"}, "execution": {field: {}}});
+    let breaker = json!({"id": "a", "kind": "service_call", "implementation": {"binding": "PEER"},
+        "execution": {"breaker": "peer"}});
     expect(
         DocumentKind::Actions,
-        execution("breaker"),
+        breaker,
         &["/execution/breaker unsupported"],
     );
     expect(
