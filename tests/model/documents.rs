@@ -325,7 +325,7 @@ fn what_is_not_built_yet_is_refused_and_not_passed_over() {
         let pointer = format!("/execution/{field} unsupported");
         expect(DocumentKind::Actions, execution(field), &[&pointer]);
     }
-    for kind in ["llm_call", "mcp_tool", "shell", "emit_event"] {
+    for kind in ["mcp_tool", "shell", "emit_event"] {
         expect(
             DocumentKind::Actions,
             json!({"id": "a", "kind": kind, "implementation": {}}),
