@@ -45,6 +45,7 @@ impl Run {
         };
         match report.status {
             ReportStatus::Completed => self.succeed(id, report.output.unwrap_or(Value::Null)),
+            ReportStatus::Suspended => self.suspend(id),
             ReportStatus::Failed => {
                 self.end_unsuccessfully(id, TokenStatus::Failed, failure("task_failed"));
             }
@@ -250,6 +251,7 @@ impl Run {
             limit: timeout_ms.map(|millis| (millis, limit.source)),
             checkpoint: None,
             company: Company::Alone,
+            capability: None,
             work_of: id,
             action_timeouts: self.action_timeouts(task),
         };
@@ -264,11 +266,17 @@ impl Run {
             token.timeout_reason = limit.reason;
             token.told_deadline = told_deadline;
             token.warned = false;
+            token.unclaimed = 0;
+            token.unheard = false;
             token.watch_at = watch_ms.map(|millis| now.saturating_add(millis));
             order.epoch = token.epoch;
             order.checkpoint = token.checkpoint.clone();
             order.work_of = token.work_of.unwrap_or(id);
         });
+        order.capability = self
+            .tokens
+            .get(&id)
+            .and_then(|token| self.capability(token, order.epoch));
         Some(order)
     }
 

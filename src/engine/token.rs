@@ -104,19 +104,39 @@ impl TokenStatus {
         match self {
             // A pass-through node completes where it is born; a mapping may fail before any attempt.
             Pending => next != Pending,
-            // Claimed, or given up and rung again.
-            Dispatched => matches!(next, Pending | Executing | Failed | TimedOut | Cancelled),
+            // Claimed, or given up and made anew. One that nobody takes, or whose input cannot be made, may have a
+            // route into a join.
+            Dispatched => {
+                matches!(
+                    next,
+                    Pending | Executing | WaitingForSiblings | Failed | TimedOut | Cancelled
+                )
+            }
             // Back to pending: the attempt is over and another will be made.
-            Executing | WaitingForSubworkflow => {
+            WaitingForSubworkflow => {
                 matches!(
                     next,
                     Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
-            AwaitingHuman | Suspended => {
+            // Suspended: understood, and to be called back.
+            Executing => {
+                matches!(
+                    next,
+                    Pending | Suspended | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                )
+            }
+            AwaitingHuman => {
                 matches!(
                     next,
                     WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                )
+            }
+            // Back to pending: no callback came, and the call is made again.
+            Suspended => {
+                matches!(
+                    next,
+                    Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
             WaitingForSiblings => matches!(next, Completed | Failed | TimedOut | Cancelled),
@@ -144,8 +164,10 @@ pub struct Token {
     pub status: TokenStatus,
     /// The number of the attempt that counts. Every result carries the epoch it answers.
     pub epoch: u64,
-    /// Attempts that nobody took out of the queue.
+    /// Attempts in a row that nobody took out of the queue.
     pub unclaimed: u32,
+    /// Its watch passed while the object was away, and began again.
+    pub unheard: bool,
     /// Attempts made again because a deadline passed.
     pub retry_count: u32,
     /// Attempts made again because the one before vanished without an answer.
@@ -235,6 +257,7 @@ impl Token {
             status: TokenStatus::Pending,
             epoch: 0,
             unclaimed: 0,
+            unheard: false,
             retry_count: 0,
             lost_count: 0,
             lane: None,

@@ -6,17 +6,24 @@
 pub mod address;
 mod call;
 mod context;
+pub mod event_stream;
 #[cfg(target_arch = "wasm32")]
 mod http;
 mod http_date;
 pub mod inline;
 pub mod llm;
+pub mod mcp;
+#[cfg(target_arch = "wasm32")]
+mod mcp_client;
 pub mod partial;
 pub mod redact;
 pub mod redirect;
 pub mod request;
 pub mod retry;
 pub mod secrets;
+pub mod shell;
+#[cfg(target_arch = "wasm32")]
+mod shell_client;
 pub mod sse;
 pub mod status;
 pub mod task;

@@ -1,5 +1,4 @@
-//! What an `http_request` or a `service_call` sends: its templates filled in, everything in it checked. Pure; `http`
-//! sends it.
+//! What an action sends: its templates filled in, everything in it checked. Pure; `http` sends it.
 
 use serde_json::{Map, Value};
 use url::Url;

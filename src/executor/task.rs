@@ -72,6 +72,8 @@ pub struct Assignment<'a> {
     /// Where an earlier attempt stopped.
     pub resume_from: Option<Checkpoint>,
     pub action_timeouts: ActionTimeouts,
+    /// `callback` in the implementation of an async action.
+    pub callback: Value,
 }
 
 /// What came of a task.
@@ -135,6 +137,8 @@ pub async fn run_task(world: &impl World, mut assignment: Assignment<'_>) -> Don
             },
         };
         let (mut failure, retry, timed_out) = match end {
+            // The result, and what is to be checked of it, comes by the callback.
+            End::Succeeded if task.only_action().is_some_and(Action::is_async) => return attempt.suspended(),
             End::Succeeded => match attempt.context.deliver(task) {
                 Ok(output) => return attempt.completed(output),
                 Err(failure) => (failure, false, false),
@@ -359,8 +363,13 @@ impl<'a> Attempt<'a> {
                     message,
                 )));
             }
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::LlmCall(_) => {
-                let scope = self.context.scope_with(&input, secret.as_ref());
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_) => {
+                let mut scope = self.context.scope_with(&input, secret.as_ref());
+                scope.bind("callback", &assignment.callback);
                 let call = ActionCall {
                     action,
                     scope: &scope,
@@ -375,7 +384,8 @@ impl<'a> Attempt<'a> {
             }
         };
         let place = format!("output_schema of step {}", step.reference);
-        let kept = check(action.output_schema.as_ref(), &result, &place)
+        let schema = action.output_schema.as_ref().filter(|_| !action.is_async());
+        let kept = check(schema, &result, &place)
             .and_then(|()| self.context.keep(step, action, task_input, &result));
         if let Err(failure) = kept {
             if let Some(before) = before {
@@ -398,6 +408,14 @@ impl<'a> Attempt<'a> {
         match redactor.is_idle() {
             true => self.partial.finished(&step, result),
             false => self.partial.finished(&step, &redactor.value(result.clone())),
+        }
+    }
+
+    fn suspended(self) -> Done {
+        let answer = self.context.last_result.clone();
+        Done {
+            status: ReportStatus::Suspended,
+            ..self.completed(answer)
         }
     }
 
@@ -472,7 +490,7 @@ fn resume(task: &Task, checkpoint: Checkpoint) -> Option<(usize, Context, Vec<St
 /// What limits an action if neither its step nor its own document says so.
 fn default_limit(kind: &Kind, timeouts: ActionTimeouts) -> Limit {
     let millis = match kind {
-        Kind::HttpRequest(_) | Kind::ServiceCall(_) => timeouts.tool_ms,
+        Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => timeouts.tool_ms,
         Kind::LlmCall(_) => timeouts.llm_call_ms,
         Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => None,
     };

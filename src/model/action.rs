@@ -2,12 +2,14 @@
 
 use super::expression::{Expression, Template};
 use super::llm::{self, LlmCall};
+use super::mcp_tool::McpTool;
 use super::path::Path;
 use super::problem::Problems;
 use super::reader::{Reader, read_template};
 use super::retry::RetryPolicy;
 use super::schema::Schema;
 use super::secret;
+use super::shell::Shell;
 use super::time::{Limit, SECOND};
 use super::timeouts::Layer;
 use super::workflow::{CHILD_FAILURE_POLICIES, ChildFailurePolicy};
@@ -25,6 +27,18 @@ pub const EXECUTION_POLICIES: &[(&str, ExecutionTimeoutPolicy)] = &[
     ("retry", ExecutionTimeoutPolicy::Retry),
 ];
 
+/// When the result of a call is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// With its answer.
+    #[default]
+    Sync,
+    /// Later: whoever was called is given a URL to bring it to.
+    Async,
+}
+
+const MODES: &[(&str, Mode)] = &[("sync", Mode::Sync), ("async", Mode::Async)];
+
 #[derive(Clone, Debug)]
 pub struct Action {
     pub id: String,
@@ -32,6 +46,7 @@ pub struct Action {
     pub timeout: Limit,
     pub on_timeout: Option<ExecutionTimeoutPolicy>,
     pub retry: RetryPolicy,
+    pub mode: Mode,
     /// The secrets its implementation names.
     pub secrets: Vec<String>,
     pub input_schema: Option<Schema>,
@@ -41,8 +56,10 @@ pub struct Action {
 #[derive(Clone, Debug)]
 pub enum Kind {
     HttpRequest(HttpRequest),
+    McpTool(McpTool),
     ServiceCall(ServiceCall),
     LlmCall(LlmCall),
+    Shell(Shell),
     UpdateContext(Vec<(Path, Template)>),
     Assert(Assert),
     WorkflowCall(WorkflowCall),
@@ -52,7 +69,7 @@ impl Kind {
     /// Whose default and hard limit count for an action of this kind.
     pub fn layer(&self) -> Layer {
         match self {
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) => Layer::Tool,
+            Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => Layer::Tool,
             Kind::LlmCall(_) => Layer::LlmCall,
             Kind::UpdateContext(_) | Kind::Assert(_) => Layer::Step,
             Kind::WorkflowCall(_) => Layer::Flow,
@@ -95,7 +112,7 @@ pub struct Assert {
 }
 
 /// Names a template of an implementation may use.
-const NAMES: &[&str] = &["input", "state", "output", secret::SECRET];
+pub(super) const NAMES: &[&str] = &["input", "state", "output", "callback", secret::SECRET];
 
 /// Names a condition may use: what a secret decides would tell of it.
 const CONDITION_NAMES: &[&str] = &["input", "state", "output"];
@@ -106,8 +123,10 @@ const TRANSIT_MS: u64 = SECOND;
 #[derive(Clone, Copy)]
 enum KindName {
     HttpRequest,
+    McpTool,
     ServiceCall,
     LlmCall,
+    Shell,
     UpdateContext,
     Assert,
     WorkflowCall,
@@ -120,8 +139,8 @@ const KINDS: &[(&str, KindName)] = &[
     ("update_context", KindName::UpdateContext),
     ("assert", KindName::Assert),
     ("llm_call", KindName::LlmCall),
-    ("mcp_tool", KindName::NotBuilt("mcp_tool")),
-    ("shell", KindName::NotBuilt("shell")),
+    ("mcp_tool", KindName::McpTool),
+    ("shell", KindName::Shell),
     ("workflow_call", KindName::WorkflowCall),
     ("emit_event", KindName::NotBuilt("emit_event")),
 ];
@@ -130,7 +149,9 @@ const KINDS: &[(&str, KindName)] = &[
 pub(super) fn layer_of_kind(word: &str) -> Option<Layer> {
     let (_, name) = KINDS.iter().find(|(known, _)| *known == word)?;
     match name {
-        KindName::HttpRequest | KindName::ServiceCall => Some(Layer::Tool),
+        KindName::HttpRequest | KindName::McpTool | KindName::ServiceCall | KindName::Shell => {
+            Some(Layer::Tool)
+        }
         KindName::LlmCall => Some(Layer::LlmCall),
         KindName::UpdateContext | KindName::Assert => Some(Layer::Step),
         KindName::WorkflowCall => Some(Layer::Flow),
@@ -153,6 +174,7 @@ impl Action {
         let secrets = secret::named_in(implementation, &reader.at("implementation"), problems);
         let (mut timeout, mut on_timeout) = (Limit::Unset, None);
         let mut retry = RetryPolicy::default();
+        let mut mode = Mode::default();
         if let Some(execution) = reader.object("execution") {
             timeout = execution.limit("timeout", "timeout_ms");
             on_timeout = execution.choice("on_timeout", EXECUTION_POLICIES);
@@ -160,7 +182,9 @@ impl Action {
                 report_idle_policy(kind.as_ref(), &execution);
                 retry = RetryPolicy::read(policy, on_timeout == Some(ExecutionTimeoutPolicy::Retry));
             }
-            execution.unsupported(&["breaker", "mode"]);
+            mode = execution.choice("mode", MODES).unwrap_or_default();
+            report_idle_mode(kind.as_ref(), mode, &execution);
+            execution.unsupported(&["breaker"]);
             execution.finish();
         }
         let input_schema = reader.schema("input_schema");
@@ -172,10 +196,19 @@ impl Action {
             timeout,
             on_timeout,
             retry,
+            mode,
             secrets,
             input_schema,
             output_schema,
         })
+    }
+
+    /// Its answer only says that it was understood; the result comes by a callback.
+    pub fn is_async(&self) -> bool {
+        match self.mode {
+            Mode::Sync => false,
+            Mode::Async => true,
+        }
     }
 
     /// How long an attempt at a task may take that is nothing but this action. `timeout` is for one call; where the
@@ -204,8 +237,34 @@ impl Action {
     pub fn is_pure(&self) -> bool {
         match self.kind {
             Kind::UpdateContext(_) | Kind::Assert(_) => true,
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::LlmCall(_) | Kind::WorkflowCall(_) => false,
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_)
+            | Kind::WorkflowCall(_) => false,
         }
+    }
+}
+
+/// Only what calls out can be called back.
+fn report_idle_mode(kind: Option<&Kind>, mode: Mode, execution: &Reader) {
+    let calls_out = kind.is_none_or(|kind| match kind {
+        // What a model, a tool or a command has to say comes with its answer.
+        Kind::HttpRequest(_) | Kind::ServiceCall(_) => true,
+        Kind::McpTool(_)
+        | Kind::LlmCall(_)
+        | Kind::Shell(_)
+        | Kind::UpdateContext(_)
+        | Kind::Assert(_)
+        | Kind::WorkflowCall(_) => false,
+    });
+    if mode == Mode::Async && !calls_out {
+        execution.report(
+            "mode",
+            "unknown_field",
+            "only http_request and service_call can be \"async\"",
+        );
     }
 }
 
@@ -224,8 +283,10 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
     };
     let read = match kind? {
         KindName::HttpRequest => read_http_request(&implementation).map(Kind::HttpRequest),
+        KindName::McpTool => McpTool::read(&implementation).map(Kind::McpTool),
         KindName::ServiceCall => read_service_call(&implementation).map(Kind::ServiceCall),
         KindName::LlmCall => llm::read(&implementation, NAMES).map(Kind::LlmCall),
+        KindName::Shell => Shell::read(&implementation).map(Kind::Shell),
         KindName::UpdateContext => read_update_context(&implementation).map(Kind::UpdateContext),
         KindName::Assert => read_assert(&implementation).map(Kind::Assert),
         KindName::WorkflowCall => read_workflow_call(&implementation).map(Kind::WorkflowCall),
@@ -245,7 +306,14 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
 /// A policy that would never be asked.
 fn report_idle_policy(kind: Option<&Kind>, execution: &Reader) {
     let why = match kind {
-        None | Some(Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::LlmCall(_)) => return,
+        None
+        | Some(
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_),
+        ) => return,
         Some(Kind::UpdateContext(_) | Kind::Assert(_)) => {
             "an action of this kind calls nobody: what it does once it does always"
         }
@@ -353,7 +421,7 @@ fn read_workflow_call(reader: &Reader) -> Option<WorkflowCall> {
     })
 }
 
-fn required_template(reader: &Reader, field: &'static str) -> Option<Template> {
+pub(super) fn required_template(reader: &Reader, field: &'static str) -> Option<Template> {
     if !reader.has(field) {
         reader.report(field, "missing_field", format!("\"{field}\" is required"));
     }

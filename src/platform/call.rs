@@ -1,12 +1,15 @@
 //! HTTP calls that really stop when they are dropped: to the internet, to a bound Worker, to an object.
 
+use std::future::Future;
 use std::ops::ControlFlow;
 
 use futures_util::{Stream, StreamExt, stream};
 use js_sys::{Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
-use worker::{AbortController, Headers, Response};
+use wasm_bindgen_futures::{JsFuture, future_to_promise};
+use worker::{AbortController, ByteStream, Headers, Response};
+
+use super::deadline;
 
 #[wasm_bindgen]
 extern "C" {
@@ -16,6 +19,12 @@ extern "C" {
 
     #[wasm_bindgen(method, catch)]
     fn fetch(this: &Peer, url: &str, init: &Object) -> Result<Promise, JsValue>;
+}
+
+#[wasm_bindgen(module = "cloudflare:workers")]
+extern "C" {
+    #[wasm_bindgen(js_name = waitUntil)]
+    fn wait_until(promise: &Promise);
 }
 
 /// The internet.
@@ -109,6 +118,30 @@ impl From<SendError> for String {
 /// Sends the call. The connection closes if the returned future, or the answer, is dropped.
 pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, SendError> {
     let controller = AbortController::default();
+    let init = init_of(&call, controller.signal().as_ref());
+    let abort = Abort(Some(controller));
+    let promise = peer
+        .fetch(call.url, &init)
+        .map_err(|error| SendError::of(&error))?;
+    let response = JsFuture::from(promise)
+        .await
+        .map_err(|error| SendError::of(&error))?;
+    let response = response
+        .dyn_into()
+        .map_err(|_| SendError::Lost("the answer is no response".to_string()))?;
+    Ok(Answer { response, abort })
+}
+
+/// Does something that nobody waits for. It has `millis`, also after the invocation has answered.
+pub fn in_background(millis: u64, work: impl Future<Output = ()> + 'static) {
+    let bounded = async move {
+        deadline::within(millis, work).await;
+        Ok(JsValue::UNDEFINED)
+    };
+    wait_until(&future_to_promise(bounded));
+}
+
+fn init_of(call: &Call<'_>, signal: &JsValue) -> Object {
     let init = Object::new();
     let set = |name: &str, value: &JsValue| {
         // Setting a field of a plain object cannot fail.
@@ -124,18 +157,28 @@ pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, SendError> {
     if !call.follow_redirects {
         set("redirect", &"manual".into());
     }
-    set("signal", controller.signal().as_ref());
-    let abort = Abort::new(controller);
-    let promise = peer
-        .fetch(call.url, &init)
-        .map_err(|error| SendError::of(&error))?;
-    let response = JsFuture::from(promise)
-        .await
-        .map_err(|error| SendError::of(&error))?;
-    let response = response
-        .dyn_into()
-        .map_err(|_| SendError::Lost("the answer is no response".to_string()))?;
-    Ok(Answer { response, abort })
+    set("signal", signal);
+    init
+}
+
+/// A body that is read piece by piece, each as soon as it is there. Dropping it closes the connection.
+pub struct Chunks {
+    /// None for a response without a body.
+    stream: Option<ByteStream>,
+    abort: Abort,
+}
+
+impl Chunks {
+    pub async fn next(&mut self) -> Option<Result<Vec<u8>, String>> {
+        let chunk = match &mut self.stream {
+            Some(stream) => stream.next().await,
+            None => None,
+        };
+        if chunk.is_none() {
+            self.abort.disarm();
+        }
+        chunk.map(|chunk| chunk.map_err(|error| error.to_string()))
+    }
 }
 
 impl Answer {
@@ -186,6 +229,14 @@ impl Answer {
         }
         self.abort.disarm();
         Ok(())
+    }
+
+    pub fn chunks(self) -> Chunks {
+        let stream = Response::from(self.response).stream().ok();
+        Chunks {
+            stream,
+            abort: self.abort,
+        }
     }
 
     /// Hands the response on as it came, body and all.

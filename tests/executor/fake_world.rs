@@ -250,6 +250,7 @@ fn order_in(world: &FakeWorld, task: Value, more: Value) -> Told {
         .expect("the task can be read");
     let input = serde_json::from_str(order.input.get()).expect("the input can be read");
     let assignment = Assignment {
+        callback: order.callback_url.map_or(Value::Null, |url| json!({"url": url})),
         task: &task,
         input: &input,
         deadline_at: order.deadline_at,

@@ -5,6 +5,7 @@ mod documents;
 mod execution;
 mod graph_features;
 mod hard_limits;
+mod inline;
 mod llm;
 mod mutations;
 mod references;

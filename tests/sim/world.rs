@@ -26,6 +26,7 @@ pub(super) const SETTINGS: Settings = Settings {
     ring_ms: 10_000,
     claim_ms: 30_000,
     heartbeat_ms: 300_000,
+    suspend_ms: 30_000,
     grace_ms: 500,
     watch_ms: 30_000,
     lost_max: 5,

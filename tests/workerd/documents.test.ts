@@ -181,7 +181,7 @@ test("what this version cannot do is refused, not ignored", async () => {
     ...["breaker", "mode"].map(
       (field): [string, Document] => [`/tasks/0/steps/0/action/execution/${field}`, executed({ [field]: "x" })],
     ),
-    ...["mcp_tool", "shell", "emit_event"].map(
+    ...["emit_event"].map(
       (kind): [string, Document] => ["/tasks/0/steps/0/action/kind", action(kind)],
     ),
   ];
