@@ -3,6 +3,9 @@
 mod fake_world;
 mod mcp;
 mod rendered;
+mod llm_answers;
+mod llm_requests;
+mod llm_task;
 mod requests;
 mod retries;
 mod secrets;
