@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::branch::Branch;
+use super::escalation::Escalation;
 use crate::model::failure::Failure;
 use crate::model::time::{Millis, SECOND};
 use crate::wire::{Checkpoint, StepReport};
@@ -105,15 +106,28 @@ impl TokenStatus {
             // A pass-through node completes where it is born; a mapping may fail before any attempt.
             Pending => next != Pending,
             // Claimed, or given up and rung again.
-            Dispatched => matches!(next, Pending | Executing | Failed | TimedOut | Cancelled),
-            // Back to pending: the attempt is over and another will be made.
+            Dispatched => {
+                matches!(
+                    next,
+                    Pending | Executing | AwaitingHuman | Failed | TimedOut | Cancelled
+                )
+            }
+            // Back to pending: the attempt is over and another will be made. To a person: it failed, and somebody is
+            // to say what follows.
             Executing | WaitingForSubworkflow => {
+                matches!(
+                    next,
+                    Pending | AwaitingHuman | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                )
+            }
+            // Back to pending: a person had it tried again.
+            AwaitingHuman => {
                 matches!(
                     next,
                     Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
-            AwaitingHuman | Suspended => {
+            Suspended => {
                 matches!(
                     next,
                     WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
@@ -197,6 +211,8 @@ pub struct Token {
     pub work_of: Option<TokenId>,
     /// The number of the last news heard of its child.
     pub child_news: u64,
+    /// It failed and stands in front of a person.
+    pub escalation: Option<Box<Escalation>>,
 }
 
 /// How a run's end found a token that had not ended.
@@ -268,6 +284,7 @@ impl Token {
             sleep_left_ms: None,
             work_of: None,
             child_news: 0,
+            escalation: None,
         }
     }
 

@@ -28,6 +28,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         Executing,
         &[
             Pending,
+            AwaitingHuman,
             WaitingForSiblings,
             Completed,
             Failed,
@@ -40,6 +41,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         WaitingForSubworkflow,
         &[
             Pending,
+            AwaitingHuman,
             WaitingForSiblings,
             Completed,
             Failed,
@@ -49,7 +51,14 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
     ),
     (
         AwaitingHuman,
-        &[WaitingForSiblings, Completed, Failed, TimedOut, Cancelled],
+        &[
+            Pending,
+            WaitingForSiblings,
+            Completed,
+            Failed,
+            TimedOut,
+            Cancelled,
+        ],
     ),
     (
         Suspended,
