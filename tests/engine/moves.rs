@@ -40,6 +40,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         Executing,
         &[
             Pending,
+            AwaitingHuman,
             WaitingForSiblings,
             Completed,
             Failed,
@@ -52,6 +53,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         WaitingForSubworkflow,
         &[
             Pending,
+            AwaitingHuman,
             WaitingForSiblings,
             Completed,
             Failed,
@@ -61,7 +63,14 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
     ),
     (
         AwaitingHuman,
-        &[WaitingForSiblings, Completed, Failed, TimedOut, Cancelled],
+        &[
+            Pending,
+            WaitingForSiblings,
+            Completed,
+            Failed,
+            TimedOut,
+            Cancelled,
+        ],
     ),
     (
         Suspended,

@@ -1,11 +1,11 @@
 //! The executor's rules, over a world that is made up.
 
 mod fake_world;
-mod mcp;
-mod rendered;
 mod llm_answers;
 mod llm_requests;
 mod llm_task;
+mod mcp;
+mod rendered;
 mod requests;
 mod retries;
 mod secrets;
