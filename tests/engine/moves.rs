@@ -40,6 +40,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         Executing,
         &[
             Pending,
+            Suspended,
             WaitingForSiblings,
             Completed,
             Failed,
@@ -65,7 +66,14 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
     ),
     (
         Suspended,
-        &[WaitingForSiblings, Completed, Failed, TimedOut, Cancelled],
+        &[
+            Pending,
+            WaitingForSiblings,
+            Completed,
+            Failed,
+            TimedOut,
+            Cancelled,
+        ],
     ),
     (Completed, &[]),
     (Failed, &[]),
