@@ -30,6 +30,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         &[
             Pending,
             Executing,
+            AwaitingHuman,
             WaitingForSiblings,
             Failed,
             TimedOut,
@@ -40,6 +41,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         Executing,
         &[
             Pending,
+            Suspended,
             AwaitingHuman,
             WaitingForSiblings,
             Completed,
@@ -74,7 +76,15 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
     ),
     (
         Suspended,
-        &[WaitingForSiblings, Completed, Failed, TimedOut, Cancelled],
+        &[
+            Pending,
+            AwaitingHuman,
+            WaitingForSiblings,
+            Completed,
+            Failed,
+            TimedOut,
+            Cancelled,
+        ],
     ),
     (Completed, &[]),
     (Failed, &[]),
