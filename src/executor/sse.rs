@@ -57,7 +57,10 @@ impl Parser {
 
     /// The event that the end of the stream ends: its blank line, or its last line break, may be missing.
     pub fn finish(mut self) -> Option<Event> {
-        if !self.line.is_empty() && !self.overflown {
+        if self.overflown {
+            return None;
+        }
+        if !self.line.is_empty() {
             self.end_line();
         }
         self.end_event()

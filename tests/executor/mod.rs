@@ -1,6 +1,9 @@
 //! The executor's rules, over a world that is made up.
 
 mod fake_world;
+mod llm_answers;
+mod llm_requests;
+mod llm_task;
 mod mcp;
 mod rendered;
 mod requests;

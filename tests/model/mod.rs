@@ -7,6 +7,7 @@ mod graph_features;
 mod hard_limits;
 mod inline;
 mod kinds;
+mod llm;
 mod mutations;
 mod references;
 mod schema_differential;
