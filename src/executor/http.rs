@@ -135,14 +135,6 @@ async fn follow(
 }
 
 pub(super) async fn send(peer: &Peer, request: &Outgoing) -> Result<Answer, Failure> {
-    let call = call_of(request)?;
-    call::send(peer, call).await.map_err(|error| match error {
-        SendError::Refused(message) => Failure::validation("invalid_request", message),
-        SendError::Lost(message) => network_failure(message),
-    })
-}
-
-fn call_of(request: &Outgoing) -> Result<Call<'_>, Failure> {
     let headers = Headers::new();
     for (name, value) in &request.headers {
         headers.set(name, value).map_err(|_| {
@@ -152,12 +144,16 @@ fn call_of(request: &Outgoing) -> Result<Call<'_>, Failure> {
             )
         })?;
     }
-    Ok(Call {
+    let call = Call {
         url: request.url.as_str(),
         method: &request.method,
         headers: Some(headers),
         body: request.body.as_deref(),
         follow_redirects: false,
+    };
+    call::send(peer, call).await.map_err(|error| match error {
+        SendError::Refused(message) => Failure::validation("invalid_request", message),
+        SendError::Lost(message) => network_failure(message),
     })
 }
 

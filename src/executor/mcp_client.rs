@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::event_stream::EventStream;
 use super::http::{self, network_failure};
 use super::mcp::{self, Heard, Listener, Notes, Session, ToolCall, invalid};
 use super::redirect::{self, REDIRECTS_MAX, Reach};
 use super::request::Outgoing;
+use super::sse::{EVENT_BYTES, Event, Parser};
 use super::status::{self, Answered};
 use super::task::{ActionCall, Stopped};
 use crate::model::failure::{Failure, FailureClass};
@@ -157,21 +157,28 @@ impl Client<'_> {
                 None => Err(invalid("its answer is for another request")),
             };
         }
-        let mut stream = EventStream::default();
+        let mut parser = Parser::default();
         let mut chunks = answer.chunks();
+        let mut events = Vec::new();
         while let Some(chunk) = chunks.next().await {
-            let events = stream
-                .push(&chunk.map_err(network_failure)?)
-                .map_err(|message| Failure::validation("response_too_large", message))?;
-            for event in events {
-                // Some streams begin with an event that is only there to have an id.
-                if event.data.is_empty() || event.event.as_deref().is_some_and(|name| name != "message") {
-                    continue;
-                }
-                let heard = listener.hear(&event.data)?;
+            let taken = parser.push(&chunk.map_err(network_failure)?, &mut events);
+            for event in events.drain(..) {
+                let heard = hear(&mut listener, &event)?;
                 if let Some(answer) = self.take(heard, &session).await {
                     return answer;
                 }
+            }
+            taken.map_err(|_| {
+                Failure::validation(
+                    "response_too_large",
+                    format!("an event is larger than the limit of {EVENT_BYTES} bytes"),
+                )
+            })?;
+        }
+        if let Some(event) = parser.finish() {
+            let heard = hear(&mut listener, &event)?;
+            if let Some(answer) = self.take(heard, &session).await {
+                return answer;
             }
         }
         Err(network_failure(
@@ -216,5 +223,14 @@ impl Progress {
     fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
+    }
+}
+
+fn hear(listener: &mut Listener, event: &Event) -> Result<Vec<Heard>, Failure> {
+    let is_message = event.name.is_empty() || event.name == "message";
+    // Some streams begin with an event that is only there to have an id.
+    match is_message && !event.data.is_empty() {
+        true => listener.hear(&event.data),
+        false => Ok(Vec::new()),
     }
 }

@@ -6,7 +6,6 @@
 pub mod address;
 mod call;
 mod context;
-pub mod event_stream;
 #[cfg(target_arch = "wasm32")]
 mod http;
 mod http_date;

@@ -2,6 +2,7 @@
 
 pub mod action;
 mod adaptive;
+mod escalate;
 pub mod expression;
 pub mod failure;
 pub mod fan;

@@ -118,8 +118,23 @@ impl From<SendError> for String {
 /// Sends the call. The connection closes if the returned future, or the answer, is dropped.
 pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, SendError> {
     let controller = AbortController::default();
-    let init = init_of(&call, controller.signal().as_ref());
-    let abort = Abort(Some(controller));
+    let init = Object::new();
+    let set = |name: &str, value: &JsValue| {
+        // Setting a field of a plain object cannot fail.
+        let _ = Reflect::set(&init, &name.into(), value);
+    };
+    set("method", &call.method.into());
+    if let Some(body) = call.body {
+        set("body", &body.into());
+    }
+    if let Some(headers) = &call.headers {
+        set("headers", headers.0.as_ref());
+    }
+    if !call.follow_redirects {
+        set("redirect", &"manual".into());
+    }
+    set("signal", controller.signal().as_ref());
+    let abort = Abort::new(controller);
     let promise = peer
         .fetch(call.url, &init)
         .map_err(|error| SendError::of(&error))?;
@@ -141,27 +156,8 @@ pub fn in_background(millis: u64, work: impl Future<Output = ()> + 'static) {
     wait_until(&future_to_promise(bounded));
 }
 
-fn init_of(call: &Call<'_>, signal: &JsValue) -> Object {
-    let init = Object::new();
-    let set = |name: &str, value: &JsValue| {
-        // Setting a field of a plain object cannot fail.
-        let _ = Reflect::set(&init, &name.into(), value);
-    };
-    set("method", &call.method.into());
-    if let Some(body) = call.body {
-        set("body", &body.into());
-    }
-    if let Some(headers) = &call.headers {
-        set("headers", headers.0.as_ref());
-    }
-    if !call.follow_redirects {
-        set("redirect", &"manual".into());
-    }
-    set("signal", signal);
-    init
-}
-
-/// A body that is read piece by piece, each as soon as it is there. Dropping it closes the connection.
+/// A body that is read piece by piece, for a reader that has something to do between them. Dropping it closes the
+/// connection.
 pub struct Chunks {
     /// None for a response without a body.
     stream: Option<ByteStream>,

@@ -76,6 +76,7 @@ pub fn workflow(dice: &mut Dice) -> Value {
     }
     document["actions"] = json!([
         {"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}},
+        {"id": "hand-out", "kind": "service_call", "implementation": {"binding": "PEER"}, "execution": {"mode": "async"}},
         {"id": "reckon", "kind": "update_context", "implementation": {"set": {"epoch": "${6 / int(input.x)}"}}},
     ]);
     document["gate"] = json!({
@@ -175,7 +176,8 @@ fn node(dice: &mut Dice, index: u64) -> Value {
     let mut node = Map::new();
     node.insert("id".into(), json!(format!("n{index}")));
     match dice.below(24) {
-        0..=11 => work(dice, &mut node, "action_id", "work"),
+        0..=10 => work(dice, &mut node, "action_id", "work"),
+        11 => work(dice, &mut node, "action_id", "hand-out"),
         12 | 13 => work(dice, &mut node, "action_id", "reckon"),
         14..=16 => {}
         17 | 18 => {
@@ -258,6 +260,14 @@ fn work(dice: &mut Dice, node: &mut Map<String, Value>, form: &str, id: &str) {
     if dice.chance(40) {
         node.insert("on_timeout".into(), json!("retry"));
         node.insert("max_retries".into(), json!(dice.below(3)));
+    }
+    if dice.chance(25) {
+        let classes = *dice.pick(&[
+            &["server_error", "validation"][..],
+            &["server_error", "timeout", "network"],
+            &[],
+        ]);
+        node.insert("escalate_on".into(), json!(classes));
     }
     match dice.below(20) {
         19 => {

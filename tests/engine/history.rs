@@ -8,6 +8,7 @@ use curfew::engine::{
 };
 use curfew::model::time::Millis;
 use curfew::store::commit::Commit;
+use curfew::wire::{ReportStatus, TaskReport};
 use serde_json::{Value, json};
 
 use super::dice::Dice;
@@ -43,7 +44,7 @@ pub const SETTINGS: Settings = Settings {
 /// What persons say at gates, most often what gates of nodes ask for.
 const CHOICES: &[&str] = &[
     "approve", "approve", "approve", "approve", "reject", "reject", "shrug", "extend", "abort", "fail",
-    "retry",
+    "retry", "retry", "skip",
 ];
 
 impl History {
@@ -117,7 +118,11 @@ impl History {
         let words = if self.settings.queue { 36 } else { 28 };
         let event = match dice.below(words) {
             0..=6 => Event::TaskReported(Box::new(succeeded(&attempt, json!({"epoch": epoch})))),
-            7..=9 => Event::TaskReported(Box::new(failed(&attempt))),
+            7..=8 => Event::TaskReported(Box::new(failed(&attempt))),
+            9 => Event::TaskReported(Box::new(TaskReport {
+                status: ReportStatus::Suspended,
+                ..succeeded(&attempt, json!(null))
+            })),
             10..=11 => Event::TaskReported(Box::new(timed_out(&attempt))),
             12..=13 => Event::CallLost {
                 token,

@@ -30,6 +30,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         &[
             Pending,
             Executing,
+            AwaitingHuman,
             WaitingForSiblings,
             Failed,
             TimedOut,
@@ -40,6 +41,8 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         Executing,
         &[
             Pending,
+            Suspended,
+            AwaitingHuman,
             WaitingForSiblings,
             Completed,
             Failed,
@@ -52,6 +55,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         WaitingForSubworkflow,
         &[
             Pending,
+            AwaitingHuman,
             WaitingForSiblings,
             Completed,
             Failed,
@@ -61,11 +65,26 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
     ),
     (
         AwaitingHuman,
-        &[WaitingForSiblings, Completed, Failed, TimedOut, Cancelled],
+        &[
+            Pending,
+            WaitingForSiblings,
+            Completed,
+            Failed,
+            TimedOut,
+            Cancelled,
+        ],
     ),
     (
         Suspended,
-        &[WaitingForSiblings, Completed, Failed, TimedOut, Cancelled],
+        &[
+            Pending,
+            AwaitingHuman,
+            WaitingForSiblings,
+            Completed,
+            Failed,
+            TimedOut,
+            Cancelled,
+        ],
     ),
     (Completed, &[]),
     (Failed, &[]),

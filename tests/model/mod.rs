@@ -6,6 +6,7 @@ mod execution;
 mod graph_features;
 mod hard_limits;
 mod inline;
+mod kinds;
 mod llm;
 mod mutations;
 mod references;
