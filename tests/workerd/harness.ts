@@ -171,9 +171,14 @@ function coordinator(vars: Record<string, string>): WorkerOptions {
         DB: { type: "d1", id: "curfew" },
         EXECUTOR: { type: "worker", worker: EXECUTOR },
         INDEX_QUEUE: { type: "queue", name: "curfew-index" },
+        TASK_QUEUE: { type: "queue", name: "curfew-tasks" },
       },
       exports: { RunObject: { type: "durable-object", storage: "sqlite" } },
-      triggers: [{ type: "queue", name: "curfew-index", maxBatchSize: 100, maxBatchTimeout: 0 }],
+      // The queue of tasks is there in every deployment; CURFEW_QUEUE says whether it is used.
+      triggers: [
+        { type: "queue", name: "curfew-index", maxBatchSize: 100, maxBatchTimeout: 0 },
+        { type: "queue", name: "curfew-tasks", maxBatchSize: 10, maxBatchTimeout: 0, maxRetries: 10 },
+      ],
     },
   };
 }
