@@ -90,7 +90,7 @@ fn every_legal_move_happens_in_some_run_and_no_other_does() {
         .flat_map(|(from, to)| to.iter().map(|to| (*from, *to)))
         .collect();
     let mut seen = BTreeSet::new();
-    for seed in 0..3_000 {
+    for seed in 0..4_000 {
         seen.extend(History::random(&mut Dice::seeded(seed), 40).moves());
     }
     let uncovered: Vec<_> = legal.difference(&seen).collect();

@@ -177,10 +177,7 @@ test("what this version cannot do is refused, not ignored", async () => {
   const plain = () => oneTask([set({ a: 1 })]);
   const cases: [pointer: string, document: Document][] = [
     ["/trigger", { ...plain(), trigger: { event: "news" } }],
-    ["/nodes/0/escalate_on", workflow({ nodes: [{ id: "n", escalate_on: ["auth"] }] })],
-    ...["breaker", "mode"].map(
-      (field): [string, Document] => [`/tasks/0/steps/0/action/execution/${field}`, executed({ [field]: "x" })],
-    ),
+    ["/tasks/0/steps/0/action/execution/mode", executed({ mode: "x" })],
     ...["llm_call", "mcp_tool", "shell", "emit_event"].map(
       (kind): [string, Document] => ["/tasks/0/steps/0/action/kind", action(kind)],
     ),
