@@ -21,8 +21,8 @@ async function dryRun(configuration: string): Promise<string> {
 }
 
 for (const [configuration, bindings] of [
-  ["wrangler.toml", ["env.RUNS (RunObject)", "env.DB (curfew)", "env.EXECUTOR (curfew-executor)", "env.INDEX_QUEUE (curfew-index)", "env.TASK_QUEUE (curfew-tasks)"]],
-  ["wrangler.executor.toml", ['env.CURFEW_ROLE ("executor")']],
+  ["wrangler.toml", ["env.RUNS (RunObject)", "env.BREAKERS (BreakerObject, defined in curfew-executor)", "env.DB (curfew)", "env.EXECUTOR (curfew-executor)", "env.INDEX_QUEUE (curfew-index)", "env.TASK_QUEUE (curfew-tasks)"]],
+  ["wrangler.executor.toml", ['env.CURFEW_ROLE ("executor")', "env.BREAKERS (BreakerObject)", "env.INDEX_QUEUE (curfew-index)"]],
 ] as const) {
   test(`wrangler accepts ${configuration}`, async () => {
     const output = await dryRun(configuration);

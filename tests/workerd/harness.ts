@@ -80,7 +80,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     },
     ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
     workers: [
-      coordinator(options.vars ?? {}),
+      coordinator(options.vars ?? {}, options.executor === undefined),
       options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options.executorVars ?? {}, options.models),
       moduleWorker("echo", "tests/workerd/workers/echo.mjs"),
       ...(options.extraWorkers ?? []),
@@ -159,7 +159,10 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
   };
 }
 
-function coordinator(vars: Record<string, string>): WorkerOptions {
+/** They live in the executor; one that stands in for it has none. */
+const breakers = { type: "durable-object", worker: EXECUTOR, exportName: "BreakerObject" } as const;
+
+function coordinator(vars: Record<string, string>, ownExecutor: boolean): WorkerOptions {
   return {
     config: {
       name: "curfew",
@@ -168,6 +171,7 @@ function coordinator(vars: Record<string, string>): WorkerOptions {
       env: {
         ...textBindings({ CURFEW_ROLE: "coordinator", ...vars }),
         RUNS: { type: "durable-object", worker: "curfew", exportName: "RunObject" },
+        ...(ownExecutor ? { BREAKERS: breakers } : {}),
         DB: { type: "d1", id: "curfew" },
         EXECUTOR: { type: "worker", worker: EXECUTOR },
         INDEX_QUEUE: { type: "queue", name: "curfew-index" },
@@ -193,7 +197,10 @@ function executor(vars: Record<string, string>, models: string | undefined): Wor
         // The peers of the tests are on loopback.
         ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...vars }),
         ECHO: { type: "worker", worker: "echo" },
+        BREAKERS: breakers,
+        INDEX_QUEUE: { type: "queue", name: "curfew-index" },
       },
+      exports: { BreakerObject: { type: "durable-object", storage: "sqlite" } },
     },
   };
 }
