@@ -3,5 +3,6 @@
 //! the shell.
 
 pub mod machine;
-
+#[cfg(target_arch = "wasm32")]
+mod object;
 pub mod wire;

@@ -211,10 +211,14 @@ impl Run {
             Lane::Queue => self.enqueue(id),
             Lane::Direct => {
                 let company = self.company_of(token, task);
-                if self.finds_room(id, company)
-                    && let Some(order) = self.begin_attempt(id, task, Lane::Direct)
-                {
-                    self.scratch.orders.push(Order { company, ..order });
+                let load = self.scratch.load;
+                if !self.finds_room(id, company) {
+                    return;
+                }
+                match self.begin_attempt(id, task, Lane::Direct) {
+                    Some(order) => self.scratch.orders.push(Order { company, ..order }),
+                    // It failed before its call: the room is another's.
+                    None => self.scratch.load = load,
                 }
             }
         }

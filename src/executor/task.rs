@@ -3,12 +3,14 @@
 
 use serde_json::Value;
 
+use super::breaker::{Admission, Pass};
 use super::call::{Bounds, Calls, until_final};
 use super::context::{Context, check, expression_failure, plain};
 use super::partial::Partial;
 use super::redact::Redactor;
 use super::retry::NO_TIME;
 use super::secrets::{Missing, Secrets};
+use crate::breaker::machine::Outcome as Word;
 use crate::model::action::{Action, Kind};
 use crate::model::expression::Scope;
 use crate::model::failure::{Failure, FailureClass};
@@ -29,6 +31,12 @@ pub trait World {
     fn secret(&self, name: &str) -> Result<String, Missing>;
     /// A call failed and is made again: for the log.
     fn note_retry(&self, step_ref: &str, retry: &RetryReport);
+    /// Whether the breaker of this key lets a call through that ends at `deadline_at`. A world without breakers does.
+    async fn admit(&self, _key: &str, _deadline_at: Option<Millis>) -> Admission {
+        Admission::Call(Pass::Blind)
+    }
+    /// How a call went that was let through.
+    async fn tell_breaker(&self, _key: &str, _pass: Pass, _word: Word) {}
 }
 
 #[derive(Clone, Copy)]

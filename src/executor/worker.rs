@@ -8,6 +8,8 @@ use wasm_bindgen::prelude::*;
 use worker::Env;
 
 use super::address::ALLOW_PRIVATE;
+use super::breaker::{Admission, Pass};
+use super::breaker_door;
 use super::http;
 use super::llm::llm_call;
 use super::mcp_client;
@@ -16,6 +18,7 @@ use super::secrets::{Missing, SECRETS, listed_names};
 use super::shell_client;
 use super::task::{ActionCall, Assignment, Stopped, World, run_task};
 use super::task_cache::TaskCache;
+use crate::breaker::machine::Outcome;
 use crate::model::action::Kind;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::shell::Runner;
@@ -155,6 +158,14 @@ impl World for Worker<'_> {
             return Err(Missing::NotListed);
         }
         platform::variable(self.env, name).ok_or(Missing::NotSet)
+    }
+
+    async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {
+        breaker_door::admit(self.env, key, deadline_at).await
+    }
+
+    async fn tell_breaker(&self, key: &str, pass: Pass, word: Outcome) {
+        breaker_door::tell(self.env, key, pass, word).await;
     }
 
     fn note_retry(&self, step_ref: &str, retry: &RetryReport) {

@@ -1,11 +1,12 @@
 //! Actions: the atomic operations, one kind a variant.
 
 use super::expression::{Expression, Template};
+use super::ids;
 use super::llm::{self, LlmCall};
 use super::mcp_tool::McpTool;
 use super::path::Path;
 use super::problem::Problems;
-use super::reader::{Reader, read_template};
+use super::reader::{Reader, read_template, shorten};
 use super::retry::RetryPolicy;
 use super::schema::Schema;
 use super::secret;
@@ -47,6 +48,8 @@ pub struct Action {
     pub on_timeout: Option<ExecutionTimeoutPolicy>,
     pub retry: RetryPolicy,
     pub mode: Mode,
+    /// The key of the breaker its calls go through.
+    pub breaker: Option<Template>,
     /// The secrets its implementation names.
     pub secrets: Vec<String>,
     pub input_schema: Option<Schema>,
@@ -175,16 +178,17 @@ impl Action {
         let (mut timeout, mut on_timeout) = (Limit::Unset, None);
         let mut retry = RetryPolicy::default();
         let mut mode = Mode::default();
+        let mut breaker = None;
         if let Some(execution) = reader.object("execution") {
             timeout = execution.limit("timeout", "timeout_ms");
             on_timeout = execution.choice("on_timeout", EXECUTION_POLICIES);
             if let Some(policy) = execution.object("retry_policy") {
-                report_idle_policy(kind.as_ref(), &execution);
+                report_idle("retry_policy", kind.as_ref(), &execution);
                 retry = RetryPolicy::read(policy, on_timeout == Some(ExecutionTimeoutPolicy::Retry));
             }
             mode = execution.choice("mode", MODES).unwrap_or_default();
             report_idle_mode(kind.as_ref(), mode, &execution);
-            execution.unsupported(&["breaker"]);
+            breaker = read_breaker(kind.as_ref(), &execution);
             execution.finish();
         }
         let input_schema = reader.schema("input_schema");
@@ -197,6 +201,7 @@ impl Action {
             on_timeout,
             retry,
             mode,
+            breaker,
             secrets,
             input_schema,
             output_schema,
@@ -303,8 +308,20 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
     read
 }
 
-/// A policy that would never be asked.
-fn report_idle_policy(kind: Option<&Kind>, execution: &Reader) {
+/// Written as it is, or made of what the action works on. Never of secrets: a key is shown to whoever asks.
+fn read_breaker(kind: Option<&Kind>, execution: &Reader) -> Option<Template> {
+    let text = execution.string("breaker")?;
+    report_idle("breaker", kind, execution);
+    if !text.contains("${") && !ids::is_breaker_key(text) {
+        let message = format!("\"{}\" is no key: {}", shorten(text), ids::BREAKER_KEY_RULE);
+        execution.report("breaker", "invalid_id", message);
+        return None;
+    }
+    execution.template("breaker", CONDITION_NAMES)
+}
+
+/// What would never be asked.
+fn report_idle(field: &'static str, kind: Option<&Kind>, execution: &Reader) {
     let why = match kind {
         None
         | Some(
@@ -321,7 +338,7 @@ fn report_idle_policy(kind: Option<&Kind>, execution: &Reader) {
             "a workflow_call starts one run; \"max_retries\" of its node starts another"
         }
     };
-    execution.report("retry_policy", "unsupported", why);
+    execution.report(field, "unsupported", why);
 }
 
 fn read_http_request(reader: &Reader) -> Option<HttpRequest> {

@@ -379,6 +379,19 @@ fn a_chain_that_has_used_up_its_calls_goes_on_with_the_next_wake() {
 }
 
 #[test]
+fn a_call_that_cannot_be_made_leaves_its_room_to_the_next() {
+    let mut document = fan(
+        2,
+        calling(),
+        json!({}),
+        json!({"on_branch_failure": "proceed_with_available", "on_early_complete": "cancel"}),
+    );
+    document["nodes"][1]["input_mapping"] = json!({"n": "${_branch.index == 0 ? state.missing : 1}"});
+    let run = Driver::start_in(1, document);
+    assert_eq!(begun(&run), [3]);
+}
+
+#[test]
 fn an_object_that_comes_back_makes_as_many_attempts_again_as_there_is_room_for() {
     let mut run = Driver::start(fan(10, calling(), json!({}), json!({})));
     run.room = 1;

@@ -151,7 +151,13 @@ proptest! {
                     if matches!(entry.kind, EntryKind::RunPaused | EntryKind::RunExtended))
             };
             let pauses = history.effects.iter().flatten().filter(is_pause).count() as u64;
-            check_commit(&mut standing, effects, &history.run, history.settings, pauses)?;
+            // A person may have it tried again, with all the chances it had.
+            let is_decision = |effect: &&Effect| {
+                matches!(effect, Effect::SaveEntry(entry) if entry.kind == EntryKind::GateDecided)
+            };
+            let decisions = history.effects.iter().flatten().filter(is_decision).count() as u64;
+            let more = pauses + decisions * (1 + u64::from(history.settings.lost_max));
+            check_commit(&mut standing, effects, &history.run, history.settings, more)?;
             if effects.contains(&Effect::DeleteStorage) {
                 prop_assert!(ended, "a live run was deleted");
                 break;

@@ -204,7 +204,7 @@ fn anthropic_wants_a_limit_and_its_version_can_be_another() {
     let (line, body) = sent(
         json!({"provider": "anthropic", "model": "m", "prompt": "Hi", "base_url": "https://gate.example/anthropic/v1?team=a",
             "headers": {"anthropic-version": "2030-01-01", "authorization": "Bearer x"}, "api_key": "${input.none}"}),
-        json!({}),
+        json!({"none": null}),
     );
     assert_eq!(
         line,

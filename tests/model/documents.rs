@@ -320,13 +320,6 @@ fn limits_hold_at_their_exact_number_and_name_it() {
 /// Every part of the contract this build cannot carry out is refused by name.
 #[test]
 fn what_is_not_built_yet_is_refused_and_not_passed_over() {
-    let breaker = json!({"id": "a", "kind": "service_call", "implementation": {"binding": "PEER"},
-        "execution": {"breaker": "peer"}});
-    expect(
-        DocumentKind::Actions,
-        breaker,
-        &["/execution/breaker unsupported"],
-    );
     expect(
         DocumentKind::Actions,
         json!({"id": "a", "kind": "emit_event", "implementation": {}}),

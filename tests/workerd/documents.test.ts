@@ -177,8 +177,6 @@ test("what this version cannot do is refused, not ignored", async () => {
   const plain = () => oneTask([set({ a: 1 })]);
   const cases: [pointer: string, document: Document][] = [
     ["/trigger", { ...plain(), trigger: { event: "news" } }],
-    ["/nodes/0/escalate_on", workflow({ nodes: [{ id: "n", escalate_on: ["auth"] }] })],
-    ["/tasks/0/steps/0/action/execution/breaker", executed({ breaker: "x" })],
     ["/tasks/0/steps/0/action/kind", action("emit_event")],
   ];
   for (const [pointer, document] of cases) assertRefused(await put("workflows", document), [[pointer, "unsupported"]]);
