@@ -172,8 +172,6 @@ test("an id outside its alphabet is refused", async () => {
 
 test("what this version cannot do is refused, not ignored", async () => {
   const action = (kind: string) => oneTask([{ action: { kind, implementation: {} } }]);
-  const executed = (execution: object) =>
-    oneTask([{ action: { kind: "http_request", implementation: { url: "http://x" }, execution } }]);
   const plain = () => oneTask([set({ a: 1 })]);
   const cases: [pointer: string, document: Document][] = [
     ["/trigger", { ...plain(), trigger: { event: "news" } }],
