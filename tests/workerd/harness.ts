@@ -21,6 +21,8 @@ export interface CurfewOptions {
   executorVars?: Record<string, string>;
   /** A JavaScript file that stands in for the executor. */
   executor?: string;
+  /** An executor that is not bound to its breakers. */
+  withoutBreakers?: boolean;
   /** A directory that outlives this instance; without it everything is gone at `dispose`. */
   persistTo?: string;
   /** Other Workers in the same process, e.g. those of the bench. The first Worker is always the coordinator. */
@@ -79,7 +81,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
     workers: [
       coordinator(options.vars ?? {}, options.executor === undefined),
-      options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options.executorVars ?? {}),
+      options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options),
       moduleWorker("echo", "tests/workerd/workers/echo.mjs"),
       ...(options.extraWorkers ?? []),
     ],
@@ -180,7 +182,7 @@ function coordinator(vars: Record<string, string>, ownExecutor: boolean): Worker
   };
 }
 
-function executor(vars: Record<string, string>): WorkerOptions {
+function executor({ executorVars = {}, withoutBreakers = false }: CurfewOptions): WorkerOptions {
   return {
     config: {
       name: EXECUTOR,
@@ -188,9 +190,9 @@ function executor(vars: Record<string, string>): WorkerOptions {
       manifest: curfewManifest(),
       env: {
         // The peers of the tests are on loopback.
-        ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...vars }),
+        ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...executorVars }),
         ECHO: { type: "worker", worker: "echo" },
-        BREAKERS: breakers,
+        ...(withoutBreakers ? {} : { BREAKERS: breakers }),
         INDEX_QUEUE: { type: "queue", name: "curfew-index" },
       },
       exports: { BreakerObject: { type: "durable-object", storage: "sqlite" } },
