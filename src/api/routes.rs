@@ -45,6 +45,10 @@ pub enum Route {
         door: &'static str,
     },
     ListGates,
+    /// The result of an async action. The capability is the credential.
+    Callback {
+        capability: String,
+    },
     ListBreakers,
     ResetBreaker {
         key: String,
@@ -60,7 +64,7 @@ impl Route {
     /// What a credential must be good for; `None`: anybody.
     pub fn role(&self) -> Option<Role> {
         match self {
-            Route::Health => None,
+            Route::Health | Route::Callback { .. } => None,
             Route::ReadDocument { .. }
             | Route::ListDocuments { .. }
             | Route::ListRuns
@@ -132,6 +136,14 @@ impl Route {
                     door: "/resume",
                 });
             }
+            ["v1", "callbacks", capability] => match method {
+                "POST" => {
+                    return Ok(Route::Callback {
+                        capability: (*capability).to_string(),
+                    });
+                }
+                _ => &["POST"],
+            },
             ["v1", "gates"] => match method {
                 "GET" => return Ok(Route::ListGates),
                 _ => &["GET"],

@@ -12,7 +12,7 @@ use super::error::Error;
 use super::respond::{Answer, response};
 use super::routes::Route;
 use super::start::{Command, Wish};
-use crate::engine::RunStatus;
+use crate::engine::{Capability, RunStatus};
 use crate::model::limits;
 use crate::model::snapshot::{self, Check, DocumentKind, Library, Resolution, Stored};
 use crate::model::timeouts::TimeRules;
@@ -137,6 +137,17 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
             return ask_object(env, &run, "GET", &format!("/timeout?id={id}"), None, 0).await;
         }
         Route::ReadReport { run, door } => return ask_object(env, &run, "GET", door, None, 0).await,
+        Route::Callback { capability } => {
+            match (Capability::parse(&capability), read_body(&mut request).await?) {
+                (_, Err(error)) => Err(error),
+                (None, Ok(_)) => Err(Error::not_found("the callback")),
+                (Some(_), Ok(body)) if limits::depth_of(&body) > limits::DEPTH => Err(too_deep("the body")),
+                (Some(known), Ok(body)) => {
+                    let body = json!({"capability": capability, "body": body}).to_string();
+                    return ask_object(env, &known.run_id, "POST", "/callback", Some(&body), 0).await;
+                }
+            }
+        }
         Route::ListGates => list_gates(env, &url).await?,
         Route::ListBreakers => match limit(&url) {
             Ok(limit) => {

@@ -11,6 +11,7 @@ use worker::{Env, MessageBatch, MessageExt};
 use super::object::report;
 use crate::platform::call::{self, Call, Peer};
 use crate::platform::{deadline, number};
+use crate::wire::TaskReport;
 
 /// How long a run's object may take to answer.
 const OBJECT_MS: u64 = 10_000;
@@ -70,7 +71,12 @@ async fn take(ring: &Ring, env: &Env) -> Fate {
         Some(_) | None => return Fate::Again,
     };
     let outcome = match run(&object, &name, &order, env).await {
-        Some(Ok(text)) => ("/report", text),
+        Some(Ok(text)) if is_report_of(&text, ring) => ("/report", text),
+        Some(Ok(_)) => {
+            let message = "the executor's answer is no report of this attempt";
+            let body = json!({"token_id": ring.token_id, "epoch": ring.epoch, "message": message});
+            ("/lost", body.to_string())
+        }
         Some(Err(message)) => (
             "/lost",
             json!({"token_id": ring.token_id, "epoch": ring.epoch, "message": message}).to_string(),
@@ -87,6 +93,12 @@ async fn take(ring: &Ring, env: &Env) -> Fate {
     // The watch over the attempt finds out.
     report("report_failed", &name);
     Fate::Done
+}
+
+/// The object would refuse anything else, and nobody would know why the attempt is silent.
+fn is_report_of(text: &str, ring: &Ring) -> bool {
+    serde_json::from_str::<TaskReport>(text)
+        .is_ok_and(|report| report.token_id == ring.token_id && report.epoch == ring.epoch)
 }
 
 /// The executor's report, or why there is none; `None` when the object said that the attempt does not count any more.

@@ -14,6 +14,9 @@ use crate::engine::{Event, Order, TokenId, invocations};
 use crate::platform::{self, call};
 use crate::wire::{TaskOrder, TaskReport};
 
+/// Where `npm start` serves the API: callbacks need CURFEW_PUBLIC_URL everywhere else.
+const LOCAL_URL: &str = "http://localhost:8787";
+
 impl Object {
     pub(super) fn dispatch(self: &Rc<Self>, turn: &Turn, orders: Vec<Order>) -> Result<()> {
         if orders.is_empty() {
@@ -140,6 +143,10 @@ impl Object {
             Some(checkpoint) => Some(serde_json::to_string(checkpoint).map_err(|error| error.to_string())?),
             None => None,
         };
+        let callback_url = order.capability.as_ref().map(|capability| {
+            let base = platform::variable(&self.env, "CURFEW_PUBLIC_URL").unwrap_or_else(|| LOCAL_URL.into());
+            format!("{}/v1/callbacks/{capability}", base.trim_end_matches('/'))
+        });
         let text = self.with_run(|run| {
             let task = run.snapshot().tasks.get(order.task).ok_or("the task is gone")?;
             let raw = |text| serde_json::from_str::<&RawValue>(text).map_err(|error| error.to_string());
@@ -153,6 +160,7 @@ impl Object {
                 idempotency_key: &format!("{}:{}", run.header.id, order.work_of),
                 resume_from: checkpoint.as_deref().map(raw).transpose()?,
                 action_timeouts: order.action_timeouts,
+                callback_url: callback_url.as_deref(),
             })
             .map_err(|error| error.to_string())
         });

@@ -96,6 +96,7 @@ impl Object {
                 input: command.input,
                 request: command.request,
                 parent: command.parent,
+                secret: platform::random_id()?,
             },
         );
         self.sqlite.create()?;
@@ -324,6 +325,7 @@ fn settings(env: &Env) -> Settings {
         ring_ms: number("CURFEW_RING_MS", default.ring_ms),
         claim_ms: number("CURFEW_CLAIM_MS", default.claim_ms),
         heartbeat_ms: number("CURFEW_SILENCE_MS", default.heartbeat_ms),
+        suspend_ms: number("CURFEW_SUSPEND_MS", default.suspend_ms),
         retry_delay_ms: number("CURFEW_RETRY_DELAY_MS", default.retry_delay_ms),
         retention_ms: number("CURFEW_RETENTION_MS", default.retention_ms),
         ..default

@@ -14,7 +14,7 @@ use crate::api::recovery;
 use crate::api::respond::{self, Answer};
 use crate::api::start::Command;
 use crate::api::views;
-use crate::engine::{Event, Holder, Rejection, Run, RunStatus, TokenId};
+use crate::engine::{Capability, Event, Holder, Outcome, Rejection, Run, RunStatus, TokenId};
 use crate::model::limits::SIGNALS_KEPT;
 use crate::platform;
 use crate::store::rows::TokenRow;
@@ -188,8 +188,8 @@ impl RunObject {
     }
 }
 
-/// Doors of whoever has an attempt out of the queue.
-const ATTEMPT_DOORS: [&str; 3] = ["/heartbeat", "/report", "/lost"];
+/// Doors of whoever has an attempt, or brings what came of one.
+const ATTEMPT_DOORS: [&str; 4] = ["/heartbeat", "/report", "/lost", "/callback"];
 
 fn attempt(body: &Value) -> (String, u64) {
     let token = body["token_id"].as_str().unwrap_or_default().to_string();
@@ -225,6 +225,14 @@ fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>>
             Ok(report) => Event::TaskReported(Box::new(report)),
             Err(error) => return Some(Err(Error::invalid_json(&error))),
         },
+        ("callback", "") => {
+            let capability = body["capability"].as_str().and_then(Capability::parse);
+            let mut body = body;
+            Event::CallbackReceived {
+                capability: Box::new(capability?),
+                outcome: Box::new(Outcome::read(body["body"].take())),
+            }
+        }
         ("claim", "") => {
             let (token, epoch) = attempt(&body);
             Event::Claimed { token, epoch }
@@ -286,6 +294,7 @@ fn refusal(rejection: &Rejection) -> Error {
         Rejection::NotResumable(message) => Error::new(409, "not_resumable", message.as_str()),
         Rejection::Paused => Error::new(409, "paused", "the run is paused: nothing new begins"),
         Rejection::NotPaused => Error::new(409, "not_paused", "the run is not paused"),
+        Rejection::UnknownCallback => Error::not_found("the callback"),
         Rejection::UnknownGate => Error::not_found("the gate"),
         Rejection::GateClosed(gate) => {
             let mut error = Error::new(409, "gate_closed", "the gate was decided before");

@@ -65,6 +65,7 @@ impl Run {
             return;
         }
         let outside = self.count(TokenStatus::AwaitingHuman)
+            + self.called_back.len() as u64
             + self
                 .listeners
                 .values()
@@ -171,7 +172,7 @@ impl Run {
         // An alarm that stands too early is left alone while attempts come and go: it costs less to wake once than to
         // move it with each of them. A run that only waits is not to be woken before its time.
         let only_waits = self.is_running()
-            && self.count(TokenStatus::Executing) == 0
+            && self.count(TokenStatus::Executing) + self.count(TokenStatus::Dispatched) == 0
             && self.count(TokenStatus::Suspended) + self.count(TokenStatus::AwaitingHuman) > 0;
         if let Some(next) = self.next_deadline()
             && self

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::branch::Instance;
+use super::callback::{Capability, Outcome};
 use super::chronicle::Entry;
 use super::gate::{Decision, GateState};
 use super::header::{Header, Holder, RunStatus};
@@ -32,6 +33,11 @@ pub enum Event {
     Claimed {
         token: String,
         epoch: u64,
+    },
+    /// Somebody brought the result of an async action.
+    CallbackReceived {
+        capability: Box<Capability>,
+        outcome: Box<Outcome>,
     },
     /// An attempt out of the queue is still under way.
     Heartbeat {
@@ -211,6 +217,8 @@ pub struct Order {
     /// What an earlier attempt had done.
     pub checkpoint: Option<Box<Checkpoint>>,
     pub company: Company,
+    /// Of an async action: what its result is brought with.
+    pub capability: Option<String>,
     /// The token whose work this is: the same for every attempt, also after the run was brought back.
     pub work_of: TokenId,
     /// Limits of single actions, in a task of several.
@@ -327,6 +335,8 @@ pub enum Rejection {
     /// The run cannot be brought back; the message says why.
     NotResumable(String),
     UnknownGate,
+    /// No capability of this run.
+    UnknownCallback,
     /// Somebody decided before, or time did.
     GateClosed(Box<GateState>),
     InvalidDecision {

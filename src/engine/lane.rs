@@ -29,8 +29,14 @@ impl Run {
         let Some(resolved) = self.snapshot.tasks.get(task) else {
             return Lane::Direct;
         };
+        // No attempt outlives its run.
+        let run_ends_at = self.header.timeout_at;
+        let left_ms = run_ends_at.map(|at| at.saturating_sub(self.clock()));
         let limit = || self.execution_limit(node).limit.millis();
-        let takes_long = || limit().is_none_or(|millis| millis > DIRECT_MAX_MS);
+        let takes_long = || {
+            let longest = limit().into_iter().chain(left_ms).min();
+            longest.is_none_or(|millis| millis > DIRECT_MAX_MS)
+        };
         match self.snapshot.workflow.nodes[node]
             .dispatch
             .unwrap_or(resolved.task.dispatch)
@@ -51,8 +57,7 @@ impl Run {
     pub(super) fn run_inline(&mut self, id: TokenId, task: usize) {
         let now = self.scratch.now;
         if self.scratch.inline >= INLINE_BATCH {
-            self.change(id, |token| token.watch_at = Some(now));
-            return;
+            return self.leave_to_next_wake(id);
         }
         self.scratch.inline += 1;
         let Some(order) = self.begin_attempt(id, task, Lane::Inline) else {
@@ -71,6 +76,7 @@ impl Run {
                 deadline_at: None,
                 resume_from: order.checkpoint.map(|checkpoint| *checkpoint),
                 action_timeouts: ActionTimeouts::default(),
+                callback: serde_json::Value::Null,
             },
         );
         let report = TaskReport {
@@ -140,10 +146,18 @@ impl Run {
             self.scratch.load = load;
             return true;
         }
-        let now = self.scratch.now;
         self.scratch.is_deferred = true;
-        self.change(id, |token| token.watch_at = Some(now));
+        self.leave_to_next_wake(id);
         false
+    }
+
+    /// Due already, it stays as it is: every answer that comes before the next wake would cost a row.
+    fn leave_to_next_wake(&mut self, id: TokenId) {
+        let now = self.scratch.now;
+        let is_due = |token: &Token| token.watch_at.is_some_and(|at| at <= now);
+        if !self.tokens.get(&id).is_some_and(is_due) {
+            self.change(id, |token| token.watch_at = Some(now));
+        }
     }
 
     /// The company an attempt at `node` may travel in. Where a join may cancel its branches while others go on, each

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod branch;
+mod callback;
 mod child;
 mod chronicle;
 mod conclude;
@@ -30,6 +31,7 @@ mod token;
 mod wait;
 
 pub use branch::{Branch, FanIn, Instance, InstanceId};
+pub use callback::{Capability, Outcome};
 pub use chronicle::{Entry, EntryKind};
 pub use context::Context;
 pub use effect::{

@@ -7,7 +7,6 @@ use super::chronicle::EntryKind;
 use super::effect::Rejection;
 use super::run::Run;
 use super::token::{Lane, TokenId, TokenStatus};
-use crate::model::action::ExecutionTimeoutPolicy;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::format_duration;
 
@@ -46,12 +45,40 @@ impl Run {
         Ok(())
     }
 
+    /// The watch moves on. It is saved, because the object does not stay in memory between two heartbeats; but not for
+    /// each of them, because rows cost: an attempt may be silent for at least three quarters of the time.
     pub(super) fn heartbeat(&mut self, token_id: &str, epoch: u64) -> Result<(), Rejection> {
         let id = self.current_attempt(token_id, epoch, TokenStatus::Executing)?;
-        let at = self.clock().saturating_add(self.settings.heartbeat_ms);
-        // Only in memory: an object that comes back gives everybody the whole time again.
-        self.touch(id, |token| token.watch_at = Some(at));
+        let silence_ms = self.settings.heartbeat_ms;
+        let soon = self.clock().saturating_add(silence_ms / 4 * 3);
+        let at = self.clock().saturating_add(silence_ms);
+        let Some(token) = self.tokens.get(&id).filter(|it| it.lane == Some(Lane::Queue)) else {
+            return Ok(());
+        };
+        if token.unheard || token.watch_at.is_none_or(|watch_at| watch_at < soon) {
+            self.change(id, |token| {
+                token.watch_at = Some(at);
+                token.unheard = false;
+            });
+        }
         Ok(())
+    }
+
+    /// The object came back: heartbeats may have met nobody. A watch that passed meanwhile begins again, but once only,
+    /// or an object that sleeps between its alarms would wait for ever.
+    pub(super) fn give_benefit_of_doubt(&mut self, id: TokenId) {
+        let clock = self.clock();
+        let at = clock.saturating_add(self.settings.heartbeat_ms);
+        let doubtful = self
+            .tokens
+            .get(&id)
+            .is_some_and(|token| !token.unheard && token.watch_at.is_some_and(|watch_at| watch_at <= clock));
+        if doubtful {
+            self.change(id, |token| {
+                token.watch_at = Some(at);
+                token.unheard = true;
+            });
+        }
     }
 
     /// Nobody has claimed it yet: ring again, then make it anew, and give up in the end.
@@ -94,9 +121,7 @@ impl Run {
         let Some(token) = self.tokens.get(&id) else {
             return;
         };
-        let node = &self.snapshot.workflow.nodes[token.node];
-        let may_retry =
-            node.on_timeout == Some(ExecutionTimeoutPolicy::Retry) && token.retry_count < node.max_retries;
+        let may_retry = self.may_retry(token);
         let after = format_duration(self.settings.heartbeat_ms);
         self.note(
             EntryKind::AttemptReaped,

@@ -45,6 +45,7 @@ impl Run {
         };
         match report.status {
             ReportStatus::Completed => self.succeed(id, report.output.unwrap_or(Value::Null)),
+            ReportStatus::Suspended => self.suspend(id),
             ReportStatus::Failed => {
                 self.end_unsuccessfully(id, TokenStatus::Failed, failure("task_failed"));
             }
@@ -210,10 +211,14 @@ impl Run {
             Lane::Queue => self.enqueue(id),
             Lane::Direct => {
                 let company = self.company_of(token, task);
-                if self.finds_room(id, company)
-                    && let Some(order) = self.begin_attempt(id, task, Lane::Direct)
-                {
-                    self.scratch.orders.push(Order { company, ..order });
+                let load = self.scratch.load;
+                if !self.finds_room(id, company) {
+                    return;
+                }
+                match self.begin_attempt(id, task, Lane::Direct) {
+                    Some(order) => self.scratch.orders.push(Order { company, ..order }),
+                    // It failed before its call: the room is another's.
+                    None => self.scratch.load = load,
                 }
             }
         }
@@ -250,6 +255,7 @@ impl Run {
             limit: timeout_ms.map(|millis| (millis, limit.source)),
             checkpoint: None,
             company: Company::Alone,
+            capability: None,
             work_of: id,
             action_timeouts: self.action_timeouts(task),
         };
@@ -264,11 +270,17 @@ impl Run {
             token.timeout_reason = limit.reason;
             token.told_deadline = told_deadline;
             token.warned = false;
+            token.unclaimed = 0;
+            token.unheard = false;
             token.watch_at = watch_ms.map(|millis| now.saturating_add(millis));
             order.epoch = token.epoch;
             order.checkpoint = token.checkpoint.clone();
             order.work_of = token.work_of.unwrap_or(id);
         });
+        order.capability = self
+            .tokens
+            .get(&id)
+            .and_then(|token| self.capability(token, order.epoch));
         Some(order)
     }
 

@@ -56,6 +56,8 @@ pub struct Run {
     pub(super) signals: BTreeMap<String, Vec<Value>>,
     /// Tokens that wait for a signal, by its name.
     pub(super) listeners: BTreeMap<String, BTreeSet<TokenId>>,
+    /// Tokens that wait for a callback.
+    pub(super) called_back: BTreeSet<TokenId>,
     pub(super) outbox: BTreeMap<u64, OutboxEntry>,
     pub(super) messages_posted: u64,
     pub(super) scratch: Scratch,
@@ -77,6 +79,8 @@ pub struct NewRun {
     pub input: Value,
     pub request: StartRequest,
     pub parent: Option<ParentLink>,
+    /// Nobody can guess it.
+    pub secret: String,
 }
 
 /// The limit of a run, whatever is left of its parent.
@@ -108,6 +112,7 @@ impl Run {
             on_budget,
             warned: false,
             gates_opened: 0,
+            secret: Some(new.secret).filter(|_| new.snapshot.has_async()),
             ends: 0,
             tokens_before: 0,
             id: new.id,
@@ -167,6 +172,7 @@ impl Run {
             noted: 0,
             signals: BTreeMap::new(),
             listeners: BTreeMap::new(),
+            called_back: BTreeSet::new(),
             outbox: BTreeMap::new(),
             messages_posted: 0,
             scratch: Scratch::default(),
@@ -192,6 +198,7 @@ impl Run {
                 Ok(())
             }
             Event::Claimed { token, epoch } => self.claimed(&token, epoch),
+            Event::CallbackReceived { capability, outcome } => self.callback_received(&capability, *outcome),
             Event::Heartbeat { token, epoch } => self.heartbeat(&token, epoch),
             Event::TaskReported(report) => self.task_reported(*report),
             Event::CallLost {

@@ -105,19 +105,34 @@ impl TokenStatus {
         match self {
             // A pass-through node completes where it is born; a mapping may fail before any attempt.
             Pending => next != Pending,
-            // Claimed, or given up and rung again.
+            // Claimed, or given up and made anew. One that nobody takes, or whose input cannot be made, may have a
+            // route into a join, or to a person.
             Dispatched => {
                 matches!(
                     next,
-                    Pending | Executing | AwaitingHuman | Failed | TimedOut | Cancelled
+                    Pending | Executing | AwaitingHuman | WaitingForSiblings | Failed | TimedOut | Cancelled
                 )
             }
             // Back to pending: the attempt is over and another will be made. To a person: it failed, and somebody is
             // to say what follows.
-            Executing | WaitingForSubworkflow => {
+            WaitingForSubworkflow => {
                 matches!(
                     next,
                     Pending | AwaitingHuman | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                )
+            }
+            // Suspended: understood, and to be called back.
+            Executing => {
+                matches!(
+                    next,
+                    Pending
+                        | Suspended
+                        | AwaitingHuman
+                        | WaitingForSiblings
+                        | Completed
+                        | Failed
+                        | TimedOut
+                        | Cancelled
                 )
             }
             // Back to pending: a person had it tried again.
@@ -127,10 +142,11 @@ impl TokenStatus {
                     Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
+            // Back to pending: no callback came, and the call is made again. To a person: it brought a failure.
             Suspended => {
                 matches!(
                     next,
-                    WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                    Pending | AwaitingHuman | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
             WaitingForSiblings => matches!(next, Completed | Failed | TimedOut | Cancelled),
@@ -158,8 +174,10 @@ pub struct Token {
     pub status: TokenStatus,
     /// The number of the attempt that counts. Every result carries the epoch it answers.
     pub epoch: u64,
-    /// Attempts that nobody took out of the queue.
+    /// Attempts in a row that nobody took out of the queue.
     pub unclaimed: u32,
+    /// Its watch passed while the object was away, and began again.
+    pub unheard: bool,
     /// Attempts made again because a deadline passed.
     pub retry_count: u32,
     /// Attempts made again because the one before vanished without an answer.
@@ -251,6 +269,7 @@ impl Token {
             status: TokenStatus::Pending,
             epoch: 0,
             unclaimed: 0,
+            unheard: false,
             retry_count: 0,
             lost_count: 0,
             lane: None,

@@ -92,7 +92,7 @@ pub fn word_of(result: &Result<Value, Stopped>) -> Outcome {
     let failure = match result {
         Ok(_) => return Outcome::Alive,
         Err(Stopped::Deadline { .. }) => return Outcome::Failed,
-        Err(Stopped::Failed(failure)) => failure,
+        Err(Stopped::Failed(failure) | Stopped::FailedMidway { failure, .. }) => failure,
     };
     let answered = failure.code.strip_prefix("http_");
     if answered.is_some_and(|status| status.starts_with(['2', '4'])) {

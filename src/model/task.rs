@@ -249,6 +249,17 @@ fn check_workflow_call(step: &Step, element: &Element, count: usize, problems: &
     if matches!(action.kind, Kind::WorkflowCall(_)) && !is_bare {
         report_crowded_call(&element.pointer, problems);
     }
+    if action.is_async() && !is_bare {
+        report_crowded_async(&element.pointer, problems);
+    }
+}
+
+pub(super) fn report_crowded_async(pointer: &str, problems: &Problems) {
+    problems.report(
+        pointer,
+        "async_not_alone",
+        "an async action is the only step of its task, without condition and output_mapping; map its result in the node",
+    );
 }
 
 pub(super) fn report_crowded_call(pointer: &str, problems: &Problems) {

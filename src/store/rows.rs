@@ -56,6 +56,8 @@ pub struct HeaderRow {
     pub warned: bool,
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub gates_opened: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub ends: u64,
     #[serde(default)]
@@ -90,6 +92,7 @@ impl HeaderRow {
             on_budget: header.on_budget,
             warned: header.warned,
             gates_opened: header.gates_opened,
+            secret: header.secret,
             ends: header.ends,
             tokens_before: header.tokens_before,
             revision: header.revision,
@@ -115,6 +118,7 @@ impl HeaderRow {
             on_budget: self.on_budget,
             warned: self.warned,
             gates_opened: self.gates_opened,
+            secret: self.secret,
             ends: self.ends,
             tokens_before: self.tokens_before,
             id: self.id,
@@ -143,6 +147,8 @@ pub struct TokenRow {
     pub epoch: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unclaimed: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unheard: bool,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retry_count: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -432,6 +438,7 @@ impl TokenRow {
             escalation: token.escalation,
             epoch: token.epoch,
             unclaimed: token.unclaimed,
+            unheard: token.unheard,
             retry_count: token.retry_count,
             lost_count: token.lost_count,
             lane: token.lane,
@@ -497,6 +504,7 @@ impl TokenRow {
             status,
             epoch: self.epoch,
             unclaimed: self.unclaimed,
+            unheard: self.unheard,
             retry_count: self.retry_count,
             lost_count: self.lost_count,
             lane: self.lane,

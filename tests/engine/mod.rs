@@ -2,6 +2,7 @@
 
 mod alarms;
 mod branches_nested;
+mod callbacks;
 mod child_time;
 mod children;
 pub mod clockwork;
@@ -20,12 +21,14 @@ pub mod generator;
 pub mod graphs;
 pub mod history;
 mod holds;
+mod lanes;
 mod limits;
 mod mappings;
 mod merges;
 mod moves;
 mod properties;
 mod properties_of_time;
+mod queue;
 mod records;
 mod recovery;
 pub mod render;

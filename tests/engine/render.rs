@@ -22,6 +22,7 @@ pub fn render_rejection(rejection: &Rejection) -> String {
         Rejection::InvalidExtension { message, .. } => format!("invalid_extension {message}"),
         Rejection::NotEnded => "not_ended".into(),
         Rejection::NotResumable(why) => format!("not_resumable {why}"),
+        Rejection::UnknownCallback => "unknown_callback".into(),
         Rejection::UnknownGate => "unknown_gate".into(),
         Rejection::GateClosed(gate) => format!("closed {}", render_gate(gate)),
         Rejection::InvalidDecision { pointer, message } => format!("invalid_decision {pointer}: {message}"),

@@ -2,9 +2,15 @@
 
 mod breakers;
 mod fake_world;
+mod llm_answers;
+mod llm_requests;
+mod llm_task;
+mod mcp;
+mod rendered;
 mod requests;
 mod retries;
 mod secrets;
+mod shell;
 mod task_partial;
 mod task_resume;
 mod task_rules;

@@ -1,6 +1,6 @@
 //! What an action says of its execution and of secrets, as it is stored.
 
-use curfew::model::snapshot::DocumentKind;
+use curfew::model::snapshot::{Check, DocumentKind, Library, check};
 use curfew::model::timeouts::{Preset, TimeRules};
 use serde_json::{Value, json};
 
@@ -213,4 +213,52 @@ fn only_work_is_escalated_and_only_by_classes_there_are() {
             &["/nodes/0/escalate_on unknown_field"],
         );
     }
+}
+
+#[test]
+fn an_async_action_stands_alone_and_calls_out() {
+    let asking = |kind: &str, more: Value| {
+        let implementation = match kind {
+            "http_request" => json!({"url": "https://peer.example", "body": "${callback.url}"}),
+            _pure => json!({"condition": "true"}),
+        };
+        let mut step = json!({"ref": "ask", "action": {"kind": kind, "implementation": implementation,
+            "execution": {"mode": "async"}}});
+        if let (Value::Object(step), Value::Object(more)) = (&mut step, more) {
+            step.extend(more);
+        }
+        json!({"id": "t", "steps": [step]})
+    };
+    let codes = |task: Value| match check(DocumentKind::Tasks, &task, &Library::new(), &TimeRules::default())
+    {
+        Ok(_) => Vec::new(),
+        Err(Check::Invalid(problems)) => problems
+            .iter()
+            .map(|it| format!("{} {}", it.pointer, it.code))
+            .collect(),
+        Err(Check::Missing(missing)) => panic!("{missing:?}"),
+    };
+    assert_eq!(codes(asking("http_request", json!({}))), Vec::<String>::new());
+    assert_eq!(
+        codes(asking(
+            "http_request",
+            json!({"output_mapping": {"output.x": "${result}"}})
+        )),
+        ["/steps/0 async_not_alone"]
+    );
+    assert_eq!(
+        codes(asking("http_request", json!({"condition": "true"}))),
+        ["/steps/0 async_not_alone"]
+    );
+    assert_eq!(
+        codes(asking("assert", json!({}))),
+        ["/steps/0/action/execution/mode unknown_field"]
+    );
+    let mut two = asking("http_request", json!({}));
+    let again = two["steps"][0].clone();
+    two["steps"] = json!([again.clone(), {"ref": "again", "action": again["action"]}]);
+    assert_eq!(
+        codes(two),
+        ["/steps/0 async_not_alone", "/steps/1 async_not_alone"]
+    );
 }
