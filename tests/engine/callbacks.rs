@@ -177,3 +177,22 @@ fn what_is_no_capability_is_none() {
     let one = Capability::parse("run.1~t7~2~abc").expect("as we write them");
     assert_eq!(one.text(), "run.1~t7~2~abc");
 }
+
+#[test]
+fn a_failure_that_was_called_back_may_be_a_persons_matter() {
+    let node = json!({"escalate_on": ["unknown", "timeout", "permanent"]});
+    let mut run = Driver::start(handing_out(json!({}), node));
+    let first = capability(&run);
+    run.at(2_000).report(understood("t1@1"));
+    run.call_back(
+        &first,
+        json!({"message_type": "timeout", "status": "timeout", "error": {"code": "tool_timeout"}}),
+    );
+    run.at(32_000).wake("").stands("waiting a:awaiting_human");
+    run.call_back(&first, json!({"n": 1}));
+    assert!(run.answer.is_err(), "it is not waited for any more");
+    run.reload().decide("g1.1", "retry").stands("running a:executing");
+    let second = capability(&run);
+    run.report(understood("t1@2")).call_back(&second, json!({"n": 1}));
+    run.stands("running b:executing");
+}

@@ -7,6 +7,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use curfew::breaker::machine::Outcome;
+use curfew::executor::breaker::{Admission, Pass};
 use curfew::executor::secrets::Missing;
 use curfew::executor::task::{ActionCall, Assignment, Done, Stopped, World, run_task};
 use curfew::executor::task_cache::TaskCache;
@@ -44,6 +46,8 @@ pub struct FakeWorld {
     pub random: f64,
     /// What the executor may read; one without a value is listed and not set.
     pub secrets: Vec<(&'static str, Option<&'static str>)>,
+    /// What breakers say, in order.
+    pub admissions: RefCell<VecDeque<Admission>>,
     /// What happened, in order: `call a {...}`, `sleep 100`.
     pub story: RefCell<Vec<String>>,
 }
@@ -60,6 +64,7 @@ impl FakeWorld {
             ),
             random: 0.0,
             secrets: Vec::new(),
+            admissions: RefCell::default(),
             story: RefCell::default(),
         }
     }
@@ -151,6 +156,21 @@ impl World for FakeWorld {
             Some((_, None)) => Err(Missing::NotSet),
             Some((_, Some(value))) => Ok(value.to_string()),
         }
+    }
+
+    async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {
+        let by = deadline_at.map(|at| format!(" by {at}")).unwrap_or_default();
+        self.story.borrow_mut().push(format!("ask {key}{by}"));
+        self.admissions
+            .borrow_mut()
+            .pop_front()
+            .expect("the breaker has an answer")
+    }
+
+    async fn tell_breaker(&self, key: &str, pass: Pass, word: Outcome) {
+        self.story
+            .borrow_mut()
+            .push(format!("tell {key} {pass:?} {word:?}"));
     }
 
     fn note_retry(&self, step_ref: &str, retry: &RetryReport) {

@@ -1,5 +1,6 @@
 //! The executor's rules, over a world that is made up.
 
+mod breakers;
 mod fake_world;
 mod llm_answers;
 mod llm_requests;

@@ -23,6 +23,8 @@ export interface CurfewOptions {
   models?: string;
   /** A JavaScript file that stands in for the executor. */
   executor?: string;
+  /** An executor that is not bound to its breakers. */
+  withoutBreakers?: boolean;
   /** A directory that outlives this instance; without it everything is gone at `dispose`. */
   persistTo?: string;
   /** Other Workers in the same process, e.g. those of the bench. The first Worker is always the coordinator. */
@@ -81,7 +83,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
     workers: [
       coordinator(options.vars ?? {}, options.executor === undefined),
-      options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options.executorVars ?? {}, options.models),
+      options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options),
       moduleWorker("echo", "tests/workerd/workers/echo.mjs"),
       ...(options.extraWorkers ?? []),
     ],
@@ -187,7 +189,7 @@ function coordinator(vars: Record<string, string>, ownExecutor: boolean): Worker
   };
 }
 
-function executor(vars: Record<string, string>, models: string | undefined): WorkerOptions {
+function executor({ executorVars = {}, models, withoutBreakers = false }: CurfewOptions): WorkerOptions {
   return {
     config: {
       name: EXECUTOR,
@@ -195,9 +197,9 @@ function executor(vars: Record<string, string>, models: string | undefined): Wor
       manifest: models ? withModels() : curfewManifest(),
       env: {
         // The peers of the tests are on loopback.
-        ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...vars }),
+        ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...executorVars }),
         ECHO: { type: "worker", worker: "echo" },
-        BREAKERS: breakers,
+        ...(withoutBreakers ? {} : { BREAKERS: breakers }),
         INDEX_QUEUE: { type: "queue", name: "curfew-index" },
       },
       exports: { BreakerObject: { type: "durable-object", storage: "sqlite" } },
