@@ -36,6 +36,8 @@ pub enum EntryKind {
     TokenTimedOut,
     TokenRetried,
     SyncTimedOut,
+    GateOpened,
+    GateDecided,
     GateTimedOut,
     LateResultDiscarded,
     DeadlineWarning,

@@ -10,6 +10,7 @@ mod context;
 mod control;
 mod deadline;
 mod effect;
+mod escalation;
 mod fan_in;
 mod fan_out;
 mod finish;
@@ -37,6 +38,7 @@ pub use effect::{
     ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, Past, PastToken,
     Rejection, RestartPoint, RetryMode,
 };
+pub use escalation::Escalation;
 pub use gate::{Decision, GateKind, GateState, GateStatus};
 pub use header::{Header, Holder, ParentLink, RunStatus, Settings, StartRequest};
 pub use lane::{Company, invocations};

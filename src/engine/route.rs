@@ -331,13 +331,25 @@ impl Run {
         }
     }
 
-    /// A token ends without its work done: its failure or timeout routes, else its branch ends, else the run.
+    /// A token ends without its work done, unless a person is asked first: its failure or timeout routes, else its branch
+    /// ends, else the run.
     pub(super) fn end_unsuccessfully(&mut self, id: TokenId, status: TokenStatus, mut failure: Failure) {
         let Some(token) = self.tokens.get(&id) else {
             return;
         };
         failure.node_id = Some(self.snapshot.workflow.nodes[token.node].id.clone());
         failure.token_id = Some(id.to_string());
+        match self.is_escalated(id, &failure) {
+            true => self.escalate(id, status, failure),
+            false => self.end_for_good(id, status, failure),
+        }
+    }
+
+    /// As above, when nobody is asked any more.
+    pub(super) fn end_for_good(&mut self, id: TokenId, status: TokenStatus, failure: Failure) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
         let on = match status {
             TokenStatus::TimedOut => On::Timeout,
             TokenStatus::Pending

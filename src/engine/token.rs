@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::branch::Branch;
+use super::escalation::Escalation;
 use crate::model::failure::Failure;
 use crate::model::time::{Millis, SECOND};
 use crate::wire::{Checkpoint, StepReport};
@@ -105,38 +106,47 @@ impl TokenStatus {
             // A pass-through node completes where it is born; a mapping may fail before any attempt.
             Pending => next != Pending,
             // Claimed, or given up and made anew. One that nobody takes, or whose input cannot be made, may have a
-            // route into a join.
+            // route into a join, or to a person.
             Dispatched => {
                 matches!(
                     next,
-                    Pending | Executing | WaitingForSiblings | Failed | TimedOut | Cancelled
+                    Pending | Executing | AwaitingHuman | WaitingForSiblings | Failed | TimedOut | Cancelled
                 )
             }
-            // Back to pending: the attempt is over and another will be made.
+            // Back to pending: the attempt is over and another will be made. To a person: it failed, and somebody is
+            // to say what follows.
             WaitingForSubworkflow => {
                 matches!(
                     next,
-                    Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                    Pending | AwaitingHuman | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
             // Suspended: understood, and to be called back.
             Executing => {
                 matches!(
                     next,
-                    Pending | Suspended | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                    Pending
+                        | Suspended
+                        | AwaitingHuman
+                        | WaitingForSiblings
+                        | Completed
+                        | Failed
+                        | TimedOut
+                        | Cancelled
                 )
             }
+            // Back to pending: a person had it tried again.
             AwaitingHuman => {
                 matches!(
                     next,
-                    WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                    Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
-            // Back to pending: no callback came, and the call is made again.
+            // Back to pending: no callback came, and the call is made again. To a person: it brought a failure.
             Suspended => {
                 matches!(
                     next,
-                    Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                    Pending | AwaitingHuman | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
             WaitingForSiblings => matches!(next, Completed | Failed | TimedOut | Cancelled),
@@ -219,6 +229,8 @@ pub struct Token {
     pub work_of: Option<TokenId>,
     /// The number of the last news heard of its child.
     pub child_news: u64,
+    /// It failed and stands in front of a person.
+    pub escalation: Option<Box<Escalation>>,
 }
 
 /// How a run's end found a token that had not ended.
@@ -291,6 +303,7 @@ impl Token {
             sleep_left_ms: None,
             work_of: None,
             child_news: 0,
+            escalation: None,
         }
     }
 

@@ -45,7 +45,9 @@ pub(super) async fn until_final(
             Err(stopped) => stopped,
         };
         let (class, code, retry_after_ms) = match &stopped {
-            Stopped::Failed(failure) => (failure.class, failure.code.as_str(), failure.retry_after_ms),
+            Stopped::Failed(failure) | Stopped::FailedMidway { failure, .. } => {
+                (failure.class, failure.code.as_str(), failure.retry_after_ms)
+            }
             Stopped::Deadline { .. } => (FailureClass::Timeout, "tool_timeout", None),
         };
         let situation = Situation {

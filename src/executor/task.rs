@@ -46,6 +46,11 @@ pub struct ActionCall<'a> {
 #[derive(Debug)]
 pub enum Stopped {
     Failed(Failure),
+    /// It failed, and this text of its answer had arrived.
+    FailedMidway {
+        failure: Failure,
+        partial: String,
+    },
     /// The text that had arrived; none if no answer had begun.
     Deadline {
         partial: Option<String>,
@@ -205,10 +210,12 @@ impl<'a> Attempt<'a> {
                     continue;
                 }
                 Err(Stopped::Failed(failure)) => (failure, false),
+                Err(Stopped::FailedMidway { failure, partial }) => {
+                    self.note_stopped(step, partial);
+                    (failure, false)
+                }
                 Err(Stopped::Deadline { partial }) => {
-                    self.note_finished();
-                    let partial = self.secrets.redactor().cut_text(partial.unwrap_or_default());
-                    self.partial.stopped(&step.reference, &partial);
+                    self.note_stopped(step, partial.unwrap_or_default());
                     let failure = Failure::new(
                         "tool_timeout",
                         FailureClass::Timeout,
@@ -356,7 +363,11 @@ impl<'a> Attempt<'a> {
                     message,
                 )));
             }
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) => {
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_) => {
                 let mut scope = self.context.scope_with(&input, secret.as_ref());
                 scope.bind("callback", &assignment.callback);
                 let call = ActionCall {
@@ -406,6 +417,13 @@ impl<'a> Attempt<'a> {
             status: ReportStatus::Suspended,
             ..self.completed(answer)
         }
+    }
+
+    /// What had arrived of a step that did not finish.
+    fn note_stopped(&mut self, step: &Step, text: String) {
+        self.note_finished();
+        let text = self.secrets.redactor().cut_text(text);
+        self.partial.stopped(&step.reference, &text);
     }
 
     fn completed(self, output: Value) -> Done {
@@ -472,7 +490,8 @@ fn resume(task: &Task, checkpoint: Checkpoint) -> Option<(usize, Context, Vec<St
 /// What limits an action if neither its step nor its own document says so.
 fn default_limit(kind: &Kind, timeouts: ActionTimeouts) -> Limit {
     let millis = match kind {
-        Kind::HttpRequest(_) | Kind::ServiceCall(_) => timeouts.tool_ms,
+        Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => timeouts.tool_ms,
+        Kind::LlmCall(_) => timeouts.llm_call_ms,
         Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => None,
     };
     millis.map_or(Limit::Unset, Limit::After)

@@ -9,13 +9,19 @@ use worker::Env;
 
 use super::address::ALLOW_PRIVATE;
 use super::http;
+use super::llm::llm_call;
+use super::mcp_client;
+use super::redirect::Reach;
 use super::secrets::{Missing, SECRETS, listed_names};
+use super::shell_client;
 use super::task::{ActionCall, Assignment, Stopped, World, run_task};
 use super::task_cache::TaskCache;
 use crate::model::action::Kind;
 use crate::model::failure::{Failure, FailureClass};
+use crate::model::shell::Runner;
 use crate::model::time::Millis;
 use crate::platform;
+use crate::platform::call::Peer;
 use crate::wire::{RetryReport, TaskOrder, TaskReport};
 
 thread_local! {
@@ -85,6 +91,21 @@ struct Worker<'a> {
     order: &'a TaskOrder<'a>,
 }
 
+impl Worker<'_> {
+    fn may_call_private(&self) -> bool {
+        platform::variable(self.env, ALLOW_PRIVATE).as_deref() == Some("on")
+    }
+
+    fn service(&self, binding: &str) -> Result<Peer, Failure> {
+        platform::call::service(self.env, binding).ok_or_else(|| {
+            Failure::permanent(
+                "no_binding",
+                format!("the executor has no service binding \"{binding}\"; add it to its wrangler file"),
+            )
+        })
+    }
+}
+
 impl World for Worker<'_> {
     fn now(&self) -> Millis {
         platform::now()
@@ -100,21 +121,23 @@ impl World for Worker<'_> {
         let key = format!("{}:{}", self.order.idempotency_key, call.step_ref);
         match &call.action.kind {
             Kind::HttpRequest(request) => {
-                let private = platform::variable(self.env, ALLOW_PRIVATE).as_deref() == Some("on");
-                http::http_request(request, private, &call, &key).await
+                http::http_request(request, self.may_call_private(), &call, &key).await
             }
+            Kind::LlmCall(llm) => llm_call(llm, self.env, self.may_call_private(), &call, &key).await,
+            Kind::McpTool(tool) => mcp_client::mcp_tool(tool, self.may_call_private(), &call, &key).await,
             Kind::ServiceCall(service) => {
-                let Some(peer) = platform::call::service(self.env, &service.binding) else {
-                    return Err(Stopped::Failed(Failure::new(
-                        "no_binding",
-                        FailureClass::Permanent,
-                        format!(
-                            "the executor has no service binding \"{}\"; add it to its wrangler file",
-                            service.binding
-                        ),
-                    )));
-                };
+                let peer = self.service(&service.binding)?;
                 http::service_call(service, &peer, &call, &key).await
+            }
+            Kind::Shell(shell) => {
+                let (peer, reach) = match &shell.runner {
+                    Runner::Binding(name) => (self.service(name)?, Reach::Binding),
+                    Runner::Url(_) => {
+                        let private = self.may_call_private();
+                        (platform::call::internet(), Reach::Internet { private })
+                    }
+                };
+                shell_client::shell(shell, &peer, reach, &call, &key).await
             }
             Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => {
                 unreachable!("these never leave the task")

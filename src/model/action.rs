@@ -1,12 +1,15 @@
 //! Actions: the atomic operations, one kind a variant.
 
 use super::expression::{Expression, Template};
+use super::llm::{self, LlmCall};
+use super::mcp_tool::McpTool;
 use super::path::Path;
 use super::problem::Problems;
 use super::reader::{Reader, read_template};
 use super::retry::RetryPolicy;
 use super::schema::Schema;
 use super::secret;
+use super::shell::Shell;
 use super::time::{Limit, SECOND};
 use super::timeouts::Layer;
 use super::workflow::{CHILD_FAILURE_POLICIES, ChildFailurePolicy};
@@ -53,7 +56,10 @@ pub struct Action {
 #[derive(Clone, Debug)]
 pub enum Kind {
     HttpRequest(HttpRequest),
+    McpTool(McpTool),
     ServiceCall(ServiceCall),
+    LlmCall(LlmCall),
+    Shell(Shell),
     UpdateContext(Vec<(Path, Template)>),
     Assert(Assert),
     WorkflowCall(WorkflowCall),
@@ -63,7 +69,8 @@ impl Kind {
     /// Whose default and hard limit count for an action of this kind.
     pub fn layer(&self) -> Layer {
         match self {
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) => Layer::Tool,
+            Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => Layer::Tool,
+            Kind::LlmCall(_) => Layer::LlmCall,
             Kind::UpdateContext(_) | Kind::Assert(_) => Layer::Step,
             Kind::WorkflowCall(_) => Layer::Flow,
         }
@@ -105,7 +112,7 @@ pub struct Assert {
 }
 
 /// Names a template of an implementation may use.
-const NAMES: &[&str] = &["input", "state", "output", "callback", secret::SECRET];
+pub(super) const NAMES: &[&str] = &["input", "state", "output", "callback", secret::SECRET];
 
 /// Names a condition may use: what a secret decides would tell of it.
 const CONDITION_NAMES: &[&str] = &["input", "state", "output"];
@@ -116,7 +123,10 @@ const TRANSIT_MS: u64 = SECOND;
 #[derive(Clone, Copy)]
 enum KindName {
     HttpRequest,
+    McpTool,
     ServiceCall,
+    LlmCall,
+    Shell,
     UpdateContext,
     Assert,
     WorkflowCall,
@@ -128,9 +138,9 @@ const KINDS: &[(&str, KindName)] = &[
     ("service_call", KindName::ServiceCall),
     ("update_context", KindName::UpdateContext),
     ("assert", KindName::Assert),
-    ("llm_call", KindName::NotBuilt("llm_call")),
-    ("mcp_tool", KindName::NotBuilt("mcp_tool")),
-    ("shell", KindName::NotBuilt("shell")),
+    ("llm_call", KindName::LlmCall),
+    ("mcp_tool", KindName::McpTool),
+    ("shell", KindName::Shell),
     ("workflow_call", KindName::WorkflowCall),
     ("emit_event", KindName::NotBuilt("emit_event")),
 ];
@@ -139,7 +149,10 @@ const KINDS: &[(&str, KindName)] = &[
 pub(super) fn layer_of_kind(word: &str) -> Option<Layer> {
     let (_, name) = KINDS.iter().find(|(known, _)| *known == word)?;
     match name {
-        KindName::HttpRequest | KindName::ServiceCall => Some(Layer::Tool),
+        KindName::HttpRequest | KindName::McpTool | KindName::ServiceCall | KindName::Shell => {
+            Some(Layer::Tool)
+        }
+        KindName::LlmCall => Some(Layer::LlmCall),
         KindName::UpdateContext | KindName::Assert => Some(Layer::Step),
         KindName::WorkflowCall => Some(Layer::Flow),
         KindName::NotBuilt(_) => None,
@@ -224,7 +237,12 @@ impl Action {
     pub fn is_pure(&self) -> bool {
         match self.kind {
             Kind::UpdateContext(_) | Kind::Assert(_) => true,
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::WorkflowCall(_) => false,
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_)
+            | Kind::WorkflowCall(_) => false,
         }
     }
 }
@@ -232,14 +250,20 @@ impl Action {
 /// Only what calls out can be called back.
 fn report_idle_mode(kind: Option<&Kind>, mode: Mode, execution: &Reader) {
     let calls_out = kind.is_none_or(|kind| match kind {
+        // What a model, a tool or a command has to say comes with its answer.
         Kind::HttpRequest(_) | Kind::ServiceCall(_) => true,
-        Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => false,
+        Kind::McpTool(_)
+        | Kind::LlmCall(_)
+        | Kind::Shell(_)
+        | Kind::UpdateContext(_)
+        | Kind::Assert(_)
+        | Kind::WorkflowCall(_) => false,
     });
     if mode == Mode::Async && !calls_out {
         execution.report(
             "mode",
             "unknown_field",
-            "only an action that calls out can be \"async\"",
+            "only http_request and service_call can be \"async\"",
         );
     }
 }
@@ -259,7 +283,10 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
     };
     let read = match kind? {
         KindName::HttpRequest => read_http_request(&implementation).map(Kind::HttpRequest),
+        KindName::McpTool => McpTool::read(&implementation).map(Kind::McpTool),
         KindName::ServiceCall => read_service_call(&implementation).map(Kind::ServiceCall),
+        KindName::LlmCall => llm::read(&implementation, NAMES).map(Kind::LlmCall),
+        KindName::Shell => Shell::read(&implementation).map(Kind::Shell),
         KindName::UpdateContext => read_update_context(&implementation).map(Kind::UpdateContext),
         KindName::Assert => read_assert(&implementation).map(Kind::Assert),
         KindName::WorkflowCall => read_workflow_call(&implementation).map(Kind::WorkflowCall),
@@ -279,7 +306,14 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
 /// A policy that would never be asked.
 fn report_idle_policy(kind: Option<&Kind>, execution: &Reader) {
     let why = match kind {
-        None | Some(Kind::HttpRequest(_) | Kind::ServiceCall(_)) => return,
+        None
+        | Some(
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_),
+        ) => return,
         Some(Kind::UpdateContext(_) | Kind::Assert(_)) => {
             "an action of this kind calls nobody: what it does once it does always"
         }
@@ -387,7 +421,7 @@ fn read_workflow_call(reader: &Reader) -> Option<WorkflowCall> {
     })
 }
 
-fn required_template(reader: &Reader, field: &'static str) -> Option<Template> {
+pub(super) fn required_template(reader: &Reader, field: &'static str) -> Option<Template> {
     if !reader.has(field) {
         reader.report(field, "missing_field", format!("\"{field}\" is required"));
     }

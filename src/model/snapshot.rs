@@ -156,7 +156,13 @@ impl Snapshot {
         }
         match &self.task_of(node)?.task.only_action()?.kind {
             Kind::WorkflowCall(call) => Some(call.on_failure),
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::UpdateContext(_) | Kind::Assert(_) => None,
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_)
+            | Kind::UpdateContext(_)
+            | Kind::Assert(_) => None,
         }
     }
 

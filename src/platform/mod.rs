@@ -1,5 +1,6 @@
 //! The few JavaScript things the shells need and `worker` does not offer as they need them.
 
+pub mod ai;
 pub mod call;
 pub mod deadline;
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::{
-    Branch, Cut, FanIn, Header, Holder, Instance, InstanceId, Lane, ParentLink, PastToken, Run, RunStatus,
-    StartRequest, Token, TokenId, TokenStatus,
+    Branch, Cut, Escalation, FanIn, Header, Holder, Instance, InstanceId, Lane, ParentLink, PastToken, Run,
+    RunStatus, StartRequest, Token, TokenId, TokenStatus,
 };
 use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
@@ -218,6 +218,8 @@ pub struct TokenRow {
     pub work_of: Option<u64>,
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub child_news: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<Box<Escalation>>,
 }
 
 /// A token's place among its siblings. Group and total are the instance's, repeated so that a token tells all of it.
@@ -433,6 +435,7 @@ impl TokenRow {
             sleep_left_ms: token.sleep_left_ms,
             work_of: token.work_of.map(|id| id.0),
             child_news: token.child_news,
+            escalation: token.escalation,
             epoch: token.epoch,
             unclaimed: token.unclaimed,
             unheard: token.unheard,
@@ -495,6 +498,7 @@ impl TokenRow {
             sleep_left_ms: self.sleep_left_ms,
             work_of: self.work_of.map(TokenId),
             child_news: self.child_news,
+            escalation: self.escalation,
             id: TokenId(id),
             node,
             status,

@@ -261,6 +261,14 @@ fn work(dice: &mut Dice, node: &mut Map<String, Value>, form: &str, id: &str) {
         node.insert("on_timeout".into(), json!("retry"));
         node.insert("max_retries".into(), json!(dice.below(3)));
     }
+    if dice.chance(25) {
+        let classes = *dice.pick(&[
+            &["server_error", "validation"][..],
+            &["server_error", "timeout", "network"],
+            &[],
+        ]);
+        node.insert("escalate_on".into(), json!(classes));
+    }
     match dice.below(20) {
         19 => {
             node.insert("input_mapping".into(), json!({"value": "${state.missing}"}));

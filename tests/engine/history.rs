@@ -44,7 +44,7 @@ pub const SETTINGS: Settings = Settings {
 /// What persons say at gates, most often what gates of nodes ask for.
 const CHOICES: &[&str] = &[
     "approve", "approve", "approve", "approve", "reject", "reject", "shrug", "extend", "abort", "fail",
-    "retry",
+    "retry", "retry", "skip",
 ];
 
 impl History {

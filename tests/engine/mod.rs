@@ -11,6 +11,7 @@ mod crowds;
 pub mod dice;
 pub mod driver;
 mod edge_of_time;
+mod escalation;
 mod extensions;
 mod fan_in;
 mod fan_in_deadlines;

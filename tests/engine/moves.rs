@@ -30,6 +30,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         &[
             Pending,
             Executing,
+            AwaitingHuman,
             WaitingForSiblings,
             Failed,
             TimedOut,
@@ -41,6 +42,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         &[
             Pending,
             Suspended,
+            AwaitingHuman,
             WaitingForSiblings,
             Completed,
             Failed,
@@ -53,6 +55,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
         WaitingForSubworkflow,
         &[
             Pending,
+            AwaitingHuman,
             WaitingForSiblings,
             Completed,
             Failed,
@@ -62,12 +65,20 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
     ),
     (
         AwaitingHuman,
-        &[WaitingForSiblings, Completed, Failed, TimedOut, Cancelled],
+        &[
+            Pending,
+            WaitingForSiblings,
+            Completed,
+            Failed,
+            TimedOut,
+            Cancelled,
+        ],
     ),
     (
         Suspended,
         &[
             Pending,
+            AwaitingHuman,
             WaitingForSiblings,
             Completed,
             Failed,

@@ -159,7 +159,9 @@ impl Supervised {
             .gates()
             .find(|gate| gate.status == curfew::engine::GateStatus::Open);
         let event = if let Some(gate) = gate_choice {
-            self.decision(&gate.choices[0])
+            // What always fails may be tried again for ever.
+            let skip = gate.choices.iter().find(|choice| *choice == "skip");
+            self.decision(skip.unwrap_or(&gate.choices[0]))
         } else if run.header.held_by.contains(&curfew::engine::Holder::Parent) {
             Event::ParentHolds {
                 number: run.header.parent_word + 1,

@@ -28,6 +28,8 @@ pub enum Answer {
     Fails(FailureClass, Option<u64>),
     /// As `Fails`, with a message.
     Says(FailureClass, String),
+    /// Breaks off after this much of it.
+    BreaksOff(&'static str),
     /// Takes this long, then answers with the result.
     After(u64, Value),
     /// Never ends; this much of it comes at once.
@@ -87,6 +89,7 @@ impl World for FakeWorld {
             Kind::ServiceCall(service) => service.body.as_ref().map_or(Value::Null, |body| {
                 body.render(call.scope).expect("the body renders")
             }),
+            Kind::LlmCall(_) => Value::Null,
             other => panic!("{other:?} is no call of this world"),
         };
         let input = call.input;
@@ -111,6 +114,10 @@ impl World for FakeWorld {
                 Err(failure.into())
             }
             Answer::Says(class, message) => Err(Failure::new("peer_failed", class, message).into()),
+            Answer::BreaksOff(arrived) => Err(Stopped::FailedMidway {
+                failure: Failure::new("peer_failed", FailureClass::Network, "it broke off"),
+                partial: arrived.into(),
+            }),
             Answer::Endless(arrived) => {
                 let deadline_at = call.deadline_at.expect("without a deadline this would never end");
                 self.clock.set(deadline_at);

@@ -6,6 +6,8 @@ mod execution;
 mod graph_features;
 mod hard_limits;
 mod inline;
+mod kinds;
+mod llm;
 mod mutations;
 mod references;
 mod schema_differential;

@@ -19,6 +19,8 @@ export interface CurfewOptions {
   /** Variables of the coordinator, e.g. CURFEW_TOKENS. */
   vars?: Record<string, string>;
   executorVars?: Record<string, string>;
+  /** Gives the executor an AI binding that asks the models at this address. */
+  models?: string;
   /** A JavaScript file that stands in for the executor. */
   executor?: string;
   /** A directory that outlives this instance; without it everything is gone at `dispose`. */
@@ -79,7 +81,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
     workers: [
       coordinator(options.vars ?? {}),
-      options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options.executorVars ?? {}),
+      options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options.executorVars ?? {}, options.models),
       moduleWorker("echo", "tests/workerd/workers/echo.mjs"),
       ...(options.extraWorkers ?? []),
     ],
@@ -181,15 +183,15 @@ function coordinator(vars: Record<string, string>): WorkerOptions {
   };
 }
 
-function executor(vars: Record<string, string>): WorkerOptions {
+function executor(vars: Record<string, string>, models: string | undefined): WorkerOptions {
   return {
     config: {
       name: EXECUTOR,
       ...compatibility,
-      manifest: curfewManifest(),
+      manifest: models ? withModels() : curfewManifest(),
       env: {
         // The peers of the tests are on loopback.
-        ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...vars }),
+        ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...vars }),
         ECHO: { type: "worker", worker: "echo" },
       },
     },
@@ -215,6 +217,14 @@ function curfewManifest(): Manifest {
       "build/index_bg.wasm": { type: "wasm", contents: new Uint8Array(readFileSync(join(root, "build/index_bg.wasm"))) },
     },
   };
+}
+
+/** The executor behind an entry that puts an AI binding into its environment: there is no such binding without Cloudflare. */
+function withModels(): Manifest {
+  const manifest = curfewManifest();
+  const path = "tests/workerd/workers/with-ai.mjs";
+  const contents = readFileSync(join(root, path), "utf8");
+  return { ...manifest, mainModule: path, modules: { ...manifest.modules, [path]: { type: "esm", contents } } };
 }
 
 function textBindings(vars: Record<string, string>): Bindings {
