@@ -1,5 +1,5 @@
-// The figures of `npm run bench`: a chain of 50 tasks and a fan-out of 100 against the floor, in one workerd, runs interleaved
-// so that both meet the same machine. Prints tables, writes bench/results/latest.json.
+// The figures of `npm run bench`: a chain of 50 tasks, a fan-out of 100 and deadlines against the floor, in one workerd, runs
+// interleaved so that both meet the same machine. Prints tables, writes bench/results/latest.json.
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { moduleWorker, root, startCurfew } from "../tests/workerd/harness.ts";
 import { fanFigures } from "./fan.ts";
 import { curfewRun, floorRun, percentile, printTable, rounded, type Sample } from "./figures.ts";
+import { alarmFloorWorkers, timeFigures, timeGoals, timeTable } from "./time.ts";
 
 const NODES = 50;
 /** Rows are counted on two lengths: their difference is the cost of a node, without that of starting and ending. */
@@ -58,6 +59,7 @@ const curfew = await startCurfew({
       exports: { FloorObject: { type: "durable-object", storage: "sqlite" } },
     }),
     moduleWorker("step", "bench/workers/step.mjs"),
+    ...alarmFloorWorkers,
   ],
 });
 const floorUrl = curfew.url + floorPath;
@@ -100,6 +102,7 @@ try {
     ratio_wall_p50: 0,
     ratio_inside_p50: 0,
     fan: await fanFigures(curfew, floorUrl),
+    time: await timeFigures(curfew),
     gzip_kib: await gzipKib(),
   };
   results.ratio_wall_p50 = rounded(results.curfew.wall_p50_ms / results.floor.wall_p50_ms);
@@ -125,6 +128,8 @@ try {
     fanLine("curfew"),
   ]);
   console.log();
+  printTable(timeTable(results.time));
+  console.log();
   printTable([
     ["goal", "measured", "limit"],
     ["p50, times the floor", results.ratio_wall_p50, 2],
@@ -135,6 +140,7 @@ try {
     [`fan-out of ${results.fan.branches} branches that call a Worker each, times the floor`, results.fan.ratio_calling_wall_p50, 1],
     [`fan-out of ${results.fan.branches_wide}, times that of ${results.fan.branches}`, results.fan.ratio_wide, 12],
     ["rows written per branch", results.fan.curfew.rows_per_branch, 4],
+    ...timeGoals(results.time),
     ["Worker, KiB gzipped", results.gzip_kib, 1536],
   ]);
   const file = join("bench", "results", "latest.json");

@@ -22,6 +22,28 @@ pub struct TaskOrder<'a> {
     pub deadline_at: Option<Millis>,
     /// The same for every attempt of the token: what a peer needs to do the work once.
     pub idempotency_key: &'a str,
+    /// A `Checkpoint` of an earlier attempt, to go on from. Text: the coordinator stores it and hands it on unread.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub resume_from: Option<&'a RawValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_timeouts: Option<ActionTimeouts>,
+}
+
+impl TaskOrder<'_> {
+    /// Where to go on. One that does not parse counts as none: doing the work again is better than not doing it.
+    pub fn checkpoint(&self) -> Option<Checkpoint> {
+        self.resume_from
+            .and_then(|text| serde_json::from_str(text.get()).ok())
+    }
+}
+
+/// Limits of single actions inside a task, for those whose document says nothing about their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionTimeouts {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llm_call_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_ms: Option<u64>,
 }
 
 /// What came of the attempt.
@@ -36,6 +58,38 @@ pub struct TaskReport {
     pub error: Option<Failure>,
     #[serde(default)]
     pub steps: Vec<StepReport>,
+    /// What an attempt that did not complete has to show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<Artifact>,
+    /// Where another attempt may go on, if this one finished a step but not the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Box<Checkpoint>>,
+}
+
+/// The result of a finished step, or what had arrived of one that was stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// The `ref` of the step.
+    pub name: String,
+    /// False if the step was stopped, and also if `text` was cut.
+    pub complete: bool,
+    /// The size before any cut.
+    pub bytes: u64,
+    /// A string as it is, anything else as JSON.
+    pub text: String,
+}
+
+/// The context of a task before the step that did not finish.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// The `ref` of the step to go on with.
+    pub next: String,
+    pub state: Value,
+    pub output: Value,
+    pub wrote_output: bool,
+    pub last_result: Value,
+    /// The steps before `next`, for the report of the attempt that goes on.
+    pub steps: Vec<StepReport>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +98,16 @@ pub enum ReportStatus {
     Completed,
     Failed,
     TimedOut,
+}
+
+impl ReportStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            ReportStatus::Completed => "completed",
+            ReportStatus::Failed => "failed",
+            ReportStatus::TimedOut => "timed_out",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

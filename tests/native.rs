@@ -1,5 +1,6 @@
 //! Every native test in one crate: one link step instead of five, and the drivers are shared.
 
+mod api;
 mod engine;
 mod executor;
 mod golden;

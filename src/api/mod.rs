@@ -1,8 +1,10 @@
 //! HTTP in, answers out. `routes`, `auth`, `start`, `views` and `error` are pure; `worker` and `catalogue` are the shell.
 
 pub mod auth;
+pub mod control;
 pub mod decision;
 pub mod error;
+pub mod recovery;
 pub mod routes;
 pub mod start;
 pub mod views;

@@ -29,6 +29,21 @@ pub enum Route {
     ListTokens {
         run: String,
     },
+    /// A list of what a run has been through, page by page: the object's door.
+    ListHistory {
+        run: String,
+        door: &'static str,
+    },
+    /// One timeout, in full.
+    ReadTimeout {
+        run: String,
+        id: u64,
+    },
+    /// Something the object puts together: its door.
+    ReadReport {
+        run: String,
+        door: &'static str,
+    },
     ListGates,
     /// Something a person does to a run: the object's door and nothing else.
     Command {
@@ -47,7 +62,10 @@ impl Route {
             | Route::ListRuns
             | Route::ListGates
             | Route::ReadRun { .. }
-            | Route::ListTokens { .. } => Some(Role::Read),
+            | Route::ListTokens { .. }
+            | Route::ListHistory { .. }
+            | Route::ReadTimeout { .. }
+            | Route::ReadReport { .. } => Some(Role::Read),
             Route::StartRun { .. } | Route::Command { .. } => Some(Role::Operate),
             Route::PutDocument { .. } => Some(Role::Admin),
         }
@@ -72,6 +90,41 @@ impl Route {
                 "GET" => return Ok(Route::ListTokens { run: run_id(run)? }),
                 _ => &["GET"],
             },
+            ["v1", "runs", run, list @ ("events" | "timeouts")] => match method {
+                "GET" => {
+                    let door = if *list == "events" { "/events" } else { "/timeouts" };
+                    return Ok(Route::ListHistory {
+                        run: run_id(run)?,
+                        door,
+                    });
+                }
+                _ => &["GET"],
+            },
+            ["v1", "runs", run, "timeouts", id] => match (method, id.parse()) {
+                ("GET", Ok(id)) => {
+                    return Ok(Route::ReadTimeout {
+                        run: run_id(run)?,
+                        id,
+                    });
+                }
+                ("GET", Err(_)) => return Err(Error::not_found("the timeout")),
+                _ => &["GET"],
+            },
+            ["v1", "runs", run, "deliverable"] => match method {
+                "GET" => {
+                    return Ok(Route::ReadReport {
+                        run: run_id(run)?,
+                        door: "/deliverable",
+                    });
+                }
+                _ => &["GET"],
+            },
+            ["v1", "runs", run, "resume"] if method == "GET" => {
+                return Ok(Route::ReadReport {
+                    run: run_id(run)?,
+                    door: "/resume",
+                });
+            }
             ["v1", "gates"] => match method {
                 "GET" => return Ok(Route::ListGates),
                 _ => &["GET"],
@@ -80,7 +133,7 @@ impl Route {
                 "v1",
                 "runs",
                 run,
-                control @ ("cancel" | "pause" | "resume" | "restart"),
+                control @ ("cancel" | "pause" | "resume" | "extend" | "retry" | "restart"),
             ] => match method {
                 "POST" => {
                     return Ok(Route::Command {
@@ -88,6 +141,7 @@ impl Route {
                         door: format!("/{control}"),
                     });
                 }
+                _ if *control == "resume" => &["GET", "POST"],
                 _ => &["POST"],
             },
             ["v1", "runs", run, kind @ ("signals" | "gates"), name] => match method {

@@ -13,6 +13,7 @@ use crate::model::reader::Reader;
 use crate::model::schema::Schema;
 use crate::model::snapshot::Stored;
 use crate::model::time::Limit;
+use crate::model::timeouts::{Layer, TimeRules};
 
 /// The caller's wish.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,8 +24,8 @@ pub struct Wish {
 }
 
 impl Wish {
-    pub fn read(body: &Value) -> Result<Wish, Error> {
-        let problems = Problems::default();
+    pub fn read(body: &Value, rules: &TimeRules) -> Result<Wish, Error> {
+        let problems = Problems::new(*rules);
         let wish = Reader::new(body, "", &problems).map(|reader| {
             let run_id = reader.string("run_id");
             if run_id.is_some_and(|id| !ids::is_run_id(id)) {
@@ -48,6 +49,7 @@ impl Wish {
                     version: version.map(|number| number as u64),
                     timeout_ms: timeout.millis(),
                     budget_ms: None,
+                    node_decides: false,
                 },
             }
         });
@@ -84,6 +86,7 @@ impl Command {
                 ),
             ));
         }
+        check_timeout(wish.request.timeout_ms, &stored)?;
         let stored = Rc::new(stored);
         // The schema alone: reading the whole snapshot is the run object's work, and it does it once.
         let document = stored
@@ -120,5 +123,20 @@ impl Command {
             request: wish.request,
             parent: None,
         })
+    }
+}
+
+/// What a caller asks for is held against the same hard limit as what the workflow says itself.
+fn check_timeout(timeout_ms: Option<u64>, stored: &Stored) -> Result<(), Error> {
+    let limit = timeout_ms.map_or(Limit::Unset, Limit::After);
+    let exceeding = stored.workflow["allow_exceed_hard"] == Value::Bool(true);
+    match stored.effective_preset().refuse(Layer::Flow, limit, exceeding) {
+        None => Ok(()),
+        Some(refusal) => {
+            let message = refusal.message("at the top of the workflow");
+            let mut error = Error::new(422, refusal.code(), message);
+            error.pointer = Some("/timeout_ms".into());
+            Err(error)
+        }
     }
 }

@@ -37,6 +37,12 @@ pub fn run(run: &Run, now: Millis) -> Value {
     if let Some(parent) = &header.parent {
         view["parent"] = json!({"run_id": parent.run_id, "token_id": parent.token_id});
     }
+    if !header.held_by.is_empty() {
+        view["paused_by"] = json!(header.held_by);
+    }
+    if let Some(open) = run.gate_of_run() {
+        view["gate"] = gate(&header.id, open);
+    }
     if let Some(reason) = &header.reason {
         view["reason"] = json!(reason);
     }
@@ -57,7 +63,10 @@ fn deadlines(run: &Run) -> Vec<Value> {
     let nodes = &run.snapshot().workflow.nodes;
     let tokens = run.live_tokens().filter_map(|token| {
         let (kind, at) = match token.status {
-            TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => ("execution", token.timeout_at),
+            TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => {
+                let run_ends_at = run.header.timeout_at.filter(|_| token.timeout_at.is_some());
+                ("execution", token.timeout_at.into_iter().chain(run_ends_at).min())
+            }
             TokenStatus::AwaitingHuman => ("gate", token.timeout_at),
             TokenStatus::Suspended => ("wait", token.timeout_at.or(token.watch_at)),
             TokenStatus::Pending
@@ -83,7 +92,17 @@ fn deadlines(run: &Run) -> Vec<Value> {
             view["node_id"] = json!(nodes[*node].id);
             Some(view)
         });
-    workflow.into_iter().chain(tokens).chain(joins).collect()
+    // The gate of the whole run has the one clock that goes on while all others stand still.
+    let gate = run.gate_of_run().and_then(|gate| {
+        gate.timeout_at
+            .map(|at| json!({"kind": "gate", "due_at": at, "gate_id": gate.id}))
+    });
+    workflow
+        .into_iter()
+        .chain(tokens)
+        .chain(joins)
+        .chain(gate)
+        .collect()
 }
 
 pub fn gate(run_id: &str, gate: &GateState) -> Value {
@@ -92,7 +111,7 @@ pub fn gate(run_id: &str, gate: &GateState) -> Value {
         "run_id": run_id,
         "node_id": gate.node_id,
         "token_id": gate.token_id,
-        "kind": "node",
+        "kind": gate.kind,
         "prompt": gate.prompt,
         "choices": gate.choices,
         "input_schema": gate.input_schema,
@@ -104,7 +123,13 @@ pub fn gate(run_id: &str, gate: &GateState) -> Value {
     })
 }
 
-pub fn token(id: u64, status: &str, row: TokenRow) -> Value {
+/// A token's deadline is its own or its run's, whichever comes first.
+pub fn token(id: u64, status: &str, row: TokenRow, run_ends_at: Option<Millis>) -> Value {
+    let timeout_at = row
+        .timeout_at
+        .into_iter()
+        .chain(run_ends_at.filter(|_| row.timeout_at.is_some()))
+        .min();
     let branch = row.branch.map(|branch| {
         json!({
             "group": branch.group,
@@ -128,8 +153,9 @@ pub fn token(id: u64, status: &str, row: TokenRow) -> Value {
         "dispatched_at": row.dispatched_at,
         "started_at": row.started_at,
         "ended_at": row.ended_at,
-        "timeout_at": row.timeout_at,
+        "timeout_at": timeout_at,
         "timeout_ms": row.timeout_ms,
+        "timeout_reason": row.timeout_reason,
         "reason": row.reason,
         "error": row.error,
         "output": row.output,

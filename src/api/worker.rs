@@ -15,12 +15,14 @@ use super::start::{Command, Wish};
 use crate::engine::RunStatus;
 use crate::model::limits;
 use crate::model::snapshot::{self, Check, DocumentKind, Library, Resolution, Stored};
+use crate::model::timeouts::TimeRules;
 use crate::platform::call::{self, Call, Peer};
 use crate::platform::{self, deadline};
-use crate::watch::index;
+use crate::watch::{index, latencies};
 
 /// The longest a caller may wait for a run to end in one request.
 const WAIT_MS_MAX: u64 = 30_000;
+const NDJSON: &str = "application/x-ndjson";
 /// How long a run's object may take to answer, beyond what the caller asked to wait.
 const OBJECT_MS: u64 = 10_000;
 /// A body that is somewhat too large is heard to its end: a caller that is cut off while it sends sees a broken
@@ -111,6 +113,30 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
                 Err(error) => Err(error),
             }
         }
+        Route::ListHistory { run, door } => {
+            let accept = request.headers().get("accept")?.unwrap_or_default();
+            if door == "/timeouts" && accept.contains(NDJSON) {
+                return timeout_lines(env, &run).await;
+            }
+            // Events are counted, so that the last number seen is where to go on from.
+            let after = query(&url, "after").or_else(|| query(&url, "cursor"));
+            match (after.map_or(Ok(0), |text| text.parse::<u64>()), limit(&url)) {
+                (Ok(after), Ok(limit)) => {
+                    let path = format!("{door}?after={after}&limit={limit}");
+                    return ask_object(env, &run, "GET", &path, None, 0).await;
+                }
+                (Err(_), _) => Err(Error::new(
+                    400,
+                    "invalid_request",
+                    "after is the number of an event",
+                )),
+                (_, Err(error)) => Err(error),
+            }
+        }
+        Route::ReadTimeout { run, id } => {
+            return ask_object(env, &run, "GET", &format!("/timeout?id={id}"), None, 0).await;
+        }
+        Route::ReadReport { run, door } => return ask_object(env, &run, "GET", door, None, 0).await,
         Route::ListGates => list_gates(env, &url).await?,
         Route::Command { run, door } => match read_body(&mut request).await? {
             Ok(body) if limits::depth_of(&body) > limits::DEPTH => Err(too_deep("the body")),
@@ -125,6 +151,26 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
 
 thread_local! {
     static WARNED: Cell<bool> = const { Cell::new(false) };
+    static TOLD_OF_RULES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What this deployment says about time. A variable that makes no sense is told of once per isolate and all of them
+/// count as not set: an API that refuses every request because of a slip in a number would be worse.
+fn time_rules(env: &Env) -> TimeRules {
+    let variable = |name| env.var(name).ok().map(|value| value.to_string());
+    let preset = variable("CURFEW_PRESET");
+    let min_ms = variable("CURFEW_TIMEOUT_MIN_MS");
+    let max_ms = variable("CURFEW_TIMEOUT_MAX_MS");
+    match TimeRules::from_variables(preset.as_deref(), min_ms.as_deref(), max_ms.as_deref()) {
+        Ok(rules) => rules,
+        Err(message) => {
+            if !TOLD_OF_RULES.replace(true) {
+                let message = format!("{message}; until then the defaults count");
+                platform::log(json!({"level": "error", "event": "invalid_setting", "message": message}));
+            }
+            TimeRules::default()
+        }
+    }
 }
 
 /// Once per isolate, so that nobody runs without tokens and does not know it.
@@ -217,8 +263,9 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Val
     }
     let catalogue = Catalogue::new(env)?;
     let mut library = Library::new();
+    let rules = time_rules(env);
     let warnings = loop {
-        match snapshot::check(kind, &document, &library) {
+        match snapshot::check(kind, &document, &library, &rules) {
             Ok(warnings) => break warnings,
             Err(Check::Invalid(problems)) => return Ok(Err(Error::invalid_document(&problems))),
             Err(Check::Missing(references)) => catalogue.fetch(references, &mut library).await?,
@@ -256,7 +303,8 @@ async fn read_document(env: &Env, kind: DocumentKind, id: &str, url: &Url) -> Re
 
 /// Resolves the workflow against the catalogue and checks the wish against it.
 async fn prepare(env: &Env, workflow: &str, body: &Value) -> Result<std::result::Result<Command, Error>> {
-    let wish = match Wish::read(body) {
+    let rules = time_rules(env);
+    let wish = match Wish::read(body, &rules) {
         Ok(wish) => wish,
         Err(error) => return Ok(Err(error)),
     };
@@ -271,10 +319,11 @@ async fn prepare(env: &Env, workflow: &str, body: &Value) -> Result<std::result:
         return Ok(Err(Error::not_found(format!("workflow \"{workflow}\""))));
     };
     let document: Value = serde_json::from_str(&found.content)?;
-    let stored = match resolve(&catalogue, &document, found.version).await? {
+    let mut stored = match resolve(&catalogue, &document, found.version, &rules).await? {
         Ok(stored) => stored,
         Err(error) => return Ok(Err(error)),
     };
+    latencies::look_up(&mut stored, &env.d1("DB")?).await?;
     let run_id = match &wish.run_id {
         Some(id) => id.clone(),
         None => platform::random_id()?,
@@ -286,10 +335,11 @@ async fn resolve(
     catalogue: &Catalogue,
     document: &Value,
     version: u64,
+    rules: &TimeRules,
 ) -> Result<std::result::Result<Stored, Error>> {
     let mut library = Library::new();
     loop {
-        match snapshot::resolve(document, version, &library) {
+        match snapshot::resolve(document, version, &library, rules) {
             Resolution::Resolved(stored) => return Ok(Ok(*stored)),
             Resolution::Invalid(problems) => return Ok(Err(Error::invalid_document(&problems))),
             Resolution::Missing(references) => catalogue.fetch(references, &mut library).await?,
@@ -373,6 +423,19 @@ async fn ask_object(
             "the run did not answer in time; the request may or may not have been carried out",
         )))),
     }
+}
+
+/// The log of a run's timeouts, one JSON object a line.
+async fn timeout_lines(env: &Env, run: &str) -> Result<Reply> {
+    let mut answer = match ask_object(env, run, "GET", "/timeout-lines", None, 0).await? {
+        Reply::Passed(answer) if answer.status_code() == 200 => answer,
+        other => return Ok(other),
+    };
+    let lines: Vec<Value> = answer.json().await?;
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let response = Response::ok(text)?;
+    response.headers().set("content-type", NDJSON)?;
+    Ok(Reply::Passed(response))
 }
 
 fn limit(url: &Url) -> std::result::Result<u64, Error> {

@@ -51,6 +51,7 @@ impl Object {
                 input,
                 timeout_ms,
                 budget_ms,
+                node_decides,
             } => {
                 let command = self.with_run(|run| {
                     let node = run.snapshot().workflow.node_index(&node_id)?;
@@ -62,6 +63,7 @@ impl Object {
                             version: None,
                             timeout_ms,
                             budget_ms,
+                            node_decides,
                         },
                         parent: Some(ParentLink {
                             run_id: run.header.id.clone(),
@@ -84,6 +86,21 @@ impl Object {
                 json!({"reason": reason}).to_string(),
                 Delivery::Gone,
             ),
+            Message::HoldChild {
+                run_id,
+                number,
+                held,
+                budget_ms,
+            } => (
+                run_id,
+                "/hold",
+                json!({"number": number, "held": held, "budget_ms": budget_ms}).to_string(),
+                Delivery::Gone,
+            ),
+            Message::TellParent { run_id, news } => {
+                let body = serde_json::to_string(&news).map_err(|error| error.to_string())?;
+                (run_id, "/child-news", body, Delivery::Done)
+            }
             Message::NotifyParent { run_id, report } => {
                 let body = serde_json::to_string(&report).map_err(|error| error.to_string())?;
                 // A parent that is gone needs no news.

@@ -18,6 +18,9 @@ impl Object {
         if orders.is_empty() {
             return Ok(());
         }
+        for order in &orders {
+            self.log_limit(order);
+        }
         let invocations = self.with_run(|run| invocations(orders, run.snapshot()))?;
         for orders in invocations {
             let attempts: Vec<(TokenId, u64)> =
@@ -84,6 +87,17 @@ impl Object {
         Ok(())
     }
 
+    fn log_limit(&self, order: &Order) {
+        let Some((millis, source)) = order.limit else {
+            return;
+        };
+        let run_id = self.run_id();
+        platform::log(json!({
+            "level": "info", "event": "timeout_set", "run_id": run_id, "token_id": order.token.to_string(),
+            "timeout_ms": millis, "source": source,
+        }));
+    }
+
     fn hear_report(
         self: &Rc<Self>,
         text: &str,
@@ -117,6 +131,10 @@ impl Object {
     fn order_text(&self, order: &Order) -> std::result::Result<String, String> {
         let input = order.input.to_string();
         let token_id = order.token.to_string();
+        let checkpoint = match &order.checkpoint {
+            Some(checkpoint) => Some(serde_json::to_string(checkpoint).map_err(|error| error.to_string())?),
+            None => None,
+        };
         let text = self.with_run(|run| {
             let task = run.snapshot().tasks.get(order.task).ok_or("the task is gone")?;
             let raw = |text| serde_json::from_str::<&RawValue>(text).map_err(|error| error.to_string());
@@ -127,7 +145,9 @@ impl Object {
                 task: raw(&task.text)?,
                 input: raw(&input)?,
                 deadline_at: order.deadline_at,
-                idempotency_key: &format!("{}:{}", run.header.id, token_id),
+                idempotency_key: &format!("{}:{}", run.header.id, order.work_of),
+                resume_from: checkpoint.as_deref().map(raw).transpose()?,
+                action_timeouts: order.action_timeouts,
             })
             .map_err(|error| error.to_string())
         });

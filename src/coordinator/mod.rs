@@ -3,5 +3,6 @@
 mod calls;
 mod deliver;
 mod dispatch;
+mod history;
 mod object;
 mod run_do;

@@ -12,7 +12,7 @@ use worker::{Env, Error, Result, State, Storage};
 use super::calls::Calls;
 use crate::api::start::Command;
 use crate::api::views;
-use crate::engine::{Effect, Event, NewRun, Rejection, RestartPoint, Run, Settings};
+use crate::engine::{Effect, Entry, Event, NewRun, Past, Rejection, RestartPoint, Run, Settings};
 use crate::model::snapshot::Snapshot;
 use crate::platform::{self, call, deadline};
 use crate::store::commit::Commit;
@@ -94,6 +94,12 @@ impl Object {
             },
         );
         self.sqlite.create()?;
+        if let Some(millis) = run.header.timeout_ms {
+            platform::log(json!({
+                "level": "info", "event": "timeout_set", "run_id": run.header.id, "timeout_ms": millis,
+                "source": run.limit_source(),
+            }));
+        }
         *self.run.borrow_mut() = Some(run);
         self.carry_out(effects)?;
         Ok(Started::New)
@@ -166,6 +172,18 @@ impl Object {
         })
     }
 
+    pub fn sqlite(&self) -> &Sqlite {
+        &self.sqlite
+    }
+
+    /// Everything that ended.
+    pub fn past(&self) -> Result<Past> {
+        let tokens = self.sqlite.tokens(0, u32::MAX as u64)?;
+        let instances = self.sqlite.instances()?;
+        self.with_run(|run| memory::past(tokens, &instances, run.snapshot()))?
+            .map_err(Error::RustError)
+    }
+
     pub fn rows_written(&self) -> usize {
         self.sqlite.rows_written()
     }
@@ -196,6 +214,7 @@ impl Object {
                 | Effect::SaveSignals { .. }
                 | Effect::SaveMessage { .. }
                 | Effect::DeleteMessage { .. } => {}
+                Effect::SaveEntry(entry) => self.log_entry(&entry),
                 Effect::SetAlarm(at) => self.set_alarm(at),
                 Effect::DeleteStorage => self.delete(),
                 Effect::Dispatch(order) => orders.push(order),
@@ -206,6 +225,19 @@ impl Object {
                     let view = self.with_run(|run| views::gate(&run.header.id, &gate))?;
                     self.tell_index(json!({"gate": view}));
                 }
+                Effect::AnnounceLatency {
+                    node_id,
+                    token,
+                    millis,
+                } => {
+                    let sample = self.with_run(|run| {
+                        json!({
+                            "workflow_id": run.header.workflow_id, "node_id": node_id, "run_id": run.header.id,
+                            "token_id": token.to_string(), "at": platform::now(), "ms": millis,
+                        })
+                    })?;
+                    self.tell_index(json!({"latency": sample}));
+                }
                 Effect::RunEnded => {
                     for sender in self.waiting.take() {
                         sender.send(()).ok();
@@ -214,6 +246,24 @@ impl Object {
             }
         }
         self.dispatch(orders)
+    }
+
+    pub(super) fn run_id(&self) -> String {
+        self.with_run(|run| run.header.id.clone()).unwrap_or_default()
+    }
+
+    /// Never what a run works on: only what happened to it.
+    fn log_entry(&self, entry: &Entry) {
+        let mut line = json!({"level": "info", "event": entry.kind, "run_id": self.run_id()});
+        if let Value::Object(fields) = &mut line {
+            fields.extend(entry.fields.clone());
+        }
+        if let Some(record) = &entry.record {
+            line["level"] = json!("warn");
+            line["due_at"] = json!(record.timeout_event.due_at);
+            line["lateness_ms"] = json!(record.timeout_event.lateness_ms);
+        }
+        platform::log(line);
     }
 
     /// Called, not awaited: an await here would split the commit.
@@ -264,6 +314,7 @@ fn settings(env: &Env) -> Settings {
         grace_ms: number("CURFEW_GRACE_MS", default.grace_ms),
         // A watch that is due again at once would never let go.
         watch_ms: number("CURFEW_WATCH_MS", default.watch_ms).max(1_000),
+        retry_delay_ms: number("CURFEW_RETRY_DELAY_MS", default.retry_delay_ms),
         retention_ms: number("CURFEW_RETENTION_MS", default.retention_ms),
         ..default
     }

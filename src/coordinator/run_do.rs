@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 use worker::{DurableObject, Env, Method, Request, Response, Result, State, durable_object};
 
 use super::object::{Object, Started};
+use crate::api::control::{read_extension, read_retry};
 use crate::api::decision::read_decision;
 use crate::api::error::Error;
+use crate::api::recovery;
 use crate::api::respond::{self, Answer};
 use crate::api::start::Command;
 use crate::api::views;
-use crate::engine::{Event, Rejection};
+use crate::engine::{Event, Holder, Rejection, Run, RunStatus};
 use crate::model::limits::SIGNALS_KEPT;
 use crate::platform;
 use crate::store::rows::TokenRow;
@@ -73,11 +75,18 @@ impl RunObject {
                 Ok(Ok((200, self.view()?)))
             }
             (Method::Get, "/tokens") => self.tokens(number("after", 0), number("limit", 1_000)),
+            (Method::Get, "/events") => self.object.events(number("after", 0), number("limit", 1_000)),
+            (Method::Get, "/timeouts") => self.object.timeouts(number("after", 0), number("limit", 1_000)),
+            (Method::Get, "/timeout-lines") => self.object.timeout_lines(),
+            (Method::Get, "/timeout") => self.object.timeout(number("id", 0)),
+            (Method::Get, "/resume") => self.object.ways_back(),
+            (Method::Get, "/deliverable") => self.object.deliverable(),
             (Method::Post, path) => {
                 let path = path.to_string();
                 let body: Value = serde_json::from_str(&request.text().await?)?;
                 let event = match path.as_str() {
                     "/restart" => Some(self.restart(&body)?),
+                    "/retry" => Some(self.retry(&body)?),
                     other => command(other, body),
                 };
                 match event {
@@ -126,18 +135,36 @@ impl RunObject {
         Ok(Ok(Event::RestartRequested { from }))
     }
 
+    fn retry(&self, body: &Value) -> Result<std::result::Result<Event, Error>> {
+        let (mode, token) = match read_retry(body) {
+            Ok(read) => read,
+            Err(error) => return Ok(Err(error)),
+        };
+        let past = Box::new(self.object.past()?);
+        Ok(Ok(Event::RetryRequested { mode, token, past }))
+    }
+
     fn view(&self) -> Result<Value> {
-        self.object.with_run(|run| views::run(run, platform::now()))
+        let mut view = self.object.with_run(|run| views::run(run, platform::now()))?;
+        if self.object.with_run(Run::has_events)? {
+            let lateness = self.object.sqlite().lateness()?;
+            if !lateness.is_empty() {
+                view["timeout_enforcement_latency_seconds"] = recovery::lateness(&lateness);
+            }
+        }
+        Ok(view)
     }
 
     fn tokens(&self, after: u64, limit: u64) -> Result<Answer> {
         let rows = self.object.tokens(after, limit.clamp(1, 1_000) + 1)?;
+        let run_ends_at = self.object.with_run(|run| run.header.timeout_at)?;
         let more = rows.len() as u64 > limit;
         let mut items = Vec::new();
         let mut last = after;
         for (id, status, row) in rows.into_iter().take(limit as usize) {
             last = id;
-            items.push(views::token(id, &status, serde_json::from_str::<TokenRow>(&row)?));
+            let row = serde_json::from_str::<TokenRow>(&row)?;
+            items.push(views::token(id, &status, row, run_ends_at));
         }
         Ok(Ok((
             200,
@@ -158,6 +185,19 @@ fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>>
         },
         ("pause", "") => Event::PauseRequested,
         ("resume", "") => Event::ResumeRequested,
+        ("extend", "") => match read_extension(&body) {
+            Ok(by) => Event::ExtendRequested(by),
+            Err(error) => return Some(Err(error)),
+        },
+        ("hold", "") => Event::ParentHolds {
+            number: body["number"].as_u64().unwrap_or_default(),
+            held: body["held"].as_bool().unwrap_or_default(),
+            budget_ms: body["budget_ms"].as_u64(),
+        },
+        ("child-news", "") => match serde_json::from_value(body) {
+            Ok(news) => Event::ChildNews(Box::new(news)),
+            Err(error) => return Some(Err(Error::invalid_json(&error))),
+        },
         ("child", "") => match serde_json::from_value(body) {
             Ok(report) => Event::ChildEnded(Box::new(report)),
             Err(error) => return Some(Err(Error::invalid_json(&error))),
@@ -186,6 +226,21 @@ fn refusal(rejection: &Rejection) -> Error {
             "stale_attempt",
             format!("attempt {epoch} of token {token} is not the current one"),
         ),
+        Rejection::HeldOtherwise { holder, gate } => held_otherwise(*holder, gate.as_deref()),
+        Rejection::CannotExtend(status) => cannot_extend(*status),
+        Rejection::LimitOfParent => Error::new(
+            409,
+            "limit_of_parent",
+            "the limit is that of the node that called this run; give that node more time, or none, in its workflow",
+        ),
+        Rejection::NoDeadline => Error::new(409, "no_timeout", "the run has no limit that could be extended"),
+        Rejection::InvalidExtension(message) => Error::new(422, "invalid_request", message.as_str()),
+        Rejection::NotEnded => Error::new(
+            409,
+            "run_not_ended",
+            "the run has not ended; extend, pause, cancel or restart it instead",
+        ),
+        Rejection::NotResumable(message) => Error::new(409, "not_resumable", message.as_str()),
         Rejection::NotPaused => Error::new(409, "not_paused", "the run is not paused"),
         Rejection::UnknownGate => Error::not_found("the gate"),
         Rejection::GateClosed(gate) => {
@@ -199,6 +254,46 @@ fn refusal(rejection: &Rejection) -> Error {
             429,
             "too_many_signals",
             format!("{SIGNALS_KEPT} signals are waiting to be heard already"),
+        ),
+    }
+}
+
+fn held_otherwise(holder: Holder, gate: Option<&str>) -> Error {
+    match (holder, gate) {
+        (Holder::Parent, _) => Error::new(
+            409,
+            "paused_by_parent",
+            "the run stands still with the run that called it; resume that one",
+        ),
+        (Holder::WorkflowTimeout | Holder::Escalation | Holder::Person, gate) => {
+            let mut error = Error::new(
+                409,
+                "decision_needed",
+                "the run waits for a decision: decide its gate, or extend it",
+            );
+            error.details = Some(json!({"gate_id": gate}));
+            error
+        }
+    }
+}
+
+/// What helps instead.
+fn cannot_extend(status: RunStatus) -> Error {
+    match status {
+        RunStatus::Failed | RunStatus::TimedOut => Error::new(
+            409,
+            "run_finished",
+            "the run has ended; POST .../retry {\"mode\": \"retry_step\"} lets it go on with a new deadline, \
+             GET .../resume says which ways are open",
+        ),
+        RunStatus::Running
+        | RunStatus::Waiting
+        | RunStatus::Paused
+        | RunStatus::Completed
+        | RunStatus::Cancelled => Error::new(
+            409,
+            "run_finished",
+            "the run has ended; POST .../restart begins it again",
         ),
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::run::Run;
-use super::token::{Token, TokenId};
+use super::token::{Token, TokenId, warning_at};
 use crate::model::failure::Failure;
 use crate::model::time::Millis;
 
@@ -36,6 +36,8 @@ pub struct Instance {
     pub item_var: Option<String>,
     pub fan_ins: BTreeMap<usize, FanIn>,
     pub closed: bool,
+    /// The end of the run that closed it.
+    pub closed_by: Option<u64>,
     /// Live members of each branch: tokens, and inner instances.
     pub(super) live: BTreeMap<u32, u32>,
     /// Branches with live members that have not arrived anywhere.
@@ -58,6 +60,8 @@ pub struct FanIn {
     pub timeout_at: Option<Millis>,
     pub timeout_ms: Option<u64>,
     pub fired_at: Option<Millis>,
+    /// Its deadline was warned of.
+    pub warned: bool,
     pub(super) arrivals: BTreeMap<u32, Arrival>,
     /// Arrivals that count.
     pub(super) completed: u32,
@@ -78,6 +82,7 @@ impl FanIn {
         timeout_at: Option<Millis>,
         timeout_ms: Option<u64>,
         fired_at: Option<Millis>,
+        warned: bool,
     ) -> FanIn {
         FanIn {
             transition,
@@ -85,9 +90,22 @@ impl FanIn {
             timeout_at,
             timeout_ms,
             fired_at,
+            warned,
             arrivals: BTreeMap::new(),
             completed: 0,
         }
+    }
+
+    /// The moment it needs attention: a warning, or the end of the wait.
+    pub fn due_at(&self, warn_at: f64) -> Option<Millis> {
+        if self.fired_at.is_some() {
+            return None;
+        }
+        let warning_at = match self.warned {
+            true => None,
+            false => warning_at(self.timeout_at, self.timeout_ms, warn_at),
+        };
+        self.timeout_at.into_iter().chain(warning_at).min()
     }
 }
 
@@ -107,6 +125,7 @@ impl Instance {
             item_var,
             fan_ins: BTreeMap::new(),
             closed: false,
+            closed_by: None,
             live: BTreeMap::new(),
             open: 0,
             members: BTreeSet::new(),
@@ -118,10 +137,23 @@ impl Instance {
 
     /// Branches that have arrived, where that is no longer told by the tokens that wait.
     pub fn late_arrivals(&self) -> Vec<u32> {
-        match self.fan_ins.values().any(|fan_in| fan_in.fired_at.is_some()) {
+        match self.has_fired() {
             true => self.arrived.iter().copied().collect(),
             false => Vec::new(),
         }
+    }
+
+    /// Joins that have begun and not fired: node and transition.
+    pub(super) fn joins_that_wait(&self) -> Vec<(usize, usize)> {
+        let waiting = self
+            .fan_ins
+            .iter()
+            .filter(|(_, fan_in)| fan_in.fired_at.is_none());
+        waiting.map(|(node, fan_in)| (*node, fan_in.transition)).collect()
+    }
+
+    pub fn has_fired(&self) -> bool {
+        self.fan_ins.values().any(|fan_in| fan_in.fired_at.is_some())
     }
 
     pub fn remember_arrivals(&mut self, arrived: Vec<u32>) {
@@ -198,8 +230,9 @@ impl Run {
         let Some(mut instance) = self.instances.remove(&id) else {
             return;
         };
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
         for (node, fan_in) in &instance.fan_ins {
-            if let Some(at) = fan_in.timeout_at {
+            if let Some(at) = fan_in.due_at(warn_at) {
                 self.due.remove(&(at, super::run::Due::FanIn(id, *node)));
             }
         }

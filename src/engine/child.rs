@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::effect::{ChildReport, Message, Rejection};
+use super::attempt::Reported;
+use super::chronicle::EntryKind;
+use super::effect::{ChildNews, ChildReport, Message, Rejection};
 use super::header::RunStatus;
 use super::run::Run;
 use super::token::{Token, TokenId, TokenStatus};
@@ -14,7 +16,7 @@ use crate::model::workflow::ChildFailurePolicy;
 
 impl Run {
     /// The id of the child of this attempt. A later attempt has another child.
-    fn child_id(&self, token: &Token) -> String {
+    pub(super) fn child_id(&self, token: &Token) -> String {
         match token.epoch {
             0 | 1 => format!("{}.{}", self.header.id, token.id),
             epoch => format!("{}.{}.{epoch}", self.header.id, token.id),
@@ -41,10 +43,11 @@ impl Run {
             Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         };
         let now = self.scratch.now;
-        let timeout_ms = self.execution_limit(node).millis();
+        let limit = self.execution_limit(node);
+        let timeout_ms = limit.limit.millis();
         let run_ends_at = self.header.timeout_at;
         let budget_ms = run_ends_at
-            .filter(|_| self.snapshot.workflow.inherit_budget)
+            .filter(|_| self.snapshot.workflow.timeouts.inherit_budget)
             .map(|at| at.saturating_sub(now).max(1));
         self.change(id, |token| {
             token.status = TokenStatus::WaitingForSubworkflow;
@@ -53,6 +56,8 @@ impl Run {
             token.started_at = Some(now);
             token.timeout_ms = timeout_ms;
             token.timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
+            token.timeout_reason = limit.reason;
+            token.warned = false;
             token.watch_at = None;
         });
         let Some(token) = self.tokens.get(&id) else { return };
@@ -64,6 +69,7 @@ impl Run {
             input,
             timeout_ms,
             budget_ms,
+            node_decides: timeout_ms.is_some(),
         };
         self.post(message);
     }
@@ -96,15 +102,11 @@ impl Run {
     }
 
     pub(super) fn child_ended(&mut self, report: ChildReport) -> Result<(), Rejection> {
-        let stale = || Rejection::StaleAttempt {
-            token: report.token_id.clone(),
-            epoch: report.epoch,
+        let doing = TokenStatus::WaitingForSubworkflow;
+        let id = self.current_attempt(&report.token_id, report.epoch, doing)?;
+        let Some(token) = self.tokens.get(&id) else {
+            return Ok(());
         };
-        let id = TokenId::parse(&report.token_id).ok_or_else(stale)?;
-        let token = self.tokens.get(&id).ok_or_else(stale)?;
-        if token.status != TokenStatus::WaitingForSubworkflow || token.epoch != report.epoch {
-            return Err(stale());
-        }
         let policy = self
             .snapshot
             .call_of(token.node)
@@ -112,6 +114,17 @@ impl Run {
         let (status, failure) = match report.status {
             RunStatus::Completed => {
                 self.succeed(id, report.output.unwrap_or(Value::Null));
+                return Ok(());
+            }
+            // The limit was this node's: what follows is its own word.
+            RunStatus::TimedOut if token.timeout_ms.is_some() && policy == ChildFailurePolicy::Propagate => {
+                let otherwise =
+                    || Failure::new("workflow_timeout", FailureClass::Timeout, "the child timed out");
+                let reported = Reported {
+                    failure: report.error.unwrap_or_else(otherwise),
+                    partial: Vec::new(),
+                };
+                self.execution_timed_out(id, Some(reported));
                 return Ok(());
             }
             RunStatus::TimedOut => (TokenStatus::TimedOut, report.error),
@@ -143,6 +156,30 @@ impl Run {
         Ok(())
     }
 
+    /// A child stands in front of a person, or goes on again.
+    pub(super) fn child_news(&mut self, news: ChildNews) -> Result<(), Rejection> {
+        let doing = TokenStatus::WaitingForSubworkflow;
+        let id = self.current_attempt(&news.token_id, news.epoch, doing)?;
+        let heard = self.tokens.get(&id).map_or(0, |token| token.child_news);
+        // Overtaken by a later one, or heard twice.
+        if news.number <= heard {
+            return Ok(());
+        }
+        self.change(id, |token| {
+            token.child_news = news.number;
+            token.reason = news.paused.then(|| "child_paused".into());
+        });
+        let kind = match news.paused {
+            true => EntryKind::SubworkflowPaused,
+            false => EntryKind::SubworkflowResumed,
+        };
+        self.note(
+            kind,
+            json!({"token_id": news.token_id, "child_run_id": news.run_id}),
+        );
+        Ok(())
+    }
+
     /// The token's child has nobody left to work for.
     pub(super) fn cancel_child(&mut self, token: &Token, reason: &str) {
         let message = Message::CancelChild {
@@ -162,7 +199,11 @@ impl Run {
             {
                 Some(*id)
             }
-            Message::StartChild { .. } | Message::CancelChild { .. } | Message::NotifyParent { .. } => None,
+            Message::StartChild { .. }
+            | Message::HoldChild { .. }
+            | Message::CancelChild { .. }
+            | Message::NotifyParent { .. }
+            | Message::TellParent { .. } => None,
         });
         let Some(start) = start else { return false };
         let never_left = self.scratch.new_messages.contains(&start);

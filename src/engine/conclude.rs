@@ -1,15 +1,16 @@
 //! From what one event gathered to the effects that are its answer: saves first, the alarm, then orders.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
 use super::branch::{Instance, InstanceId};
+use super::chronicle::Entry;
 use super::effect::{Effect, Order};
 use super::gate::GateState;
 use super::header::RunStatus;
 use super::run::Run;
-use super::token::{Token, TokenId, TokenStatus};
+use super::token::{Cut, Token, TokenId, TokenStatus};
 use crate::model::time::Millis;
 
 /// What one `handle` gathers before it answers.
@@ -37,6 +38,13 @@ pub(super) struct Scratch {
     pub sends: BTreeSet<u64>,
     /// What the context held where a join merged into it.
     pub merge_undo: Vec<(String, Option<Value>)>,
+    /// Tokens whose end is the run's, or the join's around them: how it found them.
+    pub cut: BTreeMap<TokenId, (TokenStatus, Option<u64>)>,
+    /// Instances whose join went on and left nothing open.
+    pub decided: BTreeSet<InstanceId>,
+    pub entries: Vec<Entry>,
+    /// Nodes that took so long and whose limit is learnt from it.
+    pub latencies: Vec<(String, TokenId, u64)>,
 }
 
 impl Run {
@@ -73,8 +81,9 @@ impl Run {
     /// Turns what was gathered into effects: saves first, the alarm, then orders.
     pub(super) fn conclude(&mut self) -> Vec<Effect> {
         self.note_status();
-        let scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = std::mem::take(&mut self.scratch);
         self.scratch.now = scratch.now;
+        self.number_what_the_end_cut(&mut scratch);
         if scratch.delete {
             return vec![Effect::DeleteStorage];
         }
@@ -127,6 +136,9 @@ impl Run {
         for gate in &gates {
             effects.push(Effect::SaveGate(Box::new(gate.clone())));
         }
+        for entry in scratch.entries {
+            effects.push(Effect::SaveEntry(Box::new(entry)));
+        }
         for name in scratch.changed_signals {
             let payloads = self.signals.get(&name).cloned().unwrap_or_default();
             effects.push(Effect::SaveSignals { name, payloads });
@@ -174,9 +186,62 @@ impl Run {
             effects.push(Effect::Announce);
         }
         effects.extend(gates.into_iter().map(|gate| Effect::AnnounceGate(Box::new(gate))));
+        for (node_id, token, millis) in scratch.latencies {
+            effects.push(Effect::AnnounceLatency {
+                node_id,
+                token,
+                millis,
+            });
+        }
         if scratch.ended {
             effects.push(Effect::RunEnded);
         }
         effects
+    }
+
+    /// A run that failed or timed out may be brought back: what its end cut off is to be found again.
+    fn number_what_the_end_cut(&self, scratch: &mut Scratch) {
+        let may_come_back = match self.header.status {
+            RunStatus::Failed | RunStatus::TimedOut => scratch.ended,
+            RunStatus::Running
+            | RunStatus::Waiting
+            | RunStatus::Paused
+            | RunStatus::Completed
+            | RunStatus::Cancelled => false,
+        };
+        if !may_come_back {
+            return;
+        }
+        let end = self.header.ends;
+        // What a join went on without is decided, whatever came behind it in the same commit. Inner instances have
+        // higher numbers than those around them.
+        scratch.closed_instances.sort_by_key(|instance| instance.id);
+        let mut decided = std::mem::take(&mut scratch.decided);
+        for instance in &scratch.closed_instances {
+            if instance
+                .parent
+                .as_ref()
+                .is_some_and(|it| decided.contains(&it.instance))
+            {
+                decided.insert(instance.id);
+            }
+        }
+        for token in &mut scratch.terminal {
+            if token
+                .branch
+                .as_ref()
+                .is_some_and(|it| decided.contains(&it.instance))
+            {
+                continue;
+            }
+            token.cut = scratch.cut.get(&token.id).map(|(from, sleep_left_ms)| Cut {
+                end,
+                from: *from,
+                sleep_left_ms: *sleep_left_ms,
+            });
+        }
+        for instance in &mut scratch.closed_instances {
+            instance.closed_by = Some(end).filter(|_| !decided.contains(&instance.id));
+        }
     }
 }

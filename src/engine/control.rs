@@ -1,11 +1,12 @@
-//! What a person does to a run: cancel, pause, resume.
+//! What a person does to a run as a whole: cancel it, begin it again.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::chronicle::EntryKind;
 use super::effect::{Rejection, RestartPoint};
-use super::header::{RunStatus, facts_of};
-use super::run::{Due, Run};
-use super::token::{TokenId, TokenStatus};
+use super::header::{Holder, RunStatus, facts_of};
+use super::run::Run;
+use super::token::TokenStatus;
 
 impl Run {
     pub(super) fn cancel_requested(&mut self, reason: Option<String>) -> Result<(), Rejection> {
@@ -17,76 +18,10 @@ impl Run {
                 return Err(Rejection::RunFinished);
             }
         }
+        self.note(EntryKind::RunCancelled, json!({"reason": reason}));
         self.end_live_tokens(TokenStatus::Cancelled, "run_cancelled");
         self.header.reason = reason;
         self.finish(RunStatus::Cancelled, None, None);
-        Ok(())
-    }
-
-    /// Stops all clocks. Work in flight goes on and its results are kept; nothing new begins.
-    pub(super) fn pause_requested(&mut self) -> Result<(), Rejection> {
-        if !self.is_running() {
-            return Err(Rejection::RunFinished);
-        }
-        if self.header.paused_at.is_none() {
-            self.header.paused_at = Some(self.scratch.now);
-            self.scratch.header_changed = true;
-            self.scratch.announce = true;
-        }
-        Ok(())
-    }
-
-    /// Lets the clocks go on from where they stood.
-    pub(super) fn resume_requested(&mut self) -> Result<(), Rejection> {
-        if !self.is_running() {
-            return Err(Rejection::RunFinished);
-        }
-        let paused_at = self.header.paused_at.take().ok_or(Rejection::NotPaused)?;
-        let pause = self.scratch.now.saturating_sub(paused_at);
-        self.header.timeout_at = self.header.timeout_at.map(|at| at.saturating_add(pause));
-        self.scratch.header_changed = true;
-        self.scratch.announce = true;
-        let live: Vec<TokenId> = self.tokens.keys().copied().collect();
-        for id in live {
-            let has_clock = self
-                .tokens
-                .get(&id)
-                .is_some_and(|token| token.timeout_at.or(token.watch_at).is_some());
-            if has_clock {
-                self.change(id, |token| {
-                    token.timeout_at = token.timeout_at.map(|at| at.saturating_add(pause));
-                    token.watch_at = token.watch_at.map(|at| at.saturating_add(pause));
-                });
-            }
-            // Held back while the clocks stood still.
-            let held = self
-                .tokens
-                .get(&id)
-                .is_some_and(|token| token.status == TokenStatus::Pending && token.watch_at.is_none());
-            if held {
-                self.scratch.arrivals.push_back(id);
-            }
-        }
-        for (id, instance) in &mut self.instances {
-            for (node, fan_in) in &mut instance.fan_ins {
-                if let Some(at) = fan_in.timeout_at.filter(|_| fan_in.fired_at.is_none()) {
-                    self.due.remove(&(at, Due::FanIn(*id, *node)));
-                    let later = at.saturating_add(pause);
-                    fan_in.timeout_at = Some(later);
-                    self.due.insert((later, Due::FanIn(*id, *node)));
-                    self.scratch.changed_instances.insert(*id);
-                }
-            }
-        }
-        for (id, gate) in &mut self.gates {
-            if let Some(at) = gate
-                .timeout_at
-                .filter(|_| gate.status == super::gate::GateStatus::Open)
-            {
-                gate.timeout_at = Some(at.saturating_add(pause));
-                self.scratch.changed_gates.insert(id.clone());
-            }
-        }
         Ok(())
     }
 
@@ -99,6 +34,17 @@ impl Run {
         if self.is_running() {
             self.end_live_tokens(TokenStatus::Cancelled, "run_restarted");
         }
+        if self.run_gate().is_some() {
+            self.withdraw_run_gate();
+            self.tell_parent(false);
+        }
+        let from = undo
+            .as_ref()
+            .map(|_| self.snapshot.workflow.nodes[node].id.clone());
+        self.note(
+            EntryKind::RunRestarted,
+            json!({"attempt": self.header.attempt + 1, "from_node_id": from}),
+        );
         match undo {
             None => self.context.clear(),
             Some(undo) => {
@@ -107,21 +53,14 @@ impl Run {
                 }
             }
         }
-        let header = &mut self.header;
-        header.status = RunStatus::Running;
-        header.attempt += 1;
-        header.tokens_before = self.born;
-        header.ended_at = None;
-        header.output = None;
-        header.error = None;
-        header.reason = None;
-        header.paused_at = None;
-        header.timeout_at = header
-            .timeout_ms
-            .map(|millis| self.scratch.now.saturating_add(millis));
+        let held_by_parent = self.header.held_by.contains(&Holder::Parent);
+        self.begin_anew();
+        // A parent that stands still holds its child whatever becomes of it.
+        if held_by_parent {
+            self.hold_since(Holder::Parent, self.scratch.now);
+        }
+        self.header.attempt += 1;
         self.facts = facts_of(&self.header);
-        self.scratch.header_changed = true;
-        self.scratch.announce = true;
         self.give_birth(node, None, None, Default::default(), None);
         Ok(())
     }

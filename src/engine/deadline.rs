@@ -2,16 +2,20 @@
 //!
 //! The object has one alarm; it stands at `next_deadline`. Nothing polls.
 
-use super::header::RunStatus;
+use serde_json::json;
+
+use super::chronicle::EntryKind;
 use super::run::{Due, Run};
-use super::token::{Token, TokenId, TokenStatus};
-use crate::model::action::ExecutionTimeoutPolicy;
-use crate::model::failure::{Failure, FailureClass};
-use crate::model::time::{Limit, Millis, format_duration};
-use crate::model::workflow::WorkflowTimeoutPolicy;
+use super::token::{Patience, Token, TokenId, TokenStatus, warning_at};
+use crate::model::time::Millis;
+
+/// Deadlines handled in one wake; for the rest the alarm rings again at once. A commit stays small, however many
+/// tokens are due together.
+const BATCH: usize = 100;
 
 impl Run {
-    /// The earliest moment this run needs to be woken at. While it is paused only messages have a clock.
+    /// The earliest moment this run needs to be woken at. While its clocks stand still only messages have one, and
+    /// the gate that makes its end certain.
     pub fn next_deadline(&self) -> Option<Millis> {
         let first_message = || {
             let mut due = self.due.iter();
@@ -22,22 +26,56 @@ impl Run {
             let deleted_at = ended_at.saturating_add(self.settings.retention_ms);
             return first_message().into_iter().chain([deleted_at]).min();
         }
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        let gate = self.run_gate().and_then(|gate| gate.due_at(warn_at));
         if self.is_paused() {
-            return first_message();
+            return first_message().into_iter().chain(gate).min();
         }
         let first = self.due.first().map(|(at, _)| *at);
-        self.header.timeout_at.into_iter().chain(first).min()
+        let workflow = self
+            .workflow_due_at()
+            .into_iter()
+            .chain(self.workflow_warning_at());
+        workflow.chain(first).chain(gate).min()
+    }
+
+    /// When the run's own limit is enforced. One that is the rest of its parent's is left to the parent for a moment:
+    /// the parent's word on it counts for both.
+    pub(super) fn workflow_due_at(&self) -> Option<Millis> {
+        let at = self.header.timeout_at?;
+        Some(match self.header.on_budget {
+            true => at.saturating_add(self.settings.grace_ms),
+            false => at,
+        })
+    }
+
+    fn workflow_warning_at(&self) -> Option<Millis> {
+        match self.header.warned {
+            true => None,
+            false => warning_at(
+                self.header.timeout_at,
+                self.header.timeout_ms,
+                self.snapshot.workflow.timeouts.warn_at,
+            ),
+        }
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        Patience {
+            grace_ms: self.settings.grace_ms,
+            warn_at: self.snapshot.workflow.timeouts.warn_at,
+        }
     }
 
     /// The workflow's own deadline goes before all others.
     pub(super) fn pass_workflow_deadline(&mut self) {
-        let due = self.header.timeout_at.is_some_and(|at| at <= self.scratch.now);
+        let due = self.workflow_due_at().is_some_and(|at| at <= self.scratch.now);
         if due && self.is_running() && !self.is_paused() {
             self.workflow_timed_out();
         }
     }
 
-    /// Handles everything that is due, oldest first. Only a wake that lists the open calls can tell a slow attempt
+    /// Handles what is due, oldest first. Only a wake that lists the open calls can tell a slow attempt
     /// from a lost one, so no other event looks after attempts: it would only put the watch off.
     pub(super) fn pass_deadlines(&mut self, open_calls: &[(TokenId, u64)]) {
         let now = self.scratch.now;
@@ -54,19 +92,28 @@ impl Run {
             self.scratch.delete = ended_at.saturating_add(self.settings.retention_ms) <= now;
             return;
         }
-        if self.is_paused() {
+        self.pass_run_gate();
+        if self.is_paused() || !self.is_running() {
             return;
         }
-        while let Some(&(at, due)) = self.due.first() {
-            if at > now || !self.is_running() {
+        if self.workflow_warning_at().is_some_and(|at| at <= now) {
+            self.header.warned = true;
+            self.scratch.header_changed = true;
+            // In the moment that is left to a parent it is too late for a warning.
+            if let Some(timeout_at) = self.header.timeout_at.filter(|at| *at > now) {
+                self.warn("workflow", timeout_at, self.header.timeout_ms, None, None);
+            }
+        }
+        for _ in 0..BATCH {
+            let Some(&(at, due)) = self.due.first() else {
+                return;
+            };
+            if at > now || !self.is_running() || self.is_paused() {
                 return;
             }
             match due {
                 Due::Token(id) => self.token_due(id, open_calls),
-                Due::FanIn(instance, node) => {
-                    self.due.remove(&(at, due));
-                    self.sync_timed_out(instance, node);
-                }
+                Due::FanIn(instance, node) => self.fan_in_due(instance, node),
                 Due::Message(_) => unreachable!("messages that were due were sent above"),
             }
             self.settle();
@@ -78,16 +125,33 @@ impl Run {
         let Some(token) = self.tokens.get(&id) else {
             unreachable!("{id} is due but not live");
         };
-        let deadline_passed = token
-            .timeout_at
-            .is_some_and(|deadline| deadline.saturating_add(self.settings.grace_ms) <= now);
+        let passed = |grace_ms: u64| {
+            let deadline = token.timeout_at.map(|at| at.saturating_add(grace_ms));
+            deadline.is_some_and(|at| at <= now)
+        };
+        let over = match token.status {
+            // The executor, or the child, has the first word.
+            TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => passed(self.settings.grace_ms),
+            TokenStatus::AwaitingHuman | TokenStatus::Suspended | TokenStatus::Pending => passed(0),
+            TokenStatus::WaitingForSiblings
+            | TokenStatus::Completed
+            | TokenStatus::Failed
+            | TokenStatus::TimedOut
+            | TokenStatus::Cancelled => unreachable!("{id} is {:?} and cannot be due", token.status),
+        };
+        let should_warn = token.warning_at(self.patience()).is_some_and(|at| at <= now);
+        if should_warn && !over && token.status != TokenStatus::Pending {
+            return self.warn_of_token(id);
+        }
         match token.status {
-            TokenStatus::Executing if deadline_passed => self.execution_timed_out(id, None),
+            TokenStatus::Executing if over => self.execution_timed_out(id, None),
             TokenStatus::Executing if open_calls.contains(&(id, token.epoch)) => self.look_again_later(id),
             TokenStatus::Executing => self.attempt_lost(id, "the call to the executor is gone"),
             TokenStatus::WaitingForSubworkflow => self.execution_timed_out(id, None),
             TokenStatus::AwaitingHuman => self.gate_due(id),
             TokenStatus::Suspended => self.wait_due(id),
+            // Its time ran out before the next attempt could begin.
+            TokenStatus::Pending if over => self.pending_timed_out(id),
             TokenStatus::Pending => self.begin(id),
             TokenStatus::WaitingForSiblings
             | TokenStatus::Completed
@@ -97,113 +161,57 @@ impl Run {
         }
     }
 
-    /// The run's own limit passed.
-    fn workflow_timed_out(&mut self) {
-        let after = format_duration(self.header.timeout_ms.unwrap_or_default());
-        let failure = Failure::new(
-            "workflow_timeout",
-            FailureClass::Timeout,
-            format!("Workflow execution timed out after {after}"),
+    fn warn_of_token(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let kind = match token.status {
+            TokenStatus::AwaitingHuman => "gate",
+            TokenStatus::Suspended => "wait",
+            TokenStatus::Pending
+            | TokenStatus::Executing
+            | TokenStatus::WaitingForSiblings
+            | TokenStatus::WaitingForSubworkflow
+            | TokenStatus::Completed
+            | TokenStatus::Failed
+            | TokenStatus::TimedOut
+            | TokenStatus::Cancelled => "execution",
+        };
+        let (node, timeout_at, timeout_ms) = (token.node, token.timeout_at, token.timeout_ms);
+        self.change(id, |token| token.warned = true);
+        // Woken too late to warn: the executor may still have a word, but nobody else.
+        if timeout_at.is_some_and(|at| at <= self.scratch.now) {
+            return;
+        }
+        self.warn(
+            kind,
+            timeout_at.unwrap_or(self.scratch.now),
+            timeout_ms,
+            Some(node),
+            Some(id),
         );
-        let status = match self.snapshot.workflow.on_timeout {
-            WorkflowTimeoutPolicy::CancelAll => RunStatus::TimedOut,
-            WorkflowTimeoutPolicy::Fail => RunStatus::Failed,
-        };
-        self.end_live_tokens(TokenStatus::TimedOut, "workflow_timeout");
-        self.finish(status, None, Some(failure));
     }
 
-    /// An attempt passed its deadline, told by its executor or found by the alarm.
-    pub(super) fn execution_timed_out(&mut self, id: TokenId, reported: Option<Failure>) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
-        let node = &self.snapshot.workflow.nodes[token.node];
-        let action = self
-            .snapshot
-            .task_of(token.node)
-            .and_then(|task| task.task.only_action());
-        let policy = node
-            .on_timeout
-            .or(action.and_then(|action| action.on_timeout))
-            .unwrap_or(ExecutionTimeoutPolicy::Fail);
-        let message = format!("step {} timed out: context deadline exceeded", node.id);
-        let may_retry = match policy {
-            ExecutionTimeoutPolicy::Retry => token.retry_count < node.max_retries,
-            ExecutionTimeoutPolicy::Fail => false,
-        };
-        if reported.is_none() {
-            self.abort_work(id, "execution_timeout");
-        }
-        if may_retry {
-            self.change(id, |token| token.retry_count += 1);
-            self.try_again(id);
-            return;
-        }
-        let mut failure = Failure::new("execution_timeout", FailureClass::Timeout, message);
-        failure.step_ref = reported.and_then(|reported| reported.step_ref);
-        self.end_unsuccessfully(id, TokenStatus::TimedOut, failure);
-    }
-
-    /// An attempt vanished: the next one replaces it, a few times.
-    pub(super) fn attempt_lost(&mut self, id: TokenId, message: &str) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
-        if token.lost_count >= self.settings.lost_max {
-            let failure = Failure::new(
-                "attempt_lost",
-                FailureClass::Network,
-                format!(
-                    "no executor answered in {} attempts; last: {message}",
-                    token.lost_count + 1
-                ),
-            );
-            self.end_unsuccessfully(id, TokenStatus::Failed, failure);
-            return;
-        }
-        let lost_count = token.lost_count + 1;
-        let at = self.clock().saturating_add(lost_delay_ms(lost_count));
-        self.change(id, |token| {
-            token.status = TokenStatus::Pending;
-            token.lost_count = lost_count;
-            token.timeout_at = None;
-            token.watch_at = Some(at);
-            token.reason = Some("attempt_lost".into());
+    /// Says, once, that a deadline is near.
+    pub(super) fn warn(
+        &mut self,
+        kind: &str,
+        due_at: Millis,
+        timeout_ms: Option<u64>,
+        node: Option<usize>,
+        token: Option<TokenId>,
+    ) {
+        let mut fields = json!({
+            "deadline": kind,
+            "due_at": due_at,
+            "remaining_ms": due_at.saturating_sub(self.scratch.now),
+            "timeout_ms": timeout_ms,
         });
-        if at <= self.clock() {
-            self.begin(id);
+        if let Some(node) = node {
+            fields["node_id"] = json!(self.snapshot.workflow.nodes[node].id);
         }
-    }
-
-    /// After a restart every attempt under way is an attempt without a listener.
-    pub(super) fn take_over_lost_attempts(&mut self) {
-        let executing: Vec<TokenId> = self
-            .tokens
-            .values()
-            .filter(|token| token.status == TokenStatus::Executing)
-            .map(|token| token.id)
-            .collect();
-        for id in executing {
-            let Some(token) = self.tokens.get(&id) else {
-                continue; // An earlier one of the list ended the run.
-            };
-            if !self.is_paused() && token.timeout_at.is_some_and(|at| at <= self.scratch.now) {
-                self.execution_timed_out(id, None);
-            } else {
-                self.attempt_lost(id, "the run's object restarted during the attempt");
-            }
+        if let Some(token) = token {
+            fields["token_id"] = json!(token.to_string());
         }
-    }
-
-    /// How long an attempt at `node` may take, and by whose word: node, then task, then the action of a one-step task.
-    pub(super) fn execution_limit(&self, node: usize) -> Limit {
-        let task = self.snapshot.task_of(node).map(|task| &task.task);
-        let action = task.and_then(|task| task.only_action());
-        self.snapshot.workflow.nodes[node]
-            .timeout
-            .or(task.map(|task| task.timeout).unwrap_or_default())
-            .or(action.map(|action| action.timeout).unwrap_or_default())
+        self.note(EntryKind::DeadlineWarning, fields);
     }
 
     fn look_again_later(&mut self, id: TokenId) {
@@ -220,18 +228,18 @@ impl Run {
 
     /// Changes a live token, keeping counts and the order of deadlines right.
     fn touch(&mut self, id: TokenId, update: impl FnOnce(&mut Token)) {
-        let grace_ms = self.settings.grace_ms;
+        let patience = self.patience();
         let Some(token) = self.tokens.get_mut(&id) else {
             return;
         };
-        let (status, due_at) = (token.status, token.due_at(grace_ms));
+        let (status, due_at) = (token.status, token.due_at(patience));
         update(token);
         assert!(
             status == token.status || status.may_become(token.status),
             "{id} may not go from {status:?} to {:?}",
             token.status
         );
-        let (next_status, next_due_at) = (token.status, token.due_at(grace_ms));
+        let (next_status, next_due_at) = (token.status, token.due_at(patience));
         if status != next_status {
             self.count_move(Some(status), next_status);
         }
@@ -252,13 +260,5 @@ impl Run {
             *count = count.saturating_sub(1);
         }
         *self.counts.entry(to).or_default() += 1;
-    }
-}
-
-/// At once, then after 1, 2, 4, 8 seconds: an executor being deployed is back by then.
-fn lost_delay_ms(lost_count: u32) -> u64 {
-    match lost_count {
-        0 | 1 => 0,
-        count => 1_000 << (count - 2).min(10),
     }
 }

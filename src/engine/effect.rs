@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::branch::Instance;
+use super::chronicle::Entry;
 use super::gate::{Decision, GateState};
-use super::header::{Header, RunStatus};
+use super::header::{Header, Holder, RunStatus};
 use super::token::{Token, TokenId};
 use crate::model::failure::Failure;
 use crate::model::snapshot::Stored;
 use crate::model::time::Millis;
-use crate::wire::TaskReport;
+use crate::wire::{ActionTimeouts, Checkpoint, TaskReport};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -56,10 +57,50 @@ pub enum Event {
     },
     PauseRequested,
     ResumeRequested,
+    ExtendRequested(Extension),
+    /// A run that failed or timed out goes on.
+    RetryRequested {
+        mode: RetryMode,
+        token: Option<TokenId>,
+        past: Box<Past>,
+    },
+    /// The run that called this one stands still, goes on, or has more time to give.
+    ParentHolds {
+        number: u64,
+        held: bool,
+        budget_ms: Option<u64>,
+    },
+    /// A child stands in front of a person, or goes on.
+    ChildNews(Box<ChildNews>),
     /// The same run again: from its start, or from a node it has been at, with the state as it was then.
     RestartRequested {
         from: Option<RestartPoint>,
     },
+}
+
+/// How much more time a run gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extension {
+    By(u64),
+    Until(Millis),
+}
+
+/// How a run that ended goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryMode {
+    /// From the failed tokens, with the state as it is and what their attempts had done.
+    RetryStep,
+    /// From the failed tokens, without what they had done.
+    DiscardAndRetry,
+    /// Ready to go on, in front of a person.
+    Escalate,
+}
+
+/// Everything that ended, as the store remembers it.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    pub tokens: Vec<Token>,
+    pub instances: Vec<Instance>,
 }
 
 /// Where to go on from, and the past it takes to get there.
@@ -98,6 +139,7 @@ pub enum Effect {
     SaveToken(Box<Token>),
     SaveInstance(Box<Instance>),
     SaveGate(Box<GateState>),
+    SaveEntry(Box<Entry>),
     /// Signals that came before anybody waited for them.
     SaveSignals {
         name: String,
@@ -127,6 +169,12 @@ pub enum Effect {
     /// Tell the index how the run stands.
     Announce,
     AnnounceGate(Box<GateState>),
+    /// Tell the index how long a node took whose limit is learnt from that.
+    AnnounceLatency {
+        node_id: String,
+        token: TokenId,
+        millis: u64,
+    },
     /// Wake everybody who waits for the end.
     RunEnded,
 }
@@ -140,6 +188,25 @@ pub struct Order {
     pub task: usize,
     pub input: Rc<Value>,
     pub deadline_at: Option<Millis>,
+    /// The limit of this attempt, and whose word it is.
+    pub limit: Option<(u64, LimitSource)>,
+    /// What an earlier attempt had done.
+    pub checkpoint: Option<Box<Checkpoint>>,
+    /// The token whose work this is: the same for every attempt, also after the run was brought back.
+    pub work_of: TokenId,
+    /// Limits of single actions, in a task of several.
+    pub action_timeouts: Option<ActionTimeouts>,
+}
+
+/// Who set a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitSource {
+    Node,
+    Task,
+    Action,
+    Adaptive,
+    Preset,
 }
 
 /// What must reach another run's object, however often it takes. Persisted until it did.
@@ -157,6 +224,17 @@ pub enum Message {
         /// What is left of the parent, if the child may not have more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget_ms: Option<u64>,
+        /// The limit is the node's: the child ends when it passes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        node_decides: bool,
+    },
+    /// Stand still, or go on. A word with a lower number than one that was heard means nothing any more.
+    HoldChild {
+        run_id: String,
+        number: u64,
+        held: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget_ms: Option<u64>,
     },
     CancelChild {
         run_id: String,
@@ -166,6 +244,21 @@ pub enum Message {
         run_id: String,
         report: ChildReport,
     },
+    TellParent {
+        run_id: String,
+        news: ChildNews,
+    },
+}
+
+/// That a child stands in front of a person or goes on, as its parent is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChildNews {
+    pub token_id: String,
+    pub epoch: u64,
+    pub run_id: String,
+    /// News may overtake each other: the higher number counts.
+    pub number: u64,
+    pub paused: bool,
 }
 
 /// How a child ended, as its parent is told.
@@ -193,6 +286,22 @@ pub enum Rejection {
     RunFinished,
     /// Only a paused run can be resumed.
     NotPaused,
+    /// Only a person's pause ends with a resume; the others end where they came from.
+    HeldOtherwise {
+        holder: Holder,
+        gate: Option<String>,
+    },
+    /// The run has ended; how says what can be done instead.
+    CannotExtend(RunStatus),
+    /// The limit is that of the node that called the run: only its own run could give more.
+    LimitOfParent,
+    /// The run has no limit that could be extended.
+    NoDeadline,
+    InvalidExtension(String),
+    /// Only a run that ended can be brought back.
+    NotEnded,
+    /// The run cannot be brought back; the message says why.
+    NotResumable(String),
     UnknownGate,
     /// Somebody decided before, or time did.
     GateClosed(Box<GateState>),

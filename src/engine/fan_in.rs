@@ -1,9 +1,11 @@
 //! Fan-in: arrivals, the moment a join fires, fails or gives up waiting. Exactly one continuation, ever.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::branch::{Arrival, FanIn, InstanceId};
+use super::chronicle::EntryKind;
 use super::merge;
+use super::record::{FinalAction, Passed, TimeoutScope};
 use super::run::{Due, Run};
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
@@ -11,7 +13,7 @@ use crate::model::fan::{
     BranchFailurePolicy, EarlyCompletePolicy, Strategy, SyncTimeoutPolicy, Synchronization,
 };
 use crate::model::path::Root;
-use crate::model::time::{Limit, MINUTE};
+use crate::model::time::{Limit, MINUTE, Millis};
 
 /// The longest a join waits that does not say otherwise.
 const DEFAULT_WAIT_MS: u64 = 30 * MINUTE;
@@ -121,8 +123,8 @@ impl Run {
         };
         let now = self.scratch.now;
         let timeout_at = timeout_ms.map(|millis| self.clock().saturating_add(millis));
-        let fan_in = FanIn::recalled(transition, now, timeout_at, timeout_ms, None);
-        if let Some(at) = timeout_at {
+        let fan_in = FanIn::recalled(transition, now, timeout_at, timeout_ms, None, false);
+        if let Some(at) = fan_in.due_at(self.snapshot.workflow.timeouts.warn_at) {
             self.due.insert((at, Due::FanIn(instance_id, node)));
         }
         if let Some(instance) = self.instances.get_mut(&instance_id) {
@@ -146,7 +148,7 @@ impl Run {
             if std::mem::replace(&mut seen[node], true) {
                 continue;
             }
-            longest = longest.max(self.execution_limit(node).millis().unwrap_or(0));
+            longest = longest.max(self.execution_limit(node).limit.millis().unwrap_or(0));
             for &index in self.snapshot.routes_from(node) {
                 let transition = &workflow.transitions[index];
                 let is_join = transition
@@ -164,7 +166,21 @@ impl Run {
         }
     }
 
-    fn judge_fan_in(&mut self, id: InstanceId, node: usize, transition: usize, last: Option<TokenId>) {
+    /// A join with so many arrivals may fire, now or later.
+    pub(super) fn may_fire(&self, transition: usize, completed: u32, open: u32, total: u32) -> bool {
+        match judge(self.join(transition), completed, open, total) {
+            Verdict::Fire | Verdict::Wait => true,
+            Verdict::Impossible => false,
+        }
+    }
+
+    pub(super) fn judge_fan_in(
+        &mut self,
+        id: InstanceId,
+        node: usize,
+        transition: usize,
+        last: Option<TokenId>,
+    ) {
         let Some(instance) = self.instances.get(&id) else {
             return;
         };
@@ -196,12 +212,7 @@ impl Run {
         let Some(instance) = self.instances.get(&id) else {
             return;
         };
-        let waiting: Vec<(usize, usize)> = instance
-            .fan_ins
-            .iter()
-            .filter(|(_, fan_in)| fan_in.fired_at.is_none())
-            .map(|(node, fan_in)| (*node, fan_in.transition))
-            .collect();
+        let waiting = instance.joins_that_wait();
         if waiting.is_empty() && instance.fan_ins.is_empty() {
             let first = self.snapshot.joins_of(&instance.group).next();
             if let Some(transition) = first {
@@ -232,7 +243,7 @@ impl Run {
             return;
         };
         let transition = fan_in.transition;
-        if let Some(at) = fan_in.timeout_at {
+        if let Some(at) = fan_in.due_at(self.snapshot.workflow.timeouts.warn_at) {
             self.due.remove(&(at, Due::FanIn(id, node)));
         }
         let mut branch = instance.parent.clone();
@@ -294,6 +305,7 @@ impl Run {
                 }
             }
         }
+        self.scratch.decided.insert(id);
         self.close_instance(id);
     }
 
@@ -322,6 +334,11 @@ impl Run {
                 });
             }
             Err(failure) => {
+                // It has not come, as far as a run that is brought back is concerned.
+                if let Some(instance) = self.instances.get_mut(&instance) {
+                    instance.arrived.remove(&index);
+                }
+                self.cut_off(id);
                 self.end(id, TokenStatus::Failed, |token| {
                     token.error = Some(failure.clone())
                 });
@@ -345,8 +362,10 @@ impl Run {
             .flat_map(|fan_in| fan_in.arrivals.values());
         let waiting: Vec<TokenId> = arrivals.map(|arrival| arrival.token).collect();
         for token in waiting {
+            self.cut_off(token);
             self.end(token, waiting_become, |token| token.reason = Some(reason.clone()));
         }
+        self.cut_off_members(id);
         self.end_members(id, &reason, true);
         self.close_instance(id);
         if self.is_covered(parent.as_ref()) {
@@ -356,6 +375,20 @@ impl Run {
             }
         } else {
             self.fail(failure);
+        }
+    }
+
+    fn cut_off_members(&mut self, id: InstanceId) {
+        let Some(instance) = self.instances.get(&id) else {
+            return;
+        };
+        let members: Vec<TokenId> = instance.members.iter().copied().collect();
+        let inner: Vec<InstanceId> = instance.inner.iter().copied().collect();
+        for inside in inner {
+            self.cut_off_members(inside);
+        }
+        for token in members {
+            self.cut_off(token);
         }
     }
 
@@ -375,8 +408,34 @@ impl Run {
         }
     }
 
+    /// The wait needs attention: a warning, or it is over.
+    pub(super) fn fan_in_due(&mut self, id: InstanceId, node: usize) {
+        let now = self.scratch.now;
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        let Some(fan_in) = self
+            .instances
+            .get_mut(&id)
+            .and_then(|instance| instance.fan_ins.get_mut(&node))
+        else {
+            return;
+        };
+        if let Some(at) = fan_in.due_at(warn_at) {
+            self.due.remove(&(at, Due::FanIn(id, node)));
+        }
+        let (Some(timeout_at), timeout_ms) = (fan_in.timeout_at, fan_in.timeout_ms) else {
+            return;
+        };
+        if timeout_at <= now {
+            return self.sync_timed_out(id, node, timeout_at);
+        }
+        fan_in.warned = true;
+        self.due.insert((timeout_at, Due::FanIn(id, node)));
+        self.scratch.changed_instances.insert(id);
+        self.warn("synchronization", timeout_at, timeout_ms, Some(node), None);
+    }
+
     /// The wait is over.
-    pub(super) fn sync_timed_out(&mut self, id: InstanceId, node: usize) {
+    fn sync_timed_out(&mut self, id: InstanceId, node: usize, due_at: Millis) {
         let Some(fan_in) = self
             .instances
             .get(&id)
@@ -386,12 +445,34 @@ impl Run {
         };
         let transition = fan_in.transition;
         let completed = fan_in.completed;
-        let failure = match self.join(transition).on_timeout {
-            SyncTimeoutPolicy::ProceedWithAvailable if completed > 0 => {
-                return self.fire(id, node, None, true);
+        // Not `started_at`: pauses do not count, and a run that was brought back waits anew.
+        let began_at = due_at.saturating_sub(fan_in.timeout_ms.unwrap_or_default());
+        let passed = Passed {
+            scope: TimeoutScope::Sync,
+            due_at,
+            timeout_ms: fan_in.timeout_ms,
+        };
+        let (action, failure) = match self.join(transition).on_timeout {
+            SyncTimeoutPolicy::ProceedWithAvailable if completed > 0 => (FinalAction::Proceed, None),
+            SyncTimeoutPolicy::ProceedWithAvailable => {
+                (FinalAction::Fail, Some("No siblings completed before timeout"))
             }
-            SyncTimeoutPolicy::ProceedWithAvailable => "No siblings completed before timeout",
-            SyncTimeoutPolicy::Fail => "Synchronization timeout exceeded",
+            SyncTimeoutPolicy::Fail => (FinalAction::Fail, Some("Synchronization timeout exceeded")),
+        };
+        let record = self.record_of_run(passed, began_at, Some(node), action);
+        self.note_with(
+            EntryKind::SyncTimedOut,
+            json!({
+                "node_id": self.snapshot.workflow.nodes[node].id,
+                "timeout_type": "synchronization",
+                "timeout_duration_ms": passed.timeout_ms,
+                "policy_applied": action,
+                "completed": completed,
+            }),
+            Some(record),
+        );
+        let Some(failure) = failure else {
+            return self.fire(id, node, None, true);
         };
         let mut failure = Failure::new("sync_timeout", FailureClass::Timeout, failure);
         failure.node_id = Some(self.snapshot.workflow.nodes[node].id.clone());

@@ -1,12 +1,13 @@
 //! How a run ends: once, with a reason, leaving nothing under way.
 
-use super::header::RunStatus;
+use super::chronicle::EntryKind;
+use super::header::{LIMIT_EXCEEDED, RunStatus};
 use super::route::mapping_failure;
 use super::run::{Run, Vars};
 use super::token::{TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::CONTEXT_BYTES;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 impl Run {
     /// No token is live: the run completes with what its output mapping says.
@@ -20,7 +21,7 @@ impl Run {
         };
         match output.and_then(|output| self.check_output(output)) {
             Ok(output) => self.finish(RunStatus::Completed, Some(output), None),
-            Err(failure) => self.finish(RunStatus::Failed, None, Some(failure)),
+            Err(failure) => self.fail(failure),
         }
     }
 
@@ -66,14 +67,18 @@ impl Run {
     }
 
     pub(super) fn fail(&mut self, failure: Failure) {
+        let fields = json!({"code": failure.code, "class": failure.class, "node_id": failure.node_id,
+            "token_id": failure.token_id});
+        self.note(EntryKind::RunFailed, fields);
         self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
         self.finish(RunStatus::Failed, None, Some(failure));
     }
 
     /// A bound of the run was reached: say which one.
     pub(super) fn exceed(&mut self, limit: &str, most: u64) {
+        self.note(EntryKind::LimitExceeded, json!({"limit": limit, "most": most}));
         self.fail(Failure::new(
-            "limit_exceeded",
+            LIMIT_EXCEEDED,
             FailureClass::Permanent,
             format!("limit {limit} exceeded: the run may have {most}"),
         ));
@@ -83,6 +88,7 @@ impl Run {
     pub(super) fn end_live_tokens(&mut self, status: TokenStatus, reason: &str) {
         let live: Vec<TokenId> = self.tokens.keys().copied().collect();
         for id in live {
+            self.cut_off(id);
             self.cancel_token(id, status, reason, true);
         }
         let instances: Vec<_> = self.instances.keys().copied().collect();
@@ -101,11 +107,23 @@ impl Run {
         {
             // A child that runs may run on; one that was not heard to be there need not begin.
             let token = token.clone();
-            self.take_back_start(&token);
+            if !self.take_back_start(&token) {
+                self.let_child_go(self.child_id(&token));
+            }
         }
         self.withdraw_gate(id);
         self.stop_listening(id);
         self.end(id, status, |token| token.reason = Some(reason.to_string()));
+    }
+
+    /// Remembers how its end found a token that might have gone on.
+    pub(super) fn cut_off(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let sleeps = token.status == TokenStatus::Suspended && token.timeout_at.is_none();
+        let left = token.watch_at.map(|at| at.saturating_sub(self.clock()));
+        self.scratch
+            .cut
+            .insert(id, (token.status, left.filter(|_| sleeps)));
     }
 
     /// Stops what a token has under way: its call, or its child.
@@ -134,6 +152,9 @@ impl Run {
         self.header.output = output;
         self.header.error = error;
         self.header.paused_at = None;
+        self.header.held_by.clear();
+        self.header.ends += 1;
+        self.withdraw_run_gate();
         self.notify_parent();
         self.scratch.arrivals.clear();
         self.scratch.orders.clear();

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::chronicle::EntryKind;
 use super::effect::Rejection;
 use super::header::RunStatus;
+use super::record::{FinalAction, Passed, TimeoutScope};
 use super::route::mapping_failure;
 use super::run::Run;
-use super::token::{TokenId, TokenStatus};
+use super::token::{TokenId, TokenStatus, warning_at};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::Millis;
 use crate::model::wait::{Gate, GateTimeoutPolicy};
@@ -16,8 +18,13 @@ use crate::model::workflow::Work;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GateState {
     pub id: String,
-    pub node_id: String,
-    pub token_id: String,
+    #[serde(default)]
+    pub kind: GateKind,
+    /// Of a gate that one token stands at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_id: Option<String>,
     pub prompt: Value,
     pub choices: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,11 +32,40 @@ pub struct GateState {
     pub opened_at: Millis,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_at: Option<Millis>,
+    /// Of a gate the whole run stands at; a token knows its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warned: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reminded_at: Option<Millis>,
     pub status: GateStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
+}
+
+/// Why a person is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateKind {
+    /// The workflow has a gate there.
+    #[default]
+    Node,
+    /// The run has used up its time.
+    WorkflowTimeout,
+    /// The run ended and somebody is to say whether it goes on.
+    Escalation,
+}
+
+impl GateState {
+    /// When a gate of the whole run needs attention: a warning, or its end.
+    pub(super) fn due_at(&self, warn_at: f64) -> Option<Millis> {
+        let warning_at = match self.warned {
+            true => None,
+            false => warning_at(self.timeout_at, self.timeout_ms, warn_at),
+        };
+        self.timeout_at.into_iter().chain(warning_at).min()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,13 +142,16 @@ impl Run {
         });
         let state = GateState {
             id: gate_id(id),
-            node_id,
-            token_id: id.to_string(),
+            kind: GateKind::Node,
+            node_id: Some(node_id),
+            token_id: Some(id.to_string()),
             prompt,
             choices: gate.choices,
             input_schema: gate.input_schema_document,
             opened_at: now,
             timeout_at,
+            timeout_ms: None,
+            warned: false,
             reminded_at: None,
             status: GateStatus::Open,
             decision: None,
@@ -137,7 +176,12 @@ impl Run {
             let message = format!("\"{}\" is none of {}", decision.choice, state.choices.join(", "));
             return Err(invalid("/choice", message));
         }
-        let token = TokenId::parse(&state.token_id).ok_or(Rejection::UnknownGate)?;
+        let token = match (state.kind, &state.token_id) {
+            (GateKind::Node, Some(token)) => TokenId::parse(token).ok_or(Rejection::UnknownGate)?,
+            (kind @ (GateKind::Node | GateKind::WorkflowTimeout | GateKind::Escalation), _) => {
+                return self.run_gate_decided(kind, decision);
+            }
+        };
         let node = self
             .tokens
             .get(&token)
@@ -210,6 +254,7 @@ impl Run {
             }
             return;
         }
+        self.note_gate_timeout(id, gate.on_timeout);
         let by_time = |choice: &str| Decision {
             choice: choice.to_string(),
             input: Value::Null,
@@ -232,6 +277,29 @@ impl Run {
                 self.finish(RunStatus::TimedOut, None, Some(failure));
             }
         }
+    }
+
+    fn note_gate_timeout(&mut self, id: TokenId, policy: GateTimeoutPolicy) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let action = match policy {
+            GateTimeoutPolicy::Approve | GateTimeoutPolicy::Reject => FinalAction::Proceed,
+            GateTimeoutPolicy::Fail => FinalAction::Fail,
+            GateTimeoutPolicy::CancelAll => FinalAction::Cancel,
+        };
+        let passed = Passed {
+            scope: TimeoutScope::Gate,
+            due_at: token.timeout_at.unwrap_or(self.scratch.now),
+            timeout_ms: token.timeout_ms,
+        };
+        let record = self.record_of_token(token, passed, action);
+        let fields = json!({
+            "gate_id": gate_id(id),
+            "token_id": id.to_string(),
+            "node_id": self.snapshot.workflow.nodes[token.node].id,
+            "timeout_duration_ms": token.timeout_ms,
+            "policy_applied": action,
+        });
+        self.note_with(EntryKind::GateTimedOut, fields, Some(record));
     }
 }
 

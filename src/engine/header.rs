@@ -1,5 +1,7 @@
 //! What is true of a run as a whole, what was asked of it, and what an operator may set.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::model::failure::Failure;
@@ -50,10 +52,61 @@ pub struct Header {
     pub depth: u32,
     /// Since when the clocks stand still.
     pub paused_at: Option<Millis>,
+    /// Who keeps them from going: they go on when the last one lets go.
+    pub held_by: BTreeSet<Holder>,
+    /// The number of the last word heard from the parent about holding, and of the last one said to children: words
+    /// may overtake each other.
+    pub parent_word: u64,
+    pub words_said: u64,
+    /// The limit is the rest of the parent's.
+    pub on_budget: bool,
+    /// The run's own deadline was warned of.
+    pub warned: bool,
+    /// Gates of the run as a whole, opened so far.
+    pub gates_opened: u64,
+    /// How often the run has ended. What an end cut off carries its number.
+    pub ends: u64,
     /// Tokens born in earlier attempts: limits count within one.
     pub tokens_before: u64,
     /// Grows with every announcement, so that the index can tell an old message from a new one.
     pub revision: u64,
+}
+
+impl Header {
+    /// The run ended because it met one of its bounds: a path was cut where it would have gone on, and no token
+    /// remembers where.
+    pub fn met_a_bound(&self) -> bool {
+        let error = self.error.as_ref();
+        error.is_some_and(|error| error.code == LIMIT_EXCEEDED && error.token_id.is_none())
+    }
+}
+
+/// The code of a failure by one of the run's bounds.
+pub(super) const LIMIT_EXCEEDED: &str = "limit_exceeded";
+
+/// Who keeps the clocks from going.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holder {
+    /// Somebody paused the run.
+    Person,
+    /// The run's limit passed: a person extends, aborts or fails it.
+    WorkflowTimeout,
+    /// The run was brought back from its end, in front of a person.
+    Escalation,
+    /// The run that called this one stands still.
+    Parent,
+}
+
+impl Holder {
+    pub fn name(self) -> &'static str {
+        match self {
+            Holder::Person => "person",
+            Holder::WorkflowTimeout => "workflow_timeout",
+            Holder::Escalation => "escalation",
+            Holder::Parent => "parent",
+        }
+    }
 }
 
 /// The token that waits for this run.
@@ -76,17 +129,20 @@ pub struct StartRequest {
     /// What is left of the parent: the run's limit, however long it would be, is cut to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_ms: Option<u64>,
+    /// The limit is that of the parent's node: when it passes the run ends, and the node says what that means.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub node_decides: bool,
 }
 
 /// What an operator may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a run without a limit of its own may take.
-    pub workflow_timeout_ms: u64,
     /// How long after its deadline an executor may still report before it counts as gone.
     pub grace_ms: u64,
     /// How often an attempt without news is looked after.
     pub watch_ms: u64,
+    /// How long after a timeout the next attempt is made; twice as long after each further one.
+    pub retry_delay_ms: u64,
     /// How often an attempt may vanish before its token fails.
     pub lost_max: u32,
     /// How long an ended run is kept.
@@ -96,9 +152,9 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            workflow_timeout_ms: 3_600 * SECOND,
             grace_ms: 500,
             watch_ms: 30 * SECOND,
+            retry_delay_ms: SECOND,
             lost_max: 5,
             retention_ms: 30 * DAY,
         }

@@ -1,7 +1,9 @@
 //! The decisions, pure: `Run::handle(now, event)` answers with effects. No clock, no randomness, no I/O.
 
+mod attempt;
 mod branch;
 mod child;
+mod chronicle;
 mod conclude;
 mod context;
 mod control;
@@ -12,21 +14,31 @@ mod fan_out;
 mod finish;
 mod gate;
 mod header;
+mod hold;
 mod lane;
 mod merge;
 mod outbox;
 mod recall;
+mod record;
+mod resume;
 mod route;
 mod run;
+mod supervise;
 mod token;
 mod wait;
 
 pub use branch::{Branch, FanIn, Instance, InstanceId};
+pub use chronicle::{Entry, EntryKind};
 pub use context::Context;
-pub use effect::{ChildReport, Effect, Event, Message, Order, PastToken, Rejection, RestartPoint};
-pub use gate::{Decision, GateState, GateStatus};
-pub use header::{Header, ParentLink, RunStatus, Settings, StartRequest};
+pub use effect::{
+    ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, Past, PastToken,
+    Rejection, RestartPoint, RetryMode,
+};
+pub use gate::{Decision, GateKind, GateState, GateStatus};
+pub use header::{Header, Holder, ParentLink, RunStatus, Settings, StartRequest};
 pub use lane::invocations;
 pub use recall::Remembered;
+pub use record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
+pub use resume::{MET_A_BOUND, ResumePlan, can_go_on};
 pub use run::{NewRun, Run};
-pub use token::{Lane, Token, TokenId, TokenStatus};
+pub use token::{Cut, Lane, Token, TokenId, TokenStatus};

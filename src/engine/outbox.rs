@@ -45,16 +45,29 @@ impl Run {
     /// Not heard of: it goes out again when it is due, sooner than a silent one.
     pub(super) fn delivery_failed(&mut self, id: u64, is_gone: bool) {
         let now = self.scratch.now;
-        let Some(entry) = self.outbox.get_mut(&id) else {
+        let Some(entry) = self.outbox.get(&id) else {
             return;
         };
         // A child that is to be cancelled may not be there yet: its start can be on its way. Later it never will be.
-        if is_gone && entry.attempts >= GONE_AFTER {
+        if is_gone && entry.attempts >= GONE_AFTER && !self.is_about_a_start(&entry.message) {
             return self.unpost(id);
         }
+        let Some(entry) = self.outbox.get_mut(&id) else {
+            return;
+        };
         self.due.remove(&(entry.due_at, Due::Message(id)));
         entry.due_at = now.saturating_add(SECOND << entry.attempts.min(6));
         self.due.insert((entry.due_at, Due::Message(id)));
+    }
+
+    /// It is for a child whose start is still to be heard of.
+    fn is_about_a_start(&self, message: &Message) -> bool {
+        let Message::HoldChild { run_id: child, .. } = message else {
+            return false;
+        };
+        self.outbox
+            .values()
+            .any(|entry| matches!(&entry.message, Message::StartChild { run_id, .. } if run_id == child))
     }
 
     pub(super) fn unpost(&mut self, id: u64) {

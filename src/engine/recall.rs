@@ -10,7 +10,7 @@ use super::branch::Instance;
 use super::conclude::Scratch;
 use super::context::Context;
 use super::effect::Message;
-use super::gate::GateState;
+use super::gate::{GateState, GateStatus};
 use super::header::{Header, Settings};
 use super::outbox::OutboxEntry;
 use super::run::{Due, Run};
@@ -32,7 +32,10 @@ pub struct Remembered {
     pub signals: BTreeMap<String, Vec<Value>>,
     pub outbox: Vec<(u64, Message)>,
     pub alarm_at: Option<Millis>,
+    /// Events that have a row.
+    pub noted: u64,
 }
+
 impl Run {
     /// Puts a run together again from what the store remembers.
     pub fn recall(snapshot: Rc<Snapshot>, settings: Settings, remembered: Remembered) -> Result<Run, String> {
@@ -45,11 +48,18 @@ impl Run {
         run.counts = remembered.counts;
         run.alarm_at = remembered.alarm_at;
         run.signals = remembered.signals;
+        run.noted = remembered.noted;
         run.gates = remembered
             .gates
             .into_iter()
             .map(|gate| (gate.id.clone(), gate))
             .collect();
+        run.stands_at = run
+            .gates
+            .values()
+            .find(|gate| gate.token_id.is_none() && gate.status == GateStatus::Open)
+            .map(|gate| gate.id.clone());
+        let warn_at = run.snapshot.workflow.timeouts.warn_at;
         // Outer instances have lower numbers, so that each finds the one it was born in.
         for instance in remembered.instances {
             run.instances_born = run.instances_born.max(instance.id.0);
@@ -57,7 +67,7 @@ impl Run {
                 continue;
             }
             for (node, fan_in) in &instance.fan_ins {
-                if let Some(at) = fan_in.timeout_at.filter(|_| fan_in.fired_at.is_none()) {
+                if let Some(at) = fan_in.due_at(warn_at) {
                     run.due.insert((at, Due::FanIn(instance.id, *node)));
                 }
             }
@@ -82,7 +92,7 @@ impl Run {
     }
 
     fn recall_token(&mut self, token: Token) {
-        if let Some(at) = token.due_at(self.settings.grace_ms) {
+        if let Some(at) = token.due_at(self.patience()) {
             self.due.insert((at, Due::Token(token.id)));
         }
         self.enter_branch(&token);

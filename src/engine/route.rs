@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::attempt::Reported;
 use super::branch::Branch;
 use super::effect::{Order, Rejection};
 use super::fan_out::Move;
@@ -21,8 +22,15 @@ use crate::wire::{ReportStatus, TaskReport};
 impl Run {
     /// An executor's word on an attempt. Only the attempt that counts may speak.
     pub(super) fn task_reported(&mut self, report: TaskReport) -> Result<(), Rejection> {
-        let id = self.current_attempt(&report.token_id, report.epoch)?;
-        self.change(id, |token| token.steps = report.steps);
+        let id = self
+            .current_attempt(&report.token_id, report.epoch, TokenStatus::Executing)
+            .inspect_err(|_| {
+                self.note_late(&report.token_id, report.epoch, report.status.name());
+            })?;
+        self.change(id, |token| {
+            token.steps = report.steps;
+            token.checkpoint = report.checkpoint;
+        });
         let failure = |otherwise: &str| {
             report.error.unwrap_or_else(|| {
                 Failure::new(otherwise, FailureClass::Unknown, "the executor gave no reason")
@@ -33,44 +41,67 @@ impl Run {
             ReportStatus::Failed => {
                 self.end_unsuccessfully(id, TokenStatus::Failed, failure("task_failed"));
             }
-            // An executor's clock cannot be stopped from here: what it says of the time does not count while ours stand
-            // still, and the work is done again when they go on.
-            ReportStatus::TimedOut if self.is_paused() => self.change(id, |token| {
-                token.status = TokenStatus::Pending;
-                token.timeout_at = None;
-                token.watch_at = None;
-            }),
-            ReportStatus::TimedOut => self.execution_timed_out(id, Some(failure("tool_timeout"))),
+            // An executor's clock cannot be moved from here. What it says of the time does not count while ours stand
+            // still, or when the run got more time since: the work goes on in another attempt.
+            ReportStatus::TimedOut if self.is_paused() || self.was_told_too_little(id) => {
+                self.begin_again(id)
+            }
+            ReportStatus::TimedOut => {
+                let reported = Reported {
+                    failure: failure("tool_timeout"),
+                    partial: report.partial,
+                };
+                self.execution_timed_out(id, Some(reported));
+            }
         }
         Ok(())
     }
 
+    /// The executor was told a deadline as it stood then, and it has moved since: the run was extended, or paused.
+    fn was_told_too_little(&self, id: TokenId) -> bool {
+        let Some(token) = self.tokens.get(&id) else {
+            return false;
+        };
+        let now = self.scratch.now;
+        let own_time_is_up = token.timeout_at.is_some_and(|at| at <= now);
+        let run_ends_at = self.header.timeout_at.unwrap_or(Millis::MAX);
+        // Clocks of two machines may differ by a little.
+        token.told_deadline.is_some_and(|told| {
+            told <= now.saturating_add(self.settings.grace_ms) && told < run_ends_at && !own_time_is_up
+        })
+    }
+
+    /// Back to pending, and into the next attempt as soon as the clocks go; with what the last one had done.
+    fn begin_again(&mut self, id: TokenId) {
+        self.change(id, |token| {
+            token.status = TokenStatus::Pending;
+            token.timeout_at = None;
+            token.watch_at = None;
+        });
+        self.begin(id);
+    }
+
     pub(super) fn call_lost(&mut self, token: TokenId, epoch: u64, message: &str) -> Result<(), Rejection> {
-        let id = self.current_attempt(&token.to_string(), epoch)?;
+        let id = self.current_attempt(&token.to_string(), epoch, TokenStatus::Executing)?;
         self.attempt_lost(id, message);
         Ok(())
     }
 
-    fn current_attempt(&self, token_id: &str, epoch: u64) -> Result<TokenId, Rejection> {
-        let stale = || Rejection::StaleAttempt {
-            token: token_id.to_string(),
-            epoch,
-        };
-        let id = TokenId::parse(token_id).ok_or_else(stale)?;
-        let token = self.tokens.get(&id).ok_or_else(stale)?;
-        match token.status {
-            TokenStatus::Executing if token.epoch == epoch => Ok(id),
-            TokenStatus::Executing
-            | TokenStatus::Pending
-            | TokenStatus::WaitingForSiblings
-            | TokenStatus::WaitingForSubworkflow
-            | TokenStatus::AwaitingHuman
-            | TokenStatus::Suspended
-            | TokenStatus::Completed
-            | TokenStatus::Failed
-            | TokenStatus::TimedOut
-            | TokenStatus::Cancelled => Err(stale()),
-        }
+    /// The token whose attempt this is, if it is the one that counts and still `doing` that.
+    pub(super) fn current_attempt(
+        &self,
+        token_id: &str,
+        epoch: u64,
+        doing: TokenStatus,
+    ) -> Result<TokenId, Rejection> {
+        let token = TokenId::parse(token_id).and_then(|id| self.tokens.get(&id));
+        token
+            .filter(|token| token.status == doing && token.epoch == epoch)
+            .map(|token| token.id)
+            .ok_or_else(|| Rejection::StaleAttempt {
+                token: token_id.to_string(),
+                epoch,
+            })
     }
 
     /// A token is born at `node` and goes to work in the same commit.
@@ -100,35 +131,13 @@ impl Run {
         self.born += 1;
         let id = TokenId(self.born);
         let token = Token {
-            id,
-            node,
-            status: TokenStatus::Pending,
-            epoch: 0,
-            retry_count: 0,
-            lost_count: 0,
-            lane: None,
             parent,
-            created_at: self.scratch.now,
-            dispatched_at: None,
-            started_at: None,
-            ended_at: None,
-            timeout_at: None,
-            timeout_ms: None,
-            watch_at: None,
-            reason: None,
-            error: None,
             cause,
-            output: None,
-            steps: Vec::new(),
             loops,
             branch,
-            joins_at: None,
-            arrival: None,
-            reminded: 0,
             born_order: self.work_done(),
-            exit_order: None,
-            undo: Vec::new(),
             merge_undo: std::mem::take(&mut self.scratch.merge_undo),
+            ..Token::new(id, node, self.scratch.now)
         };
         self.enter_branch(&token);
         self.tokens.insert(id, token);
@@ -195,20 +204,13 @@ impl Run {
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         };
         let now = self.scratch.now;
-        let timeout_ms = self.execution_limit(node).millis();
+        let limit = self.execution_limit(node);
+        let timeout_ms = limit.limit.millis();
         let timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
-        // An attempt never outlives its run. Where the run's limit is the nearer one the executor gets a moment
-        // more: the run's own deadline must win, and its end aborts the call anyway.
-        let run_ends_at = self.header.timeout_at.unwrap_or(Millis::MAX);
-        let deadline_at = match timeout_at.filter(|at| *at < run_ends_at) {
-            Some(at) => Some(at),
-            None => self
-                .header
-                .timeout_at
-                .map(|at| at.saturating_add(self.settings.grace_ms)),
-        };
+        let deadline_at = self.told_deadline(timeout_at);
+        let told_deadline = deadline_at.filter(|_| deadline_at != timeout_at);
         let watch_at = now.saturating_add(self.settings.watch_ms);
-        let mut epoch = 0;
+        let (mut epoch, mut checkpoint, mut work_of) = (0, None, id);
         self.change(id, |token| {
             token.status = TokenStatus::Executing;
             token.epoch += 1;
@@ -216,9 +218,14 @@ impl Run {
             token.dispatched_at = Some(now);
             token.started_at = Some(now);
             token.timeout_ms = timeout_ms;
-            token.timeout_at = timeout_at.map(|at| at.min(run_ends_at));
+            token.timeout_at = timeout_at;
+            token.timeout_reason = limit.reason;
+            token.told_deadline = told_deadline;
+            token.warned = false;
             token.watch_at = Some(watch_at);
             epoch = token.epoch;
+            checkpoint = token.checkpoint.clone();
+            work_of = token.work_of.unwrap_or(id);
         });
         self.scratch.orders.push(Order {
             token: id,
@@ -226,17 +233,11 @@ impl Run {
             task,
             input,
             deadline_at,
+            limit: timeout_ms.map(|millis| (millis, limit.source)),
+            checkpoint,
+            work_of,
+            action_timeouts: self.action_timeouts(task),
         });
-    }
-
-    /// Back to pending and at once into the next attempt.
-    pub(super) fn try_again(&mut self, id: TokenId) {
-        self.change(id, |token| {
-            token.status = TokenStatus::Pending;
-            token.timeout_at = None;
-            token.watch_at = None;
-        });
-        self.begin(id);
     }
 
     pub(super) fn task_input(&self, token: &Token) -> Result<Rc<Value>, Failure> {
@@ -258,6 +259,7 @@ impl Run {
         }
         let mapped = self.map_output(id, &result);
         // The result is on the token whatever its mapping makes of it.
+        self.note_latency(id);
         self.change(id, |token| {
             token.reason = None;
             token.output = Some(result);
@@ -272,6 +274,16 @@ impl Run {
         match self.matching_moves(token, On::Success, cause.as_ref()) {
             Ok(moves) => self.leave(id, TokenStatus::Completed, moves, None, |_| {}),
             Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
+        }
+    }
+
+    /// What a node with a learnt limit took.
+    fn note_latency(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let node = &self.snapshot.workflow.nodes[token.node];
+        if let Some(started_at) = token.started_at.filter(|_| node.adaptive) {
+            let millis = self.scratch.now.saturating_sub(started_at);
+            self.scratch.latencies.push((node.id.clone(), id, millis));
         }
     }
 
@@ -306,6 +318,7 @@ impl Run {
             Ok(_) => failure,
             Err(wrong) => wrong,
         };
+        self.cut_off(id);
         self.end(id, status, note);
         if !covered {
             return self.fail(fatal);

@@ -18,7 +18,8 @@ use super::outbox::OutboxEntry;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::expression::Scope;
 use crate::model::snapshot::{Snapshot, Stored};
-use crate::model::time::Millis;
+use crate::model::time::{Limit, Millis};
+use crate::model::timeouts::Layer;
 
 /// Something that happens by itself when its moment comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +48,10 @@ pub struct Run {
     pub(super) instances_born: u64,
     pub(super) arrivals_seen: u64,
     pub(super) gates: BTreeMap<String, GateState>,
+    /// The gate the whole run stands at.
+    pub(super) stands_at: Option<String>,
+    /// Events of the run that have a row.
+    pub(super) noted: u64,
     /// Signals that came before anybody waited for them.
     pub(super) signals: BTreeMap<String, Vec<Value>>,
     /// Tokens that wait for a signal, by its name.
@@ -74,21 +79,21 @@ pub struct NewRun {
     pub parent: Option<ParentLink>,
 }
 
+/// The limit of a run, whatever is left of its parent.
+pub(super) fn own_limit_ms(request: &StartRequest, snapshot: &Snapshot) -> Option<u64> {
+    let written = snapshot.workflow.timeout;
+    let limit = || written.or(snapshot.default_limit(Layer::Flow)).millis();
+    request.timeout_ms.or_else(limit)
+}
+
 impl Run {
     /// Starts a run: its first token is born at the initial node.
     pub fn create(now: Millis, settings: Settings, new: NewRun) -> (Run, Vec<Effect>) {
         let workflow = &new.snapshot.workflow;
-        let timeout_ms = match new.request.timeout_ms {
-            Some(millis) => Some(millis),
-            None => workflow
-                .timeout
-                .or(crate::model::time::Limit::After(settings.workflow_timeout_ms))
-                .millis(),
-        };
-        let timeout_ms = match (timeout_ms, new.request.budget_ms) {
-            (Some(own), Some(budget)) => Some(own.min(budget)),
-            (own, budget) => own.or(budget),
-        };
+        let own_ms = own_limit_ms(&new.request, &new.snapshot);
+        let budget_ms = new.request.budget_ms;
+        let on_budget = budget_ms.is_some_and(|budget| own_ms.is_none_or(|own| budget <= own));
+        let timeout_ms = if on_budget { budget_ms } else { own_ms };
         let header = Header {
             root_run_id: new
                 .parent
@@ -97,6 +102,13 @@ impl Run {
             depth: new.parent.as_ref().map_or(0, |parent| parent.depth),
             parent: new.parent,
             paused_at: None,
+            held_by: BTreeSet::new(),
+            parent_word: 0,
+            words_said: 0,
+            on_budget,
+            warned: false,
+            gates_opened: 0,
+            ends: 0,
             tokens_before: 0,
             id: new.id,
             workflow_id: workflow.id.clone(),
@@ -150,6 +162,8 @@ impl Run {
             instances_born: 0,
             arrivals_seen: 0,
             gates: BTreeMap::new(),
+            stands_at: None,
+            noted: 0,
             signals: BTreeMap::new(),
             listeners: BTreeMap::new(),
             outbox: BTreeMap::new(),
@@ -194,6 +208,14 @@ impl Run {
             Event::CancelRequested { reason } => self.cancel_requested(reason),
             Event::PauseRequested => self.pause_requested(),
             Event::ResumeRequested => self.resume_requested(),
+            Event::ExtendRequested(by) => self.extend_requested(by),
+            Event::RetryRequested { mode, token, past } => self.retry_requested(mode, token, &past),
+            Event::ParentHolds {
+                number,
+                held,
+                budget_ms,
+            } => self.parent_holds(number, held, budget_ms),
+            Event::ChildNews(news) => self.child_news(*news),
             Event::RestartRequested { from } => self.restart_requested(from),
         };
         self.settle();
@@ -227,6 +249,26 @@ impl Run {
 
     pub fn gates(&self) -> impl Iterator<Item = &GateState> {
         self.gates.values()
+    }
+
+    /// Whose word the run's limit is.
+    pub fn limit_source(&self) -> &'static str {
+        let request = &self.header.request;
+        match (
+            self.header.on_budget,
+            request.timeout_ms,
+            self.snapshot.workflow.timeout,
+        ) {
+            (true, _, _) => "parent",
+            (false, Some(_), _) => "request",
+            (false, None, Limit::After(_) | Limit::Never) => "workflow",
+            (false, None, Limit::Unset) => "preset",
+        }
+    }
+
+    /// The gate the whole run stands at, if it does.
+    pub fn gate_of_run(&self) -> Option<&GateState> {
+        self.run_gate()
     }
 
     pub fn instance(&self, id: InstanceId) -> Option<&Instance> {

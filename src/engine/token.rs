@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::branch::Branch;
 use crate::model::failure::Failure;
-use crate::model::time::Millis;
-use crate::wire::StepReport;
+use crate::model::time::{Millis, SECOND};
+use crate::wire::{Checkpoint, StepReport};
 
 /// Tokens of a run are numbered in the order of their birth, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -167,20 +167,118 @@ pub struct Token {
     /// restart.
     pub undo: Vec<(String, Option<Value>)>,
     pub merge_undo: Vec<(String, Option<Value>)>,
+    /// What the executor was told, where that is nearer than `timeout_at`: the run's limit was, or a pause came since.
+    pub told_deadline: Option<Millis>,
+    /// Why the limit is what it is, where no document says it.
+    pub timeout_reason: Option<String>,
+    /// Its deadline was warned of.
+    pub warned: bool,
+    /// What an attempt that did not finish had done; the next one goes on from there.
+    pub checkpoint: Option<Box<Checkpoint>>,
+    /// The end of the run that cut it off.
+    pub cut: Option<Cut>,
+    /// What is left to sleep of a wait that was cut off.
+    pub sleep_left_ms: Option<u64>,
+    /// The token whose work this one goes on with: to a peer it is the same work.
+    pub work_of: Option<TokenId>,
+    /// The number of the last news heard of its child.
+    pub child_news: u64,
+}
+
+/// How a run's end found a token that had not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// Which end: a run may be brought back and end again.
+    pub end: u64,
+    pub from: TokenStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleep_left_ms: Option<u64>,
+}
+
+/// What it takes to know when a token needs attention.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    pub grace_ms: u64,
+    pub warn_at: f64,
+}
+
+/// Shorter deadlines are not warned of: nobody could act on it.
+const WARNED_FROM_MS: u64 = 10 * SECOND;
+
+/// When to warn of a deadline, if at all. Counted back from the deadline: a pause moves both.
+pub fn warning_at(timeout_at: Option<Millis>, timeout_ms: Option<u64>, warn_at: f64) -> Option<Millis> {
+    let timeout_ms = timeout_ms.filter(|millis| *millis >= WARNED_FROM_MS)?;
+    let left = (timeout_ms as f64 * (1.0 - warn_at)).round() as u64;
+    Some(timeout_at?.saturating_sub(left))
 }
 
 impl Token {
+    /// A token with nothing behind it.
+    pub fn new(id: TokenId, node: usize, created_at: Millis) -> Token {
+        Token {
+            id,
+            node,
+            status: TokenStatus::Pending,
+            epoch: 0,
+            retry_count: 0,
+            lost_count: 0,
+            lane: None,
+            parent: None,
+            created_at,
+            dispatched_at: None,
+            started_at: None,
+            ended_at: None,
+            timeout_at: None,
+            timeout_ms: None,
+            watch_at: None,
+            reason: None,
+            error: None,
+            cause: None,
+            output: None,
+            steps: Vec::new(),
+            loops: BTreeMap::new(),
+            branch: None,
+            joins_at: None,
+            arrival: None,
+            reminded: 0,
+            born_order: 0,
+            exit_order: None,
+            undo: Vec::new(),
+            merge_undo: Vec::new(),
+            told_deadline: None,
+            timeout_reason: None,
+            warned: false,
+            checkpoint: None,
+            cut: None,
+            sleep_left_ms: None,
+            work_of: None,
+            child_news: 0,
+        }
+    }
+
+    /// When to warn of its deadline, if that is still to be done.
+    pub fn warning_at(&self, patience: Patience) -> Option<Millis> {
+        match self.warned {
+            true => None,
+            false => warning_at(self.timeout_at, self.timeout_ms, patience.warn_at),
+        }
+    }
+
     /// The next moment at which this token needs attention if nothing is heard of it.
-    pub fn due_at(&self, grace_ms: u64) -> Option<Millis> {
+    pub fn due_at(&self, patience: Patience) -> Option<Millis> {
+        let warning_at = self.warning_at(patience);
         match self.status {
             TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => {
-                let deadline = self.timeout_at.map(|at| at.saturating_add(grace_ms));
-                deadline.into_iter().chain(self.watch_at).min()
+                let deadline = self.timeout_at.map(|at| at.saturating_add(patience.grace_ms));
+                deadline.into_iter().chain(self.watch_at).chain(warning_at).min()
             }
-            TokenStatus::AwaitingHuman | TokenStatus::Suspended => {
-                self.timeout_at.into_iter().chain(self.watch_at).min()
-            }
-            TokenStatus::Pending => self.watch_at,
+            TokenStatus::AwaitingHuman | TokenStatus::Suspended => self
+                .timeout_at
+                .into_iter()
+                .chain(self.watch_at)
+                .chain(warning_at)
+                .min(),
+            TokenStatus::Pending => self.timeout_at.into_iter().chain(self.watch_at).min(),
             TokenStatus::WaitingForSiblings
             | TokenStatus::Completed
             | TokenStatus::Failed

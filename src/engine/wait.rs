@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::effect::Rejection;
+use super::record::{FinalAction, Passed, TimeoutScope};
 use super::route::mapping_failure;
 use super::run::Run;
 use super::token::{TokenId, TokenStatus};
@@ -32,7 +33,10 @@ impl Run {
         };
         let now = self.scratch.now;
         let (wakes_at, timeout_ms) = match &wait {
-            Wait::Sleep { millis } => (Some(now.saturating_add(*millis)), None),
+            Wait::Sleep { millis } => {
+                let left = token.sleep_left_ms.unwrap_or(*millis);
+                (Some(now.saturating_add(left)), None)
+            }
             Wait::Until(_) => match self.moment(id, &wait) {
                 Ok(moment) => (Some(moment.max(now)), None),
                 Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
@@ -46,6 +50,7 @@ impl Run {
             token.watch_at = wakes_at;
             token.timeout_ms = timeout_ms;
             token.timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
+            token.sleep_left_ms = None;
         });
         let Wait::Signal { name, .. } = wait else { return };
         // A signal that came before its wait was kept for it.
@@ -81,6 +86,7 @@ impl Run {
             Some(Wait::Sleep { .. } | Wait::Until(_)) | None => return self.succeed(id, Value::Null),
         };
         self.stop_listening(id);
+        self.note_wait_timeout(id, on_timeout);
         match on_timeout {
             SignalTimeoutPolicy::Continue => self.succeed(id, Value::Null),
             SignalTimeoutPolicy::Fail => {
@@ -92,6 +98,21 @@ impl Run {
                 self.end_unsuccessfully(id, TokenStatus::TimedOut, failure);
             }
         }
+    }
+
+    fn note_wait_timeout(&mut self, id: TokenId, policy: SignalTimeoutPolicy) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let action = match policy {
+            SignalTimeoutPolicy::Continue => FinalAction::Proceed,
+            SignalTimeoutPolicy::Fail => FinalAction::Fail,
+        };
+        let passed = Passed {
+            scope: TimeoutScope::Step,
+            due_at: token.timeout_at.unwrap_or(self.scratch.now),
+            timeout_ms: token.timeout_ms,
+        };
+        let record = self.record_of_token(token, passed, action);
+        self.note_token_timeout(id, action, record);
     }
 
     /// Gives a signal to the token that has waited longest for it, or keeps it.

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 use worker::{Headers, Url};
 
-use super::task::{ActionCall, Stopped, plain};
+use super::context::plain;
+use super::partial::text_of;
+use super::task::{ActionCall, Stopped};
 use crate::model::action::{HttpRequest, ServiceCall};
 use crate::model::expression::{Scope, Template};
 use crate::model::failure::{Failure, FailureClass};
@@ -136,6 +138,8 @@ fn prepare(
 }
 
 async fn exchange(peer: &Peer, prepared: Prepared, deadline_at: Option<Millis>) -> Result<Received, Stopped> {
+    // Outlives `talk`, so that what arrived before the deadline is still there after it. None until headers come.
+    let mut arrived: Option<Vec<u8>> = None;
     let talk = async {
         let call = Call {
             url: &prepared.url,
@@ -154,14 +158,19 @@ async fn exchange(peer: &Peer, prepared: Prepared, deadline_at: Option<Millis>) 
             .get("content-type")
             .and_then(Value::as_str)
             .is_some_and(|kind| kind.contains("json"));
-        let text = answer.text(RESULT_BYTES).await.map_err(|error| match error {
-            BodyError::TooLarge => Failure::validation(
-                "response_too_large",
-                format!("the answer is larger than the limit of {RESULT_BYTES} bytes"),
-            ),
-            BodyError::NotText => Failure::validation("invalid_response", "the answer is not UTF-8 text"),
-            BodyError::Broken(message) => network_failure(message),
-        })?;
+        let bytes = arrived.insert(Vec::new());
+        answer
+            .read_into(bytes, RESULT_BYTES)
+            .await
+            .map_err(|error| match error {
+                BodyError::TooLarge => Failure::validation(
+                    "response_too_large",
+                    format!("the answer is larger than the limit of {RESULT_BYTES} bytes"),
+                ),
+                BodyError::Broken(message) => network_failure(message),
+            })?;
+        let text = String::from_utf8(std::mem::take(bytes))
+            .map_err(|_| Failure::validation("invalid_response", "the answer is not UTF-8 text"))?;
         Ok(Received {
             status,
             headers,
@@ -175,7 +184,9 @@ async fn exchange(peer: &Peer, prepared: Prepared, deadline_at: Option<Millis>) 
     // Dropping `talk` aborts the call: the peer sees its connection close.
     match deadline::within(deadline_at.saturating_sub(now()), talk).await {
         Some(received) => received.map_err(Stopped::Failed),
-        None => Err(Stopped::Deadline),
+        None => Err(Stopped::Deadline {
+            partial: arrived.map(text_of),
+        }),
     }
 }
 

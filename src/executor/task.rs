@@ -3,17 +3,16 @@
 
 use std::rc::Rc;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
+use super::context::{Context, check, expression_failure, plain};
+use super::partial::Partial;
 use crate::model::action::{Action, Kind};
-use crate::model::expression::{Error, Scope};
+use crate::model::expression::Scope;
 use crate::model::failure::{Failure, FailureClass};
-use crate::model::limits::RESULT_BYTES;
-use crate::model::path::{Path, Root};
-use crate::model::schema::Schema;
 use crate::model::task::{OnFailure, Outcome, Step, StepAction, Task};
-use crate::model::time::Millis;
-use crate::wire::{ReportStatus, StepReport, StepStatus};
+use crate::model::time::{Limit, Millis};
+use crate::wire::{ActionTimeouts, Artifact, Checkpoint, ReportStatus, StepReport, StepStatus};
 
 /// What a task needs of the world. One thread, no `Send`: the platform has no other.
 #[allow(async_fn_in_trait)]
@@ -36,13 +35,27 @@ pub struct ActionCall<'a> {
 #[derive(Debug)]
 pub enum Stopped {
     Failed(Failure),
-    Deadline,
+    /// The text that had arrived; none if no answer had begun.
+    Deadline {
+        partial: Option<String>,
+    },
 }
 
 impl From<Failure> for Stopped {
     fn from(failure: Failure) -> Stopped {
         Stopped::Failed(failure)
     }
+}
+
+/// What an executor is to do.
+#[derive(Debug)]
+pub struct Assignment<'a> {
+    pub task: &'a Task,
+    pub input: &'a Value,
+    pub deadline_at: Option<Millis>,
+    /// Where an earlier attempt stopped.
+    pub resume_from: Option<Checkpoint>,
+    pub action_timeouts: ActionTimeouts,
 }
 
 /// What came of a task.
@@ -52,14 +65,20 @@ pub struct Done {
     pub output: Option<Value>,
     pub error: Option<Failure>,
     pub steps: Vec<StepReport>,
+    pub partial: Vec<Artifact>,
+    pub checkpoint: Option<Box<Checkpoint>>,
 }
 
+/// One pass over the steps.
 struct Attempt {
-    state: Value,
-    output: Value,
-    last_result: Value,
-    wrote_output: bool,
+    /// The index of the step it begins with.
+    first: usize,
+    context: Context,
     steps: Vec<StepReport>,
+    partial: Partial,
+    /// The step whose result is the context's last one and is not among the artifacts yet. It is put there only when
+    /// it must be: most tasks complete, and many have a single step.
+    last_finished: Option<String>,
 }
 
 /// How one pass over the steps ended.
@@ -72,18 +91,19 @@ enum End {
     },
 }
 
-pub async fn run_task(world: &impl World, task: &Task, input: &Value, deadline_at: Option<Millis>) -> Done {
+pub async fn run_task(world: &impl World, mut assignment: Assignment<'_>) -> Done {
+    let Assignment {
+        task,
+        input,
+        deadline_at,
+        ..
+    } = assignment;
     let mut number = 1;
     loop {
-        let mut attempt = Attempt {
-            state: json!({}),
-            output: json!({}),
-            last_result: Value::Null,
-            wrote_output: false,
-            steps: Vec::new(),
-        };
+        // Taken: a retry within the executor begins with the first step, whatever this pass began with.
+        let mut attempt = Attempt::begin(task, assignment.resume_from.take());
         let end = match check(task.input_schema.as_ref(), input, "input_schema of the task") {
-            Ok(()) => attempt.run(world, task, input, deadline_at).await,
+            Ok(()) => attempt.run(world, &assignment).await,
             Err(failure) => End::Failed {
                 failure,
                 retry: false,
@@ -91,8 +111,8 @@ pub async fn run_task(world: &impl World, task: &Task, input: &Value, deadline_a
             },
         };
         let (mut failure, retry, timed_out) = match end {
-            End::Succeeded => match attempt.deliver(task) {
-                Ok(output) => return attempt.done(ReportStatus::Completed, Some(output), None),
+            End::Succeeded => match attempt.context.deliver(task) {
+                Ok(output) => return attempt.completed(output),
                 Err(failure) => (failure, false, false),
             },
             End::Failed {
@@ -117,19 +137,27 @@ pub async fn run_task(world: &impl World, task: &Task, input: &Value, deadline_a
             true => ReportStatus::TimedOut,
             false => ReportStatus::Failed,
         };
-        return attempt.done(status, None, Some(failure));
+        return attempt.stopped(status, failure);
     }
 }
 
 impl Attempt {
-    async fn run(
-        &mut self,
-        world: &impl World,
-        task: &Task,
-        input: &Value,
-        deadline_at: Option<Millis>,
-    ) -> End {
-        for step in &task.steps {
+    fn begin(task: &Task, resume_from: Option<Checkpoint>) -> Attempt {
+        let (first, context, steps) = resume_from
+            .and_then(|checkpoint| resume(task, checkpoint))
+            .unwrap_or_else(|| (0, Context::empty(), Vec::new()));
+        Attempt {
+            first,
+            context,
+            steps,
+            partial: Partial::default(),
+            last_finished: None,
+        }
+    }
+
+    async fn run(&mut self, world: &impl World, assignment: &Assignment<'_>) -> End {
+        let (input, deadline_at) = (assignment.input, assignment.deadline_at);
+        for step in assignment.task.steps.iter().skip(self.first) {
             let began = world.now();
             let outcome = match self.outcome(step, input) {
                 Ok(Outcome::Skip) => {
@@ -142,7 +170,7 @@ impl Attempt {
                     FailureClass::Assertion,
                     format!("the condition of step {} says fail", step.reference),
                 ))),
-                Ok(Outcome::Continue) => self.step(world, step, input, deadline_at).await,
+                Ok(Outcome::Continue) => self.step(world, step, assignment).await,
                 Err(failure) => Err(Stopped::Failed(failure)),
             };
             let duration = world.now().saturating_sub(began);
@@ -152,14 +180,17 @@ impl Attempt {
                     continue;
                 }
                 Err(Stopped::Failed(failure)) => (failure, false),
-                Err(Stopped::Deadline) => (
-                    Failure::new(
+                Err(Stopped::Deadline { partial }) => {
+                    self.note_finished();
+                    self.partial
+                        .stopped(&step.reference, &partial.unwrap_or_default());
+                    let failure = Failure::new(
                         "tool_timeout",
                         FailureClass::Timeout,
                         format!("step {} timed out: context deadline exceeded", step.reference),
-                    ),
-                    true,
-                ),
+                    );
+                    (failure, true)
+                }
             };
             failure.step_ref = Some(step.reference.clone());
             self.report(
@@ -174,7 +205,7 @@ impl Attempt {
             // When the task's own time is up there is nothing to go on to.
             let no_time = deadline_at.is_some_and(|deadline| world.now() >= deadline);
             match step.on_failure {
-                OnFailure::Continue if !(timed_out && no_time) => self.note_error(step, &failure),
+                OnFailure::Continue if !(timed_out && no_time) => self.context.note_error(step, &failure),
                 OnFailure::Continue | OnFailure::Abort => {
                     return End::Failed {
                         failure,
@@ -200,7 +231,7 @@ impl Attempt {
         };
         let holds = condition
             .when
-            .evaluate_bool(&self.scope(input))
+            .evaluate_bool(&self.context.scope(input))
             .map_err(|wrong| expression_failure(step, "condition", &wrong))?;
         Ok(if holds {
             condition.then
@@ -213,9 +244,9 @@ impl Attempt {
         &mut self,
         world: &impl World,
         step: &Step,
-        task_input: &Value,
-        deadline_at: Option<Millis>,
+        assignment: &Assignment<'_>,
     ) -> Result<(), Stopped> {
+        let task_input = assignment.input;
         let StepAction::Inline(action) = &step.action else {
             return Err(Stopped::Failed(Failure::new(
                 "unresolved_action",
@@ -226,7 +257,7 @@ impl Attempt {
         let input = match &step.input_mapping {
             None => task_input.clone(),
             Some(mapping) => mapping
-                .render(&self.scope(task_input))
+                .render(&self.context.scope(task_input))
                 .map_err(|wrong| expression_failure(step, "input_mapping", &wrong))?,
         };
         check(
@@ -234,26 +265,35 @@ impl Attempt {
             &input,
             &format!("input_schema of step {}", step.reference),
         )?;
-        let limit = step.timeout_override.or(action.timeout).millis();
-        let own_deadline = limit.map(|millis| world.now().saturating_add(millis));
-        let deadline_at = own_deadline.into_iter().chain(deadline_at).min();
+        let limit = step
+            .timeout_override
+            .or(action.timeout)
+            .or(default_limit(&action.kind, assignment.action_timeouts));
+        let own_deadline = limit.millis().map(|millis| world.now().saturating_add(millis));
+        let deadline_at = own_deadline.into_iter().chain(assignment.deadline_at).min();
         if deadline_at.is_some_and(|deadline| deadline <= world.now()) {
-            return Err(Stopped::Deadline);
+            return Err(Stopped::Deadline { partial: None });
         }
+        let mut before = None;
         let result = match &action.kind {
             Kind::UpdateContext(writes) => {
                 let mut values = Vec::with_capacity(writes.len());
                 for (path, template) in writes {
                     let value = template
-                        .render(&self.scope(&input))
+                        .render(&self.context.scope(&input))
                         .map_err(|wrong| expression_failure(step, "set", &wrong))?;
                     values.push((path, value));
                 }
-                self.write(values);
-                self.output.clone()
+                // Its writes precede the checks of its result. A step that fails leaves nothing behind, or a later
+                // attempt that goes on with it would write twice.
+                if action.output_schema.is_some() || step.output_mapping.is_some() {
+                    before = Some(self.context.clone());
+                }
+                self.context.write(values);
+                self.context.output.clone()
             }
             Kind::Assert(assert) => {
-                let scope = self.scope(&input);
+                let scope = self.context.scope(&input);
                 let holds = assert
                     .condition
                     .evaluate_bool(&scope)
@@ -281,7 +321,7 @@ impl Attempt {
                 )));
             }
             Kind::HttpRequest(_) | Kind::ServiceCall(_) => {
-                let scope = self.scope(&input);
+                let scope = self.context.scope(&input);
                 world
                     .perform(ActionCall {
                         action,
@@ -293,109 +333,57 @@ impl Attempt {
                     .await?
             }
         };
-        check(
-            action.output_schema.as_ref(),
-            &result,
-            &format!("output_schema of step {}", step.reference),
-        )?;
-        self.keep(step, action, task_input, result)?;
+        let place = format!("output_schema of step {}", step.reference);
+        let kept = check(action.output_schema.as_ref(), &result, &place)
+            .and_then(|()| self.context.keep(step, action, task_input, &result));
+        if let Err(failure) = kept {
+            if let Some(before) = before {
+                self.context = before;
+            }
+            return Err(Stopped::Failed(failure));
+        }
+        self.note_finished();
+        self.context.last_result = result;
+        self.last_finished = Some(step.reference.clone());
         Ok(())
     }
 
-    /// Maps a result into the task's context; without a mapping it lands at `state.<ref>`.
-    fn keep(&mut self, step: &Step, action: &Action, input: &Value, result: Value) -> Result<(), Failure> {
-        match &step.output_mapping {
-            Some(mapping) => {
-                let mut scope = self.scope(input);
-                scope.bind("result", &result);
-                let mut values = Vec::with_capacity(mapping.len());
-                for (path, template) in mapping {
-                    let value = template
-                        .render(&scope)
-                        .map_err(|wrong| expression_failure(step, "output_mapping", &wrong))?;
-                    values.push((path, value));
-                }
-                drop(scope);
-                self.write(values);
-            }
-            // A pure action wrote what it wanted to write.
-            None if action.is_pure() => {}
-            None => {
-                let target = Path {
-                    root: Root::State,
-                    segments: vec![step.reference.clone()],
-                };
-                self.write(vec![(&target, result.clone())]);
-            }
-        }
-        self.last_result = result;
-        Ok(())
-    }
-
-    fn write(&mut self, values: Vec<(&Path, Value)>) {
-        for (path, value) in values {
-            let root = match path.root {
-                Root::State => &mut self.state,
-                Root::Output => {
-                    self.wrote_output = true;
-                    &mut self.output
-                }
-                Root::Branch => unreachable!("a task's targets are parsed without branches"),
-            };
-            if let Value::Object(fields) = root {
-                path.write(fields, value);
-            }
+    fn note_finished(&mut self) {
+        if let Some(step) = self.last_finished.take() {
+            self.partial.finished(&step, &self.context.last_result);
         }
     }
 
-    fn note_error(&mut self, step: &Step, failure: &Failure) {
-        let error = json!({
-            "ref": step.reference,
-            "code": failure.code,
-            "class": failure.class,
-            "message": failure.message,
-        });
-        if let Value::Object(state) = &mut self.state {
-            match state.entry("_errors").or_insert_with(|| json!([])) {
-                Value::Array(errors) => errors.push(error),
-                other => *other = json!([error]),
-            }
+    fn completed(self, output: Value) -> Done {
+        Done {
+            status: ReportStatus::Completed,
+            output: Some(output),
+            error: None,
+            steps: self.steps,
+            partial: Vec::new(),
+            checkpoint: None,
         }
     }
 
-    /// The task's output: what was written, else the last step's result.
-    fn deliver(&mut self, task: &Task) -> Result<Value, Failure> {
-        let output = match self.wrote_output {
-            true => std::mem::replace(&mut self.output, Value::Object(Map::new())),
-            false => std::mem::take(&mut self.last_result),
+    /// The task ends without its output. A failure that belongs to no step leaves no step to go on with.
+    fn stopped(mut self, status: ReportStatus, failure: Failure) -> Done {
+        self.note_finished();
+        let checkpoint = if let Some(next) = &failure.step_ref
+            && let Some((_, before)) = self.steps.split_last()
+            && before.iter().any(|step| step.status == StepStatus::Completed)
+        {
+            self.context.into_checkpoint(next, before.to_vec())
+        } else {
+            None
         };
-        check(task.output_schema.as_ref(), &output, "output_schema of the task")?;
-        let bytes = output.to_string().len();
-        if bytes > RESULT_BYTES {
-            return Err(Failure::validation(
-                "limit_exceeded",
-                format!("the task's output is {bytes} bytes; the limit is {RESULT_BYTES}"),
-            ));
-        }
-        Ok(output)
-    }
-
-    fn done(self, status: ReportStatus, output: Option<Value>, error: Option<Failure>) -> Done {
         Done {
             status,
-            output,
-            error,
+            output: None,
+            error: Some(failure),
             steps: self.steps,
+            partial: self.partial.into_artifacts(),
+            checkpoint,
         }
-    }
-
-    fn scope<'a>(&'a self, input: &'a Value) -> Scope<'a> {
-        let mut scope = Scope::new();
-        scope
-            .bind("input", input)
-            .bind("state", &self.state)
-            .bind("output", &self.output);
-        scope
     }
 
     fn report(&mut self, step: &Step, status: StepStatus, duration_ms: u64) {
@@ -408,30 +396,26 @@ impl Attempt {
     }
 }
 
-fn check(schema: Option<&Schema>, value: &Value, place: &str) -> Result<(), Failure> {
-    let problems = schema.map(|schema| schema.validate(value)).unwrap_or_default();
-    match problems.first() {
-        None => Ok(()),
-        Some(problem) => Err(Failure::validation(
-            "schema_mismatch",
-            format!("{place}, at \"{}\": {}", problem.pointer, problem.message),
-        )),
-    }
+/// The place and the context to go on with. None if the checkpoint does not fit the task: then it starts over.
+fn resume(task: &Task, checkpoint: Checkpoint) -> Option<(usize, Context, Vec<StepReport>)> {
+    let mut steps = task.steps.iter();
+    let first = steps.position(|step| step.reference == checkpoint.next)?;
+    let context = Context::resumed(
+        checkpoint.state,
+        checkpoint.output,
+        checkpoint.last_result,
+        checkpoint.wrote_output,
+    )?;
+    Some((first, context, checkpoint.steps))
 }
 
-fn expression_failure(step: &Step, field: &str, wrong: &Error) -> Failure {
-    Failure::validation(
-        "expression_failed",
-        format!("{field} of step {}: {wrong}", step.reference),
-    )
-}
-
-/// Text for a person: a string as it is, anything else as JSON.
-pub fn plain(value: Value) -> String {
-    match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    }
+/// What limits an action if neither its step nor its own document says so.
+fn default_limit(kind: &Kind, timeouts: ActionTimeouts) -> Limit {
+    let millis = match kind {
+        Kind::HttpRequest(_) | Kind::ServiceCall(_) => timeouts.tool_ms,
+        Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => None,
+    };
+    millis.map_or(Limit::Unset, Limit::After)
 }
 
 /// Tasks seen before, by their text: an executor gets the same few tasks again and again.

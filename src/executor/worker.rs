@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 use worker::Env;
 
 use super::http;
-use super::task::{ActionCall, Stopped, TaskCache, World, run_task};
+use super::task::{ActionCall, Assignment, Stopped, TaskCache, World, run_task};
 use crate::model::action::Kind;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::Millis;
@@ -40,7 +40,17 @@ async fn run(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
         env,
         idempotency_key: order.idempotency_key,
     };
-    let done = run_task(&world, &task, &input, order.deadline_at).await;
+    let done = run_task(
+        &world,
+        Assignment {
+            task: &task,
+            input: &input,
+            deadline_at: order.deadline_at,
+            resume_from: order.checkpoint(),
+            action_timeouts: order.action_timeouts.unwrap_or_default(),
+        },
+    )
+    .await;
     TaskReport {
         token_id: order.token_id.to_string(),
         epoch: order.epoch,
@@ -48,6 +58,8 @@ async fn run(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
         output: done.output,
         error: done.error,
         steps: done.steps,
+        partial: done.partial,
+        checkpoint: done.checkpoint,
     }
 }
 
@@ -59,6 +71,8 @@ fn refuse(order: &TaskOrder, message: String) -> TaskReport {
         output: None,
         error: Some(Failure::new("invalid_order", FailureClass::Permanent, message)),
         steps: Vec::new(),
+        partial: Vec::new(),
+        checkpoint: None,
     }
 }
 

@@ -6,6 +6,7 @@ use super::problem::Problems;
 use super::reader::{Reader, read_template};
 use super::schema::Schema;
 use super::time::Limit;
+use super::timeouts::Layer;
 use super::workflow::{CHILD_FAILURE_POLICIES, ChildFailurePolicy};
 use serde_json::Value;
 
@@ -38,6 +39,17 @@ pub enum Kind {
     UpdateContext(Vec<(Path, Template)>),
     Assert(Assert),
     WorkflowCall(WorkflowCall),
+}
+
+impl Kind {
+    /// Whose default and hard limit count for an action of this kind.
+    pub fn layer(&self) -> Layer {
+        match self {
+            Kind::HttpRequest(_) | Kind::ServiceCall(_) => Layer::Tool,
+            Kind::UpdateContext(_) | Kind::Assert(_) => Layer::Step,
+            Kind::WorkflowCall(_) => Layer::Flow,
+        }
+    }
 }
 
 /// A run of another workflow; the coordinator starts it, no executor does.
@@ -98,6 +110,17 @@ const KINDS: &[(&str, KindName)] = &[
     ("workflow_call", KindName::WorkflowCall),
     ("emit_event", KindName::NotBuilt("emit_event")),
 ];
+
+/// As `Kind::layer`, by the word a document uses; `None` for a word that is refused anyway.
+pub(super) fn layer_of_kind(word: &str) -> Option<Layer> {
+    let (_, name) = KINDS.iter().find(|(known, _)| *known == word)?;
+    match name {
+        KindName::HttpRequest | KindName::ServiceCall => Some(Layer::Tool),
+        KindName::UpdateContext | KindName::Assert => Some(Layer::Step),
+        KindName::WorkflowCall => Some(Layer::Flow),
+        KindName::NotBuilt(_) => None,
+    }
+}
 
 impl Action {
     /// `id_required` is false for an action written inside its step.

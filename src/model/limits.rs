@@ -21,6 +21,8 @@ pub const RUN_ID_LENGTH: usize = 128;
 pub const TAGS: usize = 20;
 pub const TIMEOUT_MIN_MS: u64 = 1;
 pub const TIMEOUT_MAX_MS: u64 = 30 * super::time::DAY;
+/// The furthest an operator may move the bound above: added to any date, it is still exact in JavaScript's numbers.
+pub const TIMEOUT_CEILING_MS: u64 = 1_000_000_000_000_000;
 
 /// Bounds of one run that its workflow may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

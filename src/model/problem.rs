@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::fmt;
 
+use super::timeouts::TimeRules;
+
 /// One thing wrong at one place. `code` is stable; `message` says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Problem {
@@ -25,15 +27,30 @@ pub enum Severity {
 pub struct Problems {
     found: RefCell<Vec<Problem>>,
     trusting: bool,
+    rules: TimeRules,
 }
 
 impl Problems {
-    /// For a document that was checked when it was stored: expressions are not parsed again until they are used.
+    /// For a document that is judged by the rules of this deployment.
+    pub fn new(rules: TimeRules) -> Self {
+        Problems {
+            rules,
+            ..Problems::default()
+        }
+    }
+
+    /// For a document that was checked when it was stored: expressions are not parsed again until they are used, and
+    /// bounds that were narrowed since do not make it unreadable.
     pub fn trusting() -> Self {
         Problems {
             found: RefCell::default(),
             trusting: true,
+            rules: TimeRules::WIDEST,
         }
+    }
+
+    pub fn rules(&self) -> &TimeRules {
+        &self.rules
     }
 
     pub fn is_trusting(&self) -> bool {

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::expression::{Expression, Template};
 use super::ids;
-use super::limits::{TIMEOUT_MAX_MS, TIMEOUT_MIN_MS};
 use super::problem::{Problems, pointer_to};
 use super::schema::Schema;
 use super::time::{Limit, format_duration, parse_duration};
@@ -184,20 +183,48 @@ impl<'a> Reader<'a> {
                 }
             },
         };
-        if !(TIMEOUT_MIN_MS..=TIMEOUT_MAX_MS).contains(&millis) {
+        let rules = self.problems.rules();
+        if !(rules.min_ms..=rules.max_ms).contains(&millis) {
             self.report(
                 field,
                 "out_of_range",
                 format!(
                     "{} is outside {} to {}",
                     format_duration(millis),
-                    format_duration(TIMEOUT_MIN_MS),
-                    format_duration(TIMEOUT_MAX_MS)
+                    format_duration(rules.min_ms),
+                    format_duration(rules.max_ms)
                 ),
             );
             return Limit::Unset;
         }
         Limit::After(millis)
+    }
+
+    /// As `limit`, or the word `adaptive` under `<name>`: then the second is true and the limit is not set.
+    pub fn limit_or_adaptive(&self, name: &'static str, name_ms: &'static str) -> (Limit, bool) {
+        let is_adaptive = |field| self.object.get(field).and_then(Value::as_str) == Some("adaptive");
+        if is_adaptive(name) && !self.object.contains_key(name_ms) {
+            self.known.borrow_mut().extend([name, name_ms]);
+            return (Limit::Unset, true);
+        }
+        if is_adaptive(name_ms) && !self.object.contains_key(name) {
+            self.known.borrow_mut().extend([name, name_ms]);
+            self.report(
+                name_ms,
+                "wrong_type",
+                format!("\"adaptive\" is no number of milliseconds; write \"{name}\": \"adaptive\""),
+            );
+            return (Limit::Unset, false);
+        }
+        (self.limit(name, name_ms), false)
+    }
+
+    /// Which of the two names of a duration is written, for a problem's place.
+    pub fn spelling(&self, name: &'static str, name_ms: &'static str) -> &'static str {
+        match self.object.contains_key(name) {
+            true => name,
+            false => name_ms,
+        }
     }
 
     pub fn object(&self, field: &'static str) -> Option<Reader<'a>> {

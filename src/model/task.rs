@@ -70,6 +70,8 @@ pub struct Step {
     pub condition: Option<Condition>,
     pub on_failure: OnFailure,
     pub timeout_override: Limit,
+    /// Lets this step and its action pass the hard limit of the preset.
+    pub allow_exceed_hard: bool,
 }
 
 /// In the catalogue a step may point at an action; what an executor gets is always resolved.
@@ -253,6 +255,7 @@ fn read_step(element: &Element, position: usize, problems: &Problems) -> Option<
     let condition = read_condition(&reader);
     let on_failure = reader.choice("on_failure", ON_FAILURES);
     let timeout_override = reader.limit("timeout_override", "timeout_override_ms");
+    let allow_exceed_hard = reader.boolean("allow_exceed_hard").unwrap_or(false);
     reader.finish();
     Some((
         ordinal.unwrap_or(position as i64),
@@ -264,6 +267,7 @@ fn read_step(element: &Element, position: usize, problems: &Problems) -> Option<
             condition,
             on_failure: on_failure.unwrap_or(OnFailure::Abort),
             timeout_override,
+            allow_exceed_hard,
         },
     ))
 }

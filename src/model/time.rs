@@ -90,6 +90,28 @@ pub fn parse_moment(value: &serde_json::Value) -> Result<Millis, String> {
     parse_iso_8601(text).ok_or_else(wrong)
 }
 
+/// A moment as ISO 8601, in UTC.
+pub fn format_moment(at: Millis) -> String {
+    let (days, millis) = ((at / DAY) as i64, at % DAY);
+    // The calendar that repeats every 400 years, counted from March so that leap days come last.
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute) = (millis / HOUR, millis / MINUTE % 60);
+    let (second, rest) = (millis / SECOND % 60, millis % SECOND);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{rest:03}Z")
+}
+
 fn parse_iso_8601(text: &str) -> Option<Millis> {
     let number = |range: std::ops::Range<usize>| -> Option<i64> {
         let digits = text.get(range)?;

@@ -13,6 +13,7 @@ use super::reader::{Element, Reader};
 use super::schema::Schema;
 use super::task::{Dispatch, read_dispatch, read_mapping};
 use super::time::Limit;
+use super::timeouts::{TimeoutGate, Timeouts, read_timeout_gate, read_timeouts};
 use super::wait::{Gate, Wait, read_gate, read_wait};
 
 #[derive(Clone, Debug)]
@@ -28,15 +29,26 @@ pub struct Workflow {
     pub transitions: Vec<Transition>,
     pub output_mapping: Option<Template>,
     pub limits: RunLimits,
-    /// Children get at most what is left of this run.
-    pub inherit_budget: bool,
+    pub timeouts: Timeouts,
+    /// How the gate ends that `HumanGate` opens.
+    pub gate: TimeoutGate,
+    /// Lets the workflow's own limits pass the hard limit of the preset.
+    pub allow_exceed_hard: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkflowTimeoutPolicy {
+    /// The run stands still until a person decides, or until the gate's own deadline.
+    HumanGate,
     CancelAll,
     Fail,
 }
+
+const WORKFLOW_POLICIES: &[(&str, WorkflowTimeoutPolicy)] = &[
+    ("human_gate", WorkflowTimeoutPolicy::HumanGate),
+    ("cancel_all", WorkflowTimeoutPolicy::CancelAll),
+    ("fail", WorkflowTimeoutPolicy::Fail),
+];
 
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -45,6 +57,10 @@ pub struct Node {
     pub input_mapping: Option<Template>,
     pub output_mapping: Option<Vec<(Path, Template)>>,
     pub timeout: Limit,
+    /// The limit follows what the node's last runs took; `timeout` is not set then.
+    pub adaptive: bool,
+    /// Lets this node and what it runs pass the hard limit of the preset.
+    pub allow_exceed_hard: bool,
     pub on_timeout: Option<ExecutionTimeoutPolicy>,
     pub max_retries: u32,
     pub dispatch: Option<Dispatch>,
@@ -69,6 +85,16 @@ pub enum Work {
     Gate(Box<Gate>),
     Wait(Box<Wait>),
     PassThrough,
+}
+
+impl Work {
+    /// Something runs: here, on an executor or in a child.
+    fn is_executed(&self) -> bool {
+        match self {
+            Work::Task { .. } | Work::Action { .. } | Work::Workflow { .. } => true,
+            Work::Gate(_) | Work::Wait(_) | Work::PassThrough => false,
+        }
+    }
 }
 
 /// What a child that failed means to its parent's token.
@@ -128,7 +154,7 @@ impl Workflow {
         reader.string("description");
         let tags = read_tags(&reader);
         let timeout = reader.limit("timeout", "timeout_ms");
-        let on_timeout = read_on_timeout(&reader);
+        let on_timeout = reader.choice("on_timeout", WORKFLOW_POLICIES);
         let input_schema = reader.schema("input_schema");
         let output_schema = reader.schema("output_schema");
         let output_mapping = reader.template("output_mapping", NAMES);
@@ -139,8 +165,10 @@ impl Workflow {
         let initial_node = read_initial_node(&reader, &nodes);
         reader.any("tasks");
         reader.any("actions");
-        let inherit_budget = read_inherit_budget(&reader);
-        reader.unsupported(&["gate", "trigger"]);
+        let timeouts = reader.object("timeouts").map(read_timeouts).unwrap_or_default();
+        let gate = reader.object("gate").map(read_timeout_gate).unwrap_or_default();
+        let allow_exceed_hard = reader.boolean("allow_exceed_hard").unwrap_or(false);
+        reader.unsupported(&["trigger"]);
         graph::mark_cycles(nodes.len(), &mut transitions);
         graph::check(&reader, initial_node, &nodes, &transitions);
         graph::check_joins(&reader, &nodes, &transitions);
@@ -149,7 +177,11 @@ impl Workflow {
             id: id?,
             tags,
             timeout,
-            on_timeout,
+            on_timeout: on_timeout.unwrap_or(match problems.is_trusting() {
+                // A snapshot of the first builds, which ended such runs; later ones always say it.
+                true => WorkflowTimeoutPolicy::CancelAll,
+                false => WorkflowTimeoutPolicy::HumanGate,
+            }),
             input_schema,
             output_schema,
             initial_node,
@@ -157,7 +189,9 @@ impl Workflow {
             transitions,
             output_mapping,
             limits,
-            inherit_budget,
+            timeouts,
+            gate,
+            allow_exceed_hard,
         })
     }
 
@@ -175,32 +209,6 @@ fn names_of_path<'a>(reader: &Reader<'a>) -> Vec<&'a str> {
         }
     }
     names
-}
-
-fn read_on_timeout(reader: &Reader) -> WorkflowTimeoutPolicy {
-    if reader.any("on_timeout").and_then(Value::as_str) == Some("human_gate") {
-        reader.unsupported(&["on_timeout"]);
-        return WorkflowTimeoutPolicy::CancelAll;
-    }
-    reader
-        .choice(
-            "on_timeout",
-            &[
-                ("cancel_all", WorkflowTimeoutPolicy::CancelAll),
-                ("fail", WorkflowTimeoutPolicy::Fail),
-            ],
-        )
-        .unwrap_or(WorkflowTimeoutPolicy::CancelAll)
-}
-
-fn read_inherit_budget(reader: &Reader) -> bool {
-    let Some(timeouts) = reader.object("timeouts") else {
-        return false;
-    };
-    let inherit_budget = timeouts.boolean("inherit_budget");
-    timeouts.unsupported(&["preset", "step", "flow", "llm_call", "tool", "warn_at"]);
-    timeouts.finish();
-    inherit_budget.unwrap_or(false)
 }
 
 fn read_tags(reader: &Reader) -> Vec<String> {
@@ -282,7 +290,15 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
     let input_mapping = reader.template("input_mapping", names);
     let names_with_result: Vec<&str> = names.iter().copied().chain(["result"]).collect();
     let output_mapping = read_mapping(&reader, "output_mapping", &names_with_result, Path::parse);
-    let timeout = reader.limit("timeout", "timeout_ms");
+    let (timeout, adaptive) = reader.limit_or_adaptive("timeout", "timeout_ms");
+    if adaptive && !work.as_ref().is_none_or(Work::is_executed) {
+        reader.report(
+            "timeout",
+            "adaptive_without_work",
+            "only a node with a \"task_id\", an \"action_id\" or a \"workflow_id\" has runs to learn from",
+        );
+    }
+    let allow_exceed_hard = reader.boolean("allow_exceed_hard").unwrap_or(false);
     let on_timeout = reader.choice("on_timeout", EXECUTION_POLICIES);
     let max_retries = reader.integer("max_retries", 0, 100).unwrap_or(3) as u32;
     let dispatch = read_dispatch(&reader);
@@ -294,6 +310,8 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
         input_mapping,
         output_mapping,
         timeout,
+        adaptive,
+        allow_exceed_hard,
         on_timeout,
         max_retries,
         dispatch,

@@ -111,18 +111,18 @@ impl Answer {
         Headers(self.response.headers())
     }
 
-    /// The body as text, if it is at most `most` bytes; more than that is not read.
-    pub async fn text(mut self, most: usize) -> Result<String, BodyError> {
+    /// Reads the body to its end into `bytes`, if it is at most `most` bytes; more than that is not read. Whoever
+    /// drops this halfway finds in `bytes` what had arrived.
+    pub async fn read_into(mut self, bytes: &mut Vec<u8>, most: usize) -> Result<(), BodyError> {
         let mut response = Response::from(self.response);
         let mut stream = match response.stream() {
             Ok(stream) => stream,
             // A response without a body has no stream.
             Err(_) => {
                 self.abort.disarm();
-                return Ok(String::new());
+                return Ok(());
             }
         };
-        let mut bytes: Vec<u8> = Vec::new();
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|error| BodyError::Broken(error.to_string()))?;
             if bytes.len() + chunk.len() > most {
@@ -131,7 +131,7 @@ impl Answer {
             bytes.extend_from_slice(&chunk);
         }
         self.abort.disarm();
-        String::from_utf8(bytes).map_err(|_| BodyError::NotText)
+        Ok(())
     }
 
     /// Hands the response on as it came, body and all.
@@ -183,7 +183,6 @@ impl Answer {
 #[derive(Debug)]
 pub enum BodyError {
     TooLarge,
-    NotText,
     Broken(String),
 }
 

@@ -60,6 +60,9 @@ impl Commit {
                     &serde_json::to_string(&InstanceRow::of(instance, snapshot))?,
                 ]),
                 Effect::SaveGate(gate) => run.push(&[&key(GATE, &gate.id), &serde_json::to_string(gate)?]),
+                Effect::SaveEntry(entry) => {
+                    run.push(&[&entry_key(entry.seq), &serde_json::to_string(entry)?]);
+                }
                 Effect::SaveSignals { name, payloads } => {
                     run.push(&[&key(SIGNALS, name), &serde_json::to_string(payloads)?]);
                 }
@@ -72,6 +75,7 @@ impl Commit {
                 | Effect::DeleteStorage
                 | Effect::Deliver { .. }
                 | Effect::AnnounceGate(_)
+                | Effect::AnnounceLatency { .. }
                 | Effect::Dispatch(_)
                 | Effect::Abort { .. }
                 | Effect::Announce
@@ -94,6 +98,20 @@ pub const INSTANCE: &str = "instance/";
 pub const GATE: &str = "gate/";
 pub const SIGNALS: &str = "signals/";
 pub const OUTBOX: &str = "outbox/";
+
+/// Events sort by their keys as by their numbers, so that a range of keys is a range of events.
+pub const EVENT: &str = "event/";
+/// What comes after every key of an event.
+pub const EVENT_END: &str = "event0";
+
+/// The key of event number `seq`.
+pub fn event_key(seq: u64) -> String {
+    format!("{EVENT}{seq:012}")
+}
+
+fn entry_key(seq: u64) -> String {
+    Value::from(event_key(seq)).to_string()
+}
 
 /// A key of table `run`, as JSON.
 fn key(prefix: &str, name: &str) -> String {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::commit::{CONTEXT, GATE, INSTANCE, OUTBOX, SIGNALS};
 use super::rows::{HeaderRow, InstanceRow, TokenRow, parse_status};
-use crate::engine::{Remembered, Run, Settings};
+use crate::engine::{Past, Remembered, Run, Settings};
 use crate::model::snapshot::{Snapshot, Stored};
 use crate::model::time::Millis;
 
@@ -20,6 +20,8 @@ pub struct Rows {
     pub tokens: Vec<(u64, String, String)>,
     pub counts: Vec<(String, u64)>,
     pub alarm_at: Option<Millis>,
+    /// The number of the last event.
+    pub noted: u64,
 }
 
 /// Puts the run together again. An error means rows this build cannot read: a bug or a newer schema.
@@ -58,6 +60,7 @@ pub fn recall(rows: Rows, settings: Settings) -> Result<Run, String> {
         signals: BTreeMap::new(),
         outbox: Vec::new(),
         alarm_at: rows.alarm_at,
+        noted: rows.noted,
     };
     for (key, value) in &rows.run {
         let wrong = |error: serde_json::Error| format!("row {key}: {error}");
@@ -90,4 +93,24 @@ fn parse<T: DeserializeOwned>(rows: &[(String, String)], key: &str) -> Result<T,
         .map(|(_, value)| value)
         .ok_or_else(|| format!("row {key} is missing"))?;
     serde_json::from_str(text).map_err(|error| format!("row {key}: {error}"))
+}
+
+/// Everything that ended, for a run that is to be brought back: all tokens and all instances, as rows.
+pub fn past(
+    tokens: Vec<(u64, String, String)>,
+    instances: &[(String, String)],
+    snapshot: &Snapshot,
+) -> Result<Past, String> {
+    let mut past = Past::default();
+    for (id, status, row) in tokens {
+        let row: TokenRow = serde_json::from_str(&row).map_err(|error| format!("token t{id}: {error}"))?;
+        past.tokens
+            .push(row.into_token(id, parse_status(&status)?, snapshot)?);
+    }
+    for (key, value) in instances {
+        let row: InstanceRow = serde_json::from_str(value).map_err(|error| format!("row {key}: {error}"))?;
+        past.instances.push(row.into_instance(snapshot)?);
+    }
+    past.instances.sort_by_key(|instance| instance.id);
+    Ok(past)
 }

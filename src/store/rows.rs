@@ -1,19 +1,19 @@
 //! Rows and what they stand for. These shapes are persisted in every run's object: pinned by golden files,
 //! changed only by a migration or an optional field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::{
-    Branch, FanIn, Header, Instance, InstanceId, Lane, ParentLink, PastToken, Run, RunStatus, StartRequest,
-    Token, TokenId, TokenStatus,
+    Branch, Cut, FanIn, Header, Holder, Instance, InstanceId, Lane, ParentLink, PastToken, Run, RunStatus,
+    StartRequest, Token, TokenId, TokenStatus,
 };
 use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
 use crate::model::time::Millis;
-use crate::wire::StepReport;
+use crate::wire::{Checkpoint, StepReport};
 
 /// Row `header` of table `run`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +44,20 @@ pub struct HeaderRow {
     pub parent: Option<ParentLink>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub held_by: BTreeSet<Holder>,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub parent_word: u64,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub words_said: u64,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub on_budget: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub warned: bool,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub gates_opened: u64,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub ends: u64,
     #[serde(default)]
     pub tokens_before: u64,
     pub revision: u64,
@@ -70,12 +84,23 @@ impl HeaderRow {
             request: header.request,
             parent: header.parent,
             paused_at: header.paused_at,
+            held_by: header.held_by,
+            parent_word: header.parent_word,
+            words_said: header.words_said,
+            on_budget: header.on_budget,
+            warned: header.warned,
+            gates_opened: header.gates_opened,
+            ends: header.ends,
             tokens_before: header.tokens_before,
             revision: header.revision,
         }
     }
 
-    pub fn into_header(self) -> Header {
+    pub fn into_header(mut self) -> Header {
+        // Before there were others, only a person could pause.
+        if self.paused_at.is_some() && self.held_by.is_empty() {
+            self.held_by.insert(Holder::Person);
+        }
         Header {
             root_run_id: self
                 .parent
@@ -84,6 +109,13 @@ impl HeaderRow {
             depth: self.parent.as_ref().map_or(0, |parent| parent.depth),
             parent: self.parent,
             paused_at: self.paused_at,
+            held_by: self.held_by,
+            parent_word: self.parent_word,
+            words_said: self.words_said,
+            on_budget: self.on_budget,
+            warned: self.warned,
+            gates_opened: self.gates_opened,
+            ends: self.ends,
             tokens_before: self.tokens_before,
             id: self.id,
             workflow_id: self.workflow_id,
@@ -162,6 +194,22 @@ pub struct TokenRow {
     pub undo: Vec<(String, Option<Value>)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "undo_list")]
     pub merge_undo: Vec<(String, Option<Value>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_deadline: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_reason: Option<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub warned: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Box<Checkpoint>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleep_left_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_of: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub child_news: u64,
 }
 
 /// A token's place among its siblings. Group and total are the instance's, repeated so that a token tells all of it.
@@ -224,6 +272,8 @@ pub struct InstanceRow {
     #[serde(default, skip_serializing_if = "is_false")]
     pub closed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_by: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<Failure>,
 }
 
@@ -238,6 +288,8 @@ pub struct FanInRow {
     pub timeout_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fired_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub warned: bool,
 }
 
 impl InstanceRow {
@@ -259,10 +311,12 @@ impl InstanceRow {
                     timeout_at: fan_in.timeout_at,
                     timeout_ms: fan_in.timeout_ms,
                     fired_at: fan_in.fired_at,
+                    warned: fan_in.warned,
                 })
                 .collect(),
             arrived: instance.late_arrivals(),
             closed: instance.closed,
+            closed_by: instance.closed_by,
             last_error: instance.last_error.clone(),
         }
     }
@@ -272,6 +326,7 @@ impl InstanceRow {
         let parent = self.parent.map(BranchRow::into_branch);
         let mut instance = Instance::new(InstanceId(self.id), self.group, self.total, parent, self.item_var);
         instance.closed = self.closed;
+        instance.closed_by = self.closed_by;
         instance.last_error = self.last_error;
         instance.remember_arrivals(self.arrived);
         for row in self.fan_ins {
@@ -294,6 +349,7 @@ impl InstanceRow {
                     row.timeout_at,
                     row.timeout_ms,
                     row.fired_at,
+                    row.warned,
                 ),
             );
         }
@@ -336,6 +392,10 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
+fn is_none_yet(number: &u64) -> bool {
+    *number == 0
+}
+
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -357,6 +417,14 @@ impl TokenRow {
             exit_order: token.exit_order,
             undo: token.undo,
             merge_undo: token.merge_undo,
+            told_deadline: token.told_deadline,
+            timeout_reason: token.timeout_reason,
+            warned: token.warned,
+            checkpoint: token.checkpoint,
+            cut: token.cut,
+            sleep_left_ms: token.sleep_left_ms,
+            work_of: token.work_of.map(|id| id.0),
+            child_news: token.child_news,
             epoch: token.epoch,
             retry_count: token.retry_count,
             lost_count: token.lost_count,
@@ -409,6 +477,14 @@ impl TokenRow {
             exit_order: self.exit_order,
             undo: self.undo,
             merge_undo: self.merge_undo,
+            told_deadline: self.told_deadline,
+            timeout_reason: self.timeout_reason,
+            warned: self.warned,
+            checkpoint: self.checkpoint,
+            cut: self.cut,
+            sleep_left_ms: self.sleep_left_ms,
+            work_of: self.work_of.map(TokenId),
+            child_news: self.child_news,
             id: TokenId(id),
             node,
             status,

@@ -34,7 +34,21 @@ pub const SAVE_TOKENS: &str = "INSERT INTO tokens (id, status, row) \
 /// Deletes rows by key: `?` is a JSON array of keys.
 pub const DELETE_RUN: &str = "DELETE FROM run WHERE key IN (SELECT value FROM json_each(?))";
 
-pub const LOAD_RUN: &str = "SELECT key, value FROM run";
+/// Events are read when somebody asks for them, not when the run comes into memory.
+pub const LOAD_RUN: &str = "SELECT key, value FROM run WHERE key < 'event/' OR key >= 'event0'";
+pub const LOAD_LAST_EVENT: &str =
+    "SELECT key FROM run WHERE key >= 'event/' AND key < 'event0' ORDER BY key DESC LIMIT 1";
+/// `?`: the key to begin after, how many.
+pub const LOAD_EVENTS: &str =
+    "SELECT key, value FROM run WHERE key > ? AND key < 'event0' ORDER BY key LIMIT ?";
+/// The same, of those that left a record behind.
+pub const LOAD_TIMEOUTS: &str = "SELECT key, value FROM run \
+     WHERE key > ? AND key < 'event0' AND value ->> '$.record' IS NOT NULL ORDER BY key LIMIT ?";
+/// How late deadlines were enforced, by whose they were: scope, how many, milliseconds in all and at most.
+pub const LOAD_LATENESS: &str = "SELECT value ->> '$.record.timeout_event.scope', count(*), \
+         sum(value ->> '$.record.timeout_event.lateness_ms'), max(value ->> '$.record.timeout_event.lateness_ms') \
+     FROM run WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.record' IS NOT NULL GROUP BY 1";
+pub const LOAD_INSTANCES: &str = "SELECT key, value FROM run WHERE key >= 'instance/' AND key < 'instance0'";
 pub const LOAD_LIVE_TOKENS: &str = "SELECT id, status, row FROM tokens \
      WHERE status NOT IN ('completed', 'failed', 'timed_out', 'cancelled') ORDER BY id";
 pub const LOAD_COUNTS: &str = "SELECT status, count(*) FROM tokens GROUP BY status";

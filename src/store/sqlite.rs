@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use worker::{Result, SqlStorage, SqlStorageValue, Storage};
 
-use super::commit::Commit;
+use super::commit::{Commit, EVENT, event_key};
 use super::memory::Rows;
 use super::schema;
 use crate::model::time::Millis;
@@ -53,7 +53,52 @@ impl Sqlite {
                 .filter_map(|row| Some((text(row.first()?), integer(row.get(1)?))))
                 .collect(),
             alarm_at,
+            noted: self.last_event()?,
         })
+    }
+
+    fn last_event(&self) -> Result<u64> {
+        let rows = self.read(schema::LOAD_LAST_EVENT, Vec::new())?;
+        let key = rows.first().and_then(|row| row.first()).map(text);
+        let number = key.and_then(|key| key.strip_prefix(EVENT)?.parse().ok());
+        Ok(number.unwrap_or(0))
+    }
+
+    /// Events after number `after`, oldest first: number, row.
+    pub fn events(&self, after: u64, most: u64) -> Result<Vec<(u64, String)>> {
+        self.read_events(schema::LOAD_EVENTS, after, most)
+    }
+
+    /// Those of them that left a record behind.
+    pub fn timeouts(&self, after: u64, most: u64) -> Result<Vec<(u64, String)>> {
+        self.read_events(schema::LOAD_TIMEOUTS, after, most)
+    }
+
+    fn read_events(&self, statement: &str, after: u64, most: u64) -> Result<Vec<(u64, String)>> {
+        let bindings = vec![event_key(after).into(), SqlStorageValue::Float(most as f64)];
+        let rows = self.read(statement, bindings)?.into_iter().filter_map(|row| {
+            let key = text(row.first()?);
+            Some((key.strip_prefix(EVENT)?.parse().ok()?, text(row.get(1)?)))
+        });
+        Ok(rows.collect())
+    }
+
+    /// How late deadlines were enforced: scope, count, milliseconds in all, at most.
+    pub fn lateness(&self) -> Result<Vec<(String, u64, u64, u64)>> {
+        let rows = self.read(schema::LOAD_LATENESS, Vec::new())?.into_iter();
+        Ok(rows
+            .filter_map(|row| {
+                let number = |index: usize| row.get(index).map(integer);
+                Some((text(row.first()?), number(1)?, number(2)?, number(3)?))
+            })
+            .collect())
+    }
+
+    pub fn instances(&self) -> Result<Vec<(String, String)>> {
+        let rows = self.read(schema::LOAD_INSTANCES, Vec::new())?.into_iter();
+        Ok(rows
+            .filter_map(|row| Some((text(row.first()?), text(row.get(1)?))))
+            .collect())
     }
 
     /// Tokens by id, terminal ones too: id, status, row.

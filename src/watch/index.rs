@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use worker::{D1Database, MessageBatch, Result};
 
+use super::latencies;
 use crate::platform;
 
 /// Messages may come twice and in any order: the higher revision stays.
@@ -35,12 +36,13 @@ const LIST_GATES: &str = "SELECT run_id, id, opened_at, view FROM gates \
     WHERE status = 'open' AND opened_at || '_' || run_id || '_' || id > ?1 \
     ORDER BY opened_at || '_' || run_id || '_' || id LIMIT ?2";
 
-/// What a run tells the index: how it stands, or how one of its gates does.
+/// What a run tells the index: how it stands, how one of its gates does, how long a node took.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Announcement {
     Run { revision: u64, summary: Value },
     Gate { gate: Value },
+    Latency { latency: Value },
 }
 
 #[derive(Serialize)]
@@ -51,12 +53,13 @@ struct RunNews {
 
 /// Saves a batch. A database that is down brings the messages back later; one that cannot be read never will be.
 pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
-    let (mut runs, mut gates) = (Vec::new(), Vec::new());
+    let (mut runs, mut gates, mut samples) = (Vec::new(), Vec::new(), Vec::new());
     for message in batch.raw_iter() {
         let text = message.body().as_string().unwrap_or_default();
         match serde_json::from_str(&text) {
             Ok(Announcement::Run { revision, summary }) => runs.push(RunNews { revision, summary }),
             Ok(Announcement::Gate { gate }) => gates.push(gate),
+            Ok(Announcement::Latency { latency }) => samples.push(latency),
             Err(error) => platform::log(json!({
                 "level": "error", "event": "announcement_unreadable", "message": error.to_string(),
             })),
@@ -64,7 +67,8 @@ pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
     }
     let saved = async {
         write(runs, database).await?;
-        write_gates(gates, database).await
+        write_gates(gates, database).await?;
+        latencies::save(samples, database).await
     };
     match saved.await {
         Ok(()) => batch.ack_all(),

@@ -2,3 +2,5 @@
 
 #[cfg(target_arch = "wasm32")]
 pub mod index;
+#[cfg(target_arch = "wasm32")]
+pub mod latencies;

@@ -56,6 +56,7 @@ fn whatever_comes_in_after_the_alarms_moment_arms_it_again() {
     run.at(40_000).succeed("t9@1", json!(1)).check(
         "
         rejected stale_attempt t9@1
+        event 1 late_result_discarded t9
         alarm 31000
     ",
     );
@@ -87,7 +88,7 @@ fn a_clock_that_jumps_back_makes_nothing_younger() {
         .lose("t1@2")
         .check(
             "
-            token t1 a pending@2 lost 2 watch 4000 (attempt_lost)
+            token t1 a pending@2 lost 2 until 7000 watch 4000 (attempt_lost)
             alarm 4000
         ",
         )

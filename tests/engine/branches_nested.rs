@@ -101,8 +101,11 @@ fn an_outer_join_that_fires_ends_what_is_inside_the_other_branches() {
             .stands("running z:executing");
         assert_eq!(run.lines_of("abort").len(), aborted, "{policy}");
         assert_eq!(run.run.instances().count(), 0, "nothing is left to decide");
-        run.succeed("t6@1", json!("c"))
-            .check("rejected stale_attempt t6@1");
+        run.succeed("t6@1", json!("c")).check(
+            "
+                rejected stale_attempt t6@1
+                event 1 late_result_discarded t6",
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 use curfew::engine::RunStatus;
 use serde_json::{Value, json};
 
-use super::driver::{Driver, SETTINGS, create_run, start_among, store_document};
+use super::driver::{Driver, SETTINGS, WORKFLOW_TIMEOUT_MS, create_run, start_among, store_document};
 use super::graphs::with;
 
 /// `p` calls workflow `child`, then `b` works with its result.
@@ -51,7 +51,11 @@ fn a_start_is_kept_and_sent_again_until_it_arrived() {
     assert_eq!(run.lines_of("deliver").len(), 1);
     run.delivered(1);
     assert_eq!(run.lines_of("unmessage"), ["unmessage 1"]);
-    assert_eq!(run.run.next_deadline(), Some(1_001_000));
+    assert_eq!(
+        run.run.next_deadline(),
+        Some(801_000),
+        "when the run's limit is warned of"
+    );
     run.delivered(1).check("");
     run.stands("running p:waiting_for_subworkflow");
 }
@@ -176,7 +180,11 @@ fn a_report_of_another_attempt_changes_nothing() {
         run.child_ended(attempt, RunStatus::Completed, Some(json!(1)));
         run.check(&format!("rejected stale_attempt {attempt}"));
     }
-    run.succeed("t1@1", json!(1)).check("rejected stale_attempt t1@1");
+    run.succeed("t1@1", json!(1)).check(
+        "
+        rejected stale_attempt t1@1
+        event 1 late_result_discarded t1",
+    );
     run.child_ended("t1@1", RunStatus::Completed, Some(json!(1)));
     run.child_ended("t1@1", RunStatus::Completed, Some(json!(2)));
     run.check("rejected stale_attempt t1@1");
@@ -209,8 +217,13 @@ fn a_token_out_of_time_cancels_its_child() {
 fn the_next_attempt_has_another_child() {
     let node = json!({"timeout_ms": 5_000, "on_timeout": "retry", "max_retries": 1});
     let mut run = Driver::start(calling(node));
-    run.delivered(1)
-        .at(6_500)
+    run.delivered(1).at(6_500).wake("").stands("running p:pending");
+    assert_eq!(
+        run.lines_of("deliver"),
+        ["deliver 2 cancel run-1.t1 (execution_timeout)"]
+    );
+    run.reload()
+        .at(7_500)
         .wake("")
         .stands("running p:waiting_for_subworkflow");
     let sent = run.lines_of("deliver");
@@ -219,7 +232,8 @@ fn the_next_attempt_has_another_child() {
         [
             "deliver 2 cancel run-1.t1 (execution_timeout)",
             "deliver 3 start run-1.t1.2 {\"x\":1} within 5000"
-        ]
+        ],
+        "the cancellation goes out again: nobody knows whether it arrived"
     );
     run.child_ended("t1@1", RunStatus::Cancelled, None)
         .check("rejected stale_attempt t1@1");
@@ -245,7 +259,7 @@ fn limits_go_node_before_action_before_the_childs_own() {
     );
     assert_eq!(limit(call(json!({"timeout_ms": 7_000}), json!({}))), Some(7_000));
     assert_eq!(limit(call(json!({}), json!({}))), Some(20_000));
-    assert_eq!(limit(calling(json!({}))), Some(SETTINGS.workflow_timeout_ms));
+    assert_eq!(limit(calling(json!({}))), Some(WORKFLOW_TIMEOUT_MS));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use curfew::engine::{Event, PastToken, RestartPoint, RunStatus, TokenId};
 use curfew::store::rows::TokenRow;
 use serde_json::{Value, json};
 
-use super::driver::{Driver, SETTINGS};
+use super::driver::{Driver, WORKFLOW_TIMEOUT_MS};
 use super::graphs::{and, three, with};
 
 fn one(node: Value) -> Value {
@@ -17,7 +17,8 @@ fn a_pause_stops_the_runs_own_clock() {
     let mut run = Driver::start(one(json!({"action_id": "work"})));
     run.at(2_000).pause().check(
         "
-        run paused until 1001000
+        run paused until 1001000 held by person
+        event 1 run_paused person
         announce
     ",
     );
@@ -37,7 +38,10 @@ fn an_attempt_keeps_what_was_left_of_its_deadline() {
     assert_eq!(run.run.next_deadline(), None);
     run.at(100_000).wake("t1@1").stands("paused a:executing");
     run.resume();
-    // 7 s were left, and the grace.
+    // 7 s were left, and the grace; the warning moved with its deadline.
+    assert_eq!(run.run.next_deadline(), Some(105_000));
+    run.at(105_000).wake("t1@1");
+    assert_eq!(run.lines_of("event"), ["event 3 deadline_warning t1 a execution"]);
     assert_eq!(run.run.next_deadline(), Some(107_500));
     run.at(107_499).wake("t1@1").stands("running a:executing");
     run.at(107_500).wake("t1@1");
@@ -159,11 +163,9 @@ fn a_gate_keeps_its_time_and_its_reminders() {
     );
     assert_eq!(run.run.next_deadline(), Some(106_000));
     run.reload().at(106_000).wake("");
-    assert_eq!(
-        run.run.next_deadline(),
-        Some(110_000),
-        "the second reminder moved, too"
-    );
+    assert_eq!(run.run.next_deadline(), Some(109_000), "the warning moved, too");
+    run.reload().at(109_000).wake("");
+    assert_eq!(run.run.next_deadline(), Some(110_000), "and the second reminder");
     run.at(110_000).wake("");
     assert_eq!(run.run.next_deadline(), Some(111_000));
 }
@@ -212,7 +214,11 @@ fn messages_leave_during_a_pause() {
     run.pause();
     assert_eq!(run.run.next_deadline(), Some(11_000));
     run.at(11_000).wake("");
-    assert_eq!(run.lines_of("deliver").len(), 1);
+    assert_eq!(
+        run.lines_of("deliver"),
+        ["deliver 1 start run-1.t1 {\"x\":1}", "deliver 2 hold run-1.t1 #1"],
+        "the child is begun and told to stand still, in whatever order it hears of it"
+    );
 }
 
 #[test]
@@ -280,13 +286,17 @@ fn a_restart_is_the_same_run_in_its_next_attempt() {
         run running until 1009000
         uncontext state.a
         token t3 a executing@1 watch 39000
+        event 2 run_restarted
         dispatch t3@1 {"x":1} by 1009500
         announce
     "#,
     );
     assert_eq!((run.run.header.attempt, run.run.header.ended_at), (2, None));
-    run.succeed("t2@1", json!("late"))
-        .check("rejected stale_attempt t2@1");
+    run.succeed("t2@1", json!("late")).check(
+        "
+            rejected stale_attempt t2@1
+            event 3 late_result_discarded t2",
+    );
     run.succeed("t3@1", json!(2))
         .succeed("t4@1", json!(3))
         .stands("completed {}");
@@ -352,10 +362,7 @@ fn a_restart_under_way_calls_everything_off() {
         run.succeed(token, json!(0));
     }
     run.stands("running z:executing");
-    assert_eq!(
-        run.run.header.timeout_at,
-        Some(1_000 + SETTINGS.workflow_timeout_ms)
-    );
+    assert_eq!(run.run.header.timeout_at, Some(1_000 + WORKFLOW_TIMEOUT_MS));
 }
 
 /// Nothing and `null` are two things.

@@ -12,6 +12,7 @@ use curfew::model::snapshot::{
     CatalogueDocument, DocumentKind, Library, Reference, Resolution, Snapshot, Stored, check, resolve,
 };
 use curfew::model::time::Millis;
+use curfew::model::timeouts::TimeRules;
 use curfew::store::commit::Commit;
 use curfew::wire::{ReportStatus, TaskReport};
 use serde_json::{Value, json};
@@ -22,9 +23,9 @@ use crate::sim::store::Store;
 
 /// Short moments, so that expectations are easy to read.
 pub const SETTINGS: Settings = Settings {
-    workflow_timeout_ms: 1_000_000,
     grace_ms: 500,
     watch_ms: 30_000,
+    retry_delay_ms: 1_000,
     lost_max: 5,
     retention_ms: 10_000_000,
 };
@@ -32,12 +33,21 @@ pub const SETTINGS: Settings = Settings {
 /// When runs of scenarios start.
 pub const START: Millis = 1_000;
 
-/// Adds what every document needs: an id, and the action `work`.
+/// The limit of runs of scenarios that set none.
+pub const WORKFLOW_TIMEOUT_MS: u64 = 1_000_000;
+
+/// Adds what every document needs: an id, the action `work`, and an end of its own when its time is over.
 pub fn complete_document(mut document: Value) -> Value {
     let work = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}});
     if let Value::Object(fields) = &mut document {
         fields.entry("id").or_insert_with(|| json!("flow"));
         fields.entry("actions").or_insert_with(|| json!([work]));
+        if !fields.contains_key("timeout") {
+            fields
+                .entry("timeout_ms")
+                .or_insert_with(|| json!(WORKFLOW_TIMEOUT_MS));
+        }
+        fields.entry("on_timeout").or_insert_with(|| json!("cancel_all"));
     }
     document
 }
@@ -52,26 +62,49 @@ fn library() -> Library {
     // Calls one that calls none: three runs deep.
     let middle = json!({"id": "middle", "nodes": [{"id": "m", "workflow_id": "child"}],
         "output_mapping": {"inner": "${state.m}"}});
-    [child, strict, brief, middle]
-        .into_iter()
-        .map(|document| {
-            let content = complete_document(document);
-            let reference = Reference {
-                kind: DocumentKind::Workflows,
-                id: content["id"].as_str().unwrap_or_default().to_string(),
-                version: None,
-            };
-            (reference, Some(CatalogueDocument { version: 4, content }))
-        })
-        .collect()
+    // Asks a person when its own time is over; one has little of it, one has all the time its caller has.
+    let asking = json!({"id": "asking", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 20_000,
+        "on_timeout": "human_gate"});
+    let patient =
+        json!({"id": "patient", "nodes": [{"id": "c", "action_id": "work"}], "on_timeout": "human_gate"});
+    // Hands on what is left of its own time.
+    let handing = json!({"id": "handing", "nodes": [{"id": "m", "workflow_id": "child"}],
+        "timeouts": {"inherit_budget": true}});
+    // Limits of their own, short enough to be met.
+    let gated = json!({"id": "gated", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 3_000,
+        "on_timeout": "human_gate", "gate": {"timeout_ms": 20_000, "on_timeout": "fail"}});
+    let hasty = json!({"id": "hasty", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 4_000,
+        "on_timeout": "fail"});
+    let thrifty = json!({"id": "thrifty", "nodes": [{"id": "m", "workflow_id": "gated"}, {"id": "n", "workflow_id": "child"}],
+        "transitions": [{"from_node_id": "m", "to_node_id": "n"}], "timeout_ms": 30_000,
+        "timeouts": {"inherit_budget": true}, "on_timeout": "human_gate", "gate": {"timeout_ms": 40_000}});
+    [
+        child, strict, brief, middle, asking, patient, handing, gated, hasty, thrifty,
+    ]
+    .into_iter()
+    .map(|document| {
+        let content = complete_document(document);
+        let reference = Reference {
+            kind: DocumentKind::Workflows,
+            id: content["id"].as_str().unwrap_or_default().to_string(),
+            version: None,
+        };
+        (reference, Some(CatalogueDocument { version: 4, content }))
+    })
+    .collect()
 }
 
 /// The snapshot a run of `document` keeps; the document must be valid.
 pub fn store_document(document: &Value) -> Stored {
-    if let Err(refused) = check(DocumentKind::Workflows, document, &library()) {
+    if let Err(refused) = check(
+        DocumentKind::Workflows,
+        document,
+        &library(),
+        &TimeRules::default(),
+    ) {
         panic!("{refused:?} in {document}");
     }
-    match resolve(document, 1, &library()) {
+    match resolve(document, 1, &library(), &TimeRules::default()) {
         Resolution::Resolved(stored) => *stored,
         Resolution::Missing(references) => panic!("{references:?} is not in {document}"),
         Resolution::Invalid(problems) => panic!("{problems:?} in {document}"),
@@ -125,6 +158,7 @@ impl Start {
             input,
             timeout_ms,
             budget_ms,
+            node_decides,
         } = message
         else {
             return None;
@@ -138,6 +172,7 @@ impl Start {
                 version: None,
                 timeout_ms: *timeout_ms,
                 budget_ms: *budget_ms,
+                node_decides: *node_decides,
             },
             parent: Some(ParentLink {
                 run_id: parent.header.id.clone(),
@@ -171,7 +206,7 @@ impl Driver {
         Driver::of(run, effects, settings)
     }
 
-    fn of(run: Run, effects: Vec<Effect>, settings: Settings) -> Driver {
+    pub fn of(run: Run, effects: Vec<Effect>, settings: Settings) -> Driver {
         let mut driver = Driver {
             run,
             now: START,
@@ -409,6 +444,8 @@ fn report_of(attempt: &str, status: ReportStatus) -> TaskReport {
         output: None,
         error: None,
         steps: Vec::new(),
+        partial: Vec::new(),
+        checkpoint: None,
     }
 }
 

@@ -58,8 +58,11 @@ fn any_fires_with_the_first_and_abandons_the_rest() {
         [status_of(&run, 2), status_of(&run, 4)],
         ["cancelled", "cancelled"]
     );
-    run.succeed("t2@1", json!("late"))
-        .check("rejected stale_attempt t2@1");
+    run.succeed("t2@1", json!("late")).check(
+        "
+            rejected stale_attempt t2@1
+            event 1 late_result_discarded t2",
+    );
     assert_eq!(run.state(), &json!({"all": ["fast"]}));
     assert_eq!(continuations(&run), 1);
 }
@@ -288,8 +291,16 @@ fn two_last_arrivals_make_one_continuation() {
     run.succeed("t2@1", json!(1))
         .succeed("t3@1", json!(2))
         .succeed("t4@1", json!(3));
-    run.check("rejected stale_attempt t4@1");
-    run.succeed("t3@1", json!(2)).check("rejected stale_attempt t3@1");
+    run.check(
+        "
+        rejected stale_attempt t4@1
+        event 1 late_result_discarded t4",
+    );
+    run.succeed("t3@1", json!(2)).check(
+        "
+        rejected stale_attempt t3@1
+        event 2 late_result_discarded t3",
+    );
     assert_eq!(continuations(&run), 1);
 }
 

@@ -116,9 +116,11 @@ fn a_deadline_may_proceed_with_what_is_there() {
         ["timed_out", "cancelled", "timed_out"]
     );
     // The straggler comes after: nothing more happens.
-    run.at(6_001)
-        .succeed("t3@1", json!("b"))
-        .check("rejected stale_attempt t3@1");
+    run.at(6_001).succeed("t3@1", json!("b")).check(
+        "
+            rejected stale_attempt t3@1
+            event 2 late_result_discarded t3",
+    );
     run.succeed("t5@1", json!("z")).stands("completed {}");
     assert_eq!(continuations(&run), 1);
 }
@@ -146,7 +148,11 @@ fn the_deadline_and_the_last_arrival_in_one_millisecond_make_one_continuation() 
     let mut run = Driver::start(three(proceed()));
     run.succeed("t2@1", json!(1)).succeed("t3@1", json!(2));
     run.at(6_000).wake("t4@1").stands("running z:executing");
-    run.succeed("t4@1", json!(3)).check("rejected stale_attempt t4@1");
+    run.succeed("t4@1", json!(3)).check(
+        "
+        rejected stale_attempt t4@1
+        event 2 late_result_discarded t4",
+    );
     run.wake("").stands("running z:executing");
     assert_eq!(continuations(&run), 1);
     let mut run = Driver::start(three(proceed()));

@@ -264,7 +264,11 @@ fn each_firing_in_a_loop_is_its_own_instance() {
     run.succeed("t5@1", json!("z"));
     assert_eq!(run.lines_of("instance"), ["instance 2 out of 3"]);
     // Answers of the first round are of the first round.
-    run.succeed("t2@1", json!(9)).check("rejected stale_attempt t2@1");
+    run.succeed("t2@1", json!(9)).check(
+        "
+        rejected stale_attempt t2@1
+        event 1 late_result_discarded t2",
+    );
     run.stands("running 3xb:executing");
     for attempt in ["t7@1", "t8@1", "t9@1"] {
         run.succeed(attempt, json!(2));

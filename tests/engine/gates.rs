@@ -131,8 +131,16 @@ fn reminders_come_at_their_fractions_once_each() {
         "
         token t1 ask awaiting_human@1 until 11000 watch 10000
         gate g1 open null approve|reject until 11000 reminded 6000
-        alarm 10000
+        alarm 9000
         announce g1 open
+    ",
+    );
+    // That its time is nearly over is another matter, and no reminder.
+    run.reload().at(9_000).wake("").check(
+        "
+        token t1 ask awaiting_human@1 until 11000 watch 10000
+        event 1 deadline_warning t1 ask gate
+        alarm 10000
     ",
     );
     run.reload().at(10_000).wake("");

@@ -65,13 +65,21 @@ pub fn workflow(dice: &mut Dice) -> Value {
             "tokens_active": *dice.pick(&[40, 40, 40, 40, 40, 40, 3]),
             "loop_iterations": *dice.pick(&[20, 20, 20, 20, 20, 20, 2]),
         },
-        "on_timeout": *dice.pick(&["cancel_all", "fail"]),
+        "on_timeout": *dice.pick(&["cancel_all", "fail", "human_gate"]),
     });
-    match dice.below(4) {
+    match dice.below(5) {
         0 => {}
         1 => document["timeout_ms"] = json!(60_000),
         2 => document["timeout_ms"] = json!(*dice.pick(&[120_000, 1_500])),
+        3 => document["timeout_ms"] = json!(*dice.pick(&[5_000, 12_000, 20_000])),
         _null => document["timeout_ms"] = Value::Null,
+    }
+    document["gate"] = json!({
+        "timeout_ms": *dice.pick(&[4_000, 30_000, 200_000]),
+        "on_timeout": *dice.pick(&["cancel_all", "fail"]),
+    });
+    if dice.chance(30) {
+        document["timeouts"] = json!({"inherit_budget": true, "warn_at": *dice.pick(&[0.8, 0.5])});
     }
     if dice.chance(20) {
         document["output_mapping"] = json!({"first": "${has(state.n0) ? state.n0 : null}"});
@@ -195,7 +203,9 @@ fn node(dice: &mut Dice, index: u64) -> Value {
             node.insert("wait".into(), wait);
         }
         _child => {
-            let called = *dice.pick(&["child", "child", "brief", "middle", "strict"]);
+            let called = *dice.pick(&[
+                "child", "child", "brief", "middle", "strict", "gated", "gated", "hasty", "thrifty",
+            ]);
             work(dice, &mut node, "workflow_id", called);
             if dice.chance(30) {
                 node.insert("on_failure".into(), json!("catch"));
@@ -222,10 +232,13 @@ fn node(dice: &mut Dice, index: u64) -> Value {
 
 fn work(dice: &mut Dice, node: &mut Map<String, Value>, form: &str, id: &str) {
     node.insert(form.into(), json!(id));
-    match dice.below(4) {
+    match dice.below(5) {
         0 | 1 => {}
         2 => {
             node.insert("timeout_ms".into(), json!(1_000));
+        }
+        3 => {
+            node.insert("timeout_ms".into(), json!(*dice.pick(&[3_000, 11_000])));
         }
         _long => {
             node.insert("timeout_ms".into(), json!(40_000));

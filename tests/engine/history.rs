@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use curfew::engine::{
-    ChildReport, Decision, Effect, Event, Run, RunStatus, Settings, Token, TokenId, TokenStatus,
+    ChildNews, ChildReport, Decision, Effect, Event, Extension, RetryMode, Run, RunStatus, Settings, Token,
+    TokenId, TokenStatus,
 };
 use curfew::model::time::Millis;
+use curfew::store::commit::Commit;
 use serde_json::{Value, json};
 
 use super::dice::Dice;
 use super::driver::{create_run, failed, store_document, succeeded, timed_out};
 use super::generator;
+use crate::sim::store::Store;
 
 /// A run, what it said so far, and the attempts it ever asked for.
 pub struct History {
@@ -22,12 +25,18 @@ pub struct History {
 }
 
 pub const SETTINGS: Settings = Settings {
-    workflow_timeout_ms: 3_600_000,
+    retry_delay_ms: 1_000,
     grace_ms: 500,
     watch_ms: 30_000,
     lost_max: 3,
     retention_ms: 100_000_000,
 };
+
+/// What persons say at gates, most often what gates of nodes ask for.
+const CHOICES: &[&str] = &[
+    "approve", "approve", "approve", "approve", "reject", "reject", "shrug", "extend", "abort", "fail",
+    "retry",
+];
 
 impl History {
     pub fn start(document: &Value) -> History {
@@ -118,12 +127,12 @@ impl History {
             .filter(|token| token.status == TokenStatus::WaitingForSubworkflow)
             .collect();
         let gates: Vec<&str> = self.run.gates().map(|gate| gate.id.as_str()).collect();
-        match dice.below(9) {
-            0 | 1 if !gates.is_empty() => Event::GateDecided {
+        match dice.below(13) {
+            0 | 1 | 9 if !gates.is_empty() => Event::GateDecided {
                 gate: (*dice.pick(&gates)).to_string(),
                 decision: Decision {
-                    choice: (*dice.pick(&["approve", "reject", "shrug"])).to_string(),
-                    input: Value::Null,
+                    choice: (*dice.pick(CHOICES)).to_string(),
+                    input: json!({"by_ms": 1 + dice.below(20_000)}),
                     comment: None,
                     by: None,
                     at: 0,
@@ -137,6 +146,39 @@ impl History {
             4 | 5 => Event::ResumeRequested,
             6 => Event::Delivered {
                 id: 1 + dice.below(4),
+            },
+            9 | 10 if self.run.header.status.is_terminal() => {
+                let store = self.store();
+                let past = store.past(self.run.snapshot()).expect("rows can be read");
+                let modes = [
+                    RetryMode::RetryStep,
+                    RetryMode::DiscardAndRetry,
+                    RetryMode::Escalate,
+                ];
+                let tokens = self.run.resume_plan(&past).tokens;
+                let chosen = tokens.get(dice.below(9) as usize).copied();
+                Event::RetryRequested {
+                    mode: *dice.pick(&modes),
+                    token: chosen.filter(|_| dice.chance(50)),
+                    past: Box::new(past),
+                }
+            }
+            9 | 10 if dice.chance(50) => Event::ExtendRequested(Extension::By(1 + dice.below(30_000))),
+            9 | 10 => Event::ExtendRequested(Extension::Until(self.now + dice.below(90_000))),
+            11 if !waiting.is_empty() && dice.chance(50) => {
+                let token = *dice.pick(&waiting);
+                Event::ChildNews(Box::new(ChildNews {
+                    token_id: token.id.to_string(),
+                    epoch: token.epoch,
+                    run_id: "child".into(),
+                    number: dice.below(4),
+                    paused: dice.chance(50),
+                }))
+            }
+            11 | 12 => Event::ParentHolds {
+                number: dice.below(8),
+                held: dice.chance(40),
+                budget_ms: Some(dice.below(30_000)).filter(|_| dice.chance(50)),
             },
             7 if !waiting.is_empty() => {
                 let token = *dice.pick(&waiting);
@@ -161,6 +203,17 @@ impl History {
                 is_gone: dice.chance(50),
             },
         }
+    }
+
+    /// What was saved so far, as the tables hold it.
+    pub fn store(&self) -> Store {
+        let mut store = Store::default();
+        for effects in &self.effects {
+            let commit = Commit::of(effects, &self.run).expect("rows are JSON");
+            store.apply(&commit).expect("no commit breaks a rule");
+        }
+        store.alarm_at = self.run.alarm_at();
+        store
     }
 
     /// Every move of a token as the commits show it; a token is born pending.

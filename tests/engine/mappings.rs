@@ -37,6 +37,7 @@ fn an_output_mapping_writes_all_of_its_targets_or_none() {
     .check("
         run failed expression_failed/validation: output_mapping of node a: expression `result.nothing`: no such key: nothing
         token t1 a failed@1 {\"n\":1} expression_failed/validation: output_mapping of node a: expression `result.nothing`: no such key: nothing
+        event 1 run_failed t1 a
         announce
         ended
     ");
@@ -63,6 +64,7 @@ fn a_workflow_output_mapping_that_fails_fails_the_run() {
         input {"x":1}
         run failed expression_failed/validation: output_mapping of the workflow: expression `state.a.n`: no such key: a
         token t1 a completed@0 null
+        event 1 run_failed
         alarm 10001000
         announce
         ended
@@ -81,6 +83,7 @@ fn an_output_that_does_not_fit_its_schema_fails_the_run() {
         run failed invalid_output/validation: the output does not fit output_schema at "/n": expected integer, found string "many"
         context output.n = "many"
         token t1 a completed@0 null
+        event 1 run_failed
         alarm 10001000
         announce
         ended
@@ -116,6 +119,7 @@ fn a_failed_report_without_a_reason_still_names_one() {
         "
         run failed task_failed/unknown: the executor gave no reason
         token t1 a failed@1 task_failed/unknown: the executor gave no reason
+        event 1 run_failed t1 a
         announce
         ended
     ",
@@ -140,6 +144,7 @@ fn a_run_that_ends_in_a_commit_orders_nothing_in_it() {
         token t1 a completed@0 null
         token t3 c failed@0 expression_failed/validation: input_mapping of node c: expression `state.nothing`: no such key: nothing
         token t2 b cancelled@1 (run_failed)
+        event 1 run_failed t3 c
         alarm 10001000
         abort t2@1
         announce

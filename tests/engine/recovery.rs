@@ -22,11 +22,13 @@ fn a_result_counts_once() {
     run.succeed("t2@1", json!(2)).check(
         "
         rejected stale_attempt t2@1
+        event 1 late_result_discarded t2
     ",
     );
     run.fail("t2@1").check(
         "
         rejected stale_attempt t2@1
+        event 2 late_result_discarded t2
     ",
     );
     run.lose("t2@1").check(
@@ -41,14 +43,21 @@ fn a_result_counts_once() {
 fn a_result_of_an_older_or_unknown_attempt_changes_nothing() {
     let mut run = Driver::start(one_node());
     run.at(1_100).lose("t1@1");
-    for attempt in ["t1@1", "t1@3", "t1@0", "t2@1", "t0@1"] {
-        run.succeed(attempt, json!(1));
-        assert_eq!(run.effects, Vec::new(), "{attempt}");
-        run.check(&format!("rejected stale_attempt {attempt}"));
+    for (number, attempt) in (1..).zip(["t1@1", "t1@3", "t1@0", "t2@1", "t0@1"]) {
+        let token = &attempt[..2];
+        run.succeed(attempt, json!(1)).check(&format!(
+            "rejected stale_attempt {attempt}
+             event {number} late_result_discarded {token}"
+        ));
     }
     let mut report = super::driver::succeeded("t1@2", json!(1));
     report.token_id = "nonsense".into();
-    run.report(report).check("rejected stale_attempt nonsense@2");
+    run.report(report).check(
+        "
+        rejected stale_attempt nonsense@2
+        event 6 late_result_discarded nonsense
+    ",
+    );
     run.succeed("t1@2", json!(1)).check(
         "
         run completed {}
@@ -67,6 +76,7 @@ fn a_result_after_the_end_of_its_run_is_stale() {
     run.succeed("t1@1", json!(1)).check(
         "
         rejected stale_attempt t1@1
+        event 2 late_result_discarded t1
     ",
     );
 }
@@ -90,6 +100,7 @@ fn a_lost_attempt_is_made_again_at_once_then_with_growing_pauses_until_it_is_giv
     run.succeed("t1@2", json!(1)).check(
         "
         rejected stale_attempt t1@2
+        event 1 late_result_discarded t1
     ",
     );
     run.at(3_000).wake("").check(
@@ -108,6 +119,7 @@ fn a_lost_attempt_is_made_again_at_once_then_with_growing_pauses_until_it_is_giv
     run.lose("t1@6").check("
         run failed attempt_lost/network: no executor answered in 6 attempts; last: connection refused
         token t1 a failed@6 lost 5 (attempt_lost) attempt_lost/network: no executor answered in 6 attempts; last: connection refused
+        event 2 run_failed t1 a
         announce
         ended
     ");
@@ -134,6 +146,8 @@ fn an_object_that_comes_back_after_a_deadline_takes_it_as_passed() {
             "
             run failed execution_timeout/timeout: step a timed out: context deadline exceeded
             token t1 a timed_out@1 execution_timeout/timeout: step a timed out: context deadline exceeded
+            event 1 token_timed_out t1 a {tool late 0 fail}
+            event 2 run_failed t1 a
             abort t1@1
             announce
             ended
@@ -191,6 +205,7 @@ fn cancelling_ends_every_token_and_aborts_what_is_under_way() {
         run cancelled (not needed)
         token t2 b cancelled@1 (run_cancelled)
         token t3 c cancelled@2 lost 2 (run_cancelled)
+        event 1 run_cancelled
         abort t2@1
         announce
         ended
@@ -215,6 +230,7 @@ fn a_run_that_ended_otherwise_cannot_be_cancelled() {
         rejected run_finished
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 16m40s
         token t1 a timed_out@1 (workflow_timeout)
+        event 1 run_timed_out workflow_timeout {flow late 0 cancel}
         alarm 11001000
         abort t1@1
         announce

@@ -3,7 +3,7 @@
 //! The only place of these tests that matches on every effect, so that a new one is a compile error here and nowhere
 //! else.
 
-use curfew::engine::{Effect, GateState, Header, Instance, Message, Rejection, Run, Token};
+use curfew::engine::{Effect, Entry, GateState, Header, Instance, Message, Rejection, Run, Token};
 use curfew::model::failure::Failure;
 use serde_json::{Value, json};
 
@@ -12,6 +12,15 @@ pub fn render_rejection(rejection: &Rejection) -> String {
         Rejection::StaleAttempt { token, epoch } => format!("stale_attempt {token}@{epoch}"),
         Rejection::RunFinished => "run_finished".into(),
         Rejection::NotPaused => "not_paused".into(),
+        Rejection::HeldOtherwise { holder, gate } => {
+            format!("held_by {} {}", holder.name(), gate.as_deref().unwrap_or("-"))
+        }
+        Rejection::CannotExtend(status) => format!("cannot_extend {}", word(status)),
+        Rejection::LimitOfParent => "limit_of_parent".into(),
+        Rejection::NoDeadline => "no_deadline".into(),
+        Rejection::InvalidExtension(why) => format!("invalid_extension {why}"),
+        Rejection::NotEnded => "not_ended".into(),
+        Rejection::NotResumable(why) => format!("not_resumable {why}"),
         Rejection::UnknownGate => "unknown_gate".into(),
         Rejection::GateClosed(gate) => format!("closed {}", render_gate(gate)),
         Rejection::InvalidDecision { pointer, message } => format!("invalid_decision {pointer}: {message}"),
@@ -30,6 +39,12 @@ pub fn render(effect: &Effect, run: &Run) -> String {
         Effect::SaveToken(token) => render_token(token, run),
         Effect::SaveInstance(instance) => render_instance(instance, run),
         Effect::SaveGate(gate) => render_gate(gate),
+        Effect::SaveEntry(entry) => render_entry(entry),
+        Effect::AnnounceLatency {
+            node_id,
+            token,
+            millis,
+        } => format!("latency {node_id} {token} {millis}"),
         Effect::SaveSignals { name, payloads } => format!("signals {name} = {}", json!(payloads)),
         Effect::SaveMessage { id, message } => format!("message {id} {}", render_message(message)),
         Effect::DeleteMessage { id } => format!("unmessage {id}"),
@@ -51,6 +66,37 @@ pub fn render(effect: &Effect, run: &Run) -> String {
         Effect::Announce => "announce".into(),
         Effect::RunEnded => "ended".into(),
     }
+}
+
+/// What happened and to whom; of a timeout also whose clock it was, how late, and what followed.
+fn render_entry(entry: &Entry) -> String {
+    let mut line = format!("event {} {}", entry.seq, word(&entry.kind));
+    for field in [
+        "token_id",
+        "node_id",
+        "by",
+        "deadline",
+        "retry_count",
+        "delay_ms",
+        "by_ms",
+        "mode",
+        "limit",
+    ] {
+        match entry.fields.get(field) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => line += &format!(" {text}"),
+            Some(value) => line += &format!(" {field} {value}"),
+        }
+    }
+    if let Some(record) = &entry.record {
+        line += &format!(
+            " {{{} late {} {}}}",
+            word(&record.timeout_event.scope),
+            record.timeout_event.lateness_ms,
+            word(&record.final_action)
+        );
+    }
+    line
 }
 
 fn render_instance(instance: &Instance, run: &Run) -> String {
@@ -113,6 +159,25 @@ fn render_message(message: &Message) -> String {
             }
             line
         }
+        Message::HoldChild {
+            run_id,
+            number,
+            held,
+            budget_ms,
+        } => {
+            let word = if *held { "hold" } else { "release" };
+            let budget = budget_ms
+                .map(|millis| format!(" budget {millis}"))
+                .unwrap_or_default();
+            format!("{word} {run_id} #{number}{budget}")
+        }
+        Message::TellParent { run_id, news } => {
+            let word = if news.paused { "paused" } else { "goes on" };
+            format!(
+                "tell {run_id} {}@{} {word} #{}",
+                news.token_id, news.epoch, news.number
+            )
+        }
         Message::CancelChild { run_id, reason } => format!("cancel {run_id} ({reason})"),
         Message::NotifyParent { run_id, report } => {
             let mut line = format!(
@@ -133,6 +198,9 @@ fn render_header(header: &Header) -> String {
     let mut line = format!("run {}", word(&header.status));
     if let Some(at) = header.timeout_at.filter(|_| header.ended_at.is_none()) {
         line += &format!(" until {at}");
+    }
+    for holder in &header.held_by {
+        line += &format!(" held by {}", holder.name());
     }
     if let Some(output) = &header.output {
         line += &format!(" {output}");

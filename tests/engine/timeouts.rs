@@ -35,6 +35,7 @@ fn a_workflow_timeout_with_cancel_all_ends_live_tokens_and_aborts_their_calls() 
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 5m0s
         token t2 b timed_out@1 (workflow_timeout)
         token t3 c timed_out@2 lost 2 (workflow_timeout)
+        event 1 run_timed_out workflow_timeout {flow late 0 cancel}
         alarm 10301000
         abort t2@1
         announce
@@ -54,6 +55,7 @@ fn a_workflow_timeout_with_fail_fails_the_run_with_its_message() {
         "
             run failed workflow_timeout/timeout: Workflow execution timed out after 5m0s
             token t1 a timed_out@1 (workflow_timeout)
+            event 1 run_failed workflow_timeout {flow late 0 fail}
             alarm 10301000
             abort t1@1
             announce
@@ -111,6 +113,8 @@ fn the_workflow_wins_where_its_deadline_and_an_attempts_are_the_same_moment() {
             rejected stale_attempt t1@1
             run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
             token t1 a timed_out@1 (workflow_timeout)
+            event 1 run_timed_out workflow_timeout {flow late 0 cancel}
+            event 2 late_result_discarded t1
             alarm 10005000
             abort t1@1
             announce
@@ -121,6 +125,7 @@ fn the_workflow_wins_where_its_deadline_and_an_attempts_are_the_same_moment() {
         "
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
         token t1 a timed_out@1 (workflow_timeout)
+        event 1 run_timed_out workflow_timeout {flow late 0 cancel}
         alarm 10005000
         abort t1@1
         announce
@@ -150,6 +155,8 @@ fn a_result_in_the_millisecond_of_the_workflow_deadline_is_too_late() {
         rejected stale_attempt t1@1
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
         token t1 a timed_out@1 (workflow_timeout)
+        event 1 run_timed_out workflow_timeout {flow late 0 cancel}
+        event 2 late_result_discarded t1
         alarm 10005000
         abort t1@1
         announce
@@ -167,7 +174,7 @@ fn an_attempt_is_capped_by_its_run_and_the_executor_gets_a_moment_more() {
         snapshot
         input {"x":1}
         run running until 5000
-        token t1 a executing@1 until 5000 watch 31000
+        token t1 a executing@1 until 10000 watch 31000
         alarm 5000
         dispatch t1@1 {"x":1} by 5500
         announce
@@ -219,6 +226,8 @@ fn a_result_and_the_end_of_grace_in_one_millisecond_have_one_outcome() {
             "
             run failed execution_timeout/timeout: step a timed out: context deadline exceeded
             token t1 a timed_out@1 execution_timeout/timeout: step a timed out: context deadline exceeded
+            event 1 token_timed_out t1 a {tool late 500 fail}
+            event 2 run_failed t1 a
             alarm 10005500
             abort t1@1
             announce
@@ -229,6 +238,7 @@ fn a_result_and_the_end_of_grace_in_one_millisecond_have_one_outcome() {
         .check(
             "
             rejected stale_attempt t1@1
+            event 3 late_result_discarded t1
         ",
         );
 }
@@ -239,17 +249,27 @@ fn an_attempt_that_times_out_is_retried_as_often_as_allowed_and_then_fails() {
         .at(5_500)
         .wake("t1@1")
         .check(r#"
-            token t1 a executing@2 retry 1 until 9500 watch 35500
-            alarm 10000
+            token t1 a pending@1 retry 1 watch 6500 (execution_timeout)
+            event 1 token_timed_out t1 a {tool late 500 retry}
+            event 2 token_retried t1 retry_count 1 delay_ms 1000
+            alarm 6500
             abort t1@1
-            dispatch t1@2 {"x":1} by 9500
+        "#)
+        .at(6_500)
+        .wake("")
+        .check(r#"
+            token t1 a executing@2 retry 1 until 10500 watch 36500 (execution_timeout)
+            alarm 11000
+            dispatch t1@2 {"x":1} by 10500
         "#)
         // The executor of the second attempt reports its deadline itself: there is nothing to abort.
-        .at(9_400)
+        .at(10_400)
         .time_out("t1@2")
         .check("
             run failed execution_timeout/timeout: step a timed out: context deadline exceeded
-            token t1 a timed_out@2 retry 1 execution_timeout/timeout: step a timed out: context deadline exceeded
+            token t1 a timed_out@2 retry 1 (execution_timeout) execution_timeout/timeout: step a timed out: context deadline exceeded
+            event 3 token_timed_out t1 a {tool late 0 fail}
+            event 4 run_failed t1 a
             announce
             ended
         ");
@@ -258,14 +278,23 @@ fn an_attempt_that_times_out_is_retried_as_often_as_allowed_and_then_fails() {
 #[test]
 fn retry_without_a_number_means_three_retries() {
     let mut run = Driver::start(one_node(json!({"timeout_ms": 1_000, "on_timeout": "retry"})));
-    for epoch in 1..=3 {
-        run.time_out(&format!("t1@{epoch}"));
+    // Each waits twice as long as the one before.
+    for (epoch, pause_ms) in [(1, 1_000), (2, 2_000), (3, 4_000)] {
+        run.time_out(&format!("t1@{epoch}")).stands("running a:pending");
+        let begins_at = run.now + pause_ms;
+        run.reload()
+            .at(begins_at - 1)
+            .wake("")
+            .stands("running a:pending");
+        run.at(begins_at).wake("");
         assert_eq!(run.lines_of("dispatch").len(), 1, "attempt {epoch}");
     }
     run.time_out("t1@4").check(
         "
         run failed execution_timeout/timeout: step a timed out: context deadline exceeded
-        token t1 a timed_out@4 retry 3 execution_timeout/timeout: step a timed out: context deadline exceeded
+        token t1 a timed_out@4 retry 3 (execution_timeout) execution_timeout/timeout: step a timed out: context deadline exceeded
+        event 7 token_timed_out t1 a {tool late 0 fail}
+        event 8 run_failed t1 a
         announce
         ended
     ",
@@ -288,6 +317,7 @@ fn a_timeout_takes_its_own_route_and_not_the_failures() {
         r#"
         token t1 a timed_out@1 execution_timeout/timeout: step a timed out: context deadline exceeded
         token t2 slow executing@1 watch 35500
+        event 1 token_timed_out t1 a {tool late 500 fail}
         alarm 35500
         abort t1@1
         dispatch t2@1 "execution_timeout: step a timed out: context deadline exceeded" by 1001500
@@ -347,11 +377,10 @@ fn the_action_of_a_one_step_task_says_whether_a_timeout_is_retried() {
     let action = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"},
         "execution": {"timeout_ms": 3_000, "on_timeout": "retry"}});
     let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}], "actions": [action]}));
-    run.time_out("t1@1");
-    assert_eq!(run.lines_of("dispatch").len(), 1);
+    run.time_out("t1@1").stands("running a:pending");
     // The node's word goes before the action's.
     let node = json!({"id": "a", "action_id": "work", "on_timeout": "fail"});
     let mut run = Driver::start(json!({"nodes": [node], "actions": [action]}));
     run.time_out("t1@1");
-    assert_eq!(run.lines_of("dispatch"), Vec::<String>::new());
+    run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }

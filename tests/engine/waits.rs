@@ -115,8 +115,15 @@ fn a_waiting_run_has_no_alarm_before_its_deadline() {
     assert_eq!((run.run.next_deadline(), run.lines_of("alarm").len()), (None, 0));
     let mut document = waiting(json!({"signal": "paid", "timeout": "240h"}));
     document["timeout_ms"] = json!(null);
-    let run = Driver::start(document);
-    assert_eq!(run.lines_of("alarm"), ["alarm 864001000"]);
+    let mut run = Driver::start(document);
+    assert_eq!(run.lines_of("alarm"), ["alarm 691201000"], "it is warned of once");
+    run.at(691_201_000).wake("").check(
+        "
+        token t1 w suspended@1 until 864001000
+        event 1 deadline_warning t1 w wait
+        alarm 864001000
+    ",
+    );
 }
 
 #[test]

@@ -7,10 +7,11 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use curfew::executor::task::{ActionCall, Done, Stopped, TaskCache, World, run_task};
+use curfew::executor::task::{ActionCall, Assignment, Done, Stopped, TaskCache, World, run_task};
 use curfew::model::action::Kind;
 use curfew::model::failure::{Failure, FailureClass};
 use curfew::model::time::Millis;
+use curfew::wire::TaskOrder;
 use serde_json::{Value, json};
 
 pub const START: Millis = 1_000;
@@ -22,6 +23,8 @@ pub enum Answer {
     Failure(&'static str),
     /// Takes this long, then answers with the result.
     After(u64, Value),
+    /// Never ends; this much of it comes at once.
+    Endless(String),
 }
 
 #[derive(Default)]
@@ -85,12 +88,19 @@ impl World for FakeWorld {
             Answer::Failure(message) => {
                 Err(Failure::new("peer_failed", FailureClass::ServerError, message).into())
             }
+            Answer::Endless(arrived) => {
+                let deadline_at = call.deadline_at.expect("without a deadline this would never end");
+                self.clock.set(deadline_at);
+                Err(Stopped::Deadline {
+                    partial: Some(arrived),
+                })
+            }
             Answer::After(millis, result) => {
                 let left = call.deadline_at.map(|at| at.saturating_sub(self.now()));
                 match left.filter(|left| *left <= millis) {
                     Some(left) => {
                         self.pass(left);
-                        Err(Stopped::Deadline)
+                        Err(Stopped::Deadline { partial: None })
                     }
                     None => {
                         self.pass(millis);
@@ -128,17 +138,81 @@ pub fn with(mut value: Value, more: Value) -> Value {
     value
 }
 
+/// What came of an order: the calls that were made, and the report's part of the executor.
+pub struct Told {
+    calls: Vec<String>,
+    pub done: Done,
+}
+
+impl Told {
+    /// What was called, each step, the end.
+    pub fn story(&self) -> String {
+        let lines = self.calls.iter().cloned().chain(render(&self.done));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// What a task that did not complete has to show, and where it can go on.
+    pub fn left(&self) -> String {
+        let artifacts = self.done.partial.iter().map(|artifact| {
+            let whole = if artifact.complete { "complete" } else { "partial" };
+            format!(
+                "{whole} {} {} bytes: {}",
+                artifact.name, artifact.bytes, artifact.text
+            )
+        });
+        let checkpoint = self.done.checkpoint.iter().map(|checkpoint| {
+            let steps: Vec<_> = checkpoint.steps.iter().map(|step| &*step.reference).collect();
+            format!(
+                "after {} go on with {}: state {} output {} written {} last {}",
+                steps.join(","),
+                checkpoint.next,
+                checkpoint.state,
+                checkpoint.output,
+                checkpoint.wrote_output,
+                checkpoint.last_result
+            )
+        });
+        artifacts.chain(checkpoint).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The checkpoint as the coordinator hands it on.
+    #[track_caller]
+    pub fn checkpoint(&self) -> Value {
+        json!(self.done.checkpoint.as_ref().expect("there is a checkpoint"))
+    }
+}
+
+/// Runs a task as the executor does with an order; `more` are fields of the order.
+pub fn order(task: Value, more: Value, answers: &[(&str, Answer)]) -> Told {
+    let world = FakeWorld::new(answers);
+    let order = json!({
+        "run_id": "r", "token_id": "t1", "epoch": 1, "task": with(json!({"id": "task"}), task), "input": {"n": 1},
+        "idempotency_key": "r:t1",
+    });
+    let text = with(order, more).to_string();
+    let order: TaskOrder = serde_json::from_str(&text).expect("the order can be read");
+    let task = TaskCache::default()
+        .task(order.task.get())
+        .expect("the task can be read");
+    let input = serde_json::from_str(order.input.get()).expect("the input can be read");
+    let assignment = Assignment {
+        task: &task,
+        input: &input,
+        deadline_at: order.deadline_at,
+        resume_from: order.checkpoint(),
+        action_timeouts: order.action_timeouts.unwrap_or_default(),
+    };
+    let done = block_on(run_task(&world, assignment));
+    assert!(world.answers.borrow().is_empty(), "an answer nobody asked for");
+    Told {
+        calls: world.story.take(),
+        done,
+    }
+}
+
 /// Runs a task and tells its story: what was called, each step, the end.
 pub fn tell(task: Value, deadline_at: Option<Millis>, answers: &[(&str, Answer)]) -> String {
-    let world = FakeWorld::new(answers);
-    let task = TaskCache::default()
-        .task(&with(json!({"id": "task"}), task).to_string())
-        .expect("the task can be read");
-    let done = block_on(run_task(&world, &task, &json!({"n": 1}), deadline_at));
-    assert!(world.answers.borrow().is_empty(), "an answer nobody asked for");
-    let mut lines = world.story.take();
-    lines.extend(render(&done));
-    lines.join("\n")
+    order(task, json!({"deadline_at": deadline_at}), answers).story()
 }
 
 fn render(done: &Done) -> Vec<String> {

@@ -1,5 +1,7 @@
 //! The executor's rules, over a world that is made up.
 
 mod fake_world;
+mod task_partial;
+mod task_resume;
 mod task_rules;
 mod task_time;

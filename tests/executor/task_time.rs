@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fake_world::Answer::{After, Failure, Result};
-use super::fake_world::{call, check, tell, with};
+use super::fake_world::{call, check, order, set, tell, with};
 
 fn retrying(retry: Value) -> Value {
     json!({"retry": retry, "steps": [call("a"), with(call("b"), json!({"on_failure": "retry"}))]})
@@ -134,6 +134,87 @@ fn the_deadline_of_a_step_is_the_nearest_of_its_own_and_the_tasks() {
             step free completed x1 0 ms
             completed 1
         "#,
+    );
+}
+
+#[test]
+fn a_default_limit_holds_where_nothing_is_written_about_the_time_of_a_call() {
+    let own = |name: &str, limit: Value| {
+        let mut step = call(name);
+        step["action"]["execution"] = json!({"timeout_ms": limit});
+        step
+    };
+    let steps = json!([
+        call("default"),
+        own("longer", json!(900)),
+        own("unlimited", json!(null)),
+        with(call("overridden"), json!({"timeout_override_ms": 30})),
+        with(own("lifted", json!(30)), json!({"timeout_override_ms": null})),
+    ]);
+    let names = ["default", "longer", "unlimited", "overridden", "lifted"];
+    let answers = names.map(|name| (name, Result(json!(1))));
+    let calls = |more: Value| {
+        let story = order(json!({"steps": steps}), more, &answers).story();
+        let calls = story.lines().filter(|line| line.starts_with("call"));
+        calls.collect::<Vec<_>>().join("\n")
+    };
+    let limited = json!({"action_timeouts": {"tool_ms": 500}});
+    check(
+        &calls(limited.clone()),
+        r#"
+            call default {"n":1} by 1500
+            call longer {"n":1} by 1900
+            call unlimited {"n":1}
+            call overridden {"n":1} by 1030
+            call lifted {"n":1}
+        "#,
+    );
+    // The task's own deadline stays above all of them.
+    check(
+        &calls(with(limited, json!({"deadline_at": 1_400}))),
+        r#"
+            call default {"n":1} by 1400
+            call longer {"n":1} by 1400
+            call unlimited {"n":1} by 1400
+            call overridden {"n":1} by 1030
+            call lifted {"n":1} by 1400
+        "#,
+    );
+    // A limit of calls to models is none of other calls.
+    check(
+        &calls(json!({"action_timeouts": {"llm_call_ms": 500}})),
+        r#"
+            call default {"n":1}
+            call longer {"n":1} by 1900
+            call unlimited {"n":1}
+            call overridden {"n":1} by 1030
+            call lifted {"n":1}
+        "#,
+    );
+}
+
+#[test]
+fn a_default_limit_stops_a_call_and_leaves_pure_steps_alone() {
+    let task = json!({"steps": [set("a", json!({"x": 1})), call("b")]});
+    let answers = [("b", After(900, json!(1)))];
+    check(
+        &order(task, json!({"action_timeouts": {"tool_ms": 300}}), &answers).story(),
+        r#"
+            call b {"n":1} by 1300
+            step a completed x1 0 ms
+            step b timed_out x1 300 ms
+            timed_out tool_timeout/timeout at b: step b timed out: context deadline exceeded
+        "#,
+    );
+    // No time at all for calls: a step that makes none does not mind.
+    let task = json!({"steps": [set("a", json!({"x": 1}))]});
+    let told = order(task, json!({"action_timeouts": {"tool_ms": 0}}), &[]);
+    check(
+        &told.story(),
+        r#"
+        step a completed x1 0 ms
+        completed {"x":1}
+    "#,
     );
 }
 

@@ -1,7 +1,7 @@
 //! Rows, messages and views of what runs hold beyond a chain of tasks: branches, joins, gates, signals, children.
 
 use curfew::api::views;
-use curfew::engine::{ChildReport, Event, Message, ParentLink, RunStatus};
+use curfew::engine::{ChildReport, Event, GateKind, GateState, Holder, Message, ParentLink, RunStatus};
 use curfew::store::rows::{HeaderRow, InstanceRow, TokenRow};
 use serde_json::{Value, json};
 
@@ -168,6 +168,7 @@ fn messages() {
                 input: json!({"to": "Ada"}),
                 timeout_ms: Some(5_000),
                 budget_ms: Some(4_000),
+                node_decides: true,
             },
         ),
         (
@@ -222,6 +223,41 @@ fn the_header_of_a_paused_child() {
     check_json("view_run_paused.json", &views::run(&run.run, 6_000));
 }
 
+/// The files that end in `_first` were written by the first build and are never blessed again.
+#[test]
+fn gates_and_pauses_of_the_first_build_are_read() {
+    let gate: GateState =
+        serde_json::from_str(&read("row_gate_open_first.json")).expect("a stored gate can be read");
+    assert_eq!(gate.kind, GateKind::Node, "there were no others");
+    let row: HeaderRow =
+        serde_json::from_str(&read("header_child_paused_first.json")).expect("a stored header can be read");
+    let header = row.into_header();
+    assert_eq!(header.paused_at, Some(5_000));
+    assert!(
+        header.held_by.iter().eq([&Holder::Person]),
+        "only a person could pause"
+    );
+    // Such rows are a run that a person resumes and decides in.
+    let mut run = busy();
+    run.at(5_000).pause();
+    let keep = [
+        ("header", "header_child_paused_first.json"),
+        ("gate/g2", "row_gate_open_first.json"),
+    ];
+    for (key, name) in keep {
+        assert!(run.store.run.contains_key(key), "{key}");
+        run.store.run.insert(key.into(), read(name));
+    }
+    run.reload().at(6_000).resume();
+    run.decide_with("g2", "no", json!({}));
+    assert_eq!(run.answer, Ok(()));
+    assert_eq!(
+        run.run.header.timeout_at,
+        Some(1_002_000),
+        "the pause took one second"
+    );
+}
+
 #[test]
 fn views_of_a_busy_run() {
     let run = busy();
@@ -234,6 +270,6 @@ fn views_of_a_busy_run() {
     let row = TokenRow::of(waiting, &run.run);
     check_json(
         "view_token_in_branch.json",
-        &views::token(waiting.id.0, waiting.status.name(), row),
+        &views::token(waiting.id.0, waiting.status.name(), row, None),
     );
 }

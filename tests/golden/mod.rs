@@ -2,7 +2,9 @@
 //! files is a change of a promise. `CURFEW_BLESS=1 cargo test golden` writes them anew.
 
 mod graph;
+mod recovery;
 mod rows;
+mod time;
 mod wire;
 
 use std::path::PathBuf;

@@ -2,7 +2,9 @@
 
 use curfew::api::views;
 use curfew::store::rows::TokenRow;
-use curfew::wire::{ReportStatus, StepReport, StepStatus, TaskOrder, TaskReport};
+use curfew::wire::{
+    ActionTimeouts, Artifact, Checkpoint, ReportStatus, StepReport, StepStatus, TaskOrder, TaskReport,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -24,12 +26,57 @@ fn orders() {
             input: raw(r#"{"to":"Ada"}"#),
             deadline_at,
             idempotency_key: "run-1:t1",
+            resume_from: None,
+            action_timeouts: None,
         };
         check_json(name, &json!(order));
         let text = read(name);
         let again: TaskOrder = serde_json::from_str(&text).expect("an executor can read its order");
         assert_eq!((again.epoch, again.deadline_at), (2, deadline_at));
+        assert!(again.resume_from.is_none() && again.action_timeouts.is_none());
     }
+}
+
+fn checkpoint() -> Checkpoint {
+    Checkpoint {
+        next: "post".into(),
+        state: json!({"load": {"status": 200}}),
+        output: json!({"count": 1}),
+        wrote_output: true,
+        last_result: json!({"status": 200}),
+        steps: vec![StepReport {
+            reference: "load".into(),
+            status: StepStatus::Completed,
+            attempts: 1,
+            duration_ms: 40,
+        }],
+    }
+}
+
+#[test]
+fn an_order_to_go_on() {
+    let text = json!(checkpoint()).to_string();
+    let raw = |text| serde_json::from_str::<&RawValue>(text).expect("this is JSON");
+    let timeouts = ActionTimeouts {
+        llm_call_ms: Some(120_000),
+        tool_ms: Some(300_000),
+    };
+    let order = TaskOrder {
+        run_id: "run-1",
+        token_id: "t1",
+        epoch: 3,
+        task: raw("{}"),
+        input: raw("{}"),
+        deadline_at: Some(61_500),
+        idempotency_key: "run-1:t1",
+        resume_from: Some(raw(&text)),
+        action_timeouts: Some(timeouts),
+    };
+    check_json("order_to_go_on.json", &json!(order));
+    let text = read("order_to_go_on.json");
+    let again: TaskOrder = serde_json::from_str(&text).expect("an executor can read its order");
+    assert_eq!(again.checkpoint(), Some(checkpoint()));
+    assert_eq!(again.action_timeouts, Some(timeouts));
 }
 
 #[test]
@@ -47,8 +94,28 @@ fn reports() {
         output,
         error,
         steps,
+        partial: Vec::new(),
+        checkpoint: None,
     };
+    let artifact = |name: &str, complete, bytes, text: &str| Artifact {
+        name: name.into(),
+        complete,
+        bytes,
+        text: text.into(),
+    };
+    let mut partial = report(
+        ReportStatus::TimedOut,
+        None,
+        Some(failure()),
+        vec![step(StepStatus::TimedOut, 1)],
+    );
+    partial.partial = vec![
+        artifact("load", true, 14, r#"{"status":200}"#),
+        artifact("post", false, 9, "so far so"),
+    ];
+    partial.checkpoint = Some(Box::new(checkpoint()));
     for (name, report) in [
+        ("report_partial.json", partial),
         (
             "report_completed.json",
             report(
@@ -107,10 +174,15 @@ fn views_of_tokens() {
     let (run, _) = midway();
     let view = |driver: &Driver| {
         let token = full_token(driver);
-        views::token(token.id.0, token.status.name(), TokenRow::of(&token, &run.run))
+        views::token(
+            token.id.0,
+            token.status.name(),
+            TokenRow::of(&token, &run.run),
+            None,
+        )
     };
     check_json("view_token_full.json", &view(&run));
     let live = run.run.live_tokens().next().expect("one token is live");
-    let minimal = views::token(live.id.0, live.status.name(), TokenRow::of(live, &run.run));
+    let minimal = views::token(live.id.0, live.status.name(), TokenRow::of(live, &run.run), None);
     check_json("view_token_live.json", &minimal);
 }

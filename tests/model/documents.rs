@@ -2,12 +2,17 @@
 
 use curfew::model::problem::{Problem, Severity};
 use curfew::model::snapshot::{Check, DocumentKind, Library, check};
+use curfew::model::timeouts::TimeRules;
 use serde_json::{Value, json};
 
 use crate::engine::driver::complete_document;
 
 pub fn judge(kind: DocumentKind, document: &Value, library: &Library) -> Vec<Problem> {
-    match check(kind, document, library) {
+    judge_by(&TimeRules::default(), kind, document, library)
+}
+
+pub fn judge_by(rules: &TimeRules, kind: DocumentKind, document: &Value, library: &Library) -> Vec<Problem> {
+    match check(kind, document, library, rules) {
         Ok(warnings) => warnings,
         Err(Check::Invalid(problems)) => problems,
         Err(Check::Missing(references)) => panic!("{references:?} were not looked up for {document}"),
@@ -28,7 +33,18 @@ fn lines(problems: &[Problem]) -> Vec<String> {
 /// Each expected line is the beginning of a problem's `pointer code: message`.
 #[track_caller]
 pub fn expect(kind: DocumentKind, document: Value, expected: &[&str]) {
-    let found = lines(&judge(kind, &document, &Library::new()));
+    expect_by(&TimeRules::default(), kind, document, &Library::new(), expected);
+}
+
+#[track_caller]
+pub fn expect_by(
+    rules: &TimeRules,
+    kind: DocumentKind,
+    document: Value,
+    library: &Library,
+    expected: &[&str],
+) {
+    let found = lines(&judge_by(rules, kind, &document, library));
     let fits = found.len() == expected.len()
         && found
             .iter()

@@ -1,6 +1,7 @@
 //! Fan-outs, joins, gates, waits and calls as documents write them: what is refused, where, and under which code.
 
 use curfew::model::snapshot::{Check, DocumentKind, Library, Reference, check};
+use curfew::model::timeouts::TimeRules;
 use serde_json::{Value, json};
 
 use super::documents::workflow;
@@ -232,7 +233,12 @@ fn an_unknown_workflow_is_pointed_at_where_it_is_called() {
         };
         let library = Library::from([(reference, None)]);
         let document = with(json!({"id": "flow"}), document);
-        let Err(Check::Invalid(problems)) = check(DocumentKind::Workflows, &document, &library) else {
+        let Err(Check::Invalid(problems)) = check(
+            DocumentKind::Workflows,
+            &document,
+            &library,
+            &TimeRules::default(),
+        ) else {
             panic!("{document} must be refused");
         };
         let places: Vec<&str> = problems.iter().map(|problem| problem.pointer.as_str()).collect();

@@ -1,7 +1,10 @@
 //! The model: documents and schemas, read and judged.
 
+mod adaptive;
 mod documents;
 mod graph_features;
+mod hard_limits;
 mod mutations;
 mod references;
 mod schema_differential;
+mod timeouts;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use curfew::model::snapshot::{
     CatalogueDocument, Check, DocumentKind, Library, Reference, Resolution, Snapshot, check, resolve,
 };
+use curfew::model::timeouts::{Preset, TimeRules};
 use serde_json::{Value, json};
 
 use crate::engine::dice::Dice;
@@ -116,7 +117,12 @@ fn the_examples_are_valid() {
         })
         .collect();
     for document in examples {
-        let checked = check(DocumentKind::Workflows, &document, &library);
+        let checked = check(
+            DocumentKind::Workflows,
+            &document,
+            &library,
+            &TimeRules::default(),
+        );
         assert!(
             matches!(&checked, Ok(warnings) if warnings.is_empty()),
             "{checked:?}"
@@ -137,10 +143,15 @@ fn no_mutated_document_panics_and_what_passes_runs() {
         for _ in 0..=dice.below(3) {
             mutate(&mut document, &mut dice);
         }
+        // Half of them where hard limits are in force.
+        let rules = TimeRules {
+            preset: *dice.pick(&[Preset::Standard, Preset::Flow]),
+            ..TimeRules::default()
+        };
         for kind in [DocumentKind::Actions, DocumentKind::Tasks] {
-            check(kind, &document, &Library::new()).ok();
+            check(kind, &document, &Library::new(), &rules).ok();
         }
-        let checked = check(DocumentKind::Workflows, &document, &Library::new());
+        let checked = check(DocumentKind::Workflows, &document, &Library::new(), &rules);
         match &checked {
             Ok(_) => passed += 1,
             Err(Check::Invalid(problems)) => {
@@ -150,7 +161,7 @@ fn no_mutated_document_panics_and_what_passes_runs() {
             Err(Check::Missing(references)) => assert!(!references.is_empty(), "seed {seed}"),
         }
         // Resolving trusts that expressions were checked, so it may let more through; that must not panic either.
-        let Resolution::Resolved(stored) = resolve(&document, 1, &Library::new()) else {
+        let Resolution::Resolved(stored) = resolve(&document, 1, &Library::new(), &rules) else {
             assert!(
                 checked.is_err(),
                 "seed {seed}: valid, and yet it cannot be resolved"

@@ -3,6 +3,7 @@
 use curfew::model::snapshot::{
     CatalogueDocument, Check, DocumentKind, Library, Reference, Resolution, Stored, check, resolve,
 };
+use curfew::model::timeouts::TimeRules;
 use serde_json::{Value, json};
 
 use super::documents::{expect, judge};
@@ -25,7 +26,7 @@ fn stored(version: u64, content: Value) -> Option<CatalogueDocument> {
 }
 
 fn resolved(document: &Value, library: &Library) -> Stored {
-    match resolve(document, 7, library) {
+    match resolve(document, 7, library, &TimeRules::default()) {
         Resolution::Resolved(stored) => *stored,
         Resolution::Missing(references) => panic!("missing {references:?}"),
         Resolution::Invalid(problems) => panic!("{problems:?}"),
@@ -78,14 +79,14 @@ fn an_inline_document_goes_before_the_catalogue_unless_a_version_is_named() {
 fn a_task_of_the_catalogue_brings_its_actions_with_it() {
     let document = json!({"id": "flow", "nodes": [{"id": "a", "task_id": "task", "task_version": 3}]});
     let task = reference(DocumentKind::Tasks, "task", Some(3));
-    let Resolution::Missing(missing) = resolve(&document, 1, &Library::new()) else {
+    let Resolution::Missing(missing) = resolve(&document, 1, &Library::new(), &TimeRules::default()) else {
         panic!("the catalogue was never asked");
     };
     assert_eq!(missing, std::slice::from_ref(&task));
     let steps = json!({"id": "task", "steps": [{"ref": "s", "action_id": "work", "action_version": 4}]});
     let mut library = Library::from([(task, stored(3, steps))]);
     let work = reference(DocumentKind::Actions, "work", Some(4));
-    let Resolution::Missing(missing) = resolve(&document, 1, &library) else {
+    let Resolution::Missing(missing) = resolve(&document, 1, &library, &TimeRules::default()) else {
         panic!("the action is still to be looked up");
     };
     assert_eq!(missing, std::slice::from_ref(&work));
@@ -125,7 +126,12 @@ fn all_that_is_missing_is_asked_for_at_once() {
         "nodes": [{"id": "a", "action_id": "x"}, {"id": "b", "task_id": "y"}, {"id": "c", "action_id": "x"}],
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "b", "to_node_id": "c"}],
     });
-    let Err(Check::Missing(missing)) = check(DocumentKind::Workflows, &document, &Library::new()) else {
+    let Err(Check::Missing(missing)) = check(
+        DocumentKind::Workflows,
+        &document,
+        &Library::new(),
+        &TimeRules::default(),
+    ) else {
         panic!("nothing was looked up yet");
     };
     let expected = [

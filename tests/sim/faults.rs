@@ -28,6 +28,10 @@ pub struct Faults {
     pub knock: u64,
     pub cancel: u64,
     pub pause: u64,
+    pub extend: u64,
+    pub restart: u64,
+    /// A run that ended is brought back.
+    pub retry: u64,
     /// A message between runs is lost, or the answer to it.
     pub letter_lost: u64,
     /// Not a fault: a person does what a run waits for.
@@ -50,7 +54,10 @@ impl Faults {
             repeated_alarm: weight(40),
             knock: weight(20),
             cancel: weight(4),
-            pause: weight(8),
+            pause: weight(12),
+            extend: weight(12),
+            restart: weight(3),
+            retry: weight(60),
             letter_lost: weight(50),
             person: weight(40),
         }

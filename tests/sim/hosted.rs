@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use curfew::engine::{Run, TokenId, TokenStatus};
+use curfew::engine::{GateState, GateStatus, Run, TokenId, TokenStatus};
 use curfew::model::time::Millis;
 use curfew::store::rows::parse_status;
 use serde_json::Value;
@@ -34,6 +34,8 @@ pub struct Hosted {
     pub deleted: bool,
     /// Every attempt ever ordered.
     pub attempts: BTreeSet<(TokenId, u64)>,
+    /// Every moment the run ended at: it may have been brought back.
+    pub ends: BTreeSet<Millis>,
 }
 
 impl Hosted {
@@ -47,12 +49,10 @@ impl Hosted {
             .is_some_and(|header| header.paused_at.is_some())
     }
 
-    pub fn open_gates(&self) -> Vec<String> {
-        let gates = self.store.run.range("gate/".to_string().."gate0".to_string());
-        gates
-            .filter(|(_, row)| row.contains("\"status\":\"open\""))
-            .map(|(key, _)| key["gate/".len()..].to_string())
-            .collect()
+    pub fn open_gates(&self) -> Vec<GateState> {
+        let rows = self.store.run.range("gate/".to_string().."gate0".to_string());
+        let gates = rows.map(|(_, row)| serde_json::from_str::<GateState>(row).expect("a gate can be read"));
+        gates.filter(|gate| gate.status == GateStatus::Open).collect()
     }
 
     pub fn has_suspended(&self) -> bool {
@@ -119,12 +119,12 @@ impl Hosted {
             assert!(row.contains("\"closed\":true"), "{key} is still open: {row}");
         }
         assert!(self.open_gates().is_empty(), "an ended run still asks");
-        self.check_continuations(header.ended_at);
+        self.check_continuations();
     }
 
     /// Every join that fired has one continuation: a token born there and then of one that waited there. Only the end
     /// of the run at that very moment may have come between.
-    fn check_continuations(&self, ended_at: Option<Millis>) {
+    fn check_continuations(&self) {
         let parse = |text: &String| serde_json::from_str::<Value>(text).expect("rows are JSON");
         let mut fired: BTreeMap<(String, u64), u64> = BTreeMap::new();
         for (_, row) in self
@@ -159,7 +159,7 @@ impl Hosted {
         for (place, count) in &fired {
             let found = continued.get(place).copied().unwrap_or(0);
             assert!(
-                found == *count || Some(place.1) == ended_at,
+                found == *count || self.ends.contains(&place.1),
                 "{count} joins fired and {found} tokens went on at {place:?}: {:?}",
                 self.store
             );

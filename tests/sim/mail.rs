@@ -1,6 +1,6 @@
 //! What is on its way to an object.
 
-use curfew::engine::{Event, TokenId};
+use curfew::engine::{Event, RetryMode, TokenId};
 
 use crate::engine::driver::Start;
 
@@ -14,6 +14,12 @@ pub enum Mail {
     },
     /// Somebody asks something of a run.
     Request { run: String, event: Event },
+    /// A run that ended is to go on. What it takes is read when it is asked for; `choice` picks among its tokens.
+    Retry {
+        run: String,
+        mode: RetryMode,
+        choice: Option<u64>,
+    },
     /// A message of the outbox of `from`.
     Letter {
         from: String,

@@ -8,6 +8,8 @@ mod faults;
 mod hosted;
 mod mail;
 mod outcome;
+mod persons;
+mod promises;
 pub mod store;
 mod traffic;
 mod world;
@@ -58,6 +60,12 @@ fn every_run_ends_and_no_promise_breaks() {
         ("signals", total.signals),
         ("lost letters", total.letters_lost),
         ("joins that fired", total.joins_fired),
+        ("runs at the gate of their limit", total.timeout_gates),
+        ("extensions", total.extensions),
+        ("runs brought back", total.retries),
+        ("warnings", total.warnings),
+        ("timeouts", total.timeouts),
+        ("worlds without persons", total.quiet_worlds),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
     }

@@ -19,6 +19,13 @@ pub struct Outcome {
     pub letters: u64,
     pub letters_lost: u64,
     pub joins_fired: u64,
+    pub timeout_gates: u64,
+    pub extensions: u64,
+    pub retries: u64,
+    pub warnings: u64,
+    pub timeouts: u64,
+    /// Worlds in which, in the end, nobody acted.
+    pub quiet_worlds: u64,
 }
 
 impl Outcome {
@@ -40,5 +47,11 @@ impl Outcome {
         self.letters += other.letters;
         self.letters_lost += other.letters_lost;
         self.joins_fired += other.joins_fired;
+        self.timeout_gates += other.timeout_gates;
+        self.extensions += other.extensions;
+        self.retries += other.retries;
+        self.warnings += other.warnings;
+        self.timeouts += other.timeouts;
+        self.quiet_worlds += other.quiet_worlds;
     }
 }

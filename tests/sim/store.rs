@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Run, Settings};
+use curfew::engine::{Entry, EntryKind, Past, Run, Settings, TokenStatus};
+use curfew::model::snapshot::Snapshot;
 use curfew::model::time::Millis;
-use curfew::store::commit::Commit;
+use curfew::store::commit::{Commit, EVENT, EVENT_END};
 use curfew::store::memory::{self, Rows};
 use curfew::store::rows::{HeaderRow, parse_status};
 use serde_json::value::RawValue;
@@ -21,14 +22,17 @@ pub struct Store {
 
 impl Store {
     pub fn apply(&mut self, commit: &Commit) -> Result<(), String> {
-        let ended = self.has_ended() && !self.is_begun_again_by(commit)?;
+        let brought_back = is_brought_back_by(commit)?;
+        let ended = self.has_ended() && !brought_back && !self.is_begun_again_by(commit)?;
         if let Some(text) = &commit.run {
             let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
             for (key, value) in rows {
-                if ended {
+                self.check_number(&key)?;
+                // A result that comes too late is noted, also by a run that has ended.
+                if ended && !key.starts_with("event/") {
                     return Err(format!("the run has ended and {key} changed to {value}"));
                 }
-                self.check_row(&key, value.get())?;
+                self.check_row(&key, value.get(), brought_back)?;
                 self.run.insert(key, value.get().to_string());
             }
         }
@@ -66,7 +70,7 @@ impl Store {
     }
 
     /// What is decided stays decided: a closed instance, a join that fired, a gate that is no longer open.
-    fn check_row(&self, key: &str, value: &str) -> Result<(), String> {
+    fn check_row(&self, key: &str, value: &str, brought_back: bool) -> Result<(), String> {
         let Some(before) = self.run.get(key) else {
             return Ok(());
         };
@@ -80,16 +84,35 @@ impl Store {
                         .filter(|join| !join["fired_at"].is_null())
                         .collect()
                 };
-                old["closed"] != json!(true) && fired(&old).iter().all(|join| fired(&new).contains(join))
+                let may_change = old["closed"] != json!(true) || brought_back;
+                may_change && fired(&old).iter().all(|join| fired(&new).contains(join))
             }
             Some("gate") => old["status"] == json!("open"),
-            Some("outbox" | "snapshot" | "input") => false,
+            Some("outbox" | "snapshot" | "input" | "event") => false,
             _others => true,
         };
         match kept {
             true => Ok(()),
             false => Err(format!("{key} changed from {before} to {value}")),
         }
+    }
+
+    /// Events are numbered from 1, each number once and none left out.
+    fn check_number(&self, key: &str) -> Result<(), String> {
+        let Some(number) = key.strip_prefix(EVENT) else {
+            return Ok(());
+        };
+        let number: u64 = number.parse().map_err(|_| format!("{key} has no number"))?;
+        let last = self.run.range(EVENT.to_string()..EVENT_END.to_string()).count() as u64;
+        match number == last + 1 {
+            true => Ok(()),
+            false => Err(format!("{key} comes after number {last}")),
+        }
+    }
+
+    pub fn status_of(&self, token: u64) -> Option<TokenStatus> {
+        let (status, _) = self.tokens.get(&token)?;
+        Some(parse_status(status).expect("checked by apply"))
     }
 
     /// Only the next attempt brings an ended run back to life.
@@ -103,7 +126,12 @@ impl Store {
         else {
             return Ok(false);
         };
-        Ok(self.header().is_some_and(|header| header.attempt < next.attempt))
+        let is_retry = rows
+            .iter()
+            .any(|(key, row)| key.starts_with("event/") && row.get().contains("\"run_retried\""));
+        Ok(self
+            .header()
+            .is_some_and(|header| header.attempt < next.attempt || is_retry))
     }
 
     pub fn header(&self) -> Option<HeaderRow> {
@@ -125,6 +153,7 @@ impl Store {
             run: self
                 .run
                 .iter()
+                .filter(|(key, _)| !key.starts_with("event/"))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             tokens: self
@@ -138,12 +167,53 @@ impl Store {
                 .map(|(status, count)| (status.clone(), count))
                 .collect(),
             alarm_at: self.alarm_at,
+            noted: self
+                .run
+                .keys()
+                .filter_map(|key| key.strip_prefix("event/")?.parse().ok())
+                .max()
+                .unwrap_or(0),
         }
+    }
+
+    /// Everything that ended, as the object reads it for a retry.
+    pub fn past(&self, snapshot: &Snapshot) -> Result<Past, String> {
+        let tokens = self.tokens.iter();
+        let tokens = tokens.map(|(id, (status, row))| (*id, status.clone(), row.clone()));
+        let instances: Vec<(String, String)> = self
+            .run
+            .range("instance/".to_string().."instance0".to_string())
+            .map(|(key, row)| (key.clone(), row.clone()))
+            .collect();
+        memory::past(tokens.collect(), &instances, snapshot)
+    }
+
+    /// The events of the run, oldest first.
+    pub fn entries(&self) -> Vec<Entry> {
+        let rows = self.run.range(EVENT.to_string()..EVENT_END.to_string());
+        rows.map(|(key, row)| {
+            let mut entry: Entry = serde_json::from_str(row).expect("an event can be read");
+            entry.seq = key[EVENT.len()..].parse().expect("events are numbered");
+            entry
+        })
+        .collect()
     }
 
     pub fn recall(&self, settings: Settings) -> Result<Run, String> {
         memory::recall(self.rows(), settings)
     }
+}
+
+/// A retry says so in the commit that makes it.
+fn is_brought_back_by(commit: &Commit) -> Result<bool, String> {
+    let Some(text) = &commit.run else { return Ok(false) };
+    let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
+    for (key, value) in rows {
+        if key.starts_with(EVENT) && parse::<Entry>(value.get())?.kind == EntryKind::RunRetried {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn parse<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, String> {

@@ -1,7 +1,7 @@
 //! What the runs of a world send: orders to the executor, letters to each other, and what becomes of them on the way.
 
 use curfew::engine::{Event, Message, Order, TokenId};
-use curfew::wire::TaskReport;
+use curfew::wire::{Checkpoint, TaskReport};
 use serde_json::json;
 
 use super::mail::{Content, Mail, lost};
@@ -22,6 +22,22 @@ impl World {
             Message::CancelChild { run_id, reason } => {
                 let reason = Some(reason.clone());
                 (run_id, Content::Say(Event::CancelRequested { reason }))
+            }
+            Message::HoldChild {
+                run_id,
+                number,
+                held,
+                budget_ms,
+            } => {
+                let event = Event::ParentHolds {
+                    number: *number,
+                    held: *held,
+                    budget_ms: *budget_ms,
+                };
+                (run_id, Content::Say(event))
+            }
+            Message::TellParent { run_id, news } => {
+                (run_id, Content::Say(Event::ChildNews(Box::new(news.clone()))))
             }
             Message::NotifyParent { run_id, report } => {
                 (run_id, Content::Say(Event::ChildEnded(Box::new(report.clone()))))
@@ -103,7 +119,9 @@ impl World {
         let name = format!("{}@{}", order.token, order.epoch);
         let left = order.deadline_at.map(|at| at.saturating_sub(self.now));
         if let Some(left) = left.filter(|left| *left < delay) {
-            return (left, timed_out(&name));
+            let mut report = timed_out(&name);
+            report.checkpoint = Some(Box::new(halfway())).filter(|_| self.dice.chance(50));
+            return (left, report);
         }
         let report = match self.dice.below(20) {
             0..=17 => succeeded(
@@ -128,5 +146,17 @@ impl World {
     pub(super) fn post(&mut self, delay: u64, mail: Mail) {
         self.posted += 1;
         self.mail.insert((self.now + delay, self.posted), mail);
+    }
+}
+
+/// What an executor had done when its time was over.
+fn halfway() -> Checkpoint {
+    Checkpoint {
+        next: "second".into(),
+        state: json!({"first": 1}),
+        output: json!({}),
+        wrote_output: false,
+        last_result: json!(1),
+        steps: Vec::new(),
     }
 }

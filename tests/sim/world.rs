@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Decision, Effect, Event, Settings};
+use curfew::engine::{Effect, Event, Settings};
 use curfew::model::time::Millis;
 use curfew::store::commit::Commit;
 use serde_json::{Value, json};
@@ -15,12 +15,13 @@ use super::faults::Faults;
 use super::hosted::{Hosted, Object};
 use super::mail::{Content, Mail};
 use super::outcome::Outcome;
+use super::promises::Decided;
 use crate::engine::dice::Dice;
 use crate::engine::driver::{Start, render, store_document};
 use crate::engine::generator;
 
 pub(super) const SETTINGS: Settings = Settings {
-    workflow_timeout_ms: 3_600_000,
+    retry_delay_ms: 1_000,
     grace_ms: 500,
     watch_ms: 30_000,
     lost_max: 5,
@@ -28,7 +29,7 @@ pub(super) const SETTINGS: Settings = Settings {
 };
 
 /// Faults happen in the first so many events, then the world is kind.
-const UNKIND_EVENTS: u64 = 150;
+const UNKIND_EVENTS: &[u64] = &[15, 40, 150];
 /// No world of the generator needs as many; one that does is stuck.
 const EVENTS_MAX: u64 = 20_000;
 
@@ -47,6 +48,11 @@ pub struct World {
     pub(super) mail: BTreeMap<(Millis, u64), Mail>,
     pub(super) posted: u64,
     pub(super) outcome: Outcome,
+    unkind_events: u64,
+    /// In the end nobody acts.
+    pub(super) quiet: bool,
+    /// By when runs must have ended that are left alone.
+    pub(super) ends_by: BTreeMap<String, Millis>,
 }
 
 impl World {
@@ -57,6 +63,7 @@ impl World {
         if trace {
             println!("{faults:?}\n{document:#}");
         }
+        let unkind_events = *dice.pick(UNKIND_EVENTS);
         let input = json!({"x": dice.below(4), "name": "Ada"});
         let mut world = World {
             dice,
@@ -67,6 +74,9 @@ impl World {
             mail: BTreeMap::new(),
             posted: 0,
             outcome: Outcome::default(),
+            unkind_events,
+            quiet: false,
+            ends_by: BTreeMap::new(),
         };
         world.host(Start {
             id: "run-1".into(),
@@ -103,20 +113,33 @@ impl World {
                 "the world is stuck: {}",
                 self.describe()
             );
-            if self.outcome.events == UNKIND_EVENTS {
+            if self.outcome.events == self.unkind_events {
                 self.faults = Faults::default();
+                self.leave_alone();
             }
             self.disturb();
             self.next_event();
             for hosted in self.runs.values() {
                 hosted.check(self.now);
             }
+            self.check_children_stand_still();
         }
         for hosted in self.runs.values() {
             hosted.check_end();
         }
+        self.check_ends();
         self.count_end();
         self.outcome
+    }
+
+    pub(super) fn is_kind(&self) -> bool {
+        self.outcome.events >= self.unkind_events
+    }
+
+    /// What is still on its way from persons would be an act.
+    pub(super) fn forget_requests(&mut self) {
+        let is_act = |mail: &Mail| matches!(mail, Mail::Request { .. } | Mail::Retry { .. });
+        self.mail.retain(|_, mail| !is_act(mail));
     }
 
     pub(super) fn count_end(&mut self) {
@@ -137,89 +160,6 @@ impl World {
         }
     }
 
-    /// What may happen between two events.
-    pub(super) fn disturb(&mut self) {
-        let ids: Vec<String> = self.runs.keys().cloned().collect();
-        let id = self.dice.pick(&ids).clone();
-        if self.dice.chance(self.faults.eviction) && self.runs[&id].object.is_some() {
-            self.note(&id, "evicted");
-            self.outcome.evictions += 1;
-            self.die(&id);
-        }
-        if self.dice.chance(self.faults.knock) {
-            self.ask(
-                &id,
-                Event::Woken {
-                    open_calls: Vec::new(),
-                },
-            );
-        }
-        if self.dice.chance(self.faults.cancel) {
-            self.ask(&id, Event::CancelRequested { reason: None });
-        }
-        if self.dice.chance(self.faults.pause) {
-            self.ask(&id, Event::PauseRequested);
-            self.outcome.pauses += 1;
-        }
-        if self.dice.chance(self.faults.person) {
-            self.help(&id);
-        }
-        // When the world is kind, persons do what they are asked for.
-        if self.outcome.events >= UNKIND_EVENTS && self.dice.chance(20) {
-            for id in &ids {
-                self.help(id);
-            }
-        }
-    }
-
-    /// A person looks after a run: resumes it, decides, sends the signals it waits for. True if there was anything to do.
-    pub(super) fn help(&mut self, id: &str) -> bool {
-        let hosted = &self.runs[id];
-        if !hosted.is_open() {
-            return false;
-        }
-        let (paused, gates, suspended) = (hosted.is_paused(), hosted.open_gates(), hosted.has_suspended());
-        if paused {
-            self.ask(id, Event::ResumeRequested);
-        }
-        for gate in &gates {
-            let choice = (*self.dice.pick(&["approve", "reject"])).to_string();
-            let decision = Decision {
-                choice,
-                input: Value::Null,
-                comment: None,
-                by: Some("ada".into()),
-                at: 0,
-            };
-            self.ask(
-                id,
-                Event::GateDecided {
-                    gate: gate.clone(),
-                    decision,
-                },
-            );
-            self.outcome.decisions += 1;
-        }
-        if suspended {
-            let name = (*self.dice.pick(&["go", "stop"])).to_string();
-            self.ask(
-                id,
-                Event::SignalReceived {
-                    name,
-                    payload: json!({"n": 1}),
-                },
-            );
-            self.outcome.signals += 1;
-        }
-        paused || suspended || !gates.is_empty()
-    }
-
-    pub(super) fn ask(&mut self, id: &str, event: Event) {
-        let delay = self.dice.below(2_000);
-        let run = id.to_string();
-        self.post(delay, Mail::Request { run, event });
-    }
-
     pub(super) fn next_event(&mut self) {
         let mail_at = self.mail.first_key_value().map(|((at, _), _)| *at);
         let alarms = self.runs.iter().filter(|(_, hosted)| !hosted.deleted);
@@ -231,6 +171,7 @@ impl World {
             (None, Some((rings_at, id))) => self.ring(&id, rings_at),
             (Some(_), _) => self.open_mail(),
             (None, None) => {
+                assert!(!self.quiet, "nothing will ever happen again: {}", self.describe());
                 let ids: Vec<String> = self.runs.keys().cloned().collect();
                 let helped = ids.iter().filter(|id| self.help(id)).count();
                 assert!(helped > 0, "nothing will ever happen again: {}", self.describe());
@@ -266,6 +207,7 @@ impl World {
             Mail::Request { run, event } => {
                 self.deliver(&run, Some(event));
             }
+            Mail::Retry { run, mode, choice } => self.retry(&run, mode, choice),
             Mail::Answer {
                 run,
                 life,
@@ -339,16 +281,11 @@ impl World {
     /// What comes in goes through here. `None`: only the alarm.
     pub(super) fn deliver(&mut self, id: &str, event: Option<Event>) -> Fate {
         let now = self.now;
-        let hosted = self.hosted(id);
-        if hosted.deleted {
+        if self.runs[id].deleted {
             return Fate::Survived;
         }
-        if hosted.object.is_none() {
-            let run = hosted.store.recall(SETTINGS).expect("what was saved can be read");
-            hosted.object = Some(Object::of(run));
-            if self.handle(id, Event::Loaded) == Fate::Died {
-                return Fate::Died;
-            }
+        if self.load(id) == Fate::Died {
+            return Fate::Died;
         }
         let Some(object) = &self.runs[id].object else {
             return Fate::Died;
@@ -366,19 +303,37 @@ impl World {
         }
     }
 
+    pub(super) fn load(&mut self, id: &str) -> Fate {
+        let hosted = self.hosted(id);
+        if hosted.object.is_some() {
+            return Fate::Survived;
+        }
+        let run = hosted.store.recall(SETTINGS).expect("what was saved can be read");
+        hosted.object = Some(Object::of(run));
+        self.handle(id, Event::Loaded)
+    }
+
     pub(super) fn handle(&mut self, id: &str, event: Event) -> Fate {
         let (now, trace) = (self.now, self.trace);
-        let Some(object) = &mut self.hosted(id).object else {
+        let hosted = self.hosted(id);
+        let Some(object) = &mut hosted.object else {
             return Fate::Survived; // Deleted while this was on its way.
         };
-        let text = trace.then(|| format!("{event:?}"));
-        let (answer, effects) = object.run.handle(now, event);
+        let (answer, effects) = object.run.handle(now, event.clone());
         if trace {
-            println!("{now} {id} {} -> {answer:?}", text.unwrap_or_default());
+            println!("{now} {id} {event:.200?} -> {answer:?}");
             for effect in &effects {
                 println!("    {}", render(effect, &object.run));
             }
         }
+        Decided {
+            before: &hosted.store,
+            run: &object.run,
+            event: &event,
+            effects: &effects,
+            now,
+        }
+        .check();
         self.outcome.stale_answers += u64::from(answer.is_err());
         if self.dice.chance(self.faults.crash_before_commit) {
             self.note(id, "crashed before the commit");
@@ -419,23 +374,14 @@ impl World {
                 hosted.store.alarm_at = Some(*at);
                 hosted.rings_at = Some(at.saturating_add(late).max(now));
             }
-            if let Effect::SaveToken(token) = effect
-                && let Some(attempt) = token
-                    .output
-                    .as_ref()
-                    .and_then(|output| output["attempt"].as_str())
-            {
-                // An answer counts for the attempt it was given to, and for no other; a child's for the token that
-                // has this child.
-                let own = format!("{id}/{}@{}", token.id, token.epoch);
-                let child = match token.epoch {
-                    1 => format!("{id}.{}/", token.id),
-                    epoch => format!("{id}.{}.{epoch}/", token.id),
-                };
-                assert!(
-                    attempt == own || attempt.starts_with(&child),
-                    "{attempt} went to {own}"
-                );
+            match effect {
+                Effect::SaveToken(token) => self.check_answer(id, token),
+                Effect::SaveEntry(entry) => self.count_entry(entry),
+                Effect::RunEnded => {
+                    let now = self.now;
+                    self.hosted(id).ends.insert(now);
+                }
+                _others => {}
             }
         }
     }

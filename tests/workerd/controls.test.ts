@@ -185,7 +185,7 @@ test("decisions and signals are taken while paused; what follows them waits", as
   assert.deepEqual(run.output, ["approve", { heard: true }]);
 });
 
-test("a child that ends while its parent is paused is heard", async () => {
+test("what a child did while its parent was paused is kept, and it ends when both go on", async () => {
   const key = freshId("k");
   const child = oneRequest("${input.url}", { workflow: { output_mapping: "${state.work.status}" } });
   const parent = workflow({
@@ -198,10 +198,12 @@ test("a child that ends while its parent is paused is heard", async () => {
   await curfew.store(parent);
   const id = await curfew.start(parent.id, { url: `${peer.url}/held/${key}` });
   await until("the peer to be asked", () => peer.seen(`/held/${key}`).length === 1);
+  const childId = `${id}.t1`;
   await done(id, "pause");
+  await until("the child to stand still, too", async () => (await curfew.run(childId)).status === "paused");
   peer.release(key);
-  assertCompleted(await curfew.ended(`${id}.t1`));
-  await until("the parent to hear of it", async () => (await curfew.tokens(id))[0]?.status === "completed");
+  await until("the child to keep its result", async () => (await curfew.tokens(childId))[0]?.status === "completed");
+  assert.equal((await curfew.run(childId)).status, "paused");
   assert.equal((await curfew.run(id)).status, "paused");
   await done(id, "resume");
   const run = await curfew.ended(id);

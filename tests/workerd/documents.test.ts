@@ -176,10 +176,7 @@ test("what this version cannot do is refused, not ignored", async () => {
     oneTask([{ action: { kind: "http_request", implementation: { url: "http://x" }, execution } }]);
   const plain = () => oneTask([set({ a: 1 })]);
   const cases: [pointer: string, document: Document][] = [
-    ["/on_timeout", { ...plain(), on_timeout: "human_gate" }],
-    ["/gate", { ...plain(), gate: { timeout: "1h" } }],
     ["/trigger", { ...plain(), trigger: { event: "news" } }],
-    ["/timeouts/preset", { ...plain(), timeouts: { preset: "flow" } }],
     ["/nodes/0/escalate_on", workflow({ nodes: [{ id: "n", escalate_on: ["auth"] }] })],
     ...["retry_policy", "breaker", "mode"].map(
       (field): [string, Document] => [`/tasks/0/steps/0/action/execution/${field}`, executed({ [field]: "x" })],

@@ -187,3 +187,29 @@ test("trip: one booking is a partial trip, none is none", async () => {
   assert.equal(none.status, "failed");
   assert.match(none.error?.message ?? "", /cannot be met: 0 of 2/);
 });
+
+test("research: when its time is over a person gives it more", async () => {
+  let seen = 0;
+  let enough = Number.POSITIVE_INFINITY;
+  peer.route("/agent/think", () => {
+    seen += 1;
+    return { body: { note: `thought ${seen}`, done: seen >= enough } };
+  });
+  const input = { base_url: `${peer.url}/agent`, question: "why?" };
+  const id = await curfew.start("research", input, { timeout_ms: 300 });
+  const paused = await until("the run to stand in front of a person", async () => {
+    const run = await curfew.run(id);
+    return run.status === "paused" && run;
+  });
+  assert.equal(paused.timeout_ms, 300);
+  enough = seen + 2;
+  const gate = paused.gate;
+  assert.equal(gate?.kind, "workflow_timeout");
+  const decided = await curfew.api("POST", `/v1/runs/${id}/gates/${gate?.id}`, { choice: "extend", input: { by_ms: 60_000 }, by: "ada" });
+  assert.equal(decided.status, 200, decided.text);
+  const ended = await curfew.ended(id);
+  assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+  const notes = (ended.output as { notes: string[] }).notes;
+  assert.deepEqual(notes, Array.from({ length: notes.length }, (_, index) => `thought ${index + 1}`));
+  assert.equal(notes.length, enough);
+});

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Log, LogLevel, Miniflare, type MiniflareOptions, type WorkerdStructuredLog } from "miniflare";
 import { until } from "./poll.ts";
-import type { RunView, TokenView } from "./wire.ts";
+import type { EventView, RunView, TokenView } from "./wire.ts";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -19,6 +19,8 @@ export interface CurfewOptions {
   /** Variables of the coordinator, e.g. CURFEW_TOKENS. */
   vars?: Record<string, string>;
   executorVars?: Record<string, string>;
+  /** A JavaScript file that stands in for the executor. */
+  executor?: string;
   /** A directory that outlives this instance; without it everything is gone at `dispose`. */
   persistTo?: string;
   /** Other Workers in the same process, e.g. those of the bench. The first Worker is always the coordinator. */
@@ -52,9 +54,12 @@ export interface Curfew {
   runToEnd(workflow: { id: string }, input?: unknown, more?: Record<string, unknown>): Promise<RunView>;
   /** Every token, however many pages they fill. */
   tokens(runId: string): Promise<TokenView[]>;
+  /** What happened to the run, of the given kinds or all. */
+  events(runId: string, ...kinds: string[]): Promise<EventView[]>;
   dispose(): Promise<void>;
 }
 
+const EXECUTOR = "curfew-executor";
 const TERMINAL = ["completed", "failed", "timed_out", "cancelled"];
 
 export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> {
@@ -74,7 +79,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
     workers: [
       coordinator(options.vars ?? {}),
-      executor(options.executorVars ?? {}),
+      options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options.executorVars ?? {}),
       moduleWorker("echo", "tests/workerd/workers/echo.mjs"),
       ...(options.extraWorkers ?? []),
     ],
@@ -143,6 +148,11 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
       }
       return tokens;
     },
+    events: async (runId, ...kinds) => {
+      const page = expectStatus(await api("GET", `/v1/runs/${runId}/events?limit=1000`), [200], "events");
+      const events: EventView[] = page.json.items;
+      return events.filter((event) => kinds.length === 0 || kinds.includes(event.kind));
+    },
     dispose: () => miniflare.dispose(),
   };
 }
@@ -157,7 +167,7 @@ function coordinator(vars: Record<string, string>): WorkerOptions {
         ...textBindings({ CURFEW_ROLE: "coordinator", ...vars }),
         RUNS: { type: "durable-object", worker: "curfew", exportName: "RunObject" },
         DB: { type: "d1", id: "curfew" },
-        EXECUTOR: { type: "worker", worker: "curfew-executor" },
+        EXECUTOR: { type: "worker", worker: EXECUTOR },
         INDEX_QUEUE: { type: "queue", name: "curfew-index" },
       },
       exports: { RunObject: { type: "durable-object", storage: "sqlite" } },
@@ -169,7 +179,7 @@ function coordinator(vars: Record<string, string>): WorkerOptions {
 function executor(vars: Record<string, string>): WorkerOptions {
   return {
     config: {
-      name: "curfew-executor",
+      name: EXECUTOR,
       ...compatibility,
       manifest: curfewManifest(),
       env: {

@@ -106,6 +106,7 @@ async function record(request: IncomingMessage): Promise<Seen> {
  * /status/404                that status; ?retry_after=2 adds the header
  * /slow/250                  as /ok, after so many ms
  * /hang                      never answers
+ * /drip/{ms}/{n}             a word of text each so many ms, "1 2 3 ", until there are n
  * /held/{key}                as /ok, once the test releases the key
  * /hang-first/{key}/{n}      hangs for the first n requests of the key, then 200 {count}
  * /half                      promises 100 bytes, sends some, breaks the connection
@@ -134,6 +135,8 @@ function answer(seen: Seen, response: ServerResponse, count: (key: string) => nu
     }
     case "hang":
       return;
+    case "drip":
+      return drip(response, Number(first), Number(second));
     case "held": {
       const reply = () => json(response, 200, echo);
       if (held.released.has(first)) return reply();
@@ -172,6 +175,17 @@ function answer(seen: Seen, response: ServerResponse, count: (key: string) => nu
     default:
       return json(response, 404, { error: `the peer has no route ${seen.path}` });
   }
+}
+
+function drip(response: ServerResponse, everyMs: number, words: number): void {
+  response.writeHead(200, { "content-type": "text/plain" });
+  let written = 0;
+  const timer = setInterval(() => {
+    written += 1;
+    response.write(`${written} `);
+    if (written === words) response.end();
+  }, everyMs);
+  response.on("close", () => clearInterval(timer));
 }
 
 function json(response: ServerResponse, status: number, body: unknown): void {

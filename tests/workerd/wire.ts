@@ -23,12 +23,17 @@ export interface RunView {
   timeout_at: number | null;
   timeout_ms: number | null;
   duration_ms: number | null;
-  deadlines: { kind: string; due_at?: number; remaining_ms?: number; token_id?: string; node_id?: string }[];
+  deadlines: { kind: string; due_at?: number; remaining_ms?: number; token_id?: string; node_id?: string; gate_id?: string }[];
   counts: Record<string, number>;
   parent?: { run_id: string; token_id: string };
   root_run_id: string;
   attempt: number;
   reason?: string;
+  /** Who holds the clocks of a paused run. */
+  paused_by?: string[];
+  /** The gate the whole run stands at. */
+  gate?: GateView;
+  timeout_enforcement_latency_seconds?: Record<string, { count: number; mean: number; max: number }>;
   tags: string[];
 }
 
@@ -47,6 +52,7 @@ export interface TokenView {
   ended_at: number | null;
   timeout_at: number | null;
   timeout_ms: number | null;
+  timeout_reason: string | null;
   reason: string | null;
   error: ErrorView | null;
   output: any;
@@ -56,8 +62,8 @@ export interface TokenView {
 export interface GateView {
   id: string;
   run_id: string;
-  node_id: string;
-  token_id: string;
+  node_id: string | null;
+  token_id: string | null;
   kind: string;
   prompt: any;
   choices: string[];
@@ -67,4 +73,23 @@ export interface GateView {
   reminded_at: number | null;
   status: string;
   decision: { choice: string; input?: any; comment?: string; by?: string; at: number } | null;
+}
+
+export interface EventView {
+  seq: number;
+  at: number;
+  kind: string;
+  recovery_path?: string;
+  [field: string]: any;
+}
+
+export interface TimeoutView {
+  id: number;
+  timeout_event: { timestamp: string; scope: string; timeout_ms: number; elapsed_ms: number; due_at: number; lateness_ms: number };
+  last_known_state: { node_id?: string; token_id?: string; step_ref?: string; phase: string; progress: any };
+  partial_artifacts: { name: string; complete: boolean; bytes: number; text: string }[];
+  context_for_resume: { last_successful_checkpoint: { token_id: string; node_id: string; at: number } | null; state?: any };
+  retry_count: number;
+  final_action: string;
+  recovery_path: string;
 }

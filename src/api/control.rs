@@ -1,0 +1,71 @@
+//! What a person may ask of a run, read from a request's body. Pure.
+
+use serde_json::Value;
+
+use super::error::Error;
+use crate::engine::{Extension, RetryMode, TokenId};
+use crate::model::problem::Problems;
+use crate::model::reader::Reader;
+use crate::model::time::{Limit, parse_moment};
+
+const RETRY_MODES: &[(&str, RetryMode)] = &[
+    ("retry_step", RetryMode::RetryStep),
+    ("discard_and_retry", RetryMode::DiscardAndRetry),
+    ("escalate", RetryMode::Escalate),
+];
+
+/// `{by_ms}`, `{by}` or `{until}`.
+pub fn read_extension(body: &Value) -> Result<Extension, Error> {
+    read(body, |reader| {
+        let by = reader.limit("by", "by_ms");
+        let until = reader.any("until").map(parse_moment);
+        if let Some(Err(message)) = &until {
+            reader.report("until", "invalid_moment", message.as_str());
+        }
+        match (by, until) {
+            (Limit::After(millis), None) => Some(Extension::By(millis)),
+            (Limit::Unset, Some(until)) => until.ok().map(Extension::Until),
+            (Limit::After(_) | Limit::Never, Some(_)) => {
+                reader.report(
+                    "until",
+                    "both_forms",
+                    "write either \"by_ms\" or \"until\", not both",
+                );
+                None
+            }
+            // What was written was no amount of time, and that has been said.
+            (Limit::Unset | Limit::Never, _) if !body["by"].is_null() || !body["by_ms"].is_null() => None,
+            (Limit::Unset | Limit::Never, _) => {
+                let message = "say how much longer the run may take: {\"by_ms\": 60000}, {\"by\": \"1m\"} or {\"until\": ...}";
+                reader.report("by_ms", "missing_field", message);
+                None
+            }
+        }
+    })
+}
+
+/// `{mode, token_id?}`.
+pub fn read_retry(body: &Value) -> Result<(RetryMode, Option<TokenId>), Error> {
+    read(body, |reader| {
+        reader.required_string("mode");
+        let mode = reader.choice("mode", RETRY_MODES);
+        let token = reader.string("token_id").map(TokenId::parse);
+        if token == Some(None) {
+            reader.report("token_id", "invalid_id", "a token's id looks like \"t7\"");
+        }
+        Some((mode?, token.flatten()))
+    })
+}
+
+fn read<T>(body: &Value, read: impl FnOnce(&Reader) -> Option<T>) -> Result<T, Error> {
+    let problems = Problems::default();
+    let found = Reader::new(body, "", &problems).and_then(|reader| {
+        let found = read(&reader);
+        reader.finish();
+        found
+    });
+    match found {
+        Some(found) if !problems.has_errors() => Ok(found),
+        Some(_) | None => Err(Error::invalid_body(problems)),
+    }
+}

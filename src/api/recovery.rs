@@ -1,0 +1,259 @@
+//! What a run leaves to go on from: its events, its timeouts, the ways back, and what it has to show. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::error::Error;
+use crate::engine::{
+    Entry, Header, Holder, MET_A_BOUND, Past, ResumePlan, Run, RunStatus, TimeoutRecord, Token, TokenId,
+    TokenStatus, can_go_on,
+};
+use crate::model::failure::{Failure, FailureClass};
+use crate::model::time::{Millis, format_moment};
+
+/// Nodes named in one deliverable; a long run has been at more.
+const NODES_SHOWN: usize = 1_000;
+
+pub fn event(run_id: &str, entry: &Entry) -> Value {
+    let mut view = json!({"seq": entry.seq, "at": entry.at, "kind": entry.kind});
+    if let Value::Object(fields) = &mut view {
+        fields.extend(entry.fields.clone());
+    }
+    if entry.record.is_some() {
+        view["recovery_path"] = json!(recovery_path(run_id, entry.seq));
+    }
+    view
+}
+
+fn recovery_path(run_id: &str, seq: u64) -> String {
+    format!("/v1/runs/{run_id}/timeouts/{seq}")
+}
+
+/// One line of the log of timeouts.
+pub fn timeout_line(header: &Header, entry: &Entry) -> Option<Value> {
+    let record = entry.record.as_ref()?;
+    Some(json!({
+        "timestamp": format_moment(record.timeout_event.timestamp),
+        "run_id": header.id,
+        "flow_key": header.workflow_id,
+        "step_id": record.last_known_state.node_id,
+        "scope": record.timeout_event.scope,
+        "timeout_ms": record.timeout_event.timeout_ms,
+        "elapsed_ms": record.timeout_event.elapsed_ms,
+        "retry_count": record.retry_count,
+        "final_action": record.final_action,
+        "recovery_path": recovery_path(&header.id, entry.seq),
+    }))
+}
+
+/// A record with what a resume would start from. The state is left out of lists: it is the same for all.
+pub fn timeout(run: &Run, entry: &Entry, ended: &[Token], with_state: bool) -> Option<Value> {
+    let record: &TimeoutRecord = entry.record.as_ref()?;
+    let mut view = json!({
+        "id": entry.seq,
+        "timeout_event": record.timeout_event,
+        "last_known_state": record.last_known_state,
+        "partial_artifacts": record.partial_artifacts,
+        "context_for_resume": {
+            "last_successful_checkpoint": checkpoint(run, ended, record.timeout_event.timestamp),
+        },
+        "retry_count": record.retry_count,
+        "final_action": record.final_action,
+        "recovery_path": recovery_path(&run.header.id, entry.seq),
+    });
+    view["timeout_event"]["timestamp"] = json!(format_moment(record.timeout_event.timestamp));
+    if with_state {
+        view["context_for_resume"]["state"] = run.context().state().clone();
+    }
+    Some(view)
+}
+
+/// The last token that had done its work by then.
+fn checkpoint(run: &Run, ended: &[Token], at: Millis) -> Value {
+    let done = ended.iter().filter(|token| {
+        token.status == TokenStatus::Completed && token.ended_at.is_some_and(|ended| ended <= at)
+    });
+    let Some(last) = done.max_by_key(|token| (token.exit_order, token.id)) else {
+        return Value::Null;
+    };
+    json!({
+        "token_id": last.id.to_string(),
+        "node_id": run.snapshot().workflow.nodes[last.node].id,
+        "at": last.ended_at,
+    })
+}
+
+/// Scope, how many, milliseconds in all, at most; from it how late each layer was enforced.
+pub fn lateness(rows: &[(String, u64, u64, u64)]) -> Value {
+    let mut layers: BTreeMap<&str, (u64, u64, u64)> = BTreeMap::new();
+    for (scope, count, sum, most) in rows {
+        let scope = serde_json::from_value::<crate::engine::TimeoutScope>(json!(scope));
+        let Ok(scope) = scope else { continue };
+        let layer = layers.entry(scope.layer()).or_default();
+        *layer = (layer.0 + count, layer.1 + sum, layer.2.max(*most));
+    }
+    layers
+        .into_iter()
+        .map(|(layer, (count, sum, most))| {
+            let mean = sum as f64 / count.max(1) as f64 / 1_000.0;
+            let view = json!({"count": count, "mean": mean, "max": most as f64 / 1_000.0});
+            (layer.to_string(), view)
+        })
+        .collect()
+}
+
+/// Which ways back are open, which one to take, and why.
+pub fn resume(run: &Run, past: &Past) -> Value {
+    let header = &run.header;
+    let plan = run.resume_plan(past);
+    let closed = match header.status {
+        RunStatus::Failed | RunStatus::TimedOut if header.met_a_bound() => Some(MET_A_BOUND.to_string()),
+        RunStatus::Failed | RunStatus::TimedOut if !can_go_on(header, &plan) => {
+            Some("nothing was under way when the run ended: restart it".to_string())
+        }
+        RunStatus::Failed | RunStatus::TimedOut => None,
+        RunStatus::Completed | RunStatus::Cancelled => {
+            Some("only a run that failed or timed out goes on; restart this one to run it again".to_string())
+        }
+        RunStatus::Running | RunStatus::Waiting => Some("the run has not ended".to_string()),
+        RunStatus::Paused => Some(how_it_goes_on(run)),
+    };
+    let (recommended, why) = match closed.is_some() {
+        true => (Value::Null, Value::Null),
+        false => {
+            let (mode, why) = recommend(header.error.as_ref(), &plan, past);
+            (json!(mode), json!(why))
+        }
+    };
+    let is_open = closed.is_none();
+    let option = |mode: &str, what: &str| json!({"mode": mode, "open": is_open, "what": what});
+    let nodes = &run.snapshot().workflow.nodes;
+    let tokens = |ids: &[TokenId]| -> Vec<Value> {
+        let found = past.tokens.iter().filter(|token| ids.contains(&token.id));
+        found
+            .map(|token| {
+                json!({
+                    "token_id": token.id.to_string(), "node_id": nodes[token.node].id, "status": token.status,
+                    "error": token.error, "has_partial_work": token.checkpoint.is_some(),
+                })
+            })
+            .collect()
+    };
+    json!({
+        "run_id": header.id,
+        "status": header.status,
+        "resumable": is_open,
+        "reason": closed,
+        "options": [
+            option("retry_step", "go on from what failed, with the state as it is and the steps that were finished"),
+            option("discard_and_retry", "go on from the last checkpoint; what the failed steps did is dropped"),
+            option("escalate", "stand in front of a person, ready to go on"),
+        ],
+        "recommended": recommended,
+        "why": why,
+        "failed_tokens": tokens(&plan.failed),
+        "tokens_to_go_on": plan.tokens.len(),
+        "last_successful_checkpoint": checkpoint(run, &past.tokens, Millis::MAX),
+        "error": header.error,
+    })
+}
+
+fn how_it_goes_on(run: &Run) -> String {
+    let id = &run.header.id;
+    match (run.gate_of_run(), run.header.held_by.contains(&Holder::Person)) {
+        (Some(gate), _) => format!("a person decides: POST /v1/runs/{id}/gates/{}", gate.id),
+        (None, true) => format!("the run is paused: POST /v1/runs/{id}/resume"),
+        (None, false) => "the run that called this one stands still; it goes on with it".to_string(),
+    }
+}
+
+fn recommend(error: Option<&Failure>, plan: &ResumePlan, past: &Past) -> (&'static str, &'static str) {
+    let mut ended = past.tokens.iter().filter(|token| plan.tokens.contains(&token.id));
+    if ended.any(|token| token.checkpoint.is_some()) {
+        return ("retry_step", "steps were finished that need not be done again");
+    }
+    let Some(error) = error else {
+        return ("retry_step", "nothing speaks against trying again");
+    };
+    match error.class {
+        FailureClass::Timeout => ("retry_step", "time ran out; the next attempt has all of it again"),
+        FailureClass::Network
+        | FailureClass::ServerError
+        | FailureClass::RateLimited
+        | FailureClass::Unknown => ("retry_step", "what failed may have passed by now"),
+        FailureClass::Validation | FailureClass::Assertion => (
+            "discard_and_retry",
+            "something did not fit; what was written before it failed is better taken back",
+        ),
+        FailureClass::BadRequest | FailureClass::Auth | FailureClass::NotFound | FailureClass::Permanent => (
+            "escalate",
+            "trying again cannot help until a person has changed something",
+        ),
+    }
+}
+
+/// What an ended run has to show: its output, or as much as there is.
+pub fn deliverable(run: &Run, ended: &[Token], timeouts: u64) -> Result<Value, Error> {
+    let header = &run.header;
+    let reason = match header.status {
+        RunStatus::Completed => {
+            return Ok(
+                json!({"kind": "output", "status": "complete", "run_id": header.id, "output": header.output}),
+            );
+        }
+        RunStatus::Failed | RunStatus::TimedOut => header
+            .error
+            .as_ref()
+            .map_or("failed", |error| error.code.as_str()),
+        RunStatus::Cancelled => "cancelled",
+        RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => {
+            let message = "the run has not ended; it has a deliverable when it has";
+            return Err(Error::new(409, "run_not_ended", message));
+        }
+    };
+    let nodes = &run.snapshot().workflow.nodes;
+    let mut completed: Vec<&Token> = ended
+        .iter()
+        .filter(|token| token.status == TokenStatus::Completed)
+        .collect();
+    completed.sort_by_key(|token| (token.exit_order, token.id));
+    let mut completed_nodes: Vec<&str> = Vec::new();
+    for token in completed {
+        let id = nodes[token.node].id.as_str();
+        if completed_nodes.len() < NODES_SHOWN && !completed_nodes.contains(&id) {
+            completed_nodes.push(id);
+        }
+    }
+    let message = match &header.error {
+        Some(error) => error.message.clone(),
+        None => header
+            .reason
+            .clone()
+            .unwrap_or_else(|| "the run was cancelled".into()),
+    };
+    let unfinished: Vec<Value> = ended
+        .iter()
+        .filter(|token| token.error.is_some())
+        .take(100)
+        .map(|token| json!({"token_id": token.id.to_string(), "node_id": nodes[token.node].id, "error": token.error}))
+        .collect();
+    Ok(json!({
+        "kind": "fallback",
+        "status": "partial",
+        "run_id": header.id,
+        "reason": reason,
+        "message": message,
+        "completed_nodes": completed_nodes,
+        "state": run.context().state(),
+        "output": run.context().output(),
+        "diagnostics": {
+            "run_status": header.status,
+            "attempt": header.attempt,
+            "duration_ms": header.ended_at.map(|at| at.saturating_sub(header.started_at)),
+            "errors": unfinished,
+            "timeouts": timeouts,
+            "resume": format!("/v1/runs/{}/resume", header.id),
+        },
+    }))
+}

@@ -1,0 +1,251 @@
+//! Attempts: how long one may take, and what follows when it takes longer or vanishes.
+
+use serde_json::json;
+
+use super::chronicle::EntryKind;
+use super::effect::LimitSource;
+use super::record::{FinalAction, Passed, TimeoutRecord};
+use super::run::Run;
+use super::token::{TokenId, TokenStatus};
+use crate::model::action::ExecutionTimeoutPolicy;
+use crate::model::failure::{Failure, FailureClass};
+use crate::model::time::{Limit, MINUTE};
+use crate::model::timeouts::Layer;
+use crate::wire::{ActionTimeouts, Artifact};
+
+/// The limit of an attempt, who set it, and why where no document says it.
+pub(super) struct ExecutionLimit {
+    pub limit: Limit,
+    pub source: LimitSource,
+    pub reason: Option<String>,
+}
+
+/// An executor's own word that time is up.
+pub(super) struct Reported {
+    pub failure: Failure,
+    pub partial: Vec<Artifact>,
+}
+
+/// Delays between attempts grow to this and no further.
+const RETRY_DELAY_MAX_MS: u64 = MINUTE;
+
+impl Run {
+    /// How long an attempt at `node` may take: node, then task, then the action of a one-step task, then the preset.
+    /// A child's limit is its own where the node and the action say nothing.
+    pub(super) fn execution_limit(&self, node: usize) -> ExecutionLimit {
+        let task = self.snapshot.task_of(node).map(|task| &task.task);
+        let action = task.and_then(|task| task.only_action());
+        let default = match self.snapshot.call_of(node) {
+            Some(_) => Limit::Unset,
+            None => self.snapshot.default_limit(self.snapshot.layer_of(node)),
+        };
+        if self.snapshot.workflow.nodes[node].adaptive {
+            let (limit, reason) = self.snapshot.adaptive_limit(node);
+            return ExecutionLimit {
+                limit,
+                source: LimitSource::Adaptive,
+                reason: Some(reason),
+            };
+        }
+        let words = [
+            (LimitSource::Node, self.snapshot.workflow.nodes[node].timeout),
+            (
+                LimitSource::Task,
+                task.map(|task| task.timeout).unwrap_or_default(),
+            ),
+            (
+                LimitSource::Action,
+                action.map(|action| action.timeout).unwrap_or_default(),
+            ),
+        ];
+        let written = words.into_iter().find(|(_, limit)| *limit != Limit::Unset);
+        let (source, limit) = written.unwrap_or((LimitSource::Preset, default));
+        ExecutionLimit {
+            limit,
+            source,
+            reason: None,
+        }
+    }
+
+    /// What the preset says of single actions. In a task of one the attempt's own limit says it all.
+    pub(super) fn action_timeouts(&self, task: usize) -> Option<ActionTimeouts> {
+        let steps = self
+            .snapshot
+            .tasks
+            .get(task)
+            .map_or(0, |task| task.task.steps.len());
+        let limits = ActionTimeouts {
+            llm_call_ms: self.snapshot.default_limit(Layer::LlmCall).millis(),
+            tool_ms: self.snapshot.default_limit(Layer::Tool).millis(),
+        };
+        Some(limits).filter(|limits| steps > 1 && *limits != ActionTimeouts::default())
+    }
+
+    /// An attempt passed its deadline, told by its executor or found by the alarm.
+    pub(super) fn execution_timed_out(&mut self, id: TokenId, reported: Option<Reported>) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let node = &self.snapshot.workflow.nodes[token.node];
+        let task = self.snapshot.task_of(token.node);
+        let action = task.and_then(|task| task.task.only_action());
+        let policy = node
+            .on_timeout
+            .or(action.and_then(|action| action.on_timeout))
+            .unwrap_or(ExecutionTimeoutPolicy::Fail);
+        let may_retry = match policy {
+            ExecutionTimeoutPolicy::Retry => token.retry_count < node.max_retries,
+            ExecutionTimeoutPolicy::Fail => false,
+        };
+        if reported.is_none() {
+            self.abort_work(id, "execution_timeout");
+        }
+        if may_retry {
+            self.note_execution_timeout(id, FinalAction::Retry, reported.map(|it| it.partial));
+            return self.retry_after_timeout(id);
+        }
+        self.time_out(id, reported);
+    }
+
+    /// A token that waited for its next attempt past its deadline: there is nothing to try again.
+    pub(super) fn pending_timed_out(&mut self, id: TokenId) {
+        self.time_out(id, None);
+    }
+
+    fn time_out(&mut self, id: TokenId, reported: Option<Reported>) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let node = &self.snapshot.workflow.nodes[token.node];
+        let message = format!("step {} timed out: context deadline exceeded", node.id);
+        let mut failure = Failure::new("execution_timeout", FailureClass::Timeout, message);
+        let (step_ref, partial) = match reported {
+            Some(reported) => (reported.failure.step_ref, Some(reported.partial)),
+            None => (None, None),
+        };
+        failure.step_ref = step_ref;
+        self.note_execution_timeout(id, FinalAction::Fail, partial);
+        self.end_unsuccessfully(id, TokenStatus::TimedOut, failure);
+    }
+
+    fn note_execution_timeout(&mut self, id: TokenId, action: FinalAction, partial: Option<Vec<Artifact>>) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let now = self.scratch.now;
+        let scope = self.scope_of(token.node);
+        let passed = Passed {
+            scope,
+            // A step inside the task may have run out of time before the attempt did.
+            due_at: token.timeout_at.unwrap_or(now).min(now),
+            timeout_ms: token.timeout_ms,
+        };
+        let mut record = self.record_of_token(token, passed, action);
+        record.partial_artifacts = partial.unwrap_or_default();
+        self.note_token_timeout(id, action, record);
+    }
+
+    pub(super) fn note_token_timeout(&mut self, id: TokenId, action: FinalAction, record: TimeoutRecord) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let fields = json!({
+            "token_id": id.to_string(),
+            "workflow_run_id": self.header.id,
+            "node_id": self.snapshot.workflow.nodes[token.node].id,
+            "timeout_type": "execution",
+            "timeout_duration_ms": token.timeout_ms,
+            "policy_applied": action,
+        });
+        self.note_with(EntryKind::TokenTimedOut, fields, Some(record));
+    }
+
+    /// Back to pending; the next attempt after a while, from the beginning.
+    fn retry_after_timeout(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let retry_count = token.retry_count + 1;
+        let delay = retry_delay_ms(self.settings.retry_delay_ms, retry_count);
+        let at = self.clock().saturating_add(delay);
+        self.change(id, |token| {
+            token.status = TokenStatus::Pending;
+            token.retry_count = retry_count;
+            token.timeout_at = None;
+            token.watch_at = Some(at);
+            token.checkpoint = None;
+            token.reason = Some("execution_timeout".into());
+        });
+        self.note(
+            EntryKind::TokenRetried,
+            json!({"token_id": id.to_string(), "retry_count": retry_count, "delay_ms": delay}),
+        );
+        if delay == 0 {
+            self.begin(id);
+        }
+    }
+
+    /// An attempt vanished: the next one replaces it, a few times.
+    pub(super) fn attempt_lost(&mut self, id: TokenId, message: &str) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        if token.lost_count >= self.settings.lost_max {
+            let failure = Failure::new(
+                "attempt_lost",
+                FailureClass::Network,
+                format!(
+                    "no executor answered in {} attempts; last: {message}",
+                    token.lost_count + 1
+                ),
+            );
+            self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+            return;
+        }
+        let lost_count = token.lost_count + 1;
+        let at = self.clock().saturating_add(lost_delay_ms(lost_count));
+        // Its deadline stays: a token that cannot begin again before it has run out of time.
+        self.change(id, |token| {
+            token.status = TokenStatus::Pending;
+            token.lost_count = lost_count;
+            token.watch_at = Some(at);
+            token.reason = Some("attempt_lost".into());
+        });
+        if at <= self.clock() {
+            self.begin(id);
+        }
+    }
+
+    /// After a restart every attempt under way is an attempt without a listener.
+    pub(super) fn take_over_lost_attempts(&mut self) {
+        let executing: Vec<TokenId> = self
+            .tokens
+            .values()
+            .filter(|token| token.status == TokenStatus::Executing)
+            .map(|token| token.id)
+            .collect();
+        for id in executing {
+            let Some(token) = self.tokens.get(&id) else {
+                continue; // An earlier one of the list ended the run.
+            };
+            if !self.is_paused() && token.timeout_at.is_some_and(|at| at <= self.scratch.now) {
+                self.execution_timed_out(id, None);
+            } else {
+                self.attempt_lost(id, "the run's object restarted during the attempt");
+            }
+        }
+    }
+}
+
+fn retry_delay_ms(first_ms: u64, retry_count: u32) -> u64 {
+    let doubled = first_ms.saturating_mul(1 << retry_count.saturating_sub(1).min(16));
+    doubled.min(RETRY_DELAY_MAX_MS.max(first_ms))
+}
+
+/// At once, then after 1, 2, 4, 8 seconds: an executor being deployed is back by then.
+fn lost_delay_ms(lost_count: u32) -> u64 {
+    match lost_count {
+        0 | 1 => 0,
+        count => 1_000 << (count - 2).min(10),
+    }
+}

@@ -1,0 +1,80 @@
+//! What is worth a row of its own: the exceptions of a run. A happy node's history is read from its token, so that it
+//! costs nothing.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::record::TimeoutRecord;
+use super::run::Run;
+use crate::model::time::Millis;
+
+/// One event of a run, as it is kept and shown. Its number is the key it is kept under.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    #[serde(skip)]
+    pub seq: u64,
+    pub at: Millis,
+    pub kind: EntryKind,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub fields: Map<String, Value>,
+    /// What a timeout left behind. Kept with the event that tells of it: one row, not two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Box<TimeoutRecord>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    RunFailed,
+    RunTimedOut,
+    RunCancelled,
+    RunPaused,
+    RunResumed,
+    RunExtended,
+    RunRetried,
+    RunRestarted,
+    TokenTimedOut,
+    TokenRetried,
+    SyncTimedOut,
+    GateTimedOut,
+    LateResultDiscarded,
+    DeadlineWarning,
+    SubworkflowPaused,
+    SubworkflowResumed,
+    LimitExceeded,
+}
+
+impl Run {
+    /// Something exceptional has happened to it.
+    pub fn has_events(&self) -> bool {
+        self.noted > 0
+    }
+
+    /// Notes an event; `fields` is an object.
+    pub(super) fn note(&mut self, kind: EntryKind, fields: Value) {
+        self.note_with(kind, fields, None);
+    }
+
+    pub(super) fn note_with(&mut self, kind: EntryKind, fields: Value, record: Option<TimeoutRecord>) {
+        self.noted += 1;
+        let fields = match fields {
+            Value::Object(fields) => fields,
+            other => Map::from_iter([("value".to_string(), other)]),
+        };
+        self.scratch.entries.push(Entry {
+            seq: self.noted,
+            at: self.scratch.now,
+            kind,
+            fields,
+            record: record.map(Box::new),
+        });
+    }
+
+    /// A result or a notice that is not of the current attempt: it changes nothing, and is not forgotten.
+    pub(super) fn note_late(&mut self, token_id: &str, epoch: u64, status: &str) {
+        self.note(
+            EntryKind::LateResultDiscarded,
+            json!({"token_id": token_id, "epoch": epoch, "status": status}),
+        );
+    }
+}

@@ -1,0 +1,359 @@
+//! The run in front of a person: its limit has passed and its clocks stand still, or it was brought back from its end.
+//! A person extends it, aborts it or fails it; the gate's own deadline makes the end certain.
+
+use serde_json::{Value, json};
+
+use super::chronicle::EntryKind;
+use super::effect::{Extension, Rejection};
+use super::gate::{Decision, GateKind, GateState, GateStatus};
+use super::header::{Holder, RunStatus};
+use super::record::{FinalAction, Passed, SHOWN, TimeoutScope};
+use super::run::Run;
+use super::token::{TokenId, TokenStatus};
+use crate::model::failure::{Failure, FailureClass};
+use crate::model::limits::TIMEOUT_MAX_MS;
+use crate::model::time::{Millis, format_duration};
+use crate::model::timeouts::GateEnd;
+use crate::model::workflow::WorkflowTimeoutPolicy;
+
+const EXTEND: &str = "extend";
+const ABORT: &str = "abort";
+const FAIL: &str = "fail";
+const RETRY: &str = "retry";
+
+/// What a run says whose time is over.
+pub(super) const WORKFLOW_TIMEOUT: &str = "workflow_timeout";
+
+impl Run {
+    /// The run's own limit passed.
+    pub(super) fn workflow_timed_out(&mut self) {
+        match self.timeout_policy() {
+            WorkflowTimeoutPolicy::CancelAll => {
+                self.note_workflow_timeout(EntryKind::RunTimedOut, FinalAction::Cancel);
+                self.end_by_timeout(RunStatus::TimedOut);
+            }
+            WorkflowTimeoutPolicy::Fail => {
+                self.note_workflow_timeout(EntryKind::RunFailed, FinalAction::Fail);
+                self.end_by_timeout(RunStatus::Failed);
+            }
+            WorkflowTimeoutPolicy::HumanGate => {
+                self.note_workflow_timeout(EntryKind::RunPaused, FinalAction::Escalate);
+                let after = format_duration(self.header.timeout_ms.unwrap_or_default());
+                let prompt =
+                    format!("The run has used up its limit of {after}. Extend it, abort it or fail it?");
+                // At the limit, however late it was noticed: what was left to others then is left to them now.
+                let limit_at = self.header.timeout_at.unwrap_or(self.scratch.now);
+                self.hold_since(Holder::WorkflowTimeout, limit_at);
+                self.open_run_gate(GateKind::WorkflowTimeout, prompt, &[EXTEND, ABORT, FAIL]);
+            }
+        }
+    }
+
+    /// What happens when the run's limit passes. Where it is that of a parent's node, the node says what follows, and
+    /// waits to be told; what is left of the parent is not the node's.
+    fn timeout_policy(&self) -> WorkflowTimeoutPolicy {
+        match self.header.request.node_decides && !self.header.on_budget {
+            true => WorkflowTimeoutPolicy::CancelAll,
+            false => self.snapshot.workflow.on_timeout,
+        }
+    }
+
+    /// What the executor of an attempt with this deadline is told. An attempt never outlives its run, and where the
+    /// run's limit is the nearer one the executor gets a moment more: the run's own deadline must win, and its end aborts
+    /// the call anyway. Where a person is asked instead, work in flight is not thrown away: it is of use as long as the
+    /// gate stands.
+    pub(super) fn told_deadline(&self, timeout_at: Option<Millis>) -> Option<Millis> {
+        let Some(run_ends_at) = self.workflow_due_at() else {
+            return timeout_at;
+        };
+        if timeout_at.is_some_and(|at| at < run_ends_at) {
+            return timeout_at;
+        }
+        let run_decides_by = run_ends_at.saturating_add(self.settings.grace_ms);
+        Some(match self.timeout_policy() {
+            WorkflowTimeoutPolicy::CancelAll | WorkflowTimeoutPolicy::Fail => run_decides_by,
+            WorkflowTimeoutPolicy::HumanGate => {
+                let of_use_until = run_decides_by.saturating_add(self.snapshot.workflow.gate.timeout_ms);
+                timeout_at
+                    .unwrap_or(of_use_until)
+                    .clamp(run_decides_by, of_use_until)
+            }
+        })
+    }
+
+    fn note_workflow_timeout(&mut self, kind: EntryKind, action: FinalAction) {
+        let timeout_ms = self.header.timeout_ms;
+        let due_at = self.header.timeout_at.unwrap_or(self.scratch.now);
+        let passed = Passed {
+            scope: TimeoutScope::Flow,
+            due_at,
+            timeout_ms,
+        };
+        // Pauses do not count.
+        let began_at = due_at.saturating_sub(timeout_ms.unwrap_or_default());
+        let record = self.record_of_run(passed, began_at, None, action);
+        let live: Vec<String> = self.tokens.keys().take(SHOWN).map(TokenId::to_string).collect();
+        let fields = json!({
+            "by": Holder::WorkflowTimeout,
+            "timeout_type": "workflow",
+            "timeout_duration_ms": timeout_ms,
+            "policy_applied": action,
+            "live_tokens": self.tokens.len(),
+            "token_ids": live,
+        });
+        self.note_with(kind, fields, Some(record));
+    }
+
+    /// Ends the run, and everything in it, because its time is over.
+    fn end_by_timeout(&mut self, status: RunStatus) {
+        let after = format_duration(self.header.timeout_ms.unwrap_or_default());
+        let failure = Failure::new(
+            WORKFLOW_TIMEOUT,
+            FailureClass::Timeout,
+            format!("Workflow execution timed out after {after}"),
+        );
+        self.end_live_tokens(TokenStatus::TimedOut, WORKFLOW_TIMEOUT);
+        self.finish(status, None, Some(failure));
+    }
+
+    /// Puts the run in front of a person.
+    pub(super) fn open_run_gate(&mut self, kind: GateKind, prompt: String, choices: &[&str]) {
+        let now = self.scratch.now;
+        let timeout_ms = self.snapshot.workflow.gate.timeout_ms;
+        self.header.gates_opened += 1;
+        self.scratch.header_changed = true;
+        let state = GateState {
+            id: format!("run{}", self.header.gates_opened),
+            kind,
+            node_id: None,
+            token_id: None,
+            prompt: Value::from(prompt),
+            choices: choices.iter().map(ToString::to_string).collect(),
+            input_schema: (kind == GateKind::WorkflowTimeout).then(extension_schema),
+            opened_at: now,
+            timeout_at: Some(now.saturating_add(timeout_ms)),
+            timeout_ms: Some(timeout_ms),
+            warned: false,
+            reminded_at: None,
+            status: GateStatus::Open,
+            decision: None,
+        };
+        self.stands_at = Some(state.id.clone());
+        self.scratch.changed_gates.insert(state.id.clone());
+        self.gates.insert(state.id.clone(), state);
+        self.tell_parent(true);
+    }
+
+    /// The gate the whole run stands at.
+    pub(super) fn run_gate(&self) -> Option<&GateState> {
+        self.gates.get(self.stands_at.as_ref()?)
+    }
+
+    fn close_run_gate(&mut self, status: GateStatus, decision: Option<Decision>) {
+        let Some(gate) = self.stands_at.take().and_then(|id| self.gates.get_mut(&id)) else {
+            return;
+        };
+        gate.status = status;
+        gate.decision = decision;
+        self.scratch.changed_gates.insert(gate.id.clone());
+    }
+
+    /// The run goes on or ends by other hands: nobody is to decide any more.
+    pub(super) fn withdraw_run_gate(&mut self) {
+        self.close_run_gate(GateStatus::Cancelled, None);
+    }
+
+    /// A person's word at the gate of the run.
+    pub(super) fn run_gate_decided(
+        &mut self,
+        kind: GateKind,
+        mut decision: Decision,
+    ) -> Result<(), Rejection> {
+        decision.at = self.scratch.now;
+        match (kind, decision.choice.as_str()) {
+            (GateKind::WorkflowTimeout, EXTEND) => {
+                let by = read_extension(&decision.input)?;
+                self.check_extension(by).map_err(in_decision)?;
+                self.close_run_gate(GateStatus::Decided, Some(decision));
+                self.apply_extension(by);
+            }
+            (GateKind::Escalation, RETRY) => {
+                self.close_run_gate(GateStatus::Decided, Some(decision));
+                self.release(Holder::Escalation);
+            }
+            (GateKind::WorkflowTimeout, ABORT) => {
+                self.close_run_gate(GateStatus::Decided, Some(decision));
+                self.note(EntryKind::RunTimedOut, json!({"by": "person"}));
+                self.end_by_timeout(RunStatus::TimedOut);
+            }
+            (GateKind::WorkflowTimeout, _fail) => {
+                self.close_run_gate(GateStatus::Decided, Some(decision));
+                self.note(EntryKind::RunFailed, json!({"by": "person"}));
+                self.end_by_timeout(RunStatus::Failed);
+            }
+            (GateKind::Escalation | GateKind::Node, _fail) => {
+                self.close_run_gate(GateStatus::Decided, Some(decision));
+                self.give_up("a person decided not to go on");
+            }
+        }
+        Ok(())
+    }
+
+    fn give_up(&mut self, message: &str) {
+        self.note(EntryKind::RunFailed, json!({"by": "person"}));
+        self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
+        let failure = Failure::new("escalation_refused", FailureClass::Permanent, message);
+        self.finish(RunStatus::Failed, None, Some(failure));
+    }
+
+    /// What the gate of the run needs by itself: a warning, or its end.
+    pub(super) fn pass_run_gate(&mut self) {
+        let now = self.scratch.now;
+        let Some(gate) = self.run_gate() else { return };
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        if gate.due_at(warn_at).is_none_or(|at| at > now) {
+            return;
+        }
+        let (id, opened_at, timeout_ms) = (gate.id.clone(), gate.opened_at, gate.timeout_ms);
+        let kind = gate.kind;
+        let due_at = gate.timeout_at.unwrap_or(now);
+        if due_at > now {
+            if let Some(gate) = self.gates.get_mut(&id) {
+                gate.warned = true;
+                self.scratch.changed_gates.insert(id);
+            }
+            return self.warn("gate", due_at, timeout_ms, None, None);
+        }
+        let (action, status) = match self.snapshot.workflow.gate.on_timeout {
+            GateEnd::CancelAll => (FinalAction::Cancel, RunStatus::TimedOut),
+            GateEnd::Fail => (FinalAction::Fail, RunStatus::Failed),
+        };
+        let passed = Passed {
+            scope: TimeoutScope::Gate,
+            due_at,
+            timeout_ms,
+        };
+        let record = self.record_of_run(passed, opened_at, None, action);
+        let fields = json!({
+            "gate_id": id, "timeout_type": "workflow", "timeout_duration_ms": timeout_ms, "policy_applied": action,
+        });
+        self.note_with(EntryKind::GateTimedOut, fields, Some(record));
+        self.close_run_gate(GateStatus::TimedOut, None);
+        match kind {
+            GateKind::WorkflowTimeout => self.end_by_timeout(status),
+            // It was not the run's time that was over.
+            GateKind::Escalation | GateKind::Node => {
+                let failure = Failure::new("gate_timeout", FailureClass::Timeout, "nobody decided in time");
+                self.end_live_tokens(TokenStatus::TimedOut, "gate_timeout");
+                self.finish(status, None, Some(failure));
+            }
+        }
+    }
+
+    /// More time for a run that lives: its limit moves, or the gate it stands at lets it go.
+    pub(super) fn extend_requested(&mut self, by: Extension) -> Result<(), Rejection> {
+        if !self.is_running() {
+            return Err(Rejection::CannotExtend(self.header.status));
+        }
+        if self.header.request.node_decides {
+            return Err(Rejection::LimitOfParent);
+        }
+        self.check_extension(by)?;
+        let gate = self.run_gate().map(|gate| gate.kind);
+        if gate == Some(GateKind::WorkflowTimeout) {
+            let by_ms = self
+                .extended_to(by)
+                .unwrap_or_default()
+                .saturating_sub(self.clock());
+            let decision = Decision {
+                choice: EXTEND.into(),
+                input: json!({"by_ms": by_ms}),
+                comment: None,
+                by: None,
+                at: self.scratch.now,
+            };
+            self.close_run_gate(GateStatus::Decided, Some(decision));
+        }
+        self.apply_extension(by);
+        Ok(())
+    }
+
+    /// Where the limit would stand, by the run's own clock. A limit that has passed counts from now.
+    fn extended_to(&self, by: Extension) -> Option<Millis> {
+        let timeout_at = self.header.timeout_at?.max(self.clock());
+        Some(match by {
+            Extension::By(millis) => timeout_at.saturating_add(millis),
+            Extension::Until(moment) => {
+                let stood_still = self.scratch.now.saturating_sub(self.clock());
+                moment.saturating_sub(stood_still)
+            }
+        })
+    }
+
+    fn check_extension(&self, by: Extension) -> Result<(), Rejection> {
+        let to = self.extended_to(by).ok_or(Rejection::NoDeadline)?;
+        let least = self.header.timeout_at.unwrap_or_default().max(self.clock());
+        if to <= least {
+            let message = "the run may take as long as that already; name a later moment";
+            return Err(Rejection::InvalidExtension(message.into()));
+        }
+        if to - least > TIMEOUT_MAX_MS {
+            let most = format_duration(TIMEOUT_MAX_MS);
+            let message = format!("a run can be extended by {most} at a time");
+            return Err(Rejection::InvalidExtension(message));
+        }
+        Ok(())
+    }
+
+    fn apply_extension(&mut self, by: Extension) {
+        let (Some(to), Some(from)) = (self.extended_to(by), self.header.timeout_at) else {
+            return;
+        };
+        let by_ms = to.saturating_sub(from);
+        self.header.timeout_at = Some(to);
+        self.header.timeout_ms = self.header.timeout_ms.map(|millis| millis.saturating_add(by_ms));
+        // The new deadline is warned of in its turn, and it is nobody else's.
+        self.header.warned = false;
+        self.header.on_budget = false;
+        self.scratch.header_changed = true;
+        self.scratch.announce = true;
+        self.note(
+            EntryKind::RunExtended,
+            json!({"by_ms": by_ms, "timeout_ms": self.header.timeout_ms}),
+        );
+        if self.header.held_by.contains(&Holder::WorkflowTimeout) {
+            self.release(Holder::WorkflowTimeout);
+        } else if self.snapshot.workflow.timeouts.inherit_budget {
+            self.tell_children();
+        }
+    }
+}
+
+/// What `extend` needs of a person.
+fn extension_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"by_ms": {"type": "integer", "minimum": 1, "maximum": TIMEOUT_MAX_MS}},
+    })
+}
+
+/// Where a decision says what the rejection is about.
+fn in_decision(rejection: Rejection) -> Rejection {
+    match rejection {
+        Rejection::InvalidExtension(message) => Rejection::InvalidDecision {
+            pointer: "/input/by_ms".into(),
+            message,
+        },
+        other => other,
+    }
+}
+
+fn read_extension(input: &Value) -> Result<Extension, Rejection> {
+    let by_ms = input["by_ms"].as_u64().filter(|millis| *millis > 0);
+    by_ms
+        .map(Extension::By)
+        .ok_or_else(|| Rejection::InvalidDecision {
+            pointer: "/input/by_ms".into(),
+            message: "\"extend\" needs the number of milliseconds the run gets more".into(),
+        })
+}

@@ -1,0 +1,185 @@
+//! What the steps of one pass read and write: `state`, `output` and the last result. Can be put into a checkpoint
+//! and taken out of one.
+
+use serde_json::{Map, Value, json};
+
+use crate::model::action::Action;
+use crate::model::expression::{Error, Scope};
+use crate::model::failure::Failure;
+use crate::model::limits::{DEPTH, RESULT_BYTES, depth_of};
+use crate::model::path::{Path, Root};
+use crate::model::schema::Schema;
+use crate::model::task::{Step, Task};
+use crate::wire::{Checkpoint, StepReport};
+
+#[derive(Clone, Debug)]
+pub(super) struct Context {
+    state: Value,
+    pub(super) output: Value,
+    pub(super) last_result: Value,
+    wrote_output: bool,
+}
+
+impl Context {
+    pub(super) fn empty() -> Context {
+        Context {
+            state: json!({}),
+            output: json!({}),
+            last_result: Value::Null,
+            wrote_output: false,
+        }
+    }
+
+    /// None for a context that no task can have made: what its steps write would get lost.
+    pub(super) fn resumed(
+        state: Value,
+        output: Value,
+        last_result: Value,
+        wrote_output: bool,
+    ) -> Option<Context> {
+        (state.is_object() && output.is_object()).then_some(Context {
+            state,
+            output,
+            last_result,
+            wrote_output,
+        })
+    }
+
+    /// None if it is larger, or nested deeper, than the coordinator takes: a report it cannot read would cost more than
+    /// the steps that have to run again.
+    pub(super) fn into_checkpoint(self, next: &str, steps: Vec<StepReport>) -> Option<Box<Checkpoint>> {
+        let parts = [&self.state, &self.output, &self.last_result];
+        if parts.into_iter().any(|part| depth_of(part) > DEPTH) {
+            return None;
+        }
+        let checkpoint = Checkpoint {
+            next: next.to_string(),
+            state: self.state,
+            output: self.output,
+            wrote_output: self.wrote_output,
+            last_result: self.last_result,
+            steps,
+        };
+        let text = serde_json::to_string(&checkpoint).ok()?;
+        (text.len() <= RESULT_BYTES).then(|| Box::new(checkpoint))
+    }
+
+    pub(super) fn scope<'a>(&'a self, input: &'a Value) -> Scope<'a> {
+        let mut scope = Scope::new();
+        scope
+            .bind("input", input)
+            .bind("state", &self.state)
+            .bind("output", &self.output);
+        scope
+    }
+
+    pub(super) fn write(&mut self, values: Vec<(&Path, Value)>) {
+        for (path, value) in values {
+            let root = match path.root {
+                Root::State => &mut self.state,
+                Root::Output => {
+                    self.wrote_output = true;
+                    &mut self.output
+                }
+                Root::Branch => unreachable!("a task's targets are parsed without branches"),
+            };
+            if let Value::Object(fields) = root {
+                path.write(fields, value);
+            }
+        }
+    }
+
+    /// Maps a result into the context; without a mapping it lands at `state.<ref>`.
+    pub(super) fn keep(
+        &mut self,
+        step: &Step,
+        action: &Action,
+        input: &Value,
+        result: &Value,
+    ) -> Result<(), Failure> {
+        match &step.output_mapping {
+            Some(mapping) => {
+                let mut scope = self.scope(input);
+                scope.bind("result", result);
+                let mut values = Vec::with_capacity(mapping.len());
+                for (path, template) in mapping {
+                    let value = template
+                        .render(&scope)
+                        .map_err(|wrong| expression_failure(step, "output_mapping", &wrong))?;
+                    values.push((path, value));
+                }
+                drop(scope);
+                self.write(values);
+            }
+            // A pure action wrote what it wanted to write.
+            None if action.is_pure() => {}
+            None => {
+                let target = Path {
+                    root: Root::State,
+                    segments: vec![step.reference.clone()],
+                };
+                self.write(vec![(&target, result.clone())]);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn note_error(&mut self, step: &Step, failure: &Failure) {
+        let error = json!({
+            "ref": step.reference,
+            "code": failure.code,
+            "class": failure.class,
+            "message": failure.message,
+        });
+        if let Value::Object(state) = &mut self.state {
+            match state.entry("_errors").or_insert_with(|| json!([])) {
+                Value::Array(errors) => errors.push(error),
+                other => *other = json!([error]),
+            }
+        }
+    }
+
+    /// The task's output: what was written, else the last step's result. Taken out only if it is good: a task that
+    /// fails here still has its last result to show.
+    pub(super) fn deliver(&mut self, task: &Task) -> Result<Value, Failure> {
+        let output = match self.wrote_output {
+            true => &mut self.output,
+            false => &mut self.last_result,
+        };
+        check(task.output_schema.as_ref(), output, "output_schema of the task")?;
+        let bytes = output.to_string().len();
+        if bytes > RESULT_BYTES {
+            return Err(Failure::validation(
+                "limit_exceeded",
+                format!("the task's output is {bytes} bytes; the limit is {RESULT_BYTES}"),
+            ));
+        }
+        Ok(std::mem::replace(output, Value::Object(Map::new())))
+    }
+}
+
+pub(super) fn check(schema: Option<&Schema>, value: &Value, place: &str) -> Result<(), Failure> {
+    let problems = schema.map(|schema| schema.validate(value)).unwrap_or_default();
+    match problems.first() {
+        None => Ok(()),
+        Some(problem) => Err(Failure::validation(
+            "schema_mismatch",
+            format!("{place}, at \"{}\": {}", problem.pointer, problem.message),
+        )),
+    }
+}
+
+pub(super) fn expression_failure(step: &Step, field: &str, wrong: &Error) -> Failure {
+    Failure::validation(
+        "expression_failed",
+        format!("{field} of step {}: {wrong}", step.reference),
+    )
+}
+
+/// Text for a person: a string as it is, anything else as JSON.
+pub(super) fn plain(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,188 @@
+//! `GET /resume`: which ways back are open, which one to take, and why.
+
+use curfew::api::recovery::resume;
+use curfew::engine::RetryMode;
+use curfew::model::failure::{Failure, FailureClass};
+use curfew::wire::{Checkpoint, TaskReport};
+use serde_json::{Value, json};
+
+use crate::engine::driver::{Driver, failed};
+
+fn document() -> Value {
+    json!({
+        "timeout_ms": 60_000,
+        "nodes": [{"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
+    })
+}
+
+fn view(run: &Driver) -> Value {
+    resume(&run.run, &run.past())
+}
+
+fn failed_with(class: FailureClass) -> Driver {
+    let mut run = Driver::start(document());
+    run.report(TaskReport {
+        error: Some(Failure::new("wrong", class, "something went wrong")),
+        ..failed("t1@1")
+    });
+    run
+}
+
+#[test]
+fn the_whole_answer_for_a_failed_run() {
+    let mut run = Driver::start(document());
+    run.at(2_000).succeed("t1@1", json!(1)).at(3_000).fail("t2@1");
+    let error = json!({"code": "peer_failed", "class": "server_error", "message": "status 500", "node_id": "b",
+        "token_id": "t2"});
+    assert_eq!(
+        view(&run),
+        json!({
+            "run_id": "run-1", "status": "failed", "resumable": true, "reason": null,
+            "options": [
+                {"mode": "retry_step", "open": true,
+                 "what": "go on from what failed, with the state as it is and the steps that were finished"},
+                {"mode": "discard_and_retry", "open": true,
+                 "what": "go on from the last checkpoint; what the failed steps did is dropped"},
+                {"mode": "escalate", "open": true, "what": "stand in front of a person, ready to go on"},
+            ],
+            "recommended": "retry_step", "why": "what failed may have passed by now",
+            "failed_tokens": [{"token_id": "t2", "node_id": "b", "status": "failed", "error": error,
+                "has_partial_work": false}],
+            "tokens_to_go_on": 1,
+            "last_successful_checkpoint": {"token_id": "t1", "node_id": "a", "at": 2_000},
+            "error": error,
+        })
+    );
+}
+
+#[test]
+fn what_is_recommended_follows_from_what_went_wrong() {
+    use FailureClass::*;
+    for (classes, mode) in [
+        (
+            vec![Network, ServerError, RateLimited, Timeout, Unknown],
+            "retry_step",
+        ),
+        (vec![Validation, Assertion], "discard_and_retry"),
+        (vec![BadRequest, Auth, NotFound, Permanent], "escalate"),
+    ] {
+        for class in classes {
+            let view = view(&failed_with(class));
+            assert_eq!(view["recommended"], json!(mode), "{class:?}");
+            assert!(view["why"].as_str().is_some_and(|why| !why.is_empty()));
+        }
+    }
+}
+
+/// Finished steps are worth more than a guess at the cause.
+#[test]
+fn partial_work_speaks_for_retry_step() {
+    let mut run = Driver::start(document());
+    let checkpoint = Checkpoint {
+        next: "second".into(),
+        state: json!({}),
+        output: json!({}),
+        wrote_output: false,
+        last_result: json!(null),
+        steps: Vec::new(),
+    };
+    run.report(TaskReport {
+        error: Some(Failure::new(
+            "wrong",
+            FailureClass::Permanent,
+            "something went wrong",
+        )),
+        checkpoint: Some(Box::new(checkpoint)),
+        ..failed("t1@1")
+    });
+    let view = view(&run);
+    assert_eq!(view["recommended"], json!("retry_step"));
+    assert_eq!(view["failed_tokens"][0]["has_partial_work"], json!(true));
+    assert_eq!(view["last_successful_checkpoint"], Value::Null);
+}
+
+#[test]
+fn a_run_whose_time_was_over_has_no_failed_token_and_goes_on() {
+    let mut run = Driver::start(document());
+    run.at(61_000).wake("t1@1");
+    let view = view(&run);
+    assert_eq!(
+        (
+            &view["recommended"],
+            &view["failed_tokens"],
+            &view["tokens_to_go_on"]
+        ),
+        (&json!("retry_step"), &json!([]), &json!(1))
+    );
+}
+
+#[track_caller]
+fn closed(run: &Driver, reason: &str) {
+    let view = view(run);
+    assert_eq!(view["resumable"], json!(false));
+    assert_eq!(view["reason"], json!(reason));
+    assert_eq!((&view["recommended"], &view["why"]), (&Value::Null, &Value::Null));
+    for option in view["options"].as_array().into_iter().flatten() {
+        assert_eq!(option["open"], json!(false));
+    }
+}
+
+#[test]
+fn what_cannot_be_brought_back_says_why() {
+    let over = "only a run that failed or timed out goes on; restart this one to run it again";
+    let mut run = Driver::start(document());
+    closed(&run, "the run has not ended");
+    closed(run.pause(), "the run is paused: POST /v1/runs/run-1/resume");
+    closed(run.cancel(None), over);
+    let mut run = Driver::start(document());
+    run.succeed("t1@1", json!(1)).succeed("t2@1", json!(1));
+    closed(&run, over);
+    let mut document = document();
+    document["output_mapping"] = json!("${state.nothing.there}");
+    let mut run = Driver::start(document);
+    run.succeed("t1@1", json!(1)).succeed("t2@1", json!(1));
+    closed(&run, "nothing was under way when the run ended: restart it");
+    let mut document = self::document();
+    document["limits"] = json!({"tokens_total": 1});
+    let mut run = Driver::start(document);
+    run.succeed("t1@1", json!(1));
+    closed(
+        &run,
+        "the run met one of its limits where a path would have gone on; restart it",
+    );
+}
+
+#[test]
+fn a_paused_run_is_told_who_lets_it_go_on() {
+    let mut document = document();
+    document["on_timeout"] = json!("human_gate");
+    let mut run = Driver::start(document);
+    run.at(61_000).wake("t1@1");
+    closed(&run, "a person decides: POST /v1/runs/run-1/gates/run1");
+    // A gate that was decided decides nothing any more.
+    run.grant("run1", 10_000).pause();
+    closed(&run, "the run is paused: POST /v1/runs/run-1/resume");
+    let mut run = Driver::start(self::document());
+    run.fail("t1@1").retry(RetryMode::Escalate);
+    closed(&run, "a person decides: POST /v1/runs/run-1/gates/run1");
+    let mut run = Driver::start(self::document());
+    run.parent_holds(1, true, None);
+    closed(
+        &run,
+        "the run that called this one stands still; it goes on with it",
+    );
+}
+
+/// After a retry that ended again the question is about the new end.
+#[test]
+fn the_view_is_of_the_last_end() {
+    let mut run = Driver::start(document());
+    run.succeed("t1@1", json!(1))
+        .fail("t2@1")
+        .retry(RetryMode::RetryStep)
+        .fail("t3@1");
+    let view = view(&run);
+    assert_eq!(view["failed_tokens"][0]["token_id"], json!("t3"));
+    assert_eq!(view["tokens_to_go_on"], json!(1));
+}

@@ -1,0 +1,138 @@
+//! `GET /timeouts` and `GET /events`: records, lines of the log, and how late each layer was enforced.
+
+use curfew::api::recovery::{event, lateness, timeout, timeout_line};
+use serde_json::{Value, json};
+
+use crate::engine::driver::Driver;
+
+fn document() -> Value {
+    json!({
+        "timeout_ms": 60_000,
+        "nodes": [{"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work", "timeout_ms": 4_000}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
+    })
+}
+
+/// `a` is done at 2 s, `b` times out at 6 s.
+fn timed_out() -> Driver {
+    let mut run = Driver::start(document());
+    run.at(2_000)
+        .succeed("t1@1", json!("kept"))
+        .at(6_500)
+        .wake("t2@1");
+    run
+}
+
+#[test]
+fn a_record_says_what_a_resume_would_start_from() {
+    let run = timed_out();
+    let entry = &run.events()[0];
+    let expected = json!({
+        "id": 1,
+        "timeout_event": {"timestamp": "1970-01-01T00:00:06.500Z", "scope": "tool", "timeout_ms": 4_000,
+            "elapsed_ms": 4_500, "due_at": 6_000, "lateness_ms": 500},
+        "last_known_state": {"node_id": "b", "token_id": "t2", "phase": "executing",
+            "progress": {"steps_completed": 0, "steps_total": 1}},
+        "partial_artifacts": [],
+        "context_for_resume": {
+            "last_successful_checkpoint": {"token_id": "t1", "node_id": "a", "at": 2_000},
+            "state": {"a": "kept"},
+        },
+        "retry_count": 0,
+        "final_action": "fail",
+        "recovery_path": "/v1/runs/run-1/timeouts/1",
+    });
+    let ended = run.past().tokens;
+    assert_eq!(timeout(&run.run, entry, &ended, true), Some(expected.clone()));
+    // In a list the state is left out: it is the same for all.
+    let listed = timeout(&run.run, entry, &ended, false).expect("a record");
+    assert_eq!(listed["context_for_resume"]["state"], Value::Null);
+    assert_eq!(listed["id"], json!(1));
+}
+
+/// The checkpoint is the one of that moment, not of the last.
+#[test]
+fn a_record_does_not_know_what_came_after_it() {
+    let mut document = document();
+    document["transitions"][0]["on"] = json!("timeout");
+    document["nodes"][0]["timeout_ms"] = json!(4_000);
+    let mut run = Driver::start(document);
+    run.at(5_500)
+        .wake("t1@1")
+        .at(6_000)
+        .succeed("t2@1", json!(1))
+        .stands("completed {}");
+    let record = timeout(&run.run, &run.events()[0], &run.past().tokens, true).expect("a record");
+    assert_eq!(
+        record["context_for_resume"]["last_successful_checkpoint"],
+        Value::Null
+    );
+}
+
+#[test]
+fn a_line_of_the_log_leads_to_its_record() {
+    let run = timed_out();
+    assert_eq!(
+        timeout_line(&run.run.header, &run.events()[0]),
+        Some(json!({
+            "timestamp": "1970-01-01T00:00:06.500Z", "run_id": "run-1", "flow_key": "flow", "step_id": "b",
+            "scope": "tool", "timeout_ms": 4_000, "elapsed_ms": 4_500, "retry_count": 0, "final_action": "fail",
+            "recovery_path": "/v1/runs/run-1/timeouts/1",
+        }))
+    );
+}
+
+#[test]
+fn what_is_no_timeout_has_neither_record_nor_line() {
+    let run = timed_out();
+    let end = &run.events()[1];
+    assert_eq!(timeout_line(&run.run.header, end), None);
+    assert_eq!(timeout(&run.run, end, &[], true), None);
+}
+
+#[test]
+fn the_run_as_a_whole_is_no_step() {
+    let mut run = Driver::start(document());
+    run.at(61_000).wake("t1@1");
+    let line = timeout_line(&run.run.header, &run.events()[0]).expect("a line");
+    assert_eq!((&line["step_id"], &line["scope"]), (&Value::Null, &json!("flow")));
+}
+
+#[test]
+fn events_are_flat_and_lead_to_their_records() {
+    let run = timed_out();
+    let events: Vec<Value> = run.events().iter().map(|entry| event("run-1", entry)).collect();
+    assert_eq!(
+        events,
+        [
+            json!({"seq": 1, "at": 6_500, "kind": "token_timed_out", "token_id": "t2", "workflow_run_id": "run-1",
+                "node_id": "b", "timeout_type": "execution", "timeout_duration_ms": 4_000,
+                "policy_applied": "fail", "recovery_path": "/v1/runs/run-1/timeouts/1"}),
+            json!({"seq": 2, "at": 6_500, "kind": "run_failed", "code": "execution_timeout", "class": "timeout",
+                "node_id": "b", "token_id": "t2"}),
+        ]
+    );
+}
+
+#[test]
+fn lateness_is_told_by_layer_in_seconds() {
+    let row = |scope: &str, count, sum, most| (scope.to_string(), count, sum, most);
+    assert_eq!(
+        lateness(&[
+            row("tool", 2, 1_000, 700),
+            row("llm_call", 1, 200, 200),
+            row("step", 1, 0, 0),
+            row("flow", 1, 50, 50),
+            row("sync", 2, 30, 20),
+            row("gate", 1, 5, 5),
+            row("moon", 9, 9, 9),
+        ]),
+        json!({
+            "execution": {"count": 4, "mean": 0.3, "max": 0.7},
+            "workflow": {"count": 1, "mean": 0.05, "max": 0.05},
+            "synchronization": {"count": 2, "mean": 0.015, "max": 0.02},
+            "gate": {"count": 1, "mean": 0.005, "max": 0.005},
+        })
+    );
+    assert_eq!(lateness(&[]), json!({}));
+}

@@ -1,0 +1,183 @@
+//! What scenarios of time say to the driver, and what they read from it: extensions, retries, the words between a run
+//! and its children, and the events and records a run has left behind.
+
+use curfew::engine::{
+    ChildNews, Effect, Entry, Event, Extension, Instance, Message, Order, Past, RetryMode, TimeoutRecord,
+    Token, TokenId,
+};
+use curfew::model::time::Millis;
+use curfew::store::commit::{EVENT, INSTANCE};
+use curfew::store::memory;
+use serde_json::{Value, json};
+
+use super::driver::{Driver, SETTINGS, parse_attempt, start_among};
+use super::render::word;
+
+impl Driver {
+    pub fn extend(&mut self, by_ms: u64) -> &mut Driver {
+        self.feed(Event::ExtendRequested(Extension::By(by_ms)))
+    }
+
+    pub fn extend_until(&mut self, moment: Millis) -> &mut Driver {
+        self.feed(Event::ExtendRequested(Extension::Until(moment)))
+    }
+
+    /// Ada gives the run that stands at `gate` more time.
+    pub fn grant(&mut self, gate: &str, by_ms: u64) -> &mut Driver {
+        self.decide_with(gate, "extend", json!({"by_ms": by_ms}))
+    }
+
+    pub fn retry(&mut self, mode: RetryMode) -> &mut Driver {
+        let past = Box::new(self.past());
+        let token = None;
+        self.feed(Event::RetryRequested { mode, token, past })
+    }
+
+    pub fn retry_token(&mut self, mode: RetryMode, token: &str) -> &mut Driver {
+        let past = Box::new(self.past());
+        let token = TokenId::parse(token);
+        self.feed(Event::RetryRequested { mode, token, past })
+    }
+
+    pub fn restart(&mut self) -> &mut Driver {
+        self.feed(Event::RestartRequested { from: None })
+    }
+
+    /// The parent's word number `number`.
+    pub fn parent_holds(&mut self, number: u64, held: bool, budget_ms: Option<u64>) -> &mut Driver {
+        self.feed(Event::ParentHolds {
+            number,
+            held,
+            budget_ms,
+        })
+    }
+
+    /// The child of attempt `t1@1` stands in front of a person, or goes on.
+    pub fn child_news(&mut self, attempt: &str, number: u64, paused: bool) -> &mut Driver {
+        let (token, epoch) = parse_attempt(attempt);
+        self.feed(Event::ChildNews(Box::new(ChildNews {
+            token_id: token.to_string(),
+            epoch,
+            run_id: "child".into(),
+            number,
+            paused,
+        })))
+    }
+
+    /// The child that `parent`'s last effects ask for, begun at this moment.
+    pub fn child_of(parent: &Driver) -> Driver {
+        let start = start_among(&parent.effects, &parent.run).expect("a child is to be started");
+        let (run, effects) = start.run(parent.now, SETTINGS);
+        let mut child = Driver::of(run, effects, SETTINGS);
+        child.now = parent.now;
+        child
+    }
+
+    /// Everything `other` sent with its last effects arrives here, now.
+    pub fn hear(&mut self, other: &Driver) -> &mut Driver {
+        let messages: Vec<Message> = other
+            .effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Deliver { message, .. } => Some(message.clone()),
+                _others => None,
+            })
+            .collect();
+        for message in messages {
+            match message {
+                Message::HoldChild {
+                    number,
+                    held,
+                    budget_ms,
+                    ..
+                } => self.parent_holds(number, held, budget_ms),
+                Message::CancelChild { reason, .. } => self.cancel(Some(&reason)),
+                Message::NotifyParent { report, .. } => self.feed(Event::ChildEnded(Box::new(report))),
+                Message::TellParent { news, .. } => self.feed(Event::ChildNews(Box::new(news))),
+                Message::StartChild { .. } => self,
+            };
+        }
+        self
+    }
+
+    /// Everything that ended, as the shell reads it for a retry.
+    pub fn past(&self) -> Past {
+        let tokens = self
+            .store
+            .tokens
+            .iter()
+            .map(|(id, (status, row))| (*id, status.clone(), row.clone()))
+            .collect();
+        let instances: Vec<(String, String)> = self
+            .store
+            .run
+            .iter()
+            .filter(|(key, _)| key.starts_with(INSTANCE))
+            .map(|(key, row)| (key.clone(), row.clone()))
+            .collect();
+        memory::past(tokens, &instances, self.run.snapshot()).expect("rows can be read")
+    }
+
+    /// A token as its row has it, live or ended.
+    pub fn row(&self, token: &str) -> Token {
+        let id = TokenId::parse(token).expect("a token is t1");
+        let mut tokens = self.past().tokens.into_iter();
+        tokens.find(|row| row.id == id).expect("the token has a row")
+    }
+
+    /// The instance as its row has it.
+    pub fn instance_row(&self, number: u64) -> Instance {
+        let mut instances = self.past().instances.into_iter();
+        instances.find(|it| it.id.0 == number).expect("it has a row")
+    }
+
+    /// Every event of the run so far, from its rows.
+    pub fn events(&self) -> Vec<Entry> {
+        let mut events: Vec<Entry> = self
+            .store
+            .run
+            .iter()
+            .filter_map(|(key, row)| {
+                let seq = key.strip_prefix(EVENT)?.parse().ok()?;
+                let entry: Entry = serde_json::from_str(row).expect("events can be read");
+                Some(Entry { seq, ..entry })
+            })
+            .collect();
+        events.sort_by_key(|entry| entry.seq);
+        events
+    }
+
+    /// The kinds of all events so far, one word each.
+    pub fn kinds(&self) -> String {
+        let kinds: Vec<String> = self.events().iter().map(|entry| word(&entry.kind)).collect();
+        kinds.join(" ")
+    }
+
+    /// The moments and deadlines of all warnings so far.
+    pub fn warnings(&self) -> Vec<(Millis, Value)> {
+        self.events()
+            .into_iter()
+            .filter(|entry| word(&entry.kind) == "deadline_warning")
+            .map(|entry| (entry.at, entry.fields["deadline"].clone()))
+            .collect()
+    }
+
+    /// What timeouts have left behind, oldest first.
+    pub fn records(&self) -> Vec<TimeoutRecord> {
+        let events = self.events().into_iter();
+        events.filter_map(|entry| entry.record.map(|it| *it)).collect()
+    }
+
+    /// The only order of the last event.
+    #[track_caller]
+    pub fn order(&self) -> &Order {
+        let mut orders = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Dispatch(order) => Some(order),
+            _others => None,
+        });
+        match (orders.next(), orders.next()) {
+            (Some(order), None) => order,
+            (first, second) => panic!("one order was expected, not {first:?} and {second:?}"),
+        }
+    }
+}

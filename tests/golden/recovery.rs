@@ -1,0 +1,105 @@
+//! What the API says of a run that ran out of time, failed, was cancelled, or has something to show.
+
+use curfew::api::recovery;
+use curfew::engine::{Entry, Run, RunStatus};
+use serde_json::{Value, json};
+
+use super::check_json;
+use super::time::{at_the_gate, late};
+use crate::engine::driver::Driver;
+
+fn entry(run: &Driver, seq: u64) -> Entry {
+    let entries = run.store.entries();
+    let found = entries.into_iter().find(|entry| entry.seq == seq);
+    found.expect("it was noted")
+}
+
+fn past(run: &Driver) -> curfew::engine::Past {
+    run.store
+        .past(run.run.snapshot())
+        .expect("what was saved can be read")
+}
+
+fn deliverable(run: &Driver, timeouts: u64) -> Value {
+    recovery::deliverable(&run.run, &past(run).tokens, timeouts).expect("every ended run has one")
+}
+
+/// A person gave up on it.
+fn aborted() -> Driver {
+    let mut run = at_the_gate();
+    run.at(70_000).decide("run1", "abort");
+    assert_eq!(run.run.header.status, RunStatus::TimedOut);
+    run
+}
+
+#[test]
+fn a_timeout_as_record_and_as_line() {
+    let run = late();
+    let (entry, ended) = (entry(&run, 2), past(&run).tokens);
+    let full = recovery::timeout(&run.run, &entry, &ended, true);
+    check_json("view_timeout_full.json", &json!(full));
+    let listed = recovery::timeout(&run.run, &entry, &ended, false);
+    check_json("view_timeout_listed.json", &json!(listed));
+    let line = recovery::timeout_line(&run.run.header, &entry);
+    check_json("view_timeout_line.json", &json!(line));
+}
+
+#[test]
+fn the_timeout_of_a_run() {
+    let run = at_the_gate();
+    let ended = past(&run).tokens;
+    let of_run = |entry: &Entry| recovery::timeout(&run.run, entry, &ended, true);
+    let records: Vec<Value> = run.store.entries().iter().filter_map(of_run).collect();
+    assert_eq!(records.len(), 2, "one of the step, one of the run");
+    check_json("view_timeout_of_run.json", &records[1]);
+    let none = entry(&run, 1);
+    assert_eq!(
+        recovery::timeout(&run.run, &none, &ended, true),
+        None,
+        "a warning is none"
+    );
+    assert_eq!(recovery::timeout_line(&run.run.header, &none), None);
+}
+
+#[test]
+fn events() {
+    let run = late();
+    check_json(
+        "view_event_warning.json",
+        &recovery::event("run-1", &entry(&run, 1)),
+    );
+    check_json(
+        "view_event_timeout.json",
+        &recovery::event("run-1", &entry(&run, 2)),
+    );
+}
+
+#[test]
+fn ways_back() {
+    let ended = aborted();
+    check_json(
+        "view_resume_timed_out.json",
+        &recovery::resume(&ended.run, &past(&ended)),
+    );
+    let paused = at_the_gate();
+    let view = recovery::resume(&paused.run, &past(&paused));
+    check_json("view_resume_at_the_gate.json", &view);
+}
+
+#[test]
+fn deliverables() {
+    let timed_out = aborted();
+    check_json("view_deliverable_timed_out.json", &deliverable(&timed_out, 2));
+    let mut failed = late();
+    failed.at(33_000).fail("t2@2");
+    check_json("view_deliverable_failed.json", &deliverable(&failed, 1));
+    let mut cancelled = late();
+    cancelled.at(33_000).cancel(Some("not needed"));
+    check_json("view_deliverable_cancelled.json", &deliverable(&cancelled, 1));
+    let mut completed = late();
+    completed.at(33_000).succeed("t2@2", json!("sent"));
+    check_json("view_deliverable_completed.json", &deliverable(&completed, 1));
+    let running: &Run = &late().run;
+    let refused = recovery::deliverable(running, &[], 0).expect_err("it has not ended");
+    assert_eq!((refused.status, refused.code), (409, "run_not_ended"));
+}

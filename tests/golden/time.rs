@@ -1,0 +1,261 @@
+//! Rows, messages and views of a run whose time is short: warnings, timeouts, the gate the whole run stands at, and
+//! those who hold its clocks.
+
+use curfew::api::views;
+use curfew::engine::{
+    ChildNews, Cut, Effect, GateState, Header, Holder, Message, Token, TokenId, TokenStatus,
+};
+use curfew::store::rows::{HeaderRow, InstanceRow, TokenRow};
+use curfew::wire::{Artifact, Checkpoint, StepReport, StepStatus, TaskReport};
+use serde_json::{Value, json};
+
+use super::rows::full_token;
+use super::{check_json, read};
+use crate::engine::driver::{Driver, SETTINGS, succeeded, timed_out};
+use crate::engine::graphs::three;
+
+/// Two steps, the second of them slow; the run's limit is near and a person is to say what then.
+fn document() -> Value {
+    json!({
+        "id": "letter",
+        "timeout": "1m",
+        "on_timeout": "human_gate",
+        "gate": {"timeout": "1h"},
+        "nodes": [
+            {"id": "write", "action_id": "work"},
+            {"id": "send", "task_id": "send", "timeout": "30s", "on_timeout": "retry", "max_retries": 1},
+        ],
+        "tasks": [
+            {"id": "send", "steps": [{"ref": "load", "action_id": "work"}, {"ref": "post", "action_id": "work"}]},
+        ],
+        "transitions": [{"from_node_id": "write", "to_node_id": "send"}],
+        "output_mapping": {"text": "${state.write}"},
+    })
+}
+
+fn checkpoint() -> Checkpoint {
+    Checkpoint {
+        next: "post".into(),
+        state: json!({"load": {"status": 200}}),
+        output: json!({}),
+        wrote_output: false,
+        last_result: json!({"status": 200}),
+        steps: vec![StepReport {
+            reference: "load".into(),
+            status: StepStatus::Completed,
+            attempts: 1,
+            duration_ms: 40,
+        }],
+    }
+}
+
+/// An executor that gave up in the middle of its second step.
+fn halfway(attempt: &str) -> TaskReport {
+    let mut report = timed_out(attempt);
+    let step = |reference: &str, status| StepReport {
+        reference: reference.into(),
+        status,
+        attempts: 1,
+        duration_ms: 40,
+    };
+    report.steps = vec![
+        step("load", StepStatus::Completed),
+        step("post", StepStatus::TimedOut),
+    ];
+    report.partial = vec![Artifact {
+        name: "post".into(),
+        complete: false,
+        bytes: 6,
+        text: "Dear A".into(),
+    }];
+    report.checkpoint = Some(Box::new(checkpoint()));
+    report
+}
+
+/// The first attempt to send was warned of and timed out, the second is under way.
+pub fn late() -> Driver {
+    let mut run = Driver::start_with(SETTINGS, document(), json!({"to": "Ada"}));
+    run.at(1_250).report(succeeded("t1@1", json!("Dear Ada")));
+    run.at(25_250).wake("t2@1");
+    run.at(31_240).report(halfway("t2@1"));
+    run.at(32_240).wake("");
+    run
+}
+
+/// Its limit has passed; then somebody paused it as well.
+pub fn at_the_gate() -> Driver {
+    let mut run = late();
+    run.at(49_000).wake("t2@2").at(56_240).wake("t2@2");
+    run.at(61_040).wake("t2@2");
+    run.at(63_000).pause();
+    run
+}
+
+fn event_row(run: &Driver, seq: u64) -> Value {
+    let row = &run.store.run[&curfew::store::commit::event_key(seq)];
+    serde_json::from_str(row).expect("rows are JSON")
+}
+
+#[test]
+fn rows_of_events() {
+    let mut run = late();
+    run.at(33_000).pause();
+    for (seq, kind, name) in [
+        (1, "deadline_warning", "row_event_deadline_warning.json"),
+        (2, "token_timed_out", "row_event_token_timed_out.json"),
+        (4, "run_paused", "row_event_run_paused.json"),
+    ] {
+        let row = event_row(&run, seq);
+        assert_eq!(row["kind"], json!(kind));
+        check_json(name, &row);
+        let entries = run.store.entries();
+        let entry = entries
+            .iter()
+            .find(|entry| entry.seq == seq)
+            .expect("it was noted");
+        check_json(name, &json!(entry));
+    }
+}
+
+#[test]
+fn a_run_at_the_gate_of_its_limit() {
+    let mut run = at_the_gate();
+    run.stands("paused send:executing");
+    let gate = run.run.gate_of_run().expect("the run stands at its gate");
+    check_json("row_gate_workflow_timeout.json", &json!(gate));
+    let again: GateState =
+        serde_json::from_str(&read("row_gate_workflow_timeout.json")).expect("it can be read");
+    assert_eq!(&again, gate);
+    check_json("view_gate_workflow_timeout.json", &views::gate("run-1", gate));
+    check_json("view_run_at_timeout_gate.json", &views::run(&run.run, 64_000));
+    let last = event_row(&run, run.store.entries().len() as u64 - 1);
+    check_json("row_event_run_paused_by_timeout.json", &last);
+    run.reload().at(64_000).resume();
+    run.decide_with("run1", "extend", json!({"by_ms": 30_000}));
+    assert_eq!(run.answer, Ok(()));
+}
+
+#[test]
+fn the_header_of_a_run_that_two_hold() {
+    let run = at_the_gate();
+    let mut header: Header = run.run.header.clone();
+    let holders = [&Holder::Person, &Holder::WorkflowTimeout];
+    assert!(header.held_by.iter().eq(holders), "{:?}", header.held_by);
+    check_json("header_held_by_two.json", &json!(HeaderRow::of(&header)));
+    let read_again = |name: &str| -> Header {
+        let row: HeaderRow = serde_json::from_str(&read(name)).expect("a stored header can be read");
+        row.into_header()
+    };
+    assert_eq!(read_again("header_held_by_two.json"), header);
+    header.parent_word = 3;
+    header.words_said = 4;
+    header.on_budget = true;
+    header.warned = true;
+    header.ends = 2;
+    header.tokens_before = 7;
+    header.request.budget_ms = Some(60_000);
+    header.request.node_decides = true;
+    check_json("header_of_a_child_on_budget.json", &json!(HeaderRow::of(&header)));
+    assert_eq!(read_again("header_of_a_child_on_budget.json"), header);
+}
+
+/// A token with everything a timeout and the end of its run can leave on it.
+fn timely_token(run: &Driver) -> Token {
+    let mut token = full_token(run);
+    token.told_deadline = Some(61_500);
+    token.timeout_reason = Some("3 x the p99 of 40 runs".into());
+    token.warned = true;
+    token.checkpoint = Some(Box::new(checkpoint()));
+    token.cut = Some(Cut {
+        end: 1,
+        from: TokenStatus::Suspended,
+        sleep_left_ms: Some(9_000),
+    });
+    token.sleep_left_ms = Some(9_000);
+    token.work_of = Some(TokenId(1));
+    token.child_news = 2;
+    token
+}
+
+#[test]
+fn the_row_of_a_token_short_of_time() {
+    let (run, _) = super::rows::midway();
+    let token = timely_token(&run);
+    check_json("token_of_time.json", &json!(TokenRow::of(&token, &run.run)));
+    let row: TokenRow =
+        serde_json::from_str(&read("token_of_time.json")).expect("a stored token can be read");
+    let again = row.into_token(token.id.0, token.status, run.run.snapshot());
+    assert_eq!(again.as_ref(), Ok(&token));
+    let row = TokenRow::of(&token, &run.run);
+    // The run ends before the token's own time does.
+    let view = views::token(token.id.0, token.status.name(), row, Some(50_000));
+    assert_eq!(view["timeout_at"], json!(50_000));
+    check_json("view_token_of_time.json", &view);
+}
+
+#[test]
+fn messages_about_time() {
+    let news = ChildNews {
+        token_id: "t3".into(),
+        epoch: 1,
+        run_id: "run-1.t3".into(),
+        number: 2,
+        paused: true,
+    };
+    let start = |node_decides| Message::StartChild {
+        run_id: "run-1.t3".into(),
+        node_id: "call".into(),
+        token_id: "t3".into(),
+        epoch: 1,
+        input: json!({"to": "Ada"}),
+        timeout_ms: Some(5_000).filter(|_| node_decides),
+        budget_ms: None,
+        node_decides,
+    };
+    let hold = |held, budget_ms| Message::HoldChild {
+        run_id: "run-1.t3".into(),
+        number: 4,
+        held,
+        budget_ms,
+    };
+    for (name, message) in [
+        ("message_hold_child.json", hold(true, None)),
+        ("message_release_child.json", hold(false, Some(30_000))),
+        (
+            "message_tell_parent.json",
+            Message::TellParent {
+                run_id: "run-1".into(),
+                news,
+            },
+        ),
+        ("message_start_child_of_a_node_with_a_limit.json", start(true)),
+        // As it was before there was such a word.
+        ("message_start_child_without_limits.json", start(false)),
+    ] {
+        check_json(name, &json!(message));
+        let again: Message = serde_json::from_str(&read(name)).expect("a message can be read");
+        assert_eq!(again, message, "{name}");
+    }
+}
+
+#[test]
+fn the_row_of_an_instance_that_the_end_of_its_run_closed() {
+    let mut run = Driver::start(three(json!({"timeout": "20s"})));
+    run.at(2_000).succeed("t2@1", json!(1));
+    run.at(18_000).wake("t3@1 t4@1").at(22_000).wake("t3@1 t4@1");
+    run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+    let text = &run.store.run["instance/1"];
+    let value: Value = serde_json::from_str(text).expect("rows are JSON");
+    check_json("row_instance_closed_by_the_end.json", &value);
+    let row: InstanceRow = serde_json::from_str(text).expect("a stored instance can be read");
+    check_json("row_instance_closed_by_the_end.json", &json!(row));
+    let saved = run.effects.iter().filter_map(|effect| match effect {
+        Effect::SaveToken(token) => token.cut,
+        _other => None,
+    });
+    assert_eq!(
+        saved.count(),
+        3,
+        "all three branches can go on from where they were cut off"
+    );
+}

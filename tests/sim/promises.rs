@@ -1,0 +1,310 @@
+//! What every single decision of a run must keep, whatever came before it; and by when a run must have ended that
+//! everybody leaves alone.
+
+use std::collections::BTreeSet;
+
+use curfew::engine::{
+    Effect, Entry, EntryKind, Event, GateStatus, Holder, InstanceId, Message, Run, RunStatus, Token,
+    TokenStatus,
+};
+use curfew::model::fan::{BranchFailurePolicy, Strategy};
+use curfew::model::time::{MINUTE, Millis};
+use curfew::store::rows::TokenRow;
+
+use super::hosted::Hosted;
+use super::store::Store;
+use super::world::World;
+
+/// A decision: what came, what the run made of it, and how it stood before.
+pub struct Decided<'a> {
+    pub before: &'a Store,
+    pub run: &'a Run,
+    pub event: &'a Event,
+    pub effects: &'a [Effect],
+    pub now: Millis,
+}
+
+impl Decided<'_> {
+    pub fn check(&self) {
+        self.check_holders();
+        self.check_stillness();
+        self.check_wake();
+        self.check_children_are_told();
+        self.check_nothing_reopened_is_lost();
+    }
+
+    /// Who holds the clocks, whether they stand still, and the gate the whole run stands at tell the same story.
+    fn check_holders(&self) {
+        let header = &self.run.header;
+        let paused = header.paused_at.is_some();
+        assert_eq!(paused, !header.held_by.is_empty(), "{header:?}");
+        assert_eq!(paused, header.status == RunStatus::Paused, "{header:?}");
+        let at_gate = header
+            .held_by
+            .iter()
+            .filter(|holder| matches!(holder, Holder::WorkflowTimeout | Holder::Escalation))
+            .count();
+        let open = self
+            .run
+            .gates()
+            .filter(|gate| gate.token_id.is_none() && gate.status == GateStatus::Open);
+        assert_eq!(at_gate, open.count(), "gates of the run: {header:?}");
+        assert_eq!(at_gate == 1, self.run.gate_of_run().is_some(), "{header:?}");
+    }
+
+    /// While the clocks stand still nothing new begins.
+    fn check_stillness(&self) {
+        if self.run.header.paused_at.is_none() {
+            return;
+        }
+        for effect in self.effects {
+            match effect {
+                Effect::Dispatch(order) => panic!("{} was ordered during a pause", order.token),
+                Effect::SaveMessage {
+                    message: Message::StartChild { run_id, .. },
+                    ..
+                } => panic!("{run_id} was started during a pause"),
+                _others => {}
+            }
+        }
+    }
+
+    /// After a wake nothing is due that was not too much for one.
+    fn check_wake(&self) {
+        let header = &self.run.header;
+        if !matches!(self.event, Event::Woken { .. }) || header.status.is_terminal() {
+            return;
+        }
+        let Some(next) = self.run.next_deadline() else {
+            return;
+        };
+        let too_many = self.run.live_tokens().count() + self.run.instances().count() > 100;
+        assert!(
+            next > self.now || too_many,
+            "due at {next} after the wake at {}: {:?}",
+            self.now,
+            self.run
+        );
+        assert!(self.run.alarm_at() <= Some(next), "{:?}", self.run.alarm_at());
+    }
+
+    /// A run that ends tells every child that somebody still waited for.
+    fn check_children_are_told(&self) {
+        if !self.effects.contains(&Effect::RunEnded) {
+            return;
+        }
+        let ended = self.effects.iter().filter_map(|effect| match effect {
+            Effect::SaveToken(token) => Some(&**token),
+            _other => None,
+        });
+        let reported = match self.event {
+            Event::ChildEnded(report) => Some(report.token_id.clone()),
+            _other => None,
+        };
+        for token in ended {
+            let waited = self.before.status_of(token.id.0) == Some(TokenStatus::WaitingForSubworkflow);
+            // One that was let go runs on and nobody listens.
+            let let_go = token.reason.as_deref() == Some("abandoned");
+            if !waited || let_go || reported == Some(token.id.to_string()) {
+                continue;
+            }
+            let told = self.effects.iter().any(|effect| {
+                let Effect::SaveMessage { message, .. } = effect else {
+                    return false;
+                };
+                matches!(message, Message::CancelChild { run_id, .. }
+                    if run_id.starts_with(&format!("{}.{}", self.run.header.id, token.id)))
+            });
+            assert!(told, "the child of {} was not told: {:?}", token.id, self.effects);
+        }
+    }
+
+    /// When a run is brought back every branch of an instance that is open again goes on, has arrived, had come to the
+    /// end of its path, or is one that the joins can do without.
+    fn check_nothing_reopened_is_lost(&self) {
+        let retried =
+            |effect: &Effect| matches!(effect, Effect::SaveEntry(it) if it.kind == EntryKind::RunRetried);
+        if !self.effects.iter().any(retried) {
+            return;
+        }
+        // Also those that came to their end in this very decision.
+        let saved = self.effects.iter().filter_map(|effect| match effect {
+            Effect::SaveToken(token) => Some(&**token),
+            _other => None,
+        });
+        let live: Vec<&Token> = self.run.live_tokens().chain(saved).collect();
+        let past = self.before.past(self.run.snapshot()).expect("rows can be read");
+        // A join that has fired has decided about the branches it went on without.
+        for instance in self.run.instances().filter(|instance| !instance.has_fired()) {
+            let inner: BTreeSet<(InstanceId, u32)> = self
+                .run
+                .instances()
+                .filter_map(|inner| inner.parent.as_ref().map(|it| (it.instance, it.index)))
+                .collect();
+            let workflow = &self.run.snapshot().workflow;
+            let needs_all = |transition: usize| {
+                let join = workflow.transitions[transition].synchronization.as_ref();
+                join.is_some_and(|join| {
+                    join.strategy == Strategy::All && join.on_branch_failure == BranchFailurePolicy::Fail
+                })
+            };
+            let joins: Vec<usize> = self.run.snapshot().joins_of(&instance.group).collect();
+            if joins.is_empty() || !joins.into_iter().all(needs_all) {
+                continue;
+            }
+            for index in 0..instance.total {
+                let is_of = |token: &Token| {
+                    let branch = token.branch.as_ref();
+                    branch.is_some_and(|it| it.instance == instance.id && it.index == index)
+                };
+                let goes_on = live.iter().any(|token| is_of(token)) || inner.contains(&(instance.id, index));
+                let last = past.tokens.iter().filter(|token| is_of(token));
+                let last = last.max_by_key(|token| (token.exit_order, token.id));
+                let at_its_end = last.is_none_or(|token| token.status == TokenStatus::Completed);
+                assert!(
+                    goes_on || at_its_end,
+                    "branch {index} of {instance:?} is lost: {last:?}"
+                );
+            }
+        }
+    }
+}
+
+/// How long after its limit, and the time of the gate behind it, a run may live that nobody touches: its alarm may
+/// have been late when the world became kind.
+const SLACK_MS: u64 = 2 * MINUTE;
+/// A run that stands still with another also waits for messages that wait to be sent again.
+const SLACK_OF_MESSAGES_MS: u64 = 25 * MINUTE;
+
+impl World {
+    /// From here on nobody acts, if every run has a limit; and this is by when each must have ended.
+    pub(super) fn leave_alone(&mut self) {
+        let open: Vec<String> = self
+            .runs
+            .iter()
+            .filter(|(_, hosted)| hosted.is_open())
+            .map(|(id, _)| id.clone())
+            .collect();
+        let longest = open.iter().map(|id| self.longest(id)).collect::<Option<Vec<_>>>();
+        let Some(longest) = longest else { return };
+        self.quiet = true;
+        self.outcome.quiet_worlds += 1;
+        let now = self.now;
+        self.ends_by = open
+            .iter()
+            .cloned()
+            .zip(longest.into_iter().map(|millis| now + millis + SLACK_MS))
+            .collect();
+        self.forget_requests();
+        for id in open {
+            self.ask(&id, Event::ResumeRequested);
+        }
+    }
+
+    /// What is left of a run's limit, with its gate, and of those it may have to stand still with.
+    fn longest(&self, id: &str) -> Option<u64> {
+        let hosted = &self.runs[id];
+        let header = hosted.store.header()?;
+        let since = header.paused_at.unwrap_or(self.now);
+        let left = header.timeout_at?.saturating_sub(since);
+        let above = header.parent.as_ref().map(|parent| parent.run_id.as_str());
+        let above = above.filter(|above| self.runs[*above].is_open());
+        let rest = above.map_or(Some(0), |above| Some(self.longest(above)? + SLACK_OF_MESSAGES_MS))?;
+        // A child that gets the rest of its parent's time has no more than that.
+        Some(left + hosted.gate_ms() + rest)
+    }
+
+    pub(super) fn check_ends(&self) {
+        for (id, by) in &self.ends_by {
+            let ended_at = self.runs[id].store.header().and_then(|header| header.ended_at);
+            assert!(
+                ended_at.is_some_and(|at| at <= *by),
+                "{id} was to end by {by} and ended at {ended_at:?}"
+            );
+        }
+    }
+
+    /// An answer counts for the attempt it was given to, and for no other; a child's for the token that has this
+    /// child. A token that took another's place at a join has its answer, too.
+    pub(super) fn check_answer(&self, id: &str, token: &Token) {
+        let output = token.output.as_ref();
+        let Some(attempt) = output.and_then(|output| output["attempt"].as_str()) else {
+            return;
+        };
+        let tokens = &self.runs[id].store.tokens;
+        let mut owner = token.id.0;
+        loop {
+            let own = format!("{id}/t{owner}@{}", token.epoch);
+            let child = match token.epoch {
+                1 => format!("{id}.t{owner}/"),
+                epoch => format!("{id}.t{owner}.{epoch}/"),
+            };
+            if attempt == own || attempt.starts_with(&child) {
+                return;
+            }
+            let row = |id: u64| -> Option<TokenRow> {
+                let (_, row) = tokens.get(&id)?;
+                serde_json::from_str(row).ok()
+            };
+            let parent = row(owner).and_then(|row| row.parent);
+            let taken = parent.filter(|parent| {
+                let before = row(*parent).and_then(|row| row.arrival);
+                before.is_some() && before == token.arrival
+            });
+            owner = taken.unwrap_or_else(|| panic!("{attempt} went to {own}"));
+        }
+    }
+
+    /// A run that stands still, and whose every word has arrived, has no child that goes on.
+    pub(super) fn check_children_stand_still(&self) {
+        for (id, hosted) in &self.runs {
+            let has_outbox = || hosted.store.run.keys().any(|key| key.starts_with("outbox/"));
+            if !hosted.is_open() || !hosted.is_paused() || has_outbox() {
+                continue;
+            }
+            let waiting = TokenStatus::WaitingForSubworkflow.name();
+            for (token, (_, row)) in hosted.store.tokens.iter().filter(|(_, it)| it.0 == waiting) {
+                let row: TokenRow = serde_json::from_str(row).expect("rows are JSON");
+                let child = match row.epoch {
+                    1 => format!("{id}.t{token}"),
+                    epoch => format!("{id}.t{token}.{epoch}"),
+                };
+                let Some(child) = self.runs.get(&child).filter(|child| child.is_open()) else {
+                    continue;
+                };
+                // One that came back from its end is nobody's child any more.
+                let is_ours = child.store.header().is_some_and(|header| header.ends == 0);
+                assert!(
+                    !is_ours || child.is_paused(),
+                    "{id} stands still and {token}'s child does not"
+                );
+            }
+        }
+    }
+
+    /// What the events of a commit say about the world.
+    pub(super) fn count_entry(&mut self, entry: &Entry) {
+        let outcome = &mut self.outcome;
+        outcome.timeouts += u64::from(entry.record.is_some());
+        let count = match entry.kind {
+            EntryKind::DeadlineWarning => &mut outcome.warnings,
+            EntryKind::RunExtended => &mut outcome.extensions,
+            EntryKind::RunRetried => &mut outcome.retries,
+            EntryKind::RunPaused if entry.record.is_some() => &mut outcome.timeout_gates,
+            _others => return,
+        };
+        *count += 1;
+    }
+}
+
+impl Hosted {
+    fn gate_ms(&self) -> u64 {
+        const WEEK_MS: u64 = 7 * 24 * 60 * MINUTE;
+        let snapshot = self.store.run.get("snapshot");
+        let snapshot: serde_json::Value = snapshot
+            .map(|text| serde_json::from_str(text).expect("rows are JSON"))
+            .unwrap_or_default();
+        let gate = &snapshot["workflow"]["gate"]["timeout_ms"];
+        gate.as_u64().unwrap_or(WEEK_MS)
+    }
+}
