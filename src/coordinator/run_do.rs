@@ -234,7 +234,7 @@ fn refusal(rejection: &Rejection) -> Error {
             "the limit is that of the node that called this run; give that node more time, or none, in its workflow",
         ),
         Rejection::NoDeadline => Error::new(409, "no_timeout", "the run has no limit that could be extended"),
-        Rejection::InvalidExtension(message) => Error::new(422, "invalid_request", message.as_str()),
+        Rejection::InvalidExtension { pointer, message } => Error::invalid_request(pointer, message.as_str()),
         Rejection::NotEnded => Error::new(
             409,
             "run_not_ended",

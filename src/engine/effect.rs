@@ -297,7 +297,10 @@ pub enum Rejection {
     LimitOfParent,
     /// The run has no limit that could be extended.
     NoDeadline,
-    InvalidExtension(String),
+    InvalidExtension {
+        pointer: &'static str,
+        message: String,
+    },
     /// Only a run that ended can be brought back.
     NotEnded,
     /// The run cannot be brought back; the message says why.

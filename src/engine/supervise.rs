@@ -293,16 +293,19 @@ impl Run {
     fn check_extension(&self, by: Extension) -> Result<(), Rejection> {
         let to = self.extended_to(by).ok_or(Rejection::NoDeadline)?;
         let least = self.header.timeout_at.unwrap_or_default().max(self.clock());
-        if to <= least {
-            let message = "the run may take as long as that already; name a later moment";
-            return Err(Rejection::InvalidExtension(message.into()));
-        }
-        if to - least > TIMEOUT_MAX_MS {
-            let most = format_duration(TIMEOUT_MAX_MS);
-            let message = format!("a run can be extended by {most} at a time");
-            return Err(Rejection::InvalidExtension(message));
-        }
-        Ok(())
+        let message = match to.saturating_sub(least) {
+            0 => "the run may take as long as that already; name a later moment".to_string(),
+            more if more > TIMEOUT_MAX_MS => {
+                let most = format_duration(TIMEOUT_MAX_MS);
+                format!("a run can be extended by {most} at a time")
+            }
+            _more => return Ok(()),
+        };
+        let pointer = match by {
+            Extension::By(_) => "/by_ms",
+            Extension::Until(_) => "/until",
+        };
+        Err(Rejection::InvalidExtension { pointer, message })
     }
 
     fn apply_extension(&mut self, by: Extension) {
@@ -340,8 +343,8 @@ fn extension_schema() -> Value {
 /// Where a decision says what the rejection is about.
 fn in_decision(rejection: Rejection) -> Rejection {
     match rejection {
-        Rejection::InvalidExtension(message) => Rejection::InvalidDecision {
-            pointer: "/input/by_ms".into(),
+        Rejection::InvalidExtension { pointer, message } => Rejection::InvalidDecision {
+            pointer: format!("/input{pointer}"),
             message,
         },
         other => other,

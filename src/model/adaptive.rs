@@ -14,6 +14,9 @@ const SAMPLES_NEEDED: u64 = 20;
 /// How many times the p99 a run may take.
 const FACTOR: u64 = 3;
 
+/// No learnt limit is shorter: a cold start of a quick task is not a timeout.
+const LEAST_MS: u64 = 1_000;
+
 /// What is known of a node's last runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
@@ -80,7 +83,12 @@ impl Snapshot {
             format_duration(known.p99_ms),
             known.samples
         );
-        let millis = known.p99_ms.saturating_mul(FACTOR).max(1);
+        let learnt = known.p99_ms.saturating_mul(FACTOR);
+        let millis = learnt.max(LEAST_MS);
+        let reason = match learnt < LEAST_MS {
+            true => format!("{reason}, raised to {}", format_duration(LEAST_MS)),
+            false => reason,
+        };
         match self.most_of(layer, node.allow_exceed_hard) {
             Some((most, name)) if millis > most => (
                 Limit::After(most),

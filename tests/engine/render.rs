@@ -18,7 +18,7 @@ pub fn render_rejection(rejection: &Rejection) -> String {
         Rejection::CannotExtend(status) => format!("cannot_extend {}", word(status)),
         Rejection::LimitOfParent => "limit_of_parent".into(),
         Rejection::NoDeadline => "no_deadline".into(),
-        Rejection::InvalidExtension(why) => format!("invalid_extension {why}"),
+        Rejection::InvalidExtension { message, .. } => format!("invalid_extension {message}"),
         Rejection::NotEnded => "not_ended".into(),
         Rejection::NotResumable(why) => format!("not_resumable {why}"),
         Rejection::UnknownGate => "unknown_gate".into(),

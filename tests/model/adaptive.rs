@@ -153,7 +153,14 @@ fn an_adaptive_limit_says_where_it_comes_from() {
             after(1_260),
             "adaptive: 3 x p99 420ms of 57 samples",
         ),
-        (&flow, 20, 0, tool, after(1), "adaptive: 3 x p99 0s of 20 samples"),
+        (
+            &flow,
+            20,
+            100,
+            tool,
+            after(1_000),
+            "adaptive: 3 x p99 100ms of 20 samples, raised to 1s",
+        ),
         // Above the default and below the hard limit it counts as it is.
         (
             &flow,

@@ -150,8 +150,8 @@ describe("presets", { concurrency: 6 }, () => {
     const slowest = Math.max(...rows.map(({ ms }) => ms));
 
     const learnt = await token((await service.ended(await service.start(document.id, input))).id);
-    assert.equal(learnt?.timeout_ms, 3 * slowest);
-    assert.match(learnt?.timeout_reason ?? "", /^adaptive: 3 x p99 .* of 20 samples$/);
+    assert.equal(learnt?.timeout_ms, Math.max(3 * slowest, 1_000));
+    assert.match(learnt?.timeout_reason ?? "", /^adaptive: 3 x p99 .* of 20 samples(, raised to 1s)?$/);
     const hung = await service.ended(await service.start(document.id, { url: `${peer.url}/hang/${freshId("h")}` }));
     assert.deepEqual([hung.status, hung.error?.code], ["failed", "execution_timeout"]);
   });
