@@ -1,6 +1,6 @@
 // `npm start`: set-up, local D1, both Workers on this machine, the examples stored, three commands to try.
 import { spawn } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setUp } from "./setup.mjs";
@@ -51,8 +51,23 @@ function migrate() {
   return run(node22(), [wrangler, ...args], { cwd: root, env: environment });
 }
 
+/**
+ * The executor's configuration with one more variable: what a newcomer calls first is on this machine. `--var` reaches only the
+ * first Worker, and what is deployed must not have it.
+ */
+function localExecutor() {
+  const deployed = readFileSync(join(root, "wrangler.executor.toml"), "utf8");
+  const local = deployed.replace('main = "src/', 'main = "../src/').replace(/^\[vars\]$/m, '[vars]\nCURFEW_ALLOW_PRIVATE = "on"');
+  const path = join(root, ".dev", "wrangler.executor.toml");
+  mkdirSync(join(root, ".dev"), { recursive: true });
+  writeFileSync(path, local);
+  // Secrets for this machine are looked for next to the configuration.
+  if (existsSync(join(root, ".dev.vars"))) copyFileSync(join(root, ".dev.vars"), join(root, ".dev", ".dev.vars"));
+  return path;
+}
+
 function startWorkers() {
-  const configurations = ["-c", "wrangler.toml", "-c", "wrangler.executor.toml"];
+  const configurations = ["-c", "wrangler.toml", "-c", localExecutor()];
   const network = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0"];
   const rest = ["--persist-to", ".dev", "--show-interactive-dev-session=false"];
   const child = spawn(node22(), [wrangler, "dev", ...configurations, ...network, ...rest], {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::model::failure::Failure;
+use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::Millis;
 
 /// One attempt of one token, as the executor gets it.
@@ -117,6 +117,16 @@ pub struct StepReport {
     pub status: StepStatus,
     pub attempts: u32,
     pub duration_ms: u64,
+    /// What each attempt but the last one failed with, and how long the next one waited.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retries: Vec<RetryReport>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryReport {
+    pub class: FailureClass,
+    pub code: String,
+    pub delay_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -180,6 +180,8 @@ fn recommend(error: Option<&Failure>, plan: &ResumePlan, past: &Past) -> (&'stat
         FailureClass::Timeout => ("retry_step", "time ran out; the next attempt has all of it again"),
         FailureClass::Network
         | FailureClass::ServerError
+        | FailureClass::ProviderTransient
+        | FailureClass::BreakerOpen
         | FailureClass::RateLimited
         | FailureClass::Unknown => ("retry_step", "what failed may have passed by now"),
         FailureClass::Validation | FailureClass::Assertion => (

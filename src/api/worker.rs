@@ -416,7 +416,7 @@ async fn ask_object(
     };
     match deadline::within(wait_ms + OBJECT_MS, call::send(&stub, call)).await {
         Some(Ok(answer)) => Ok(Reply::Passed(answer.into_response())),
-        Some(Err(message)) => Err(worker::Error::RustError(message)),
+        Some(Err(error)) => Err(worker::Error::RustError(error.into())),
         None => Ok(Reply::Answer(Err(Error::new(
             504,
             "timeout",

@@ -55,7 +55,7 @@ impl Run {
             ),
             (
                 LimitSource::Action,
-                action.map(|action| action.timeout).unwrap_or_default(),
+                action.map(|action| action.attempt_limit()).unwrap_or_default(),
             ),
         ];
         let written = words.into_iter().find(|(_, limit)| *limit != Limit::Unset);
@@ -91,7 +91,7 @@ impl Run {
         let action = task.and_then(|task| task.task.only_action());
         let policy = node
             .on_timeout
-            .or(action.and_then(|action| action.on_timeout))
+            .or(action.and_then(|action| action.attempt_on_timeout()))
             .unwrap_or(ExecutionTimeoutPolicy::Fail);
         let may_retry = match policy {
             ExecutionTimeoutPolicy::Retry => token.retry_count < node.max_retries,

@@ -9,6 +9,7 @@ use crate::model::failure::Failure;
 use crate::model::limits::{DEPTH, RESULT_BYTES, depth_of};
 use crate::model::path::{Path, Root};
 use crate::model::schema::Schema;
+use crate::model::secret::SECRET;
 use crate::model::task::{Step, Task};
 use crate::wire::{Checkpoint, StepReport};
 
@@ -70,6 +71,15 @@ impl Context {
             .bind("input", input)
             .bind("state", &self.state)
             .bind("output", &self.output);
+        scope
+    }
+
+    /// What an implementation sees: `secret` too, if it names one.
+    pub(super) fn scope_with<'a>(&'a self, input: &'a Value, secret: Option<&'a Value>) -> Scope<'a> {
+        let mut scope = self.scope(input);
+        if let Some(values) = secret {
+            scope.bind(SECRET, values);
+        }
         scope
     }
 

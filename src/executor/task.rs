@@ -1,18 +1,20 @@
 //! Runs one task: steps in order over a context that lives as long as the task. Knows no platform: what touches
 //! the world is behind `World`, so that these rules are tested natively.
 
-use std::rc::Rc;
-
 use serde_json::Value;
 
+use super::call::{Bounds, Calls, until_final};
 use super::context::{Context, check, expression_failure, plain};
 use super::partial::Partial;
+use super::redact::Redactor;
+use super::retry::NO_TIME;
+use super::secrets::{Missing, Secrets};
 use crate::model::action::{Action, Kind};
 use crate::model::expression::Scope;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::task::{OnFailure, Outcome, Step, StepAction, Task};
 use crate::model::time::{Limit, Millis};
-use crate::wire::{ActionTimeouts, Artifact, Checkpoint, ReportStatus, StepReport, StepStatus};
+use crate::wire::{ActionTimeouts, Artifact, Checkpoint, ReportStatus, RetryReport, StepReport, StepStatus};
 
 /// What a task needs of the world. One thread, no `Send`: the platform has no other.
 #[allow(async_fn_in_trait)]
@@ -21,14 +23,23 @@ pub trait World {
     async fn sleep(&self, millis: u64);
     /// Performs an action that is not pure. Must give up at `deadline_at` with `Stopped::Deadline`.
     async fn perform(&self, call: ActionCall<'_>) -> Result<Value, Stopped>;
+    /// In 0..1, evenly.
+    fn random(&self) -> f64;
+    /// The value of a secret, if this executor may read it.
+    fn secret(&self, name: &str) -> Result<String, Missing>;
+    /// A call failed and is made again: for the log.
+    fn note_retry(&self, step_ref: &str, retry: &RetryReport);
 }
 
+#[derive(Clone, Copy)]
 pub struct ActionCall<'a> {
     pub action: &'a Action,
     pub scope: &'a Scope<'a>,
     pub input: &'a Value,
     pub deadline_at: Option<Millis>,
     pub step_ref: &'a str,
+    /// For text that is cut before it leaves: half a secret is not found any more.
+    pub redactor: &'a Redactor,
 }
 
 /// Why an action has no result.
@@ -70,7 +81,10 @@ pub struct Done {
 }
 
 /// One pass over the steps.
-struct Attempt {
+struct Attempt<'a> {
+    secrets: &'a Secrets,
+    /// Of the step under way.
+    calls: Calls,
     /// The index of the step it begins with.
     first: usize,
     context: Context,
@@ -92,16 +106,21 @@ enum End {
 }
 
 pub async fn run_task(world: &impl World, mut assignment: Assignment<'_>) -> Done {
+    // The token's deadline may be a node's, which is the longer one where a node gives a task more time than it takes.
+    let own_limit = assignment.task.timeout.millis();
+    let own_deadline = own_limit.map(|millis| world.now().saturating_add(millis));
+    assignment.deadline_at = own_deadline.into_iter().chain(assignment.deadline_at).min();
     let Assignment {
         task,
         input,
         deadline_at,
         ..
     } = assignment;
+    let secrets = Secrets::of(task, world);
     let mut number = 1;
     loop {
         // Taken: a retry within the executor begins with the first step, whatever this pass began with.
-        let mut attempt = Attempt::begin(task, assignment.resume_from.take());
+        let mut attempt = Attempt::begin(task, assignment.resume_from.take(), &secrets);
         let end = match check(task.input_schema.as_ref(), input, "input_schema of the task") {
             Ok(()) => attempt.run(world, &assignment).await,
             Err(failure) => End::Failed {
@@ -141,12 +160,14 @@ pub async fn run_task(world: &impl World, mut assignment: Assignment<'_>) -> Don
     }
 }
 
-impl Attempt {
-    fn begin(task: &Task, resume_from: Option<Checkpoint>) -> Attempt {
+impl<'a> Attempt<'a> {
+    fn begin(task: &Task, resume_from: Option<Checkpoint>, secrets: &'a Secrets) -> Attempt<'a> {
         let (first, context, steps) = resume_from
             .and_then(|checkpoint| resume(task, checkpoint))
             .unwrap_or_else(|| (0, Context::empty(), Vec::new()));
         Attempt {
+            secrets,
+            calls: Calls::default(),
             first,
             context,
             steps,
@@ -182,8 +203,8 @@ impl Attempt {
                 Err(Stopped::Failed(failure)) => (failure, false),
                 Err(Stopped::Deadline { partial }) => {
                     self.note_finished();
-                    self.partial
-                        .stopped(&step.reference, &partial.unwrap_or_default());
+                    let partial = self.secrets.redactor().cut_text(partial.unwrap_or_default());
+                    self.partial.stopped(&step.reference, &partial);
                     let failure = Failure::new(
                         "tool_timeout",
                         FailureClass::Timeout,
@@ -193,6 +214,12 @@ impl Attempt {
                 }
             };
             failure.step_ref = Some(step.reference.clone());
+            self.secrets.redact_failure(&mut failure);
+            let no_time = deadline_at.is_some_and(|deadline| world.now() >= deadline);
+            // Where the whole task's time is up the error says it already.
+            if self.calls.out_of_time && !(timed_out && no_time) {
+                failure.message += NO_TIME;
+            }
             self.report(
                 step,
                 if timed_out {
@@ -203,7 +230,6 @@ impl Attempt {
                 duration,
             );
             // When the task's own time is up there is nothing to go on to.
-            let no_time = deadline_at.is_some_and(|deadline| world.now() >= deadline);
             match step.on_failure {
                 OnFailure::Continue if !(timed_out && no_time) => self.context.note_error(step, &failure),
                 OnFailure::Continue | OnFailure::Abort => {
@@ -269,18 +295,24 @@ impl Attempt {
             .timeout_override
             .or(action.timeout)
             .or(default_limit(&action.kind, assignment.action_timeouts));
-        let own_deadline = limit.millis().map(|millis| world.now().saturating_add(millis));
-        let deadline_at = own_deadline.into_iter().chain(assignment.deadline_at).min();
-        if deadline_at.is_some_and(|deadline| deadline <= world.now()) {
+        let total = action.retry.total_timeout.millis();
+        let total_deadline = total.map(|millis| world.now().saturating_add(millis));
+        let bounds = Bounds {
+            call_limit_ms: limit.millis(),
+            deadline_at: total_deadline.into_iter().chain(assignment.deadline_at).min(),
+        };
+        let no_time = bounds.deadline_at.is_some_and(|deadline| deadline <= world.now());
+        if no_time || bounds.call_limit_ms == Some(0) {
             return Err(Stopped::Deadline { partial: None });
         }
+        let secret = self.secrets.scope_of(action)?;
         let mut before = None;
         let result = match &action.kind {
             Kind::UpdateContext(writes) => {
                 let mut values = Vec::with_capacity(writes.len());
                 for (path, template) in writes {
                     let value = template
-                        .render(&self.context.scope(&input))
+                        .render(&self.context.scope_with(&input, secret.as_ref()))
                         .map_err(|wrong| expression_failure(step, "set", &wrong))?;
                     values.push((path, value));
                 }
@@ -293,7 +325,7 @@ impl Attempt {
                 self.context.output.clone()
             }
             Kind::Assert(assert) => {
-                let scope = self.context.scope(&input);
+                let scope = self.context.scope_with(&input, secret.as_ref());
                 let holds = assert
                     .condition
                     .evaluate_bool(&scope)
@@ -321,16 +353,18 @@ impl Attempt {
                 )));
             }
             Kind::HttpRequest(_) | Kind::ServiceCall(_) => {
-                let scope = self.context.scope(&input);
-                world
-                    .perform(ActionCall {
-                        action,
-                        scope: &scope,
-                        input: &input,
-                        deadline_at,
-                        step_ref: &step.reference,
-                    })
-                    .await?
+                let scope = self.context.scope_with(&input, secret.as_ref());
+                let call = ActionCall {
+                    action,
+                    scope: &scope,
+                    input: &input,
+                    deadline_at: None,
+                    step_ref: &step.reference,
+                    redactor: self.secrets.redactor(),
+                };
+                let result = until_final(world, call, bounds, &mut self.calls).await?;
+                // Here and not only in the report: what no step sees no step can turn into something else.
+                self.secrets.redactor().value(result)
             }
         };
         let place = format!("output_schema of step {}", step.reference);
@@ -349,15 +383,21 @@ impl Attempt {
     }
 
     fn note_finished(&mut self) {
-        if let Some(step) = self.last_finished.take() {
-            self.partial.finished(&step, &self.context.last_result);
+        let Some(step) = self.last_finished.take() else {
+            return;
+        };
+        let redactor = self.secrets.redactor();
+        let result = &self.context.last_result;
+        match redactor.is_idle() {
+            true => self.partial.finished(&step, result),
+            false => self.partial.finished(&step, &redactor.value(result.clone())),
         }
     }
 
     fn completed(self, output: Value) -> Done {
         Done {
             status: ReportStatus::Completed,
-            output: Some(output),
+            output: Some(self.secrets.redactor().value(output)),
             error: None,
             steps: self.steps,
             partial: Vec::new(),
@@ -366,9 +406,10 @@ impl Attempt {
     }
 
     /// The task ends without its output. A failure that belongs to no step leaves no step to go on with.
-    fn stopped(mut self, status: ReportStatus, failure: Failure) -> Done {
+    fn stopped(mut self, status: ReportStatus, mut failure: Failure) -> Done {
         self.note_finished();
-        let checkpoint = if let Some(next) = &failure.step_ref
+        self.secrets.redact_failure(&mut failure);
+        let mut checkpoint = if let Some(next) = &failure.step_ref
             && let Some((_, before)) = self.steps.split_last()
             && before.iter().any(|step| step.status == StepStatus::Completed)
         {
@@ -376,6 +417,9 @@ impl Attempt {
         } else {
             None
         };
+        if let Some(checkpoint) = &mut checkpoint {
+            self.secrets.redact_checkpoint(checkpoint);
+        }
         Done {
             status,
             output: None,
@@ -387,11 +431,13 @@ impl Attempt {
     }
 
     fn report(&mut self, step: &Step, status: StepStatus, duration_ms: u64) {
+        let retries = std::mem::take(&mut self.calls).retries;
         self.steps.push(StepReport {
             reference: step.reference.clone(),
             status,
-            attempts: u32::from(status != StepStatus::Skipped),
+            attempts: u32::from(status != StepStatus::Skipped) + retries.len() as u32,
             duration_ms,
+            retries,
         });
     }
 }
@@ -416,31 +462,4 @@ fn default_limit(kind: &Kind, timeouts: ActionTimeouts) -> Limit {
         Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => None,
     };
     millis.map_or(Limit::Unset, Limit::After)
-}
-
-/// Tasks seen before, by their text: an executor gets the same few tasks again and again.
-#[derive(Default)]
-pub struct TaskCache(Vec<(Box<str>, Rc<Task>)>);
-
-impl TaskCache {
-    const MOST: usize = 64;
-
-    pub fn task(&mut self, text: &str) -> Result<Rc<Task>, String> {
-        if let Some(index) = self.0.iter().position(|(known, _)| **known == *text) {
-            return Ok(Rc::clone(&self.0[index].1));
-        }
-        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let problems = crate::model::problem::Problems::trusting();
-        let task = Task::read(&value, "", &problems).filter(|_| !problems.has_errors());
-        let task = task.ok_or_else(|| {
-            let first = problems.into_sorted().first().map(ToString::to_string);
-            format!("the task cannot be read: {}", first.unwrap_or_default())
-        })?;
-        let task = Rc::new(task);
-        if self.0.len() >= Self::MOST {
-            self.0.remove(0);
-        }
-        self.0.push((text.into(), Rc::clone(&task)));
-        Ok(task)
-    }
 }

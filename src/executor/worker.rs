@@ -3,17 +3,20 @@
 
 use std::cell::RefCell;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wasm_bindgen::prelude::*;
 use worker::Env;
 
+use super::address::ALLOW_PRIVATE;
 use super::http;
-use super::task::{ActionCall, Assignment, Stopped, TaskCache, World, run_task};
+use super::secrets::{Missing, SECRETS, listed_names};
+use super::task::{ActionCall, Assignment, Stopped, World, run_task};
+use super::task_cache::TaskCache;
 use crate::model::action::Kind;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::Millis;
 use crate::platform;
-use crate::wire::{TaskOrder, TaskReport};
+use crate::wire::{RetryReport, TaskOrder, TaskReport};
 
 thread_local! {
     static TASKS: RefCell<TaskCache> = RefCell::default();
@@ -36,10 +39,7 @@ async fn run(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
         (Err(message), _) => return refuse(order, message),
         (_, Err(error)) => return refuse(order, error.to_string()),
     };
-    let world = Worker {
-        env,
-        idempotency_key: order.idempotency_key,
-    };
+    let world = Worker { env, order };
     let done = run_task(
         &world,
         Assignment {
@@ -78,7 +78,7 @@ fn refuse(order: &TaskOrder, message: String) -> TaskReport {
 
 struct Worker<'a> {
     env: &'a Env,
-    idempotency_key: &'a str,
+    order: &'a TaskOrder<'a>,
 }
 
 impl World for Worker<'_> {
@@ -92,9 +92,13 @@ impl World for Worker<'_> {
 
     async fn perform(&self, call: ActionCall<'_>) -> Result<Value, Stopped> {
         // A task may make several calls; each is its own piece of work to a peer that honours the key.
-        let key = format!("{}:{}", self.idempotency_key, call.step_ref);
+        // The same at every attempt, those after a failure too.
+        let key = format!("{}:{}", self.order.idempotency_key, call.step_ref);
         match &call.action.kind {
-            Kind::HttpRequest(request) => http::http_request(request, &call, &key).await,
+            Kind::HttpRequest(request) => {
+                let private = platform::variable(self.env, ALLOW_PRIVATE).as_deref() == Some("on");
+                http::http_request(request, private, &call, &key).await
+            }
             Kind::ServiceCall(service) => {
                 let Some(peer) = platform::call::service(self.env, &service.binding) else {
                     return Err(Stopped::Failed(Failure::new(
@@ -112,5 +116,35 @@ impl World for Worker<'_> {
                 unreachable!("these never leave the task")
             }
         }
+    }
+
+    fn random(&self) -> f64 {
+        platform::random()
+    }
+
+    fn secret(&self, name: &str) -> Result<String, Missing> {
+        let listed = platform::variable(self.env, SECRETS).unwrap_or_default();
+        if !listed_names(&listed).iter().any(|other| other == name) {
+            return Err(Missing::NotListed);
+        }
+        platform::variable(self.env, name).ok_or(Missing::NotSet)
+    }
+
+    fn note_retry(&self, step_ref: &str, retry: &RetryReport) {
+        let event = match retry.class == FailureClass::RateLimited {
+            true => "rate_limited",
+            false => "action_retried",
+        };
+        platform::log(json!({
+            "level": "warn",
+            "event": event,
+            "run_id": self.order.run_id,
+            "token_id": self.order.token_id,
+            "epoch": self.order.epoch,
+            "step_ref": step_ref,
+            "class": retry.class,
+            "code": retry.code,
+            "delay_ms": retry.delay_ms,
+        }));
     }
 }

@@ -4,8 +4,10 @@ use super::expression::{Expression, Template};
 use super::path::Path;
 use super::problem::Problems;
 use super::reader::{Reader, read_template};
+use super::retry::RetryPolicy;
 use super::schema::Schema;
-use super::time::Limit;
+use super::secret;
+use super::time::{Limit, SECOND};
 use super::timeouts::Layer;
 use super::workflow::{CHILD_FAILURE_POLICIES, ChildFailurePolicy};
 use serde_json::Value;
@@ -28,6 +30,9 @@ pub struct Action {
     pub kind: Kind,
     pub timeout: Limit,
     pub on_timeout: Option<ExecutionTimeoutPolicy>,
+    pub retry: RetryPolicy,
+    /// The secrets its implementation names.
+    pub secrets: Vec<String>,
     pub input_schema: Option<Schema>,
     pub output_schema: Option<Schema>,
 }
@@ -86,8 +91,14 @@ pub struct Assert {
     pub message: Option<Template>,
 }
 
-/// Names an implementation may use.
-const NAMES: &[&str] = &["input", "state", "output"];
+/// Names a template of an implementation may use.
+const NAMES: &[&str] = &["input", "state", "output", secret::SECRET];
+
+/// Names a condition may use: what a secret decides would tell of it.
+const CONDITION_NAMES: &[&str] = &["input", "state", "output"];
+
+/// What an order takes on its way to the executor, so that the last of its attempts still fits.
+const TRANSIT_MS: u64 = SECOND;
 
 #[derive(Clone, Copy)]
 enum KindName {
@@ -133,11 +144,18 @@ impl Action {
         reader.string("name");
         reader.string("description");
         let kind = read_kind(&reader);
+        let implementation = reader.any("implementation").unwrap_or(&Value::Null);
+        let secrets = secret::named_in(implementation, &reader.at("implementation"), problems);
         let (mut timeout, mut on_timeout) = (Limit::Unset, None);
+        let mut retry = RetryPolicy::default();
         if let Some(execution) = reader.object("execution") {
             timeout = execution.limit("timeout", "timeout_ms");
             on_timeout = execution.choice("on_timeout", EXECUTION_POLICIES);
-            execution.unsupported(&["retry_policy", "breaker", "mode"]);
+            if let Some(policy) = execution.object("retry_policy") {
+                report_idle_policy(kind.as_ref(), &execution);
+                retry = RetryPolicy::read(policy, on_timeout == Some(ExecutionTimeoutPolicy::Retry));
+            }
+            execution.unsupported(&["breaker", "mode"]);
             execution.finish();
         }
         let input_schema = reader.schema("input_schema");
@@ -148,9 +166,33 @@ impl Action {
             kind: kind?,
             timeout,
             on_timeout,
+            retry,
+            secrets,
             input_schema,
             output_schema,
         })
+    }
+
+    /// How long an attempt at a task may take that is nothing but this action. `timeout` is for one call; where the
+    /// action says how often, or how long, it calls again, its attempt has the room for it.
+    pub fn attempt_limit(&self) -> Limit {
+        if let Limit::After(_) = self.retry.total_timeout {
+            return self.retry.total_timeout;
+        }
+        match self
+            .timeout
+            .millis()
+            .and_then(|millis| self.retry.room_ms(millis))
+        {
+            Some(room) if self.retry.attempts_max > Some(1) => Limit::After(room.saturating_add(TRANSIT_MS)),
+            Some(_) | None => self.timeout,
+        }
+    }
+
+    /// What the coordinator does when such an attempt runs out of time. An action with room of its own has tried
+    /// again by then.
+    pub fn attempt_on_timeout(&self) -> Option<ExecutionTimeoutPolicy> {
+        self.on_timeout.filter(|_| self.attempt_limit() == self.timeout)
     }
 
     /// Touches nothing outside the task's own context.
@@ -192,6 +234,20 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
     };
     implementation.finish();
     read
+}
+
+/// A policy that would never be asked.
+fn report_idle_policy(kind: Option<&Kind>, execution: &Reader) {
+    let why = match kind {
+        None | Some(Kind::HttpRequest(_) | Kind::ServiceCall(_)) => return,
+        Some(Kind::UpdateContext(_) | Kind::Assert(_)) => {
+            "an action of this kind calls nobody: what it does once it does always"
+        }
+        Some(Kind::WorkflowCall(_)) => {
+            "a workflow_call starts one run; \"max_retries\" of its node starts another"
+        }
+    };
+    execution.report("retry_policy", "unsupported", why);
 }
 
 fn read_http_request(reader: &Reader) -> Option<HttpRequest> {
@@ -272,7 +328,7 @@ fn read_update_context(reader: &Reader) -> Option<Vec<(Path, Template)>> {
 
 fn read_assert(reader: &Reader) -> Option<Assert> {
     reader.required_string("condition");
-    let condition = reader.expression("condition", NAMES);
+    let condition = reader.expression("condition", CONDITION_NAMES);
     let message = reader.template("message", NAMES);
     Some(Assert {
         condition: condition?,

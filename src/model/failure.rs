@@ -13,6 +13,9 @@ pub struct Failure {
     pub token_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_ref: Option<String>,
+    /// How long the peer asks to be left alone. Of use to the executor that heard it, and to nobody after it.
+    #[serde(skip)]
+    pub retry_after_ms: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -22,6 +25,8 @@ pub enum FailureClass {
     Network,
     /// 500-599.
     ServerError,
+    /// A provider that is overloaded and says so: 529.
+    ProviderTransient,
     /// 429.
     RateLimited,
     /// A deadline passed.
@@ -38,8 +43,27 @@ pub enum FailureClass {
     Assertion,
     /// Trying again cannot help.
     Permanent,
+    /// A dependency that failed too often is not asked for a while.
+    BreakerOpen,
     Unknown,
 }
+
+/// Every class by the word that documents and reports use for it.
+pub const FAILURE_CLASSES: &[(&str, FailureClass)] = &[
+    ("network", FailureClass::Network),
+    ("server_error", FailureClass::ServerError),
+    ("provider_transient", FailureClass::ProviderTransient),
+    ("rate_limited", FailureClass::RateLimited),
+    ("timeout", FailureClass::Timeout),
+    ("bad_request", FailureClass::BadRequest),
+    ("auth", FailureClass::Auth),
+    ("not_found", FailureClass::NotFound),
+    ("validation", FailureClass::Validation),
+    ("assertion", FailureClass::Assertion),
+    ("permanent", FailureClass::Permanent),
+    ("breaker_open", FailureClass::BreakerOpen),
+    ("unknown", FailureClass::Unknown),
+];
 
 impl Failure {
     pub fn new(code: &str, class: FailureClass, message: impl Into<String>) -> Failure {
@@ -50,10 +74,38 @@ impl Failure {
             node_id: None,
             token_id: None,
             step_ref: None,
+            retry_after_ms: None,
         }
     }
 
     pub fn validation(code: &str, message: impl Into<String>) -> Failure {
         Failure::new(code, FailureClass::Validation, message)
+    }
+
+    pub fn permanent(code: &str, message: impl Into<String>) -> Failure {
+        Failure::new(code, FailureClass::Permanent, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_goes_by_its_wire_name() {
+        for (word, class) in FAILURE_CLASSES {
+            assert_eq!(serde_json::json!(class), *word);
+        }
+    }
+
+    #[test]
+    fn what_a_peer_asks_for_stays_with_the_executor() {
+        let mut failure = Failure::new("http_429", FailureClass::RateLimited, "slow down");
+        failure.retry_after_ms = Some(5_000);
+        let text = serde_json::json!(failure).to_string();
+        assert_eq!(
+            text,
+            r#"{"class":"rate_limited","code":"http_429","message":"slow down"}"#
+        );
     }
 }

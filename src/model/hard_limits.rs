@@ -197,7 +197,17 @@ impl<'a> Walk<'a> {
     fn action(&self, action: &Value, place: &Place, allowance: Allowance) {
         if let Some(layer) = layer_of_action(action) {
             let place = place.inside("execution");
-            self.judge(&action["execution"], &place, "timeout", layer, allowance);
+            let execution = &action["execution"];
+            self.judge(execution, &place, "timeout", layer, allowance);
+            // All attempts together are what a step is.
+            let place = place.inside("retry_policy");
+            self.judge(
+                &execution["retry_policy"],
+                &place,
+                "total_timeout",
+                Layer::Step,
+                allowance,
+            );
         }
     }
 

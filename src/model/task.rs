@@ -48,15 +48,30 @@ pub enum Backoff {
     Exponential,
 }
 
+pub const BACKOFFS: &[(&str, Backoff)] = &[
+    ("none", Backoff::None),
+    ("linear", Backoff::Linear),
+    ("exponential", Backoff::Exponential),
+];
+
+impl Backoff {
+    /// The delay before retry `retry` (the first is 1), not yet capped.
+    pub fn delay_ms(self, retry: u32, initial_ms: u64) -> u64 {
+        let retry = retry.max(1);
+        match self {
+            Backoff::None => 0,
+            Backoff::Linear => initial_ms.saturating_mul(u64::from(retry)),
+            Backoff::Exponential => initial_ms.saturating_mul(1 << (retry - 1).min(40)),
+        }
+    }
+}
+
 impl Retry {
     /// How long to wait before attempt `attempt` (the first retry is attempt 2).
     pub fn delay_ms(&self, attempt: u32) -> u64 {
-        let retries = u64::from(attempt.saturating_sub(1)).max(1);
-        let delay = match self.backoff {
-            Backoff::None => 0,
-            Backoff::Linear => self.initial_delay_ms.saturating_mul(retries),
-            Backoff::Exponential => self.initial_delay_ms.saturating_mul(1 << (retries - 1).min(40)),
-        };
+        let delay = self
+            .backoff
+            .delay_ms(attempt.saturating_sub(1), self.initial_delay_ms);
         delay.min(self.max_delay_ms)
     }
 }
@@ -172,14 +187,7 @@ pub fn read_dispatch(reader: &Reader) -> Option<Dispatch> {
 
 fn read_retry(reader: Reader) -> Retry {
     let attempts_max = reader.integer("max_attempts", 1, 100).unwrap_or(3) as u32;
-    let backoff = reader.choice(
-        "backoff",
-        &[
-            ("none", Backoff::None),
-            ("linear", Backoff::Linear),
-            ("exponential", Backoff::Exponential),
-        ],
-    );
+    let backoff = reader.choice("backoff", BACKOFFS);
     let initial = reader.limit("initial_delay", "initial_delay_ms").millis();
     let max = reader.limit("max_delay", "max_delay_ms").millis();
     reader.finish();

@@ -72,8 +72,36 @@ pub struct Answer {
     abort: Abort,
 }
 
+/// Why a call has no answer.
+#[derive(Debug)]
+pub enum SendError {
+    /// The platform would not send it, and never will: a method it does not know.
+    Refused(String),
+    /// It was sent, or was to be, and nothing came back.
+    Lost(String),
+}
+
+impl SendError {
+    fn of(error: &JsValue) -> SendError {
+        let message = message_of(error);
+        // Connections that fail are plain errors here.
+        match error.is_instance_of::<js_sys::TypeError>() {
+            true => SendError::Refused(message),
+            false => SendError::Lost(message),
+        }
+    }
+}
+
+impl From<SendError> for String {
+    fn from(error: SendError) -> String {
+        match error {
+            SendError::Refused(message) | SendError::Lost(message) => message,
+        }
+    }
+}
+
 /// Sends the call. The connection closes if the returned future, or the answer, is dropped.
-pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, String> {
+pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, SendError> {
     let controller = AbortController::default();
     let init = Object::new();
     let set = |name: &str, value: &JsValue| {
@@ -92,13 +120,15 @@ pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, String> {
     }
     set("signal", controller.signal().as_ref());
     let abort = Abort(Some(controller));
-    let promise = peer.fetch(call.url, &init).map_err(|error| message_of(&error))?;
+    let promise = peer
+        .fetch(call.url, &init)
+        .map_err(|error| SendError::of(&error))?;
     let response = JsFuture::from(promise)
         .await
-        .map_err(|error| message_of(&error))?;
+        .map_err(|error| SendError::of(&error))?;
     let response = response
         .dyn_into()
-        .map_err(|_| "the answer is no response".to_string())?;
+        .map_err(|_| SendError::Lost("the answer is no response".to_string()))?;
     Ok(Answer { response, abort })
 }
 

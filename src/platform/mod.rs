@@ -17,6 +17,20 @@ pub fn random_id() -> worker::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// In 0..1, evenly. For delays, not for secrets.
+pub fn random() -> f64 {
+    js_sys::Math::random()
+}
+
+/// A variable or secret of the Worker as text. One that was written as JSON is that JSON; a binding is none.
+pub fn variable(env: &worker::Env, name: &str) -> Option<String> {
+    let value = js_sys::Reflect::get(env, &name.into()).ok()?;
+    if js_sys::Array::is_array(&value) {
+        return js_sys::JSON::stringify(&value).ok().map(String::from);
+    }
+    value.as_string()
+}
+
 /// One JSON object a line, as the platform's log search wants it. Never an input, an output or a secret.
 pub fn log(fields: serde_json::Value) {
     worker::console_log!("{fields}");

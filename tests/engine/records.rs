@@ -82,6 +82,7 @@ fn partial_artifacts_and_steps_of_the_report() {
         status,
         attempts: 1,
         duration_ms: 10,
+        retries: Vec::new(),
     };
     let artifact = Artifact {
         name: "fetch".into(),

@@ -384,3 +384,42 @@ fn the_action_of_a_one_step_task_says_whether_a_timeout_is_retried() {
     run.time_out("t1@1");
     run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }
+
+#[test]
+fn an_action_that_calls_again_has_the_room_for_it() {
+    let start = |execution: Value| {
+        let action = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"},
+            "execution": execution});
+        Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}], "actions": [action]}))
+    };
+    for (execution, deadline) in [
+        (
+            json!({"timeout_ms": 3_000, "retry_policy": {"total_timeout_ms": 20_000}}),
+            " by 21000",
+        ),
+        (json!({"retry_policy": {"total_timeout_ms": 20_000}}), " by 21000"),
+        // Three calls, waits of at most 1.5 s and 3 s, and a second for the way.
+        (
+            json!({"timeout_ms": 3_000, "retry_policy": {"max_attempts": 3}}),
+            " by 15500",
+        ),
+        (
+            json!({"timeout_ms": 3_000, "retry_policy": {"max_attempts": 1}}),
+            " by 4000",
+        ),
+        (
+            json!({"timeout_ms": 3_000, "retry_policy": {"backoff": "none"}}),
+            " by 4000",
+        ),
+        (json!({"retry_policy": {"max_attempts": 3}}), " by 1001500"),
+    ] {
+        let dispatch = start(execution.clone()).lines_of("dispatch").concat();
+        assert!(dispatch.ends_with(deadline), "{dispatch} for {execution}");
+    }
+    // It has tried again by the time its attempt is over: nothing is left to try.
+    let execution =
+        json!({"timeout_ms": 3_000, "on_timeout": "retry", "retry_policy": {"total_timeout_ms": 20_000}});
+    let mut run = start(execution);
+    run.time_out("t1@1");
+    run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+}

@@ -7,11 +7,13 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use curfew::executor::task::{ActionCall, Assignment, Done, Stopped, TaskCache, World, run_task};
+use curfew::executor::secrets::Missing;
+use curfew::executor::task::{ActionCall, Assignment, Done, Stopped, World, run_task};
+use curfew::executor::task_cache::TaskCache;
 use curfew::model::action::Kind;
 use curfew::model::failure::{Failure, FailureClass};
 use curfew::model::time::Millis;
-use curfew::wire::TaskOrder;
+use curfew::wire::{RetryReport, TaskOrder};
 use serde_json::{Value, json};
 
 pub const START: Millis = 1_000;
@@ -20,7 +22,12 @@ pub const START: Millis = 1_000;
 #[derive(Clone, Debug)]
 pub enum Answer {
     Result(Value),
+    /// A failure that nobody tries again.
     Failure(&'static str),
+    /// A failure of this class, with what the peer asks for in seconds.
+    Fails(FailureClass, Option<u64>),
+    /// As `Fails`, with a message.
+    Says(FailureClass, String),
     /// Takes this long, then answers with the result.
     After(u64, Value),
     /// Never ends; this much of it comes at once.
@@ -31,6 +38,10 @@ pub enum Answer {
 pub struct FakeWorld {
     clock: Cell<Millis>,
     answers: RefCell<VecDeque<(String, Answer)>>,
+    /// What the dice show, each time.
+    pub random: f64,
+    /// What the executor may read; one without a value is listed and not set.
+    pub secrets: Vec<(&'static str, Option<&'static str>)>,
     /// What happened, in order: `call a {...}`, `sleep 100`.
     pub story: RefCell<Vec<String>>,
 }
@@ -45,8 +56,14 @@ impl FakeWorld {
                     .map(|(step, answer)| (step.to_string(), answer.clone()))
                     .collect(),
             ),
+            random: 0.0,
+            secrets: Vec::new(),
             story: RefCell::default(),
         }
+    }
+
+    pub fn order(&self, task: Value, more: Value) -> Told {
+        order_in(self, task, more)
     }
 
     fn pass(&self, millis: u64) {
@@ -86,8 +103,14 @@ impl World for FakeWorld {
         match answer {
             Answer::Result(result) => Ok(result),
             Answer::Failure(message) => {
-                Err(Failure::new("peer_failed", FailureClass::ServerError, message).into())
+                Err(Failure::new("peer_failed", FailureClass::BadRequest, message).into())
             }
+            Answer::Fails(class, retry_after) => {
+                let mut failure = Failure::new("peer_failed", class, "no luck");
+                failure.retry_after_ms = retry_after.map(|seconds| seconds * 1_000);
+                Err(failure.into())
+            }
+            Answer::Says(class, message) => Err(Failure::new("peer_failed", class, message).into()),
             Answer::Endless(arrived) => {
                 let deadline_at = call.deadline_at.expect("without a deadline this would never end");
                 self.clock.set(deadline_at);
@@ -109,6 +132,27 @@ impl World for FakeWorld {
                 }
             }
         }
+    }
+
+    fn random(&self) -> f64 {
+        self.random
+    }
+
+    fn secret(&self, name: &str) -> Result<String, Missing> {
+        match self.secrets.iter().find(|(known, _)| *known == name) {
+            None => Err(Missing::NotListed),
+            Some((_, None)) => Err(Missing::NotSet),
+            Some((_, Some(value))) => Ok(value.to_string()),
+        }
+    }
+
+    fn note_retry(&self, step_ref: &str, retry: &RetryReport) {
+        let class = json!(retry.class);
+        self.story.borrow_mut().push(format!(
+            "retry {step_ref} {} {}",
+            class.as_str().unwrap_or_default(),
+            retry.code
+        ));
     }
 }
 
@@ -184,7 +228,10 @@ impl Told {
 
 /// Runs a task as the executor does with an order; `more` are fields of the order.
 pub fn order(task: Value, more: Value, answers: &[(&str, Answer)]) -> Told {
-    let world = FakeWorld::new(answers);
+    FakeWorld::new(answers).order(task, more)
+}
+
+fn order_in(world: &FakeWorld, task: Value, more: Value) -> Told {
     let order = json!({
         "run_id": "r", "token_id": "t1", "epoch": 1, "task": with(json!({"id": "task"}), task), "input": {"n": 1},
         "idempotency_key": "r:t1",
@@ -202,7 +249,7 @@ pub fn order(task: Value, more: Value, answers: &[(&str, Answer)]) -> Told {
         resume_from: order.checkpoint(),
         action_timeouts: order.action_timeouts.unwrap_or_default(),
     };
-    let done = block_on(run_task(&world, assignment));
+    let done = block_on(run_task(world, assignment));
     assert!(world.answers.borrow().is_empty(), "an answer nobody asked for");
     Told {
         calls: world.story.take(),

@@ -93,7 +93,7 @@ fn abort_ends_the_task_with_the_error_of_its_step() {
         r#"
             call a {"n":1}
             step a failed x1 0 ms
-            failed peer_failed/server_error at a: status 500
+            failed peer_failed/bad_request at a: status 500
         "#,
     );
 }
@@ -115,7 +115,7 @@ fn continue_notes_each_error_and_goes_on() {
             step a failed x1 0 ms
             step b failed x1 0 ms
             step c completed x1 0 ms
-            completed {"errors":[{"class":"server_error","code":"peer_failed","message":"first","ref":"a"},{"class":"server_error","code":"peer_failed","message":"second","ref":"b"}]}
+            completed {"errors":[{"class":"bad_request","code":"peer_failed","message":"first","ref":"a"},{"class":"bad_request","code":"peer_failed","message":"second","ref":"b"}]}
         "#,
     );
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fake_world::Answer::{After, Failure, Result};
-use super::fake_world::{call, check, order, set, tell, with};
+use super::fake_world::{START, call, check, order, set, tell, with};
 
 fn retrying(retry: Value) -> Value {
     json!({"retry": retry, "steps": [call("a"), with(call("b"), json!({"on_failure": "retry"}))]})
@@ -38,7 +38,7 @@ fn retry_without_a_policy_ends_the_task() {
         r#"
             call a {"n":1}
             step a failed x1 0 ms
-            failed peer_failed/server_error at a: status 500
+            failed peer_failed/bad_request at a: status 500
         "#,
     );
 }
@@ -58,7 +58,7 @@ fn delays_grow_as_the_policy_says_until_the_attempts_are_spent() {
         let slept: Vec<&str> = story.lines().filter(|line| line.starts_with("sleep")).collect();
         assert_eq!(slept.join(", "), sleeps, "{backoff}");
         let end = story.lines().last().unwrap_or_default();
-        assert_eq!(end, "failed peer_failed/server_error at b: status 500");
+        assert_eq!(end, "failed peer_failed/bad_request at b: status 500");
     }
 }
 
@@ -74,7 +74,7 @@ fn an_attempt_that_could_not_start_before_the_deadline_is_not_made_and_says_so()
             call b {"n":1} by 2000
             step a completed x1 0 ms
             step b failed x1 0 ms
-            failed peer_failed/server_error at b: status 500; not tried again: no time is left before the deadline
+            failed peer_failed/bad_request at b: status 500; not tried again: no time is left before the deadline
         "#,
     );
     let both: Vec<_> = std::iter::repeat_n(answers, 2).flatten().collect();
@@ -88,7 +88,7 @@ fn an_attempt_that_could_not_start_before_the_deadline_is_not_made_and_says_so()
             call b {"n":1} by 2001
             step a completed x1 0 ms
             step b failed x1 0 ms
-            failed peer_failed/server_error at b: status 500; not tried again: no time is left before the deadline
+            failed peer_failed/bad_request at b: status 500; not tried again: no time is left before the deadline
         "#,
     );
 }
@@ -298,6 +298,51 @@ fn a_timeout_that_is_retried_and_spent_is_reported_as_a_timeout() {
             call a {"n":1} by 1200
             step a timed_out x1 100 ms
             timed_out tool_timeout/timeout at a: step a timed out: context deadline exceeded
+        "#,
+    );
+}
+
+#[test]
+fn a_tasks_own_limit_holds_for_all_its_steps_and_retries() {
+    let slow = |step| (step, After(400, json!(1)));
+    let steps = json!([call("a"), call("b"), call("c")]);
+    let task = json!({"timeout_ms": 1_000, "steps": steps});
+    for deadline_at in [None, Some(START + 5_000)] {
+        check(
+            &tell(task.clone(), deadline_at, &[slow("a"), slow("b"), slow("c")]),
+            r#"
+                call a {"n":1} by 2000
+                call b {"n":1} by 2000
+                call c {"n":1} by 2000
+                step a completed x1 400 ms
+                step b completed x1 400 ms
+                step c timed_out x1 200 ms
+                timed_out tool_timeout/timeout at c: step c timed out: context deadline exceeded
+            "#,
+        );
+    }
+    // The token's, where that is the nearer one.
+    let story = tell(
+        json!({"timeout": "1s", "steps": [call("a")]}),
+        Some(START + 300),
+        &[slow("a")],
+    );
+    assert!(story.contains("by 1300"), "{story}");
+    // A retry of the task is within its limit, not another one.
+    let again = with(call("a"), json!({"on_failure": "retry"}));
+    let policy = json!({"max_attempts": 9, "backoff": "linear", "initial_delay_ms": 600});
+    check(
+        &tell(
+            json!({"timeout_ms": 1_000, "retry": policy, "steps": [again]}),
+            None,
+            &[("a", Failure("first")), ("a", Failure("second"))],
+        ),
+        r#"
+            call a {"n":1} by 2000
+            sleep 600
+            call a {"n":1} by 2000
+            step a failed x1 0 ms
+            failed peer_failed/bad_request at a: second; not tried again: no time is left before the deadline
         "#,
     );
 }

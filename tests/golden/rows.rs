@@ -39,6 +39,7 @@ pub fn document() -> Value {
 
 pub fn failure() -> Failure {
     Failure {
+        retry_after_ms: None,
         code: "http_status".into(),
         class: FailureClass::ServerError,
         message: "status 503".into(),
@@ -73,6 +74,7 @@ fn step_report() -> StepReport {
         status: StepStatus::Completed,
         attempts: 1,
         duration_ms: 3,
+        retries: Vec::new(),
     }
 }
 

@@ -45,6 +45,7 @@ fn checkpoint() -> Checkpoint {
             status: StepStatus::Completed,
             attempts: 1,
             duration_ms: 40,
+            retries: Vec::new(),
         }],
     }
 }
@@ -57,6 +58,7 @@ fn halfway(attempt: &str) -> TaskReport {
         status,
         attempts: 1,
         duration_ms: 40,
+        retries: Vec::new(),
     };
     report.steps = vec![
         step("load", StepStatus::Completed),

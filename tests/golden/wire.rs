@@ -1,9 +1,11 @@
 //! What coordinator and executor say to each other, and what the API says of a run, byte for byte.
 
 use curfew::api::views;
+use curfew::model::failure::FailureClass;
 use curfew::store::rows::TokenRow;
 use curfew::wire::{
-    ActionTimeouts, Artifact, Checkpoint, ReportStatus, StepReport, StepStatus, TaskOrder, TaskReport,
+    ActionTimeouts, Artifact, Checkpoint, ReportStatus, RetryReport, StepReport, StepStatus, TaskOrder,
+    TaskReport,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -49,6 +51,7 @@ fn checkpoint() -> Checkpoint {
             status: StepStatus::Completed,
             attempts: 1,
             duration_ms: 40,
+            retries: Vec::new(),
         }],
     }
 }
@@ -86,6 +89,7 @@ fn reports() {
         status,
         attempts,
         duration_ms: 12,
+        retries: Vec::new(),
     };
     let report = |status, output: Option<Value>, error, steps| TaskReport {
         token_id: "t2".into(),
@@ -114,7 +118,22 @@ fn reports() {
         artifact("post", false, 9, "so far so"),
     ];
     partial.checkpoint = Some(Box::new(checkpoint()));
+    let mut retried = step(StepStatus::Completed, 3);
+    retried.retries = [
+        (FailureClass::RateLimited, "http_429", 60_000),
+        (FailureClass::ProviderTransient, "http_529", 1_250),
+    ]
+    .map(|(class, code, delay_ms)| RetryReport {
+        class,
+        code: code.into(),
+        delay_ms,
+    })
+    .to_vec();
     for (name, report) in [
+        (
+            "report_retried.json",
+            report(ReportStatus::Completed, Some(json!("done")), None, vec![retried]),
+        ),
         ("report_partial.json", partial),
         (
             "report_completed.json",

@@ -321,7 +321,7 @@ fn limits_hold_at_their_exact_number_and_name_it() {
 #[test]
 fn what_is_not_built_yet_is_refused_and_not_passed_over() {
     let execution = |field: &str| json!({"id": "a", "kind": "service_call", "implementation": {"binding": "PEER"}, "execution": {field: {}}});
-    for field in ["retry_policy", "breaker", "mode"] {
+    for field in ["breaker", "mode"] {
         let pointer = format!("/execution/{field} unsupported");
         expect(DocumentKind::Actions, execution(field), &[&pointer]);
     }

@@ -176,6 +176,7 @@ test("a regular expression cannot stall the executor", async () => {
 
 for (const [what, path] of [
   ["10 MB", "/huge"],
+  ["10 MB in a few KB", "/bomb"],
   ["more than 512 KiB", "/sized/600"],
   ["half a body and a broken connection", "/half"],
   ["JSON that is none", "/broken-json"],

@@ -33,6 +33,11 @@ for (const [configuration, bindings] of [
   });
 }
 
+test("the deployed executor calls no private address", () => {
+  const settings = readFileSync(join(root, "wrangler.executor.toml"), "utf8").replace(/^\s*#.*$/gm, "");
+  assert.doesNotMatch(settings, /CURFEW_ALLOW_PRIVATE/);
+});
+
 test("the executor has no public name", () => {
   const settings = readFileSync(join(root, "wrangler.executor.toml"), "utf8").replace(/^\s*#.*$/gm, "");
   assert.match(settings, /^workers_dev = false$/m);

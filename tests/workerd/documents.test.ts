@@ -178,7 +178,7 @@ test("what this version cannot do is refused, not ignored", async () => {
   const cases: [pointer: string, document: Document][] = [
     ["/trigger", { ...plain(), trigger: { event: "news" } }],
     ["/nodes/0/escalate_on", workflow({ nodes: [{ id: "n", escalate_on: ["auth"] }] })],
-    ...["retry_policy", "breaker", "mode"].map(
+    ...["breaker", "mode"].map(
       (field): [string, Document] => [`/tasks/0/steps/0/action/execution/${field}`, executed({ [field]: "x" })],
     ),
     ...["llm_call", "mcp_tool", "shell", "emit_event"].map(

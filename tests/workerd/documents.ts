@@ -28,8 +28,11 @@ export function oneTask(steps: Json[], more: { workflow?: Json; node?: Json; tas
 export const oneRequest = (url: string, more: { workflow?: Json; node?: Json; task?: Json } = {}): WorkflowDocument =>
   oneTask([request({ url })], more);
 
+/** Most tests are about what follows a failure, not about the calls that are made again before it. */
+export const once: Json = { retry_policy: { max_attempts: 1 } };
+
 export const request = (implementation: Json, step: Json = {}): Json => ({
-  action: { kind: "http_request", implementation },
+  action: { kind: "http_request", implementation, execution: once },
   ...step,
 });
 
@@ -50,7 +53,7 @@ export const mark = (id: string): Json => ({ id, kind: "update_context", impleme
 export const marked = (id: string, more: Json = {}): Json => ({ id, action_id: id, ...more });
 
 /** An action that sends a GET to the `url` of its input. */
-export const ask: Json = { id: "ask", kind: "http_request", implementation: { url: "${input.url}" } };
+export const ask: Json = { id: "ask", kind: "http_request", implementation: { url: "${input.url}" }, execution: once };
 
 export interface FanParts {
   /** `spawn_count` or `foreach` of the transition `each`; a list of urls in the input unless told otherwise. */

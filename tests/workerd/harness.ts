@@ -183,7 +183,8 @@ function executor(vars: Record<string, string>): WorkerOptions {
       ...compatibility,
       manifest: curfewManifest(),
       env: {
-        ...textBindings({ CURFEW_ROLE: "executor", ...vars }),
+        // The peers of the tests are on loopback.
+        ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...vars }),
         ECHO: { type: "worker", worker: "echo" },
       },
     },

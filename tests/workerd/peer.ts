@@ -2,6 +2,7 @@
 // every request, with the moment its connection went away.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
 
 export interface Seen {
   method: string;
@@ -18,6 +19,7 @@ export interface Seen {
 
 export interface Reply {
   status?: number;
+  headers?: Record<string, string>;
   body: unknown;
 }
 
@@ -56,7 +58,8 @@ export async function startPeer(): Promise<Peer> {
     });
     const custom = routes.get(seen.path);
     if (!custom) return answer(seen, response, count, held);
-    const { status = 200, body } = custom(seen, count(`route ${seen.path}`));
+    const { status = 200, headers = {}, body } = custom(seen, count(`route ${seen.path}`));
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     json(response, status, body);
   });
   // Whoever breaks off in mid-request is a client of ours; there is nothing to answer.
@@ -110,6 +113,8 @@ async function record(request: IncomingMessage): Promise<Seen> {
  * /held/{key}                as /ok, once the test releases the key
  * /hang-first/{key}/{n}      hangs for the first n requests of the key, then 200 {count}
  * /half                      promises 100 bytes, sends some, breaks the connection
+ * /lies/{n}                  says content-length: n, sends {"body":"words"} (16 bytes), closes
+ * /bomb                      as /huge, in a few KB of gzip
  * /huge                      a JSON string of 10 MB
  * /sized/{kib}               a JSON string of so many KiB
  * /deep/{n}                  n arrays in one another
@@ -151,6 +156,12 @@ function answer(seen: Seen, response: ServerResponse, count: (key: string) => nu
       response.writeHead(200, { "content-type": "application/json", "content-length": "100" });
       response.write('{"half": "', () => response.destroy());
       return;
+    case "lies":
+      return lie(response, Number(first));
+    case "bomb":
+      response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" });
+      response.end(gzipSync(JSON.stringify("x".repeat(TEN_MEGABYTES))));
+      return;
     case "huge":
       return json(response, 200, "x".repeat(TEN_MEGABYTES));
     case "sized":
@@ -175,6 +186,12 @@ function answer(seen: Seen, response: ServerResponse, count: (key: string) => nu
     default:
       return json(response, 404, { error: `the peer has no route ${seen.path}` });
   }
+}
+
+/** Past Node's own bookkeeping, which would not let a length be wrong. */
+function lie(response: ServerResponse, length: number): void {
+  const lines = ["HTTP/1.1 200 OK", "content-type: application/json", `content-length: ${length}`, "connection: close"];
+  response.socket?.end(`${lines.join("\r\n")}\r\n\r\n{"body":"words"}`);
 }
 
 function drip(response: ServerResponse, everyMs: number, words: number): void {

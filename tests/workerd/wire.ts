@@ -56,7 +56,13 @@ export interface TokenView {
   reason: string | null;
   error: ErrorView | null;
   output: any;
-  steps: { ref: string; status: string; attempts: number; duration_ms: number }[];
+  steps: {
+    ref: string;
+    status: string;
+    attempts: number;
+    duration_ms: number;
+    retries?: { class: string; code: string; delay_ms: number }[];
+  }[];
 }
 
 export interface GateView {

@@ -22,6 +22,7 @@ mod evaluate;
 mod functions;
 #[cfg(test)]
 mod limits;
+mod members;
 mod node;
 mod operate;
 mod parse;
@@ -39,6 +40,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+pub use members::Members;
 pub use template::Template;
 
 use budget::{Budget, Fault, shorten};

@@ -55,12 +55,23 @@ impl Template {
     /// Parses every expression and gives the names they need together.
     pub fn check(&self) -> Result<Names, Problems> {
         let (mut names, mut problems) = (Names::new(), Vec::new());
-        check(&self.root, &mut String::new(), &mut names, &mut problems);
+        self.visit(&mut |expression, pointer| match expression.check() {
+            Ok(found) => names.extend(found),
+            Err(message) => {
+                let error = expression.error(Fault::Failed(message));
+                problems.push((pointer.to_string(), error.to_string()));
+            }
+        });
         if problems.is_empty() {
             Ok(names)
         } else {
             Err(problems)
         }
+    }
+
+    /// Shows every expression, with the JSON pointer of its string.
+    pub fn visit(&self, see: &mut impl FnMut(&Expression, &str)) {
+        visit(&self.root, &mut String::new(), see);
     }
 
     /// Fills in the values. The limits of one evaluation hold for the whole
@@ -182,41 +193,27 @@ fn split_text(text: &str) -> Result<Piece, String> {
     }
 }
 
-fn check(piece: &Piece, pointer: &mut String, names: &mut Names, problems: &mut Problems) {
+fn visit(piece: &Piece, pointer: &mut String, see: &mut impl FnMut(&Expression, &str)) {
     match piece {
         Piece::Constant(_) => {}
-        Piece::Whole(expression) => check_one(expression, pointer, names, problems),
+        Piece::Whole(expression) => see(expression, pointer),
         Piece::Mixed(segments) => {
             for segment in segments {
                 match segment {
                     Segment::Text(_) => {}
-                    Segment::Placeholder(expression) => {
-                        check_one(expression, pointer, names, problems);
-                    }
+                    Segment::Placeholder(expression) => see(expression, pointer),
                 }
             }
         }
         Piece::List(pieces) => {
             for (place, piece) in pieces.iter().enumerate() {
-                step(pointer, &place.to_string(), |pointer| {
-                    check(piece, pointer, names, problems);
-                });
+                step(pointer, &place.to_string(), |pointer| visit(piece, pointer, see));
             }
         }
         Piece::Map(pieces) => {
             for (key, piece) in pieces {
-                step(pointer, key, |pointer| check(piece, pointer, names, problems));
+                step(pointer, key, |pointer| visit(piece, pointer, see));
             }
-        }
-    }
-}
-
-fn check_one(expression: &Expression, pointer: &str, names: &mut Names, problems: &mut Problems) {
-    match expression.check() {
-        Ok(found) => names.extend(found),
-        Err(message) => {
-            let error = expression.error(Fault::Failed(message));
-            problems.push((pointer.to_string(), error.to_string()));
         }
     }
 }

@@ -1,0 +1,80 @@
+//! One action that is not pure, called until it has a result, fails for good, or no time is left for another call.
+
+use serde_json::Value;
+
+use super::retry::{self, Situation, Verdict};
+use super::task::{ActionCall, Stopped, World};
+use crate::model::failure::FailureClass;
+use crate::model::time::Millis;
+use crate::wire::RetryReport;
+
+/// What limits the calls of a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// One call.
+    pub call_limit_ms: Option<u64>,
+    /// All of them and the waits between.
+    pub deadline_at: Option<Millis>,
+}
+
+/// How the calls of a step went, whatever came of them.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    pub retries: Vec<RetryReport>,
+    /// Another call was due, and no time for it.
+    pub out_of_time: bool,
+}
+
+/// `call.deadline_at` is set here, for each call anew.
+pub(super) async fn until_final(
+    world: &impl World,
+    call: ActionCall<'_>,
+    bounds: Bounds,
+    calls: &mut Calls,
+) -> Result<Value, Stopped> {
+    loop {
+        let own_deadline = bounds
+            .call_limit_ms
+            .map(|millis| world.now().saturating_add(millis));
+        let deadline_at = own_deadline.into_iter().chain(bounds.deadline_at).min();
+        if deadline_at.is_some_and(|deadline| deadline <= world.now()) {
+            return Err(Stopped::Deadline { partial: None });
+        }
+        let stopped = match world.perform(ActionCall { deadline_at, ..call }).await {
+            Ok(result) => return Ok(result),
+            Err(stopped) => stopped,
+        };
+        let (class, code, retry_after_ms) = match &stopped {
+            Stopped::Failed(failure) => (failure.class, failure.code.as_str(), failure.retry_after_ms),
+            Stopped::Deadline { .. } => (FailureClass::Timeout, "tool_timeout", None),
+        };
+        let situation = Situation {
+            class,
+            retry_after_ms,
+            retries: calls.retries.len() as u32,
+            now: world.now(),
+            deadline_at: bounds.deadline_at,
+            call_limit_ms: bounds.call_limit_ms,
+            random: world.random(),
+        };
+        match retry::after(call.action, &situation) {
+            Verdict::Final => return Err(stopped),
+            Verdict::NoTime => {
+                calls.out_of_time = true;
+                return Err(stopped);
+            }
+            Verdict::Retry { delay_ms } => {
+                let report = RetryReport {
+                    class,
+                    code: code.to_string(),
+                    delay_ms,
+                };
+                world.note_retry(call.step_ref, &report);
+                calls.retries.push(report);
+                if delay_ms > 0 {
+                    world.sleep(delay_ms).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Which members of one name an expression reads. Asked before it runs, for a name whose members are handed out one
+//! by one: who gets to see `secret.TOKEN` must not depend on what the expression does with it.
+
+use std::collections::BTreeSet;
+
+use super::Expression;
+use super::node::{Comprehension, Goal, Node, Selection, Step};
+
+/// The members of a name that are read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    /// `name.member` and `name["member"]`.
+    pub named: BTreeSet<String>,
+    /// The name also stands alone, or its member is computed: it cannot be told what is read.
+    pub others: bool,
+}
+
+impl Expression {
+    /// An expression that does not parse reads nothing.
+    pub fn members_of(&self, name: &str, members: &mut Members) {
+        if let Ok(program) = self.program()
+            && program.names.contains(name)
+        {
+            walk(&program.root, name, members);
+        }
+    }
+}
+
+fn walk(node: &Node, name: &str, members: &mut Members) {
+    match node {
+        Node::Null | Node::Bool(_) | Node::Int(_) | Node::Double(_) | Node::Text(_) | Node::Local(_) => {}
+        Node::Global(global) => members.others |= global == name,
+        Node::List(nodes) | Node::Call(_, nodes) => {
+            for node in nodes {
+                walk(node, name, members);
+            }
+        }
+        Node::Map(entries) => {
+            for (key, value) in entries {
+                walk(key, name, members);
+                walk(value, name, members);
+            }
+        }
+        Node::Selection(selection) => walk_selection(selection, name, members),
+        Node::Present(node) | Node::Not(node) | Node::Negate(node) => walk(node, name, members),
+        Node::OrValue(pair) | Node::And(pair) | Node::Or(pair) | Node::Binary(_, pair) => {
+            walk(&pair.0, name, members);
+            walk(&pair.1, name, members);
+        }
+        Node::Conditional(parts) => {
+            walk(&parts.0, name, members);
+            walk(&parts.1, name, members);
+            walk(&parts.2, name, members);
+        }
+        Node::Comprehension(comprehension) => walk_comprehension(comprehension, name, members),
+    }
+}
+
+fn walk_selection(selection: &Selection, name: &str, members: &mut Members) {
+    let of_name = matches!(&selection.operand, Node::Global(global) if global == name);
+    match &selection.step {
+        Step::Field(member) | Step::Index(Node::Text(member)) if of_name => {
+            members.named.insert(member.clone());
+        }
+        Step::Field(_) => walk(&selection.operand, name, members),
+        Step::Index(index) => {
+            walk(&selection.operand, name, members);
+            walk(index, name, members);
+        }
+    }
+}
+
+fn walk_comprehension(comprehension: &Comprehension, name: &str, members: &mut Members) {
+    walk(&comprehension.range, name, members);
+    walk(&comprehension.body, name, members);
+    match &comprehension.goal {
+        Goal::All | Goal::Exists | Goal::ExistsOne => {}
+        Goal::Map { condition } => {
+            if let Some(condition) = condition {
+                walk(condition, name, members);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_found_wherever_they_stand() {
+        for (source, named, others) in [
+            ("secret.A", "A", false),
+            ("'Bearer ' + secret.A + secret['B']", "A,B", false),
+            ("has(secret.A) ? secret.B : input.secret", "A,B", false),
+            ("secret.?A.orValue('x')", "A", false),
+            ("[1, 2].map(x, x > 1, secret.A + string(x))", "A", false),
+            ("[secret.A, {'k': secret.B}, -input.n, !input.b]", "A,B", false),
+            ("input.secret.A", "", false),
+            ("[secret.A].exists(secret, secret == 'x')", "A", false),
+            ("secret", "", true),
+            ("secret[input.name]", "", true),
+            ("secret.map(x, x)", "", true),
+            ("input[secret.A]", "A", false),
+            ("size(secret) > 0 && secret.A == 'x'", "A", true),
+            ("secret.A.B", "A", false),
+            ("secret. +", "", false),
+        ] {
+            let mut members = Members::default();
+            Expression::new(source).members_of("secret", &mut members);
+            let found: Vec<_> = members.named.iter().map(String::as_str).collect();
+            assert_eq!(
+                (found.join(",").as_str(), members.others),
+                (named, others),
+                "{source}"
+            );
+        }
+    }
+}

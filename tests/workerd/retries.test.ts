@@ -1,0 +1,166 @@
+// Infrastructure retry in the executor: real peers that fail, real waits, what is told of it.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { freshId, oneTask, set, workflow } from "./documents.ts";
+import { startCurfew, type Curfew } from "./harness.ts";
+import { startPeer, type Peer } from "./peer.ts";
+import { until } from "./poll.ts";
+
+let curfew: Curfew;
+let peer: Peer;
+before(async () => {
+  [curfew, peer] = await Promise.all([startCurfew(), startPeer()]);
+});
+after(() => Promise.all([curfew.dispose(), peer.close()]));
+
+const asking = (execution?: object) => ({
+  ref: "ask",
+  action: {
+    kind: "http_request",
+    implementation: { url: "${input.url}", method: "POST", body: { n: 1 } },
+    ...(execution ? { execution } : {}),
+  },
+});
+const quick = { retry_policy: { initial_delay: "20ms", jitter: false } };
+
+const gaps = (path: string) => peer.seen(path).map(({ at }, index, all) => at - (all[index - 1]?.at ?? at)).slice(1);
+
+describe("retries", { concurrency: 8 }, () => {
+  test("without a word a failed call is made again after a second and more", async () => {
+    const path = `/flaky/${freshId("k")}/1/503`;
+    const run = await curfew.runToEnd(oneTask([asking()]), { url: peer.url + path });
+    assert.equal(run.status, "completed", JSON.stringify(run.error));
+    const [token] = await curfew.tokens(run.id);
+    const [step] = token?.steps ?? [];
+    assert.deepEqual([step?.attempts, step?.retries?.length], [2, 1]);
+    const [retry] = step?.retries ?? [];
+    assert.deepEqual([retry?.class, retry?.code], ["server_error", "http_503"]);
+    assert.ok((retry?.delay_ms ?? 0) >= 1_000 && (retry?.delay_ms ?? 0) <= 1_500, `${retry?.delay_ms} ms`);
+    assert.ok((gaps(path)[0] ?? 0) >= (retry?.delay_ms ?? NaN) - 5, `${gaps(path)}`);
+    assert.equal(token?.epoch, 1, "inside one attempt of the token");
+  });
+
+  test("every call of a step carries one Idempotency-Key", async () => {
+    const path = `/flaky/${freshId("k")}/3/500`;
+    const run = await curfew.runToEnd(oneTask([asking(quick)]), { url: peer.url + path });
+    assert.equal(run.status, "completed", JSON.stringify(run.error));
+    const seen = peer.seen(path);
+    assert.deepEqual([seen.length, new Set(seen.map(({ headers }) => headers["idempotency-key"])).size], [4, 1]);
+    const [token] = await curfew.tokens(run.id);
+    assert.deepEqual(token?.steps[0]?.retries?.map(({ delay_ms }) => delay_ms), [20, 40, 80]);
+  });
+
+  test("a network failure is tried again until its attempts are used up", async () => {
+    const run = await curfew.runToEnd(oneTask([asking(quick)]), { url: "http://127.0.0.1:1/" });
+    assert.deepEqual([run.status, run.error?.class], ["failed", "network"]);
+    const [token] = await curfew.tokens(run.id);
+    assert.equal(token?.steps[0]?.attempts, 4);
+    for (const path of ["/half", "/lies/100"]) {
+      const cut = await curfew.runToEnd(oneTask([asking({ retry_policy: { ...quick.retry_policy, max_attempts: 2 } })]), {
+        url: peer.url + path,
+      });
+      assert.deepEqual([cut.status, cut.error?.class], ["failed", "network"], path);
+      assert.equal(peer.seen(path).length, 2, path);
+    }
+  });
+
+  test("a rate limit is waited for as long as the peer asks, and logged", async () => {
+    const path = `/limited/${freshId("k")}`;
+    const date = () => new Date(Date.now() + 2_000).toUTCString();
+    peer.route(path, (_seen, asked) =>
+      asked > 2 ? { body: { asked } } : { status: 429, headers: { "retry-after": asked === 1 ? "1" : date() }, body: {} },
+    );
+    const run = await curfew.runToEnd(oneTask([asking()]), { url: peer.url + path });
+    assert.deepEqual(run.output?.body, { asked: 3 }, JSON.stringify(run.error));
+    const [first, second] = gaps(path);
+    assert.ok((first ?? 0) >= 995, `${first} ms`);
+    assert.ok((second ?? 0) >= 950 && (second ?? 0) < 3_000, `${second} ms, a date has whole seconds`);
+    const lines = curfew.logs.filter((line) => line.includes("rate_limited") && line.includes(run.id)).map((line) => JSON.parse(line));
+    assert.deepEqual(
+      lines.map(({ event, token_id, step_ref, class: ofClass, code }) => [event, token_id, step_ref, ofClass, code]),
+      Array(2).fill(["rate_limited", "t1", "ask", "rate_limited", "http_429"]),
+    );
+  });
+
+  test("what is not tried again is called once", async () => {
+    for (const status of [400, 401, 404, 409, 422]) {
+      const path = `/status/${status}/${freshId("k")}`;
+      const run = await curfew.runToEnd(oneTask([asking()]), { url: peer.url + path });
+      assert.equal(run.status, "failed");
+      assert.equal(peer.seen(path).length, 1, String(status));
+    }
+  });
+
+  test("a retry that could not finish in time is not begun, and the error says so", async () => {
+    const path = `/status/500/${freshId("k")}`;
+    const run = await curfew.runToEnd(oneTask([asking()], { node: { timeout: "900ms" } }), { url: peer.url + path });
+    assert.deepEqual([run.status, run.error?.class, run.error?.code], ["failed", "server_error", "http_500"]);
+    assert.match(run.error?.message ?? "", /not tried again: another attempt could not finish before the deadline$/);
+    assert.equal(peer.seen(path).length, 1);
+    assert.ok((run.duration_ms ?? NaN) < 900, "it does not wait for a deadline it knows of");
+  });
+
+  test("a timeout is tried again inside the step where the execution says so", async () => {
+    const path = `/hang-first/${freshId("k")}/2`;
+    const execution = { timeout: "300ms", on_timeout: "retry", retry_policy: { max_attempts: 4, backoff: "none" } };
+    const run = await curfew.runToEnd(oneTask([asking(execution)]), { url: peer.url + path });
+    assert.equal(run.status, "completed", JSON.stringify(run.error));
+    const [token] = await curfew.tokens(run.id);
+    assert.deepEqual([token?.epoch, token?.steps[0]?.attempts], [1, 3]);
+    const [first] = peer.seen(path);
+    assert.equal(first?.aborted, true, "a call that is given up is closed");
+  });
+
+  test("total_timeout bounds all calls of a step", async () => {
+    const path = `/hang/${freshId("k")}`;
+    const execution = { timeout: "400ms", on_timeout: "retry", retry_policy: { max_attempts: 9, backoff: "none", total_timeout: "1s" } };
+    const run = await curfew.runToEnd(oneTask([asking(execution)]), { url: peer.url + path });
+    assert.deepEqual([run.status, run.error?.class], ["failed", "timeout"]);
+    assert.equal(peer.seen(path).length, 2);
+    const [token] = await curfew.tokens(run.id);
+    assert.deepEqual([token?.timeout_ms, token?.retry_count], [1_000, 0]);
+  });
+
+  test("a Worker that is bound is tried again too", async () => {
+    const call = (path: string, policy: object) => ({
+      kind: "service_call",
+      implementation: { binding: "ECHO", path },
+      execution: { retry_policy: { initial_delay_ms: 10, ...policy } },
+    });
+    for (const [status, errorClass, attempts] of [[503, "server_error", 4], [529, "provider_transient", 4], [401, "auth", 1]] as const) {
+      const run = await curfew.runToEnd(oneTask([{ action: call(`/status/${status}`, {}) }]));
+      assert.equal(run.error?.class, errorClass, JSON.stringify(run.error));
+      const [token] = await curfew.tokens(run.id);
+      assert.equal(token?.steps[0]?.attempts, attempts, String(status));
+    }
+  });
+
+  test("a run that ends while a step waits for its next call makes none", async () => {
+    const cancelled = `/status/500/${freshId("k")}`;
+    const document = oneTask([asking()]);
+    await curfew.store(document);
+    const id = await curfew.start(document.id, { url: peer.url + cancelled });
+    await until("the first call", () => peer.seen(cancelled).length === 1);
+    assert.equal((await curfew.api("POST", `/v1/runs/${id}/cancel`, {})).status, 200);
+    // The same time as any other run that is not cancelled takes to call again, and more.
+    const twice = `/flaky/${freshId("k")}/2/500`;
+    const other = await curfew.runToEnd(oneTask([asking()]), { url: peer.url + twice });
+    assert.deepEqual([other.status, peer.seen(twice).length], ["completed", 3]);
+    assert.deepEqual([peer.seen(cancelled).length, (await curfew.run(id)).status], [1, "cancelled"]);
+  });
+
+  test("the retries of one branch hold up no other", async () => {
+    const slow = `/flaky/${freshId("k")}/1/500`;
+    const document = workflow({
+      nodes: [{ id: "start" }, { id: "a", action_id: "ask", input_mapping: { url: "${input.a}" } }, { id: "b", task_id: "set" }],
+      transitions: [{ from_node_id: "start", to_node_id: "a" }, { from_node_id: "start", to_node_id: "b" }],
+      actions: [{ id: "ask", ...asking().action }],
+      tasks: [{ id: "set", steps: [set({ done: true })] }],
+    });
+    const run = await curfew.runToEnd(document, { a: peer.url + slow });
+    assert.equal(run.status, "completed", JSON.stringify(run.error));
+    const [a, b] = ["a", "b"].map((id) => async () => (await curfew.tokens(run.id)).find(({ node_id }) => node_id === id));
+    const [ofA, ofB] = [await a?.(), await b?.()];
+    assert.ok((ofA?.ended_at ?? 0) - (ofB?.ended_at ?? NaN) >= 900);
+  });
+});
