@@ -52,7 +52,7 @@ export async function atOnceFigures(curfew: Curfew) {
     const together = waits.every((token) => token.started_at === startedAt) && last === run.ended_at;
     if (waits.length !== WAITS || !together) throw new Error(`${run.id}: the waits were not all due at one moment, and the end`);
     const dueAt = startedAt + WAIT_MS;
-    // One event is one moment to the object: its figure says when the end began, only the client's how long it took.
+    // A hundred of them are one event, which is one moment to the object: its figure leaves out how long the last one took.
     late.push({ insideMs: run.ended_at! - dueAt, clientMs: heardAt - dueAt });
   }
   return { tokens: WAITS, rounds: ROUNDS, ...distribution(late) };
