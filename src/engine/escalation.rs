@@ -34,8 +34,9 @@ impl Run {
                 | TokenStatus::WaitingForSubworkflow
                 // Let through, and its mapping could not do without a result.
                 | TokenStatus::AwaitingHuman => true,
+                // A wait has no work; what is called back has.
+                TokenStatus::Suspended => self.async_action(token).is_some(),
                 TokenStatus::WaitingForSiblings
-                | TokenStatus::Suspended
                 | TokenStatus::Completed
                 | TokenStatus::Failed
                 | TokenStatus::TimedOut
