@@ -82,7 +82,7 @@ impl Outcome {
 }
 
 impl Run {
-    fn async_action(&self, token: &Token) -> Option<&Action> {
+    pub(super) fn async_action(&self, token: &Token) -> Option<&Action> {
         let action = self.snapshot.task_of(token.node)?.task.only_action()?;
         action.is_async().then_some(action)
     }

@@ -36,6 +36,8 @@ impl Run {
                 | TokenStatus::Suspended
                 // Let through, and its mapping could not do without a result.
                 | TokenStatus::AwaitingHuman => true,
+                // A wait has no work; what is called back has.
+                TokenStatus::Suspended => self.async_action(token).is_some(),
                 TokenStatus::WaitingForSiblings
                 | TokenStatus::Completed
                 | TokenStatus::Failed

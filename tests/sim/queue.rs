@@ -7,7 +7,7 @@ use super::mail::{Mail, lost};
 use super::world::{Fate, World};
 
 /// How often a consumer says that it lives.
-const HEARTBEAT_MS: u64 = 30_000;
+const HEARTBEAT_MS: u64 = 10_000;
 /// How often the queue delivers a message that could not be handled.
 const TRIES: u64 = 3;
 

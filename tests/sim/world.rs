@@ -25,7 +25,8 @@ pub(super) const SETTINGS: Settings = Settings {
     queue: false,
     ring_ms: 10_000,
     claim_ms: 30_000,
-    heartbeat_ms: 300_000,
+    // Short, or most attempts would meet their own deadline before anybody missed them.
+    heartbeat_ms: 45_000,
     suspend_ms: 30_000,
     grace_ms: 500,
     watch_ms: 30_000,
