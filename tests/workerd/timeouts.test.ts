@@ -117,10 +117,12 @@ test("node, retry: each attempt has the whole time, and they are counted", async
   assert.equal(token?.epoch, 3);
   const requests = peer.seen(path);
   assert.equal(requests.length, 3);
-  for (const seen of requests) {
-    const closedAt = await until("its connection to close", () => seen.closedAt);
-    assert.ok(closedAt - seen.at > 250, `an attempt was cut short after ${closedAt - seen.at} ms`);
-  }
+  for (const seen of requests) await until("its connection to close", () => seen.closedAt);
+  // Not as the peer saw it: on a busy machine a request may take a while to get there.
+  const records = (await curfew.api("GET", `/v1/runs/${run.id}/timeouts`)).json.items;
+  const elapsed = records.map((record: { timeout_event: { elapsed_ms: number } }) => record.timeout_event.elapsed_ms);
+  assert.equal(elapsed.length, 3);
+  for (const ms of elapsed) assert.ok(ms >= 400, `an attempt was cut short after ${ms} ms`);
 });
 
 test("node, retry: a later attempt may succeed", async () => {
