@@ -32,8 +32,6 @@ impl Run {
                 | TokenStatus::Dispatched
                 | TokenStatus::Executing
                 | TokenStatus::WaitingForSubworkflow
-                // Only work is escalated: a token of it that waits was to be called back.
-                | TokenStatus::Suspended
                 // Let through, and its mapping could not do without a result.
                 | TokenStatus::AwaitingHuman => true,
                 // A wait has no work; what is called back has.
