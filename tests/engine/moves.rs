@@ -119,7 +119,6 @@ fn every_legal_move_happens_in_some_run_and_no_other_does() {
     seen.extend(is_called_back_with_a_failure().moves());
     // Some moves are rare; most seeds after they were all seen would show nothing new.
     for seed in 0..6_000 {
-        eprintln!("SEED {seed}");
         seen.extend(History::random(&mut Dice::seeded(seed), 40).moves());
         if seed >= 2_000 && legal.is_subset(&seen) {
             break;
