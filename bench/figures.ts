@@ -22,10 +22,10 @@ export async function curfewRun(curfew: Curfew, workflowId: string, tokens: numb
   return { wallMs, insideMs: run.json.duration_ms, rowsWritten };
 }
 
-/** The same work by the floor: `nodes` after one another or `branches` at once. */
-export async function floorRun(floorUrl: string, work: "nodes" | "branches", count: number): Promise<Sample> {
+/** The same work by the floor: `nodes` after one another or `branches` at once, each over so many Workers. */
+export async function floorRun(floorUrl: string, work: "nodes" | "branches", count: number, hops = 1): Promise<Sample> {
   const startedAt = performance.now();
-  const response = await fetch(`${floorUrl}?${work}=${count}`, { signal: AbortSignal.timeout(60_000) });
+  const response = await fetch(`${floorUrl}?${work}=${count}&hops=${hops}`, { signal: AbortSignal.timeout(60_000) });
   if (!response.ok) throw new Error(`floor: ${response.status} ${await response.text()}`);
   const { rowsWritten, insideMs } = (await response.json()) as Sample;
   return { wallMs: performance.now() - startedAt, rowsWritten, insideMs };

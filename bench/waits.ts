@@ -47,8 +47,10 @@ export async function atOnceFigures(curfew: Curfew) {
     const waits = (await curfew.tokens(run.id)).filter((token) => token.node_id === "rest");
     // Not `timeout_at`: a token that has arrived at its join has no deadline any more.
     const startedAt = waits[0]?.started_at ?? Number.NaN;
-    const together = waits.every((token) => token.started_at === startedAt);
-    if (waits.length !== WAITS || !together) throw new Error(`${run.id}: the waits were not all due at one moment`);
+    // A wake handles a hundred; the run is over with the last of them.
+    const last = Math.max(...waits.map((token) => token.ended_at ?? Number.NaN));
+    const together = waits.every((token) => token.started_at === startedAt) && last === run.ended_at;
+    if (waits.length !== WAITS || !together) throw new Error(`${run.id}: the waits were not all due at one moment, and the end`);
     const dueAt = startedAt + WAIT_MS;
     // A hundred of them are one event, which is one moment to the object: its figure leaves out how long the last one took.
     late.push({ insideMs: run.ended_at! - dueAt, clientMs: heardAt - dueAt });

@@ -6,7 +6,7 @@
 // same wasm memory, stays pending for ever. worker-build's shim builds a new instance at the next call, so that event is the
 // end of every call in flight, and here it rejects them.
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
-import WasmEntry, { RunObject as WasmRunObject } from "../build/index.js";
+import WasmEntry, { BreakerObject as WasmBreakerObject, RunObject as WasmRunObject } from "../build/index.js";
 
 /** Longest an API call may take: the longest long-poll is 30 s, and nothing else waits for a task. */
 const CEILING_MS = 120_000;
@@ -135,7 +135,9 @@ export default class Entry extends WorkerEntrypoint {
   // A rejection makes the platform deliver the batch again.
   /** @param {MessageBatch} batch */
   queue(batch) {
-    return bounded(() => new WasmEntry(this.ctx, this.env).queue(batch), CEILING_MS);
+    // Tasks take as long as they take, up to the platform's own limit.
+    const ceiling = batch.queue === "curfew-tasks" ? undefined : CEILING_MS;
+    return bounded(() => new WasmEntry(this.ctx, this.env).queue(batch), ceiling);
   }
 }
 
@@ -161,5 +163,21 @@ export class RunObject extends DurableObject {
       logFailure("RunObject.alarm", error);
       await this.ctx.storage.setAlarm(Date.now() + ALARM_AGAIN_MS);
     }
+  }
+}
+
+/** Lives in the executor's script, which is deployed first; the coordinator is bound to it by that name. */
+export class BreakerObject extends DurableObject {
+  #wasm;
+
+  /** @param {DurableObjectState} ctx @param {any} env */
+  constructor(ctx, env) {
+    super(ctx, env);
+    this.#wasm = new WasmBreakerObject(ctx, env);
+  }
+
+  /** @param {Request} request */
+  fetch(request) {
+    return answered("BreakerObject.fetch", () => this.#wasm.fetch(request), CEILING_MS);
   }
 }

@@ -6,7 +6,10 @@
 use serde_json::json;
 use worker::{Context, Env, MessageBatch, Request, Response, Result, event};
 
-use crate::{api, platform, watch};
+use crate::{api, coordinator, platform, watch};
+
+/// The queue of attempts; every other one is the index's.
+const TASKS: &str = "curfew-tasks";
 
 #[event(start)]
 fn start() {
@@ -23,6 +26,10 @@ async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response
 
 #[event(queue)]
 async fn queue(batch: MessageBatch<()>, env: Env, _context: Context) -> Result<()> {
+    if batch.queue() == TASKS {
+        coordinator::consume::consume(batch, &env).await;
+        return Ok(());
+    }
     match env.d1("DB") {
         Ok(database) => watch::index::save(batch, &database).await,
         Err(error) => {

@@ -6,13 +6,14 @@
 //! - `wire`: what coordinator and executor say to each other. Pure.
 //! - `engine`: the decisions, `Run::handle(now, event) -> effects`. Pure.
 //! - `store`: rows <-> engine state. Pure but for `store::sqlite`.
-//! - `executor::task`, `api::{routes, auth, start, views}`: the rules of the shells. Pure.
-//! - `platform`, `coordinator`, `executor`, `api`, `watch`: the shells, on wasm only. They carry out; they decide nothing.
+//! - `breaker::{machine, wire}`, `executor::task`, `api::{routes, auth, start, views}`: the rules of the shells. Pure.
+//! - `platform`, `coordinator`, `executor`, `breaker`, `api`, `watch`: the shells, on wasm only. They carry out; they decide nothing.
 //!
 //! The dependency `worker` exists for wasm32 alone, so a pure module that reaches for the platform does not
 //! compile in the native tests.
 
 pub mod api;
+pub mod breaker;
 pub mod engine;
 pub mod executor;
 pub mod model;

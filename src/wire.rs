@@ -27,6 +27,9 @@ pub struct TaskOrder<'a> {
     pub resume_from: Option<&'a RawValue>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_timeouts: Option<ActionTimeouts>,
+    /// Where the result of an async action is to be brought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_url: Option<&'a str>,
 }
 
 impl TaskOrder<'_> {
@@ -98,6 +101,8 @@ pub enum ReportStatus {
     Completed,
     Failed,
     TimedOut,
+    /// The call was understood; its result comes by the callback.
+    Suspended,
 }
 
 impl ReportStatus {
@@ -106,6 +111,7 @@ impl ReportStatus {
             ReportStatus::Completed => "completed",
             ReportStatus::Failed => "failed",
             ReportStatus::TimedOut => "timed_out",
+            ReportStatus::Suspended => "suspended",
         }
     }
 }

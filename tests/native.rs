@@ -1,6 +1,7 @@
 //! Every native test in one crate: one link step instead of five, and the drivers are shared.
 
 mod api;
+mod breaker;
 mod engine;
 mod executor;
 mod golden;

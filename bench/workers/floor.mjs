@@ -9,6 +9,7 @@ export class FloorObject extends DurableObject {
     const { searchParams } = new URL(request.url);
     const nodes = Number(searchParams.get("nodes"));
     const branches = Number(searchParams.get("branches"));
+    const step = searchParams.get("hops") === "2" ? this.env.HOP : this.env.STEP;
     const { sql } = this.ctx.storage;
     let rowsWritten = 0;
     /** @param {string} statement @param {unknown[]} values */
@@ -22,7 +23,7 @@ export class FloorObject extends DurableObject {
     /** @param {number} node */
     const work = async (node) => {
       const body = JSON.stringify({ input: { node } });
-      const response = await this.env.STEP.fetch("http://step/", { method: "POST", body });
+      const response = await step.fetch("http://step/", { method: "POST", body });
       const output = await response.text();
       write("UPDATE steps SET status = 'completed', output = ? WHERE id = ?", output, node);
       return output;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::error::Error;
+use crate::model::ids;
 
 /// What a credential may do; each role may also do what the ones before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -57,7 +58,7 @@ pub fn authorize(
     // Every token is compared, and each in a time that depends on the lengths alone.
     let mut role = None;
     for (token, granted) in &tokens {
-        if equal_in_constant_time(token.as_bytes(), given.as_bytes()) && !token.is_empty() {
+        if ids::same_in_constant_time(token.as_bytes(), given.as_bytes()) && !token.is_empty() {
             role = Some(*granted);
         }
     }
@@ -74,16 +75,6 @@ pub fn authorize(
 
 pub fn is_loopback(host: &str) -> bool {
     matches!(host, "localhost" | "127.0.0.1" | "[::1]" | "::1")
-}
-
-fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
-    let mut difference = a.len() ^ b.len();
-    for index in 0..a.len().max(b.len()) {
-        let left = a.get(index).copied().unwrap_or(0);
-        let right = b.get(index).copied().unwrap_or(0);
-        difference |= usize::from(left ^ right);
-    }
-    std::hint::black_box(difference) == 0
 }
 
 #[cfg(test)]

@@ -45,6 +45,14 @@ pub enum Route {
         door: &'static str,
     },
     ListGates,
+    /// The result of an async action. The capability is the credential.
+    Callback {
+        capability: String,
+    },
+    ListBreakers,
+    ResetBreaker {
+        key: String,
+    },
     /// Something a person does to a run: the object's door and nothing else.
     Command {
         run: String,
@@ -56,17 +64,20 @@ impl Route {
     /// What a credential must be good for; `None`: anybody.
     pub fn role(&self) -> Option<Role> {
         match self {
-            Route::Health => None,
+            Route::Health | Route::Callback { .. } => None,
             Route::ReadDocument { .. }
             | Route::ListDocuments { .. }
             | Route::ListRuns
             | Route::ListGates
+            | Route::ListBreakers
             | Route::ReadRun { .. }
             | Route::ListTokens { .. }
             | Route::ListHistory { .. }
             | Route::ReadTimeout { .. }
             | Route::ReadReport { .. } => Some(Role::Read),
-            Route::StartRun { .. } | Route::Command { .. } => Some(Role::Operate),
+            Route::StartRun { .. } | Route::Command { .. } | Route::ResetBreaker { .. } => {
+                Some(Role::Operate)
+            }
             Route::PutDocument { .. } => Some(Role::Admin),
         }
     }
@@ -125,9 +136,29 @@ impl Route {
                     door: "/resume",
                 });
             }
+            ["v1", "callbacks", capability] => match method {
+                "POST" => {
+                    return Ok(Route::Callback {
+                        capability: (*capability).to_string(),
+                    });
+                }
+                _ => &["POST"],
+            },
             ["v1", "gates"] => match method {
                 "GET" => return Ok(Route::ListGates),
                 _ => &["GET"],
+            },
+            ["v1", "breakers"] => match method {
+                "GET" => return Ok(Route::ListBreakers),
+                _ => &["GET"],
+            },
+            ["v1", "breakers", key, "reset"] => match method {
+                "POST" => {
+                    return Ok(Route::ResetBreaker {
+                        key: breaker_key(key)?,
+                    });
+                }
+                _ => &["POST"],
             },
             [
                 "v1",
@@ -209,6 +240,15 @@ fn run_id(text: &str) -> Result<String, Error> {
     Err(Error::new(400, "invalid_request", ids::RUN_ID_RULE))
 }
 
+/// The one character of a key that careful clients write otherwise in a path.
+fn breaker_key(text: &str) -> Result<String, Error> {
+    let key = text.replace("%3A", ":").replace("%3a", ":");
+    match ids::is_breaker_key(&key) {
+        true => Ok(key),
+        false => Err(Error::new(400, "invalid_request", ids::BREAKER_KEY_RULE)),
+    }
+}
+
 fn document_id(text: &str) -> Result<String, Error> {
     if ids::is_id(text) {
         return Ok(text.to_string());
@@ -231,11 +271,18 @@ mod tests {
                 id: "order".into()
             })
         );
+        for path in ["/v1/breakers/pay:eu/reset", "/v1/breakers/pay%3Aeu/reset"] {
+            let key = "pay:eu".to_string();
+            assert_eq!(Route::parse("POST", path), Ok(Route::ResetBreaker { key }));
+        }
         for (method, path, status) in [
             ("GET", "/", 404),
             ("GET", "/v1/nothing", 404),
             ("POST", "/v1/runs/x/explode", 404),
             ("DELETE", "/v1/runs/x", 405),
+            ("GET", "/v1/breakers/pay/reset", 405),
+            ("POST", "/v1/breakers", 405),
+            ("POST", "/v1/breakers/a%20b/reset", 400),
             ("GET", "/v1/runs/x%20y", 400),
             ("PUT", "/v1/workflows/Upper", 400),
         ] {

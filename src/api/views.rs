@@ -70,6 +70,7 @@ fn deadlines(run: &Run) -> Vec<Value> {
             TokenStatus::AwaitingHuman => ("gate", token.timeout_at),
             TokenStatus::Suspended => ("wait", token.timeout_at.or(token.watch_at)),
             TokenStatus::Pending
+            | TokenStatus::Dispatched
             | TokenStatus::WaitingForSiblings
             | TokenStatus::Completed
             | TokenStatus::Failed
@@ -157,7 +158,8 @@ pub fn token(id: u64, status: &str, row: TokenRow, run_ends_at: Option<Millis>) 
         "timeout_ms": row.timeout_ms,
         "timeout_reason": row.timeout_reason,
         "reason": row.reason,
-        "error": row.error,
+        // What a person is asked about is the error as long as nobody has decided.
+        "error": row.error.or(row.escalation.map(|escalation| escalation.failure)),
         "output": row.output,
         "steps": row.steps,
     })

@@ -12,13 +12,13 @@ use super::error::Error;
 use super::respond::{Answer, response};
 use super::routes::Route;
 use super::start::{Command, Wish};
-use crate::engine::RunStatus;
+use crate::engine::{Capability, RunStatus};
 use crate::model::limits;
 use crate::model::snapshot::{self, Check, DocumentKind, Library, Resolution, Stored};
 use crate::model::timeouts::TimeRules;
 use crate::platform::call::{self, Call, Peer};
 use crate::platform::{self, deadline};
-use crate::watch::{index, latencies};
+use crate::watch::{breakers, index, latencies};
 
 /// The longest a caller may wait for a run to end in one request.
 const WAIT_MS_MAX: u64 = 30_000;
@@ -137,7 +137,29 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
             return ask_object(env, &run, "GET", &format!("/timeout?id={id}"), None, 0).await;
         }
         Route::ReadReport { run, door } => return ask_object(env, &run, "GET", door, None, 0).await,
+        Route::Callback { capability } => {
+            match (Capability::parse(&capability), read_body(&mut request).await?) {
+                (_, Err(error)) => Err(error),
+                (None, Ok(_)) => Err(Error::not_found("the callback")),
+                (Some(_), Ok(body)) if limits::depth_of(&body) > limits::DEPTH => Err(too_deep("the body")),
+                (Some(known), Ok(body)) => {
+                    let body = json!({"capability": capability, "body": body}).to_string();
+                    return ask_object(env, &known.run_id, "POST", "/callback", Some(&body), 0).await;
+                }
+            }
+        }
         Route::ListGates => list_gates(env, &url).await?,
+        Route::ListBreakers => match limit(&url) {
+            Ok(limit) => {
+                let after = query(&url, "cursor").unwrap_or_default();
+                Ok((200, breakers::list(&env.d1("DB")?, &after, limit).await?))
+            }
+            Err(error) => Err(error),
+        },
+        Route::ResetBreaker { key } => {
+            let breaker: Peer = env.durable_object("BREAKERS")?.get_by_name(&key)?.into_rpc();
+            return ask(&breaker, "POST", "http://breaker/reset", None, 0).await;
+        }
         Route::Command { run, door } => match read_body(&mut request).await? {
             Ok(body) if limits::depth_of(&body) > limits::DEPTH => Err(too_deep("the body")),
             Ok(body) => {
@@ -406,21 +428,24 @@ async fn ask_object(
     wait_ms: u64,
 ) -> Result<Reply> {
     let stub: Peer = env.durable_object("RUNS")?.get_by_name(run)?.into_rpc();
-    let url = format!("http://run{path}");
+    ask(&stub, method, &format!("http://run{path}"), body, wait_ms).await
+}
+
+async fn ask(stub: &Peer, method: &str, url: &str, body: Option<&str>, wait_ms: u64) -> Result<Reply> {
     let call = Call {
-        url: &url,
+        url,
         method,
         headers: None,
         body,
         follow_redirects: true,
     };
-    match deadline::within(wait_ms + OBJECT_MS, call::send(&stub, call)).await {
+    match deadline::within(wait_ms + OBJECT_MS, call::send(stub, call)).await {
         Some(Ok(answer)) => Ok(Reply::Passed(answer.into_response())),
         Some(Err(error)) => Err(worker::Error::RustError(error.into())),
         None => Ok(Reply::Answer(Err(Error::new(
             504,
             "timeout",
-            "the run did not answer in time; the request may or may not have been carried out",
+            "the object did not answer in time; the request may or may not have been carried out",
         )))),
     }
 }

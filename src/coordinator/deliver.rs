@@ -5,10 +5,12 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 use worker::{Error, QueueContentType, RawMessageBuilder, Result};
 
+use super::consume::Ring;
 use super::object::{Object, report};
+use super::turn::Turn;
 use crate::api::start::Command;
 use crate::api::views;
-use crate::engine::{Event, Message, ParentLink, StartRequest};
+use crate::engine::{Event, Message, ParentLink, StartRequest, TokenId};
 use crate::platform::{call, deadline};
 
 /// How long another run's object may take to answer.
@@ -23,8 +25,9 @@ enum Delivery {
 
 impl Object {
     /// Sends a message of the outbox; how it went comes back as an event.
-    pub(super) fn deliver(self: &Rc<Self>, id: u64, message: Message) {
+    pub(super) fn deliver(self: &Rc<Self>, turn: &Turn, id: u64, message: Message) {
         let object = Rc::clone(self);
+        let turn = turn.clone();
         wasm_bindgen_futures::spawn_local(async move {
             let event = match object.send_message(message).await {
                 Ok(Delivery::Done) => Event::Delivered { id },
@@ -34,7 +37,7 @@ impl Object {
                     Event::DeliveryFailed { id, is_gone: false }
                 }
             };
-            if let Err(error) = object.feed(event) {
+            if let Err(error) = object.feed(&turn, event) {
                 report("feed_failed", &error.to_string());
             }
         });
@@ -130,8 +133,22 @@ impl Object {
     }
 
     pub(super) fn tell_index(&self, message: Value) {
-        let Ok(queue) = self.env.queue("INDEX_QUEUE") else {
-            return;
+        self.put_into("INDEX_QUEUE", message);
+    }
+
+    /// A message lost here is rung for again: the token stands in the table.
+    pub(super) fn ring(&self, token: TokenId, epoch: u64) {
+        let ring = Ring {
+            run_id: self.run_id(),
+            token_id: token.to_string(),
+            epoch,
+        };
+        self.put_into("TASK_QUEUE", json!(ring));
+    }
+
+    fn put_into(&self, queue: &'static str, message: Value) {
+        let Ok(queue) = self.env.queue(queue) else {
+            return report("queue_missing", queue);
         };
         // As text: the platform's own serialisation would make maps of the objects, and lose them.
         let message = RawMessageBuilder::new(message.to_string().into());
@@ -140,7 +157,7 @@ impl Object {
                 .send_raw(message.build_with_content_type(QueueContentType::Text))
                 .await;
             if let Err(error) = sent {
-                report("announce_failed", &error.to_string());
+                report("queue_failed", &error.to_string());
             }
         });
     }

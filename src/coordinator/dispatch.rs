@@ -9,27 +9,32 @@ use serde_json::value::RawValue;
 use worker::Result;
 
 use super::object::{Object, report};
+use super::turn::Turn;
 use crate::engine::{Event, Order, TokenId, invocations};
 use crate::platform::{self, call};
 use crate::wire::{TaskOrder, TaskReport};
 
+/// Where `npm start` serves the API: callbacks need CURFEW_PUBLIC_URL everywhere else.
+const LOCAL_URL: &str = "http://localhost:8787";
+
 impl Object {
-    pub(super) fn dispatch(self: &Rc<Self>, orders: Vec<Order>) -> Result<()> {
+    pub(super) fn dispatch(self: &Rc<Self>, turn: &Turn, orders: Vec<Order>) -> Result<()> {
         if orders.is_empty() {
             return Ok(());
         }
         for order in &orders {
             self.log_limit(order);
         }
-        let invocations = self.with_run(|run| invocations(orders, run.snapshot()))?;
-        for orders in invocations {
+        for orders in invocations(orders) {
             let attempts: Vec<(TokenId, u64)> =
                 orders.iter().map(|order| (order.token, order.epoch)).collect();
             let object = Rc::clone(self);
+            let turn = turn.clone();
+            turn.spend();
             self.calls.start(&attempts, async move {
                 let mut open: Vec<(TokenId, u64)> =
                     orders.iter().map(|order| (order.token, order.epoch)).collect();
-                let ended = object.invoke(&orders, &mut open).await;
+                let ended = object.invoke(&turn, &orders, &mut open).await;
                 // Whoever was not answered never will be.
                 let message = ended
                     .err()
@@ -42,6 +47,7 @@ impl Object {
                 for (token, epoch) in open {
                     let message = message.clone();
                     object.hear(
+                        &turn,
                         token,
                         epoch,
                         Event::CallLost {
@@ -60,6 +66,7 @@ impl Object {
     /// stands at each attempt's deadline or its next watch, and drops the call.
     async fn invoke(
         self: &Rc<Self>,
+        turn: &Turn,
         orders: &[Order],
         open: &mut Vec<(TokenId, u64)>,
     ) -> std::result::Result<(), String> {
@@ -78,11 +85,11 @@ impl Object {
         }
         if orders.len() == 1 {
             let text = answer.text_unbounded().await?;
-            return self.hear_report(&text, open);
+            return self.hear_report(turn, &text, open);
         }
         let mut lines = answer.lines()?;
         while let Some(line) = lines.next().await {
-            self.hear_report(&line?, open)?;
+            self.hear_report(turn, &line?, open)?;
         }
         Ok(())
     }
@@ -100,6 +107,7 @@ impl Object {
 
     fn hear_report(
         self: &Rc<Self>,
+        turn: &Turn,
         text: &str,
         open: &mut Vec<(TokenId, u64)>,
     ) -> std::result::Result<(), String> {
@@ -109,13 +117,13 @@ impl Object {
         let position = open.iter().position(|other| Some(*other) == attempt);
         let position = position.ok_or("the executor answered for another attempt")?;
         let (token, epoch) = open.swap_remove(position);
-        self.hear(token, epoch, Event::TaskReported(Box::new(task_report)));
+        self.hear(turn, token, epoch, Event::TaskReported(Box::new(task_report)));
         Ok(())
     }
 
     /// The call counts as open until its answer is heard, or what is due would take the attempt for lost.
-    fn hear(self: &Rc<Self>, token: TokenId, epoch: u64, event: Event) {
-        let heard = self.feed(event);
+    fn hear(self: &Rc<Self>, turn: &Turn, token: TokenId, epoch: u64, event: Event) {
+        let heard = self.feed(turn, event);
         self.calls.end(token, epoch);
         match heard {
             Ok(Ok(())) => {}
@@ -128,13 +136,17 @@ impl Object {
         }
     }
 
-    fn order_text(&self, order: &Order) -> std::result::Result<String, String> {
+    pub(super) fn order_text(&self, order: &Order) -> std::result::Result<String, String> {
         let input = order.input.to_string();
         let token_id = order.token.to_string();
         let checkpoint = match &order.checkpoint {
             Some(checkpoint) => Some(serde_json::to_string(checkpoint).map_err(|error| error.to_string())?),
             None => None,
         };
+        let callback_url = order.capability.as_ref().map(|capability| {
+            let base = platform::variable(&self.env, "CURFEW_PUBLIC_URL").unwrap_or_else(|| LOCAL_URL.into());
+            format!("{}/v1/callbacks/{capability}", base.trim_end_matches('/'))
+        });
         let text = self.with_run(|run| {
             let task = run.snapshot().tasks.get(order.task).ok_or("the task is gone")?;
             let raw = |text| serde_json::from_str::<&RawValue>(text).map_err(|error| error.to_string());
@@ -148,6 +160,7 @@ impl Object {
                 idempotency_key: &format!("{}:{}", run.header.id, order.work_of),
                 resume_from: checkpoint.as_deref().map(raw).transpose()?,
                 action_timeouts: order.action_timeouts,
+                callback_url: callback_url.as_deref(),
             })
             .map_err(|error| error.to_string())
         });

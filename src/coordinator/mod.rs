@@ -1,8 +1,10 @@
 //! The run's Durable Object: load, handle, commit, perform, set the alarm. It decides nothing.
 
 mod calls;
+pub mod consume;
 mod deliver;
 mod dispatch;
 mod history;
 mod object;
 mod run_do;
+mod turn;

@@ -10,9 +10,10 @@ use wasm_bindgen::JsCast;
 use worker::{Env, Error, Result, State, Storage};
 
 use super::calls::Calls;
+use super::turn::Turn;
 use crate::api::start::Command;
 use crate::api::views;
-use crate::engine::{Effect, Entry, Event, NewRun, Past, Rejection, RestartPoint, Run, Settings};
+use crate::engine::{Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Run, Settings};
 use crate::model::snapshot::Snapshot;
 use crate::platform::{self, call, deadline};
 use crate::store::commit::Commit;
@@ -29,6 +30,8 @@ pub struct Object {
     run: RefCell<Option<Run>>,
     pub(super) calls: Calls,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
+    /// The answer to the claim that is being handled.
+    handed: RefCell<Option<Order>>,
 }
 
 /// What came of an attempt to start.
@@ -50,11 +53,12 @@ impl Object {
             run: RefCell::default(),
             calls: Calls::default(),
             waiting: RefCell::default(),
+            handed: RefCell::default(),
         })
     }
 
     /// Brings the run into memory if it is not there. `false`: no run lives in this object.
-    pub async fn load(self: &Rc<Self>) -> Result<bool> {
+    pub async fn load(self: &Rc<Self>, turn: &Turn) -> Result<bool> {
         if self.run.borrow().is_some() {
             return Ok(true);
         }
@@ -67,12 +71,12 @@ impl Object {
             let run = memory::recall(rows, self.settings).map_err(Error::RustError)?;
             *self.run.borrow_mut() = Some(run);
             // Before anything that is due: what is due must not take attempts for alive that nobody holds any more.
-            self.handle(Event::Loaded)?.ok();
+            self.handle(turn, Event::Loaded)?.ok();
         }
         Ok(true)
     }
 
-    pub fn start(self: &Rc<Self>, command: Command) -> Result<Started> {
+    pub fn start(self: &Rc<Self>, turn: &Turn, command: Command) -> Result<Started> {
         if let Some(run) = &*self.run.borrow() {
             let same = run.header.workflow_id == command.stored.workflow["id"].as_str().unwrap_or_default()
                 && run.header.request == command.request
@@ -83,6 +87,7 @@ impl Object {
             .map_err(|problems| Error::RustError(format!("unreadable snapshot: {problems:?}")))?;
         let (run, effects) = Run::create(
             platform::now(),
+            turn.room(),
             self.settings,
             NewRun {
                 id: command.run_id,
@@ -91,6 +96,7 @@ impl Object {
                 input: command.input,
                 request: command.request,
                 parent: command.parent,
+                secret: platform::random_id()?,
             },
         );
         self.sqlite.create()?;
@@ -101,35 +107,32 @@ impl Object {
             }));
         }
         *self.run.borrow_mut() = Some(run);
-        self.carry_out(effects)?;
+        self.carry_out(turn, effects)?;
         Ok(Started::New)
     }
 
     /// First what is due, then what came.
-    pub fn feed(self: &Rc<Self>, event: Event) -> Result<std::result::Result<(), Rejection>> {
+    pub fn feed(self: &Rc<Self>, turn: &Turn, event: Event) -> Result<std::result::Result<(), Rejection>> {
         if self.with_run(|run| run.is_due(platform::now()))? {
-            self.handle(Event::Woken {
-                open_calls: self.calls.open(),
-            })?
-            .ok();
+            self.wake(turn)?;
         }
-        self.handle(event)
+        self.handle(turn, event)
     }
 
-    /// The alarm rang.
-    pub fn wake(self: &Rc<Self>) -> Result<()> {
+    /// The alarm rang, or somebody knocked.
+    pub fn wake(self: &Rc<Self>, turn: &Turn) -> Result<()> {
         let open_calls = self.calls.open();
-        self.handle(Event::Woken { open_calls })?.ok();
+        self.handle(turn, Event::Woken { open_calls })?.ok();
         Ok(())
     }
 
-    fn handle(self: &Rc<Self>, event: Event) -> Result<std::result::Result<(), Rejection>> {
+    fn handle(self: &Rc<Self>, turn: &Turn, event: Event) -> Result<std::result::Result<(), Rejection>> {
         let (answer, effects) = match &mut *self.run.borrow_mut() {
-            Some(run) => run.handle(platform::now(), event),
+            Some(run) => run.handle(platform::now(), turn.room(), event),
             // The run was deleted while this event was on its way.
             None => return Ok(Err(Rejection::RunFinished)),
         };
-        self.carry_out(effects)?;
+        self.carry_out(turn, effects)?;
         Ok(answer)
     }
 
@@ -172,6 +175,11 @@ impl Object {
         })
     }
 
+    /// The order that the last event handed out.
+    pub fn take_handed(&self) -> Option<Order> {
+        self.handed.take()
+    }
+
     pub fn sqlite(&self) -> &Sqlite {
         &self.sqlite
     }
@@ -189,7 +197,7 @@ impl Object {
     }
 
     /// Commits, then performs. No await stands between the first save and the alarm, so they land together.
-    fn carry_out(self: &Rc<Self>, effects: Vec<Effect>) -> Result<()> {
+    fn carry_out(self: &Rc<Self>, turn: &Turn, effects: Vec<Effect>) -> Result<()> {
         let committed = self
             .with_run(|run| Commit::of(&effects, run))?
             .map_err(Error::from)
@@ -219,7 +227,9 @@ impl Object {
                 Effect::DeleteStorage => self.delete(),
                 Effect::Dispatch(order) => orders.push(order),
                 Effect::Abort { token, epoch } => self.calls.end(token, epoch),
-                Effect::Deliver { id, message } => self.deliver(id, message),
+                Effect::Enqueue { token, epoch } => self.ring(token, epoch),
+                Effect::Hand(order) => *self.handed.borrow_mut() = Some(order),
+                Effect::Deliver { id, message } => self.deliver(turn, id, message),
                 Effect::Announce => self.announce()?,
                 Effect::AnnounceGate(gate) => {
                     let view = self.with_run(|run| views::gate(&run.header.id, &gate))?;
@@ -245,7 +255,7 @@ impl Object {
                 }
             }
         }
-        self.dispatch(orders)
+        self.dispatch(turn, orders)
     }
 
     pub(super) fn run_id(&self) -> String {
@@ -304,16 +314,18 @@ impl Object {
 
 fn settings(env: &Env) -> Settings {
     let default = Settings::default();
-    let number = |name: &str, default: u64| {
-        env.var(name)
-            .ok()
-            .and_then(|value| value.to_string().parse().ok())
-            .unwrap_or(default)
-    };
+    let number = |name: &str, default: u64| platform::number(env, name).unwrap_or(default);
     Settings {
         grace_ms: number("CURFEW_GRACE_MS", default.grace_ms),
         // A watch that is due again at once would never let go.
         watch_ms: number("CURFEW_WATCH_MS", default.watch_ms).max(1_000),
+        queue: env
+            .var("CURFEW_QUEUE")
+            .is_ok_and(|value| value.to_string() == "on"),
+        ring_ms: number("CURFEW_RING_MS", default.ring_ms),
+        claim_ms: number("CURFEW_CLAIM_MS", default.claim_ms),
+        heartbeat_ms: number("CURFEW_SILENCE_MS", default.heartbeat_ms),
+        suspend_ms: number("CURFEW_SUSPEND_MS", default.suspend_ms),
         retry_delay_ms: number("CURFEW_RETRY_DELAY_MS", default.retry_delay_ms),
         retention_ms: number("CURFEW_RETENTION_MS", default.retention_ms),
         ..default

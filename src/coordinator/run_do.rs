@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use worker::{DurableObject, Env, Method, Request, Response, Result, State, durable_object};
 
 use super::object::{Object, Started};
+use super::turn::Turn;
 use crate::api::control::{read_extension, read_retry};
 use crate::api::decision::read_decision;
 use crate::api::error::Error;
@@ -13,7 +14,7 @@ use crate::api::recovery;
 use crate::api::respond::{self, Answer};
 use crate::api::start::Command;
 use crate::api::views;
-use crate::engine::{Event, Holder, Rejection, Run, RunStatus};
+use crate::engine::{Capability, Event, Holder, Outcome, Rejection, Run, RunStatus, TokenId};
 use crate::model::limits::SIGNALS_KEPT;
 use crate::platform;
 use crate::store::rows::TokenRow;
@@ -45,8 +46,9 @@ impl DurableObject for RunObject {
     /// An error goes to `entry.mjs`, which records it and sets the alarm again: the platform gives up on an alarm
     /// that fails.
     async fn alarm(&self) -> Result<Response> {
-        if self.object.load().await? {
-            self.object.wake()?;
+        let turn = Turn::default();
+        if self.object.load(&turn).await? {
+            self.object.wake(&turn)?;
         }
         Response::empty()
     }
@@ -54,6 +56,7 @@ impl DurableObject for RunObject {
 
 impl RunObject {
     async fn answer(&self, mut request: Request) -> Result<Answer> {
+        let turn = Turn::default();
         let url = request.url()?;
         let number = |name: &str, default: u64| {
             url.query_pairs()
@@ -63,10 +66,10 @@ impl RunObject {
         };
         if (request.method(), url.path()) == (Method::Post, "/start") {
             let body = request.text().await?;
-            self.object.load().await?;
-            return self.start(serde_json::from_str(&body)?);
+            self.object.load(&turn).await?;
+            return self.start(&turn, serde_json::from_str(&body)?);
         }
-        if !self.object.load().await? {
+        if !self.object.load(&turn).await? {
             return Ok(Err(Error::not_found("the run")));
         }
         match (request.method(), url.path()) {
@@ -90,7 +93,10 @@ impl RunObject {
                     other => command(other, body),
                 };
                 match event {
-                    Some(Ok(event)) => match self.object.feed(event)? {
+                    Some(Ok(event)) => match self.object.feed(&turn, event)? {
+                        Ok(()) if path == "/claim" => self.hand(),
+                        // Whoever knocks here for an attempt does not look at the run.
+                        Ok(()) if ATTEMPT_DOORS.contains(&path.as_str()) => Ok(Ok((200, json!({})))),
                         Ok(()) => Ok(Ok((200, self.view()?))),
                         Err(rejection) => Ok(Err(refusal(&rejection))),
                     },
@@ -102,9 +108,9 @@ impl RunObject {
         }
     }
 
-    fn start(&self, command: Command) -> Result<Answer> {
+    fn start(&self, turn: &Turn, command: Command) -> Result<Answer> {
         let id = command.run_id.clone();
-        match self.object.start(command)? {
+        match self.object.start(turn, command)? {
             Started::New => Ok(Ok((201, self.view()?))),
             Started::Same => Ok(Ok((200, self.view()?))),
             Started::Other => Ok(Err(Error::new(
@@ -133,6 +139,15 @@ impl RunObject {
             }
         };
         Ok(Ok(Event::RestartRequested { from }))
+    }
+
+    /// The order that was claimed. None: the token could not begin, and has said why.
+    fn hand(&self) -> Result<Answer> {
+        let Some(order) = self.object.take_handed() else {
+            return Ok(Err(Error::new(409, "stale_attempt", "the attempt did not begin")));
+        };
+        let text = self.object.order_text(&order).map_err(worker::Error::RustError)?;
+        Ok(Ok((200, serde_json::from_str(&text)?)))
     }
 
     fn retry(&self, body: &Value) -> Result<std::result::Result<Event, Error>> {
@@ -173,6 +188,14 @@ impl RunObject {
     }
 }
 
+/// Doors of whoever has an attempt, or brings what came of one.
+const ATTEMPT_DOORS: [&str; 4] = ["/heartbeat", "/report", "/lost", "/callback"];
+
+fn attempt(body: &Value) -> (String, u64) {
+    let token = body["token_id"].as_str().unwrap_or_default().to_string();
+    (token, body["epoch"].as_u64().unwrap_or_default())
+}
+
 /// What a request to the object's doors means. The API has checked who asks; this checks what is asked.
 fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>> {
     let event = match path
@@ -198,6 +221,34 @@ fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>>
             Ok(news) => Event::ChildNews(Box::new(news)),
             Err(error) => return Some(Err(Error::invalid_json(&error))),
         },
+        ("report", "") => match serde_json::from_value(body) {
+            Ok(report) => Event::TaskReported(Box::new(report)),
+            Err(error) => return Some(Err(Error::invalid_json(&error))),
+        },
+        ("callback", "") => {
+            let capability = body["capability"].as_str().and_then(Capability::parse);
+            let mut body = body;
+            Event::CallbackReceived {
+                capability: Box::new(capability?),
+                outcome: Box::new(Outcome::read(body["body"].take())),
+            }
+        }
+        ("claim", "") => {
+            let (token, epoch) = attempt(&body);
+            Event::Claimed { token, epoch }
+        }
+        ("heartbeat", "") => {
+            let (token, epoch) = attempt(&body);
+            Event::Heartbeat { token, epoch }
+        }
+        ("lost", "") => {
+            let (token, epoch) = attempt(&body);
+            Event::CallLost {
+                token: TokenId::parse(&token)?,
+                epoch,
+                message: body["message"].as_str().unwrap_or_default().to_string(),
+            }
+        }
         ("child", "") => match serde_json::from_value(body) {
             Ok(report) => Event::ChildEnded(Box::new(report)),
             Err(error) => return Some(Err(Error::invalid_json(&error))),
@@ -241,7 +292,9 @@ fn refusal(rejection: &Rejection) -> Error {
             "the run has not ended; extend, pause, cancel or restart it instead",
         ),
         Rejection::NotResumable(message) => Error::new(409, "not_resumable", message.as_str()),
+        Rejection::Paused => Error::new(409, "paused", "the run is paused: nothing new begins"),
         Rejection::NotPaused => Error::new(409, "not_paused", "the run is not paused"),
+        Rejection::UnknownCallback => Error::not_found("the callback"),
         Rejection::UnknownGate => Error::not_found("the gate"),
         Rejection::GateClosed(gate) => {
             let mut error = Error::new(409, "gate_closed", "the gate was decided before");

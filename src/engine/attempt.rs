@@ -6,7 +6,7 @@ use super::chronicle::EntryKind;
 use super::effect::LimitSource;
 use super::record::{FinalAction, Passed, TimeoutRecord};
 use super::run::Run;
-use super::token::{TokenId, TokenStatus};
+use super::token::{Lane, Token, TokenId, TokenStatus};
 use crate::model::action::ExecutionTimeoutPolicy;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::{Limit, MINUTE};
@@ -86,17 +86,7 @@ impl Run {
         let Some(token) = self.tokens.get(&id) else {
             return;
         };
-        let node = &self.snapshot.workflow.nodes[token.node];
-        let task = self.snapshot.task_of(token.node);
-        let action = task.and_then(|task| task.task.only_action());
-        let policy = node
-            .on_timeout
-            .or(action.and_then(|action| action.attempt_on_timeout()))
-            .unwrap_or(ExecutionTimeoutPolicy::Fail);
-        let may_retry = match policy {
-            ExecutionTimeoutPolicy::Retry => token.retry_count < node.max_retries,
-            ExecutionTimeoutPolicy::Fail => false,
-        };
+        let may_retry = self.may_retry(token);
         if reported.is_none() {
             self.abort_work(id, "execution_timeout");
         }
@@ -105,6 +95,21 @@ impl Run {
             return self.retry_after_timeout(id);
         }
         self.time_out(id, reported);
+    }
+
+    /// Whether another attempt follows one that took too long: the node's word, else that of the only action.
+    pub(super) fn may_retry(&self, token: &Token) -> bool {
+        let node = &self.snapshot.workflow.nodes[token.node];
+        let task = self.snapshot.task_of(token.node);
+        let action = task.and_then(|task| task.task.only_action());
+        let policy = node
+            .on_timeout
+            .or(action.and_then(|action| action.attempt_on_timeout()))
+            .unwrap_or(ExecutionTimeoutPolicy::Fail);
+        match policy {
+            ExecutionTimeoutPolicy::Retry => token.retry_count < node.max_retries,
+            ExecutionTimeoutPolicy::Fail => false,
+        }
     }
 
     /// A token that waited for its next attempt past its deadline: there is nothing to try again.
@@ -161,7 +166,7 @@ impl Run {
     }
 
     /// Back to pending; the next attempt after a while, from the beginning.
-    fn retry_after_timeout(&mut self, id: TokenId) {
+    pub(super) fn retry_after_timeout(&mut self, id: TokenId) {
         let Some(token) = self.tokens.get(&id) else {
             return;
         };
@@ -228,6 +233,11 @@ impl Run {
             let Some(token) = self.tokens.get(&id) else {
                 continue; // An earlier one of the list ended the run.
             };
+            // Whoever claimed it does not need this object in memory.
+            if token.lane == Some(Lane::Queue) {
+                self.give_benefit_of_doubt(id);
+                continue;
+            }
             if !self.is_paused() && token.timeout_at.is_some_and(|at| at <= self.scratch.now) {
                 self.execution_timed_out(id, None);
             } else {

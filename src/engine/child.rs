@@ -59,6 +59,8 @@ impl Run {
             token.timeout_reason = limit.reason;
             token.warned = false;
             token.watch_at = None;
+            // Another child counts its news from the beginning.
+            token.child_news = 0;
         });
         let Some(token) = self.tokens.get(&id) else { return };
         let message = Message::StartChild {

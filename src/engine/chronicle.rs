@@ -36,12 +36,16 @@ pub enum EntryKind {
     TokenTimedOut,
     TokenRetried,
     SyncTimedOut,
+    GateOpened,
+    GateDecided,
     GateTimedOut,
     LateResultDiscarded,
     DeadlineWarning,
     SubworkflowPaused,
     SubworkflowResumed,
     LimitExceeded,
+    DispatchRungAgain,
+    AttemptReaped,
 }
 
 impl Run {

@@ -9,6 +9,7 @@ use super::chronicle::Entry;
 use super::effect::{Effect, Order};
 use super::gate::GateState;
 use super::header::RunStatus;
+use super::lane::Load;
 use super::run::Run;
 use super::token::{Cut, Token, TokenId, TokenStatus};
 use crate::model::time::Millis;
@@ -24,6 +25,9 @@ pub(super) struct Scratch {
     pub changed: BTreeSet<TokenId>,
     pub terminal: Vec<Token>,
     pub orders: Vec<Order>,
+    /// What was claimed, and what lies in the queue.
+    pub handed: Option<Order>,
+    pub rings: BTreeSet<(TokenId, u64)>,
     pub aborts: Vec<(TokenId, u64)>,
     /// Tokens that stand at a node whose work has not begun.
     pub arrivals: VecDeque<TokenId>,
@@ -42,6 +46,13 @@ pub(super) struct Scratch {
     pub cut: BTreeMap<TokenId, (TokenStatus, Option<u64>)>,
     /// Instances whose join went on and left nothing open.
     pub decided: BTreeSet<InstanceId>,
+    /// Tasks run inside this decision.
+    pub inline: u32,
+    /// Calls to executors that may begin in this one, and what there is for them to carry.
+    pub room: u32,
+    pub load: Load,
+    /// Something waits for the next wake to begin.
+    pub is_deferred: bool,
     pub entries: Vec<Entry>,
     /// Nodes that took so long and whose limit is learnt from it.
     pub latencies: Vec<(String, TokenId, u64)>,
@@ -54,6 +65,7 @@ impl Run {
             return;
         }
         let outside = self.count(TokenStatus::AwaitingHuman)
+            + self.called_back.len() as u64
             + self
                 .listeners
                 .values()
@@ -160,7 +172,7 @@ impl Run {
         // An alarm that stands too early is left alone while attempts come and go: it costs less to wake once than to
         // move it with each of them. A run that only waits is not to be woken before its time.
         let only_waits = self.is_running()
-            && self.count(TokenStatus::Executing) == 0
+            && self.count(TokenStatus::Executing) + self.count(TokenStatus::Dispatched) == 0
             && self.count(TokenStatus::Suspended) + self.count(TokenStatus::AwaitingHuman) > 0;
         if let Some(next) = self.next_deadline()
             && self
@@ -174,6 +186,16 @@ impl Run {
             effects.push(Effect::Abort { token, epoch });
         }
         effects.extend(orders.into_iter().map(Effect::Dispatch));
+        for (token, epoch) in scratch.rings {
+            let lies_there = self
+                .tokens
+                .get(&token)
+                .is_some_and(|it| it.status == TokenStatus::Dispatched && it.epoch == epoch);
+            if lies_there {
+                effects.push(Effect::Enqueue { token, epoch });
+            }
+        }
+        effects.extend(scratch.handed.map(Effect::Hand));
         for id in scratch.sends {
             if let Some(entry) = self.outbox.get(&id) {
                 effects.push(Effect::Deliver {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::chronicle::EntryKind;
 use super::run::{Due, Run};
-use super::token::{Patience, Token, TokenId, TokenStatus, warning_at};
+use super::token::{Lane, Patience, Token, TokenId, TokenStatus, warning_at};
 use crate::model::time::Millis;
 
 /// Deadlines handled in one wake; for the rest the alarm rings again at once. A commit stays small, however many
@@ -108,7 +108,7 @@ impl Run {
             let Some(&(at, due)) = self.due.first() else {
                 return;
             };
-            if at > now || !self.is_running() || self.is_paused() {
+            if at > now || !self.is_running() || self.is_paused() || self.is_full() {
                 return;
             }
             match due {
@@ -133,6 +133,7 @@ impl Run {
             // The executor, or the child, has the first word.
             TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => passed(self.settings.grace_ms),
             TokenStatus::AwaitingHuman | TokenStatus::Suspended | TokenStatus::Pending => passed(0),
+            TokenStatus::Dispatched => false,
             TokenStatus::WaitingForSiblings
             | TokenStatus::Completed
             | TokenStatus::Failed
@@ -145,10 +146,13 @@ impl Run {
         }
         match token.status {
             TokenStatus::Executing if over => self.execution_timed_out(id, None),
+            TokenStatus::Dispatched => self.dispatch_due(id),
+            TokenStatus::Executing if token.lane == Some(Lane::Queue) => self.reap(id),
             TokenStatus::Executing if open_calls.contains(&(id, token.epoch)) => self.look_again_later(id),
             TokenStatus::Executing => self.attempt_lost(id, "the call to the executor is gone"),
             TokenStatus::WaitingForSubworkflow => self.execution_timed_out(id, None),
             TokenStatus::AwaitingHuman => self.gate_due(id),
+            TokenStatus::Suspended if self.called_back.contains(&id) => self.callback_due(id),
             TokenStatus::Suspended => self.wait_due(id),
             // Its time ran out before the next attempt could begin.
             TokenStatus::Pending if over => self.pending_timed_out(id),
@@ -167,6 +171,7 @@ impl Run {
             TokenStatus::AwaitingHuman => "gate",
             TokenStatus::Suspended => "wait",
             TokenStatus::Pending
+            | TokenStatus::Dispatched
             | TokenStatus::Executing
             | TokenStatus::WaitingForSiblings
             | TokenStatus::WaitingForSubworkflow
@@ -227,7 +232,7 @@ impl Run {
     }
 
     /// Changes a live token, keeping counts and the order of deadlines right.
-    fn touch(&mut self, id: TokenId, update: impl FnOnce(&mut Token)) {
+    pub(super) fn touch(&mut self, id: TokenId, update: impl FnOnce(&mut Token)) {
         let patience = self.patience();
         let Some(token) = self.tokens.get_mut(&id) else {
             return;

@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::branch::Instance;
+use super::callback::{Capability, Outcome};
 use super::chronicle::Entry;
 use super::gate::{Decision, GateState};
 use super::header::{Header, Holder, RunStatus};
+use super::lane::Company;
 use super::token::{Token, TokenId};
 use crate::model::failure::Failure;
 use crate::model::snapshot::Stored;
@@ -27,6 +29,21 @@ pub enum Event {
     },
     /// An executor answered.
     TaskReported(Box<TaskReport>),
+    /// Somebody took an attempt out of the queue and asks for it.
+    Claimed {
+        token: String,
+        epoch: u64,
+    },
+    /// Somebody brought the result of an async action.
+    CallbackReceived {
+        capability: Box<Capability>,
+        outcome: Box<Outcome>,
+    },
+    /// An attempt out of the queue is still under way.
+    Heartbeat {
+        token: String,
+        epoch: u64,
+    },
     /// A call ended without an answer: the executor is gone, or said something that is no report.
     CallLost {
         token: TokenId,
@@ -156,6 +173,13 @@ pub enum Effect {
     /// Nothing of the run is needed any more.
     DeleteStorage,
     Dispatch(Order),
+    /// Ring for whoever takes attempts out of the queue.
+    Enqueue {
+        token: TokenId,
+        epoch: u64,
+    },
+    /// The answer to a claim.
+    Hand(Order),
     /// Cancel the call of this attempt; its answer no longer counts.
     Abort {
         token: TokenId,
@@ -192,6 +216,9 @@ pub struct Order {
     pub limit: Option<(u64, LimitSource)>,
     /// What an earlier attempt had done.
     pub checkpoint: Option<Box<Checkpoint>>,
+    pub company: Company,
+    /// Of an async action: what its result is brought with.
+    pub capability: Option<String>,
     /// The token whose work this is: the same for every attempt, also after the run was brought back.
     pub work_of: TokenId,
     /// Limits of single actions, in a task of several.
@@ -284,6 +311,8 @@ pub enum Rejection {
     },
     /// The run has ended.
     RunFinished,
+    /// The clocks stand still: nothing new begins.
+    Paused,
     /// Only a paused run can be resumed.
     NotPaused,
     /// Only a person's pause ends with a resume; the others end where they came from.
@@ -306,6 +335,8 @@ pub enum Rejection {
     /// The run cannot be brought back; the message says why.
     NotResumable(String),
     UnknownGate,
+    /// No capability of this run.
+    UnknownCallback,
     /// Somebody decided before, or time did.
     GateClosed(Box<GateState>),
     InvalidDecision {

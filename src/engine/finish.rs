@@ -135,7 +135,9 @@ impl Run {
                 let token = token.clone();
                 self.cancel_child(&token, reason);
             }
+            // What lies in a queue finds nobody to claim from, what was claimed hears it at its next heartbeat.
             TokenStatus::Pending
+            | TokenStatus::Dispatched
             | TokenStatus::WaitingForSiblings
             | TokenStatus::AwaitingHuman
             | TokenStatus::Suspended

@@ -53,7 +53,7 @@ pub enum GateKind {
     Node,
     /// The run has used up its time.
     WorkflowTimeout,
-    /// The run ended and somebody is to say whether it goes on.
+    /// The run ended, or a token failed, and somebody is to say whether it goes on.
     Escalation,
 }
 
@@ -176,12 +176,18 @@ impl Run {
             let message = format!("\"{}\" is none of {}", decision.choice, state.choices.join(", "));
             return Err(invalid("/choice", message));
         }
-        let token = match (state.kind, &state.token_id) {
-            (GateKind::Node, Some(token)) => TokenId::parse(token).ok_or(Rejection::UnknownGate)?,
-            (kind @ (GateKind::Node | GateKind::WorkflowTimeout | GateKind::Escalation), _) => {
-                return self.run_gate_decided(kind, decision);
-            }
+        let Some(token) = &state.token_id else {
+            return self.run_gate_decided(state.kind, decision);
         };
+        let token = TokenId::parse(token).ok_or(Rejection::UnknownGate)?;
+        decision.at = self.scratch.now;
+        match state.kind {
+            GateKind::Escalation => {
+                self.escalation_decided(token, decision);
+                return Ok(());
+            }
+            GateKind::Node | GateKind::WorkflowTimeout => {}
+        }
         let node = self
             .tokens
             .get(&token)
@@ -192,19 +198,15 @@ impl Run {
         {
             return Err(invalid(&format!("/input{}", problem.pointer), problem.message));
         }
-        decision.at = self.scratch.now;
         self.close_gate(token, GateStatus::Decided, Some(decision));
         Ok(())
     }
 
     /// Closes the gate of a token and, with a decision, completes the token.
     fn close_gate(&mut self, id: TokenId, status: GateStatus, decision: Option<Decision>) {
-        let Some(state) = self.gates.get_mut(&gate_id(id)) else {
+        if !self.settle_gate(&gate_id(id), status, decision.clone()) {
             return;
-        };
-        state.status = status;
-        state.decision = decision.clone();
-        self.scratch.changed_gates.insert(state.id.clone());
+        }
         if let Some(decision) = decision {
             let result = json!({
                 "choice": decision.choice,
@@ -216,20 +218,42 @@ impl Run {
         }
     }
 
+    /// The gate is open no more; false if there is none.
+    pub(super) fn settle_gate(&mut self, gate: &str, status: GateStatus, decision: Option<Decision>) -> bool {
+        let Some(state) = self.gates.get_mut(gate) else {
+            return false;
+        };
+        state.status = status;
+        state.decision = decision;
+        self.scratch.changed_gates.insert(state.id.clone());
+        true
+    }
+
+    /// The gate a token stands at, if it stands at one.
+    fn gate_id_of(&self, id: TokenId) -> String {
+        let token = self.tokens.get(&id);
+        let escalation = token.and_then(|token| token.escalation.as_ref());
+        escalation.map_or_else(|| gate_id(id), |escalation| escalation.gate_id.clone())
+    }
+
     /// A token at a gate ends by other hands: nobody is to decide any more.
     pub(super) fn withdraw_gate(&mut self, id: TokenId) {
+        let gate = self.gate_id_of(id);
         if self
             .gates
-            .get(&gate_id(id))
+            .get(&gate)
             .is_some_and(|gate| gate.status == GateStatus::Open)
         {
-            self.close_gate(id, GateStatus::Cancelled, None);
+            self.settle_gate(&gate, GateStatus::Cancelled, None);
         }
     }
 
     /// A deadline of a gate: its end, or a reminder.
     pub(super) fn gate_due(&mut self, id: TokenId) {
         let Some(token) = self.tokens.get(&id) else { return };
+        if token.escalation.is_some() {
+            return self.escalation_due(id);
+        }
         let Some(gate) = self.gate_of(token.node) else {
             return;
         };
@@ -279,7 +303,7 @@ impl Run {
         }
     }
 
-    fn note_gate_timeout(&mut self, id: TokenId, policy: GateTimeoutPolicy) {
+    pub(super) fn note_gate_timeout(&mut self, id: TokenId, policy: GateTimeoutPolicy) {
         let Some(token) = self.tokens.get(&id) else { return };
         let action = match policy {
             GateTimeoutPolicy::Approve | GateTimeoutPolicy::Reject => FinalAction::Proceed,
@@ -293,7 +317,7 @@ impl Run {
         };
         let record = self.record_of_token(token, passed, action);
         let fields = json!({
-            "gate_id": gate_id(id),
+            "gate_id": self.gate_id_of(id),
             "token_id": id.to_string(),
             "node_id": self.snapshot.workflow.nodes[token.node].id,
             "timeout_duration_ms": token.timeout_ms,

@@ -64,6 +64,8 @@ pub struct Header {
     pub warned: bool,
     /// Gates of the run as a whole, opened so far.
     pub gates_opened: u64,
+    /// What the capabilities of its async actions are made of; only where there are any.
+    pub secret: Option<String>,
     /// How often the run has ended. What an end cut off carries its number.
     pub ends: u64,
     /// Tokens born in earlier attempts: limits count within one.
@@ -143,6 +145,15 @@ pub struct Settings {
     pub watch_ms: u64,
     /// How long after a timeout the next attempt is made; twice as long after each further one.
     pub retry_delay_ms: u64,
+    /// Whether there is a queue for tasks that take long.
+    pub queue: bool,
+    /// How long an attempt may lie in the queue before it is rung for again, and before it is made anew.
+    pub ring_ms: u64,
+    pub claim_ms: u64,
+    /// How long an attempt out of the queue may be silent.
+    pub heartbeat_ms: u64,
+    /// The least an async action has for its result.
+    pub suspend_ms: u64,
     /// How often an attempt may vanish before its token fails.
     pub lost_max: u32,
     /// How long an ended run is kept.
@@ -155,6 +166,11 @@ impl Default for Settings {
             grace_ms: 500,
             watch_ms: 30 * SECOND,
             retry_delay_ms: SECOND,
+            queue: false,
+            ring_ms: 10 * SECOND,
+            claim_ms: 30 * SECOND,
+            heartbeat_ms: 300 * SECOND,
+            suspend_ms: 30 * SECOND,
             lost_max: 5,
             retention_ms: 30 * DAY,
         }

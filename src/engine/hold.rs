@@ -175,6 +175,18 @@ impl Run {
             if held {
                 self.scratch.arrivals.push_back(id);
             }
+            // Whoever came for it meanwhile was sent away: it is rung for, and has the whole time to be claimed.
+            if let Some(token) = self.tokens.get(&id)
+                && token.status == TokenStatus::Dispatched
+            {
+                self.scratch.rings.insert((id, token.epoch));
+                let now = self.scratch.now;
+                let watch_at = now.saturating_add(self.settings.ring_ms);
+                self.change(id, |token| {
+                    token.dispatched_at = Some(now);
+                    token.watch_at = Some(watch_at);
+                });
+            }
         }
     }
 

@@ -1,32 +1,197 @@
-//! How orders travel: which of them share one invocation of the executor.
+//! How an attempt travels: run right here, or ordered from an executor, alone or with others.
+
+use std::rc::Rc;
 
 use super::effect::Order;
-use crate::model::snapshot::Snapshot;
-use crate::model::task::StepAction;
+use super::run::Run;
+use super::token::{Lane, Token, TokenId};
+use crate::executor::inline::run_here;
+use crate::executor::task::Assignment;
+use crate::model::fan::EarlyCompletePolicy;
+use crate::model::task::Dispatch;
+use crate::model::time::MINUTE;
+use crate::wire::{ActionTimeouts, TaskReport};
 
-/// Tasks that touch nothing but their own context share an invocation: they only take each other's CPU.
+/// What may take longer goes into the queue, where there is one.
+const DIRECT_MAX_MS: u64 = MINUTE;
+
 const PURE_TASKS: usize = 50;
+const CALLING_TASKS: usize = 6;
 
-/// Splits the orders of one commit into invocations. A task that calls out has one of its own: an invocation ends as
-/// a whole, and aborting one attempt must close its connections and nobody else's.
-pub fn invocations(orders: Vec<Order>, snapshot: &Snapshot) -> Vec<Vec<Order>> {
-    let (pure, calling): (Vec<Order>, Vec<Order>) =
-        orders.into_iter().partition(|order| is_pure(order, snapshot));
-    let mut invocations: Vec<Vec<Order>> = Vec::new();
-    let mut pure = pure.into_iter().peekable();
-    while pure.peek().is_some() {
-        invocations.push(pure.by_ref().take(PURE_TASKS).collect());
+/// Tasks run inside one decision; the rest in the next, which the alarm brings at once. A loop of pure tasks must not
+/// keep the object from everything else, nor make one commit of a whole run.
+const INLINE_BATCH: u32 = 200;
+
+impl Run {
+    /// The node's word, else the task's. `auto` is inline where that is possible, and the queue for what may take long,
+    /// so that the object need not stay awake for it.
+    pub(super) fn lane_of(&self, node: usize, task: usize) -> Lane {
+        let Some(resolved) = self.snapshot.tasks.get(task) else {
+            return Lane::Direct;
+        };
+        // No attempt outlives its run.
+        let run_ends_at = self.header.timeout_at;
+        let left_ms = run_ends_at.map(|at| at.saturating_sub(self.clock()));
+        let limit = || self.execution_limit(node).limit.millis();
+        let takes_long = || {
+            let longest = limit().into_iter().chain(left_ms).min();
+            longest.is_none_or(|millis| millis > DIRECT_MAX_MS)
+        };
+        match self.snapshot.workflow.nodes[node]
+            .dispatch
+            .unwrap_or(resolved.task.dispatch)
+        {
+            Dispatch::Auto | Dispatch::Inline if resolved.is_pure => Lane::Inline,
+            Dispatch::Auto if self.settings.queue && takes_long() => Lane::Queue,
+            Dispatch::Queue if self.settings.queue => Lane::Queue,
+            Dispatch::Auto | Dispatch::Inline | Dispatch::Direct | Dispatch::Queue => Lane::Direct,
+        }
     }
-    invocations.extend(calling.into_iter().map(|order| vec![order]));
-    invocations
+
+    /// Nothing more can begin in this decision: what is due is left to the next.
+    pub(super) fn is_full(&self) -> bool {
+        self.scratch.is_deferred || self.scratch.inline >= INLINE_BATCH
+    }
+
+    /// Runs a pure task where it stands: it begins and ends in this decision, and costs the row of its token.
+    pub(super) fn run_inline(&mut self, id: TokenId, task: usize) {
+        let now = self.scratch.now;
+        if self.scratch.inline >= INLINE_BATCH {
+            return self.leave_to_next_wake(id);
+        }
+        self.scratch.inline += 1;
+        let Some(order) = self.begin_attempt(id, task, Lane::Inline) else {
+            return;
+        };
+        let snapshot = Rc::clone(&self.snapshot);
+        let Some(resolved) = snapshot.tasks.get(task) else {
+            return;
+        };
+        let done = run_here(
+            now,
+            Assignment {
+                task: &resolved.task,
+                input: &order.input,
+                // No time passes inside a decision.
+                deadline_at: None,
+                resume_from: order.checkpoint.map(|checkpoint| *checkpoint),
+                action_timeouts: ActionTimeouts::default(),
+                callback: serde_json::Value::Null,
+            },
+        );
+        let report = TaskReport {
+            token_id: id.to_string(),
+            epoch: order.epoch,
+            status: done.status,
+            output: done.output,
+            error: done.error,
+            steps: done.steps,
+            partial: done.partial,
+            checkpoint: done.checkpoint,
+        };
+        self.take_report(id, report);
+    }
 }
 
-fn is_pure(order: &Order, snapshot: &Snapshot) -> bool {
-    let task = snapshot.tasks.get(order.task);
-    task.is_some_and(|task| {
-        task.task.steps.iter().all(|step| match &step.action {
-            StepAction::Inline(action) => action.is_pure(),
-            StepAction::Reference { .. } => false,
-        })
-    })
+/// Who may travel with whom. An invocation ends as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// Touches nothing but its own context: they only take each other's CPU.
+    Pure,
+    /// Calls out. Few of them share: an invocation has six connections that wait for an answer.
+    Calling,
+    /// May have to be stopped while the others go on.
+    Alone,
+}
+
+impl Company {
+    fn size(self) -> usize {
+        match self {
+            Company::Pure => PURE_TASKS,
+            Company::Calling => CALLING_TASKS,
+            Company::Alone => 1,
+        }
+    }
+}
+
+/// Orders of one decision, by company.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Load {
+    pure: usize,
+    calling: usize,
+    alone: usize,
+}
+
+impl Load {
+    fn with(mut self, company: Company) -> Load {
+        match company {
+            Company::Pure => self.pure += 1,
+            Company::Calling => self.calling += 1,
+            Company::Alone => self.alone += 1,
+        }
+        self
+    }
+
+    /// The calls it takes to carry them.
+    fn calls(self) -> usize {
+        self.pure.div_ceil(PURE_TASKS) + self.calling.div_ceil(CALLING_TASKS) + self.alone
+    }
+}
+
+impl Run {
+    /// Makes room for an order, or leaves its token to the next wake, which the alarm brings at once.
+    pub(super) fn finds_room(&mut self, id: TokenId, company: Company) -> bool {
+        let load = self.scratch.load.with(company);
+        if load.calls() as u32 <= self.scratch.room {
+            self.scratch.load = load;
+            return true;
+        }
+        self.scratch.is_deferred = true;
+        self.leave_to_next_wake(id);
+        false
+    }
+
+    /// Due already, it stays as it is: every answer that comes before the next wake would cost a row.
+    fn leave_to_next_wake(&mut self, id: TokenId) {
+        let now = self.scratch.now;
+        let is_due = |token: &Token| token.watch_at.is_some_and(|at| at <= now);
+        if !self.tokens.get(&id).is_some_and(is_due) {
+            self.change(id, |token| token.watch_at = Some(now));
+        }
+    }
+
+    /// The company an attempt at `node` may travel in. Where a join may cancel its branches while others go on, each
+    /// needs a call that can be dropped.
+    pub(super) fn company_of(&self, token: &Token, task: usize) -> Company {
+        let may_be_cancelled = self.chain(token.branch.as_ref()).any(|(_, instance)| {
+            self.snapshot.joins_of(&instance.group).any(|transition| {
+                let join = self.snapshot.workflow.transitions[transition]
+                    .synchronization
+                    .as_ref();
+                join.is_some_and(|join| join.on_early_complete == EarlyCompletePolicy::Cancel)
+            })
+        });
+        let is_pure = self.snapshot.tasks.get(task).is_some_and(|task| task.is_pure);
+        match (is_pure, may_be_cancelled) {
+            (true, _) => Company::Pure,
+            (false, false) => Company::Calling,
+            (false, true) => Company::Alone,
+        }
+    }
+}
+
+/// Splits the orders of one commit into invocations.
+pub fn invocations(orders: Vec<Order>) -> Vec<Vec<Order>> {
+    let mut invocations: Vec<Vec<Order>> = Vec::new();
+    for company in [Company::Pure, Company::Calling, Company::Alone] {
+        let mut open: Vec<Order> = Vec::new();
+        for order in orders.iter().filter(|order| order.company == company) {
+            open.push(order.clone());
+            if open.len() == company.size() {
+                invocations.push(std::mem::take(&mut open));
+            }
+        }
+        invocations.extend(Some(open).filter(|open| !open.is_empty()));
+    }
+    invocations
 }

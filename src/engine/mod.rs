@@ -2,6 +2,7 @@
 
 mod attempt;
 mod branch;
+mod callback;
 mod child;
 mod chronicle;
 mod conclude;
@@ -9,6 +10,7 @@ mod context;
 mod control;
 mod deadline;
 mod effect;
+mod escalation;
 mod fan_in;
 mod fan_out;
 mod finish;
@@ -18,6 +20,7 @@ mod hold;
 mod lane;
 mod merge;
 mod outbox;
+mod queue;
 mod recall;
 mod record;
 mod resume;
@@ -28,15 +31,17 @@ mod token;
 mod wait;
 
 pub use branch::{Branch, FanIn, Instance, InstanceId};
+pub use callback::{Capability, Outcome};
 pub use chronicle::{Entry, EntryKind};
 pub use context::Context;
 pub use effect::{
     ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, Past, PastToken,
     Rejection, RestartPoint, RetryMode,
 };
+pub use escalation::Escalation;
 pub use gate::{Decision, GateKind, GateState, GateStatus};
 pub use header::{Header, Holder, ParentLink, RunStatus, Settings, StartRequest};
-pub use lane::invocations;
+pub use lane::{Company, invocations};
 pub use recall::Remembered;
 pub use record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
 pub use resume::{MET_A_BOUND, ResumePlan, can_go_on};

@@ -108,6 +108,10 @@ impl Run {
         {
             self.listeners.entry(name.clone()).or_default().insert(token.id);
         }
+        let is_task = self.snapshot.task_of(token.node).is_some();
+        if token.status == TokenStatus::Suspended && is_task {
+            self.called_back.insert(token.id);
+        }
         self.tokens.insert(token.id, token);
     }
 }

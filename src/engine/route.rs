@@ -9,6 +9,7 @@ use super::attempt::Reported;
 use super::branch::Branch;
 use super::effect::{Order, Rejection};
 use super::fan_out::Move;
+use super::lane::Company;
 use super::run::Run;
 use super::token::{Lane, Token, TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
@@ -27,6 +28,12 @@ impl Run {
             .inspect_err(|_| {
                 self.note_late(&report.token_id, report.epoch, report.status.name());
             })?;
+        self.take_report(id, report);
+        Ok(())
+    }
+
+    /// What an attempt that counts came to.
+    pub(super) fn take_report(&mut self, id: TokenId, report: TaskReport) {
         self.change(id, |token| {
             token.steps = report.steps;
             token.checkpoint = report.checkpoint;
@@ -38,6 +45,7 @@ impl Run {
         };
         match report.status {
             ReportStatus::Completed => self.succeed(id, report.output.unwrap_or(Value::Null)),
+            ReportStatus::Suspended => self.suspend(id),
             ReportStatus::Failed => {
                 self.end_unsuccessfully(id, TokenStatus::Failed, failure("task_failed"));
             }
@@ -54,7 +62,6 @@ impl Run {
                 self.execution_timed_out(id, Some(reported));
             }
         }
-        Ok(())
     }
 
     /// The executor was told a deadline as it stood then, and it has moved since: the run was extended, or paused.
@@ -189,19 +196,44 @@ impl Run {
         }
     }
 
-    /// The next attempt: a new epoch, a deadline from now.
+    /// The next attempt, by the lane that is right for it.
     pub(super) fn dispatch(&mut self, id: TokenId) {
         let Some(token) = self.tokens.get(&id) else {
             return;
         };
         let node = token.node;
-        let input = match self.task_input(token) {
-            Ok(input) => input,
-            Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
-        };
         let Some(task) = self.snapshot.node_tasks.get(node).copied().flatten() else {
             let failure = Failure::new("no_task", FailureClass::Permanent, "the node has no task");
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+        };
+        match self.lane_of(node, task) {
+            Lane::Inline => self.run_inline(id, task),
+            Lane::Queue => self.enqueue(id),
+            Lane::Direct => {
+                let company = self.company_of(token, task);
+                let load = self.scratch.load;
+                if !self.finds_room(id, company) {
+                    return;
+                }
+                match self.begin_attempt(id, task, Lane::Direct) {
+                    Some(order) => self.scratch.orders.push(Order { company, ..order }),
+                    // It failed before its call: the room is another's.
+                    None => self.scratch.load = load,
+                }
+            }
+        }
+    }
+
+    /// An attempt begins: its input is made, its deadline counts from now. One that lay in the queue has its number.
+    pub(super) fn begin_attempt(&mut self, id: TokenId, task: usize, lane: Lane) -> Option<Order> {
+        let token = self.tokens.get(&id)?;
+        let node = token.node;
+        let input = match self.task_input(token) {
+            Ok(input) => input,
+            Err(failure) => {
+                self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+                return None;
+            }
         };
         let now = self.scratch.now;
         let limit = self.execution_limit(node);
@@ -209,35 +241,47 @@ impl Run {
         let timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
         let deadline_at = self.told_deadline(timeout_at);
         let told_deadline = deadline_at.filter(|_| deadline_at != timeout_at);
-        let watch_at = now.saturating_add(self.settings.watch_ms);
-        let (mut epoch, mut checkpoint, mut work_of) = (0, None, id);
+        let (is_new, watch_ms) = match lane {
+            Lane::Inline => (true, None),
+            Lane::Direct => (true, Some(self.settings.watch_ms)),
+            Lane::Queue => (false, Some(self.settings.heartbeat_ms)),
+        };
+        let mut order = Order {
+            token: id,
+            epoch: 0,
+            task,
+            input,
+            deadline_at,
+            limit: timeout_ms.map(|millis| (millis, limit.source)),
+            checkpoint: None,
+            company: Company::Alone,
+            capability: None,
+            work_of: id,
+            action_timeouts: self.action_timeouts(task),
+        };
         self.change(id, |token| {
             token.status = TokenStatus::Executing;
-            token.epoch += 1;
-            token.lane = Some(Lane::Direct);
-            token.dispatched_at = Some(now);
+            token.epoch += u64::from(is_new);
+            token.lane = Some(lane);
+            token.dispatched_at = token.dispatched_at.filter(|_| !is_new).or(Some(now));
             token.started_at = Some(now);
             token.timeout_ms = timeout_ms;
             token.timeout_at = timeout_at;
             token.timeout_reason = limit.reason;
             token.told_deadline = told_deadline;
             token.warned = false;
-            token.watch_at = Some(watch_at);
-            epoch = token.epoch;
-            checkpoint = token.checkpoint.clone();
-            work_of = token.work_of.unwrap_or(id);
+            token.unclaimed = 0;
+            token.unheard = false;
+            token.watch_at = watch_ms.map(|millis| now.saturating_add(millis));
+            order.epoch = token.epoch;
+            order.checkpoint = token.checkpoint.clone();
+            order.work_of = token.work_of.unwrap_or(id);
         });
-        self.scratch.orders.push(Order {
-            token: id,
-            epoch,
-            task,
-            input,
-            deadline_at,
-            limit: timeout_ms.map(|millis| (millis, limit.source)),
-            checkpoint,
-            work_of,
-            action_timeouts: self.action_timeouts(task),
-        });
+        order.capability = self
+            .tokens
+            .get(&id)
+            .and_then(|token| self.capability(token, order.epoch));
+        Some(order)
     }
 
     pub(super) fn task_input(&self, token: &Token) -> Result<Rc<Value>, Failure> {
@@ -287,16 +331,29 @@ impl Run {
         }
     }
 
-    /// A token ends without its work done: its failure or timeout routes, else its branch ends, else the run.
+    /// A token ends without its work done, unless a person is asked first: its failure or timeout routes, else its branch
+    /// ends, else the run.
     pub(super) fn end_unsuccessfully(&mut self, id: TokenId, status: TokenStatus, mut failure: Failure) {
         let Some(token) = self.tokens.get(&id) else {
             return;
         };
         failure.node_id = Some(self.snapshot.workflow.nodes[token.node].id.clone());
         failure.token_id = Some(id.to_string());
+        match self.is_escalated(id, &failure) {
+            true => self.escalate(id, status, failure),
+            false => self.end_for_good(id, status, failure),
+        }
+    }
+
+    /// As above, when nobody is asked any more.
+    pub(super) fn end_for_good(&mut self, id: TokenId, status: TokenStatus, failure: Failure) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
         let on = match status {
             TokenStatus::TimedOut => On::Timeout,
             TokenStatus::Pending
+            | TokenStatus::Dispatched
             | TokenStatus::Executing
             | TokenStatus::WaitingForSiblings
             | TokenStatus::WaitingForSubworkflow

@@ -56,6 +56,8 @@ pub struct Run {
     pub(super) signals: BTreeMap<String, Vec<Value>>,
     /// Tokens that wait for a signal, by its name.
     pub(super) listeners: BTreeMap<String, BTreeSet<TokenId>>,
+    /// Tokens that wait for a callback.
+    pub(super) called_back: BTreeSet<TokenId>,
     pub(super) outbox: BTreeMap<u64, OutboxEntry>,
     pub(super) messages_posted: u64,
     pub(super) scratch: Scratch,
@@ -77,6 +79,8 @@ pub struct NewRun {
     pub input: Value,
     pub request: StartRequest,
     pub parent: Option<ParentLink>,
+    /// Nobody can guess it.
+    pub secret: String,
 }
 
 /// The limit of a run, whatever is left of its parent.
@@ -88,7 +92,7 @@ pub(super) fn own_limit_ms(request: &StartRequest, snapshot: &Snapshot) -> Optio
 
 impl Run {
     /// Starts a run: its first token is born at the initial node.
-    pub fn create(now: Millis, settings: Settings, new: NewRun) -> (Run, Vec<Effect>) {
+    pub fn create(now: Millis, room: u32, settings: Settings, new: NewRun) -> (Run, Vec<Effect>) {
         let workflow = &new.snapshot.workflow;
         let own_ms = own_limit_ms(&new.request, &new.snapshot);
         let budget_ms = new.request.budget_ms;
@@ -108,6 +112,7 @@ impl Run {
             on_budget,
             warned: false,
             gates_opened: 0,
+            secret: Some(new.secret).filter(|_| new.snapshot.has_async()),
             ends: 0,
             tokens_before: 0,
             id: new.id,
@@ -129,6 +134,7 @@ impl Run {
         let initial = workflow.initial_node;
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
         run.scratch.now = now;
+        run.scratch.room = room;
         run.scratch.header_changed = true;
         run.scratch.announce = true;
         match run.check_input() {
@@ -166,16 +172,19 @@ impl Run {
             noted: 0,
             signals: BTreeMap::new(),
             listeners: BTreeMap::new(),
+            called_back: BTreeSet::new(),
             outbox: BTreeMap::new(),
             messages_posted: 0,
             scratch: Scratch::default(),
         }
     }
 
-    /// Decides what `event` means. A rejection changes nothing but the deadlines that were due anyway.
-    pub fn handle(&mut self, now: Millis, event: Event) -> (Result<(), Rejection>, Vec<Effect>) {
+    /// Decides what `event` means. A rejection changes nothing but the deadlines that were due anyway. `room`: so many
+    /// calls to executors may begin; what is beyond that begins in the next wake.
+    pub fn handle(&mut self, now: Millis, room: u32, event: Event) -> (Result<(), Rejection>, Vec<Effect>) {
         // A clock that jumps back must not make the run younger than what it has already seen.
         self.scratch.now = now.max(self.scratch.now).max(self.header.started_at);
+        self.scratch.room = room;
         // Whatever woke the object, the run's own limit comes first: a result cannot outrun it.
         self.pass_workflow_deadline();
         let answer = match event {
@@ -188,6 +197,9 @@ impl Run {
                 self.pass_deadlines(&open_calls);
                 Ok(())
             }
+            Event::Claimed { token, epoch } => self.claimed(&token, epoch),
+            Event::CallbackReceived { capability, outcome } => self.callback_received(&capability, *outcome),
+            Event::Heartbeat { token, epoch } => self.heartbeat(&token, epoch),
             Event::TaskReported(report) => self.task_reported(*report),
             Event::CallLost {
                 token,

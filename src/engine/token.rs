@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::branch::Branch;
+use super::escalation::Escalation;
 use crate::model::failure::Failure;
 use crate::model::time::{Millis, SECOND};
 use crate::wire::{Checkpoint, StepReport};
@@ -34,6 +35,8 @@ impl TokenId {
 pub enum TokenStatus {
     /// Born, or waiting for its next attempt.
     Pending,
+    /// An attempt lies in the queue: whoever takes it claims it first.
+    Dispatched,
     /// An attempt is under way; a deadline or a watch stands behind it.
     Executing,
     /// At a join, its own work done.
@@ -51,8 +54,9 @@ pub enum TokenStatus {
 }
 
 impl TokenStatus {
-    pub const ALL: [TokenStatus; 10] = [
+    pub const ALL: [TokenStatus; 11] = [
         TokenStatus::Pending,
+        TokenStatus::Dispatched,
         TokenStatus::Executing,
         TokenStatus::WaitingForSiblings,
         TokenStatus::WaitingForSubworkflow,
@@ -67,6 +71,7 @@ impl TokenStatus {
     pub fn name(self) -> &'static str {
         match self {
             TokenStatus::Pending => "pending",
+            TokenStatus::Dispatched => "dispatched",
             TokenStatus::Executing => "executing",
             TokenStatus::WaitingForSiblings => "waiting_for_siblings",
             TokenStatus::WaitingForSubworkflow => "waiting_for_subworkflow",
@@ -82,6 +87,7 @@ impl TokenStatus {
     pub fn is_terminal(self) -> bool {
         match self {
             TokenStatus::Pending
+            | TokenStatus::Dispatched
             | TokenStatus::Executing
             | TokenStatus::WaitingForSiblings
             | TokenStatus::WaitingForSubworkflow
@@ -99,17 +105,48 @@ impl TokenStatus {
         match self {
             // A pass-through node completes where it is born; a mapping may fail before any attempt.
             Pending => next != Pending,
-            // Back to pending: the attempt is over and another will be made.
-            Executing | WaitingForSubworkflow => {
+            // Claimed, or given up and made anew. One that nobody takes, or whose input cannot be made, may have a
+            // route into a join, or to a person.
+            Dispatched => {
+                matches!(
+                    next,
+                    Pending | Executing | AwaitingHuman | WaitingForSiblings | Failed | TimedOut | Cancelled
+                )
+            }
+            // Back to pending: the attempt is over and another will be made. To a person: it failed, and somebody is
+            // to say what follows.
+            WaitingForSubworkflow => {
+                matches!(
+                    next,
+                    Pending | AwaitingHuman | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                )
+            }
+            // Suspended: understood, and to be called back.
+            Executing => {
+                matches!(
+                    next,
+                    Pending
+                        | Suspended
+                        | AwaitingHuman
+                        | WaitingForSiblings
+                        | Completed
+                        | Failed
+                        | TimedOut
+                        | Cancelled
+                )
+            }
+            // Back to pending: a person had it tried again.
+            AwaitingHuman => {
                 matches!(
                     next,
                     Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
-            AwaitingHuman | Suspended => {
+            // Back to pending: no callback came, and the call is made again. To a person: it brought a failure.
+            Suspended => {
                 matches!(
                     next,
-                    WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
+                    Pending | AwaitingHuman | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
             WaitingForSiblings => matches!(next, Completed | Failed | TimedOut | Cancelled),
@@ -122,7 +159,12 @@ impl TokenStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
+    /// Inside the coordinator, in the decision that began it.
+    Inline,
+    /// A call over the service binding, held open until it is answered.
     Direct,
+    /// A message of a queue; its consumer claims the attempt, says that it lives, and reports.
+    Queue,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -132,6 +174,10 @@ pub struct Token {
     pub status: TokenStatus,
     /// The number of the attempt that counts. Every result carries the epoch it answers.
     pub epoch: u64,
+    /// Attempts in a row that nobody took out of the queue.
+    pub unclaimed: u32,
+    /// Its watch passed while the object was away, and began again.
+    pub unheard: bool,
     /// Attempts made again because a deadline passed.
     pub retry_count: u32,
     /// Attempts made again because the one before vanished without an answer.
@@ -183,6 +229,8 @@ pub struct Token {
     pub work_of: Option<TokenId>,
     /// The number of the last news heard of its child.
     pub child_news: u64,
+    /// It failed and stands in front of a person.
+    pub escalation: Option<Box<Escalation>>,
 }
 
 /// How a run's end found a token that had not ended.
@@ -220,6 +268,8 @@ impl Token {
             node,
             status: TokenStatus::Pending,
             epoch: 0,
+            unclaimed: 0,
+            unheard: false,
             retry_count: 0,
             lost_count: 0,
             lane: None,
@@ -253,6 +303,7 @@ impl Token {
             sleep_left_ms: None,
             work_of: None,
             child_news: 0,
+            escalation: None,
         }
     }
 
@@ -279,6 +330,7 @@ impl Token {
                 .chain(warning_at)
                 .min(),
             TokenStatus::Pending => self.timeout_at.into_iter().chain(self.watch_at).min(),
+            TokenStatus::Dispatched => self.watch_at,
             TokenStatus::WaitingForSiblings
             | TokenStatus::Completed
             | TokenStatus::Failed

@@ -138,6 +138,7 @@ impl Run {
     }
 
     pub(super) fn stop_listening(&mut self, id: TokenId) {
+        self.called_back.remove(&id);
         self.listeners.retain(|_, tokens| {
             tokens.remove(&id);
             !tokens.is_empty()

@@ -32,7 +32,7 @@ pub fn check(url: &Url) -> Result<(), Failure> {
     Err(Failure::permanent(
         "private_address",
         format!(
-            "\"{host}\" is {what}, which http_request does not call; the variable {ALLOW_PRIVATE} = \"on\" of the executor allows it"
+            "\"{host}\" is {what}, which no action may call; the variable {ALLOW_PRIVATE} = \"on\" of the executor allows it"
         ),
     ))
 }
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(
             refused("http://user@0x7f.1:99/path?token=x").as_deref(),
             Some(
-                "\"127.0.0.1\" is a loopback address, which http_request does not call; the variable CURFEW_ALLOW_PRIVATE = \"on\" of the executor allows it"
+                "\"127.0.0.1\" is a loopback address, which no action may call; the variable CURFEW_ALLOW_PRIVATE = \"on\" of the executor allows it"
             )
         );
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::breaker::{Admission, key_of, open, word_of};
 use super::retry::{self, Situation, Verdict};
 use super::task::{ActionCall, Stopped, World};
 use crate::model::failure::FailureClass;
@@ -40,12 +41,14 @@ pub(super) async fn until_final(
         if deadline_at.is_some_and(|deadline| deadline <= world.now()) {
             return Err(Stopped::Deadline { partial: None });
         }
-        let stopped = match world.perform(ActionCall { deadline_at, ..call }).await {
+        let stopped = match attempt(world, ActionCall { deadline_at, ..call }).await {
             Ok(result) => return Ok(result),
             Err(stopped) => stopped,
         };
         let (class, code, retry_after_ms) = match &stopped {
-            Stopped::Failed(failure) => (failure.class, failure.code.as_str(), failure.retry_after_ms),
+            Stopped::Failed(failure) | Stopped::FailedMidway { failure, .. } => {
+                (failure.class, failure.code.as_str(), failure.retry_after_ms)
+            }
             Stopped::Deadline { .. } => (FailureClass::Timeout, "tool_timeout", None),
         };
         let situation = Situation {
@@ -77,4 +80,21 @@ pub(super) async fn until_final(
             }
         }
     }
+}
+
+/// One call, if its breaker lets it through; how it went is said before anything else follows.
+async fn attempt(world: &impl World, call: ActionCall<'_>) -> Result<Value, Stopped> {
+    let Some(key) = key_of(call.action, call.scope)? else {
+        return world.perform(call).await;
+    };
+    let pass = match world.admit(&key, call.deadline_at).await {
+        Admission::Call(pass) => pass,
+        Admission::Refused {
+            retry_after_ms,
+            escalated,
+        } => return Err(Stopped::Failed(open(&key, retry_after_ms, escalated))),
+    };
+    let result = world.perform(call).await;
+    world.tell_breaker(&key, pass, word_of(&result)).await;
+    result
 }

@@ -15,10 +15,10 @@ use crate::model::limits::RESULT_BYTES;
 use crate::platform::call::{self, Answer, BodyError, Call, Peer, SendError};
 use crate::platform::{deadline, now};
 
-struct Received {
-    status: u16,
-    headers: Map<String, Value>,
-    text: String,
+pub(super) struct Received {
+    pub(super) status: u16,
+    pub(super) headers: Map<String, Value>,
+    pub(super) text: String,
 }
 
 pub async fn http_request(
@@ -58,7 +58,7 @@ pub async fn service_call(
     })
 }
 
-async fn exchange(
+pub(super) async fn exchange(
     peer: &Peer,
     first: Outgoing,
     reach: Reach,
@@ -74,19 +74,7 @@ async fn exchange(
         for (name, value) in answer.headers().entries() {
             headers.insert(name, value.into());
         }
-        let bytes = arrived.insert(Vec::new());
-        answer
-            .read_into(bytes, RESULT_BYTES)
-            .await
-            .map_err(|error| match error {
-                BodyError::TooLarge => Failure::validation(
-                    "response_too_large",
-                    format!("the answer is larger than the limit of {RESULT_BYTES} bytes"),
-                ),
-                BodyError::Broken(message) => network_failure(message),
-            })?;
-        let text = String::from_utf8(std::mem::take(bytes))
-            .map_err(|_| Failure::validation("invalid_response", "the answer is not UTF-8 text"))?;
+        let text = read_text(answer, arrived.insert(Vec::new())).await?;
         Ok(Received {
             status,
             headers,
@@ -103,6 +91,22 @@ async fn exchange(
             partial: arrived.map(text_of),
         }),
     }
+}
+
+/// The whole body. Whoever drops this halfway finds in `bytes` what had arrived.
+pub(super) async fn read_text(answer: Answer, bytes: &mut Vec<u8>) -> Result<String, Failure> {
+    answer
+        .read_into(bytes, RESULT_BYTES)
+        .await
+        .map_err(|error| match error {
+            BodyError::TooLarge => Failure::validation(
+                "response_too_large",
+                format!("the answer is larger than the limit of {RESULT_BYTES} bytes"),
+            ),
+            BodyError::Broken(message) => network_failure(message),
+        })?;
+    String::from_utf8(std::mem::take(bytes))
+        .map_err(|_| Failure::validation("invalid_response", "the answer is not UTF-8 text"))
 }
 
 /// The first answer that is no redirect, or is one the action expects. The bodies of redirects are not read: dropping
@@ -130,7 +134,7 @@ async fn follow(
     Err(redirect::too_many())
 }
 
-async fn send(peer: &Peer, request: &Outgoing) -> Result<Answer, Failure> {
+pub(super) async fn send(peer: &Peer, request: &Outgoing) -> Result<Answer, Failure> {
     let headers = Headers::new();
     for (name, value) in &request.headers {
         headers.set(name, value).map_err(|_| {
@@ -153,7 +157,11 @@ async fn send(peer: &Peer, request: &Outgoing) -> Result<Answer, Failure> {
     })
 }
 
-fn check_status(received: &Received, expected: Option<&[u16]>, call: &ActionCall<'_>) -> Result<(), Failure> {
+pub(super) fn check_status(
+    received: &Received,
+    expected: Option<&[u16]>,
+    call: &ActionCall<'_>,
+) -> Result<(), Failure> {
     let answered = Answered {
         status: received.status,
         retry_after: received.headers.get("retry-after").and_then(Value::as_str),
@@ -176,6 +184,6 @@ fn parse_body(received: &Received) -> Result<Value, Failure> {
     })
 }
 
-fn network_failure(message: String) -> Failure {
+pub(super) fn network_failure(message: String) -> Failure {
     Failure::new("network", FailureClass::Network, message)
 }

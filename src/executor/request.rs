@@ -1,5 +1,4 @@
-//! What an `http_request` or a `service_call` sends: its templates filled in, everything in it checked. Pure; `http`
-//! sends it.
+//! What an action sends: its templates filled in, everything in it checked. Pure; `http` sends it.
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -66,7 +65,7 @@ impl Outgoing {
         Outgoing::new(url, &method, service.headers.as_ref(), body, scope, key)
     }
 
-    fn new(
+    pub(super) fn new(
         url: Url,
         method: &str,
         headers: Option<&Template>,
@@ -98,17 +97,24 @@ impl Outgoing {
             request.set_header("content-type", kind)?;
         }
         request.set_header("idempotency-key", key)?;
-        if let Some(headers) = headers {
-            for (name, value) in object(render(headers, scope, "headers")?, "headers")? {
-                if !value.is_null() {
-                    request.set_header(&name, &plain(value))?;
-                }
-            }
-        }
+        request.set_headers(headers, scope)?;
         Ok(request)
     }
 
-    fn set_header(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+    /// Those that an implementation writes: in place of any that are there already.
+    pub(super) fn set_headers(&mut self, headers: Option<&Template>, scope: &Scope) -> Result<(), Failure> {
+        let Some(headers) = headers else {
+            return Ok(());
+        };
+        for (name, value) in object(render(headers, scope, "headers")?, "headers")? {
+            if !value.is_null() {
+                self.set_header(&name, &plain(value))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_header(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         let name = name.to_ascii_lowercase();
         let value = value.trim_matches([' ', '\t']);
         // A line break in a value would begin a header, or a request, of its own.
@@ -192,13 +198,13 @@ fn is_token(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
 }
 
-fn render(template: &Template, scope: &Scope, field: &str) -> Result<Value, Failure> {
+pub(super) fn render(template: &Template, scope: &Scope, field: &str) -> Result<Value, Failure> {
     template
         .render(scope)
         .map_err(|wrong| Failure::validation("expression_failed", format!("{field}: {wrong}")))
 }
 
-fn text(template: &Template, scope: &Scope, field: &str) -> Result<String, Failure> {
+pub(super) fn text(template: &Template, scope: &Scope, field: &str) -> Result<String, Failure> {
     match render(template, scope, field)? {
         Value::String(text) => Ok(text),
         other => Err(Failure::validation(
@@ -208,7 +214,7 @@ fn text(template: &Template, scope: &Scope, field: &str) -> Result<String, Failu
     }
 }
 
-fn object(value: Value, field: &str) -> Result<Map<String, Value>, Failure> {
+pub(super) fn object(value: Value, field: &str) -> Result<Map<String, Value>, Failure> {
     match value {
         Value::Object(fields) => Ok(fields),
         other => Err(Failure::validation(

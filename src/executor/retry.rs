@@ -14,6 +14,9 @@ const RATE_LIMIT_RETRIES: u32 = 5;
 const RATE_LIMIT_DELAY_MS: u64 = MINUTE;
 const RATE_LIMIT_DELAY_MAX_MS: u64 = 5 * MINUTE;
 
+/// Two who wait for the same trial: the one who does not get it asks again no sooner than this.
+const BREAKER_DELAY_MIN_MS: u64 = 100;
+
 /// Added to the last error where a retry was due and its time was not.
 pub const NO_TIME: &str = "; not tried again: another attempt could not finish before the deadline";
 
@@ -97,14 +100,28 @@ fn retries_max(policy: &RetryPolicy, class: FailureClass) -> u32 {
 
 fn delay_ms(policy: &RetryPolicy, situation: &Situation) -> u64 {
     let backoff_ms = policy.delay_ms(situation.retries + 1, situation.random);
-    if situation.class != FailureClass::RateLimited {
-        return backoff_ms;
-    }
-    match situation.retry_after_ms {
+    match (situation.class, situation.retry_after_ms) {
         // Coming back sooner than the peer asks for would only be counted against us.
-        Some(asked_ms) => asked_ms.min(RATE_LIMIT_DELAY_MAX_MS),
-        None if policy.initial_delay_ms.is_none() => RATE_LIMIT_DELAY_MS,
-        None => backoff_ms,
+        (FailureClass::RateLimited, Some(asked_ms)) => asked_ms.min(RATE_LIMIT_DELAY_MAX_MS),
+        (FailureClass::RateLimited, None) if policy.initial_delay_ms.is_none() => RATE_LIMIT_DELAY_MS,
+        // Before its next trial a breaker has nothing else to say.
+        (FailureClass::BreakerOpen, Some(asked_ms)) => asked_ms.max(backoff_ms.min(BREAKER_DELAY_MIN_MS)),
+        (
+            FailureClass::RateLimited
+            | FailureClass::BreakerOpen
+            | FailureClass::Network
+            | FailureClass::ServerError
+            | FailureClass::ProviderTransient
+            | FailureClass::Timeout
+            | FailureClass::BadRequest
+            | FailureClass::Auth
+            | FailureClass::NotFound
+            | FailureClass::Validation
+            | FailureClass::Assertion
+            | FailureClass::Permanent
+            | FailureClass::Unknown,
+            _,
+        ) => backoff_ms,
     }
 }
 

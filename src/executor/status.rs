@@ -27,9 +27,15 @@ pub fn check(
         Some(expected) => expected.contains(&status),
         None => (200..300).contains(&status),
     };
-    if fits {
-        return Ok(());
+    match fits {
+        true => Ok(()),
+        false => Err(refusal(answered, redactor, now)),
     }
+}
+
+/// An answer that is none of those asked for.
+pub fn refusal(answered: &Answered, redactor: &Redactor, now: Millis) -> Failure {
+    let status = answered.status;
     // Before it is cut: half a secret would not be found any more.
     let text = redactor.text(answered.text.to_string());
     let start: String = text.chars().take(QUOTED_CHARACTERS).collect();
@@ -39,10 +45,10 @@ pub fn check(
         format!("the answer has status {status}: {start}"),
     );
     failure.retry_after_ms = answered.retry_after.and_then(|text| retry_after_ms(text, now));
-    Err(failure)
+    failure
 }
 
-fn class_of(status: u16) -> FailureClass {
+pub(super) fn class_of(status: u16) -> FailureClass {
     match status {
         // The call had its effect, and another one would have it twice: only the answer is not the expected one.
         200..=299 => FailureClass::Validation,

@@ -3,12 +3,14 @@
 
 use serde_json::Value;
 
+use super::breaker::{Admission, Pass};
 use super::call::{Bounds, Calls, until_final};
 use super::context::{Context, check, expression_failure, plain};
 use super::partial::Partial;
 use super::redact::Redactor;
 use super::retry::NO_TIME;
 use super::secrets::{Missing, Secrets};
+use crate::breaker::machine::Outcome as Word;
 use crate::model::action::{Action, Kind};
 use crate::model::expression::Scope;
 use crate::model::failure::{Failure, FailureClass};
@@ -29,6 +31,12 @@ pub trait World {
     fn secret(&self, name: &str) -> Result<String, Missing>;
     /// A call failed and is made again: for the log.
     fn note_retry(&self, step_ref: &str, retry: &RetryReport);
+    /// Whether the breaker of this key lets a call through that ends at `deadline_at`. A world without breakers does.
+    async fn admit(&self, _key: &str, _deadline_at: Option<Millis>) -> Admission {
+        Admission::Call(Pass::Blind)
+    }
+    /// How a call went that was let through.
+    async fn tell_breaker(&self, _key: &str, _pass: Pass, _word: Word) {}
 }
 
 #[derive(Clone, Copy)]
@@ -46,6 +54,11 @@ pub struct ActionCall<'a> {
 #[derive(Debug)]
 pub enum Stopped {
     Failed(Failure),
+    /// It failed, and this text of its answer had arrived.
+    FailedMidway {
+        failure: Failure,
+        partial: String,
+    },
     /// The text that had arrived; none if no answer had begun.
     Deadline {
         partial: Option<String>,
@@ -67,6 +80,8 @@ pub struct Assignment<'a> {
     /// Where an earlier attempt stopped.
     pub resume_from: Option<Checkpoint>,
     pub action_timeouts: ActionTimeouts,
+    /// `callback` in the implementation of an async action.
+    pub callback: Value,
 }
 
 /// What came of a task.
@@ -130,6 +145,8 @@ pub async fn run_task(world: &impl World, mut assignment: Assignment<'_>) -> Don
             },
         };
         let (mut failure, retry, timed_out) = match end {
+            // The result, and what is to be checked of it, comes by the callback.
+            End::Succeeded if task.only_action().is_some_and(Action::is_async) => return attempt.suspended(),
             End::Succeeded => match attempt.context.deliver(task) {
                 Ok(output) => return attempt.completed(output),
                 Err(failure) => (failure, false, false),
@@ -201,10 +218,12 @@ impl<'a> Attempt<'a> {
                     continue;
                 }
                 Err(Stopped::Failed(failure)) => (failure, false),
+                Err(Stopped::FailedMidway { failure, partial }) => {
+                    self.note_stopped(step, partial);
+                    (failure, false)
+                }
                 Err(Stopped::Deadline { partial }) => {
-                    self.note_finished();
-                    let partial = self.secrets.redactor().cut_text(partial.unwrap_or_default());
-                    self.partial.stopped(&step.reference, &partial);
+                    self.note_stopped(step, partial.unwrap_or_default());
                     let failure = Failure::new(
                         "tool_timeout",
                         FailureClass::Timeout,
@@ -352,8 +371,13 @@ impl<'a> Attempt<'a> {
                     message,
                 )));
             }
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) => {
-                let scope = self.context.scope_with(&input, secret.as_ref());
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_) => {
+                let mut scope = self.context.scope_with(&input, secret.as_ref());
+                scope.bind("callback", &assignment.callback);
                 let call = ActionCall {
                     action,
                     scope: &scope,
@@ -368,7 +392,8 @@ impl<'a> Attempt<'a> {
             }
         };
         let place = format!("output_schema of step {}", step.reference);
-        let kept = check(action.output_schema.as_ref(), &result, &place)
+        let schema = action.output_schema.as_ref().filter(|_| !action.is_async());
+        let kept = check(schema, &result, &place)
             .and_then(|()| self.context.keep(step, action, task_input, &result));
         if let Err(failure) = kept {
             if let Some(before) = before {
@@ -392,6 +417,21 @@ impl<'a> Attempt<'a> {
             true => self.partial.finished(&step, result),
             false => self.partial.finished(&step, &redactor.value(result.clone())),
         }
+    }
+
+    fn suspended(self) -> Done {
+        let answer = self.context.last_result.clone();
+        Done {
+            status: ReportStatus::Suspended,
+            ..self.completed(answer)
+        }
+    }
+
+    /// What had arrived of a step that did not finish.
+    fn note_stopped(&mut self, step: &Step, text: String) {
+        self.note_finished();
+        let text = self.secrets.redactor().cut_text(text);
+        self.partial.stopped(&step.reference, &text);
     }
 
     fn completed(self, output: Value) -> Done {
@@ -458,7 +498,8 @@ fn resume(task: &Task, checkpoint: Checkpoint) -> Option<(usize, Context, Vec<St
 /// What limits an action if neither its step nor its own document says so.
 fn default_limit(kind: &Kind, timeouts: ActionTimeouts) -> Limit {
     let millis = match kind {
-        Kind::HttpRequest(_) | Kind::ServiceCall(_) => timeouts.tool_ms,
+        Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => timeouts.tool_ms,
+        Kind::LlmCall(_) => timeouts.llm_call_ms,
         Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => None,
     };
     millis.map_or(Limit::Unset, Limit::After)

@@ -8,14 +8,23 @@ use wasm_bindgen::prelude::*;
 use worker::Env;
 
 use super::address::ALLOW_PRIVATE;
+use super::breaker::{Admission, Pass};
+use super::breaker_door;
 use super::http;
+use super::llm::llm_call;
+use super::mcp_client;
+use super::redirect::Reach;
 use super::secrets::{Missing, SECRETS, listed_names};
+use super::shell_client;
 use super::task::{ActionCall, Assignment, Stopped, World, run_task};
 use super::task_cache::TaskCache;
+use crate::breaker::machine::Outcome;
 use crate::model::action::Kind;
 use crate::model::failure::{Failure, FailureClass};
+use crate::model::shell::Runner;
 use crate::model::time::Millis;
 use crate::platform;
+use crate::platform::call::Peer;
 use crate::wire::{RetryReport, TaskOrder, TaskReport};
 
 thread_local! {
@@ -47,6 +56,10 @@ async fn run(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
             input: &input,
             deadline_at: order.deadline_at,
             resume_from: order.checkpoint(),
+            callback: match order.callback_url {
+                Some(url) => serde_json::json!({"url": url}),
+                None => Value::Null,
+            },
             action_timeouts: order.action_timeouts.unwrap_or_default(),
         },
     )
@@ -81,6 +94,21 @@ struct Worker<'a> {
     order: &'a TaskOrder<'a>,
 }
 
+impl Worker<'_> {
+    fn may_call_private(&self) -> bool {
+        platform::variable(self.env, ALLOW_PRIVATE).as_deref() == Some("on")
+    }
+
+    fn service(&self, binding: &str) -> Result<Peer, Failure> {
+        platform::call::service(self.env, binding).ok_or_else(|| {
+            Failure::permanent(
+                "no_binding",
+                format!("the executor has no service binding \"{binding}\"; add it to its wrangler file"),
+            )
+        })
+    }
+}
+
 impl World for Worker<'_> {
     fn now(&self) -> Millis {
         platform::now()
@@ -96,21 +124,23 @@ impl World for Worker<'_> {
         let key = format!("{}:{}", self.order.idempotency_key, call.step_ref);
         match &call.action.kind {
             Kind::HttpRequest(request) => {
-                let private = platform::variable(self.env, ALLOW_PRIVATE).as_deref() == Some("on");
-                http::http_request(request, private, &call, &key).await
+                http::http_request(request, self.may_call_private(), &call, &key).await
             }
+            Kind::LlmCall(llm) => llm_call(llm, self.env, self.may_call_private(), &call, &key).await,
+            Kind::McpTool(tool) => mcp_client::mcp_tool(tool, self.may_call_private(), &call, &key).await,
             Kind::ServiceCall(service) => {
-                let Some(peer) = platform::call::service(self.env, &service.binding) else {
-                    return Err(Stopped::Failed(Failure::new(
-                        "no_binding",
-                        FailureClass::Permanent,
-                        format!(
-                            "the executor has no service binding \"{}\"; add it to its wrangler file",
-                            service.binding
-                        ),
-                    )));
-                };
+                let peer = self.service(&service.binding)?;
                 http::service_call(service, &peer, &call, &key).await
+            }
+            Kind::Shell(shell) => {
+                let (peer, reach) = match &shell.runner {
+                    Runner::Binding(name) => (self.service(name)?, Reach::Binding),
+                    Runner::Url(_) => {
+                        let private = self.may_call_private();
+                        (platform::call::internet(), Reach::Internet { private })
+                    }
+                };
+                shell_client::shell(shell, &peer, reach, &call, &key).await
             }
             Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => {
                 unreachable!("these never leave the task")
@@ -128,6 +158,14 @@ impl World for Worker<'_> {
             return Err(Missing::NotListed);
         }
         platform::variable(self.env, name).ok_or(Missing::NotSet)
+    }
+
+    async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {
+        breaker_door::admit(self.env, key, deadline_at).await
+    }
+
+    async fn tell_breaker(&self, key: &str, pass: Pass, word: Outcome) {
+        breaker_door::tell(self.env, key, pass, word).await;
     }
 
     fn note_retry(&self, step_ref: &str, retry: &RetryReport) {

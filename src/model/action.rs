@@ -1,12 +1,16 @@
 //! Actions: the atomic operations, one kind a variant.
 
 use super::expression::{Expression, Template};
+use super::ids;
+use super::llm::{self, LlmCall};
+use super::mcp_tool::McpTool;
 use super::path::Path;
 use super::problem::Problems;
-use super::reader::{Reader, read_template};
+use super::reader::{Reader, read_template, shorten};
 use super::retry::RetryPolicy;
 use super::schema::Schema;
 use super::secret;
+use super::shell::Shell;
 use super::time::{Limit, SECOND};
 use super::timeouts::Layer;
 use super::workflow::{CHILD_FAILURE_POLICIES, ChildFailurePolicy};
@@ -24,6 +28,18 @@ pub const EXECUTION_POLICIES: &[(&str, ExecutionTimeoutPolicy)] = &[
     ("retry", ExecutionTimeoutPolicy::Retry),
 ];
 
+/// When the result of a call is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// With its answer.
+    #[default]
+    Sync,
+    /// Later: whoever was called is given a URL to bring it to.
+    Async,
+}
+
+const MODES: &[(&str, Mode)] = &[("sync", Mode::Sync), ("async", Mode::Async)];
+
 #[derive(Clone, Debug)]
 pub struct Action {
     pub id: String,
@@ -31,6 +47,9 @@ pub struct Action {
     pub timeout: Limit,
     pub on_timeout: Option<ExecutionTimeoutPolicy>,
     pub retry: RetryPolicy,
+    pub mode: Mode,
+    /// The key of the breaker its calls go through.
+    pub breaker: Option<Template>,
     /// The secrets its implementation names.
     pub secrets: Vec<String>,
     pub input_schema: Option<Schema>,
@@ -40,7 +59,10 @@ pub struct Action {
 #[derive(Clone, Debug)]
 pub enum Kind {
     HttpRequest(HttpRequest),
+    McpTool(McpTool),
     ServiceCall(ServiceCall),
+    LlmCall(LlmCall),
+    Shell(Shell),
     UpdateContext(Vec<(Path, Template)>),
     Assert(Assert),
     WorkflowCall(WorkflowCall),
@@ -50,7 +72,8 @@ impl Kind {
     /// Whose default and hard limit count for an action of this kind.
     pub fn layer(&self) -> Layer {
         match self {
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) => Layer::Tool,
+            Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => Layer::Tool,
+            Kind::LlmCall(_) => Layer::LlmCall,
             Kind::UpdateContext(_) | Kind::Assert(_) => Layer::Step,
             Kind::WorkflowCall(_) => Layer::Flow,
         }
@@ -92,7 +115,7 @@ pub struct Assert {
 }
 
 /// Names a template of an implementation may use.
-const NAMES: &[&str] = &["input", "state", "output", secret::SECRET];
+pub(super) const NAMES: &[&str] = &["input", "state", "output", "callback", secret::SECRET];
 
 /// Names a condition may use: what a secret decides would tell of it.
 const CONDITION_NAMES: &[&str] = &["input", "state", "output"];
@@ -103,7 +126,10 @@ const TRANSIT_MS: u64 = SECOND;
 #[derive(Clone, Copy)]
 enum KindName {
     HttpRequest,
+    McpTool,
     ServiceCall,
+    LlmCall,
+    Shell,
     UpdateContext,
     Assert,
     WorkflowCall,
@@ -115,9 +141,9 @@ const KINDS: &[(&str, KindName)] = &[
     ("service_call", KindName::ServiceCall),
     ("update_context", KindName::UpdateContext),
     ("assert", KindName::Assert),
-    ("llm_call", KindName::NotBuilt("llm_call")),
-    ("mcp_tool", KindName::NotBuilt("mcp_tool")),
-    ("shell", KindName::NotBuilt("shell")),
+    ("llm_call", KindName::LlmCall),
+    ("mcp_tool", KindName::McpTool),
+    ("shell", KindName::Shell),
     ("workflow_call", KindName::WorkflowCall),
     ("emit_event", KindName::NotBuilt("emit_event")),
 ];
@@ -126,7 +152,10 @@ const KINDS: &[(&str, KindName)] = &[
 pub(super) fn layer_of_kind(word: &str) -> Option<Layer> {
     let (_, name) = KINDS.iter().find(|(known, _)| *known == word)?;
     match name {
-        KindName::HttpRequest | KindName::ServiceCall => Some(Layer::Tool),
+        KindName::HttpRequest | KindName::McpTool | KindName::ServiceCall | KindName::Shell => {
+            Some(Layer::Tool)
+        }
+        KindName::LlmCall => Some(Layer::LlmCall),
         KindName::UpdateContext | KindName::Assert => Some(Layer::Step),
         KindName::WorkflowCall => Some(Layer::Flow),
         KindName::NotBuilt(_) => None,
@@ -148,14 +177,18 @@ impl Action {
         let secrets = secret::named_in(implementation, &reader.at("implementation"), problems);
         let (mut timeout, mut on_timeout) = (Limit::Unset, None);
         let mut retry = RetryPolicy::default();
+        let mut mode = Mode::default();
+        let mut breaker = None;
         if let Some(execution) = reader.object("execution") {
             timeout = execution.limit("timeout", "timeout_ms");
             on_timeout = execution.choice("on_timeout", EXECUTION_POLICIES);
             if let Some(policy) = execution.object("retry_policy") {
-                report_idle_policy(kind.as_ref(), &execution);
+                report_idle("retry_policy", kind.as_ref(), &execution);
                 retry = RetryPolicy::read(policy, on_timeout == Some(ExecutionTimeoutPolicy::Retry));
             }
-            execution.unsupported(&["breaker", "mode"]);
+            mode = execution.choice("mode", MODES).unwrap_or_default();
+            report_idle_mode(kind.as_ref(), mode, &execution);
+            breaker = read_breaker(kind.as_ref(), &execution);
             execution.finish();
         }
         let input_schema = reader.schema("input_schema");
@@ -167,10 +200,20 @@ impl Action {
             timeout,
             on_timeout,
             retry,
+            mode,
+            breaker,
             secrets,
             input_schema,
             output_schema,
         })
+    }
+
+    /// Its answer only says that it was understood; the result comes by a callback.
+    pub fn is_async(&self) -> bool {
+        match self.mode {
+            Mode::Sync => false,
+            Mode::Async => true,
+        }
     }
 
     /// How long an attempt at a task may take that is nothing but this action. `timeout` is for one call; where the
@@ -199,8 +242,34 @@ impl Action {
     pub fn is_pure(&self) -> bool {
         match self.kind {
             Kind::UpdateContext(_) | Kind::Assert(_) => true,
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::WorkflowCall(_) => false,
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_)
+            | Kind::WorkflowCall(_) => false,
         }
+    }
+}
+
+/// Only what calls out can be called back.
+fn report_idle_mode(kind: Option<&Kind>, mode: Mode, execution: &Reader) {
+    let calls_out = kind.is_none_or(|kind| match kind {
+        // What a model, a tool or a command has to say comes with its answer.
+        Kind::HttpRequest(_) | Kind::ServiceCall(_) => true,
+        Kind::McpTool(_)
+        | Kind::LlmCall(_)
+        | Kind::Shell(_)
+        | Kind::UpdateContext(_)
+        | Kind::Assert(_)
+        | Kind::WorkflowCall(_) => false,
+    });
+    if mode == Mode::Async && !calls_out {
+        execution.report(
+            "mode",
+            "unknown_field",
+            "only http_request and service_call can be \"async\"",
+        );
     }
 }
 
@@ -219,7 +288,10 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
     };
     let read = match kind? {
         KindName::HttpRequest => read_http_request(&implementation).map(Kind::HttpRequest),
+        KindName::McpTool => McpTool::read(&implementation).map(Kind::McpTool),
         KindName::ServiceCall => read_service_call(&implementation).map(Kind::ServiceCall),
+        KindName::LlmCall => llm::read(&implementation, NAMES).map(Kind::LlmCall),
+        KindName::Shell => Shell::read(&implementation).map(Kind::Shell),
         KindName::UpdateContext => read_update_context(&implementation).map(Kind::UpdateContext),
         KindName::Assert => read_assert(&implementation).map(Kind::Assert),
         KindName::WorkflowCall => read_workflow_call(&implementation).map(Kind::WorkflowCall),
@@ -236,10 +308,29 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
     read
 }
 
-/// A policy that would never be asked.
-fn report_idle_policy(kind: Option<&Kind>, execution: &Reader) {
+/// Written as it is, or made of what the action works on. Never of secrets: a key is shown to whoever asks.
+fn read_breaker(kind: Option<&Kind>, execution: &Reader) -> Option<Template> {
+    let text = execution.string("breaker")?;
+    report_idle("breaker", kind, execution);
+    if !text.contains("${") && !ids::is_breaker_key(text) {
+        let message = format!("\"{}\" is no key: {}", shorten(text), ids::BREAKER_KEY_RULE);
+        execution.report("breaker", "invalid_id", message);
+        return None;
+    }
+    execution.template("breaker", CONDITION_NAMES)
+}
+
+/// What would never be asked.
+fn report_idle(field: &'static str, kind: Option<&Kind>, execution: &Reader) {
     let why = match kind {
-        None | Some(Kind::HttpRequest(_) | Kind::ServiceCall(_)) => return,
+        None
+        | Some(
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_),
+        ) => return,
         Some(Kind::UpdateContext(_) | Kind::Assert(_)) => {
             "an action of this kind calls nobody: what it does once it does always"
         }
@@ -247,7 +338,7 @@ fn report_idle_policy(kind: Option<&Kind>, execution: &Reader) {
             "a workflow_call starts one run; \"max_retries\" of its node starts another"
         }
     };
-    execution.report("retry_policy", "unsupported", why);
+    execution.report(field, "unsupported", why);
 }
 
 fn read_http_request(reader: &Reader) -> Option<HttpRequest> {
@@ -347,7 +438,7 @@ fn read_workflow_call(reader: &Reader) -> Option<WorkflowCall> {
     })
 }
 
-fn required_template(reader: &Reader, field: &'static str) -> Option<Template> {
+pub(super) fn required_template(reader: &Reader, field: &'static str) -> Option<Template> {
     if !reader.has(field) {
         reader.report(field, "missing_field", format!("\"{field}\" is required"));
     }

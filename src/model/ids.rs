@@ -23,5 +23,25 @@ pub fn is_child_run_id(text: &str) -> bool {
     text.len() <= limits::CHILD_RUN_ID_LENGTH && text.split('.').all(is_run_id)
 }
 
+/// Keys of breakers: 1-128 of `A-Z a-z 0-9 - _ . :`.
+pub fn is_breaker_key(text: &str) -> bool {
+    (1..=limits::BREAKER_KEY_LENGTH).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':'))
+}
+
 pub const ID_RULE: &str = "an id is 1-64 characters of a-z, 0-9, - and _";
+pub const BREAKER_KEY_RULE: &str = "a breaker's key is 1-128 characters of A-Z, a-z, 0-9, -, _, . and :";
 pub const RUN_ID_RULE: &str = "a run id is 1-128 characters of A-Z, a-z, 0-9, -, _ and .";
+
+/// Compares secrets: how long it takes says nothing about where they differ.
+pub fn same_in_constant_time(a: &[u8], b: &[u8]) -> bool {
+    let mut difference = a.len() ^ b.len();
+    for index in 0..a.len().max(b.len()) {
+        let left = a.get(index).copied().unwrap_or(0);
+        let right = b.get(index).copied().unwrap_or(0);
+        difference |= usize::from(left ^ right);
+    }
+    std::hint::black_box(difference) == 0
+}

@@ -18,6 +18,7 @@ pub const CHILD_RUN_ID_LENGTH: usize = 512;
 pub const DEPTH: usize = 100;
 pub const ID_LENGTH: usize = 64;
 pub const RUN_ID_LENGTH: usize = 128;
+pub const BREAKER_KEY_LENGTH: usize = 128;
 pub const TAGS: usize = 20;
 pub const TIMEOUT_MIN_MS: u64 = 1;
 pub const TIMEOUT_MAX_MS: u64 = 30 * super::time::DAY;

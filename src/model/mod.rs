@@ -2,13 +2,17 @@
 
 pub mod action;
 mod adaptive;
+mod escalate;
 pub mod expression;
 pub mod failure;
 pub mod fan;
 pub mod graph;
 mod hard_limits;
 pub mod ids;
+mod inline;
 pub mod limits;
+pub mod llm;
+pub mod mcp_tool;
 pub mod path;
 pub mod problem;
 pub mod reader;
@@ -16,6 +20,7 @@ mod resolve;
 pub mod retry;
 pub mod schema;
 pub mod secret;
+pub mod shell;
 pub mod snapshot;
 pub mod task;
 pub mod time;

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use super::action::Action;
 use super::hard_limits;
+use super::inline;
 use super::problem::{Problem, Problems, pointer_to};
 use super::snapshot::{DocumentKind, Library, Reference, Stored};
-use super::task::{Task, report_crowded_call};
+use super::task::{Dispatch, Task, report_crowded_call};
 use super::timeouts::{Preset, TimeRules};
 use super::workflow::{Work, Workflow};
 
@@ -38,8 +39,11 @@ pub fn check(
         }
         DocumentKind::Tasks => {
             let mut resolver = Resolver::new(&Value::Null, library, &problems);
-            resolver.resolve_task(document, "");
+            let resolved = resolver.resolve_task(document, "");
             missing = resolver.missing;
+            if let Some(resolved) = resolved {
+                inline::check_task(&resolved, "", &problems);
+            }
             hard_limits::check_task(document, library, &problems);
         }
         DocumentKind::Workflows => match resolve_reporting(document, 0, library, Problems::new(*rules)) {
@@ -87,6 +91,13 @@ fn resolve_reporting(workflow: &Value, version: u64, library: &Library, problems
     let mut root = resolver.resolve_graph(workflow, version, parsed.as_ref());
     let mut missing = resolver.missing;
     let mut calls = resolver.calls;
+    for (index, node) in parsed.iter().flat_map(|it| it.nodes.iter().enumerate()) {
+        let task = root.node_tasks.get(index).copied().flatten();
+        if let (Some(Dispatch::Inline), Some(task)) = (node.dispatch, task.and_then(|it| root.tasks.get(it)))
+        {
+            inline::check_node(task, &node_pointer(workflow, &node.id), &problems);
+        }
+    }
     // The workflows this one calls, the ones those call, and so on; each reference once.
     let mut done = 0;
     while let Some(call) = calls.get(done).cloned() {
@@ -278,7 +289,9 @@ impl<'a> Resolver<'a> {
             for (index, document) in documents.iter().enumerate() {
                 let pointer = format!("/{field}/{index}");
                 if field == "tasks" {
-                    self.resolve_task(document, &pointer);
+                    if let Some(resolved) = self.resolve_task(document, &pointer) {
+                        inline::check_task(&resolved, &pointer, self.problems);
+                    }
                 } else {
                     Action::read(document, &pointer, true, self.problems);
                 }
@@ -300,8 +313,14 @@ impl<'a> Resolver<'a> {
         pointer: &str,
     ) -> Option<Value> {
         if is_task {
-            let (task, at) = self.find(DocumentKind::Tasks, id, version, &pointer_to(pointer, "task_id"))?;
-            return self.resolve_task(&task, &at);
+            let named_at = pointer_to(pointer, "task_id");
+            let (task, at) = self.find(DocumentKind::Tasks, id, version, &named_at)?;
+            let resolved = self.resolve_task(&task, &at)?;
+            // One written here is judged where it stands.
+            if at == named_at {
+                inline::check_named_task(&resolved, &at, self.problems);
+            }
+            return Some(resolved);
         }
         let (action, _) = self.find(
             DocumentKind::Actions,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::action::Kind;
+use super::action::{Action, Kind};
 pub use super::adaptive::{Latency, adaptive_nodes};
 use super::problem::{Problem, Problems};
 pub use super::resolve::{Check, Resolution, check, resolve};
@@ -117,6 +117,7 @@ pub struct ResolvedTask {
     pub task: Task,
     /// The task's JSON, ready to be sent.
     pub text: Rc<str>,
+    pub is_pure: bool,
 }
 
 impl Snapshot {
@@ -126,6 +127,7 @@ impl Snapshot {
         let mut tasks = Vec::new();
         for value in &stored.tasks {
             tasks.extend(Task::read(value, "/tasks", &problems).map(|task| ResolvedTask {
+                is_pure: task.is_pure(),
                 task,
                 text: value.to_string().into(),
             }));
@@ -154,7 +156,13 @@ impl Snapshot {
         }
         match &self.task_of(node)?.task.only_action()?.kind {
             Kind::WorkflowCall(call) => Some(call.on_failure),
-            Kind::HttpRequest(_) | Kind::ServiceCall(_) | Kind::UpdateContext(_) | Kind::Assert(_) => None,
+            Kind::HttpRequest(_)
+            | Kind::McpTool(_)
+            | Kind::ServiceCall(_)
+            | Kind::LlmCall(_)
+            | Kind::Shell(_)
+            | Kind::UpdateContext(_)
+            | Kind::Assert(_) => None,
         }
     }
 
@@ -169,6 +177,12 @@ impl Snapshot {
                     .is_some_and(|join| join.group == group)
             })
             .map(|(index, _)| index)
+    }
+
+    /// Some action's result comes by a callback.
+    pub fn has_async(&self) -> bool {
+        let mut tasks = self.tasks.iter();
+        tasks.any(|task| task.task.only_action().is_some_and(Action::is_async))
     }
 
     pub fn task_of(&self, node: usize) -> Option<&ResolvedTask> {

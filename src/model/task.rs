@@ -27,10 +27,19 @@ pub struct Task {
 pub enum Dispatch {
     #[default]
     Auto,
+    /// Inside the coordinator: only for tasks that touch nothing but their own context.
+    Inline,
     Direct,
+    /// Through a queue, where there is one: the object need not stay awake meanwhile.
+    Queue,
 }
 
-pub const DISPATCHES: &[(&str, Dispatch)] = &[("auto", Dispatch::Auto), ("direct", Dispatch::Direct)];
+pub const DISPATCHES: &[(&str, Dispatch)] = &[
+    ("auto", Dispatch::Auto),
+    ("inline", Dispatch::Inline),
+    ("direct", Dispatch::Direct),
+    ("queue", Dispatch::Queue),
+];
 
 /// Business retry: the whole task again, from step 0, with a fresh context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +167,17 @@ impl Task {
         })
     }
 
+    /// Touches nothing but its own context and never waits: it can run wherever its input is.
+    pub fn is_pure(&self) -> bool {
+        let waits = self.retry.is_some_and(|retry| retry.delay_ms(2) > 0);
+        let pure = |step: &Step| match &step.action {
+            // Secrets are the executor's alone.
+            StepAction::Inline(action) => action.is_pure() && action.secrets.is_empty(),
+            StepAction::Reference { .. } => false,
+        };
+        !waits && self.steps.iter().all(pure)
+    }
+
     /// The action of a task of one step: its limits count as the task's own.
     pub fn only_action(&self) -> Option<&Action> {
         match self.steps.as_slice() {
@@ -170,18 +190,7 @@ impl Task {
     }
 }
 
-/// `queue` and `inline` are lanes of the contract that this build does not have.
 pub fn read_dispatch(reader: &Reader) -> Option<Dispatch> {
-    if let Some(lane @ ("queue" | "inline")) = reader.any("dispatch").and_then(Value::as_str) {
-        reader.report(
-            "dispatch",
-            "unsupported",
-            format!(
-                "lane \"{lane}\" is not supported by this version of Curfew yet; use \"auto\" or \"direct\""
-            ),
-        );
-        return None;
-    }
     reader.choice("dispatch", DISPATCHES)
 }
 
@@ -240,6 +249,17 @@ fn check_workflow_call(step: &Step, element: &Element, count: usize, problems: &
     if matches!(action.kind, Kind::WorkflowCall(_)) && !is_bare {
         report_crowded_call(&element.pointer, problems);
     }
+    if action.is_async() && !is_bare {
+        report_crowded_async(&element.pointer, problems);
+    }
+}
+
+pub(super) fn report_crowded_async(pointer: &str, problems: &Problems) {
+    problems.report(
+        pointer,
+        "async_not_alone",
+        "an async action is the only step of its task, without condition and output_mapping; map its result in the node",
+    );
 }
 
 pub(super) fn report_crowded_call(pointer: &str, problems: &Problems) {

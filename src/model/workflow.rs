@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::action::{EXECUTION_POLICIES, ExecutionTimeoutPolicy};
+use super::escalate::read_escalate_on;
 use super::expression::{Expression, Template};
+use super::failure::FailureClass;
 use super::fan::{Spawn, Synchronization, read_spawn, read_synchronization};
 use super::graph;
 use super::limits::{self, RunLimits};
@@ -64,6 +66,8 @@ pub struct Node {
     pub on_timeout: Option<ExecutionTimeoutPolicy>,
     pub max_retries: u32,
     pub dispatch: Option<Dispatch>,
+    /// Failures a person is asked about; none: the preset says which.
+    pub escalate_on: Option<Vec<FailureClass>>,
 }
 
 /// What a node does when a token arrives.
@@ -89,7 +93,7 @@ pub enum Work {
 
 impl Work {
     /// Something runs: here, on an executor or in a child.
-    fn is_executed(&self) -> bool {
+    pub fn is_executed(&self) -> bool {
         match self {
             Work::Task { .. } | Work::Action { .. } | Work::Workflow { .. } => true,
             Work::Gate(_) | Work::Wait(_) | Work::PassThrough => false,
@@ -302,7 +306,7 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
     let on_timeout = reader.choice("on_timeout", EXECUTION_POLICIES);
     let max_retries = reader.integer("max_retries", 0, 100).unwrap_or(3) as u32;
     let dispatch = read_dispatch(&reader);
-    reader.unsupported(&["escalate_on"]);
+    let escalate_on = read_escalate_on(&reader, work.as_ref().is_none_or(Work::is_executed));
     reader.finish();
     Some(Node {
         id: id?,
@@ -315,6 +319,7 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
         on_timeout,
         max_retries,
         dispatch,
+        escalate_on,
     })
 }
 

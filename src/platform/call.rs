@@ -1,10 +1,15 @@
 //! HTTP calls that really stop when they are dropped: to the internet, to a bound Worker, to an object.
 
+use std::future::Future;
+use std::ops::ControlFlow;
+
 use futures_util::{Stream, StreamExt, stream};
 use js_sys::{Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
-use worker::{AbortController, Headers, Response};
+use wasm_bindgen_futures::{JsFuture, future_to_promise};
+use worker::{AbortController, ByteStream, Headers, Response};
+
+use super::deadline;
 
 #[wasm_bindgen]
 extern "C" {
@@ -14,6 +19,12 @@ extern "C" {
 
     #[wasm_bindgen(method, catch)]
     fn fetch(this: &Peer, url: &str, init: &Object) -> Result<Promise, JsValue>;
+}
+
+#[wasm_bindgen(module = "cloudflare:workers")]
+extern "C" {
+    #[wasm_bindgen(js_name = waitUntil)]
+    fn wait_until(promise: &Promise);
 }
 
 /// The internet.
@@ -53,6 +64,10 @@ impl<'a> Call<'a> {
 pub struct Abort(Option<AbortController>);
 
 impl Abort {
+    pub(super) fn new(controller: AbortController) -> Abort {
+        Abort(Some(controller))
+    }
+
     fn disarm(&mut self) {
         self.0 = None;
     }
@@ -119,7 +134,7 @@ pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, SendError> {
         set("redirect", &"manual".into());
     }
     set("signal", controller.signal().as_ref());
-    let abort = Abort(Some(controller));
+    let abort = Abort::new(controller);
     let promise = peer
         .fetch(call.url, &init)
         .map_err(|error| SendError::of(&error))?;
@@ -132,7 +147,42 @@ pub async fn send(peer: &Peer, call: Call<'_>) -> Result<Answer, SendError> {
     Ok(Answer { response, abort })
 }
 
+/// Does something that nobody waits for. It has `millis`, also after the invocation has answered.
+pub fn in_background(millis: u64, work: impl Future<Output = ()> + 'static) {
+    let bounded = async move {
+        deadline::within(millis, work).await;
+        Ok(JsValue::UNDEFINED)
+    };
+    wait_until(&future_to_promise(bounded));
+}
+
+/// A body that is read piece by piece, for a reader that has something to do between them. Dropping it closes the
+/// connection.
+pub struct Chunks {
+    /// None for a response without a body.
+    stream: Option<ByteStream>,
+    abort: Abort,
+}
+
+impl Chunks {
+    pub async fn next(&mut self) -> Option<Result<Vec<u8>, String>> {
+        let chunk = match &mut self.stream {
+            Some(stream) => stream.next().await,
+            None => None,
+        };
+        if chunk.is_none() {
+            self.abort.disarm();
+        }
+        chunk.map(|chunk| chunk.map_err(|error| error.to_string()))
+    }
+}
+
 impl Answer {
+    /// Of a call that was made in another way.
+    pub(super) fn new(response: web_sys::Response, abort: Abort) -> Answer {
+        Answer { response, abort }
+    }
+
     pub fn status(&self) -> u16 {
         self.response.status()
     }
@@ -143,25 +193,46 @@ impl Answer {
 
     /// Reads the body to its end into `bytes`, if it is at most `most` bytes; more than that is not read. Whoever
     /// drops this halfway finds in `bytes` what had arrived.
-    pub async fn read_into(mut self, bytes: &mut Vec<u8>, most: usize) -> Result<(), BodyError> {
+    pub async fn read_into(self, bytes: &mut Vec<u8>, most: usize) -> Result<(), BodyError> {
+        let mut too_large = false;
+        let read = self.read_each(|chunk| {
+            too_large = bytes.len() + chunk.len() > most;
+            if too_large {
+                return ControlFlow::Break(());
+            }
+            bytes.extend_from_slice(chunk);
+            ControlFlow::Continue(())
+        });
+        match read.await {
+            Err(message) => Err(BodyError::Broken(message)),
+            Ok(()) if too_large => Err(BodyError::TooLarge),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Hands over each piece of the body as it arrives, to its end or until `take` has enough; then the connection
+    /// closes.
+    pub async fn read_each(mut self, mut take: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), String> {
         let mut response = Response::from(self.response);
-        let mut stream = match response.stream() {
-            Ok(stream) => stream,
-            // A response without a body has no stream.
-            Err(_) => {
-                self.abort.disarm();
-                return Ok(());
+        // A response without a body has no stream.
+        if let Ok(mut stream) = response.stream() {
+            while let Some(chunk) = stream.next().await {
+                let chunk = chunk.map_err(|error| error.to_string())?;
+                if take(&chunk).is_break() {
+                    return Ok(());
+                }
             }
-        };
-        while let Some(chunk) = stream.next().await {
-            let chunk = chunk.map_err(|error| BodyError::Broken(error.to_string()))?;
-            if bytes.len() + chunk.len() > most {
-                return Err(BodyError::TooLarge);
-            }
-            bytes.extend_from_slice(&chunk);
         }
         self.abort.disarm();
         Ok(())
+    }
+
+    pub fn chunks(self) -> Chunks {
+        let stream = Response::from(self.response).stream().ok();
+        Chunks {
+            stream,
+            abort: self.abort,
+        }
     }
 
     /// Hands the response on as it came, body and all.

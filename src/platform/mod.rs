@@ -1,5 +1,6 @@
 //! The few JavaScript things the shells need and `worker` does not offer as they need them.
 
+pub mod ai;
 pub mod call;
 pub mod deadline;
 
@@ -29,6 +30,11 @@ pub fn variable(env: &worker::Env, name: &str) -> Option<String> {
         return js_sys::JSON::stringify(&value).ok().map(String::from);
     }
     value.as_string()
+}
+
+/// A variable that is a number.
+pub fn number(env: &worker::Env, name: &str) -> Option<u64> {
+    variable(env, name)?.parse().ok()
 }
 
 /// One JSON object a line, as the platform's log search wants it. Never an input, an output or a secret.

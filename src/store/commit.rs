@@ -77,6 +77,8 @@ impl Commit {
                 | Effect::AnnounceGate(_)
                 | Effect::AnnounceLatency { .. }
                 | Effect::Dispatch(_)
+                | Effect::Enqueue { .. }
+                | Effect::Hand(_)
                 | Effect::Abort { .. }
                 | Effect::Announce
                 | Effect::RunEnded => {}

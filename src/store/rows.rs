@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::{
-    Branch, Cut, FanIn, Header, Holder, Instance, InstanceId, Lane, ParentLink, PastToken, Run, RunStatus,
-    StartRequest, Token, TokenId, TokenStatus,
+    Branch, Cut, Escalation, FanIn, Header, Holder, Instance, InstanceId, Lane, ParentLink, PastToken, Run,
+    RunStatus, StartRequest, Token, TokenId, TokenStatus,
 };
 use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
@@ -56,6 +56,8 @@ pub struct HeaderRow {
     pub warned: bool,
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub gates_opened: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub ends: u64,
     #[serde(default)]
@@ -90,6 +92,7 @@ impl HeaderRow {
             on_budget: header.on_budget,
             warned: header.warned,
             gates_opened: header.gates_opened,
+            secret: header.secret,
             ends: header.ends,
             tokens_before: header.tokens_before,
             revision: header.revision,
@@ -115,6 +118,7 @@ impl HeaderRow {
             on_budget: self.on_budget,
             warned: self.warned,
             gates_opened: self.gates_opened,
+            secret: self.secret,
             ends: self.ends,
             tokens_before: self.tokens_before,
             id: self.id,
@@ -141,6 +145,10 @@ impl HeaderRow {
 pub struct TokenRow {
     pub node_id: String,
     pub epoch: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unclaimed: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unheard: bool,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retry_count: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -210,6 +218,8 @@ pub struct TokenRow {
     pub work_of: Option<u64>,
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub child_news: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<Box<Escalation>>,
 }
 
 /// A token's place among its siblings. Group and total are the instance's, repeated so that a token tells all of it.
@@ -425,7 +435,10 @@ impl TokenRow {
             sleep_left_ms: token.sleep_left_ms,
             work_of: token.work_of.map(|id| id.0),
             child_news: token.child_news,
+            escalation: token.escalation,
             epoch: token.epoch,
+            unclaimed: token.unclaimed,
+            unheard: token.unheard,
             retry_count: token.retry_count,
             lost_count: token.lost_count,
             lane: token.lane,
@@ -485,10 +498,13 @@ impl TokenRow {
             sleep_left_ms: self.sleep_left_ms,
             work_of: self.work_of.map(TokenId),
             child_news: self.child_news,
+            escalation: self.escalation,
             id: TokenId(id),
             node,
             status,
             epoch: self.epoch,
+            unclaimed: self.unclaimed,
+            unheard: self.unheard,
             retry_count: self.retry_count,
             lost_count: self.lost_count,
             lane: self.lane,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use worker::{D1Database, MessageBatch, Result};
 
-use super::latencies;
+use super::{breakers, latencies};
 use crate::platform;
 
 /// Messages may come twice and in any order: the higher revision stays.
@@ -36,13 +36,14 @@ const LIST_GATES: &str = "SELECT run_id, id, opened_at, view FROM gates \
     WHERE status = 'open' AND opened_at || '_' || run_id || '_' || id > ?1 \
     ORDER BY opened_at || '_' || run_id || '_' || id LIMIT ?2";
 
-/// What a run tells the index: how it stands, how one of its gates does, how long a node took.
+/// What the index is told: how a run stands, how one of its gates does, how long a node took, how a breaker stands.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Announcement {
     Run { revision: u64, summary: Value },
     Gate { gate: Value },
     Latency { latency: Value },
+    Breaker { breaker: Value, revision: u64 },
 }
 
 #[derive(Serialize)]
@@ -54,12 +55,16 @@ struct RunNews {
 /// Saves a batch. A database that is down brings the messages back later; one that cannot be read never will be.
 pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
     let (mut runs, mut gates, mut samples) = (Vec::new(), Vec::new(), Vec::new());
+    let mut breaker_news = Vec::new();
     for message in batch.raw_iter() {
         let text = message.body().as_string().unwrap_or_default();
         match serde_json::from_str(&text) {
             Ok(Announcement::Run { revision, summary }) => runs.push(RunNews { revision, summary }),
             Ok(Announcement::Gate { gate }) => gates.push(gate),
             Ok(Announcement::Latency { latency }) => samples.push(latency),
+            Ok(Announcement::Breaker { breaker, revision }) => {
+                breaker_news.push(breakers::News { breaker, revision });
+            }
             Err(error) => platform::log(json!({
                 "level": "error", "event": "announcement_unreadable", "message": error.to_string(),
             })),
@@ -68,6 +73,7 @@ pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
     let saved = async {
         write(runs, database).await?;
         write_gates(gates, database).await?;
+        breakers::save(breaker_news, database).await?;
         latencies::save(samples, database).await
     };
     match saved.await {

@@ -6,7 +6,7 @@ use curfew::engine::{Effect, Event};
 use curfew::store::commit::Commit;
 use serde_json::{Value, json};
 
-use super::driver::{Driver, SETTINGS, START};
+use super::driver::{Driver, ROOM, SETTINGS, START};
 use super::graphs::joining;
 
 const CROWD: u64 = 1_000;
@@ -37,6 +37,7 @@ fn wake_until_done(run: &mut Driver) -> (usize, Duration) {
         let began = Instant::now();
         let (answer, effects) = run.run.handle(
             run.now,
+            ROOM,
             Event::Woken {
                 open_calls: Vec::new(),
             },

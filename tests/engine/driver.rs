@@ -26,9 +26,17 @@ pub const SETTINGS: Settings = Settings {
     grace_ms: 500,
     watch_ms: 30_000,
     retry_delay_ms: 1_000,
+    queue: false,
+    ring_ms: 10_000,
+    claim_ms: 30_000,
+    heartbeat_ms: 300_000,
+    suspend_ms: 30_000,
     lost_max: 5,
     retention_ms: 10_000_000,
 };
+
+/// Calls to executors that one decision may begin: as many as it likes, where a scenario is about something else.
+pub const ROOM: u32 = u32::MAX;
 
 /// When runs of scenarios start.
 pub const START: Millis = 1_000;
@@ -135,6 +143,11 @@ pub struct Start {
 
 impl Start {
     pub fn run(self, now: Millis, settings: Settings) -> (Run, Vec<Effect>) {
+        self.run_in(ROOM, now, settings)
+    }
+
+    /// With so much room for calls.
+    pub fn run_in(self, room: u32, now: Millis, settings: Settings) -> (Run, Vec<Effect>) {
         let stored = Rc::new(self.stored);
         let snapshot = Snapshot::read(&stored).expect("what was resolved can be read");
         let new = NewRun {
@@ -144,8 +157,9 @@ impl Start {
             input: self.input,
             request: self.request,
             parent: self.parent,
+            secret: "nobody guesses this".into(),
         };
-        Run::create(now, settings, new)
+        Run::create(now, room, settings, new)
     }
 
     /// The start a message of `parent` asks for, as the shell makes it.
@@ -192,6 +206,8 @@ pub struct Driver {
     pub effects: Vec<Effect>,
     /// Everything that was to be saved so far, as the object's tables hold it.
     pub store: Store,
+    /// Calls to executors that each decision may begin.
+    pub room: u32,
     settings: Settings,
 }
 
@@ -206,6 +222,21 @@ impl Driver {
         Driver::of(run, effects, settings)
     }
 
+    /// A run none of whose decisions may begin more than `room` calls.
+    pub fn start_in(room: u32, document: Value) -> Driver {
+        let start = Start {
+            id: "run-1".into(),
+            stored: store_document(&complete_document(document)),
+            input: json!({"x": 1}),
+            request: StartRequest::default(),
+            parent: None,
+        };
+        let (run, effects) = start.run_in(room, START, SETTINGS);
+        let mut driver = Driver::of(run, effects, SETTINGS);
+        driver.room = room;
+        driver
+    }
+
     pub fn of(run: Run, effects: Vec<Effect>, settings: Settings) -> Driver {
         let mut driver = Driver {
             run,
@@ -213,6 +244,7 @@ impl Driver {
             answer: Ok(()),
             effects,
             store: Store::default(),
+            room: ROOM,
             settings,
         };
         driver.save();
@@ -248,7 +280,7 @@ impl Driver {
     }
 
     pub fn feed(&mut self, event: Event) -> &mut Driver {
-        (self.answer, self.effects) = self.run.handle(self.now, event);
+        (self.answer, self.effects) = self.run.handle(self.now, self.room, event);
         self.save();
         self
     }

@@ -74,6 +74,11 @@ pub fn workflow(dice: &mut Dice) -> Value {
         3 => document["timeout_ms"] = json!(*dice.pick(&[5_000, 12_000, 20_000])),
         _null => document["timeout_ms"] = Value::Null,
     }
+    document["actions"] = json!([
+        {"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}},
+        {"id": "hand-out", "kind": "service_call", "implementation": {"binding": "PEER"}, "execution": {"mode": "async"}},
+        {"id": "reckon", "kind": "update_context", "implementation": {"set": {"epoch": "${6 / int(input.x)}"}}},
+    ]);
     document["gate"] = json!({
         "timeout_ms": *dice.pick(&[4_000, 30_000, 200_000]),
         "on_timeout": *dice.pick(&["cancel_all", "fail"]),
@@ -171,7 +176,9 @@ fn node(dice: &mut Dice, index: u64) -> Value {
     let mut node = Map::new();
     node.insert("id".into(), json!(format!("n{index}")));
     match dice.below(24) {
-        0..=13 => work(dice, &mut node, "action_id", "work"),
+        0..=10 => work(dice, &mut node, "action_id", "work"),
+        11 => work(dice, &mut node, "action_id", "hand-out"),
+        12 | 13 => work(dice, &mut node, "action_id", "reckon"),
         14..=16 => {}
         17 | 18 => {
             let mut gate = json!({"prompt": "x is ${input.x}", "on_timeout": *dice.pick(&["fail", "approve", "reject", "cancel_all"])});
@@ -244,9 +251,23 @@ fn work(dice: &mut Dice, node: &mut Map<String, Value>, form: &str, id: &str) {
             node.insert("timeout_ms".into(), json!(40_000));
         }
     }
+    // Where there is no queue it is as if nothing had been said.
+    match (form, dice.below(10)) {
+        ("action_id", 8) => node.insert("dispatch".into(), json!("direct")),
+        ("action_id", 5..=7) => node.insert("dispatch".into(), json!("queue")),
+        (_any, _auto) => None,
+    };
     if dice.chance(40) {
         node.insert("on_timeout".into(), json!("retry"));
         node.insert("max_retries".into(), json!(dice.below(3)));
+    }
+    if dice.chance(25) {
+        let classes = *dice.pick(&[
+            &["server_error", "validation"][..],
+            &["server_error", "timeout", "network"],
+            &[],
+        ]);
+        node.insert("escalate_on".into(), json!(classes));
     }
     match dice.below(20) {
         19 => {

@@ -8,10 +8,11 @@ use curfew::engine::{
 };
 use curfew::model::time::Millis;
 use curfew::store::commit::Commit;
+use curfew::wire::{ReportStatus, TaskReport};
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::driver::{create_run, failed, store_document, succeeded, timed_out};
+use super::driver::{ROOM, create_run, failed, store_document, succeeded, timed_out};
 use super::generator;
 use crate::sim::store::Store;
 
@@ -21,11 +22,19 @@ pub struct History {
     pub now: Millis,
     pub steps: Vec<(Millis, Event)>,
     pub effects: Vec<Vec<Effect>>,
+    pub settings: Settings,
+    /// Calls to executors that one decision may begin.
+    pub room: u32,
     attempts: Vec<(TokenId, u64)>,
 }
 
 pub const SETTINGS: Settings = Settings {
     retry_delay_ms: 1_000,
+    queue: false,
+    ring_ms: 10_000,
+    claim_ms: 30_000,
+    heartbeat_ms: 300_000,
+    suspend_ms: 30_000,
     grace_ms: 500,
     watch_ms: 30_000,
     lost_max: 3,
@@ -35,18 +44,20 @@ pub const SETTINGS: Settings = Settings {
 /// What persons say at gates, most often what gates of nodes ask for.
 const CHOICES: &[&str] = &[
     "approve", "approve", "approve", "approve", "reject", "reject", "shrug", "extend", "abort", "fail",
-    "retry",
+    "retry", "retry", "skip",
 ];
 
 impl History {
-    pub fn start(document: &Value) -> History {
+    pub fn start(settings: Settings, room: u32, document: &Value) -> History {
         let now = 1_000;
-        let (run, effects) = create_run(now, SETTINGS, store_document(document), json!({"x": 2}));
+        let (run, effects) = create_run(now, settings, store_document(document), json!({"x": 2}));
         let mut history = History {
             run,
             now,
             steps: Vec::new(),
             effects: Vec::new(),
+            settings,
+            room,
             attempts: Vec::new(),
         };
         history.keep(effects);
@@ -54,7 +65,13 @@ impl History {
     }
 
     pub fn random(dice: &mut Dice, length: usize) -> History {
-        let mut history = History::start(&generator::workflow(dice));
+        let document = generator::workflow(dice);
+        let settings = Settings {
+            queue: dice.chance(50),
+            ..SETTINGS
+        };
+        let room = *dice.pick(&[ROOM, ROOM, ROOM, 1]);
+        let mut history = History::start(settings, room, &document);
         for _ in 0..length {
             history.step(dice);
         }
@@ -69,14 +86,16 @@ impl History {
     pub fn feed(&mut self, now: Millis, event: Event) {
         self.now = now;
         self.steps.push((now, event.clone()));
-        let (_, effects) = self.run.handle(now, event);
+        let (_, effects) = self.run.handle(now, self.room, event);
         self.keep(effects);
     }
 
     fn keep(&mut self, effects: Vec<Effect>) {
         for effect in &effects {
-            if let Effect::Dispatch(order) = effect {
-                self.attempts.push((order.token, order.epoch));
+            match effect {
+                Effect::Dispatch(order) => self.attempts.push((order.token, order.epoch)),
+                Effect::Enqueue { token, epoch } => self.attempts.push((*token, *epoch)),
+                _others => {}
             }
         }
         self.effects.push(effects);
@@ -96,9 +115,14 @@ impl History {
         let newest = self.attempts.len().checked_sub(1 + back as usize);
         let (token, epoch) = newest.map_or((TokenId(7), 1), |index| self.attempts[index]);
         let attempt = format!("{token}@{epoch}");
-        let event = match dice.below(28) {
+        let words = if self.settings.queue { 36 } else { 28 };
+        let event = match dice.below(words) {
             0..=6 => Event::TaskReported(Box::new(succeeded(&attempt, json!({"epoch": epoch})))),
-            7..=9 => Event::TaskReported(Box::new(failed(&attempt))),
+            7..=8 => Event::TaskReported(Box::new(failed(&attempt))),
+            9 => Event::TaskReported(Box::new(TaskReport {
+                status: ReportStatus::Suspended,
+                ..succeeded(&attempt, json!(null))
+            })),
             10..=11 => Event::TaskReported(Box::new(timed_out(&attempt))),
             12..=13 => Event::CallLost {
                 token,
@@ -112,6 +136,14 @@ impl History {
                 open_calls: Vec::new(),
             },
             18 => Event::Loaded,
+            28..=34 => Event::Claimed {
+                token: token.to_string(),
+                epoch,
+            },
+            35 => Event::Heartbeat {
+                token: token.to_string(),
+                epoch,
+            },
             20..=27 => self.word_from_outside(dice),
             _ if dice.chance(40) => Event::CancelRequested { reason: None },
             _ => Event::Loaded,

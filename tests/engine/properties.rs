@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Effect, EntryKind, Event, Run, Token, TokenId, TokenStatus};
+use curfew::engine::{Effect, EntryKind, Event, Run, Settings, Token, TokenId, TokenStatus};
 use proptest::prelude::*;
 
 use super::dice::Dice;
@@ -12,6 +12,8 @@ use super::driver::render;
 use super::history::{History, SETTINGS};
 
 const LENGTH: usize = 30;
+/// Rounds in which nobody takes an attempt out of the queue.
+const UNCLAIMED_MAX: u64 = 3;
 
 /// `CURFEW_PROPERTY_CASES=20000` tries more.
 fn cases() -> u32 {
@@ -35,6 +37,7 @@ fn check_commit(
     standing: &mut BTreeMap<TokenId, Token>,
     effects: &[Effect],
     run: &Run,
+    settings: Settings,
     pauses: u64,
 ) -> Result<(), TestCaseError> {
     for token in saved_tokens(effects) {
@@ -44,6 +47,8 @@ fn check_commit(
         // An attempt whose executor ran into a deadline while the clocks stood still, or before the run got more
         // time, does not count; nor do those of a token whose place at a join this one took.
         let attempts_max = 1 + u64::from(token.retry_count) + u64::from(token.lost_count) + pauses;
+        // Before each of them it may have lain in the queue in vain.
+        let attempts_max = attempts_max * if settings.queue { UNCLAIMED_MAX } else { 1 };
         prop_assert!(
             token.epoch <= attempts_max || token.arrival.is_some(),
             "{token:?}"
@@ -75,6 +80,7 @@ fn check_standing(run: &Run) -> Result<(), TestCaseError> {
         TokenStatus::AwaitingHuman | TokenStatus::Suspended | TokenStatus::WaitingForSubworkflow => true,
         TokenStatus::WaitingForSiblings => run.live_tokens().any(|other| other.joins_at.is_none()),
         TokenStatus::Pending
+        | TokenStatus::Dispatched
         | TokenStatus::Executing
         | TokenStatus::Completed
         | TokenStatus::Failed
@@ -127,14 +133,14 @@ fn of_the_run(effects: &[Effect], run: &Run) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_time: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_commit_breaks_a_promise(choices in choices()) {
         let mut dice = Dice::listed(choices);
         let mut history = History::random(&mut dice, 0);
         let mut standing = BTreeMap::new();
-        check_commit(&mut standing, &history.effects[0], &history.run, 0)?;
+        check_commit(&mut standing, &history.effects[0], &history.run, history.settings, 0)?;
         check_standing(&history.run)?;
         for _ in 0..LENGTH {
             let ended = history.run.header.status.is_terminal();
@@ -145,7 +151,13 @@ proptest! {
                     if matches!(entry.kind, EntryKind::RunPaused | EntryKind::RunExtended))
             };
             let pauses = history.effects.iter().flatten().filter(is_pause).count() as u64;
-            check_commit(&mut standing, effects, &history.run, pauses)?;
+            // A person may have it tried again, with all the chances it had.
+            let is_decision = |effect: &&Effect| {
+                matches!(effect, Effect::SaveEntry(entry) if entry.kind == EntryKind::GateDecided)
+            };
+            let decisions = history.effects.iter().flatten().filter(is_decision).count() as u64;
+            let more = pauses + decisions * (1 + u64::from(history.settings.lost_max));
+            check_commit(&mut standing, effects, &history.run, history.settings, more)?;
             if effects.contains(&Effect::DeleteStorage) {
                 prop_assert!(ended, "a live run was deleted");
                 break;
@@ -182,7 +194,7 @@ proptest! {
         let mut dice = Dice::listed(choices);
         let mut history = History::random(&mut dice, before);
         let store = history.store();
-        let mut loaded = store.recall(SETTINGS).map_err(TestCaseError::fail)?;
+        let mut loaded = store.recall(history.settings).map_err(TestCaseError::fail)?;
         let posted = |effects: &Vec<Effect>| effects.iter().any(|effect| matches!(effect, Effect::SaveMessage { .. }));
         let has_outbox = history.effects.iter().any(posted);
         // The open calls died with the memory they were held in, so both sides begin with the same loss.
@@ -190,7 +202,7 @@ proptest! {
         for _ in 0..LENGTH {
             let (now, event) = pending.pop().unwrap_or_else(|| history.next(&mut dice));
             history.feed(now, event.clone());
-            let (_, effects) = loaded.handle(now, event);
+            let (_, effects) = loaded.handle(now, history.room, event);
             let expected = &history.effects[history.effects.len() - 1];
             if has_outbox {
                 prop_assert_eq!(of_the_run(expected, &loaded), of_the_run(&effects, &loaded));

@@ -11,6 +11,7 @@ pub fn render_rejection(rejection: &Rejection) -> String {
     match rejection {
         Rejection::StaleAttempt { token, epoch } => format!("stale_attempt {token}@{epoch}"),
         Rejection::RunFinished => "run_finished".into(),
+        Rejection::Paused => "paused".into(),
         Rejection::NotPaused => "not_paused".into(),
         Rejection::HeldOtherwise { holder, gate } => {
             format!("held_by {} {}", holder.name(), gate.as_deref().unwrap_or("-"))
@@ -21,6 +22,7 @@ pub fn render_rejection(rejection: &Rejection) -> String {
         Rejection::InvalidExtension { message, .. } => format!("invalid_extension {message}"),
         Rejection::NotEnded => "not_ended".into(),
         Rejection::NotResumable(why) => format!("not_resumable {why}"),
+        Rejection::UnknownCallback => "unknown_callback".into(),
         Rejection::UnknownGate => "unknown_gate".into(),
         Rejection::GateClosed(gate) => format!("closed {}", render_gate(gate)),
         Rejection::InvalidDecision { pointer, message } => format!("invalid_decision {pointer}: {message}"),
@@ -61,6 +63,14 @@ pub fn render(effect: &Effect, run: &Run) -> String {
                 "dispatch {}@{} {}{deadline}",
                 order.token, order.epoch, order.input
             )
+        }
+        Effect::Enqueue { token, epoch } => format!("enqueue {token}@{epoch}"),
+        Effect::Hand(order) => {
+            let deadline = order
+                .deadline_at
+                .map(|at| format!(" by {at}"))
+                .unwrap_or_default();
+            format!("hand {}@{} {}{deadline}", order.token, order.epoch, order.input)
         }
         Effect::Abort { token, epoch } => format!("abort {token}@{epoch}"),
         Effect::Announce => "announce".into(),

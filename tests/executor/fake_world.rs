@@ -7,6 +7,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use curfew::breaker::machine::Outcome;
+use curfew::executor::breaker::{Admission, Pass};
 use curfew::executor::secrets::Missing;
 use curfew::executor::task::{ActionCall, Assignment, Done, Stopped, World, run_task};
 use curfew::executor::task_cache::TaskCache;
@@ -28,6 +30,8 @@ pub enum Answer {
     Fails(FailureClass, Option<u64>),
     /// As `Fails`, with a message.
     Says(FailureClass, String),
+    /// Breaks off after this much of it.
+    BreaksOff(&'static str),
     /// Takes this long, then answers with the result.
     After(u64, Value),
     /// Never ends; this much of it comes at once.
@@ -42,6 +46,8 @@ pub struct FakeWorld {
     pub random: f64,
     /// What the executor may read; one without a value is listed and not set.
     pub secrets: Vec<(&'static str, Option<&'static str>)>,
+    /// What breakers say, in order.
+    pub admissions: RefCell<VecDeque<Admission>>,
     /// What happened, in order: `call a {...}`, `sleep 100`.
     pub story: RefCell<Vec<String>>,
 }
@@ -58,6 +64,7 @@ impl FakeWorld {
             ),
             random: 0.0,
             secrets: Vec::new(),
+            admissions: RefCell::default(),
             story: RefCell::default(),
         }
     }
@@ -87,6 +94,7 @@ impl World for FakeWorld {
             Kind::ServiceCall(service) => service.body.as_ref().map_or(Value::Null, |body| {
                 body.render(call.scope).expect("the body renders")
             }),
+            Kind::LlmCall(_) => Value::Null,
             other => panic!("{other:?} is no call of this world"),
         };
         let input = call.input;
@@ -111,6 +119,10 @@ impl World for FakeWorld {
                 Err(failure.into())
             }
             Answer::Says(class, message) => Err(Failure::new("peer_failed", class, message).into()),
+            Answer::BreaksOff(arrived) => Err(Stopped::FailedMidway {
+                failure: Failure::new("peer_failed", FailureClass::Network, "it broke off"),
+                partial: arrived.into(),
+            }),
             Answer::Endless(arrived) => {
                 let deadline_at = call.deadline_at.expect("without a deadline this would never end");
                 self.clock.set(deadline_at);
@@ -144,6 +156,21 @@ impl World for FakeWorld {
             Some((_, None)) => Err(Missing::NotSet),
             Some((_, Some(value))) => Ok(value.to_string()),
         }
+    }
+
+    async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {
+        let by = deadline_at.map(|at| format!(" by {at}")).unwrap_or_default();
+        self.story.borrow_mut().push(format!("ask {key}{by}"));
+        self.admissions
+            .borrow_mut()
+            .pop_front()
+            .expect("the breaker has an answer")
+    }
+
+    async fn tell_breaker(&self, key: &str, pass: Pass, word: Outcome) {
+        self.story
+            .borrow_mut()
+            .push(format!("tell {key} {pass:?} {word:?}"));
     }
 
     fn note_retry(&self, step_ref: &str, retry: &RetryReport) {
@@ -243,6 +270,7 @@ fn order_in(world: &FakeWorld, task: Value, more: Value) -> Told {
         .expect("the task can be read");
     let input = serde_json::from_str(order.input.get()).expect("the input can be read");
     let assignment = Assignment {
+        callback: order.callback_url.map_or(Value::Null, |url| json!({"url": url})),
         task: &task,
         input: &input,
         deadline_at: order.deadline_at,

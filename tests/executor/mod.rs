@@ -1,9 +1,16 @@
 //! The executor's rules, over a world that is made up.
 
+mod breakers;
 mod fake_world;
+mod llm_answers;
+mod llm_requests;
+mod llm_task;
+mod mcp;
+mod rendered;
 mod requests;
 mod retries;
 mod secrets;
+mod shell;
 mod task_partial;
 mod task_resume;
 mod task_rules;

@@ -1,44 +1,22 @@
 //! What an action sends: templates filled in, everything in it checked before a connection is opened.
 
-use curfew::executor::redact::Redactor;
 use curfew::executor::request::Outgoing;
-use curfew::executor::task::ActionCall;
-use curfew::executor::task_cache::TaskCache;
 use curfew::model::action::Kind;
-use curfew::model::expression::Scope;
 use curfew::model::failure::Failure;
-use curfew::model::task::StepAction;
 use serde_json::{Value, json};
 
 use super::fake_world::with;
+use super::rendered::calling;
 
 /// The request of an action over `input`.
 fn outgoing(kind: &str, implementation: Value, input: Value) -> Result<Outgoing, Failure> {
-    let step = json!({"ref": "a", "action": {"kind": kind, "implementation": implementation}});
-    let text = json!({"id": "t", "steps": [step]}).to_string();
-    let task = TaskCache::default().task(&text).expect("the task can be read");
-    let StepAction::Inline(action) = &task.steps[0].action else {
-        panic!("it is written inline");
-    };
-    let empty = json!({});
-    let mut scope = Scope::new();
-    scope
-        .bind("input", &input)
-        .bind("state", &empty)
-        .bind("output", &empty);
-    let call = ActionCall {
-        action,
-        scope: &scope,
-        input: &input,
-        deadline_at: None,
-        step_ref: "a",
-        redactor: &Redactor::default(),
-    };
-    match &action.kind {
-        Kind::HttpRequest(request) => Outgoing::http_request(request, &call, "key"),
-        Kind::ServiceCall(service) => Outgoing::service_call(service, &call, "key"),
-        other => panic!("{other:?} sends nothing"),
-    }
+    calling(kind, implementation, input, None, |call| {
+        match &call.action.kind {
+            Kind::HttpRequest(request) => Outgoing::http_request(request, call, "key"),
+            Kind::ServiceCall(service) => Outgoing::service_call(service, call, "key"),
+            other => panic!("{other:?} sends nothing"),
+        }
+    })
 }
 
 fn request(more: Value, input: Value) -> Result<Outgoing, Failure> {

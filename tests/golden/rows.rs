@@ -10,7 +10,7 @@ use curfew::wire::{StepReport, StepStatus};
 use serde_json::{Value, json};
 
 use super::{check, check_json, read};
-use crate::engine::driver::{Driver, SETTINGS, render, succeeded};
+use crate::engine::driver::{Driver, ROOM, SETTINGS, render, succeeded};
 use crate::sim::store::Store;
 
 /// A workflow with a failure behind it and work before it.
@@ -29,7 +29,7 @@ pub fn document() -> Value {
             {"from_node_id": "send", "to_node_id": "mend", "on": "failure"},
             {"id": "again", "from_node_id": "mend", "to_node_id": "send", "loop_config": {"max_iterations": 2}},
         ],
-        "tasks": [{"id": "pack", "steps": [
+        "tasks": [{"id": "pack", "dispatch": "direct", "steps": [
             {"ref": "wrap", "action": {"kind": "update_context", "implementation": {"set": {"boxes": "${input.n}"}}}},
         ]}],
         "actions": [{"id": "post", "kind": "http_request", "implementation": {"url": "https://post.example/${input.to}"}}],
@@ -242,7 +242,7 @@ fn goes_on_to_its_end(name: &str) {
             Event::TaskReported(Box::new(succeeded("t4@1", json!("sent")))),
         ),
     ] {
-        let (answer, effects) = run.handle(now, event);
+        let (answer, effects) = run.handle(now, ROOM, event);
         assert_eq!(answer, Ok(()));
         story.extend(effects.iter().map(|effect| render(effect, &run)));
     }

@@ -3,8 +3,9 @@
 
 use curfew::api::views;
 use curfew::engine::{
-    ChildNews, Cut, Effect, GateState, Header, Holder, Message, Token, TokenId, TokenStatus,
+    ChildNews, Cut, Effect, Escalation, GateState, Header, Holder, Message, Token, TokenId, TokenStatus,
 };
+use curfew::model::failure::{Failure, FailureClass};
 use curfew::store::rows::{HeaderRow, InstanceRow, TokenRow};
 use curfew::wire::{Artifact, Checkpoint, StepReport, StepStatus, TaskReport};
 use serde_json::{Value, json};
@@ -193,6 +194,28 @@ fn the_row_of_a_token_short_of_time() {
     let view = views::token(token.id.0, token.status.name(), row, Some(50_000));
     assert_eq!(view["timeout_at"], json!(50_000));
     check_json("view_token_of_time.json", &view);
+}
+
+/// A token that failed and stands in front of a person.
+#[test]
+fn the_row_of_a_token_somebody_is_asked_about() {
+    let (run, _) = super::rows::midway();
+    let mut token = full_token(&run);
+    token.status = TokenStatus::AwaitingHuman;
+    token.error = None;
+    token.escalation = Some(Box::new(Escalation {
+        gate_id: "g3.1".into(),
+        ends: TokenStatus::TimedOut,
+        failure: Failure::new("http_401", FailureClass::Auth, "the answer has status 401: no"),
+    }));
+    let name = "token_escalated.json";
+    check_json(name, &json!(TokenRow::of(&token, &run.run)));
+    let row: TokenRow = serde_json::from_str(&read(name)).expect("a stored token can be read");
+    let again = row.into_token(token.id.0, token.status, run.run.snapshot());
+    assert_eq!(again.as_ref(), Ok(&token));
+    let row = TokenRow::of(&token, &run.run);
+    let view = views::token(token.id.0, token.status.name(), row, None);
+    assert_eq!(view["error"]["code"], json!("http_401"));
 }
 
 #[test]

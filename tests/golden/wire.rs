@@ -21,6 +21,7 @@ fn orders() {
     let raw = |text| serde_json::from_str::<&RawValue>(text).expect("this is JSON");
     for (name, deadline_at) in [("order_full.json", Some(61_500)), ("order_minimal.json", None)] {
         let order = TaskOrder {
+            callback_url: None,
             run_id: "run-1",
             token_id: "t1",
             epoch: 2,
@@ -65,6 +66,7 @@ fn an_order_to_go_on() {
         tool_ms: Some(300_000),
     };
     let order = TaskOrder {
+        callback_url: Some("https://curfew.example/v1/callbacks/run-1~t1~1~5e0f"),
         run_id: "run-1",
         token_id: "t1",
         epoch: 3,

@@ -1,6 +1,6 @@
 //! What an action says of its execution and of secrets, as it is stored.
 
-use curfew::model::snapshot::DocumentKind;
+use curfew::model::snapshot::{Check, DocumentKind, Library, check};
 use curfew::model::timeouts::{Preset, TimeRules};
 use serde_json::{Value, json};
 
@@ -155,4 +155,110 @@ fn secrets_are_named_one_by_one_and_only_in_implementations() {
     ] {
         expect(DocumentKind::Tasks, step((field, value)), &[pointer]);
     }
+}
+
+#[test]
+fn a_breaker_has_a_key_that_can_be_shown() {
+    let guarded = |key: Value| action(json!({"breaker": key}));
+    for key in ["pay", "pay:${input.region}", "A.b-c_d:9", &"k".repeat(128)] {
+        expect(DocumentKind::Actions, guarded(json!(key)), &[]);
+    }
+    for (key, problem) in [
+        (json!("a b"), "/execution/breaker invalid_id"),
+        (json!(""), "/execution/breaker invalid_id"),
+        (json!("k".repeat(129)), "/execution/breaker invalid_id"),
+        (json!(7), "/execution/breaker wrong_type"),
+        (json!("${secret.KEY}"), "/execution/breaker unknown_name"),
+        (json!("${input."), "/execution/breaker invalid_expression"),
+    ] {
+        expect(DocumentKind::Actions, guarded(key), &[problem]);
+    }
+    let pure = json!({"id": "a", "kind": "update_context", "implementation": {"set": {"a": 1}},
+        "execution": {"breaker": "pay"}});
+    expect(DocumentKind::Actions, pure, &["/execution/breaker unsupported"]);
+}
+
+#[test]
+fn only_work_is_escalated_and_only_by_classes_there_are() {
+    let node = |more: Value| {
+        let mut node = json!({"id": "n"});
+        for (field, value) in more.as_object().into_iter().flatten() {
+            node[field] = value.clone();
+        }
+        json!({"id": "w", "nodes": [node], "actions": [action(json!({}))]})
+    };
+    let work = |classes: Value| node(json!({"action_id": "a", "escalate_on": classes}));
+    for classes in [json!([]), json!(["auth", "timeout"]), json!(["breaker_open"])] {
+        expect(DocumentKind::Workflows, work(classes), &[]);
+    }
+    expect(
+        DocumentKind::Workflows,
+        work(json!(["auth", "nonsense", 7])),
+        &[
+            "/nodes/0/escalate_on/1 invalid_choice",
+            "/nodes/0/escalate_on/2 wrong_type",
+        ],
+    );
+    expect(
+        DocumentKind::Workflows,
+        work(json!("auth")),
+        &["/nodes/0/escalate_on wrong_type"],
+    );
+    for other in [json!({}), json!({"gate": {}}), json!({"wait": {"sleep_ms": 5}})] {
+        let mut fields = other;
+        fields["escalate_on"] = json!(["auth"]);
+        expect(
+            DocumentKind::Workflows,
+            node(fields),
+            &["/nodes/0/escalate_on unknown_field"],
+        );
+    }
+}
+
+#[test]
+fn an_async_action_stands_alone_and_calls_out() {
+    let asking = |kind: &str, more: Value| {
+        let implementation = match kind {
+            "http_request" => json!({"url": "https://peer.example", "body": "${callback.url}"}),
+            _pure => json!({"condition": "true"}),
+        };
+        let mut step = json!({"ref": "ask", "action": {"kind": kind, "implementation": implementation,
+            "execution": {"mode": "async"}}});
+        if let (Value::Object(step), Value::Object(more)) = (&mut step, more) {
+            step.extend(more);
+        }
+        json!({"id": "t", "steps": [step]})
+    };
+    let codes = |task: Value| match check(DocumentKind::Tasks, &task, &Library::new(), &TimeRules::default())
+    {
+        Ok(_) => Vec::new(),
+        Err(Check::Invalid(problems)) => problems
+            .iter()
+            .map(|it| format!("{} {}", it.pointer, it.code))
+            .collect(),
+        Err(Check::Missing(missing)) => panic!("{missing:?}"),
+    };
+    assert_eq!(codes(asking("http_request", json!({}))), Vec::<String>::new());
+    assert_eq!(
+        codes(asking(
+            "http_request",
+            json!({"output_mapping": {"output.x": "${result}"}})
+        )),
+        ["/steps/0 async_not_alone"]
+    );
+    assert_eq!(
+        codes(asking("http_request", json!({"condition": "true"}))),
+        ["/steps/0 async_not_alone"]
+    );
+    assert_eq!(
+        codes(asking("assert", json!({}))),
+        ["/steps/0/action/execution/mode unknown_field"]
+    );
+    let mut two = asking("http_request", json!({}));
+    let again = two["steps"][0].clone();
+    two["steps"] = json!([again.clone(), {"ref": "again", "action": again["action"]}]);
+    assert_eq!(
+        codes(two),
+        ["/steps/0 async_not_alone", "/steps/1 async_not_alone"]
+    );
 }

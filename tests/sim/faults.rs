@@ -34,6 +34,12 @@ pub struct Faults {
     pub retry: u64,
     /// A message between runs is lost, or the answer to it.
     pub letter_lost: u64,
+    /// A message of the queue is lost.
+    pub ring_lost: u64,
+    /// Whoever claimed an attempt is never heard of again.
+    pub consumer_dies: u64,
+    /// It works on and says nothing until it is done.
+    pub consumer_mute: u64,
     /// Not a fault: a person does what a run waits for.
     pub person: u64,
 }
@@ -59,6 +65,9 @@ impl Faults {
             restart: weight(3),
             retry: weight(60),
             letter_lost: weight(50),
+            ring_lost: weight(50),
+            consumer_dies: weight(30),
+            consumer_mute: weight(40),
             person: weight(40),
         }
     }

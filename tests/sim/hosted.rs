@@ -85,7 +85,7 @@ impl Hosted {
             // Only others can move it on: a person, a signal, a child.
             for (id, (status, row)) in &self.store.tokens {
                 let forgotten = match parse_status(status).expect("a known status") {
-                    TokenStatus::Pending | TokenStatus::Executing => true,
+                    TokenStatus::Pending | TokenStatus::Dispatched | TokenStatus::Executing => true,
                     TokenStatus::WaitingForSiblings
                     | TokenStatus::WaitingForSubworkflow
                     | TokenStatus::AwaitingHuman

@@ -12,6 +12,24 @@ pub enum Mail {
         attempt: (TokenId, u64),
         event: Event,
     },
+    /// A message of the queue: an attempt is to be claimed. `tries`: how often the queue delivers it again.
+    Ring {
+        run: String,
+        attempt: (TokenId, u64),
+        tries: u64,
+    },
+    /// Whoever claimed an attempt says that it lives, and will so `left` times more.
+    Heartbeat {
+        run: String,
+        attempt: (TokenId, u64),
+        left: u64,
+    },
+    /// What came of a claimed attempt, or of the callback it was promised. No object's life matters to it.
+    Consumer {
+        run: String,
+        attempt: (TokenId, u64),
+        event: Event,
+    },
     /// Somebody asks something of a run.
     Request { run: String, event: Event },
     /// A run that ended is to go on. What it takes is read when it is asked for; `choice` picks among its tokens.

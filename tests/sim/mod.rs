@@ -10,6 +10,7 @@ mod mail;
 mod outcome;
 mod persons;
 mod promises;
+mod queue;
 pub mod store;
 mod traffic;
 mod world;
@@ -65,6 +66,12 @@ fn every_run_ends_and_no_promise_breaks() {
         ("runs brought back", total.retries),
         ("warnings", total.warnings),
         ("timeouts", total.timeouts),
+        ("claims", total.claims),
+        ("refused claims", total.claims_refused),
+        ("attempts rung for again", total.rung_again),
+        ("reaped attempts", total.reaped),
+        ("callbacks", total.callbacks),
+        ("tokens that waited for room", total.waits_for_room),
         ("worlds without persons", total.quiet_worlds),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");

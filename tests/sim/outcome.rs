@@ -24,6 +24,12 @@ pub struct Outcome {
     pub retries: u64,
     pub warnings: u64,
     pub timeouts: u64,
+    pub claims: u64,
+    pub claims_refused: u64,
+    pub rung_again: u64,
+    pub reaped: u64,
+    pub callbacks: u64,
+    pub waits_for_room: u64,
     /// Worlds in which, in the end, nobody acted.
     pub quiet_worlds: u64,
 }
@@ -52,6 +58,12 @@ impl Outcome {
         self.retries += other.retries;
         self.warnings += other.warnings;
         self.timeouts += other.timeouts;
+        self.claims += other.claims;
+        self.claims_refused += other.claims_refused;
+        self.rung_again += other.rung_again;
+        self.reaped += other.reaped;
+        self.callbacks += other.callbacks;
+        self.waits_for_room += other.waits_for_room;
         self.quiet_worlds += other.quiet_worlds;
     }
 }

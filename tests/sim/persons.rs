@@ -148,7 +148,7 @@ impl World {
                 let choice = *self.dice.pick(&["extend", "extend", "extend", "abort", "fail"]);
                 (choice, json!({"by_ms": by_ms}))
             }
-            GateKind::Escalation => (*self.dice.pick(&["retry", "retry", "fail"]), Value::Null),
+            GateKind::Escalation => (*self.dice.pick(&["retry", "retry", "fail", "skip"]), Value::Null),
         }
     }
 

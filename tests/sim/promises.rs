@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use curfew::engine::{
     Effect, Entry, EntryKind, Event, GateStatus, Holder, InstanceId, Message, Run, RunStatus, Token,
-    TokenStatus,
+    TokenStatus, invocations,
 };
 use curfew::model::fan::{BranchFailurePolicy, Strategy};
 use curfew::model::time::{MINUTE, Millis};
@@ -22,6 +22,17 @@ pub struct Decided<'a> {
     pub event: &'a Event,
     pub effects: &'a [Effect],
     pub now: Millis,
+    /// Calls to executors that it might begin.
+    pub room: u32,
+}
+
+/// The calls to executors it takes to carry out `effects`.
+pub fn calls_of(effects: &[Effect]) -> u32 {
+    let orders = effects.iter().filter_map(|effect| match effect {
+        Effect::Dispatch(order) => Some(order.clone()),
+        _others => None,
+    });
+    invocations(orders.collect()).len() as u32
 }
 
 impl Decided<'_> {
@@ -29,6 +40,7 @@ impl Decided<'_> {
         self.check_holders();
         self.check_stillness();
         self.check_wake();
+        self.check_room();
         self.check_children_are_told();
         self.check_nothing_reopened_is_lost();
     }
@@ -59,7 +71,10 @@ impl Decided<'_> {
         }
         for effect in self.effects {
             match effect {
-                Effect::Dispatch(order) => panic!("{} was ordered during a pause", order.token),
+                Effect::Dispatch(order) | Effect::Hand(order) => {
+                    panic!("{} was ordered during a pause", order.token)
+                }
+                Effect::Enqueue { token, .. } => panic!("{token} was rung for during a pause"),
                 Effect::SaveMessage {
                     message: Message::StartChild { run_id, .. },
                     ..
@@ -79,13 +94,27 @@ impl Decided<'_> {
             return;
         };
         let too_many = self.run.live_tokens().count() + self.run.instances().count() > 100;
+        // One that found no room waits for the next wake, and holds up what comes behind it.
+        let is_deferred = |token: &Token| {
+            token.status == TokenStatus::Pending && token.watch_at.is_some_and(|at| at <= self.now)
+        };
+        let full = self.run.live_tokens().any(is_deferred);
         assert!(
-            next > self.now || too_many,
+            next > self.now || too_many || full,
             "due at {next} after the wake at {}: {:?}",
             self.now,
             self.run
         );
         assert!(self.run.alarm_at() <= Some(next), "{:?}", self.run.alarm_at());
+    }
+
+    fn check_room(&self) {
+        let calls = calls_of(self.effects);
+        assert!(calls <= self.room, "{calls} calls with room for {}", self.room);
+        // With room for a call something happens in every wake that finds somebody waiting for it.
+        let is_wake = matches!(self.event, Event::Woken { .. }) && self.room > 0;
+        let waits = self.run.next_deadline().is_some_and(|at| at <= self.now);
+        assert!(!(is_wake && waits && self.effects.is_empty()), "nothing happened");
     }
 
     /// A run that ends tells every child that somebody still waited for.
@@ -290,6 +319,8 @@ impl World {
             EntryKind::DeadlineWarning => &mut outcome.warnings,
             EntryKind::RunExtended => &mut outcome.extensions,
             EntryKind::RunRetried => &mut outcome.retries,
+            EntryKind::DispatchRungAgain => &mut outcome.rung_again,
+            EntryKind::AttemptReaped => &mut outcome.reaped,
             EntryKind::RunPaused if entry.record.is_some() => &mut outcome.timeout_gates,
             _others => return,
         };

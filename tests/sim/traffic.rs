@@ -1,7 +1,7 @@
 //! What the runs of a world send: orders to the executor, letters to each other, and what becomes of them on the way.
 
-use curfew::engine::{Event, Message, Order, TokenId};
-use curfew::wire::{Checkpoint, TaskReport};
+use curfew::engine::{Capability, Event, Message, Order, Outcome, TokenId};
+use curfew::wire::{Checkpoint, ReportStatus, TaskReport};
 use serde_json::json;
 
 use super::mail::{Content, Mail, lost};
@@ -115,6 +115,31 @@ impl World {
         );
     }
 
+    /// Whoever was handed the capability of an async action brings its result, once, twice or never.
+    fn call_back(&mut self, id: &str, order: &Order, delay: u64) {
+        let text = order.capability.as_deref().unwrap_or_default();
+        let Some(capability) = Capability::parse(text).filter(|_| !self.dice.chance(self.faults.lost)) else {
+            return;
+        };
+        let attempt = format!("{id}/{}@{}", order.token, order.epoch);
+        let copies = 1 + u64::from(self.dice.chance(self.faults.duplicated));
+        for _ in 0..copies {
+            let most = *self.dice.pick(&[300, 40_000]);
+            let later = delay + self.dice.below(most);
+            let event = Event::CallbackReceived {
+                capability: Box::new(capability.clone()),
+                outcome: Box::new(Outcome::Output(json!({"attempt": attempt, "epoch": order.epoch}))),
+            };
+            self.outcome.callbacks += 1;
+            let mail = Mail::Consumer {
+                run: id.to_string(),
+                attempt: (order.token, order.epoch),
+                event,
+            };
+            self.post(later, mail);
+        }
+    }
+
     pub(super) fn report(&mut self, id: &str, order: &Order, delay: u64) -> (u64, TaskReport) {
         let name = format!("{}@{}", order.token, order.epoch);
         let left = order.deadline_at.map(|at| at.saturating_sub(self.now));
@@ -122,6 +147,14 @@ impl World {
             let mut report = timed_out(&name);
             report.checkpoint = Some(Box::new(halfway())).filter(|_| self.dice.chance(50));
             return (left, report);
+        }
+        if order.capability.is_some() {
+            self.call_back(id, order, delay);
+            let report = TaskReport {
+                status: ReportStatus::Suspended,
+                ..succeeded(&name, json!({"status": 202}))
+            };
+            return (delay, report);
         }
         let report = match self.dice.below(20) {
             0..=17 => succeeded(

@@ -15,13 +15,19 @@ use super::faults::Faults;
 use super::hosted::{Hosted, Object};
 use super::mail::{Content, Mail};
 use super::outcome::Outcome;
-use super::promises::Decided;
+use super::promises::{Decided, calls_of};
 use crate::engine::dice::Dice;
 use crate::engine::driver::{Start, render, store_document};
 use crate::engine::generator;
 
 pub(super) const SETTINGS: Settings = Settings {
     retry_delay_ms: 1_000,
+    queue: false,
+    ring_ms: 10_000,
+    claim_ms: 30_000,
+    // Short, or most attempts would meet their own deadline before anybody missed them.
+    heartbeat_ms: 45_000,
+    suspend_ms: 30_000,
     grace_ms: 500,
     watch_ms: 30_000,
     lost_max: 5,
@@ -41,6 +47,13 @@ pub(super) enum Fate {
 
 pub struct World {
     pub(super) dice: Dice,
+    pub(super) settings: Settings,
+    /// Calls to executors that one turn of an object may make.
+    turn_calls: u32,
+    /// What is left of them in this one.
+    room: u32,
+    /// What the last event was answered with.
+    pub(super) accepted: bool,
     pub(super) faults: Faults,
     pub(super) trace: bool,
     pub(super) now: Millis,
@@ -65,8 +78,17 @@ impl World {
         }
         let unkind_events = *dice.pick(UNKIND_EVENTS);
         let input = json!({"x": dice.below(4), "name": "Ada"});
+        let settings = Settings {
+            queue: dice.chance(50),
+            ..SETTINGS
+        };
+        let turn_calls = *dice.pick(&[24, 24, 1, 2]);
         let mut world = World {
             dice,
+            settings,
+            turn_calls,
+            room: turn_calls,
+            accepted: true,
             faults,
             trace,
             now: 1_000_000,
@@ -91,7 +113,7 @@ impl World {
     /// A start that was never saved is no run: whoever asked for it asks again.
     pub(super) fn host(&mut self, start: Start) {
         let id = start.id.clone();
-        let (run, effects) = start.run(self.now, SETTINGS);
+        let (run, effects) = start.run_in(self.turn_calls, self.now, self.settings);
         self.runs.insert(
             id.clone(),
             Hosted {
@@ -186,6 +208,7 @@ impl World {
         let alarm_at = hosted.store.alarm_at.take();
         hosted.rings_at = None;
         self.note(id, "alarm rings");
+        self.room = self.turn_calls;
         let fate = self.deliver(id, None);
         let now = self.now;
         let hosted = self.hosted(id);
@@ -203,7 +226,22 @@ impl World {
             return;
         };
         self.now = self.now.max(at);
+        // What is heard of a call is heard in the turn that made it, whatever that has left.
+        self.room = match mail {
+            Mail::Answer { .. } | Mail::Receipt { .. } => {
+                self.dice.below(u64::from(self.turn_calls) + 1) as u32
+            }
+            Mail::Request { .. }
+            | Mail::Retry { .. }
+            | Mail::Letter { .. }
+            | Mail::Ring { .. }
+            | Mail::Consumer { .. }
+            | Mail::Heartbeat { .. } => self.turn_calls,
+        };
         match mail {
+            Mail::Ring { run, attempt, tries } => self.claim(&run, attempt, tries),
+            Mail::Heartbeat { run, attempt, left } => self.heartbeat(&run, attempt, left),
+            Mail::Consumer { run, attempt, event } => self.consumer_reports(&run, attempt, event),
             Mail::Request { run, event } => {
                 self.deliver(&run, Some(event));
             }
@@ -304,22 +342,23 @@ impl World {
     }
 
     pub(super) fn load(&mut self, id: &str) -> Fate {
+        let settings = self.settings;
         let hosted = self.hosted(id);
         if hosted.object.is_some() {
             return Fate::Survived;
         }
-        let run = hosted.store.recall(SETTINGS).expect("what was saved can be read");
+        let run = hosted.store.recall(settings).expect("what was saved can be read");
         hosted.object = Some(Object::of(run));
         self.handle(id, Event::Loaded)
     }
 
     pub(super) fn handle(&mut self, id: &str, event: Event) -> Fate {
-        let (now, trace) = (self.now, self.trace);
+        let (now, trace, room) = (self.now, self.trace, self.room);
         let hosted = self.hosted(id);
         let Some(object) = &mut hosted.object else {
             return Fate::Survived; // Deleted while this was on its way.
         };
-        let (answer, effects) = object.run.handle(now, event.clone());
+        let (answer, effects) = object.run.handle(now, room, event.clone());
         if trace {
             println!("{now} {id} {event:.200?} -> {answer:?}");
             for effect in &effects {
@@ -332,8 +371,11 @@ impl World {
             event: &event,
             effects: &effects,
             now,
+            room,
         }
         .check();
+        self.accepted = answer.is_ok();
+        self.count_waits_for_room(id);
         self.outcome.stale_answers += u64::from(answer.is_err());
         if self.dice.chance(self.faults.crash_before_commit) {
             self.note(id, "crashed before the commit");
@@ -387,9 +429,12 @@ impl World {
     }
 
     pub(super) fn perform(&mut self, id: &str, effects: Vec<Effect>) {
+        self.room = self.room.saturating_sub(calls_of(&effects));
         for effect in effects {
             match effect {
                 Effect::Dispatch(order) => self.call(id, order),
+                Effect::Enqueue { token, epoch } => self.enqueue(id, (token, epoch)),
+                Effect::Hand(order) => self.work(id, order),
                 Effect::Deliver { id: letter, message } => self.send(id, letter, &message),
                 Effect::Abort { token, epoch } => {
                     if let Some(object) = &mut self.hosted(id).object {

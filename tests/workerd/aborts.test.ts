@@ -25,6 +25,9 @@ before(async () => {
 });
 after(() => Promise.all([curfew.dispose(), clockless.dispose(), peer.close()]));
 
+/** What only computes would not leave the coordinator. */
+const direct = { dispatch: "direct" };
+
 const service = (url: string) => ({
   action: { kind: "service_call", implementation: { binding: "ECHO", path: "/relay", method: "POST", body: { url } } },
 });
@@ -140,7 +143,7 @@ describe("what is left of it", { concurrency: 8 }, () => {
   });
 
   test("an executor that never answers is given its grace and no more", async () => {
-    const document = oneTask([set({ a: 1 })], { node: { timeout: "400ms" } });
+    const document = oneTask([set({ a: 1 })], { task: direct, node: { timeout: "400ms" } });
     const run = await clockless.runToEnd(document);
     assert.deepEqual([run.status, run.error?.message], ["failed", "step work timed out: context deadline exceeded"]);
     const [record] = await timeouts(run.id, clockless);
@@ -150,7 +153,7 @@ describe("what is left of it", { concurrency: 8 }, () => {
   });
 
   test("the run's own deadline gives an executor no grace", async () => {
-    const document = oneTask([set({ a: 1 })], { workflow: { timeout: "600ms" } });
+    const document = oneTask([set({ a: 1 })], { task: direct, workflow: { timeout: "600ms" } });
     const run = await clockless.runToEnd(document);
     assert.equal(run.status, "timed_out");
     const late = (run.ended_at ?? NaN) - (run.timeout_at ?? NaN);
@@ -158,7 +161,7 @@ describe("what is left of it", { concurrency: 8 }, () => {
   });
 
   test("an answer within the grace counts, one after it is discarded and told of", async () => {
-    const inTime = oneTask([set({ a: 1 })], { node: { timeout: "400ms" } });
+    const inTime = oneTask([set({ a: 1 })], { task: direct, node: { timeout: "400ms" } });
     const counted = await clockless.runToEnd(inTime, { answer_after_ms: 500 });
     assertCompleted(counted);
     assert.equal(counted.output, "from the stand-in");
@@ -167,6 +170,7 @@ describe("what is left of it", { concurrency: 8 }, () => {
     const node = (id: string, more: object) => ({
       id,
       action_id: "pure",
+      ...direct,
       input_mapping: { answer_after_ms: `\${input.${id}}` },
       output_mapping: { [`state.${id}`]: "${result}" },
       ...more,

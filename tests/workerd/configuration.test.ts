@@ -21,8 +21,8 @@ async function dryRun(configuration: string): Promise<string> {
 }
 
 for (const [configuration, bindings] of [
-  ["wrangler.toml", ["env.RUNS (RunObject)", "env.DB (curfew)", "env.EXECUTOR (curfew-executor)", "env.INDEX_QUEUE (curfew-index)"]],
-  ["wrangler.executor.toml", ['env.CURFEW_ROLE ("executor")']],
+  ["wrangler.toml", ["env.RUNS (RunObject)", "env.BREAKERS (BreakerObject, defined in curfew-executor)", "env.DB (curfew)", "env.EXECUTOR (curfew-executor)", "env.INDEX_QUEUE (curfew-index)", "env.TASK_QUEUE (curfew-tasks)"]],
+  ["wrangler.executor.toml", ['env.CURFEW_ROLE ("executor")', "env.BREAKERS (BreakerObject)", "env.INDEX_QUEUE (curfew-index)"]],
 ] as const) {
   test(`wrangler accepts ${configuration}`, async () => {
     const output = await dryRun(configuration);
@@ -49,7 +49,9 @@ test("no public request reaches the executor, or the inside of a run object", as
   const curfew = await startCurfew();
   try {
     const task = { run_id: "x", token_id: "t1", epoch: 1, task: { id: "t", steps: [] }, input: {}, deadline_at: null };
-    for (const path of ["/", "/execute", "/run", "/task", "/tasks", "/dispatch", "/abort", "/internal", "/result", "/results"]) {
+    const doors = ["/claim", "/heartbeat", "/report", "/lost"];
+    const paths = ["/", "/execute", "/run", "/task", "/tasks", "/dispatch", "/abort", "/internal", "/result", "/results", ...doors];
+    for (const path of [...paths, ...doors.map((door) => `/v1/runs/x${door}`)]) {
       const answer = await curfew.api("POST", path, task);
       assert.ok([400, 404, 405].includes(answer.status), `POST ${path}: ${answer.status} ${answer.text}`);
     }
@@ -63,6 +65,13 @@ test("tests run under the compatibility settings that are deployed", () => {
     const settings = readFileSync(join(root, configuration), "utf8");
     assert.ok(settings.includes(`compatibility_date = "${compatibility.compatibilityDate}"`), configuration);
   }
+});
+
+test("both queues have a consumer, and tasks are not put into one unless somebody says so", () => {
+  const settings = readFileSync(join(root, "wrangler.toml"), "utf8").replace(/^\s*#.*$/gm, "");
+  const consumers = settings.split("[[queues.consumers]]").slice(1);
+  assert.deepEqual(consumers.map((one) => /queue = "([^"]*)"/.exec(one)?.[1]), ["curfew-index", "curfew-tasks"]);
+  assert.doesNotMatch(settings, /CURFEW_QUEUE/);
 });
 
 test("the lock file names no registry", () => {

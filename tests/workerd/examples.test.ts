@@ -213,3 +213,21 @@ test("research: when its time is over a person gives it more", async () => {
   assert.deepEqual(notes, Array.from({ length: notes.length }, (_, index) => `thought ${index + 1}`));
   assert.equal(notes.length, enough);
 });
+
+test("summarize: a model's stream becomes a summary that fits", async () => {
+  const summary = { title: "Über Tee", points: ["Er ist heiß."] };
+  const chunk = (content: string, finish_reason: string | null) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] })}\n\n`;
+  const text = JSON.stringify(summary);
+  const usage = 'data: {"choices":[],"usage":{"prompt_tokens":40,"completion_tokens":12}}\n\n';
+  const answer = chunk(text.slice(0, 12), null) + chunk(text.slice(12), "stop") + usage + "data: [DONE]\n\n";
+  peer.route("/models/v1/chat/completions", () => ({
+    headers: { "content-type": "text/event-stream" },
+    stream: { pieces: answer.split(/(?<=\n\n)/).map((event) => Buffer.from(event)), everyMs: 5, then: "end" },
+  }));
+  const ended = await run("summarize", { base_url: `${peer.url}/models/v1`, model: "tiny", text: "Tee ist heiß." });
+  assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+  assert.deepEqual(ended.output, { summary, tokens: 12 });
+  const asked = JSON.parse(peer.seen("/models/v1/chat/completions")[0]?.body ?? "");
+  assert.deepEqual([asked.model, asked.messages.at(-1).content, asked.stream], ["tiny", "Tee ist heiß.", true]);
+});

@@ -19,8 +19,12 @@ export interface CurfewOptions {
   /** Variables of the coordinator, e.g. CURFEW_TOKENS. */
   vars?: Record<string, string>;
   executorVars?: Record<string, string>;
+  /** Gives the executor an AI binding that asks the models at this address. */
+  models?: string;
   /** A JavaScript file that stands in for the executor. */
   executor?: string;
+  /** An executor that is not bound to its breakers. */
+  withoutBreakers?: boolean;
   /** A directory that outlives this instance; without it everything is gone at `dispose`. */
   persistTo?: string;
   /** Other Workers in the same process, e.g. those of the bench. The first Worker is always the coordinator. */
@@ -78,8 +82,8 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     },
     ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
     workers: [
-      coordinator(options.vars ?? {}),
-      options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options.executorVars ?? {}),
+      coordinator(options.vars ?? {}, options.executor === undefined),
+      options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options),
       moduleWorker("echo", "tests/workerd/workers/echo.mjs"),
       ...(options.extraWorkers ?? []),
     ],
@@ -157,7 +161,10 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
   };
 }
 
-function coordinator(vars: Record<string, string>): WorkerOptions {
+/** They live in the executor; one that stands in for it has none. */
+const breakers = { type: "durable-object", worker: EXECUTOR, exportName: "BreakerObject" } as const;
+
+function coordinator(vars: Record<string, string>, ownExecutor: boolean): WorkerOptions {
   return {
     config: {
       name: "curfew",
@@ -166,27 +173,36 @@ function coordinator(vars: Record<string, string>): WorkerOptions {
       env: {
         ...textBindings({ CURFEW_ROLE: "coordinator", ...vars }),
         RUNS: { type: "durable-object", worker: "curfew", exportName: "RunObject" },
+        ...(ownExecutor ? { BREAKERS: breakers } : {}),
         DB: { type: "d1", id: "curfew" },
         EXECUTOR: { type: "worker", worker: EXECUTOR },
         INDEX_QUEUE: { type: "queue", name: "curfew-index" },
+        TASK_QUEUE: { type: "queue", name: "curfew-tasks" },
       },
       exports: { RunObject: { type: "durable-object", storage: "sqlite" } },
-      triggers: [{ type: "queue", name: "curfew-index", maxBatchSize: 100, maxBatchTimeout: 0 }],
+      // The queue of tasks is there in every deployment; CURFEW_QUEUE says whether it is used.
+      triggers: [
+        { type: "queue", name: "curfew-index", maxBatchSize: 100, maxBatchTimeout: 0 },
+        { type: "queue", name: "curfew-tasks", maxBatchSize: 10, maxBatchTimeout: 0, maxRetries: 10 },
+      ],
     },
   };
 }
 
-function executor(vars: Record<string, string>): WorkerOptions {
+function executor({ executorVars = {}, models, withoutBreakers = false }: CurfewOptions): WorkerOptions {
   return {
     config: {
       name: EXECUTOR,
       ...compatibility,
-      manifest: curfewManifest(),
+      manifest: models ? withModels() : curfewManifest(),
       env: {
         // The peers of the tests are on loopback.
-        ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...vars }),
+        ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...executorVars }),
         ECHO: { type: "worker", worker: "echo" },
+        ...(withoutBreakers ? {} : { BREAKERS: breakers }),
+        INDEX_QUEUE: { type: "queue", name: "curfew-index" },
       },
+      exports: { BreakerObject: { type: "durable-object", storage: "sqlite" } },
     },
   };
 }
@@ -210,6 +226,14 @@ function curfewManifest(): Manifest {
       "build/index_bg.wasm": { type: "wasm", contents: new Uint8Array(readFileSync(join(root, "build/index_bg.wasm"))) },
     },
   };
+}
+
+/** The executor behind an entry that puts an AI binding into its environment: there is no such binding without Cloudflare. */
+function withModels(): Manifest {
+  const manifest = curfewManifest();
+  const path = "tests/workerd/workers/with-ai.mjs";
+  const contents = readFileSync(join(root, path), "utf8");
+  return { ...manifest, mainModule: path, modules: { ...manifest.modules, [path]: { type: "esm", contents } } };
 }
 
 function textBindings(vars: Record<string, string>): Bindings {

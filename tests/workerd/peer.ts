@@ -20,7 +20,18 @@ export interface Seen {
 export interface Reply {
   status?: number;
   headers?: Record<string, string>;
-  body: unknown;
+  /** Sent as JSON. */
+  body?: unknown;
+  /** In place of a body. */
+  stream?: Streamed;
+}
+
+/** A body that comes in pieces, each in a packet of its own. */
+export interface Streamed {
+  pieces: Uint8Array[];
+  everyMs: number;
+  /** What follows the last one. */
+  then: "end" | "break" | "hang";
 }
 
 export interface Peer {
@@ -58,8 +69,9 @@ export async function startPeer(): Promise<Peer> {
     });
     const custom = routes.get(seen.path);
     if (!custom) return answer(seen, response, count, held);
-    const { status = 200, headers = {}, body } = custom(seen, count(`route ${seen.path}`));
+    const { status = 200, headers = {}, body, stream } = custom(seen, count(`route ${seen.path}`));
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    if (stream) return send(response, status, stream);
     json(response, status, body);
   });
   // Whoever breaks off in mid-request is a client of ours; there is nothing to answer.
@@ -201,6 +213,20 @@ function drip(response: ServerResponse, everyMs: number, words: number): void {
     written += 1;
     response.write(`${written} `);
     if (written === words) response.end();
+  }, everyMs);
+  response.on("close", () => clearInterval(timer));
+}
+
+function send(response: ServerResponse, status: number, { pieces, everyMs, then }: Streamed): void {
+  response.writeHead(status);
+  response.socket?.setNoDelay(true);
+  const left = [...pieces];
+  const timer = setInterval(() => {
+    const piece = left.shift();
+    if (piece) return void response.write(piece);
+    clearInterval(timer);
+    if (then === "end") response.end();
+    if (then === "break") response.destroy();
   }, everyMs);
   response.on("close", () => clearInterval(timer));
 }

@@ -63,3 +63,6 @@ export class RunObject {
     return panic(trap);
   }
 }
+
+/** Nothing here calls it; the entry looks for it. */
+export class BreakerObject {}

@@ -1,0 +1,148 @@
+//! Attempts out of the queue: each is claimed from its run's object, run by an executor, and reported back. While it runs
+//! the object hears that it lives, and says when nobody needs it any more.
+
+use std::pin::pin;
+
+use futures_util::future::{Either, join_all, select};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use worker::{Env, MessageBatch, MessageExt};
+
+use super::object::report;
+use crate::platform::call::{self, Call, Peer};
+use crate::platform::{deadline, number};
+use crate::wire::TaskReport;
+
+/// How long a run's object may take to answer.
+const OBJECT_MS: u64 = 10_000;
+/// How often a report is sent before it is left to the watch.
+const REPORTS: u32 = 5;
+const HEARTBEAT_MS: u64 = 30_000;
+
+/// What rings: which attempt of which run. All else is in the run's object.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Ring {
+    pub run_id: String,
+    pub token_id: String,
+    pub epoch: u64,
+}
+
+/// What is to become of the message.
+enum Fate {
+    Done,
+    /// The object could not be asked: somebody else may have more luck.
+    Again,
+}
+
+pub async fn consume(batch: MessageBatch<()>, env: &Env) {
+    let messages: Vec<_> = batch.raw_iter().collect();
+    join_all(messages.iter().map(|message| async move {
+        let text = message.body().as_string().unwrap_or_default();
+        match serde_json::from_str::<Ring>(&text) {
+            Ok(ring) => match take(&ring, env).await {
+                Fate::Done => message.ack(),
+                Fate::Again => message.retry(),
+            },
+            Err(error) => {
+                report("ring_unreadable", &error.to_string());
+                message.ack();
+            }
+        }
+    }))
+    .await;
+}
+
+async fn take(ring: &Ring, env: &Env) -> Fate {
+    let object: Peer = match env
+        .durable_object("RUNS")
+        .and_then(|runs| runs.get_by_name(&ring.run_id))
+    {
+        Ok(stub) => stub.into_rpc(),
+        Err(error) => {
+            report("claim_failed", &error.to_string());
+            return Fate::Again;
+        }
+    };
+    let name = json!({"token_id": ring.token_id, "epoch": ring.epoch}).to_string();
+    let order = match ask(&object, "/claim", &name).await {
+        Some((200, order)) => order,
+        // Somebody else has it, or nobody needs it: the object knows better than the message.
+        Some((404 | 409, _)) => return Fate::Done,
+        Some(_) | None => return Fate::Again,
+    };
+    let outcome = match run(&object, &name, &order, env).await {
+        Some(Ok(text)) if is_report_of(&text, ring) => ("/report", text),
+        Some(Ok(_)) => {
+            let message = "the executor's answer is no report of this attempt";
+            let body = json!({"token_id": ring.token_id, "epoch": ring.epoch, "message": message});
+            ("/lost", body.to_string())
+        }
+        Some(Err(message)) => (
+            "/lost",
+            json!({"token_id": ring.token_id, "epoch": ring.epoch, "message": message}).to_string(),
+        ),
+        // Nobody needs it any more.
+        None => return Fate::Done,
+    };
+    for attempt in 0..REPORTS {
+        if let Some((200 | 404 | 409, _)) = ask(&object, outcome.0, &outcome.1).await {
+            return Fate::Done;
+        }
+        deadline::sleep(1_000 << attempt).await;
+    }
+    // The watch over the attempt finds out.
+    report("report_failed", &name);
+    Fate::Done
+}
+
+/// The object would refuse anything else, and nobody would know why the attempt is silent.
+fn is_report_of(text: &str, ring: &Ring) -> bool {
+    serde_json::from_str::<TaskReport>(text)
+        .is_ok_and(|report| report.token_id == ring.token_id && report.epoch == ring.epoch)
+}
+
+/// The executor's report, or why there is none; `None` when the object said that the attempt does not count any more.
+async fn run(object: &Peer, name: &str, order: &str, env: &Env) -> Option<Result<String, String>> {
+    let heartbeat_ms = number(env, "CURFEW_HEARTBEAT_MS").unwrap_or(HEARTBEAT_MS);
+    let Some(executor) = call::service(env, "EXECUTOR") else {
+        return Some(Err("no service binding EXECUTOR is configured".into()));
+    };
+    let mut execution = pin!(execute(&executor, order));
+    loop {
+        match select(execution, deadline::sleep(heartbeat_ms)).await {
+            Either::Left((outcome, _)) => return Some(outcome),
+            Either::Right((_, running)) => {
+                execution = running;
+                if let Some((404 | 409, _)) = ask(object, "/heartbeat", name).await {
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+async fn execute(executor: &Peer, order: &str) -> Result<String, String> {
+    let answer = call::send(executor, Call::post("http://executor/execute", order)).await?;
+    match answer.status() {
+        200 => answer.text_unbounded().await,
+        status => Err(format!("the executor answered with status {status}")),
+    }
+}
+
+/// Status and body; `None` if there was no answer.
+async fn ask(object: &Peer, door: &str, body: &str) -> Option<(u16, String)> {
+    let url = format!("http://run{door}");
+    let asked = async {
+        let answer = call::send(object, Call::post(&url, body)).await?;
+        let status = answer.status();
+        Ok::<_, String>((status, answer.text_unbounded().await?))
+    };
+    match deadline::within(OBJECT_MS, asked).await {
+        Some(Ok(answer)) => Some(answer),
+        Some(Err(message)) => {
+            report("object_unreachable", &message);
+            None
+        }
+        None => None,
+    }
+}

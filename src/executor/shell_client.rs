@@ -1,0 +1,40 @@
+//! `shell`: hands a command to its runner and waits for the end of it.
+
+use serde_json::Value;
+
+use super::http::{check_status, exchange};
+use super::redirect::Reach;
+use super::shell::{Ended, order, outcome};
+use super::task::{ActionCall, Stopped};
+use crate::model::shell::Shell;
+use crate::platform::call::Peer;
+use crate::platform::{deadline, now};
+
+pub async fn shell(
+    shell: &Shell,
+    peer: &Peer,
+    reach: Reach,
+    call: &ActionCall<'_>,
+    key: &str,
+) -> Result<Value, Stopped> {
+    let outgoing = order(shell, call, key, now())?;
+    reach.check(&outgoing)?;
+    let received = match exchange(peer, outgoing, reach, None, call).await {
+        Ok(received) => received,
+        // Half of the runner's answer is not the start of what the command wrote.
+        Err(Stopped::Deadline { .. }) => return Err(Stopped::Deadline { partial: None }),
+        Err(Stopped::Failed(failure) | Stopped::FailedMidway { failure, .. }) => {
+            return Err(Stopped::Failed(failure));
+        }
+    };
+    check_status(&received, None, call)?;
+    let left_ms = call.deadline_at.map(|at| at.saturating_sub(now()));
+    match outcome(shell, &received.text, call.redactor, left_ms)? {
+        Ended::Result(result) => Ok(result),
+        Ended::OutOfTime(text) => {
+            // The command had a little less time than the call; whoever waits for the deadline is told at the deadline.
+            deadline::sleep(left_ms.unwrap_or_default()).await;
+            Err(Stopped::Deadline { partial: Some(text) })
+        }
+    }
+}

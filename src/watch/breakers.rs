@@ -1,0 +1,60 @@
+//! How breakers stand, in D1.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use wasm_bindgen::JsValue;
+use worker::{D1Database, Result};
+
+/// Messages may come twice and in any order: the higher revision stays.
+const SAVE: &str = "INSERT INTO breakers (key, state, failures, opened_at, trial_at, escalated_at, updated_at, revision) \
+    SELECT value ->> '$.breaker.key', value ->> '$.breaker.state', value ->> '$.breaker.failures', \
+        value ->> '$.breaker.opened_at', value ->> '$.breaker.trial_at', value ->> '$.breaker.escalated_at', \
+        value ->> '$.breaker.updated_at', value ->> '$.revision' \
+    FROM json_each(?1) WHERE true ORDER BY value ->> '$.revision' \
+    ON CONFLICT (key) DO UPDATE SET state = excluded.state, failures = excluded.failures, \
+        opened_at = excluded.opened_at, trial_at = excluded.trial_at, escalated_at = excluded.escalated_at, \
+        updated_at = excluded.updated_at, revision = excluded.revision \
+    WHERE excluded.revision > breakers.revision";
+
+const LIST: &str = "SELECT key, state, failures, opened_at, trial_at, escalated_at, updated_at FROM breakers \
+    WHERE key > ?1 ORDER BY key LIMIT ?2";
+
+/// What an object says of its breaker.
+#[derive(Debug, Serialize)]
+pub struct News {
+    pub breaker: Value,
+    pub revision: u64,
+}
+
+pub async fn save(news: Vec<News>, database: &D1Database) -> Result<()> {
+    if news.is_empty() {
+        return Ok(());
+    }
+    let rows = serde_json::to_string(&news)?;
+    database.prepare(SAVE).bind(&[rows.into()])?.run().await?;
+    Ok(())
+}
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    key: String,
+    state: String,
+    failures: u64,
+    opened_at: Option<u64>,
+    trial_at: Option<u64>,
+    escalated_at: Option<u64>,
+    updated_at: u64,
+}
+
+pub async fn list(database: &D1Database, cursor: &str, limit: u64) -> Result<Value> {
+    let mut rows: Vec<Row> = database
+        .prepare(LIST)
+        .bind(&[cursor.into(), JsValue::from_f64((limit + 1) as f64)])?
+        .all()
+        .await?
+        .results()?;
+    let more = rows.len() as u64 > limit;
+    rows.truncate(limit as usize);
+    let next = rows.last().filter(|_| more).map(|row| row.key.clone());
+    Ok(json!({"items": rows, "next_cursor": next}))
+}

@@ -1,0 +1,64 @@
+//! Rows and views of attempts that lie in the queue, and of those that were claimed from it.
+
+use curfew::api::views;
+use curfew::engine::Settings;
+use curfew::store::rows::{TokenRow, parse_status};
+use serde_json::json;
+
+use super::{check_json, read};
+use crate::engine::driver::{Driver, SETTINGS};
+
+fn start() -> Driver {
+    let settings = Settings {
+        queue: true,
+        ..SETTINGS
+    };
+    let document = json!({"id": "letter", "nodes": [{"id": "write", "action_id": "work", "timeout": "10m"}]});
+    Driver::start_with(settings, document, json!({"to": "Ada"}))
+}
+
+/// Lies in the queue for the second time.
+fn unclaimed() -> Driver {
+    let mut run = start();
+    run.at(11_000).wake("").at(31_000).wake("");
+    run
+}
+
+/// Claimed, and not heard of while the object was away.
+fn unheard() -> Driver {
+    let mut run = unclaimed();
+    run.at(32_000).claim("t1@2");
+    run.reload().at(400_000).load();
+    run
+}
+
+#[test]
+fn rows_and_views_of_the_queue_lane() {
+    for (name, run) in [("in_queue", unclaimed()), ("claimed", unheard())] {
+        let (status, row) = run.store.tokens[&1].clone();
+        check_json(
+            &format!("token_{name}.json"),
+            &serde_json::from_str(&row).expect("rows are JSON"),
+        );
+        let read_row = || -> TokenRow {
+            serde_json::from_str(&read(&format!("token_{name}.json"))).expect("a stored token can be read")
+        };
+        let status_read = parse_status(&status).expect("a known status");
+        let again = read_row().into_token(1, status_read, run.run.snapshot());
+        assert_eq!(
+            again.as_ref().ok(),
+            run.run.live_tokens().next(),
+            "{name} loses nothing"
+        );
+        let view = views::token(1, &status, read_row(), run.run.header.timeout_at);
+        check_json(&format!("view_token_{name}.json"), &view);
+    }
+}
+
+#[test]
+fn what_is_noted_of_the_queue() {
+    let mut run = unheard();
+    run.at(700_000).wake("");
+    let events: Vec<_> = run.events().into_iter().map(|entry| json!(entry)).collect();
+    check_json("events_of_the_queue.json", &json!(events));
+}

@@ -1,0 +1,250 @@
+// The three lanes end to end: inside the coordinator, over the service binding, and through the queue; and what becomes of an
+// attempt whose executor, or consumer, does not do as it should.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { fan, freshId, oneRequest, oneTask, request, set, workflow, type WorkflowDocument } from "./documents.ts";
+import { startCurfew, type Curfew } from "./harness.ts";
+import { startPeer, type Peer } from "./peer.ts";
+import { until } from "./poll.ts";
+import type { RunView } from "./wire.ts";
+
+const LANES = ["inline", "direct", "queue"] as const;
+
+let curfew: Curfew;
+/** Its executor breaks off, talks nonsense or hangs. */
+let unreliable: Curfew;
+let peer: Peer;
+before(async () => {
+  const vars = { CURFEW_QUEUE: "on", CURFEW_HEARTBEAT_MS: "200" };
+  const executor = "tests/workerd/workers/unreliable-executor.mjs";
+  [curfew, unreliable, peer] = await Promise.all([startCurfew({ vars }), startCurfew({ vars, executor }), startPeer()]);
+});
+after(() => Promise.all([curfew.dispose(), unreliable.dispose(), peer.close()]));
+
+function assertCompleted(run: RunView): void {
+  assert.equal(run.status, "completed", JSON.stringify(run.error));
+}
+
+/** A chain of `count` nodes that run the task `step`. */
+function chain(count: number, task: Record<string, unknown>): WorkflowDocument {
+  const ids = Array.from({ length: count }, (_, index) => `n${index}`);
+  return workflow({
+    nodes: ids.map((id) => ({ id, task_id: "step", output_mapping: { "state.last": "${result}" } })),
+    transitions: ids.slice(1).map((id, index) => ({ from_node_id: ids[index], to_node_id: id })),
+    tasks: [{ id: "step", ...task }],
+    output_mapping: "${state.last}",
+  });
+}
+
+const lanesOf = async (runId: string, at: Curfew = curfew) => [...new Set((await at.tokens(runId)).flatMap(({ lane }) => lane ?? []))];
+
+for (const lane of LANES) {
+  test(`a task goes by the lane ${lane} and its token says so`, async () => {
+    const run = await curfew.runToEnd(oneTask([set({ twice: "${input.n + input.n}" })], { task: { dispatch: lane } }), { n: 21 });
+    assertCompleted(run);
+    assert.deepEqual(run.output, { twice: 42 });
+    const [token] = await curfew.tokens(run.id);
+    assert.deepEqual([token?.lane, token?.epoch, token?.status], [lane, 1, "completed"]);
+    assert.ok(token!.started_at! >= token!.dispatched_at!);
+  });
+
+  test(`300 tokens at once go by the lane ${lane}, each once`, async () => {
+    const document = fan({
+      spawn: { spawn_count: 300 },
+      work: { task_id: "tell", input_mapping: { index: "${_branch.index}" }, output_mapping: { "_branch.output": "${result.index}" } },
+      workflow: { tasks: [{ id: "tell", dispatch: lane, steps: [set({ index: "${input.index}" })] }] },
+    });
+    const run = await curfew.runToEnd(document);
+    assertCompleted(run);
+    assert.deepEqual(run.output, Array.from({ length: 300 }, (_, index) => index));
+    const tokens = (await curfew.tokens(run.id)).filter(({ node_id }) => node_id === "work");
+    assert.deepEqual([...new Set(tokens.map((token) => `${token.lane} ${token.epoch}`))], [`${lane} 1`]);
+  });
+}
+
+test("the lane is chosen by what a task does and may take", async () => {
+  const cases: [WorkflowDocument, string][] = [
+    [oneTask([set({ x: 1 })]), "inline"],
+    [oneRequest(`${peer.url}/ok`), "direct"],
+    [oneRequest(`${peer.url}/ok`, { workflow: { timeout: "1h" }, node: { timeout: "30s" } }), "direct"],
+    [oneRequest(`${peer.url}/ok`, { workflow: { timeout: "1h" }, node: { timeout: "2m" } }), "queue"],
+    [oneRequest(`${peer.url}/ok`, { workflow: { timeout: "1h" } }), "queue"],
+    [oneRequest(`${peer.url}/ok`, { workflow: { timeout: "1h" }, node: { dispatch: "direct" } }), "direct"],
+  ];
+  for (const [document, lane] of cases) {
+    const run = await curfew.runToEnd(document);
+    assertCompleted(run);
+    assert.deepEqual(await lanesOf(run.id), [lane], JSON.stringify(document));
+  }
+});
+
+test("a task that calls out cannot be told to run inside", async () => {
+  const document = oneRequest(`${peer.url}/ok`, { node: { dispatch: "inline" } });
+  const { status, json } = await curfew.api("PUT", `/v1/workflows/${document.id}`, document);
+  assert.equal(status, 422);
+  const problems = json.error.details.problems ?? json.error.details;
+  assert.ok(JSON.stringify(problems).includes("inline_not_pure") && JSON.stringify(problems).includes("/nodes/0/dispatch"), JSON.stringify(json));
+});
+
+test("a chain of 60 calls crosses the 24 that one invocation may make", async () => {
+  const path = `/ok/${freshId("c")}`;
+  const run = await curfew.runToEnd(chain(60, { dispatch: "direct", steps: [request({ url: peer.url + path })] }));
+  assertCompleted(run);
+  assert.equal(peer.seen(path).length, 60);
+  assert.deepEqual(run.counts, { completed: 60 });
+  assert.ok((await curfew.tokens(run.id)).every(({ epoch }) => epoch === 1));
+});
+
+test("200 branches that call out go in several turns, each once", async () => {
+  const path = `/ok/${freshId("c")}`;
+  const urls = Array.from({ length: 200 }, (_, n) => `${peer.url}${path}?n=${n}`);
+  const run = await curfew.runToEnd(fan({}), { urls });
+  assertCompleted(run);
+  assert.deepEqual(run.output, urls.map((_, n) => String(n)));
+  assert.equal(peer.seen(path).length, 200);
+});
+
+test("450 inline tasks are three commits and no call", async () => {
+  const run = await curfew.runToEnd(chain(450, { steps: [set({ x: 1 })] }));
+  assertCompleted(run);
+  assert.deepEqual(await lanesOf(run.id), ["inline"]);
+});
+
+test("a slow task holds up no fast one in the same invocation", async () => {
+  const key = freshId("slow");
+  const urls = [0, 1, 2, 3, 4, 5].map((n) => (n === 2 ? `${peer.url}/held/${key}?n=2` : `${peer.url}/ok?n=${n}`));
+  const document = fan({});
+  await curfew.store(document);
+  const id = await curfew.start(document.id, { urls });
+  await until("five to have arrived", async () => (await curfew.run(id)).counts["waiting_for_siblings"] === 5);
+  assert.equal((await curfew.run(id)).counts["executing"], 1);
+  peer.release(key);
+  assertCompleted(await curfew.ended(id));
+});
+
+describe("an executor that is killed in the middle of its work", { concurrency: 6 }, () => {
+  for (const lane of ["direct", "queue"] as const) {
+    for (const mishap of ["break", "garbage", "other", "hang"]) {
+      test(`${lane}, ${mishap}`, async () => {
+        const document = oneTask([request({ url: "http://nobody.example" })], {
+          task: { dispatch: lane },
+          node: { timeout: "2s", on_timeout: "retry", max_retries: 1 },
+        });
+        await unreliable.store(document);
+        const run = await unreliable.ended(await unreliable.start(document.id, { key: freshId("k"), mishap }));
+        assertCompleted(run);
+        assert.equal(run.output, "attempt 2");
+        const [token] = await unreliable.tokens(run.id);
+        assert.deepEqual([token?.lane, token?.epoch, token?.retry_count], [lane, 2, mishap === "hang" ? 1 : 0]);
+      });
+    }
+  }
+
+  test("one order of a shared invocation takes the others with it, and all are made again", async () => {
+    const keys = Array.from({ length: 6 }, () => freshId("k"));
+    const document = fan({
+      spawn: { foreach: { collection: "input.items", item_var: "item" } },
+      work: { action_id: "ask", input_mapping: "${item}" },
+    });
+    await unreliable.store(document);
+    const items = keys.map((key, index) => ({ key, mishap: index === 3 ? "break" : "hang" }));
+    // Those that would hang are asked again because the invocation they were in is gone.
+    const run = await unreliable.ended(await unreliable.start(document.id, { items }));
+    assertCompleted(run);
+    assert.deepEqual(run.output, keys.map(() => "attempt 2"));
+  });
+});
+
+describe("the queue", { concurrency: 4 }, () => {
+  const queued = (url: string, more: Record<string, unknown> = {}) => oneRequest(url, { task: { dispatch: "queue" }, ...more });
+
+  test("a cancelled task stops at its next heartbeat", async () => {
+    const path = `/hang/${freshId("h")}`;
+    const document = queued(peer.url + path);
+    await curfew.store(document);
+    const id = await curfew.start(document.id);
+    await until("the peer to be asked", () => peer.seen(path).length > 0);
+    assert.equal((await curfew.run(id)).counts["executing"], 1);
+    assert.equal((await curfew.api("POST", `/v1/runs/${id}/cancel`, {})).status, 200);
+    const seen = await until("the connection to close", () => peer.seen(path).find(({ closedAt }) => closedAt !== undefined));
+    assert.equal(seen.aborted, true);
+    assert.equal((await curfew.run(id)).status, "cancelled");
+  });
+
+  test("the executor stops at the deadline that counts from the claim", async () => {
+    const path = `/hang/${freshId("h")}`;
+    const run = await curfew.runToEnd(queued(peer.url + path, { node: { timeout: "700ms" } }));
+    assert.equal(run.status, "failed");
+    assert.equal(run.error?.code, "execution_timeout");
+    const [token] = await curfew.tokens(run.id);
+    assert.equal(token?.timeout_at, token!.started_at! + 700);
+  });
+
+  test("the object's doors know an attempt from another", async () => {
+    const path = `/held/${freshId("k")}`;
+    const document = queued(peer.url + path);
+    await curfew.store(document);
+    const id = await curfew.start(document.id);
+    await until("the peer to be asked", () => peer.seen(path).length > 0);
+    const runs = (await curfew.miniflare.getBindings<{ RUNS: any }>("curfew")).RUNS;
+    const object = runs.get(runs.idFromName(id));
+    const knock = async (door: string, body: object): Promise<number> => {
+      const answer: Response = await object.fetch(`http://run${door}`, { method: "POST", body: JSON.stringify(body) });
+      await answer.text();
+      return answer.status;
+    };
+    // The same message once more: somebody has it already, and it is not run a second time.
+    assert.equal(await knock("/claim", { token_id: "t1", epoch: 1 }), 409);
+    assert.equal(await knock("/heartbeat", { token_id: "t1", epoch: 1 }), 200);
+    for (const door of ["/claim", "/heartbeat", "/lost"]) {
+      assert.equal(await knock(door, { token_id: "t1", epoch: 2 }), 409, door);
+      assert.equal(await knock(door, { token_id: "t9", epoch: 1 }), 409, door);
+    }
+    assert.equal(await knock("/report", { token_id: "t1", epoch: 2, status: "completed", output: 1, steps: [] }), 409);
+    assert.equal(await knock("/report", { nonsense: true }), 400);
+    peer.release(path.slice(6));
+    assertCompleted(await curfew.ended(id));
+    assert.equal(peer.seen(path).length, 1);
+    assert.equal((await curfew.events(id, "late_result_discarded")).length, 1);
+  });
+
+  test("a message that comes twice runs its task once", async () => {
+    const path = `/held/${freshId("k")}`;
+    const document = queued(peer.url + path);
+    await curfew.store(document);
+    const id = await curfew.start(document.id);
+    await until("the peer to be asked", () => peer.seen(path).length > 0);
+    const { TASK_QUEUE: queue } = await curfew.miniflare.getBindings<{ TASK_QUEUE: any }>("curfew");
+    const ring = JSON.stringify({ run_id: id, token_id: "t1", epoch: 1 });
+    await queue.send(ring, { contentType: "text" });
+    await queue.send("no ring at all", { contentType: "text" });
+    await queue.send(JSON.stringify({ run_id: "gone", token_id: "t1", epoch: 1 }), { contentType: "text" });
+    peer.release(path.slice(6));
+    assertCompleted(await curfew.ended(id));
+    // Behind them in the queue: when this one is done they were heard.
+    assertCompleted(await curfew.runToEnd(queued(`${peer.url}/ok`)));
+    assert.equal(peer.seen(path).length, 1);
+    assert.deepEqual((await curfew.tokens(id)).map(({ epoch }) => epoch), [1]);
+  });
+
+  test("nothing is claimed during a pause, and the end of it rings", async () => {
+    const path = `/ok/${freshId("k")}`;
+    const document = workflow({
+      nodes: [{ id: "first", action_id: "wait" }, { id: "second", task_id: "call" }],
+      transitions: [{ from_node_id: "first", to_node_id: "second" }],
+      actions: [{ id: "wait", kind: "http_request", implementation: { url: "${input.url}" } }],
+      tasks: [{ id: "call", dispatch: "queue", steps: [request({ url: peer.url + path })] }],
+    });
+    await curfew.store(document);
+    const key = freshId("k");
+    const id = await curfew.start(document.id, { url: `${peer.url}/held/${key}` });
+    await until("the peer to be asked", () => peer.seen(`/held/${key}`).length > 0);
+    await curfew.api("POST", `/v1/runs/${id}/pause`, {});
+    peer.release(key);
+    await until("the first to be done", async () => (await curfew.run(id)).counts["pending"] === 1);
+    assert.equal(peer.seen(path).length, 0);
+    await curfew.api("POST", `/v1/runs/${id}/resume`, {});
+    assertCompleted(await curfew.ended(id));
+    assert.equal(peer.seen(path).length, 1);
+  });
+});

@@ -1,0 +1,33 @@
+// @ts-check
+// Stands in for an executor that is killed in the middle of its work: the first order of each `key` of an input breaks the
+// connection, answers garbage, or hangs, as the input's `mishap` says; the orders after it are done.
+
+/** @type {Set<string>} */
+const met = new Set();
+
+/** @param {any} order @returns {Promise<string>} */
+async function executed({ token_id, epoch, input }) {
+  const { key, mishap } = input;
+  if (met.has(key)) return JSON.stringify({ token_id, epoch, status: "completed", output: `attempt ${epoch}`, steps: [] });
+  met.add(key);
+  if (mishap === "garbage") return "<html>502</html>";
+  if (mishap === "other") return JSON.stringify({ token_id: "t999", epoch: 7, status: "completed", steps: [] });
+  if (mishap === "break") throw new Error("killed");
+  // With a timer pending the runtime cannot tell that this order will never be answered.
+  await new Promise(() => setInterval(() => {}, 1000));
+  return "";
+}
+
+export default {
+  /** @param {Request} request */
+  async fetch(request) {
+    const orders = (await request.text()).split("\n").map((line) => executed(JSON.parse(line)));
+    if (orders.length === 1) return new Response(await orders[0]);
+    const { readable, writable } = new TransformStream();
+    const writer = writable.getWriter();
+    const encoder = new TextEncoder();
+    const written = orders.map(async (order) => writer.write(encoder.encode(`${await order}\n`)));
+    Promise.all(written).then(() => writer.close()).catch((error) => writer.abort(error));
+    return new Response(readable);
+  },
+};
