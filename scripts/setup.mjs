@@ -95,8 +95,8 @@ function rustFiles(directory) {
     .flatMap((entry) => {
       const path = `${directory}/${entry.name}`;
       if (entry.isDirectory()) return rustFiles(path);
-      // entry.mjs is bundled by wrangler, not compiled in; everything else may be include_str!-ed.
-      return entry.name.endsWith(".mjs") ? [] : [path];
+      // entry.mjs is bundled by wrangler, not compiled in; everything else may be.
+      return path === "src/entry.mjs" ? [] : [path];
     });
 }
 

@@ -6,6 +6,7 @@
 // same wasm memory, stays pending for ever. worker-build's shim builds a new instance at the next call, so that event is the
 // end of every call in flight, and here it rejects them.
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
+import { reports } from "./platform/answer.mjs";
 import WasmEntry, { BreakerObject as WasmBreakerObject, RunObject as WasmRunObject } from "../build/index.js";
 
 /** Longest an API call may take: the longest long-poll is 30 s, and nothing else waits for a task. */
@@ -83,39 +84,6 @@ function logFailure(handler, error) {
  */
 let wasm;
 
-/**
- * A line for each report, as soon as it is there: a slow task must not hold up a fast one. What comes while a write is
- * under way goes out with the next, so that tasks that end together cost the coordinator one turn. Whoever reads this and
- * goes away ends the tasks, because nothing else keeps the invocation alive.
- * @param {Promise<string>[]} tasks
- */
-function reports(tasks) {
-  const { readable, writable } = new IdentityTransformStream();
-  const writer = writable.getWriter();
-  const encoder = new TextEncoder();
-  let lines = "";
-  /** @type {Promise<void> | undefined} */
-  let writing;
-  async function write() {
-    // After the tasks that end in this same moment.
-    await undefined;
-    while (lines !== "") {
-      const batch = encoder.encode(lines);
-      lines = "";
-      await writer.write(batch);
-    }
-    writing = undefined;
-  }
-  const written = tasks.map(async (task) => {
-    const report = await task;
-    lines += `${report}\n`;
-    await (writing ??= write());
-  });
-  // A task without its line is one that was lost; the coordinator sees which.
-  Promise.allSettled(written).then(() => writer.close()).catch(() => {});
-  return readable;
-}
-
 export default class Entry extends WorkerEntrypoint {
   /** @param {Request} request */
   fetch(request) {
@@ -125,11 +93,11 @@ export default class Entry extends WorkerEntrypoint {
     wasm ??= new WasmEntry(this.ctx, this.env);
     const executor = wasm;
     // Text in, text out. No ceiling: a task's deadlines are its own, and the coordinator has its alarm.
-    return answered("execute", async () => {
-      const orders = (await request.text()).split("\n");
-      if (orders.length === 1) return new Response(await executor.execute(orders[0], this.env));
-      return new Response(reports(orders.map((order) => bounded(() => executor.execute(order, this.env)))));
-    });
+    const execute = (/** @type {string} */ order) => {
+      const task = executor.execute(order, this.env);
+      return typeof task === "string" ? task : bounded(() => task);
+    };
+    return reports(request.body, execute, (error) => logFailure("execute", error));
   }
 
   // A rejection makes the platform deliver the batch again.

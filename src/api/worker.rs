@@ -81,26 +81,22 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
                 Ok(body) => prepare(env, &workflow, &body).await?,
                 Err(error) => Err(error),
             };
-            match command {
-                Ok(command) => {
+            match (command, wait_ms(&url)) {
+                (Ok(command), Ok(wait_ms)) => {
                     let body = serde_json::to_string(&command)?;
-                    return ask_object(env, &command.run_id, "POST", "/start", Some(&body), 0).await;
+                    let path = format!("/start?wait_ms={wait_ms}");
+                    return ask_object(env, &command.run_id, "POST", &path, Some(&body), wait_ms).await;
                 }
-                Err(error) => Err(error),
+                (Err(error), _) | (_, Err(error)) => Err(error),
             }
         }
-        Route::ReadRun { run } => {
-            let wait_ms = match query(&url, "wait_ms").map(|text| text.parse::<u64>()) {
-                None => 0,
-                Some(Ok(millis)) if millis <= WAIT_MS_MAX => millis,
-                Some(_) => {
-                    let message = format!("wait_ms is a number of milliseconds, {WAIT_MS_MAX} at most");
-                    return Ok(Reply::Answer(Err(Error::new(400, "invalid_request", message))));
-                }
-            };
-            let path = format!("/run?wait_ms={wait_ms}");
-            return ask_object(env, &run, "GET", &path, None, wait_ms).await;
-        }
+        Route::ReadRun { run } => match wait_ms(&url) {
+            Ok(wait_ms) => {
+                let path = format!("/run?wait_ms={wait_ms}");
+                return ask_object(env, &run, "GET", &path, None, wait_ms).await;
+            }
+            Err(error) => Err(error),
+        },
         Route::ListTokens { run } => {
             let after = query(&url, "cursor")
                 .and_then(|text| text.parse::<u64>().ok())
@@ -419,6 +415,18 @@ async fn list_gates(env: &Env, url: &Url) -> Result<Answer> {
 }
 
 /// Asks the run's object; its answer goes to the caller as it is. Never waits longer than it must.
+/// How long the caller would wait for the end of the run.
+fn wait_ms(url: &Url) -> std::result::Result<u64, Error> {
+    match query(url, "wait_ms").map(|text| text.parse::<u64>()) {
+        None => Ok(0),
+        Some(Ok(millis)) if millis <= WAIT_MS_MAX => Ok(millis),
+        Some(_) => {
+            let message = format!("wait_ms is a number of milliseconds, {WAIT_MS_MAX} at most");
+            Err(Error::new(400, "invalid_request", message))
+        }
+    }
+}
+
 async fn ask_object(
     env: &Env,
     run: &str,

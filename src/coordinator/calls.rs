@@ -1,44 +1,129 @@
-//! The calls to executors this object holds open: what was ordered and not yet answered.
+//! The calls to executors this object holds open: what was ordered and not yet answered. A call that has answered all it
+//! was asked takes the next orders, so that a chain costs one invocation and not one a node.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::rc::Rc;
 
-use futures_util::future::{AbortHandle, abortable};
-
+use super::turn::Turn;
 use crate::engine::TokenId;
+use crate::platform::ask::Conversation;
+
+pub type Attempt = (TokenId, u64);
+
+/// How often one call may be given orders. The platform bounds what an invocation may do in its life.
+const ROUNDS: u32 = 32;
 
 #[derive(Default)]
-pub struct Calls(RefCell<BTreeMap<(TokenId, u64), Rc<AbortHandle>>>);
+pub struct Calls {
+    numbers: Cell<u32>,
+    open: RefCell<BTreeMap<u32, Call>>,
+    /// The call whose last answer is being heard: it has nothing to do.
+    at_hand: Cell<Option<u32>>,
+}
+
+struct Call {
+    turn: Turn,
+    /// Not answered yet.
+    attempts: Vec<Attempt>,
+    /// Nobody waits for these any more; an answer that comes all the same is known for what it is.
+    given_up: Vec<Attempt>,
+    rounds: u32,
+    conversation: Conversation,
+}
 
 impl Calls {
-    /// Lets `call` run on its own for all of `attempts`. It is dropped, and with it its connection, when the last of
-    /// them is over.
-    pub fn start(&self, attempts: &[(TokenId, u64)], call: impl Future<Output = ()> + 'static) {
-        let (call, handle) = abortable(call);
-        let handle = Rc::new(handle);
-        let mut open = self.0.borrow_mut();
-        for attempt in attempts {
-            open.insert(*attempt, Rc::clone(&handle));
-        }
-        wasm_bindgen_futures::spawn_local(async move {
-            // Aborted or done: either way nobody waits for this value.
-            let _ = call.await;
-        });
+    /// A new call, and its number.
+    pub fn open(&self, turn: &Turn, ask: impl FnOnce(u32) -> Conversation) -> u32 {
+        let number = self.numbers.get().wrapping_add(1);
+        self.numbers.set(number);
+        let call = Call {
+            turn: turn.clone(),
+            attempts: Vec::new(),
+            given_up: Vec::new(),
+            rounds: 0,
+            conversation: ask(number),
+        };
+        self.open.borrow_mut().insert(number, call);
+        number
     }
 
-    /// An attempt is over, answered or aborted. With the last of them goes the call: its connection closes. Where
-    /// others share it, it runs on for them.
-    pub fn end(&self, token: TokenId, epoch: u64) {
-        if let Some(handle) = self.0.borrow_mut().remove(&(token, epoch))
-            && Rc::strong_count(&handle) == 1
-        {
-            handle.abort();
+    /// Whether an order would find a call that has nothing to do.
+    pub fn has_one_at_hand(&self) -> bool {
+        self.at_hand.get().is_some()
+    }
+
+    pub fn take_at_hand(&self) -> Option<u32> {
+        let number = self.at_hand.take()?;
+        self.open.borrow().contains_key(&number).then_some(number)
+    }
+
+    pub fn send(&self, number: u32, attempts: &[Attempt], orders: &str) {
+        if let Some(call) = self.open.borrow_mut().get_mut(&number) {
+            call.rounds += 1;
+            call.attempts.extend(attempts);
+            call.conversation.send(orders);
         }
     }
 
-    pub fn open(&self) -> Vec<(TokenId, u64)> {
-        self.0.borrow().keys().copied().collect()
+    /// The turn of the call, if it was asked about this attempt.
+    pub fn turn_of(&self, number: u32, attempt: Attempt) -> Option<Turn> {
+        let open = self.open.borrow();
+        let call = open.get(&number)?;
+        let was_asked = call.attempts.contains(&attempt) || call.given_up.contains(&attempt);
+        was_asked.then(|| call.turn.clone())
+    }
+
+    /// Runs `hear` on the answer for an attempt. It counts as open until then, or what is due would take it for lost.
+    pub fn answered<T>(&self, number: u32, attempt: Attempt, hear: impl FnOnce() -> T) -> T {
+        let is_last = self
+            .open
+            .borrow()
+            .get(&number)
+            .is_some_and(|call| call.attempts == [attempt] && call.rounds < ROUNDS);
+        let before = self.at_hand.replace(is_last.then_some(number));
+        let heard = hear();
+        self.at_hand.set(before);
+        let mut open = self.open.borrow_mut();
+        if let Some(call) = open.get_mut(&number) {
+            call.attempts.retain(|other| *other != attempt);
+            if call.attempts.is_empty() {
+                call.conversation.finish();
+                open.remove(&number);
+            }
+        }
+        heard
+    }
+
+    /// Nobody waits for this attempt any more. Where others share its call, it runs on for them.
+    pub fn abort(&self, attempt: Attempt) {
+        let mut open = self.open.borrow_mut();
+        let mut calls = open.iter_mut();
+        let Some((number, call)) = calls.find(|(_, call)| call.attempts.contains(&attempt)) else {
+            return;
+        };
+        let number = *number;
+        call.attempts.retain(|other| *other != attempt);
+        call.given_up.push(attempt);
+        if call.attempts.is_empty() {
+            call.conversation.abort();
+            open.remove(&number);
+        }
+    }
+
+    /// Whom a call that is over has not answered. Each counts as open until its loss is heard.
+    pub fn unanswered(&self, number: u32) -> Option<(Turn, Vec<Attempt>)> {
+        let open = self.open.borrow();
+        let call = open.get(&number)?;
+        Some((call.turn.clone(), call.attempts.clone()))
+    }
+
+    pub fn attempts(&self) -> Vec<Attempt> {
+        let open = self.open.borrow();
+        let mut attempts: Vec<Attempt> = open
+            .values()
+            .flat_map(|call| call.attempts.iter().copied())
+            .collect();
+        attempts.sort_unstable();
+        attempts
     }
 }

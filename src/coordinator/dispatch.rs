@@ -1,96 +1,72 @@
 //! Orders to executors: tokens that became ready in one commit share invocations, and each answer is heard as it
 //! comes. Whatever happens to an attempt comes back as an event.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
-use futures_util::StreamExt;
 use serde_json::json;
 use serde_json::value::RawValue;
 use worker::Result;
 
+use super::calls::Attempt;
 use super::object::{Object, report};
 use super::turn::Turn;
 use crate::engine::{Event, Order, TokenId, invocations};
-use crate::platform::{self, call};
+use crate::platform;
+use crate::platform::ask::Listener;
 use crate::wire::{TaskOrder, TaskReport};
 
 /// Where `npm start` serves the API: callbacks need CURFEW_PUBLIC_URL everywhere else.
 const LOCAL_URL: &str = "http://localhost:8787";
 
+/// Hears the executors for an object, as long as it lives.
+pub(super) fn listener(object: &Weak<Object>) -> Listener {
+    let (to_hear, to_end) = (Weak::clone(object), Weak::clone(object));
+    Listener::new(
+        move |number, text| {
+            if let Some(object) = to_hear.upgrade() {
+                object.hear_report(number, &text);
+            }
+        },
+        move |number, reason| {
+            if let Some(object) = to_end.upgrade() {
+                object.call_over(number, reason);
+            }
+        },
+    )
+}
+
 impl Object {
     pub(super) fn dispatch(self: &Rc<Self>, turn: &Turn, orders: Vec<Order>) -> Result<()> {
-        if orders.is_empty() {
-            return Ok(());
-        }
         for order in &orders {
             self.log_limit(order);
         }
         for orders in invocations(orders) {
-            let attempts: Vec<(TokenId, u64)> =
-                orders.iter().map(|order| (order.token, order.epoch)).collect();
-            let object = Rc::clone(self);
-            let turn = turn.clone();
-            turn.spend();
-            self.calls.start(&attempts, async move {
-                let mut open: Vec<(TokenId, u64)> =
-                    orders.iter().map(|order| (order.token, order.epoch)).collect();
-                let ended = object.invoke(&turn, &orders, &mut open).await;
-                // Whoever was not answered never will be.
-                let message = ended
-                    .err()
-                    .unwrap_or_else(|| "the executor ended without an answer".into());
-                if !open.is_empty() {
-                    platform::log(json!({
-                        "level": "warn", "event": "call_lost", "attempts": open.len(), "message": message,
-                    }));
-                }
-                for (token, epoch) in open {
-                    let message = message.clone();
-                    object.hear(
-                        &turn,
-                        token,
-                        epoch,
-                        Event::CallLost {
-                            token,
-                            epoch,
-                            message,
-                        },
-                    );
-                }
-            });
+            let attempts: Vec<Attempt> = orders.iter().map(|order| (order.token, order.epoch)).collect();
+            if let Err(message) = self.invoke(turn, &orders, &attempts) {
+                self.lose(turn, attempts, message);
+            }
         }
         Ok(())
     }
 
-    /// Sends the orders and hears the reports; `open` loses every attempt that was answered. No timer: the alarm
-    /// stands at each attempt's deadline or its next watch, and drops the call.
-    async fn invoke(
-        self: &Rc<Self>,
-        turn: &Turn,
-        orders: &[Order],
-        open: &mut Vec<(TokenId, u64)>,
-    ) -> std::result::Result<(), String> {
-        let executor =
-            call::service(&self.env, "EXECUTOR").ok_or("no service binding EXECUTOR is configured")?;
-        let mut body = String::new();
+    /// Sends the orders, by the call that has just answered if there is one. No timer: the alarm stands at each
+    /// attempt's deadline or its next watch, and drops the call.
+    fn invoke(&self, turn: &Turn, orders: &[Order], attempts: &[Attempt]) -> std::result::Result<(), String> {
+        let executor = self.executor.as_ref();
+        let executor = executor.ok_or("no service binding EXECUTOR is configured")?;
+        let mut lines = String::new();
         for order in orders {
-            if !body.is_empty() {
-                body.push('\n');
+            if !lines.is_empty() {
+                lines.push('\n');
             }
-            body.push_str(&self.order_text(order)?);
+            lines.push_str(&self.order_text(order)?);
         }
-        let answer = call::send(&executor, call::Call::post("http://executor/execute", &body)).await?;
-        if answer.status() != 200 {
-            return Err(format!("the executor answered with status {}", answer.status()));
-        }
-        if orders.len() == 1 {
-            let text = answer.text_unbounded().await?;
-            return self.hear_report(turn, &text, open);
-        }
-        let mut lines = answer.lines()?;
-        while let Some(line) = lines.next().await {
-            self.hear_report(turn, &line?, open)?;
-        }
+        let number = self.calls.take_at_hand().unwrap_or_else(|| {
+            turn.spend();
+            self.calls
+                .open(turn, |number| self.listener.ask(executor, number))
+        });
+        self.calls.send(number, attempts, &lines);
         Ok(())
     }
 
@@ -105,27 +81,51 @@ impl Object {
         }));
     }
 
-    fn hear_report(
-        self: &Rc<Self>,
-        turn: &Turn,
-        text: &str,
-        open: &mut Vec<(TokenId, u64)>,
-    ) -> std::result::Result<(), String> {
-        let task_report: TaskReport = serde_json::from_str(text)
-            .map_err(|error| format!("the executor's answer is no report: {error}"))?;
+    fn hear_report(self: &Rc<Self>, number: u32, text: &str) {
+        let task_report: TaskReport = match serde_json::from_str(text) {
+            Ok(task_report) => task_report,
+            Err(error) => {
+                return self.call_over(
+                    number,
+                    Some(format!("the executor's answer is no report: {error}")),
+                );
+            }
+        };
         let attempt = TokenId::parse(&task_report.token_id).map(|token| (token, task_report.epoch));
-        let position = open.iter().position(|other| Some(*other) == attempt);
-        let position = position.ok_or("the executor answered for another attempt")?;
-        let (token, epoch) = open.swap_remove(position);
-        self.hear(turn, token, epoch, Event::TaskReported(Box::new(task_report)));
-        Ok(())
+        let answered = attempt.and_then(|attempt| Some((attempt, self.calls.turn_of(number, attempt)?)));
+        let Some((attempt, turn)) = answered else {
+            return self.call_over(number, Some("the executor answered for another attempt".into()));
+        };
+        let event = Event::TaskReported(Box::new(task_report));
+        self.calls
+            .answered(number, attempt, || self.hear(&turn, attempt, event));
     }
 
-    /// The call counts as open until its answer is heard, or what is due would take the attempt for lost.
-    fn hear(self: &Rc<Self>, turn: &Turn, token: TokenId, epoch: u64, event: Event) {
-        let heard = self.feed(turn, event);
-        self.calls.end(token, epoch);
-        match heard {
+    /// Nothing more comes by this call.
+    fn call_over(self: &Rc<Self>, number: u32, reason: Option<String>) {
+        if let Some((turn, attempts)) = self.calls.unanswered(number) {
+            let message = reason.unwrap_or_else(|| "the executor ended without an answer".into());
+            self.lose(&turn, attempts, message);
+        }
+    }
+
+    fn lose(self: &Rc<Self>, turn: &Turn, attempts: Vec<Attempt>, message: String) {
+        platform::log(json!({
+            "level": "warn", "event": "call_lost", "attempts": attempts.len(), "message": message,
+        }));
+        for attempt in attempts {
+            let lost = Event::CallLost {
+                token: attempt.0,
+                epoch: attempt.1,
+                message: message.clone(),
+            };
+            self.hear(turn, attempt, lost);
+            self.calls.abort(attempt);
+        }
+    }
+
+    fn hear(self: &Rc<Self>, turn: &Turn, (token, epoch): Attempt, event: Event) {
+        match self.feed(turn, event) {
             Ok(Ok(())) => {}
             // A late or a second answer: the token has moved on without it.
             Ok(Err(rejection)) => platform::log(json!({

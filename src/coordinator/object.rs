@@ -10,11 +10,13 @@ use wasm_bindgen::JsCast;
 use worker::{Env, Error, Result, State, Storage};
 
 use super::calls::Calls;
+use super::dispatch::listener;
 use super::turn::Turn;
 use crate::api::start::Command;
 use crate::api::views;
 use crate::engine::{Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Run, Settings};
 use crate::model::snapshot::Snapshot;
+use crate::platform::ask::Listener;
 use crate::platform::{self, call, deadline};
 use crate::store::commit::Commit;
 use crate::store::memory;
@@ -29,6 +31,8 @@ pub struct Object {
     settings: Settings,
     run: RefCell<Option<Run>>,
     pub(super) calls: Calls,
+    pub(super) executor: Option<call::Peer>,
+    pub(super) listener: Listener,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
     /// The answer to the claim that is being handled.
     handed: RefCell<Option<Order>>,
@@ -44,7 +48,9 @@ pub enum Started {
 impl Object {
     pub fn new(state: State, env: Env) -> Rc<Object> {
         let storage = state.storage();
-        Rc::new(Object {
+        Rc::new_cyclic(|object| Object {
+            executor: call::service(&env, "EXECUTOR"),
+            listener: listener(object),
             sqlite: Sqlite::new(&storage),
             storage,
             state,
@@ -121,14 +127,15 @@ impl Object {
 
     /// The alarm rang, or somebody knocked.
     pub fn wake(self: &Rc<Self>, turn: &Turn) -> Result<()> {
-        let open_calls = self.calls.open();
+        let open_calls = self.calls.attempts();
         self.handle(turn, Event::Woken { open_calls })?.ok();
         Ok(())
     }
 
     fn handle(self: &Rc<Self>, turn: &Turn, event: Event) -> Result<std::result::Result<(), Rejection>> {
+        let room = turn.room() + u32::from(self.calls.has_one_at_hand());
         let (answer, effects) = match &mut *self.run.borrow_mut() {
-            Some(run) => run.handle(platform::now(), turn.room(), event),
+            Some(run) => run.handle(platform::now(), room, event),
             // The run was deleted while this event was on its way.
             None => return Ok(Err(Rejection::RunFinished)),
         };
@@ -226,7 +233,7 @@ impl Object {
                 Effect::SetAlarm(at) => self.set_alarm(at),
                 Effect::DeleteStorage => self.delete(),
                 Effect::Dispatch(order) => orders.push(order),
-                Effect::Abort { token, epoch } => self.calls.end(token, epoch),
+                Effect::Abort { token, epoch } => self.calls.abort((token, epoch)),
                 Effect::Enqueue { token, epoch } => self.ring(token, epoch),
                 Effect::Hand(order) => *self.handed.borrow_mut() = Some(order),
                 Effect::Deliver { id, message } => self.deliver(turn, id, message),

@@ -67,7 +67,8 @@ impl RunObject {
         if (request.method(), url.path()) == (Method::Post, "/start") {
             let body = request.text().await?;
             self.object.load(&turn).await?;
-            return self.start(&turn, serde_json::from_str(&body)?);
+            let wait_ms = number("wait_ms", 0);
+            return self.start(&turn, serde_json::from_str(&body)?, wait_ms).await;
         }
         if !self.object.load(&turn).await? {
             return Ok(Err(Error::not_found("the run")));
@@ -108,17 +109,20 @@ impl RunObject {
         }
     }
 
-    fn start(&self, turn: &Turn, command: Command) -> Result<Answer> {
+    async fn start(&self, turn: &Turn, command: Command, wait_ms: u64) -> Result<Answer> {
         let id = command.run_id.clone();
-        match self.object.start(turn, command)? {
-            Started::New => Ok(Ok((201, self.view()?))),
-            Started::Same => Ok(Ok((200, self.view()?))),
-            Started::Other => Ok(Err(Error::new(
-                409,
-                "run_exists",
-                format!("run \"{id}\" exists and was started with another request; choose another run_id"),
-            ))),
-        }
+        let status = match self.object.start(turn, command)? {
+            Started::New => 201,
+            Started::Same => 200,
+            Started::Other => {
+                let message = format!(
+                    "run \"{id}\" exists and was started with another request; choose another run_id"
+                );
+                return Ok(Err(Error::new(409, "run_exists", message)));
+            }
+        };
+        self.object.ended(wait_ms).await?;
+        Ok(Ok((status, self.view()?)))
     }
 
     fn restart(&self, body: &Value) -> Result<std::result::Result<Event, Error>> {

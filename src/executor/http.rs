@@ -13,7 +13,8 @@ use crate::model::action::{HttpRequest, ServiceCall};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::RESULT_BYTES;
 use crate::platform::call::{self, Answer, BodyError, Call, Peer, SendError};
-use crate::platform::{deadline, now};
+use crate::platform::exchange::{Ended, Exchange};
+use crate::platform::now;
 
 pub(super) struct Received {
     pub(super) status: u16,
@@ -58,6 +59,7 @@ pub async fn service_call(
     })
 }
 
+/// The first answer that is no redirect, or is one the action expects, read to its end.
 pub(super) async fn exchange(
     peer: &Peer,
     first: Outgoing,
@@ -65,32 +67,71 @@ pub(super) async fn exchange(
     expected: Option<&[u16]>,
     call: &ActionCall<'_>,
 ) -> Result<Received, Stopped> {
-    // Outlives `talk`, so that what arrived before the deadline is still there after it. None until headers come.
-    let mut arrived: Option<Vec<u8>> = None;
-    let talk = async {
-        let answer = follow(peer, first, reach, expected, call).await?;
-        let status = answer.status();
-        let mut headers = Map::new();
-        for (name, value) in answer.headers().entries() {
-            headers.insert(name, value.into());
+    let is_expected = |status: u16| expected.is_some_and(|expected| expected.contains(&status));
+    let mut bodyless = redirect::STATUSES.to_vec();
+    bodyless.retain(|status| !is_expected(*status));
+    let mut request = first;
+    for _ in 0..=REDIRECTS_MAX {
+        let exchange = Exchange {
+            url: request.url.as_str(),
+            method: &request.method,
+            headers: &request.headers,
+            body: request.body.as_deref(),
+            bodyless: &bodyless,
+            most: RESULT_BYTES,
+            millis: call.deadline_at.map(|at| at.saturating_sub(now())),
+        };
+        let reply = exchange.run(peer).await.map_err(stopped)?;
+        if !is_expected(reply.status) {
+            let location = reply.headers.iter().find(|(name, _)| name == "location");
+            let location = location.map(|(_, value)| value.as_str());
+            let next = redirect::next(&request, reply.status, location, reach, call.redactor)?;
+            if let Some(next) = next {
+                request = next;
+                continue;
+            }
         }
-        let text = read_text(answer, arrived.insert(Vec::new())).await?;
-        Ok(Received {
-            status,
-            headers,
+        let text = String::from_utf8(reply.bytes).map_err(|_| not_text())?;
+        let headers = reply.headers.into_iter();
+        return Ok(Received {
+            status: reply.status,
+            headers: headers.map(|(name, value)| (name, value.into())).collect(),
             text,
-        })
-    };
-    let Some(deadline_at) = call.deadline_at else {
-        return talk.await.map_err(Stopped::Failed);
-    };
-    // Dropping `talk` aborts the call: the peer sees its connection close.
-    match deadline::within(deadline_at.saturating_sub(now()), talk).await {
-        Some(received) => received.map_err(Stopped::Failed),
-        None => Err(Stopped::Deadline {
-            partial: arrived.map(text_of),
-        }),
+        });
     }
+    Err(redirect::too_many().into())
+}
+
+fn stopped(ended: Ended) -> Stopped {
+    Stopped::Failed(match ended {
+        Ended::Deadline(arrived) => {
+            return Stopped::Deadline {
+                partial: arrived.map(text_of),
+            };
+        }
+        Ended::TooLarge => too_large(),
+        Ended::Lost(message) | Ended::Broken(message) => network_failure(message),
+        Ended::Refused(message) => Failure::validation("invalid_request", message),
+        Ended::BadHeader(name) => bad_header(&name),
+    })
+}
+
+fn bad_header(name: &str) -> Failure {
+    Failure::validation(
+        "invalid_header",
+        format!("header \"{name}\" has an invalid name or value"),
+    )
+}
+
+fn too_large() -> Failure {
+    Failure::validation(
+        "response_too_large",
+        format!("the answer is larger than the limit of {RESULT_BYTES} bytes"),
+    )
+}
+
+fn not_text() -> Failure {
+    Failure::validation("invalid_response", "the answer is not UTF-8 text")
 }
 
 /// The whole body. Whoever drops this halfway finds in `bytes` what had arrived.
@@ -99,50 +140,16 @@ pub(super) async fn read_text(answer: Answer, bytes: &mut Vec<u8>) -> Result<Str
         .read_into(bytes, RESULT_BYTES)
         .await
         .map_err(|error| match error {
-            BodyError::TooLarge => Failure::validation(
-                "response_too_large",
-                format!("the answer is larger than the limit of {RESULT_BYTES} bytes"),
-            ),
+            BodyError::TooLarge => too_large(),
             BodyError::Broken(message) => network_failure(message),
         })?;
-    String::from_utf8(std::mem::take(bytes))
-        .map_err(|_| Failure::validation("invalid_response", "the answer is not UTF-8 text"))
-}
-
-/// The first answer that is no redirect, or is one the action expects. The bodies of redirects are not read: dropping
-/// an answer closes its connection.
-async fn follow(
-    peer: &Peer,
-    first: Outgoing,
-    reach: Reach,
-    expected: Option<&[u16]>,
-    call: &ActionCall<'_>,
-) -> Result<Answer, Failure> {
-    let mut request = first;
-    for _ in 0..=REDIRECTS_MAX {
-        let answer = send(peer, &request).await?;
-        let status = answer.status();
-        if expected.is_some_and(|expected| expected.contains(&status)) {
-            return Ok(answer);
-        }
-        let location = answer.headers().get("location").ok().flatten();
-        match redirect::next(&request, status, location.as_deref(), reach, call.redactor)? {
-            Some(next) => request = next,
-            None => return Ok(answer),
-        }
-    }
-    Err(redirect::too_many())
+    String::from_utf8(std::mem::take(bytes)).map_err(|_| not_text())
 }
 
 pub(super) async fn send(peer: &Peer, request: &Outgoing) -> Result<Answer, Failure> {
     let headers = Headers::new();
     for (name, value) in &request.headers {
-        headers.set(name, value).map_err(|_| {
-            Failure::validation(
-                "invalid_header",
-                format!("header \"{name}\" has an invalid name or value"),
-            )
-        })?;
+        headers.set(name, value).map_err(|_| bad_header(name))?;
     }
     let call = Call {
         url: request.url.as_str(),

@@ -73,8 +73,11 @@ pub fn next(
     Ok(Some(request))
 }
 
+/// Statuses that say to go elsewhere, if they say where to.
+pub const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
+
 pub fn is_redirect(status: u16) -> bool {
-    matches!(status, 301 | 302 | 303 | 307 | 308)
+    STATUSES.contains(&status)
 }
 
 pub fn too_many() -> Failure {

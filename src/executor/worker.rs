@@ -5,23 +5,26 @@ use std::cell::RefCell;
 
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
 use worker::Env;
 
 use super::address::ALLOW_PRIVATE;
 use super::breaker::{Admission, Pass};
 use super::breaker_door;
 use super::http;
+use super::inline::run_here;
 use super::llm::llm_call;
 use super::mcp_client;
 use super::redirect::Reach;
 use super::secrets::{Missing, SECRETS, listed_names};
 use super::shell_client;
-use super::task::{ActionCall, Assignment, Stopped, World, run_task};
+use super::task::{ActionCall, Assignment, Done, Stopped, World, run_task};
 use super::task_cache::TaskCache;
 use crate::breaker::machine::Outcome;
 use crate::model::action::Kind;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::shell::Runner;
+use crate::model::task::Task;
 use crate::model::time::Millis;
 use crate::platform;
 use crate::platform::call::Peer;
@@ -31,39 +34,65 @@ thread_local! {
     static TASKS: RefCell<TaskCache> = RefCell::default();
 }
 
-/// An order in, a report out, both as text: no request and no response cross into wasm for it.
+/// An order in, a report out, both as text: no request and no response cross into wasm for it. A task that waits for
+/// nothing is answered at once, with a string; any other with the promise of one.
 #[wasm_bindgen]
-pub async fn execute(order: String, env: Env) -> Result<String, JsValue> {
-    let wrong = |error: serde_json::Error| JsValue::from(error.to_string());
-    let order: TaskOrder = serde_json::from_str(&order).map_err(wrong)?;
-    let report = run(&order, &env).await;
-    serde_json::to_string(&report).map_err(wrong)
+pub fn execute(order: String, env: Env) -> Result<JsValue, JsValue> {
+    let parsed: TaskOrder = serde_json::from_str(&order).map_err(unreadable)?;
+    let task = match TASKS.with_borrow_mut(|tasks| tasks.task(parsed.task.get())) {
+        Ok(task) => task,
+        Err(message) => return text_of(&refuse(&parsed, message)),
+    };
+    if task.is_pure() {
+        return text_of(&run_pure(&parsed, &task));
+    }
+    let report = async move {
+        let order: TaskOrder = serde_json::from_str(&order).map_err(unreadable)?;
+        text_of(&run(&order, &task, &env).await)
+    };
+    Ok(future_to_promise(report).into())
 }
 
-async fn run(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
-    let task = TASKS.with_borrow_mut(|tasks| tasks.task(order.task.get()));
-    let input: Result<Value, _> = serde_json::from_str(order.input.get());
-    let (task, input) = match (task, input) {
-        (Ok(task), Ok(input)) => (task, input),
-        (Err(message), _) => return refuse(order, message),
-        (_, Err(error)) => return refuse(order, error.to_string()),
-    };
+fn unreadable(error: serde_json::Error) -> JsValue {
+    JsValue::from(error.to_string())
+}
+
+fn text_of(report: &TaskReport) -> Result<JsValue, JsValue> {
+    serde_json::to_string(report)
+        .map(JsValue::from)
+        .map_err(unreadable)
+}
+
+fn run_pure(order: &TaskOrder<'_>, task: &Task) -> TaskReport {
+    match serde_json::from_str(order.input.get()) {
+        Ok(input) => reported(order, run_here(platform::now(), assignment(order, task, &input))),
+        Err(error) => refuse(order, error.to_string()),
+    }
+}
+
+async fn run(order: &TaskOrder<'_>, task: &Task, env: &Env) -> TaskReport {
     let world = Worker { env, order };
-    let done = run_task(
-        &world,
-        Assignment {
-            task: &task,
-            input: &input,
-            deadline_at: order.deadline_at,
-            resume_from: order.checkpoint(),
-            callback: match order.callback_url {
-                Some(url) => serde_json::json!({"url": url}),
-                None => Value::Null,
-            },
-            action_timeouts: order.action_timeouts.unwrap_or_default(),
+    match serde_json::from_str(order.input.get()) {
+        Ok(input) => reported(order, run_task(&world, assignment(order, task, &input)).await),
+        Err(error) => refuse(order, error.to_string()),
+    }
+}
+
+fn assignment<'a>(order: &TaskOrder, task: &'a Task, input: &'a Value) -> Assignment<'a> {
+    Assignment {
+        task,
+        input,
+        deadline_at: order.deadline_at,
+        resume_from: order.checkpoint(),
+        callback: match order.callback_url {
+            Some(url) => json!({"url": url}),
+            None => Value::Null,
         },
-    )
-    .await;
+        action_timeouts: order.action_timeouts.unwrap_or_default(),
+    }
+}
+
+fn reported(order: &TaskOrder, done: Done) -> TaskReport {
     TaskReport {
         token_id: order.token_id.to_string(),
         epoch: order.epoch,

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::ops::ControlFlow;
 
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::StreamExt;
 use js_sys::{Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
@@ -239,35 +239,6 @@ impl Answer {
     pub fn into_response(mut self) -> Response {
         self.abort.disarm();
         Response::from(self.response)
-    }
-
-    /// The body line by line, each as soon as it is there.
-    pub fn lines(self) -> Result<impl Stream<Item = Result<String, String>>, String> {
-        let mut response = Response::from(self.response);
-        let chunks = response.stream().map_err(|error| error.to_string())?;
-        let state = (chunks, Vec::new(), self.abort);
-        Ok(Box::pin(stream::unfold(
-            state,
-            |(mut chunks, mut bytes, mut abort)| async move {
-                loop {
-                    if let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
-                        let rest = bytes.split_off(end + 1);
-                        let line = String::from_utf8_lossy(&bytes[..end]).into_owned();
-                        return Some((Ok(line), (chunks, rest, abort)));
-                    }
-                    match chunks.next().await {
-                        Some(Ok(chunk)) => bytes.extend_from_slice(&chunk),
-                        Some(Err(error)) => {
-                            return Some((Err(error.to_string()), (chunks, Vec::new(), abort)));
-                        }
-                        None => {
-                            abort.disarm();
-                            return None;
-                        }
-                    }
-                }
-            },
-        )))
     }
 
     /// The whole body at once, without a stream in between: for our own Workers, whose answers are bounded by

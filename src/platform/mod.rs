@@ -1,8 +1,10 @@
 //! The few JavaScript things the shells need and `worker` does not offer as they need them.
 
 pub mod ai;
+pub mod ask;
 pub mod call;
 pub mod deadline;
+pub mod exchange;
 
 use crate::model::time::Millis;
 

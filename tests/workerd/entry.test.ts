@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Log, LogLevel, Miniflare } from "miniflare";
-import { compatibility, root } from "./harness.ts";
+import { compatibility, conversation, root } from "./harness.ts";
 import { until } from "./poll.ts";
 
 // (module (func (export "trap") unreachable) (func (export "overflow") call 1))
@@ -40,6 +40,7 @@ before(async () => {
             modulesRoot: root,
             modules: {
               "src/entry.mjs": { type: "esm", contents: text("src/entry.mjs") },
+              ...conversation(),
               "build/index.js": { type: "esm", contents: text("tests/workerd/workers/panicking-build.mjs") },
               "build/trap.wasm": { type: "wasm", contents: TRAP_WASM },
             },

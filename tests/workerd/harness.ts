@@ -209,10 +209,18 @@ function executor({ executorVars = {}, models, withoutBreakers = false }: Curfew
 
 /** A Worker that is one JavaScript file of the repository. */
 export function moduleWorker(name: string, path: string, config: Partial<WorkerOptions["config"]> = {}): WorkerOptions {
-  const modules = { [path]: { type: "esm" as const, contents: readFileSync(join(root, path), "utf8") } };
+  const contents = readFileSync(join(root, path), "utf8");
+  // For those that stand in for an executor.
+  const modules = { [path]: { type: "esm" as const, contents }, ...conversation() };
   return {
     config: { name, ...compatibility, manifest: { mainModule: path, modulesRoot: root, modules }, ...config },
   };
+}
+
+/** What coordinator and executor speak to each other with. */
+export function conversation(): Manifest["modules"] {
+  const paths = ["src/platform/ask.mjs", "src/platform/answer.mjs"];
+  return Object.fromEntries(paths.map((path) => [path, { type: "esm", contents: readFileSync(join(root, path), "utf8") }]));
 }
 
 function curfewManifest(): Manifest {
@@ -222,6 +230,7 @@ function curfewManifest(): Manifest {
     modulesRoot: root,
     modules: {
       "src/entry.mjs": { type: "esm", contents: text("src/entry.mjs") },
+      ...conversation(),
       "build/index.js": { type: "esm", contents: text("build/index.js") },
       "build/index_bg.wasm": { type: "wasm", contents: new Uint8Array(readFileSync(join(root, "build/index_bg.wasm"))) },
     },

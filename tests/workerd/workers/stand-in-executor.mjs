@@ -1,6 +1,7 @@
 // @ts-check
 // Stands in for the executor: one that has lost its clock. It knows no deadline, and answers an order when the order's own
 // input says so, `answer_after_ms` after it came, or never. Its steps say that it was here.
+import { reports } from "../../../src/platform/answer.mjs";
 
 /** @param {any} order */
 async function executed({ token_id, epoch, input }) {
@@ -13,14 +14,5 @@ async function executed({ token_id, epoch, input }) {
 
 export default {
   /** @param {Request} request */
-  async fetch(request) {
-    const orders = (await request.text()).split("\n").map((line) => executed(JSON.parse(line)));
-    if (orders.length === 1) return new Response(await orders[0]);
-    const { readable, writable } = new TransformStream();
-    const writer = writable.getWriter();
-    const encoder = new TextEncoder();
-    const written = orders.map(async (order) => writer.write(encoder.encode(`${await order}\n`)));
-    Promise.all(written).then(() => writer.close());
-    return new Response(readable);
-  },
+  fetch: (request) => reports(request.body, (order) => executed(JSON.parse(order)), () => {}),
 };

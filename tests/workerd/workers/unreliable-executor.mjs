@@ -1,6 +1,7 @@
 // @ts-check
 // Stands in for an executor that is killed in the middle of its work: the first order of each `key` of an input breaks the
 // connection, answers garbage, or hangs, as the input's `mishap` says; the orders after it are done.
+import { reports } from "../../../src/platform/answer.mjs";
 
 /** @type {Set<string>} */
 const met = new Set();
@@ -20,14 +21,5 @@ async function executed({ token_id, epoch, input }) {
 
 export default {
   /** @param {Request} request */
-  async fetch(request) {
-    const orders = (await request.text()).split("\n").map((line) => executed(JSON.parse(line)));
-    if (orders.length === 1) return new Response(await orders[0]);
-    const { readable, writable } = new TransformStream();
-    const writer = writable.getWriter();
-    const encoder = new TextEncoder();
-    const written = orders.map(async (order) => writer.write(encoder.encode(`${await order}\n`)));
-    Promise.all(written).then(() => writer.close()).catch((error) => writer.abort(error));
-    return new Response(readable);
-  },
+  fetch: (request) => reports(request.body, (order) => executed(JSON.parse(order)), () => {}),
 };

@@ -1,0 +1,51 @@
+//! Conversations with executors, held by `ask.mjs`: orders go out and reports come back without a future for each.
+
+use wasm_bindgen::prelude::*;
+
+use super::call::Peer;
+
+type Heard = Closure<dyn Fn(u32, String)>;
+type Over = Closure<dyn Fn(u32, Option<String>)>;
+
+#[wasm_bindgen(module = "/src/platform/ask.mjs")]
+extern "C" {
+    #[wasm_bindgen(js_name = ask)]
+    fn open(executor: &Peer, id: u32, heard: &Heard, over: &Over) -> Conversation;
+
+    pub type Conversation;
+
+    /// Leaves the object when what was saved before it is on disk: the platform holds it back that long.
+    #[wasm_bindgen(method)]
+    pub fn send(this: &Conversation, order: &str);
+
+    /// Nothing more to say: the executor ends when it has answered.
+    #[wasm_bindgen(method)]
+    pub fn finish(this: &Conversation);
+
+    /// Whatever the executor is at, it ends now.
+    #[wasm_bindgen(method)]
+    pub fn abort(this: &Conversation);
+}
+
+/// Who hears what comes of the conversations of one object.
+pub struct Listener {
+    heard: Heard,
+    over: Over,
+}
+
+impl Listener {
+    /// `heard` gets each report with the number of its conversation, `over` the end of one, with a reason if it broke.
+    pub fn new(
+        heard: impl Fn(u32, String) + 'static,
+        over: impl Fn(u32, Option<String>) + 'static,
+    ) -> Listener {
+        Listener {
+            heard: Closure::new(heard),
+            over: Closure::new(over),
+        }
+    }
+
+    pub fn ask(&self, executor: &Peer, id: u32) -> Conversation {
+        open(executor, id, &self.heard, &self.over)
+    }
+}

@@ -1,0 +1,133 @@
+//! One request and its whole answer under one deadline, made by `exchange.mjs`: one crossing there, one back.
+
+use js_sys::{Promise, Uint8Array};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+use super::call::{Peer, message_of};
+
+#[wasm_bindgen(module = "/src/platform/exchange.mjs")]
+extern "C" {
+    #[wasm_bindgen(js_name = Exchange)]
+    type Talk;
+
+    #[wasm_bindgen(constructor, js_class = "Exchange")]
+    fn new() -> Talk;
+
+    #[wasm_bindgen(method)]
+    #[allow(clippy::too_many_arguments)]
+    fn run(
+        this: &Talk,
+        peer: &Peer,
+        url: &str,
+        method: &str,
+        headers: &str,
+        body: Option<&str>,
+        bodyless: &[u16],
+        most: u32,
+        millis: f64,
+    ) -> Promise;
+
+    #[wasm_bindgen(method, getter)]
+    fn answered(this: &Talk) -> bool;
+
+    #[wasm_bindgen(method, getter)]
+    fn message(this: &Talk) -> String;
+
+    #[wasm_bindgen(method, getter)]
+    fn status(this: &Talk) -> u16;
+
+    #[wasm_bindgen(method, getter)]
+    fn headers(this: &Talk) -> String;
+
+    #[wasm_bindgen(method)]
+    fn bytes(this: &Talk) -> Uint8Array;
+
+    #[wasm_bindgen(method)]
+    fn abort(this: &Talk);
+}
+
+pub struct Exchange<'a> {
+    pub url: &'a str,
+    pub method: &'a str,
+    pub headers: &'a [(String, String)],
+    pub body: Option<&'a str>,
+    /// Statuses whose body is of no interest if they say where to go.
+    pub bodyless: &'a [u16],
+    /// The largest body.
+    pub most: usize,
+    /// For all of it.
+    pub millis: Option<u64>,
+}
+
+pub struct Reply {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub bytes: Vec<u8>,
+}
+
+/// Why an exchange has no reply.
+pub enum Ended {
+    TooLarge,
+    /// What had arrived of the body; none before the headers.
+    Deadline(Option<Vec<u8>>),
+    /// Nothing came back.
+    Lost(String),
+    /// Half an answer came.
+    Broken(String),
+    /// The platform would not send it, and never will.
+    Refused(String),
+    /// The name of a header that is none, or whose value is none.
+    BadHeader(String),
+}
+
+/// Ends the call it belongs to when nobody waits for it any more.
+struct Guard(Option<Talk>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(talk) = &self.0 {
+            talk.abort();
+        }
+    }
+}
+
+impl Exchange<'_> {
+    /// The connection closes if the returned future is dropped.
+    pub async fn run(self, peer: &Peer) -> Result<Reply, Ended> {
+        let headers =
+            serde_json::to_string(self.headers).map_err(|error| Ended::Refused(error.to_string()))?;
+        let talk = Talk::new();
+        let promise = talk.run(
+            peer,
+            self.url,
+            self.method,
+            &headers,
+            self.body,
+            self.bodyless,
+            u32::try_from(self.most).unwrap_or(u32::MAX),
+            self.millis
+                .map_or(-1.0, |millis| millis.min(i32::MAX as u64) as f64),
+        );
+        let mut guard = Guard(Some(talk));
+        let ended = JsFuture::from(promise)
+            .await
+            .map_err(|error| Ended::Lost(message_of(&error)))?;
+        let Some(talk) = guard.0.take() else {
+            return Err(Ended::Lost("the exchange is gone".into()));
+        };
+        match ended.as_f64().unwrap_or_default() as u8 {
+            0 => Ok(Reply {
+                status: talk.status(),
+                headers: serde_json::from_str(&talk.headers()).unwrap_or_default(),
+                bytes: talk.bytes().to_vec(),
+            }),
+            1 => Err(Ended::TooLarge),
+            2 => Err(Ended::Deadline(talk.answered().then(|| talk.bytes().to_vec()))),
+            4 => Err(Ended::Broken(talk.message())),
+            5 => Err(Ended::Refused(talk.message())),
+            6 => Err(Ended::BadHeader(talk.message())),
+            _lost => Err(Ended::Lost(talk.message())),
+        }
+    }
+}
