@@ -60,6 +60,23 @@ impl Run {
         self.due.insert((entry.due_at, Due::Message(id)));
     }
 
+    /// The rest goes out in the next turn, which the alarm brings at once.
+    pub(super) fn delivery_unfinished(&mut self, id: u64, so_far: Option<String>) {
+        let now = self.scratch.now;
+        let Some(entry) = self.outbox.get_mut(&id) else {
+            return;
+        };
+        if let Message::Emit { after, .. } = &mut entry.message
+            && *after < so_far
+        {
+            *after = so_far;
+            self.scratch.new_messages.insert(id);
+        }
+        self.due.remove(&(entry.due_at, Due::Message(id)));
+        entry.due_at = now;
+        self.due.insert((entry.due_at, Due::Message(id)));
+    }
+
     /// It is for a child whose start is still to be heard of.
     fn is_about_a_start(&self, message: &Message) -> bool {
         let Message::HoldChild { run_id: child, .. } = message else {

@@ -73,6 +73,7 @@ async fn run(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
         steps: done.steps,
         partial: done.partial,
         checkpoint: done.checkpoint,
+        events: done.events,
     }
 }
 
@@ -86,6 +87,7 @@ fn refuse(order: &TaskOrder, message: String) -> TaskReport {
         steps: Vec::new(),
         partial: Vec::new(),
         checkpoint: None,
+        events: Vec::new(),
     }
 }
 
@@ -142,7 +144,7 @@ impl World for Worker<'_> {
                 };
                 shell_client::shell(shell, &peer, reach, &call, &key).await
             }
-            Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => {
+            Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_) | Kind::WorkflowCall(_) => {
                 unreachable!("these never leave the task")
             }
         }
