@@ -29,13 +29,20 @@ impl Run {
         self.send(id);
     }
 
-    /// Sends a message now and plans the next time.
+    /// Sends a message now and plans the next time. An event takes calls: in a turn that has none left it stays due, and the
+    /// alarm brings the next. Sent all the same, two of them would keep each other awake in a turn that can do nothing.
     pub(super) fn send(&mut self, id: u64) {
         let now = self.scratch.now;
+        let has_room = self.scratch.room > 0;
         let Some(entry) = self.outbox.get_mut(&id) else {
             return;
         };
         self.due.remove(&(entry.due_at, Due::Message(id)));
+        if !has_room && matches!(entry.message, Message::Emit { .. }) {
+            entry.due_at = now;
+            self.due.insert((now, Due::Message(id)));
+            return;
+        }
         entry.attempts += 1;
         entry.due_at = now.saturating_add(patience_ms(entry.attempts));
         self.due.insert((entry.due_at, Due::Message(id)));

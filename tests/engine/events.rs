@@ -187,6 +187,25 @@ fn an_event_for_many_goes_out_in_parts() {
     run.feed(unfinished(Some("c"))).check("");
 }
 
+/// Two that found no room must not wake each other for ever.
+#[test]
+fn without_room_an_event_waits_for_the_next_turn() {
+    let mut run = Driver::start(one_node());
+    run.room = 0;
+    run.at(2_000).report(emitting("t1@1", &["first"]));
+    assert_eq!(run.lines_of("message").len(), 1, "it is saved");
+    assert!(run.lines_of("deliver").is_empty());
+    assert_eq!(run.lines_of("alarm"), ["alarm 2000"]);
+    run.wake("").check("alarm 2000");
+    run.room = 1;
+    run.wake("").check(
+        r#"
+            alarm 12000
+            deliver 1 emit first {"of":"first"} as run-1/1000/t1/0 hops 1
+        "#,
+    );
+}
+
 #[test]
 fn a_chain_of_events_comes_to_an_end() {
     let mut run = after_hops(15, one_node());
