@@ -90,7 +90,8 @@ test("the newest version of a workflow says what triggers it", async () => {
   // The same again changes nothing.
   assert.equal((await curfew.api("PUT", `/v1/workflows/${document.id}`, document)).status, 200);
   assert.deepEqual(started(await raise(first)), [document.id]);
-  await curfew.store({ ...document, trigger: { event: second } });
+  const changed: WorkflowDocument = { ...document, trigger: { event: second } };
+  await curfew.store(changed);
   assert.deepEqual(started(await raise(first)), []);
   assert.deepEqual(started(await raise(second)), [document.id]);
   const { trigger, ...without } = document;
