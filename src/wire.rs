@@ -67,6 +67,17 @@ pub struct TaskReport {
     /// Where another attempt may go on, if this one finished a step but not the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Box<Checkpoint>>,
+    /// What a task that completed has emitted, in the order of its steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Emitted>,
+}
+
+/// An event on its way to the workflows that it triggers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Emitted {
+    pub name: String,
+    #[serde(default)]
+    pub payload: Value,
 }
 
 /// The result of a finished step, or what had arrived of one that was stopped.
@@ -93,6 +104,9 @@ pub struct Checkpoint {
     pub last_result: Value,
     /// The steps before `next`, for the report of the attempt that goes on.
     pub steps: Vec<StepReport>,
+    /// What those steps have emitted: it leaves when the task completes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Emitted>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

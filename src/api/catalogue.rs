@@ -23,6 +23,18 @@ const EXACT: &str =
 const LIST: &str = "SELECT id, max(version) AS version, max(created_at) AS created_at FROM definitions \
     WHERE kind = ?1 AND id > ?2 GROUP BY id ORDER BY id LIMIT ?3";
 
+/// The newest version decides which event starts a workflow. Two statements, because the row of another event goes.
+const UNTRIGGER: &str = "DELETE FROM triggers WHERE workflow_id = ?1 AND event IS NOT (\
+    SELECT content ->> '$.trigger.event' FROM definitions WHERE kind = 'workflows' AND id = ?1 \
+    ORDER BY version DESC LIMIT 1)";
+const TRIGGER: &str = "INSERT INTO triggers (event, workflow_id) SELECT event, ?1 FROM (\
+    SELECT content ->> '$.trigger.event' AS event FROM definitions WHERE kind = 'workflows' AND id = ?1 \
+    ORDER BY version DESC LIMIT 1) WHERE event IS NOT NULL ON CONFLICT DO NOTHING";
+const TRIGGERED: &str = "SELECT workflow_id FROM triggers WHERE event = ?1 AND workflow_id > ?2 \
+    ORDER BY workflow_id LIMIT ?3";
+const OTHERS_TRIGGERED: &str =
+    "SELECT count(*) AS count FROM triggers WHERE event = ?1 AND workflow_id <> ?2";
+
 #[derive(Deserialize)]
 pub struct Document {
     pub version: u64,
@@ -33,6 +45,16 @@ pub struct Document {
 #[derive(Deserialize)]
 struct Version {
     version: u64,
+}
+
+#[derive(Deserialize)]
+struct Count {
+    count: u64,
+}
+
+#[derive(Deserialize)]
+struct Triggered {
+    workflow_id: String,
 }
 
 #[derive(Deserialize)]
@@ -55,18 +77,28 @@ impl Catalogue {
 
     /// The version, and whether it is new.
     pub async fn store(&self, kind: DocumentKind, id: &str, content: &str) -> Result<(u64, bool)> {
-        let stored: Option<Version> = self
-            .database
-            .prepare(STORE)
-            .bind(&[
-                kind.name().into(),
-                id.into(),
-                content.into(),
-                JsValue::from_f64(platform::now() as f64),
-            ])?
-            .first(None)
-            .await?;
-        if let Some(stored) = stored {
+        let store = self.database.prepare(STORE).bind(&[
+            kind.name().into(),
+            id.into(),
+            content.into(),
+            JsValue::from_f64(platform::now() as f64),
+        ])?;
+        let mut statements = vec![store];
+        match kind {
+            DocumentKind::Workflows => {
+                for follow in [UNTRIGGER, TRIGGER] {
+                    statements.push(self.database.prepare(follow).bind(&[id.into()])?);
+                }
+            }
+            DocumentKind::Actions | DocumentKind::Tasks => {}
+        }
+        // One transaction: a workflow and what triggers it are never seen apart.
+        let results = self.database.batch(statements).await?;
+        let stored: Vec<Version> = match results.first() {
+            Some(result) => result.results()?,
+            None => Vec::new(),
+        };
+        if let Some(stored) = stored.first() {
             return Ok((stored.version, true));
         }
         match self.read(kind, id, None).await? {
@@ -90,6 +122,29 @@ impl Catalogue {
             ])?,
         };
         statement.first(None).await
+    }
+
+    /// Workflows that `event` starts, in the order of their ids: `most` of those behind `after`.
+    pub async fn triggered(&self, event: &str, after: &str, most: u32) -> Result<Vec<String>> {
+        let rows: Vec<Triggered> = self
+            .database
+            .prepare(TRIGGERED)
+            .bind(&[event.into(), after.into(), JsValue::from_f64(most.into())])?
+            .all()
+            .await?
+            .results()?;
+        Ok(rows.into_iter().map(|row| row.workflow_id).collect())
+    }
+
+    /// How many workflows other than `workflow` the event starts.
+    pub async fn others_triggered(&self, event: &str, workflow: &str) -> Result<u64> {
+        let row: Option<Count> = self
+            .database
+            .prepare(OTHERS_TRIGGERED)
+            .bind(&[event.into(), workflow.into()])?
+            .first(None)
+            .await?;
+        Ok(row.map_or(0, |row| row.count))
     }
 
     pub async fn list(&self, kind: DocumentKind, after: &str, limit: u64) -> Result<Value> {

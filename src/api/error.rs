@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::model::limits::DEPTH;
 use crate::model::problem::{Problem, Problems};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +68,14 @@ impl Error {
             pointer: first.map(|problem| problem.pointer.clone()),
             details: Some(json!(problems)),
         }
+    }
+
+    pub fn too_deep(what: &str) -> Error {
+        Error::new(
+            422,
+            "limit_exceeded",
+            format!("{what} is nested deeper than the limit of {DEPTH}"),
+        )
     }
 
     /// What went wrong stays in the log.

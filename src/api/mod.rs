@@ -1,9 +1,11 @@
-//! HTTP in, answers out. `routes`, `auth`, `start`, `views` and `error` are pure; `worker` and `catalogue` are the shell.
+//! HTTP in, answers out. `routes`, `auth`, `start`, `event`, `views` and `error` are pure; `worker`, `launch`, `raise` and
+//! `catalogue` are the shell.
 
 pub mod auth;
 pub mod control;
 pub mod decision;
 pub mod error;
+pub mod event;
 pub mod recovery;
 pub mod routes;
 pub mod start;
@@ -11,6 +13,10 @@ pub mod views;
 
 #[cfg(target_arch = "wasm32")]
 mod catalogue;
+#[cfg(target_arch = "wasm32")]
+mod launch;
+#[cfg(target_arch = "wasm32")]
+pub mod raise;
 #[cfg(target_arch = "wasm32")]
 pub mod respond;
 #[cfg(target_arch = "wasm32")]

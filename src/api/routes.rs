@@ -45,6 +45,10 @@ pub enum Route {
         door: &'static str,
     },
     ListGates,
+    /// Something happened: whatever it triggers is started.
+    RaiseEvent {
+        name: String,
+    },
     /// The result of an async action. The capability is the credential.
     Callback {
         capability: String,
@@ -75,9 +79,10 @@ impl Route {
             | Route::ListHistory { .. }
             | Route::ReadTimeout { .. }
             | Route::ReadReport { .. } => Some(Role::Read),
-            Route::StartRun { .. } | Route::Command { .. } | Route::ResetBreaker { .. } => {
-                Some(Role::Operate)
-            }
+            Route::StartRun { .. }
+            | Route::RaiseEvent { .. }
+            | Route::Command { .. }
+            | Route::ResetBreaker { .. } => Some(Role::Operate),
             Route::PutDocument { .. } => Some(Role::Admin),
         }
     }
@@ -140,6 +145,14 @@ impl Route {
                 "POST" => {
                     return Ok(Route::Callback {
                         capability: (*capability).to_string(),
+                    });
+                }
+                _ => &["POST"],
+            },
+            ["v1", "events", name] => match method {
+                "POST" => {
+                    return Ok(Route::RaiseEvent {
+                        name: event_name(name)?,
                     });
                 }
                 _ => &["POST"],
@@ -249,6 +262,13 @@ fn breaker_key(text: &str) -> Result<String, Error> {
     }
 }
 
+fn event_name(text: &str) -> Result<String, Error> {
+    if ids::is_event_name(text) {
+        return Ok(text.to_string());
+    }
+    Err(Error::new(400, "invalid_request", ids::EVENT_NAME_RULE))
+}
+
 fn document_id(text: &str) -> Result<String, Error> {
     if ids::is_id(text) {
         return Ok(text.to_string());
@@ -271,6 +291,11 @@ mod tests {
                 id: "order".into()
             })
         );
+        let name = "order.paid".to_string();
+        assert_eq!(
+            Route::parse("POST", "/v1/events/order.paid"),
+            Ok(Route::RaiseEvent { name })
+        );
         for path in ["/v1/breakers/pay:eu/reset", "/v1/breakers/pay%3Aeu/reset"] {
             let key = "pay:eu".to_string();
             assert_eq!(Route::parse("POST", path), Ok(Route::ResetBreaker { key }));
@@ -282,6 +307,9 @@ mod tests {
             ("DELETE", "/v1/runs/x", 405),
             ("GET", "/v1/breakers/pay/reset", 405),
             ("POST", "/v1/breakers", 405),
+            ("GET", "/v1/events/order.paid", 405),
+            ("POST", "/v1/events/order%20paid", 400),
+            ("POST", "/v1/events", 404),
             ("POST", "/v1/breakers/a%20b/reset", 400),
             ("GET", "/v1/runs/x%20y", 400),
             ("PUT", "/v1/workflows/Upper", 400),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::Error;
-use crate::engine::{ParentLink, StartRequest};
+use crate::engine::{ParentLink, StartRequest, TriggeredBy};
 use crate::model::ids;
 use crate::model::problem::Problems;
 use crate::model::reader::Reader;
@@ -69,6 +69,8 @@ pub struct Command {
     pub request: StartRequest,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentLink>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triggered_by: Option<TriggeredBy>,
 }
 
 /// SQLite rows of an object hold 2 MB; the snapshot is one row.
@@ -122,6 +124,7 @@ impl Command {
             input: wish.input,
             request: wish.request,
             parent: None,
+            triggered_by: None,
         })
     }
 }

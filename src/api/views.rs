@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::{GateState, Header, Run, TokenStatus};
+use crate::engine::{GateState, Header, Run, TokenStatus, TriggeredBy};
 use crate::model::time::Millis;
 use crate::store::rows::TokenRow;
 
@@ -36,6 +36,9 @@ pub fn run(run: &Run, now: Millis) -> Value {
     });
     if let Some(parent) = &header.parent {
         view["parent"] = json!({"run_id": parent.run_id, "token_id": parent.token_id});
+    }
+    if let Some(event) = &header.triggered_by {
+        view["triggered_by"] = triggered_by(event);
     }
     if !header.held_by.is_empty() {
         view["paused_by"] = json!(header.held_by);
@@ -167,7 +170,7 @@ pub fn token(id: u64, status: &str, row: TokenRow, run_ends_at: Option<Millis>) 
 
 /// The run as the index lists it.
 pub fn summary(header: &Header) -> Value {
-    json!({
+    let mut view = json!({
         "id": header.id,
         "workflow_id": header.workflow_id,
         "version": header.version,
@@ -180,5 +183,13 @@ pub fn summary(header: &Header) -> Value {
         "attempt": header.attempt,
         "tags": header.tags,
         "parent": header.parent.as_ref().map(|parent| json!({"run_id": parent.run_id, "token_id": parent.token_id})),
-    })
+    });
+    if let Some(event) = &header.triggered_by {
+        view["triggered_by"] = triggered_by(event);
+    }
+    view
+}
+
+fn triggered_by(event: &TriggeredBy) -> Value {
+    json!({"event": event.event, "key": event.key})
 }

@@ -9,16 +9,18 @@ use worker::{Env, Request, Response, Result, Url};
 use super::auth;
 use super::catalogue::Catalogue;
 use super::error::Error;
+use super::event;
+use super::launch;
+use super::raise::{self, Occurrence};
 use super::respond::{Answer, response};
 use super::routes::Route;
-use super::start::{Command, Wish};
 use crate::engine::{Capability, RunStatus};
+use crate::model::event::trigger_event;
 use crate::model::limits;
-use crate::model::snapshot::{self, Check, DocumentKind, Library, Resolution, Stored};
-use crate::model::timeouts::TimeRules;
+use crate::model::snapshot::{self, Check, DocumentKind, Library};
 use crate::platform::call::{self, Call, Peer};
 use crate::platform::{self, deadline};
-use crate::watch::{breakers, index, latencies};
+use crate::watch::{breakers, index};
 
 /// The longest a caller may wait for a run to end in one request.
 const WAIT_MS_MAX: u64 = 30_000;
@@ -78,7 +80,7 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
         Route::ListRuns => list_runs(env, &url).await?,
         Route::StartRun { workflow } => {
             let command = match read_body(&mut request).await? {
-                Ok(body) => prepare(env, &workflow, &body).await?,
+                Ok(body) => launch::asked(env, &workflow, &body).await?,
                 Err(error) => Err(error),
             };
             match (command, wait_ms(&url)) {
@@ -137,13 +139,16 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
             match (Capability::parse(&capability), read_body(&mut request).await?) {
                 (_, Err(error)) => Err(error),
                 (None, Ok(_)) => Err(Error::not_found("the callback")),
-                (Some(_), Ok(body)) if limits::depth_of(&body) > limits::DEPTH => Err(too_deep("the body")),
+                (Some(_), Ok(body)) if limits::depth_of(&body) > limits::DEPTH => {
+                    Err(Error::too_deep("the body"))
+                }
                 (Some(known), Ok(body)) => {
                     let body = json!({"capability": capability, "body": body}).to_string();
                     return ask_object(env, &known.run_id, "POST", "/callback", Some(&body), 0).await;
                 }
             }
         }
+        Route::RaiseEvent { name } => raise_event(env, name, &mut request).await?,
         Route::ListGates => list_gates(env, &url).await?,
         Route::ListBreakers => match limit(&url) {
             Ok(limit) => {
@@ -157,7 +162,7 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
             return ask(&breaker, "POST", "http://breaker/reset", None, 0).await;
         }
         Route::Command { run, door } => match read_body(&mut request).await? {
-            Ok(body) if limits::depth_of(&body) > limits::DEPTH => Err(too_deep("the body")),
+            Ok(body) if limits::depth_of(&body) > limits::DEPTH => Err(Error::too_deep("the body")),
             Ok(body) => {
                 return ask_object(env, &run, "POST", &door, Some(&body.to_string()), 0).await;
             }
@@ -169,26 +174,6 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
 
 thread_local! {
     static WARNED: Cell<bool> = const { Cell::new(false) };
-    static TOLD_OF_RULES: Cell<bool> = const { Cell::new(false) };
-}
-
-/// What this deployment says about time. A variable that makes no sense is told of once per isolate and all of them
-/// count as not set: an API that refuses every request because of a slip in a number would be worse.
-fn time_rules(env: &Env) -> TimeRules {
-    let variable = |name| env.var(name).ok().map(|value| value.to_string());
-    let preset = variable("CURFEW_PRESET");
-    let min_ms = variable("CURFEW_TIMEOUT_MIN_MS");
-    let max_ms = variable("CURFEW_TIMEOUT_MAX_MS");
-    match TimeRules::from_variables(preset.as_deref(), min_ms.as_deref(), max_ms.as_deref()) {
-        Ok(rules) => rules,
-        Err(message) => {
-            if !TOLD_OF_RULES.replace(true) {
-                let message = format!("{message}; until then the defaults count");
-                platform::log(json!({"level": "error", "event": "invalid_setting", "message": message}));
-            }
-            TimeRules::default()
-        }
-    }
 }
 
 /// Once per isolate, so that nobody runs without tokens and does not know it.
@@ -201,8 +186,14 @@ fn warn_without_tokens(tokens: Option<&str>) {
     }
 }
 
-/// The body as JSON; an empty one is `{}`. Keeps no more than the limit.
+/// The body as JSON; an empty one is `{}`.
 async fn read_body(request: &mut Request) -> Result<std::result::Result<Value, Error>> {
+    let body = read_written(request).await?;
+    Ok(body.map(|written| written.unwrap_or_else(|| json!({}))))
+}
+
+/// The body as JSON, if there is one. Keeps no more than the limit.
+async fn read_written(request: &mut Request) -> Result<std::result::Result<Option<Value>, Error>> {
     let too_large = || {
         Error::new(
             413,
@@ -238,17 +229,10 @@ async fn read_body(request: &mut Request) -> Result<std::result::Result<Value, E
         return Ok(Err(too_large()));
     }
     if bytes.is_empty() {
-        return Ok(Ok(json!({})));
+        return Ok(Ok(None));
     }
-    Ok(serde_json::from_slice(&bytes).map_err(|error| Error::invalid_json(&error)))
-}
-
-fn too_deep(what: &str) -> Error {
-    Error::new(
-        422,
-        "limit_exceeded",
-        format!("{what} is nested deeper than the limit of {}", limits::DEPTH),
-    )
+    let read = serde_json::from_slice(&bytes).map(Some);
+    Ok(read.map_err(|error| Error::invalid_json(&error)))
 }
 
 async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Value) -> Result<Answer> {
@@ -265,7 +249,7 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Val
         }
     }
     if limits::depth_of(&document) > limits::DEPTH {
-        return Ok(Err(too_deep("the document")));
+        return Ok(Err(Error::too_deep("the document")));
     }
     let content = document.to_string();
     if content.len() > limits::DOCUMENT_BYTES {
@@ -281,7 +265,7 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Val
     }
     let catalogue = Catalogue::new(env)?;
     let mut library = Library::new();
-    let rules = time_rules(env);
+    let rules = launch::time_rules(env);
     let warnings = loop {
         match snapshot::check(kind, &document, &library, &rules) {
             Ok(warnings) => break warnings,
@@ -289,6 +273,11 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Val
             Err(Check::Missing(references)) => catalogue.fetch(references, &mut library).await?,
         }
     };
+    if let Some(name) = trigger_event(&document).filter(|_| kind == DocumentKind::Workflows)
+        && catalogue.others_triggered(name, id).await? >= limits::TRIGGERED
+    {
+        return Ok(Err(event::crowded(name)));
+    }
     let (version, is_new) = catalogue.store(kind, id, &content).await?;
     let status = if is_new { 201 } else { 200 };
     Ok(Ok((
@@ -319,50 +308,33 @@ async fn read_document(env: &Env, kind: DocumentKind, id: &str, url: &Url) -> Re
     )))
 }
 
-/// Resolves the workflow against the catalogue and checks the wish against it.
-async fn prepare(env: &Env, workflow: &str, body: &Value) -> Result<std::result::Result<Command, Error>> {
-    let rules = time_rules(env);
-    let wish = match Wish::read(body, &rules) {
-        Ok(wish) => wish,
+/// Something happened outside. The body is its payload; whoever names it may tell of it again.
+async fn raise_event(env: &Env, name: String, request: &mut Request) -> Result<Answer> {
+    let payload = match read_written(request).await? {
+        Ok(body) => body.unwrap_or(Value::Null),
         Err(error) => return Ok(Err(error)),
     };
-    if limits::depth_of(&wish.input) > limits::DEPTH {
-        return Ok(Err(too_deep("the input")));
+    if limits::depth_of(&payload) > limits::DEPTH {
+        return Ok(Err(Error::too_deep("the body")));
     }
-    let catalogue = Catalogue::new(env)?;
-    let found = catalogue
-        .read(DocumentKind::Workflows, workflow, wish.request.version)
-        .await?;
-    let Some(found) = found else {
-        return Ok(Err(Error::not_found(format!("workflow \"{workflow}\""))));
-    };
-    let document: Value = serde_json::from_str(&found.content)?;
-    let mut stored = match resolve(&catalogue, &document, found.version, &rules).await? {
-        Ok(stored) => stored,
-        Err(error) => return Ok(Err(error)),
-    };
-    latencies::look_up(&mut stored, &env.d1("DB")?).await?;
-    let run_id = match &wish.run_id {
-        Some(id) => id.clone(),
+    let key = match request.headers().get("idempotency-key")? {
         None => platform::random_id()?,
+        Some(key) => match event::check_key(&key) {
+            Ok(()) => key,
+            Err(error) => return Ok(Err(error)),
+        },
     };
-    Ok(Command::new(run_id, wish, stored))
-}
-
-async fn resolve(
-    catalogue: &Catalogue,
-    document: &Value,
-    version: u64,
-    rules: &TimeRules,
-) -> Result<std::result::Result<Stored, Error>> {
-    let mut library = Library::new();
-    loop {
-        match snapshot::resolve(document, version, &library, rules) {
-            Resolution::Resolved(stored) => return Ok(Ok(*stored)),
-            Resolution::Invalid(problems) => return Ok(Err(Error::invalid_document(&problems))),
-            Resolution::Missing(references) => catalogue.fetch(references, &mut library).await?,
-        }
-    }
+    let occurrence = Occurrence {
+        name: &name,
+        key: &key,
+        payload: &payload,
+        hops: 1,
+    };
+    let starts = match raise::all(env, &occurrence).await {
+        Ok(starts) => starts,
+        Err(message) => return Err(worker::Error::RustError(message)),
+    };
+    Ok(event::answer(&name, &key, &starts))
 }
 
 async fn list_runs(env: &Env, url: &Url) -> Result<Answer> {

@@ -8,6 +8,7 @@ use worker::{Error, QueueContentType, RawMessageBuilder, Result};
 use super::consume::Ring;
 use super::object::{Object, report};
 use super::turn::Turn;
+use crate::api::raise::{self, Occurrence};
 use crate::api::start::Command;
 use crate::api::views;
 use crate::engine::{Event, Message, ParentLink, StartRequest, TokenId};
@@ -16,11 +17,18 @@ use crate::platform::{call, deadline};
 /// How long another run's object may take to answer.
 const DELIVERY_MS: u64 = 8_000;
 
+/// How long the starts of one page may take, which is shorter than the patience with a message.
+const RAISE_MS: u64 = 9_000;
+
 /// What came of a message that was answered.
 enum Delivery {
     Done,
     /// There is no such run.
     Gone,
+    /// The invocation has no room for the rest.
+    Unfinished {
+        after: Option<String>,
+    },
 }
 
 impl Object {
@@ -29,9 +37,10 @@ impl Object {
         let object = Rc::clone(self);
         let turn = turn.clone();
         wasm_bindgen_futures::spawn_local(async move {
-            let event = match object.send_message(message).await {
+            let event = match object.send_message(&turn, message).await {
                 Ok(Delivery::Done) => Event::Delivered { id },
                 Ok(Delivery::Gone) => Event::DeliveryFailed { id, is_gone: true },
+                Ok(Delivery::Unfinished { after }) => Event::DeliveryUnfinished { id, after },
                 Err(message) => {
                     report("delivery_failed", &message);
                     Event::DeliveryFailed { id, is_gone: false }
@@ -43,7 +52,26 @@ impl Object {
         });
     }
 
-    async fn send_message(&self, message: Message) -> std::result::Result<Delivery, String> {
+    /// Starts what an event triggers, as much as this invocation has room for.
+    async fn raise(
+        &self,
+        turn: &Turn,
+        event: &Occurrence<'_>,
+        after: Option<String>,
+    ) -> std::result::Result<Delivery, String> {
+        let behind = after.as_deref().unwrap_or_default();
+        let starts = raise::page(&self.env, event, behind, |wanted| turn.take(wanted));
+        let page = deadline::within(RAISE_MS, starts).await;
+        let page = page.ok_or("the workflows of an event were not started in time")??;
+        Ok(match page.is_last {
+            true => Delivery::Done,
+            false => Delivery::Unfinished {
+                after: page.after.or(after),
+            },
+        })
+    }
+
+    async fn send_message(&self, turn: &Turn, message: Message) -> std::result::Result<Delivery, String> {
         let wrong = |error: Error| error.to_string();
         let (run_id, path, body, gone) = match message {
             Message::StartChild {
@@ -74,7 +102,9 @@ impl Object {
                             epoch,
                             root_run_id: run.header.root_run_id.clone(),
                             depth: run.header.depth + 1,
+                            hops: run.header.hops,
                         }),
+                        triggered_by: None,
                     })
                 });
                 let command = command
@@ -108,6 +138,21 @@ impl Object {
                 let body = serde_json::to_string(&report).map_err(|error| error.to_string())?;
                 // A parent that is gone needs no news.
                 (run_id, "/child", body, Delivery::Done)
+            }
+            Message::Emit {
+                key,
+                name,
+                payload,
+                hops,
+                after,
+            } => {
+                let event = Occurrence {
+                    name: &name,
+                    key: &key,
+                    payload: &payload,
+                    hops,
+                };
+                return self.raise(turn, &event, after).await;
             }
         };
         let namespace = self.env.durable_object("RUNS").map_err(wrong)?;

@@ -102,6 +102,7 @@ impl Object {
                 input: command.input,
                 request: command.request,
                 parent: command.parent,
+                triggered_by: command.triggered_by,
                 secret: platform::random_id()?,
             },
         );

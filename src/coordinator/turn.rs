@@ -11,9 +11,16 @@ const CALLS: u32 = 24;
 pub struct Turn(Rc<Cell<u32>>);
 
 impl Turn {
-    /// Calls to executors that may still begin.
+    /// Calls to executors, and starts of what an event triggers, that may still begin.
     pub fn room(&self) -> u32 {
         CALLS.saturating_sub(self.0.get())
+    }
+
+    /// As many of `wanted` calls as there is room for; they count from now on.
+    pub fn take(&self, wanted: u32) -> u32 {
+        let taken = wanted.min(self.room());
+        self.0.set(self.0.get() + taken);
+        taken
     }
 
     pub fn spend(&self) {

@@ -205,7 +205,8 @@ impl Run {
             | Message::HoldChild { .. }
             | Message::CancelChild { .. }
             | Message::NotifyParent { .. }
-            | Message::TellParent { .. } => None,
+            | Message::TellParent { .. }
+            | Message::Emit { .. } => None,
         });
         let Some(start) = start else { return false };
         let never_left = self.scratch.new_messages.contains(&start);

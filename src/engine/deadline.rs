@@ -105,7 +105,9 @@ impl Run {
             }
         }
         for _ in 0..BATCH {
-            let Some(&(at, due)) = self.due.first() else {
+            // A message that is still due waits for a turn with room.
+            let is_message = |due: &Due| matches!(due, Due::Message(_));
+            let Some(&(at, due)) = self.due.iter().find(|(_, due)| !is_message(due)) else {
                 return;
             };
             if at > now || !self.is_running() || self.is_paused() || self.is_full() {
@@ -114,7 +116,7 @@ impl Run {
             match due {
                 Due::Token(id) => self.token_due(id, open_calls),
                 Due::FanIn(instance, node) => self.fan_in_due(instance, node),
-                Due::Message(_) => unreachable!("messages that were due were sent above"),
+                Due::Message(_) => unreachable!("messages were passed over"),
             }
             self.settle();
         }

@@ -61,6 +61,11 @@ pub enum Event {
         id: u64,
         is_gone: bool,
     },
+    /// A message for many was not brought to all of them for want of room, but to those up to `after`.
+    DeliveryUnfinished {
+        id: u64,
+        after: Option<String>,
+    },
     SignalReceived {
         name: String,
         payload: Value,
@@ -274,6 +279,17 @@ pub enum Message {
     TellParent {
         run_id: String,
         news: ChildNews,
+    },
+    /// An event for every workflow that it triggers. Whoever hears the key again has heard it before.
+    Emit {
+        key: String,
+        name: String,
+        payload: Value,
+        /// How many events lead to the runs it starts.
+        hops: u32,
+        /// Workflows up to this one have heard it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
     },
 }
 

@@ -50,6 +50,10 @@ pub struct Header {
     pub parent: Option<ParentLink>,
     pub root_run_id: String,
     pub depth: u32,
+    /// The event that started it.
+    pub triggered_by: Option<TriggeredBy>,
+    /// How many events led here, one after the other.
+    pub hops: u32,
     /// Since when the clocks stand still.
     pub paused_at: Option<Millis>,
     /// Who keeps them from going: they go on when the last one lets go.
@@ -119,6 +123,28 @@ pub struct ParentLink {
     pub epoch: u64,
     pub root_run_id: String,
     pub depth: u32,
+    /// As many events as led to the parent.
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub hops: u32,
+}
+
+fn is_none_yet(hops: &u32) -> bool {
+    *hops == 0
+}
+
+/// The event that started a run.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TriggeredBy {
+    pub event: String,
+    /// Of this one time it was emitted.
+    pub key: String,
+    pub hops: u32,
+}
+
+/// How many events led to a run.
+pub fn hops_of(parent: Option<&ParentLink>, triggered_by: Option<&TriggeredBy>) -> u32 {
+    let inherited = parent.map(|parent| parent.hops);
+    triggered_by.map(|event| event.hops).or(inherited).unwrap_or(0)
 }
 
 /// What the caller asked for, beyond the input: the same again is the same run.

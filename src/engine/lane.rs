@@ -88,6 +88,7 @@ impl Run {
             steps: done.steps,
             partial: done.partial,
             checkpoint: done.checkpoint,
+            events: done.events,
         };
         self.take_report(id, report);
     }

@@ -29,13 +29,20 @@ impl Run {
         self.send(id);
     }
 
-    /// Sends a message now and plans the next time.
+    /// Sends a message now and plans the next time. An event takes calls: in a turn that has none left it stays due, and the
+    /// alarm brings the next. Sent all the same, two of them would keep each other awake in a turn that can do nothing.
     pub(super) fn send(&mut self, id: u64) {
         let now = self.scratch.now;
+        let has_room = self.scratch.room > 0;
         let Some(entry) = self.outbox.get_mut(&id) else {
             return;
         };
         self.due.remove(&(entry.due_at, Due::Message(id)));
+        if !has_room && matches!(entry.message, Message::Emit { .. }) {
+            entry.due_at = now;
+            self.due.insert((now, Due::Message(id)));
+            return;
+        }
         entry.attempts += 1;
         entry.due_at = now.saturating_add(patience_ms(entry.attempts));
         self.due.insert((entry.due_at, Due::Message(id)));
@@ -57,6 +64,23 @@ impl Run {
         };
         self.due.remove(&(entry.due_at, Due::Message(id)));
         entry.due_at = now.saturating_add(SECOND << entry.attempts.min(6));
+        self.due.insert((entry.due_at, Due::Message(id)));
+    }
+
+    /// The rest goes out in the next turn, which the alarm brings at once.
+    pub(super) fn delivery_unfinished(&mut self, id: u64, so_far: Option<String>) {
+        let now = self.scratch.now;
+        let Some(entry) = self.outbox.get_mut(&id) else {
+            return;
+        };
+        if let Message::Emit { after, .. } = &mut entry.message
+            && *after < so_far
+        {
+            *after = so_far;
+            self.scratch.new_messages.insert(id);
+        }
+        self.due.remove(&(entry.due_at, Due::Message(id)));
+        entry.due_at = now;
         self.due.insert((entry.due_at, Due::Message(id)));
     }
 

@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::attempt::Reported;
 use super::branch::Branch;
 use super::effect::{Order, Rejection};
 use super::fan_out::Move;
@@ -15,85 +14,11 @@ use super::token::{Lane, Token, TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::{DEPTH, RESULT_BYTES, depth_of};
 use crate::model::path::{Path, Root};
-use crate::model::time::Millis;
 use crate::model::wait::Wait;
 use crate::model::workflow::{On, Work};
-use crate::wire::{ReportStatus, TaskReport};
+use crate::wire::Emitted;
 
 impl Run {
-    /// An executor's word on an attempt. Only the attempt that counts may speak.
-    pub(super) fn task_reported(&mut self, report: TaskReport) -> Result<(), Rejection> {
-        let id = self
-            .current_attempt(&report.token_id, report.epoch, TokenStatus::Executing)
-            .inspect_err(|_| {
-                self.note_late(&report.token_id, report.epoch, report.status.name());
-            })?;
-        self.take_report(id, report);
-        Ok(())
-    }
-
-    /// What an attempt that counts came to.
-    pub(super) fn take_report(&mut self, id: TokenId, report: TaskReport) {
-        self.change(id, |token| {
-            token.steps = report.steps;
-            token.checkpoint = report.checkpoint;
-        });
-        let failure = |otherwise: &str| {
-            report.error.unwrap_or_else(|| {
-                Failure::new(otherwise, FailureClass::Unknown, "the executor gave no reason")
-            })
-        };
-        match report.status {
-            ReportStatus::Completed => self.succeed(id, report.output.unwrap_or(Value::Null)),
-            ReportStatus::Suspended => self.suspend(id),
-            ReportStatus::Failed => {
-                self.end_unsuccessfully(id, TokenStatus::Failed, failure("task_failed"));
-            }
-            // An executor's clock cannot be moved from here. What it says of the time does not count while ours stand
-            // still, or when the run got more time since: the work goes on in another attempt.
-            ReportStatus::TimedOut if self.is_paused() || self.was_told_too_little(id) => {
-                self.begin_again(id)
-            }
-            ReportStatus::TimedOut => {
-                let reported = Reported {
-                    failure: failure("tool_timeout"),
-                    partial: report.partial,
-                };
-                self.execution_timed_out(id, Some(reported));
-            }
-        }
-    }
-
-    /// The executor was told a deadline as it stood then, and it has moved since: the run was extended, or paused.
-    fn was_told_too_little(&self, id: TokenId) -> bool {
-        let Some(token) = self.tokens.get(&id) else {
-            return false;
-        };
-        let now = self.scratch.now;
-        let own_time_is_up = token.timeout_at.is_some_and(|at| at <= now);
-        let run_ends_at = self.header.timeout_at.unwrap_or(Millis::MAX);
-        // Clocks of two machines may differ by a little.
-        token.told_deadline.is_some_and(|told| {
-            told <= now.saturating_add(self.settings.grace_ms) && told < run_ends_at && !own_time_is_up
-        })
-    }
-
-    /// Back to pending, and into the next attempt as soon as the clocks go; with what the last one had done.
-    fn begin_again(&mut self, id: TokenId) {
-        self.change(id, |token| {
-            token.status = TokenStatus::Pending;
-            token.timeout_at = None;
-            token.watch_at = None;
-        });
-        self.begin(id);
-    }
-
-    pub(super) fn call_lost(&mut self, token: TokenId, epoch: u64, message: &str) -> Result<(), Rejection> {
-        let id = self.current_attempt(&token.to_string(), epoch, TokenStatus::Executing)?;
-        self.attempt_lost(id, message);
-        Ok(())
-    }
-
     /// The token whose attempt this is, if it is the one that counts and still `doing` that.
     pub(super) fn current_attempt(
         &self,
@@ -298,6 +223,11 @@ impl Run {
 
     /// The node's work is done: map its result, then take the routes of a success.
     pub(super) fn succeed(&mut self, id: TokenId, result: Value) {
+        self.succeed_with(id, result, Vec::new());
+    }
+
+    /// As above, with what the work has emitted: it leaves with the commit in which the token is done, and only then.
+    pub(super) fn succeed_with(&mut self, id: TokenId, result: Value, events: Vec<Emitted>) {
         if let Err(failure) = self.check_result(id, &result) {
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         }
@@ -316,7 +246,10 @@ impl Run {
         };
         let cause = token.cause.clone();
         match self.matching_moves(token, On::Success, cause.as_ref()) {
-            Ok(moves) => self.leave(id, TokenStatus::Completed, moves, None, |_| {}),
+            Ok(moves) => {
+                self.post_events(id, events);
+                self.leave(id, TokenStatus::Completed, moves, None, |_| {});
+            }
             Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         }
     }

@@ -13,7 +13,7 @@ use super::conclude::Scratch;
 use super::context::Context;
 use super::effect::{Effect, Event, Rejection};
 use super::gate::GateState;
-use super::header::{Header, ParentLink, RunStatus, Settings, StartRequest, facts_of};
+use super::header::{Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of};
 use super::outbox::OutboxEntry;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::expression::Scope;
@@ -79,6 +79,7 @@ pub struct NewRun {
     pub input: Value,
     pub request: StartRequest,
     pub parent: Option<ParentLink>,
+    pub triggered_by: Option<TriggeredBy>,
     /// Nobody can guess it.
     pub secret: String,
 }
@@ -104,6 +105,8 @@ impl Run {
                 .as_ref()
                 .map_or_else(|| new.id.clone(), |it| it.root_run_id.clone()),
             depth: new.parent.as_ref().map_or(0, |parent| parent.depth),
+            hops: hops_of(new.parent.as_ref(), new.triggered_by.as_ref()),
+            triggered_by: new.triggered_by,
             parent: new.parent,
             paused_at: None,
             held_by: BTreeSet::new(),
@@ -213,6 +216,10 @@ impl Run {
             }
             Event::DeliveryFailed { id, is_gone } => {
                 self.delivery_failed(id, is_gone);
+                Ok(())
+            }
+            Event::DeliveryUnfinished { id, after } => {
+                self.delivery_unfinished(id, after);
                 Ok(())
             }
             Event::SignalReceived { name, payload } => self.signal_received(name, payload),

@@ -11,7 +11,7 @@ use crate::model::path::{Path, Root};
 use crate::model::schema::Schema;
 use crate::model::secret::SECRET;
 use crate::model::task::{Step, Task};
-use crate::wire::{Checkpoint, StepReport};
+use crate::wire::{Checkpoint, Emitted, StepReport};
 
 #[derive(Clone, Debug)]
 pub(super) struct Context {
@@ -19,6 +19,8 @@ pub(super) struct Context {
     pub(super) output: Value,
     pub(super) last_result: Value,
     wrote_output: bool,
+    /// What its finished steps have emitted.
+    pub(super) events: Vec<Emitted>,
 }
 
 impl Context {
@@ -28,6 +30,7 @@ impl Context {
             output: json!({}),
             last_result: Value::Null,
             wrote_output: false,
+            events: Vec::new(),
         }
     }
 
@@ -37,12 +40,14 @@ impl Context {
         output: Value,
         last_result: Value,
         wrote_output: bool,
+        events: Vec<Emitted>,
     ) -> Option<Context> {
         (state.is_object() && output.is_object()).then_some(Context {
             state,
             output,
             last_result,
             wrote_output,
+            events,
         })
     }
 
@@ -60,6 +65,7 @@ impl Context {
             wrote_output: self.wrote_output,
             last_result: self.last_result,
             steps,
+            events: self.events,
         };
         let text = serde_json::to_string(&checkpoint).ok()?;
         (text.len() <= RESULT_BYTES).then(|| Box::new(checkpoint))

@@ -1,5 +1,5 @@
 //! Runs tasks. `task` holds the rules, `context` what the steps write, `partial` what is left of a task that did not
-//! complete, `call` and `retry` when an action is called again, `breaker` whether it is called at all, `request`,
+//! complete, `emit` the events it brings, `call` and `retry` when an action is called again, `breaker` whether it is called at all, `request`,
 //! `redirect`, `address` and `status` what goes over the wire and what comes of it, `mcp` and `shell` what tools and
 //! commands are asked and answer, `secrets` and `redact` what must not leave; these are pure, and `inline` runs pure tasks
 //! inside the coordinator. `worker` and one file per kind of call touch the world.
@@ -10,6 +10,7 @@ pub mod breaker;
 mod breaker_door;
 mod call;
 mod context;
+mod emit;
 #[cfg(target_arch = "wasm32")]
 mod http;
 mod http_date;

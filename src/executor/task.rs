@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::breaker::{Admission, Pass};
 use super::call::{Bounds, Calls, until_final};
 use super::context::{Context, check, expression_failure, plain};
+use super::emit::emit;
 use super::partial::Partial;
 use super::redact::Redactor;
 use super::retry::NO_TIME;
@@ -16,7 +17,9 @@ use crate::model::expression::Scope;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::task::{OnFailure, Outcome, Step, StepAction, Task};
 use crate::model::time::{Limit, Millis};
-use crate::wire::{ActionTimeouts, Artifact, Checkpoint, ReportStatus, RetryReport, StepReport, StepStatus};
+use crate::wire::{
+    ActionTimeouts, Artifact, Checkpoint, Emitted, ReportStatus, RetryReport, StepReport, StepStatus,
+};
 
 /// What a task needs of the world. One thread, no `Send`: the platform has no other.
 #[allow(async_fn_in_trait)]
@@ -93,6 +96,8 @@ pub struct Done {
     pub steps: Vec<StepReport>,
     pub partial: Vec<Artifact>,
     pub checkpoint: Option<Box<Checkpoint>>,
+    /// Of a task that completed.
+    pub events: Vec<Emitted>,
 }
 
 /// One pass over the steps.
@@ -326,6 +331,7 @@ impl<'a> Attempt<'a> {
         }
         let secret = self.secrets.scope_of(action)?;
         let mut before = None;
+        let mut emitted = None;
         let result = match &action.kind {
             Kind::UpdateContext(writes) => {
                 let mut values = Vec::with_capacity(writes.len());
@@ -362,6 +368,13 @@ impl<'a> Attempt<'a> {
                     return Err(Stopped::Failed(failure));
                 }
                 Value::Bool(true)
+            }
+            Kind::EmitEvent(event) => {
+                let scope = self.context.scope_with(&input, secret.as_ref());
+                let event = emit(event, step, &scope, self.secrets.redactor(), &self.context.events)?;
+                let payload = event.payload.clone();
+                emitted = Some(event);
+                payload
             }
             Kind::WorkflowCall(_) => {
                 let message = "a workflow_call never reaches an executor";
@@ -402,6 +415,8 @@ impl<'a> Attempt<'a> {
             return Err(Stopped::Failed(failure));
         }
         self.note_finished();
+        // Only now: a step that fails has emitted nothing, and may be done again.
+        self.context.events.extend(emitted);
         self.context.last_result = result;
         self.last_finished = Some(step.reference.clone());
         Ok(())
@@ -442,6 +457,7 @@ impl<'a> Attempt<'a> {
             steps: self.steps,
             partial: Vec::new(),
             checkpoint: None,
+            events: self.context.events,
         }
     }
 
@@ -467,6 +483,7 @@ impl<'a> Attempt<'a> {
             steps: self.steps,
             partial: self.partial.into_artifacts(),
             checkpoint,
+            events: Vec::new(),
         }
     }
 
@@ -491,6 +508,7 @@ fn resume(task: &Task, checkpoint: Checkpoint) -> Option<(usize, Context, Vec<St
         checkpoint.output,
         checkpoint.last_result,
         checkpoint.wrote_output,
+        checkpoint.events,
     )?;
     Some((first, context, checkpoint.steps))
 }
@@ -500,7 +518,7 @@ fn default_limit(kind: &Kind, timeouts: ActionTimeouts) -> Limit {
     let millis = match kind {
         Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => timeouts.tool_ms,
         Kind::LlmCall(_) => timeouts.llm_call_ms,
-        Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => None,
+        Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_) | Kind::WorkflowCall(_) => None,
     };
     millis.map_or(Limit::Unset, Limit::After)
 }

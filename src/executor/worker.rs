@@ -102,6 +102,7 @@ fn reported(order: &TaskOrder, done: Done) -> TaskReport {
         steps: done.steps,
         partial: done.partial,
         checkpoint: done.checkpoint,
+        events: done.events,
     }
 }
 
@@ -115,6 +116,7 @@ fn refuse(order: &TaskOrder, message: String) -> TaskReport {
         steps: Vec::new(),
         partial: Vec::new(),
         checkpoint: None,
+        events: Vec::new(),
     }
 }
 
@@ -171,7 +173,7 @@ impl World for Worker<'_> {
                 };
                 shell_client::shell(shell, &peer, reach, &call, &key).await
             }
-            Kind::UpdateContext(_) | Kind::Assert(_) | Kind::WorkflowCall(_) => {
+            Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_) | Kind::WorkflowCall(_) => {
                 unreachable!("these never leave the task")
             }
         }

@@ -1,5 +1,6 @@
 //! Actions: the atomic operations, one kind a variant.
 
+use super::event::EmitEvent;
 use super::expression::{Expression, Template};
 use super::ids;
 use super::llm::{self, LlmCall};
@@ -65,6 +66,7 @@ pub enum Kind {
     Shell(Shell),
     UpdateContext(Vec<(Path, Template)>),
     Assert(Assert),
+    EmitEvent(EmitEvent),
     WorkflowCall(WorkflowCall),
 }
 
@@ -74,7 +76,7 @@ impl Kind {
         match self {
             Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => Layer::Tool,
             Kind::LlmCall(_) => Layer::LlmCall,
-            Kind::UpdateContext(_) | Kind::Assert(_) => Layer::Step,
+            Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_) => Layer::Step,
             Kind::WorkflowCall(_) => Layer::Flow,
         }
     }
@@ -118,7 +120,7 @@ pub struct Assert {
 pub(super) const NAMES: &[&str] = &["input", "state", "output", "callback", secret::SECRET];
 
 /// Names a condition may use: what a secret decides would tell of it.
-const CONDITION_NAMES: &[&str] = &["input", "state", "output"];
+pub(super) const CONDITION_NAMES: &[&str] = &["input", "state", "output"];
 
 /// What an order takes on its way to the executor, so that the last of its attempts still fits.
 const TRANSIT_MS: u64 = SECOND;
@@ -132,8 +134,8 @@ enum KindName {
     Shell,
     UpdateContext,
     Assert,
+    EmitEvent,
     WorkflowCall,
-    NotBuilt(&'static str),
 }
 
 const KINDS: &[(&str, KindName)] = &[
@@ -145,7 +147,7 @@ const KINDS: &[(&str, KindName)] = &[
     ("mcp_tool", KindName::McpTool),
     ("shell", KindName::Shell),
     ("workflow_call", KindName::WorkflowCall),
-    ("emit_event", KindName::NotBuilt("emit_event")),
+    ("emit_event", KindName::EmitEvent),
 ];
 
 /// As `Kind::layer`, by the word a document uses; `None` for a word that is refused anyway.
@@ -156,9 +158,8 @@ pub(super) fn layer_of_kind(word: &str) -> Option<Layer> {
             Some(Layer::Tool)
         }
         KindName::LlmCall => Some(Layer::LlmCall),
-        KindName::UpdateContext | KindName::Assert => Some(Layer::Step),
+        KindName::UpdateContext | KindName::Assert | KindName::EmitEvent => Some(Layer::Step),
         KindName::WorkflowCall => Some(Layer::Flow),
-        KindName::NotBuilt(_) => None,
     }
 }
 
@@ -238,10 +239,10 @@ impl Action {
         self.on_timeout.filter(|_| self.attempt_limit() == self.timeout)
     }
 
-    /// Touches nothing outside the task's own context.
+    /// Touches nothing outside the task's own context: an event only leaves with the report of its task.
     pub fn is_pure(&self) -> bool {
         match self.kind {
-            Kind::UpdateContext(_) | Kind::Assert(_) => true,
+            Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_) => true,
             Kind::HttpRequest(_)
             | Kind::McpTool(_)
             | Kind::ServiceCall(_)
@@ -262,6 +263,7 @@ fn report_idle_mode(kind: Option<&Kind>, mode: Mode, execution: &Reader) {
         | Kind::Shell(_)
         | Kind::UpdateContext(_)
         | Kind::Assert(_)
+        | Kind::EmitEvent(_)
         | Kind::WorkflowCall(_) => false,
     });
     if mode == Mode::Async && !calls_out {
@@ -294,15 +296,8 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
         KindName::Shell => Shell::read(&implementation).map(Kind::Shell),
         KindName::UpdateContext => read_update_context(&implementation).map(Kind::UpdateContext),
         KindName::Assert => read_assert(&implementation).map(Kind::Assert),
+        KindName::EmitEvent => EmitEvent::read(&implementation).map(Kind::EmitEvent),
         KindName::WorkflowCall => read_workflow_call(&implementation).map(Kind::WorkflowCall),
-        KindName::NotBuilt(name) => {
-            reader.report(
-                "kind",
-                "unsupported",
-                format!("actions of kind \"{name}\" are not supported by this version of Curfew yet"),
-            );
-            return None;
-        }
     };
     implementation.finish();
     read
@@ -331,7 +326,7 @@ fn report_idle(field: &'static str, kind: Option<&Kind>, execution: &Reader) {
             | Kind::LlmCall(_)
             | Kind::Shell(_),
         ) => return,
-        Some(Kind::UpdateContext(_) | Kind::Assert(_)) => {
+        Some(Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_)) => {
             "an action of this kind calls nobody: what it does once it does always"
         }
         Some(Kind::WorkflowCall(_)) => {
@@ -439,10 +434,14 @@ fn read_workflow_call(reader: &Reader) -> Option<WorkflowCall> {
 }
 
 pub(super) fn required_template(reader: &Reader, field: &'static str) -> Option<Template> {
+    required(reader, field);
+    reader.template(field, NAMES)
+}
+
+pub(super) fn required(reader: &Reader, field: &'static str) {
     if !reader.has(field) {
         reader.report(field, "missing_field", format!("\"{field}\" is required"));
     }
-    reader.template(field, NAMES)
 }
 
 fn constant(text: &str) -> Template {

@@ -23,6 +23,11 @@ pub fn is_child_run_id(text: &str) -> bool {
     text.len() <= limits::CHILD_RUN_ID_LENGTH && text.split('.').all(is_run_id)
 }
 
+/// Names of events: 1-128 of `A-Z a-z 0-9 - _ .`.
+pub fn is_event_name(text: &str) -> bool {
+    is_run_id(text)
+}
+
 /// Keys of breakers: 1-128 of `A-Z a-z 0-9 - _ . :`.
 pub fn is_breaker_key(text: &str) -> bool {
     (1..=limits::BREAKER_KEY_LENGTH).contains(&text.len())
@@ -32,6 +37,7 @@ pub fn is_breaker_key(text: &str) -> bool {
 }
 
 pub const ID_RULE: &str = "an id is 1-64 characters of a-z, 0-9, - and _";
+pub const EVENT_NAME_RULE: &str = "an event's name is 1-128 characters of A-Z, a-z, 0-9, -, _ and .";
 pub const BREAKER_KEY_RULE: &str = "a breaker's key is 1-128 characters of A-Z, a-z, 0-9, -, _, . and :";
 pub const RUN_ID_RULE: &str = "a run id is 1-128 characters of A-Z, a-z, 0-9, -, _ and .";
 

@@ -7,8 +7,8 @@ use super::problem::{Problems, pointer_to};
 use super::task::{Dispatch, Task};
 
 const CODE: &str = "inline_not_pure";
-const MESSAGE: &str = "only a task of update_context and assert steps, without secrets and without a wait between its \
-                       attempts, can run inside the coordinator; leave \"dispatch\" out and it does where it can";
+const MESSAGE: &str = "only a task of update_context, assert and emit_event steps, without secrets and without a wait \
+                       between its attempts, can run inside the coordinator; leave \"dispatch\" out and it does where it can";
 
 /// A node's word on the task it runs.
 pub(super) fn check_node(resolved: &Value, pointer: &str, problems: &Problems) {

@@ -9,6 +9,12 @@ pub const TRANSITIONS: usize = 2_000;
 pub const STEPS: usize = 100;
 pub const FAN_OUT_WIDTH: usize = 1_000;
 pub const SIGNALS_KEPT: usize = 100;
+/// Events one attempt at a task may emit.
+pub const EVENTS_OF_TASK: usize = 100;
+/// Workflows that one event may start.
+pub const TRIGGERED: u64 = 100;
+/// Events that may lead from run to run, each emitted by a run that the one before it started.
+pub const EVENT_HOPS: u32 = 16;
 /// How deep workflows may call each other.
 pub const CALL_DEPTH: u32 = 16;
 /// A child's id is its parent's with the token's behind it, so that ids of children may be longer than users'.

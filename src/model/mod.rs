@@ -3,6 +3,7 @@
 pub mod action;
 mod adaptive;
 mod escalate;
+pub mod event;
 pub mod expression;
 pub mod failure;
 pub mod fan;

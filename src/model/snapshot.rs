@@ -162,7 +162,8 @@ impl Snapshot {
             | Kind::LlmCall(_)
             | Kind::Shell(_)
             | Kind::UpdateContext(_)
-            | Kind::Assert(_) => None,
+            | Kind::Assert(_)
+            | Kind::EmitEvent(_) => None,
         }
     }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::action::{EXECUTION_POLICIES, ExecutionTimeoutPolicy};
 use super::escalate::read_escalate_on;
+use super::event::Trigger;
 use super::expression::{Expression, Template};
 use super::failure::FailureClass;
 use super::fan::{Spawn, Synchronization, read_spawn, read_synchronization};
@@ -36,6 +37,8 @@ pub struct Workflow {
     pub gate: TimeoutGate,
     /// Lets the workflow's own limits pass the hard limit of the preset.
     pub allow_exceed_hard: bool,
+    /// What starts its runs beside whoever asks for them.
+    pub trigger: Option<Trigger>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +175,7 @@ impl Workflow {
         let timeouts = reader.object("timeouts").map(read_timeouts).unwrap_or_default();
         let gate = reader.object("gate").map(read_timeout_gate).unwrap_or_default();
         let allow_exceed_hard = reader.boolean("allow_exceed_hard").unwrap_or(false);
-        reader.unsupported(&["trigger"]);
+        let trigger = reader.object("trigger").and_then(Trigger::read);
         graph::mark_cycles(nodes.len(), &mut transitions);
         graph::check(&reader, initial_node, &nodes, &transitions);
         graph::check_joins(&reader, &nodes, &transitions);
@@ -196,6 +199,7 @@ impl Workflow {
             timeouts,
             gate,
             allow_exceed_hard,
+            trigger,
         })
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::engine::{
     Branch, Cut, Escalation, FanIn, Header, Holder, Instance, InstanceId, Lane, ParentLink, PastToken, Run,
-    RunStatus, StartRequest, Token, TokenId, TokenStatus,
+    RunStatus, StartRequest, Token, TokenId, TokenStatus, TriggeredBy, hops_of,
 };
 use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
@@ -42,6 +42,8 @@ pub struct HeaderRow {
     pub request: StartRequest,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentLink>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triggered_by: Option<TriggeredBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Millis>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -85,6 +87,7 @@ impl HeaderRow {
             tags: header.tags,
             request: header.request,
             parent: header.parent,
+            triggered_by: header.triggered_by,
             paused_at: header.paused_at,
             held_by: header.held_by,
             parent_word: header.parent_word,
@@ -110,6 +113,8 @@ impl HeaderRow {
                 .as_ref()
                 .map_or_else(|| self.id.clone(), |it| it.root_run_id.clone()),
             depth: self.parent.as_ref().map_or(0, |parent| parent.depth),
+            hops: hops_of(self.parent.as_ref(), self.triggered_by.as_ref()),
+            triggered_by: self.triggered_by,
             parent: self.parent,
             paused_at: self.paused_at,
             held_by: self.held_by,

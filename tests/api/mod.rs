@@ -2,6 +2,7 @@
 
 mod control;
 mod deliverables;
+mod events;
 mod recovery;
 mod standing;
 mod timeouts;

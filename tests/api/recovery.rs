@@ -86,6 +86,7 @@ fn partial_work_speaks_for_retry_step() {
         wrote_output: false,
         last_result: json!(null),
         steps: Vec::new(),
+        events: Vec::new(),
     };
     run.report(TaskReport {
         error: Some(Failure::new(

@@ -94,7 +94,7 @@ impl Driver {
                 Message::CancelChild { reason, .. } => self.cancel(Some(&reason)),
                 Message::NotifyParent { report, .. } => self.feed(Event::ChildEnded(Box::new(report))),
                 Message::TellParent { news, .. } => self.feed(Event::ChildNews(Box::new(news))),
-                Message::StartChild { .. } => self,
+                Message::StartChild { .. } | Message::Emit { .. } => self,
             };
         }
         self

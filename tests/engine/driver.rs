@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use curfew::engine::{
     ChildReport, Decision, Effect, Event, Message, NewRun, ParentLink, Rejection, Run, RunStatus, Settings,
-    StartRequest, TokenId,
+    StartRequest, TokenId, TriggeredBy,
 };
 use curfew::model::failure::{Failure, FailureClass};
 use curfew::model::snapshot::{
@@ -127,6 +127,7 @@ pub fn create_run(now: Millis, settings: Settings, stored: Stored, input: Value)
         input,
         request: StartRequest::default(),
         parent: None,
+        triggered_by: None,
     };
     start.run(now, settings)
 }
@@ -139,6 +140,7 @@ pub struct Start {
     pub input: Value,
     pub request: StartRequest,
     pub parent: Option<ParentLink>,
+    pub triggered_by: Option<TriggeredBy>,
 }
 
 impl Start {
@@ -157,6 +159,7 @@ impl Start {
             input: self.input,
             request: self.request,
             parent: self.parent,
+            triggered_by: self.triggered_by,
             secret: "nobody guesses this".into(),
         };
         Run::create(now, room, settings, new)
@@ -194,7 +197,9 @@ impl Start {
                 epoch: *epoch,
                 root_run_id: parent.header.root_run_id.clone(),
                 depth: parent.header.depth + 1,
+                hops: parent.header.hops,
             }),
+            triggered_by: None,
         })
     }
 }
@@ -230,6 +235,7 @@ impl Driver {
             input: json!({"x": 1}),
             request: StartRequest::default(),
             parent: None,
+            triggered_by: None,
         };
         let (run, effects) = start.run_in(room, START, SETTINGS);
         let mut driver = Driver::of(run, effects, SETTINGS);
@@ -478,6 +484,7 @@ fn report_of(attempt: &str, status: ReportStatus) -> TaskReport {
         steps: Vec::new(),
         partial: Vec::new(),
         checkpoint: None,
+        events: Vec::new(),
     }
 }
 

@@ -204,6 +204,7 @@ fn an_attempt_goes_on_with_what_the_last_one_had_done() {
         wrote_output: false,
         last_result: json!(1),
         steps: Vec::new(),
+        events: Vec::new(),
     };
     run.report(TaskReport {
         checkpoint: Some(Box::new(checkpoint)),

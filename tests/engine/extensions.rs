@@ -166,6 +166,7 @@ fn checkpoint() -> Checkpoint {
         wrote_output: false,
         last_result: json!(1),
         steps: Vec::new(),
+        events: Vec::new(),
     }
 }
 

@@ -12,6 +12,7 @@ pub mod dice;
 pub mod driver;
 mod edge_of_time;
 mod escalation;
+mod events;
 mod extensions;
 mod fan_in;
 mod fan_in_deadlines;

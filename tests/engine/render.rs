@@ -188,6 +188,19 @@ fn render_message(message: &Message) -> String {
                 news.token_id, news.epoch, news.number
             )
         }
+        Message::Emit {
+            key,
+            name,
+            payload,
+            hops,
+            after,
+        } => {
+            let after = after
+                .as_ref()
+                .map(|it| format!(" after {it}"))
+                .unwrap_or_default();
+            format!("emit {name} {payload} as {key} hops {hops}{after}")
+        }
         Message::CancelChild { run_id, reason } => format!("cancel {run_id} ({reason})"),
         Message::NotifyParent { run_id, report } => {
             let mut line = format!(

@@ -15,6 +15,7 @@ fn checkpoint() -> Box<Checkpoint> {
         wrote_output: false,
         last_result: json!(1),
         steps: Vec::new(),
+        events: Vec::new(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! The executor's rules, over a world that is made up.
 
 mod breakers;
+mod events;
 mod fake_world;
 mod llm_answers;
 mod llm_requests;

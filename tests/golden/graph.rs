@@ -1,7 +1,9 @@
 //! Rows, messages and views of what runs hold beyond a chain of tasks: branches, joins, gates, signals, children.
 
 use curfew::api::views;
-use curfew::engine::{ChildReport, Event, GateKind, GateState, Holder, Message, ParentLink, RunStatus};
+use curfew::engine::{
+    ChildReport, Event, GateKind, GateState, Holder, Message, ParentLink, RunStatus, TriggeredBy,
+};
 use curfew::store::rows::{HeaderRow, InstanceRow, TokenRow};
 use serde_json::{Value, json};
 
@@ -179,6 +181,26 @@ fn messages() {
             },
         ),
         (
+            "message_emit.json",
+            Message::Emit {
+                key: "run-1/1000/t3/0".into(),
+                name: "order.paid".into(),
+                payload: json!({"id": 7}),
+                hops: 1,
+                after: None,
+            },
+        ),
+        (
+            "message_emit_in_part.json",
+            Message::Emit {
+                key: "run-1/1000/t3/1".into(),
+                name: "order.paid".into(),
+                payload: Value::Null,
+                hops: 3,
+                after: Some("billing".into()),
+            },
+        ),
+        (
             "message_notify_parent.json",
             Message::NotifyParent {
                 run_id: "run-1".into(),
@@ -211,6 +233,7 @@ fn the_header_of_a_paused_child() {
         epoch: 1,
         root_run_id: "run-00".into(),
         depth: 2,
+        hops: 0,
     });
     check_json("header_child_paused.json", &json!(HeaderRow::of(&header)));
     let row: HeaderRow =
@@ -271,5 +294,40 @@ fn views_of_a_busy_run() {
     check_json(
         "view_token_in_branch.json",
         &views::token(waiting.id.0, waiting.status.name(), row, None),
+    );
+}
+
+/// Started by an event; and a child of such a run, which has its hops.
+#[test]
+fn the_headers_of_triggered_runs() {
+    let run = busy();
+    let mut header = run.run.header.clone();
+    header.triggered_by = Some(TriggeredBy {
+        event: "order.paid".into(),
+        key: "run-0/1000/t3/0".into(),
+        hops: 2,
+    });
+    check_json("header_triggered.json", &json!(HeaderRow::of(&header)));
+    check_json("view_summary_triggered.json", &views::summary(&header));
+    let mut child = run.run.header.clone();
+    child.parent = Some(ParentLink {
+        run_id: "run-0".into(),
+        token_id: "t9".into(),
+        epoch: 1,
+        root_run_id: "run-0".into(),
+        depth: 1,
+        hops: 2,
+    });
+    check_json("header_child_of_triggered.json", &json!(HeaderRow::of(&child)));
+    for name in ["header_triggered.json", "header_child_of_triggered.json"] {
+        let row: HeaderRow = serde_json::from_str(&read(name)).expect("a stored header can be read");
+        assert_eq!(row.into_header().hops, 2, "{name}");
+    }
+    let mut run = busy();
+    run.run.header = header;
+    let view = views::run(&run.run, 6_000);
+    assert_eq!(
+        view["triggered_by"],
+        json!({"event": "order.paid", "key": "run-0/1000/t3/0"})
     );
 }

@@ -48,6 +48,7 @@ fn checkpoint() -> Checkpoint {
             duration_ms: 40,
             retries: Vec::new(),
         }],
+        events: Vec::new(),
     }
 }
 

@@ -4,8 +4,8 @@ use curfew::api::views;
 use curfew::model::failure::FailureClass;
 use curfew::store::rows::TokenRow;
 use curfew::wire::{
-    ActionTimeouts, Artifact, Checkpoint, ReportStatus, RetryReport, StepReport, StepStatus, TaskOrder,
-    TaskReport,
+    ActionTimeouts, Artifact, Checkpoint, Emitted, ReportStatus, RetryReport, StepReport, StepStatus,
+    TaskOrder, TaskReport,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -54,6 +54,7 @@ fn checkpoint() -> Checkpoint {
             duration_ms: 40,
             retries: Vec::new(),
         }],
+        events: Vec::new(),
     }
 }
 
@@ -102,6 +103,7 @@ fn reports() {
         steps,
         partial: Vec::new(),
         checkpoint: None,
+        events: Vec::new(),
     };
     let artifact = |name: &str, complete, bytes, text: &str| Artifact {
         name: name.into(),
@@ -131,7 +133,29 @@ fn reports() {
         delay_ms,
     })
     .to_vec();
+    let emitted = |name: &str, payload| Emitted {
+        name: name.into(),
+        payload,
+    };
+    let events = vec![
+        emitted("order.paid", json!({"id": 7})),
+        emitted("done", Value::Null),
+    ];
+    let mut emitting = report(
+        ReportStatus::Completed,
+        Some(json!({"id": 7})),
+        None,
+        vec![step(StepStatus::Completed, 1)],
+    );
+    emitting.events = events.clone();
+    let mut emitting_later = partial.clone();
+    emitting_later.checkpoint = Some(Box::new(Checkpoint {
+        events,
+        ..checkpoint()
+    }));
     for (name, report) in [
+        ("report_emitting.json", emitting),
+        ("report_partial_emitting.json", emitting_later),
         (
             "report_retried.json",
             report(ReportStatus::Completed, Some(json!("done")), None, vec![retried]),

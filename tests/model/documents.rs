@@ -320,14 +320,9 @@ fn limits_hold_at_their_exact_number_and_name_it() {
 /// Every part of the contract this build cannot carry out is refused by name.
 #[test]
 fn what_is_not_built_yet_is_refused_and_not_passed_over() {
-    expect(
-        DocumentKind::Actions,
-        json!({"id": "a", "kind": "emit_event", "implementation": {}}),
-        &["/kind unsupported"],
-    );
     workflow(
-        json!({"nodes": [{"id": "a"}], "trigger": {"event": "x"}}),
-        &["/trigger unsupported"],
+        json!({"nodes": [{"id": "a"}], "trigger": {"cron": "0 9 * * *"}}),
+        &["/trigger/cron unsupported"],
     );
 }
 

@@ -63,7 +63,7 @@ fn the_nodes_word_is_refused_at_the_node_and_the_tasks_at_the_task() {
     stored(
         json!({"id": "a", "task_id": "t", "dispatch": "direct"}),
         task("inline", "calling"),
-        &["/tasks/0/dispatch inline_not_pure: only a task of update_context and assert steps"],
+        &["/tasks/0/dispatch inline_not_pure: only a task of update_context, assert and emit_event steps"],
     );
     stored(
         node,

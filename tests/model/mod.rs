@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod documents;
+mod events;
 mod execution;
 mod graph_features;
 mod hard_limits;

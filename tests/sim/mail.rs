@@ -2,6 +2,8 @@
 
 use curfew::engine::{Event, RetryMode, TokenId};
 
+use serde_json::Value;
+
 use crate::engine::driver::Start;
 
 pub enum Mail {
@@ -54,6 +56,12 @@ pub enum Mail {
 pub enum Content {
     Start(Box<Start>),
     Say(Event),
+    /// An event for whoever it triggers.
+    Raise {
+        key: String,
+        payload: Value,
+        after: Option<String>,
+    },
 }
 
 /// A call that ended without an answer.

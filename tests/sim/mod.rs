@@ -4,6 +4,7 @@
 //!
 //! `CURFEW_SIM_SEEDS=100000` runs more seeds, `CURFEW_SIM_SEED=17` runs one and prints its trace.
 
+mod events;
 mod faults;
 mod hosted;
 mod mail;
@@ -71,6 +72,8 @@ fn every_run_ends_and_no_promise_breaks() {
         ("attempts rung for again", total.rung_again),
         ("reaped attempts", total.reaped),
         ("callbacks", total.callbacks),
+        ("events", total.emitted),
+        ("events brought in parts", total.events_in_parts),
         ("tokens that waited for room", total.waits_for_room),
         ("worlds without persons", total.quiet_worlds),
     ] {

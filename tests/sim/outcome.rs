@@ -29,6 +29,8 @@ pub struct Outcome {
     pub rung_again: u64,
     pub reaped: u64,
     pub callbacks: u64,
+    pub emitted: u64,
+    pub events_in_parts: u64,
     pub waits_for_room: u64,
     /// Worlds in which, in the end, nobody acted.
     pub quiet_worlds: u64,
@@ -63,6 +65,8 @@ impl Outcome {
         self.rung_again += other.rung_again;
         self.reaped += other.reaped;
         self.callbacks += other.callbacks;
+        self.emitted += other.emitted;
+        self.events_in_parts += other.events_in_parts;
         self.waits_for_room += other.waits_for_room;
         self.quiet_worlds += other.quiet_worlds;
     }

@@ -98,7 +98,8 @@ impl Decided<'_> {
         let is_deferred = |token: &Token| {
             token.status == TokenStatus::Pending && token.watch_at.is_some_and(|at| at <= self.now)
         };
-        let full = self.run.live_tokens().any(is_deferred);
+        // Nor does an event go out in a turn without calls.
+        let full = self.run.live_tokens().any(is_deferred) || self.room == 0;
         assert!(
             next > self.now || too_many || full,
             "due at {next} after the wake at {}: {:?}",

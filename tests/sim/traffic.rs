@@ -4,6 +4,7 @@ use curfew::engine::{Capability, Event, Message, Order, Outcome, TokenId};
 use curfew::wire::{Checkpoint, ReportStatus, TaskReport};
 use serde_json::json;
 
+use super::events::events_of;
 use super::mail::{Content, Mail, lost};
 use super::world::World;
 use crate::engine::driver::{Start, failed, succeeded, timed_out};
@@ -14,7 +15,14 @@ impl World {
         let hosted = &self.runs[from];
         let Some(object) = &hosted.object else { return };
         let life = hosted.life;
+        let events = "events".to_string();
         let (to, content) = match message {
+            Message::Emit {
+                key, payload, after, ..
+            } => {
+                let (key, payload, after) = (key.clone(), payload.clone(), after.clone());
+                (&events, Content::Raise { key, payload, after })
+            }
             Message::StartChild { run_id, .. } => {
                 let start = Start::asked_by(&object.run, message).expect("a node that calls knows whom");
                 (run_id, Content::Start(Box::new(start)))
@@ -157,10 +165,17 @@ impl World {
             return (delay, report);
         }
         let report = match self.dice.below(20) {
-            0..=17 => succeeded(
-                &name,
-                json!({"attempt": format!("{id}/{name}"), "epoch": order.epoch}),
-            ),
+            number @ 0..=17 => {
+                let attempt = format!("{id}/{name}");
+                let emits = number.saturating_sub(14);
+                TaskReport {
+                    events: events_of(&attempt, emits),
+                    ..succeeded(
+                        &name,
+                        json!({"attempt": attempt, "epoch": order.epoch, "emits": emits}),
+                    )
+                }
+            }
             18 => failed(&name),
             _ => timed_out(&name),
         };
@@ -191,5 +206,6 @@ fn halfway() -> Checkpoint {
         wrote_output: false,
         last_result: json!(1),
         steps: Vec::new(),
+        events: Vec::new(),
     }
 }

@@ -11,6 +11,7 @@ use curfew::model::time::Millis;
 use curfew::store::commit::Commit;
 use serde_json::{Value, json};
 
+use super::events::Bus;
 use super::faults::Faults;
 use super::hosted::{Hosted, Object};
 use super::mail::{Content, Mail};
@@ -66,6 +67,7 @@ pub struct World {
     pub(super) quiet: bool,
     /// By when runs must have ended that are left alone.
     pub(super) ends_by: BTreeMap<String, Millis>,
+    pub(super) bus: Bus,
 }
 
 impl World {
@@ -99,6 +101,7 @@ impl World {
             unkind_events,
             quiet: false,
             ends_by: BTreeMap::new(),
+            bus: Bus::default(),
         };
         world.host(Start {
             id: "run-1".into(),
@@ -106,6 +109,7 @@ impl World {
             input,
             request: Default::default(),
             parent: None,
+            triggered_by: None,
         });
         world
     }
@@ -150,6 +154,7 @@ impl World {
             hosted.check_end();
         }
         self.check_ends();
+        self.check_all_heard();
         self.count_end();
         self.outcome
     }
@@ -273,6 +278,7 @@ impl World {
                     Receipt::Arrived => Event::Delivered { id },
                     Receipt::Gone => Event::DeliveryFailed { id, is_gone: true },
                     Receipt::Failed => Event::DeliveryFailed { id, is_gone: false },
+                    Receipt::Unfinished(after) => Event::DeliveryUnfinished { id, after },
                 };
                 let delay = self.dice.below(300);
                 if !self.dice.chance(self.faults.letter_lost) {
@@ -306,6 +312,10 @@ impl World {
                 self.host(*start);
                 Receipt::Arrived
             }
+            Content::Raise { key, payload, after } => match self.raise(&key, &payload, after.as_deref()) {
+                Ok(()) => Receipt::Arrived,
+                Err(last) => Receipt::Unfinished(last),
+            },
             Content::Say(event) => match self.runs.get(to).map(|hosted| hosted.deleted) {
                 None | Some(true) => Receipt::Gone,
                 Some(false) => match self.deliver(to, Some(event)) {
@@ -404,6 +414,7 @@ impl World {
         if let Err(broken) = hosted.store.apply(&commit) {
             panic!("{id}: {broken}");
         }
+        self.check_events(id, effects);
         for effect in effects {
             if let Effect::SetAlarm(at) = effect {
                 let late = match self.dice.chance(self.faults.late_alarm) {
@@ -479,4 +490,6 @@ enum Receipt {
     Arrived,
     Gone,
     Failed,
+    /// Heard by those up to this one.
+    Unfinished(Option<String>),
 }

@@ -41,6 +41,18 @@ test("hello greets", async () => {
   assert.equal((await curfew.api("POST", "/v1/workflows/hello/runs", { input: {} })).status, 422);
 });
 
+test("welcome is started by an event and tells of itself with another", async () => {
+  const answer = await curfew.api("POST", "/v1/events/user.signed-up", { name: "Ada" });
+  assert.equal(answer.status, 202, answer.text);
+  const [started] = answer.json.runs;
+  assert.equal(started.workflow_id, "welcome");
+  const ended = await curfew.ended(started.id);
+  assert.equal(ended.status, "completed", JSON.stringify(ended.error));
+  assert.deepEqual(ended.output, { name: "Ada", greeting: "Welcome, Ada!" });
+  const refused = await curfew.api("POST", "/v1/events/user.signed-up", {});
+  assert.deepEqual([refused.status, refused.json.runs], [200, []]);
+});
+
 test("order: a good order is charged and confirmed", async () => {
   peer.route("/good/charges", () => ({ body: { receipt: "r-1" } }));
   peer.route("/good/messages", () => ({ body: {} }));

@@ -26,6 +26,8 @@ export interface RunView {
   deadlines: { kind: string; due_at?: number; remaining_ms?: number; token_id?: string; node_id?: string; gate_id?: string }[];
   counts: Record<string, number>;
   parent?: { run_id: string; token_id: string };
+  /** The event that started it. */
+  triggered_by?: { event: string; key: string };
   root_run_id: string;
   attempt: number;
   reason?: string;

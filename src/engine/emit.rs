@@ -1,0 +1,42 @@
+//! Events that a task has emitted: messages of the outbox, posted in the commit in which its token is done. What they start is
+//! found by the shell; that they start it once is a matter of their keys.
+
+use super::effect::Message;
+use super::run::Run;
+use super::token::TokenId;
+use crate::model::failure::{Failure, FailureClass};
+use crate::model::limits::EVENT_HOPS;
+use crate::wire::Emitted;
+
+impl Run {
+    /// Workflows that start each other by events must come to an end, like those that call each other.
+    pub(super) fn check_hops(&self, events: &[Emitted]) -> Result<(), Failure> {
+        match events.first() {
+            Some(event) if self.header.hops >= EVENT_HOPS => Err(Failure::new(
+                "event_loop",
+                FailureClass::Permanent,
+                format!(
+                    "event {} was not emitted: {EVENT_HOPS} events have led to this run, each emitted by a run that the \
+                     one before it started; look for workflows that trigger each other, or let one of them wait for a signal",
+                    event.name
+                ),
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// A token is done once, so that its number and the event's place tell one emission from all others of this run. The
+    /// moment the run began tells it from an earlier run of the same id.
+    pub(super) fn post_events(&mut self, id: TokenId, events: Vec<Emitted>) {
+        let hops = self.header.hops + 1;
+        for (index, event) in events.into_iter().enumerate() {
+            self.post(Message::Emit {
+                key: format!("{}/{}/{id}/{index}", self.header.id, self.header.started_at),
+                name: event.name,
+                payload: event.payload,
+                hops,
+                after: None,
+            });
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Events that tasks of a world emit: each is heard by every workflow it triggers, under one key, however often it is brought;
+//! and none is heard of work that was not done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use curfew::engine::{Effect, Message, Token, TokenStatus};
+use curfew::wire::Emitted;
+use serde_json::{Value, json};
+
+use super::world::World;
+
+/// The workflows that every event triggers.
+const LISTENERS: [&str; 3] = ["archive", "bill", "notify"];
+
+#[derive(Default)]
+pub struct Bus {
+    /// By key: what was posted.
+    posted: BTreeMap<String, Value>,
+    heard: BTreeSet<(String, &'static str)>,
+}
+
+/// What a task has emitted that an attempt reports as done.
+pub fn events_of(attempt: &str, count: u64) -> Vec<Emitted> {
+    (0..count)
+        .map(|number| Emitted {
+            name: "news".into(),
+            payload: json!({"attempt": attempt, "number": number}),
+        })
+        .collect()
+}
+
+impl World {
+    /// Brings an event to those behind `after`; `Err`: there was room for some only, up to that one.
+    pub(super) fn raise(
+        &mut self,
+        key: &str,
+        payload: &Value,
+        after: Option<&str>,
+    ) -> Result<(), Option<String>> {
+        assert_eq!(
+            self.bus.posted.get(key),
+            Some(payload),
+            "{key} was posted otherwise, or never saved"
+        );
+        let mut last = after.map(str::to_string);
+        for listener in LISTENERS {
+            if after.is_some_and(|after| listener <= after) {
+                continue;
+            }
+            if self.dice.chance(10) {
+                self.outcome.events_in_parts += 1;
+                return Err(last);
+            }
+            self.bus.heard.insert((key.to_string(), listener));
+            last = Some(listener.to_string());
+        }
+        Ok(())
+    }
+
+    /// What one commit of a run posts belongs to the tokens that it saves as done.
+    pub(super) fn check_events(&mut self, id: &str, effects: &[Effect]) {
+        for effect in effects {
+            if let Effect::SaveMessage {
+                message: Message::Emit { key, payload, .. },
+                ..
+            } = effect
+            {
+                let before = self.bus.posted.insert(key.clone(), payload.clone());
+                assert!(
+                    before.as_ref().is_none_or(|before| before == payload),
+                    "{key} is of two events"
+                );
+                self.outcome.emitted += u64::from(before.is_none());
+            }
+        }
+        for effect in effects {
+            if let Effect::SaveToken(token) = effect {
+                self.check_events_of(id, token);
+            }
+        }
+    }
+
+    fn check_events_of(&self, id: &str, token: &Token) {
+        let attempt = format!("{id}/{}@{}", token.id, token.epoch);
+        let started_at = self.runs[id].store.header().map(|header| header.started_at);
+        let prefix = format!("{id}/{}/{}/", started_at.unwrap_or_default(), token.id);
+        let posted: Vec<&Value> = self
+            .bus
+            .posted
+            .iter()
+            .filter(|(key, _)| key.starts_with(&prefix))
+            .map(|(_, payload)| payload)
+            .collect();
+        let output = token
+            .output
+            .as_ref()
+            .filter(|output| output["attempt"] == attempt.as_str());
+        let emits = output.map_or(0, |output| output["emits"].as_u64().unwrap_or(0));
+        match token.status {
+            TokenStatus::Completed if output.is_some() => {
+                assert_eq!(posted.len() as u64, emits, "{attempt} posted {posted:?}");
+                assert!(
+                    posted
+                        .iter()
+                        .all(|payload| payload["attempt"] == attempt.as_str())
+                );
+            }
+            // One whose join failed had done its work.
+            TokenStatus::Failed | TokenStatus::TimedOut if token.arrival.is_none() => {
+                assert!(posted.is_empty(), "{attempt} failed and posted {posted:?}");
+            }
+            TokenStatus::Pending
+            | TokenStatus::Dispatched
+            | TokenStatus::Executing
+            | TokenStatus::WaitingForSubworkflow
+            | TokenStatus::AwaitingHuman
+            | TokenStatus::Suspended => {
+                assert!(posted.is_empty(), "{attempt} is not done and posted {posted:?}");
+            }
+            // Cut off or replaced after it was done.
+            TokenStatus::Completed
+            | TokenStatus::WaitingForSiblings
+            | TokenStatus::Failed
+            | TokenStatus::TimedOut
+            | TokenStatus::Cancelled => {}
+        }
+    }
+
+    /// When all runs are over, everybody has heard everything.
+    pub(super) fn check_all_heard(&self) {
+        for key in self.bus.posted.keys() {
+            for listener in LISTENERS {
+                let heard = self.bus.heard.contains(&(key.clone(), listener));
+                assert!(heard, "{listener} never heard {key}");
+            }
+        }
+    }
+}
