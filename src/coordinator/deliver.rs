@@ -1,17 +1,15 @@
-//! What leaves the object for other objects and for the index.
+//! What leaves the object for other objects.
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
-use worker::{Error, QueueContentType, RawMessageBuilder, Result};
+use serde_json::json;
+use worker::Error;
 
-use super::consume::Ring;
 use super::object::{Object, report};
 use super::turn::Turn;
 use crate::api::raise::{self, Occurrence};
 use crate::api::start::Command;
-use crate::api::views;
-use crate::engine::{Event, Message, ParentLink, StartRequest, TokenId};
+use crate::engine::{Event, Message, ParentLink, StartRequest};
 use crate::platform::{call, deadline};
 
 /// How long another run's object may take to answer.
@@ -165,45 +163,5 @@ impl Object {
             404 => Ok(gone),
             status => Err(format!("{path} answered with status {status}")),
         }
-    }
-
-    /// Tells the index how the run stands. A lost message costs a stale list, never a run.
-    pub(super) fn announce(&self) -> Result<()> {
-        let message = self.with_run(|run| {
-            let summary = views::summary(&run.header);
-            json!({"revision": run.header.revision, "summary": summary})
-        })?;
-        self.tell_index(message);
-        Ok(())
-    }
-
-    pub(super) fn tell_index(&self, message: Value) {
-        self.put_into("INDEX_QUEUE", message);
-    }
-
-    /// A message lost here is rung for again: the token stands in the table.
-    pub(super) fn ring(&self, token: TokenId, epoch: u64) {
-        let ring = Ring {
-            run_id: self.run_id(),
-            token_id: token.to_string(),
-            epoch,
-        };
-        self.put_into("TASK_QUEUE", json!(ring));
-    }
-
-    fn put_into(&self, queue: &'static str, message: Value) {
-        let Ok(queue) = self.env.queue(queue) else {
-            return report("queue_missing", queue);
-        };
-        // As text: the platform's own serialisation would make maps of the objects, and lose them.
-        let message = RawMessageBuilder::new(message.to_string().into());
-        wasm_bindgen_futures::spawn_local(async move {
-            let sent = queue
-                .send_raw(message.build_with_content_type(QueueContentType::Text))
-                .await;
-            if let Err(error) = sent {
-                report("queue_failed", &error.to_string());
-            }
-        });
     }
 }

@@ -11,6 +11,7 @@ use worker::{Env, Error, Result, State, Storage};
 
 use super::calls::Calls;
 use super::dispatch::listener;
+use super::news::News;
 use super::turn::Turn;
 use crate::api::start::Command;
 use crate::api::views;
@@ -33,6 +34,7 @@ pub struct Object {
     pub(super) calls: Calls,
     pub(super) executor: Option<call::Peer>,
     pub(super) listener: Listener,
+    pub(super) news: News,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
     /// The answer to the claim that is being handled.
     handed: RefCell<Option<Order>>,
@@ -58,6 +60,7 @@ impl Object {
             env,
             run: RefCell::default(),
             calls: Calls::default(),
+            news: News::default(),
             waiting: RefCell::default(),
             handed: RefCell::default(),
         })
@@ -238,7 +241,7 @@ impl Object {
                 Effect::Enqueue { token, epoch } => self.ring(token, epoch),
                 Effect::Hand(order) => *self.handed.borrow_mut() = Some(order),
                 Effect::Deliver { id, message } => self.deliver(turn, id, message),
-                Effect::Announce => self.announce()?,
+                Effect::Announce => self.announce(),
                 Effect::AnnounceGate(gate) => {
                     let view = self.with_run(|run| views::gate(&run.header.id, &gate))?;
                     self.tell_index(json!({"gate": view}));
