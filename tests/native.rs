@@ -4,6 +4,7 @@ mod api;
 mod breaker;
 mod engine;
 mod executor;
+mod fuzz;
 mod golden;
 mod model;
 mod sim;

@@ -84,8 +84,10 @@ pub fn parse_moment(value: &serde_json::Value) -> Result<Millis, String> {
     if let Some(millis) = value.as_u64() {
         return Ok(millis);
     }
-    let wrong =
-        || format!("{value} is no moment; write Unix milliseconds or ISO 8601 like \"2026-11-16T09:30:00Z\"");
+    let wrong = || {
+        let shown: String = value.to_string().chars().take(40).collect();
+        format!("{shown} is no moment; write Unix milliseconds or ISO 8601 like \"2026-11-16T09:30:00Z\"")
+    };
     let text = value.as_str().ok_or_else(wrong)?;
     parse_iso_8601(text).ok_or_else(wrong)
 }

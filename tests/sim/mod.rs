@@ -2,7 +2,8 @@
 //! and one series of faults. While faults last,
 //! nothing a run promised may break; when they stop, every run must end.
 //!
-//! `CURFEW_SIM_SEEDS=100000` runs more seeds, `CURFEW_SIM_SEED=17` runs one and prints its trace.
+//! `CURFEW_SIM_SEEDS=100000` runs more seeds, `CURFEW_SIM_SEED=17` runs one and prints its trace. A seed that fails is told
+//! with its shortest history: the one whose faults stop earliest and that fails all the same.
 
 mod events;
 mod faults;
@@ -28,8 +29,38 @@ fn number(name: &str) -> Option<u64> {
 fn simulate(seed: u64, trace: bool) -> Outcome {
     match catch_unwind(AssertUnwindSafe(|| World::new(seed, trace).run())) {
         Ok(outcome) => outcome,
-        Err(_) => panic!("seed {seed} failed; see it with CURFEW_SIM_SEED={seed}"),
+        Err(_) => {
+            let events = shortest(seed, |events| World::new(seed, false).unkind_for(events).run());
+            println!("seed {seed}, shortest history: {events} events with faults, then none");
+            catch_unwind(AssertUnwindSafe(|| {
+                World::new(seed, true).unkind_for(events).run()
+            }))
+            .ok();
+            panic!(
+                "seed {seed} failed, also with {events} events with faults; see it whole with CURFEW_SIM_SEED={seed}"
+            );
+        }
     }
+}
+
+/// The least number of events with faults in it that still makes `run` fail.
+fn shortest<T>(seed: u64, run: impl Fn(u64) -> T) -> u64 {
+    let most = World::new(seed, false).unkind_events();
+    let fails = |events: &u64| catch_unwind(AssertUnwindSafe(|| run(*events))).is_err();
+    (0..most).find(fails).unwrap_or(most)
+}
+
+#[test]
+fn the_shortest_history_is_the_first_that_fails() {
+    let most = World::new(5, false).unkind_events();
+    assert!(most > 2);
+    let found = shortest(5, |events| assert!(events < 2, "an invented failure"));
+    assert_eq!(found, 2);
+    assert_eq!(
+        shortest(5, |_| ()),
+        most,
+        "where none fails earlier it is the whole one"
+    );
 }
 
 #[test]
@@ -39,7 +70,7 @@ fn every_run_ends_and_no_promise_breaks() {
         println!("seed {seed}: {outcome:?}");
         return;
     }
-    let seeds = number("CURFEW_SIM_SEEDS").unwrap_or(1_000);
+    let seeds = number("CURFEW_SIM_SEEDS").unwrap_or(5_000);
     let mut total = Outcome::default();
     for seed in 0..seeds {
         total.add(&simulate(seed, false));

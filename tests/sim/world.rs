@@ -131,6 +131,20 @@ impl World {
         self.perform(&id, effects);
     }
 
+    /// Faults and persons for so many events, instead of as many as the seed says.
+    pub fn unkind_for(mut self, events: u64) -> World {
+        self.unkind_events = events;
+        if events == 0 {
+            self.faults = Faults::default();
+            self.leave_alone();
+        }
+        self
+    }
+
+    pub fn unkind_events(&self) -> u64 {
+        self.unkind_events
+    }
+
     pub fn run(mut self) -> Outcome {
         while self.runs.values().any(|hosted| !hosted.deleted) {
             self.outcome.events += 1;
