@@ -58,7 +58,7 @@ fn expressions() {
 #[test]
 fn results() {
     let document = json!({
-        "nodes": [{"id": "a"}, {"id": "b", "input_mapping": {"got": "${state.a}"}}],
+        "nodes": [{"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work", "input_mapping": {"got": "${state.a}"}}],
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
     });
     fuzz("results", |bytes| {

@@ -2,6 +2,7 @@
 //! files is a change of a promise. `CURFEW_BLESS=1 cargo test golden` writes them anew.
 
 mod graph;
+mod older;
 mod queue;
 mod recovery;
 mod rows;

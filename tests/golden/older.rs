@@ -1,0 +1,112 @@
+//! Runs that an older build began, as their rows were then, go on and end under this one. `older/` has the rows of builds
+//! that are gone: nobody can write them anew, so a file there never changes and is never deleted. A build that changes what
+//! is stored adds its own before it does.
+
+use std::fs;
+
+use curfew::engine::{Decision, Event, GateStatus, RunStatus, TokenStatus};
+use serde_json::{Value, json};
+
+use super::path;
+use crate::engine::driver::{Driver, SETTINGS};
+use crate::sim::store::Store;
+
+fn older() -> Vec<(String, Value)> {
+    let mut files: Vec<_> = fs::read_dir(path("older"))
+        .expect("there are older rows")
+        .map(|entry| entry.expect("a file").path())
+        .collect();
+    files.sort();
+    files
+        .iter()
+        .map(|file| {
+            let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
+            let text = fs::read_to_string(file).expect("readable");
+            (name, serde_json::from_str(&text).expect("JSON"))
+        })
+        .collect()
+}
+
+fn store_of(rows: &Value) -> Store {
+    let text = |value: &Value| value.as_str().expect("text").to_string();
+    let list = |name: &str| rows[name].as_array().expect("rows").clone();
+    Store {
+        run: list("run")
+            .iter()
+            .map(|row| (text(&row[0]), text(&row[1])))
+            .collect(),
+        tokens: list("tokens")
+            .iter()
+            .map(|row| (row[0].as_u64().expect("an id"), (text(&row[1]), text(&row[2]))))
+            .collect(),
+        alarm_at: rows["alarm_at"].as_u64(),
+    }
+}
+
+/// Everybody does their part, one step of it.
+fn go_on(driver: &mut Driver) {
+    let run = &driver.run;
+    let gate = run.gates().find(|gate| gate.status == GateStatus::Open);
+    let executing = run
+        .live_tokens()
+        .find(|token| token.status == TokenStatus::Executing);
+    if let Some(gate) = gate {
+        let decision = Decision {
+            choice: gate.choices[0].clone(),
+            input: Value::Null,
+            comment: None,
+            by: None,
+            at: 0,
+        };
+        let gate = gate.id.clone();
+        driver.feed(Event::GateDecided { gate, decision });
+    } else if run.header.paused_at.is_some() {
+        driver.feed(Event::ResumeRequested);
+    } else if let Some(token) = executing {
+        let attempt = format!("{}@{}", token.id, token.epoch);
+        driver.succeed(&attempt, json!({"n": token.id.0}));
+    } else {
+        let (name, payload) = ("go".to_string(), json!(1));
+        driver.feed(Event::SignalReceived { name, payload });
+        if let Some(due) = driver.run.next_deadline() {
+            let now = driver.now.max(due);
+            driver.at(now).wake("");
+        }
+    }
+}
+
+#[test]
+fn a_run_of_an_older_build_goes_on_and_ends() {
+    let older = older();
+    assert!(older.len() >= 12, "rows of older builds are gone");
+    for (name, rows) in older {
+        let store = store_of(&rows);
+        let now = rows["now"].as_u64().expect("a moment");
+        let run = store
+            .recall(SETTINGS)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut driver = Driver::of(run, Vec::new(), SETTINGS);
+        driver.store = store;
+        driver.at(now).load();
+        for _ in 0..50 {
+            if driver.run.header.status.is_terminal() {
+                break;
+            }
+            go_on(&mut driver);
+        }
+        let header = &driver.run.header;
+        assert_eq!(header.status, RunStatus::Completed, "{name}: {:?}", header.error);
+        let output = json!(driver.run.context().output());
+        match name.split_once('_').map(|(_, what)| what) {
+            // What the first node had said before the build changed.
+            Some("chain" | "paused") => assert_eq!(output, json!({"from": 1}), "{name}"),
+            // Two of the branches were still under way.
+            Some("fan") => assert_eq!(
+                output["all"].as_array().map(Vec::len),
+                Some(3),
+                "{name}: {output}"
+            ),
+            _other => {}
+        }
+    }
+}
