@@ -99,7 +99,16 @@ impl RunObject {
                         // Whoever knocks here for an attempt does not look at the run.
                         Ok(()) if ATTEMPT_DOORS.contains(&path.as_str()) => Ok(Ok((200, json!({})))),
                         Ok(()) => Ok(Ok((200, self.view()?))),
-                        Err(rejection) => Ok(Err(refusal(&rejection))),
+                        Err(rejection) => {
+                            if path == "/report" {
+                                // Its row may have been written before, or be one too many.
+                                platform::log(json!({
+                                    "level": "info", "event": "late_result_discarded", "run_id": self.object.run_id(),
+                                    "reason": format!("{rejection:?}"),
+                                }));
+                            }
+                            Ok(Err(refusal(&rejection)))
+                        }
                     },
                     Some(Err(error)) => Ok(Err(error)),
                     None => Ok(Err(Error::not_found("this"))),
