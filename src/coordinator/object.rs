@@ -14,7 +14,9 @@ use super::dispatch::listener;
 use super::turn::Turn;
 use crate::api::start::Command;
 use crate::api::views;
-use crate::engine::{Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Run, Settings};
+use crate::engine::{
+    Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Routes, Run, Settings,
+};
 use crate::model::snapshot::Snapshot;
 use crate::platform::ask::Listener;
 use crate::platform::{self, call, deadline};
@@ -330,6 +332,13 @@ fn settings(env: &Env) -> Settings {
         queue: env
             .var("CURFEW_QUEUE")
             .is_ok_and(|value| value.to_string() == "on"),
+        routes: Routes {
+            executor: call::service(env, "EXECUTOR").is_some(),
+            queue: env.queue("TASK_QUEUE").is_ok(),
+        },
+        // One that is due again at once would never let go.
+        pending_ms: number("CURFEW_PENDING_MS", default.pending_ms).max(100),
+        no_route_ms: number("CURFEW_NO_ROUTE_MS", default.no_route_ms),
         ring_ms: number("CURFEW_RING_MS", default.ring_ms),
         claim_ms: number("CURFEW_CLAIM_MS", default.claim_ms),
         heartbeat_ms: number("CURFEW_SILENCE_MS", default.heartbeat_ms),

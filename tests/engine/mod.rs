@@ -27,6 +27,7 @@ mod limits;
 mod mappings;
 mod merges;
 mod moves;
+mod no_route;
 mod properties;
 mod properties_of_time;
 mod queue;
