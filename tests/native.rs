@@ -7,3 +7,4 @@ mod executor;
 mod golden;
 mod model;
 mod sim;
+mod watch;

@@ -10,9 +10,9 @@ use super::object::{Object, report};
 use super::turn::Turn;
 use crate::api::raise::{self, Occurrence};
 use crate::api::start::Command;
-use crate::api::views;
 use crate::engine::{Event, Message, ParentLink, StartRequest, TokenId};
-use crate::platform::{call, deadline};
+use crate::platform::{self, call, deadline};
+use crate::watch::standing::Standing;
 
 /// How long another run's object may take to answer.
 const DELIVERY_MS: u64 = 8_000;
@@ -167,42 +167,44 @@ impl Object {
         }
     }
 
-    /// Tells the index how the run stands. A lost message costs a stale list, never a run.
-    pub(super) fn announce(&self) -> Result<()> {
-        let message = self.with_run(|run| {
-            let summary = views::summary(&run.header);
-            json!({"revision": run.header.revision, "summary": summary})
-        })?;
-        self.tell_index(message);
+    /// Tells the index how the run stands. A word that could not be sent is said again with the next event; one that was
+    /// lost on its way costs a stale list, never a run, until the sweep asks.
+    pub(super) fn announce(self: &Rc<Self>) -> Result<()> {
+        let standing = self.with_run(|run| Standing::of(run, platform::now()))?;
+        self.put_into("INDEX_QUEUE", json!(standing), |object| {
+            object.unannounced.set(true)
+        });
         Ok(())
     }
 
-    pub(super) fn tell_index(&self, message: Value) {
-        self.put_into("INDEX_QUEUE", message);
+    pub(super) fn tell_index(self: &Rc<Self>, message: Value) {
+        self.put_into("INDEX_QUEUE", message, |_| {});
     }
 
     /// A message lost here is rung for again: the token stands in the table.
-    pub(super) fn ring(&self, token: TokenId, epoch: u64) {
+    pub(super) fn ring(self: &Rc<Self>, token: TokenId, epoch: u64) {
         let ring = Ring {
             run_id: self.run_id(),
             token_id: token.to_string(),
             epoch,
         };
-        self.put_into("TASK_QUEUE", json!(ring));
+        self.put_into("TASK_QUEUE", json!(ring), |_| {});
     }
 
-    fn put_into(&self, queue: &'static str, message: Value) {
+    fn put_into(self: &Rc<Self>, queue: &'static str, message: Value, refused: fn(&Object)) {
         let Ok(queue) = self.env.queue(queue) else {
             return report("queue_missing", queue);
         };
         // As text: the platform's own serialisation would make maps of the objects, and lose them.
         let message = RawMessageBuilder::new(message.to_string().into());
+        let object = Rc::clone(self);
         wasm_bindgen_futures::spawn_local(async move {
             let sent = queue
                 .send_raw(message.build_with_content_type(QueueContentType::Text))
                 .await;
             if let Err(error) = sent {
                 report("queue_failed", &error.to_string());
+                refused(&object);
             }
         });
     }

@@ -1,6 +1,6 @@
 //! One run in memory and the loop around it: an event goes in, its decision is committed, then performed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures_channel::oneshot;
@@ -24,6 +24,7 @@ use crate::store::commit::Commit;
 use crate::store::memory;
 use crate::store::rows::TokenRow;
 use crate::store::sqlite::Sqlite;
+use crate::watch::standing::Rung;
 
 pub struct Object {
     state: State,
@@ -36,6 +37,8 @@ pub struct Object {
     pub(super) executor: Option<call::Peer>,
     pub(super) listener: Listener,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
+    /// The queue refused the last word on how the run stands.
+    pub(super) unannounced: Cell<bool>,
     /// The answer to the claim that is being handled.
     handed: RefCell<Option<Order>>,
 }
@@ -61,6 +64,7 @@ impl Object {
             run: RefCell::default(),
             calls: Calls::default(),
             waiting: RefCell::default(),
+            unannounced: Cell::default(),
             handed: RefCell::default(),
         })
     }
@@ -128,6 +132,21 @@ impl Object {
         self.handle(turn, event)
     }
 
+    /// Somebody wants to know whether all is well: what is due is done, an alarm that was lost was set by `load`. `None`: no
+    /// run lives in this object, or does any more.
+    pub async fn rung(self: &Rc<Self>, turn: &Turn) -> Result<Rung> {
+        if !self.load(turn).await? {
+            return Ok(Rung::default());
+        }
+        if self.with_run(|run| run.is_due(platform::now()))? {
+            self.wake(turn)?;
+        }
+        let run = self.run.borrow();
+        Ok(run
+            .as_ref()
+            .map_or_else(Rung::default, |run| Rung::of(run, platform::now())))
+    }
+
     /// The alarm rang, or somebody knocked.
     pub fn wake(self: &Rc<Self>, turn: &Turn) -> Result<()> {
         let open_calls = self.calls.attempts();
@@ -143,6 +162,9 @@ impl Object {
             None => return Ok(Err(Rejection::RunFinished)),
         };
         self.carry_out(turn, effects)?;
+        if self.unannounced.take() && self.run.borrow().is_some() {
+            self.announce()?;
+        }
         Ok(answer)
     }
 
@@ -234,7 +256,11 @@ impl Object {
                 | Effect::DeleteMessage { .. } => {}
                 Effect::SaveEntry(entry) => self.log_entry(&entry),
                 Effect::SetAlarm(at) => self.set_alarm(at),
-                Effect::DeleteStorage => self.delete(),
+                Effect::DeleteStorage => {
+                    // The last one who knows how it ended.
+                    self.announce()?;
+                    self.delete();
+                }
                 Effect::Dispatch(order) => orders.push(order),
                 Effect::Abort { token, epoch } => self.calls.abort((token, epoch)),
                 Effect::Enqueue { token, epoch } => self.ring(token, epoch),

@@ -70,6 +70,9 @@ impl RunObject {
             let wait_ms = number("wait_ms", 0);
             return self.start(&turn, serde_json::from_str(&body)?, wait_ms).await;
         }
+        if (request.method(), url.path()) == (Method::Post, "/ring") {
+            return Ok(Ok((200, json!(self.object.rung(&turn).await?))));
+        }
         if !self.object.load(&turn).await? {
             return Ok(Err(Error::not_found("the run")));
         }
