@@ -132,15 +132,13 @@ impl Object {
         self.handle(turn, event)
     }
 
-    /// Somebody wants to know whether all is well: what is due is done, an alarm that was lost was set by `load`. `None`: no
-    /// run lives in this object, or does any more.
+    /// Somebody wants to know whether all is well: what is due is done, and an alarm that was lost is set again, also where
+    /// nothing is due.
     pub async fn rung(self: &Rc<Self>, turn: &Turn) -> Result<Rung> {
         if !self.load(turn).await? {
             return Ok(Rung::default());
         }
-        if self.with_run(|run| run.is_due(platform::now()))? {
-            self.wake(turn)?;
-        }
+        self.wake(turn)?;
         let run = self.run.borrow();
         Ok(run
             .as_ref()

@@ -40,6 +40,7 @@ mod resume_joins;
 mod resume_modes;
 mod retries;
 mod routing;
+mod safety_net;
 mod supervision;
 mod supervision_ends;
 mod timeouts;
