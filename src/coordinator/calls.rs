@@ -54,7 +54,9 @@ impl Calls {
 
     pub fn take_at_hand(&self) -> Option<u32> {
         let number = self.at_hand.take()?;
-        self.open.borrow().contains_key(&number).then_some(number)
+        // With somebody still at what nobody waits for it is to end, not to go on.
+        let open = self.open.borrow();
+        open.get(&number)?.given_up.is_empty().then_some(number)
     }
 
     pub fn send(&self, number: u32, attempts: &[Attempt], orders: &str) {
@@ -87,7 +89,11 @@ impl Calls {
         if let Some(call) = open.get_mut(&number) {
             call.attempts.retain(|other| *other != attempt);
             if call.attempts.is_empty() {
-                call.conversation.finish();
+                match call.given_up.is_empty() {
+                    true => call.conversation.finish(),
+                    // Somebody is still at what nobody waits for.
+                    false => call.conversation.abort(),
+                }
                 open.remove(&number);
             }
         }

@@ -1,18 +1,16 @@
-//! What leaves the object for other objects and for the index.
+//! What leaves the object for other objects.
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
-use worker::{Error, QueueContentType, RawMessageBuilder, Result};
+use serde_json::json;
+use worker::Error;
 
-use super::consume::Ring;
 use super::object::{Object, report};
 use super::turn::Turn;
 use crate::api::raise::{self, Occurrence};
 use crate::api::start::Command;
-use crate::engine::{Event, Message, ParentLink, StartRequest, TokenId};
-use crate::platform::{self, call, deadline};
-use crate::watch::standing::Standing;
+use crate::engine::{Event, Message, ParentLink, StartRequest};
+use crate::platform::{call, deadline};
 
 /// How long another run's object may take to answer.
 const DELIVERY_MS: u64 = 8_000;
@@ -165,47 +163,5 @@ impl Object {
             404 => Ok(gone),
             status => Err(format!("{path} answered with status {status}")),
         }
-    }
-
-    /// Tells the index how the run stands. A word that could not be sent is said again with the next event; one that was
-    /// lost on its way costs a stale list, never a run, until the sweep asks.
-    pub(super) fn announce(self: &Rc<Self>) -> Result<()> {
-        let standing = self.with_run(|run| Standing::of(run, platform::now()))?;
-        self.put_into("INDEX_QUEUE", json!(standing), |object| {
-            object.unannounced.set(true)
-        });
-        Ok(())
-    }
-
-    pub(super) fn tell_index(self: &Rc<Self>, message: Value) {
-        self.put_into("INDEX_QUEUE", message, |_| {});
-    }
-
-    /// A message lost here is rung for again: the token stands in the table.
-    pub(super) fn ring(self: &Rc<Self>, token: TokenId, epoch: u64) {
-        let ring = Ring {
-            run_id: self.run_id(),
-            token_id: token.to_string(),
-            epoch,
-        };
-        self.put_into("TASK_QUEUE", json!(ring), |_| {});
-    }
-
-    fn put_into(self: &Rc<Self>, queue: &'static str, message: Value, refused: fn(&Object)) {
-        let Ok(queue) = self.env.queue(queue) else {
-            return report("queue_missing", queue);
-        };
-        // As text: the platform's own serialisation would make maps of the objects, and lose them.
-        let message = RawMessageBuilder::new(message.to_string().into());
-        let object = Rc::clone(self);
-        wasm_bindgen_futures::spawn_local(async move {
-            let sent = queue
-                .send_raw(message.build_with_content_type(QueueContentType::Text))
-                .await;
-            if let Err(error) = sent {
-                report("queue_failed", &error.to_string());
-                refused(&object);
-            }
-        });
     }
 }

@@ -5,6 +5,7 @@ pub mod consume;
 mod deliver;
 mod dispatch;
 mod history;
+mod news;
 mod object;
 mod run_do;
 mod turn;

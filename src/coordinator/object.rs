@@ -1,6 +1,6 @@
 //! One run in memory and the loop around it: an event goes in, its decision is committed, then performed.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use futures_channel::oneshot;
@@ -11,6 +11,7 @@ use worker::{Env, Error, Result, State, Storage};
 
 use super::calls::Calls;
 use super::dispatch::listener;
+use super::news::News;
 use super::turn::Turn;
 use crate::api::start::Command;
 use crate::api::views;
@@ -36,9 +37,8 @@ pub struct Object {
     pub(super) calls: Calls,
     pub(super) executor: Option<call::Peer>,
     pub(super) listener: Listener,
+    pub(super) news: News,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
-    /// The queue refused the last word on how the run stands.
-    pub(super) unannounced: Cell<bool>,
     /// The answer to the claim that is being handled.
     handed: RefCell<Option<Order>>,
 }
@@ -63,8 +63,8 @@ impl Object {
             env,
             run: RefCell::default(),
             calls: Calls::default(),
+            news: News::default(),
             waiting: RefCell::default(),
-            unannounced: Cell::default(),
             handed: RefCell::default(),
         })
     }
@@ -160,9 +160,7 @@ impl Object {
             None => return Ok(Err(Rejection::RunFinished)),
         };
         self.carry_out(turn, effects)?;
-        if self.unannounced.take() && self.run.borrow().is_some() {
-            self.announce()?;
-        }
+        self.announce_again();
         Ok(answer)
     }
 
@@ -256,7 +254,7 @@ impl Object {
                 Effect::SetAlarm(at) => self.set_alarm(at),
                 Effect::DeleteStorage => {
                     // The last one who knows how it ended.
-                    self.announce()?;
+                    self.tell_standing();
                     self.delete();
                 }
                 Effect::Dispatch(order) => orders.push(order),
@@ -264,7 +262,7 @@ impl Object {
                 Effect::Enqueue { token, epoch } => self.ring(token, epoch),
                 Effect::Hand(order) => *self.handed.borrow_mut() = Some(order),
                 Effect::Deliver { id, message } => self.deliver(turn, id, message),
-                Effect::Announce => self.announce()?,
+                Effect::Announce => self.announce(),
                 Effect::AnnounceGate(gate) => {
                     let view = self.with_run(|run| views::gate(&run.header.id, &gate))?;
                     self.tell_index(json!({"gate": view}));

@@ -40,10 +40,8 @@ export class Exchange {
       this.#controller.abort();
     };
     const timer = millis >= 0 ? setTimeout(late, millis) : undefined;
-    // Copied: it is a view of the wasm memory, which is another as soon as that has grown.
-    const statuses = [...bodyless];
     try {
-      return await this.#talk(peer, url, method, headers, body, statuses, most);
+      return await this.#talk(peer, url, method, headers, body, bodyless, most);
     } catch (error) {
       if (isLate) return DEADLINE;
       this.message = String(/** @type {any} */ (error)?.message ?? error);
@@ -57,7 +55,7 @@ export class Exchange {
 
   /**
    * @param {Fetcher} peer @param {string} url @param {string} method @param {string} headers @param {string | undefined} body
-   * @param {number[]} bodyless @param {number} most
+   * @param {Uint16Array} bodyless @param {number} most
    */
   async #talk(peer, url, method, headers, body, bodyless, most) {
     const sent = new Headers();

@@ -14,6 +14,7 @@ extern "C" {
     #[wasm_bindgen(constructor, js_class = "Exchange")]
     fn new() -> Talk;
 
+    /// `bodyless` is handed over, not lent: a slice would be a view of memory that moves on.
     #[wasm_bindgen(method)]
     #[allow(clippy::too_many_arguments)]
     fn run(
@@ -23,7 +24,7 @@ extern "C" {
         method: &str,
         headers: &str,
         body: Option<&str>,
-        bodyless: &[u16],
+        bodyless: Vec<u16>,
         most: u32,
         millis: f64,
     ) -> Promise;
@@ -104,7 +105,7 @@ impl Exchange<'_> {
             self.method,
             &headers,
             self.body,
-            self.bodyless,
+            self.bodyless.to_vec(),
             u32::try_from(self.most).unwrap_or(u32::MAX),
             self.millis
                 .map_or(-1.0, |millis| millis.min(i32::MAX as u64) as f64),

@@ -181,6 +181,19 @@ test("an object that cannot be rung goes to the end of the line", async () => {
   await indexed(id, "cancelled", worse);
 });
 
+test("the last one who knows how a run ended says so before it goes", async () => {
+  const brief = await startCurfew({ vars: { CURFEW_RETENTION_MS: "1500" } });
+  try {
+    const run = await brief.runToEnd(oneTask([set({ x: 1 })]));
+    await indexed(run.id, "completed", brief);
+    await query("DELETE FROM runs WHERE id = ?", [run.id], brief);
+    await indexed(run.id, "completed", brief);
+    await until("its storage to be deleted", async () => (await brief.api("GET", `/v1/runs/${run.id}`)).status === 404);
+  } finally {
+    await brief.dispose();
+  }
+});
+
 test("a sweep that cannot read the index fails without a noise but its own", async () => {
   const lame = await startCurfew();
   try {
