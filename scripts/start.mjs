@@ -10,6 +10,7 @@ import { node22, quietEnvironment, root, wrangler } from "./toolchain.mjs";
 const port = Number(process.env.PORT || 8787);
 const address = `http://localhost:${port}`;
 const READY_WITHIN_MS = 60_000;
+const SWEEP_EVERY_MS = 60_000;
 
 const environment = {
   ...quietEnvironment,
@@ -28,6 +29,7 @@ await script(async () => {
     await step("Workers", () => Promise.race([healthy(), workers.ended]));
     await step("examples", () => Promise.race([storeExamples(), workers.ended]));
     printCommands();
+    sweepEveryMinute();
     await workers.ended;
   } catch (error) {
     // Ctrl-C ends the Workers before they answer: that is no failure.
@@ -139,6 +141,12 @@ async function storeExamples() {
     waiting = refused;
   }
   return stored.join(", ");
+}
+
+/** Locally no cron rings by itself. A sweep that fails says so in the Workers' log, and the next minute brings another. */
+function sweepEveryMinute() {
+  const sweep = () => fetch(`${address}/cdn-cgi/local/scheduled`, { signal: AbortSignal.timeout(SWEEP_EVERY_MS) }).catch(() => {});
+  setInterval(sweep, SWEEP_EVERY_MS).unref();
 }
 
 function printCommands() {

@@ -107,6 +107,17 @@ export default class Entry extends WorkerEntrypoint {
     const ceiling = batch.queue === "curfew-tasks" ? undefined : CEILING_MS;
     return bounded(() => new WasmEntry(this.ctx, this.env).queue(batch), ceiling);
   }
+
+  // The next minute brings the next pass: one that failed is logged and not made again.
+  /** @param {ScheduledController} controller */
+  async scheduled(controller) {
+    if (this.env.CURFEW_ROLE === "executor") return;
+    try {
+      await bounded(() => new WasmEntry(this.ctx, this.env).scheduled(controller), CEILING_MS);
+    } catch (error) {
+      logFailure("scheduled", error);
+    }
+  }
 }
 
 export class RunObject extends DurableObject {

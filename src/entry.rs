@@ -4,7 +4,7 @@
 //! No handler returns an error: the glue around it would panic, and a panic ends every call in the same memory.
 
 use serde_json::json;
-use worker::{Context, Env, MessageBatch, Request, Response, Result, event};
+use worker::{Context, Env, MessageBatch, Request, Response, Result, ScheduleContext, ScheduledEvent, event};
 
 use crate::{api, coordinator, platform, watch};
 
@@ -38,4 +38,9 @@ async fn queue(batch: MessageBatch<()>, env: Env, _context: Context) -> Result<(
         }
     }
     Ok(())
+}
+
+#[event(scheduled)]
+async fn scheduled(_event: ScheduledEvent, env: Env, _context: ScheduleContext) {
+    watch::sweep::sweep(&env).await;
 }

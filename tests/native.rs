@@ -8,3 +8,4 @@ mod fuzz;
 mod golden;
 mod model;
 mod sim;
+mod watch;

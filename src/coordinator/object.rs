@@ -15,7 +15,9 @@ use super::news::News;
 use super::turn::Turn;
 use crate::api::start::Command;
 use crate::api::views;
-use crate::engine::{Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Run, Settings};
+use crate::engine::{
+    Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Routes, Run, Settings,
+};
 use crate::model::snapshot::Snapshot;
 use crate::platform::ask::Listener;
 use crate::platform::{self, call, deadline};
@@ -23,6 +25,7 @@ use crate::store::commit::Commit;
 use crate::store::memory;
 use crate::store::rows::TokenRow;
 use crate::store::sqlite::Sqlite;
+use crate::watch::standing::Rung;
 
 pub struct Object {
     state: State,
@@ -129,6 +132,19 @@ impl Object {
         self.handle(turn, event)
     }
 
+    /// Somebody wants to know whether all is well: what is due is done, and an alarm that was lost is set again, also where
+    /// nothing is due.
+    pub async fn rung(self: &Rc<Self>, turn: &Turn) -> Result<Rung> {
+        if !self.load(turn).await? {
+            return Ok(Rung::default());
+        }
+        self.wake(turn)?;
+        let run = self.run.borrow();
+        Ok(run
+            .as_ref()
+            .map_or_else(Rung::default, |run| Rung::of(run, platform::now())))
+    }
+
     /// The alarm rang, or somebody knocked.
     pub fn wake(self: &Rc<Self>, turn: &Turn) -> Result<()> {
         let open_calls = self.calls.attempts();
@@ -144,6 +160,7 @@ impl Object {
             None => return Ok(Err(Rejection::RunFinished)),
         };
         self.carry_out(turn, effects)?;
+        self.announce_again();
         Ok(answer)
     }
 
@@ -235,7 +252,11 @@ impl Object {
                 | Effect::DeleteMessage { .. } => {}
                 Effect::SaveEntry(entry) => self.log_entry(&entry),
                 Effect::SetAlarm(at) => self.set_alarm(at),
-                Effect::DeleteStorage => self.delete(),
+                Effect::DeleteStorage => {
+                    // The last one who knows how it ended.
+                    self.tell_standing();
+                    self.delete();
+                }
                 Effect::Dispatch(order) => orders.push(order),
                 Effect::Abort { token, epoch } => self.calls.abort((token, epoch)),
                 Effect::Enqueue { token, epoch } => self.ring(token, epoch),
@@ -333,6 +354,13 @@ fn settings(env: &Env) -> Settings {
         queue: env
             .var("CURFEW_QUEUE")
             .is_ok_and(|value| value.to_string() == "on"),
+        routes: Routes {
+            executor: call::service(env, "EXECUTOR").is_some(),
+            queue: env.queue("TASK_QUEUE").is_ok(),
+        },
+        // One that is due again at once would never let go.
+        pending_ms: number("CURFEW_PENDING_MS", default.pending_ms).max(100),
+        no_route_ms: number("CURFEW_NO_ROUTE_MS", default.no_route_ms),
         ring_ms: number("CURFEW_RING_MS", default.ring_ms),
         claim_ms: number("CURFEW_CLAIM_MS", default.claim_ms),
         heartbeat_ms: number("CURFEW_SILENCE_MS", default.heartbeat_ms),

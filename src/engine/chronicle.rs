@@ -48,6 +48,9 @@ pub enum EntryKind {
     AttemptReaped,
 }
 
+/// Late results that a run has rows for; of others only the log tells.
+pub const LATE_NOTED: usize = 100;
+
 impl Run {
     /// Something exceptional has happened to it.
     pub fn has_events(&self) -> bool {
@@ -74,8 +77,12 @@ impl Run {
         });
     }
 
-    /// A result or a notice that is not of the current attempt: it changes nothing, and is not forgotten.
+    /// A result that is not of the current attempt: it changes nothing, and is not forgotten. An attempt is noted once,
+    /// and a run notes so many: whoever reports without end must not fill its storage.
     pub(super) fn note_late(&mut self, token_id: &str, epoch: u64, status: &str) {
+        if self.late.len() >= LATE_NOTED || !self.late.insert((token_id.to_string(), epoch)) {
+            return;
+        }
         self.note(
             EntryKind::LateResultDiscarded,
             json!({"token_id": token_id, "epoch": epoch, "status": status}),

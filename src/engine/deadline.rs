@@ -39,6 +39,16 @@ impl Run {
         workflow.chain(first).chain(gate).min()
     }
 
+    /// The moment by which it has ended, or stands in front of a person, whatever else happens; there is none while the
+    /// clocks stand still, but at a gate.
+    pub fn ends_by(&self) -> Option<Millis> {
+        match (self.is_running(), self.is_paused()) {
+            (true, false) => self.workflow_due_at(),
+            (true, true) => self.run_gate().and_then(|gate| gate.timeout_at),
+            (false, _) => None,
+        }
+    }
+
     /// When the run's own limit is enforced. One that is the rest of its parent's is left to the parent for a moment:
     /// the parent's word on it counts for both.
     pub(super) fn workflow_due_at(&self) -> Option<Millis> {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::no_route::Routes;
 use crate::model::failure::Failure;
 use crate::model::time::{DAY, Millis, SECOND};
 
@@ -171,8 +172,13 @@ pub struct Settings {
     pub watch_ms: u64,
     /// How long after a timeout the next attempt is made; twice as long after each further one.
     pub retry_delay_ms: u64,
-    /// Whether there is a queue for tasks that take long.
+    /// Whether tasks that take long go by the queue.
     pub queue: bool,
+    /// What there is to dispatch by.
+    pub routes: Routes,
+    /// How often a token without a route looks for one, and how long before it fails.
+    pub pending_ms: u64,
+    pub no_route_ms: u64,
     /// How long an attempt may lie in the queue before it is rung for again, and before it is made anew.
     pub ring_ms: u64,
     pub claim_ms: u64,
@@ -193,6 +199,9 @@ impl Default for Settings {
             watch_ms: 30 * SECOND,
             retry_delay_ms: SECOND,
             queue: false,
+            routes: Routes::ALL,
+            pending_ms: 5 * SECOND,
+            no_route_ms: 300 * SECOND,
             ring_ms: 10 * SECOND,
             claim_ms: 30 * SECOND,
             heartbeat_ms: 300 * SECOND,

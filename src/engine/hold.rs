@@ -165,6 +165,9 @@ impl Run {
                     }
                     token.timeout_at = token.timeout_at.map(|at| at.saturating_add(pause));
                     token.watch_at = token.watch_at.map(|at| at.saturating_add(pause));
+                    if let Some(stranded) = &mut token.stranded {
+                        stranded.since = stranded.since.saturating_add(pause);
+                    }
                 });
             }
             // Held back while the clocks stood still.

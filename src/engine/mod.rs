@@ -20,6 +20,7 @@ mod header;
 mod hold;
 mod lane;
 mod merge;
+mod no_route;
 mod outbox;
 mod queue;
 mod recall;
@@ -34,7 +35,7 @@ mod wait;
 
 pub use branch::{Branch, FanIn, Instance, InstanceId};
 pub use callback::{Capability, Outcome};
-pub use chronicle::{Entry, EntryKind};
+pub use chronicle::{Entry, EntryKind, LATE_NOTED};
 pub use context::Context;
 pub use effect::{
     ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, Past, PastToken,
@@ -44,6 +45,7 @@ pub use escalation::Escalation;
 pub use gate::{Decision, GateKind, GateState, GateStatus};
 pub use header::{Header, Holder, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, hops_of};
 pub use lane::{Company, invocations};
+pub use no_route::{Routes, Stranded};
 pub use recall::Remembered;
 pub use record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
 pub use resume::{MET_A_BOUND, ResumePlan, can_go_on};

@@ -27,6 +27,7 @@ impl Run {
             token.started_at = None;
             token.timeout_at = None;
             token.watch_at = Some(watch_at);
+            token.found_route();
             epoch = token.epoch;
         });
         self.scratch.rings.insert((id, epoch));

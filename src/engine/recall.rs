@@ -32,8 +32,9 @@ pub struct Remembered {
     pub signals: BTreeMap<String, Vec<Value>>,
     pub outbox: Vec<(u64, Message)>,
     pub alarm_at: Option<Millis>,
-    /// Events that have a row.
+    /// Events that have a row, and the attempts whose late result is one of them.
     pub noted: u64,
+    pub late: Vec<(String, u64)>,
 }
 
 impl Run {
@@ -49,6 +50,7 @@ impl Run {
         run.alarm_at = remembered.alarm_at;
         run.signals = remembered.signals;
         run.noted = remembered.noted;
+        run.late = remembered.late.into_iter().collect();
         run.gates = remembered
             .gates
             .into_iter()

@@ -131,7 +131,11 @@ impl Run {
             let failure = Failure::new("no_task", FailureClass::Permanent, "the node has no task");
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         };
-        match self.lane_of(node, task) {
+        let lane = self.lane_of(node, task);
+        if let Some(missing) = self.missing_route(lane) {
+            return self.wait_for_route(id, missing);
+        }
+        match lane {
             Lane::Inline => self.run_inline(id, task),
             Lane::Queue => self.enqueue(id),
             Lane::Direct => {
@@ -197,6 +201,7 @@ impl Run {
             token.warned = false;
             token.unclaimed = 0;
             token.unheard = false;
+            token.found_route();
             token.watch_at = watch_ms.map(|millis| now.saturating_add(millis));
             order.epoch = token.epoch;
             order.checkpoint = token.checkpoint.clone();

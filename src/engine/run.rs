@@ -52,6 +52,8 @@ pub struct Run {
     pub(super) stands_at: Option<String>,
     /// Events of the run that have a row.
     pub(super) noted: u64,
+    /// Attempts whose late result is among them.
+    pub(super) late: BTreeSet<(String, u64)>,
     /// Signals that came before anybody waited for them.
     pub(super) signals: BTreeMap<String, Vec<Value>>,
     /// Tokens that wait for a signal, by its name.
@@ -173,6 +175,7 @@ impl Run {
             gates: BTreeMap::new(),
             stands_at: None,
             noted: 0,
+            late: BTreeSet::new(),
             signals: BTreeMap::new(),
             listeners: BTreeMap::new(),
             called_back: BTreeSet::new(),

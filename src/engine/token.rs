@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::branch::Branch;
 use super::escalation::Escalation;
+use super::no_route::Stranded;
 use crate::model::failure::Failure;
 use crate::model::time::{Millis, SECOND};
 use crate::wire::{Checkpoint, StepReport};
@@ -231,6 +232,8 @@ pub struct Token {
     pub child_news: u64,
     /// It failed and stands in front of a person.
     pub escalation: Option<Box<Escalation>>,
+    /// It waits for a way to an executor.
+    pub stranded: Option<Stranded>,
 }
 
 /// How a run's end found a token that had not ended.
@@ -304,6 +307,7 @@ impl Token {
             work_of: None,
             child_news: 0,
             escalation: None,
+            stranded: None,
         }
     }
 

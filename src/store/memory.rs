@@ -22,6 +22,8 @@ pub struct Rows {
     pub alarm_at: Option<Millis>,
     /// The number of the last event.
     pub noted: u64,
+    /// Attempts whose late result is an event: token, epoch.
+    pub late: Vec<(String, u64)>,
 }
 
 /// Puts the run together again. An error means rows this build cannot read: a bug or a newer schema.
@@ -61,6 +63,7 @@ pub fn recall(rows: Rows, settings: Settings) -> Result<Run, String> {
         outbox: Vec::new(),
         alarm_at: rows.alarm_at,
         noted: rows.noted,
+        late: rows.late,
     };
     for (key, value) in &rows.run {
         let wrong = |error: serde_json::Error| format!("row {key}: {error}");

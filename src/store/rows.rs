@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::engine::{
     Branch, Cut, Escalation, FanIn, Header, Holder, Instance, InstanceId, Lane, ParentLink, PastToken, Run,
-    RunStatus, StartRequest, Token, TokenId, TokenStatus, TriggeredBy, hops_of,
+    RunStatus, StartRequest, Stranded, Token, TokenId, TokenStatus, TriggeredBy, hops_of,
 };
 use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
@@ -225,6 +225,8 @@ pub struct TokenRow {
     pub child_news: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation: Option<Box<Escalation>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stranded: Option<Stranded>,
 }
 
 /// A token's place among its siblings. Group and total are the instance's, repeated so that a token tells all of it.
@@ -441,6 +443,7 @@ impl TokenRow {
             work_of: token.work_of.map(|id| id.0),
             child_news: token.child_news,
             escalation: token.escalation,
+            stranded: token.stranded,
             epoch: token.epoch,
             unclaimed: token.unclaimed,
             unheard: token.unheard,
@@ -504,6 +507,7 @@ impl TokenRow {
             work_of: self.work_of.map(TokenId),
             child_news: self.child_news,
             escalation: self.escalation,
+            stranded: self.stranded,
             id: TokenId(id),
             node,
             status,

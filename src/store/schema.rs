@@ -38,6 +38,9 @@ pub const DELETE_RUN: &str = "DELETE FROM run WHERE key IN (SELECT value FROM js
 pub const LOAD_RUN: &str = "SELECT key, value FROM run WHERE key < 'event/' OR key >= 'event0'";
 pub const LOAD_LAST_EVENT: &str =
     "SELECT key FROM run WHERE key >= 'event/' AND key < 'event0' ORDER BY key DESC LIMIT 1";
+/// Asked only of runs that have events.
+pub const LOAD_LATE: &str = "SELECT value ->> '$.fields.token_id', value ->> '$.fields.epoch' FROM run \
+     WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.kind' = 'late_result_discarded'";
 /// `?`: the key to begin after, how many.
 pub const LOAD_EVENTS: &str =
     "SELECT key, value FROM run WHERE key > ? AND key < 'event0' ORDER BY key LIMIT ?";

@@ -40,6 +40,11 @@ impl Sqlite {
     }
 
     pub fn load(&self, alarm_at: Option<Millis>) -> Result<Rows> {
+        let noted = self.last_event()?;
+        let late = match noted {
+            0 => Vec::new(),
+            _some => self.read(schema::LOAD_LATE, Vec::new())?,
+        };
         Ok(Rows {
             run: self
                 .read(schema::LOAD_RUN, Vec::new())?
@@ -53,7 +58,11 @@ impl Sqlite {
                 .filter_map(|row| Some((text(row.first()?), integer(row.get(1)?))))
                 .collect(),
             alarm_at,
-            noted: self.last_event()?,
+            noted,
+            late: late
+                .into_iter()
+                .filter_map(|row| Some((text(row.first()?), integer(row.get(1)?))))
+                .collect(),
         })
     }
 

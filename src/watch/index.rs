@@ -1,23 +1,27 @@
 //! The index of runs in D1, written from a queue in batches so that it is never in a run's way.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use worker::{D1Database, MessageBatch, Result};
 
+use super::standing::{Standing, newest};
 use super::{breakers, latencies};
 use crate::platform;
 
-/// Messages may come twice and in any order: the higher revision stays.
-const SAVE: &str = "INSERT INTO runs (id, workflow_id, version, status, tags, started_at, ended_at, timeout_at, revision, summary) \
+/// Messages may come twice and in any order: the higher revision stays, and of two that are the same the later.
+const SAVE: &str = "INSERT INTO runs (id, workflow_id, version, status, tags, started_at, ended_at, timeout_at, revision, \
+        summary, due_at, updated_at) \
     SELECT value ->> '$.summary.id', value ->> '$.summary.workflow_id', value ->> '$.summary.version', \
         value ->> '$.summary.status', value -> '$.summary.tags', value ->> '$.summary.started_at', \
-        value ->> '$.summary.ended_at', value ->> '$.summary.timeout_at', value ->> '$.revision', value -> '$.summary' \
+        value ->> '$.summary.ended_at', value ->> '$.summary.timeout_at', value ->> '$.revision', value -> '$.summary', \
+        value ->> '$.due_at', value ->> '$.at' \
     FROM json_each(?1) WHERE true \
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, ended_at = excluded.ended_at, \
         timeout_at = excluded.timeout_at, revision = excluded.revision, summary = excluded.summary, \
-        started_at = excluded.started_at, version = excluded.version, tags = excluded.tags \
-    WHERE excluded.revision > runs.revision";
+        started_at = excluded.started_at, version = excluded.version, tags = excluded.tags, \
+        due_at = excluded.due_at, updated_at = excluded.updated_at \
+    WHERE (excluded.revision, excluded.updated_at) > (runs.revision, runs.updated_at)";
 
 const LIST: &str = "SELECT id, started_at, summary FROM runs \
     WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR workflow_id = ?2) \
@@ -40,16 +44,10 @@ const LIST_GATES: &str = "SELECT run_id, id, opened_at, view FROM gates \
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Announcement {
-    Run { revision: u64, summary: Value },
+    Run(Standing),
     Gate { gate: Value },
     Latency { latency: Value },
     Breaker { breaker: Value, revision: u64 },
-}
-
-#[derive(Serialize)]
-struct RunNews {
-    revision: u64,
-    summary: Value,
 }
 
 /// Saves a batch. A database that is down brings the messages back later; one that cannot be read never will be.
@@ -59,7 +57,7 @@ pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
     for message in batch.raw_iter() {
         let text = message.body().as_string().unwrap_or_default();
         match serde_json::from_str(&text) {
-            Ok(Announcement::Run { revision, summary }) => runs.push(RunNews { revision, summary }),
+            Ok(Announcement::Run(standing)) => runs.push(standing),
             Ok(Announcement::Gate { gate }) => gates.push(gate),
             Ok(Announcement::Latency { latency }) => samples.push(latency),
             Ok(Announcement::Breaker { breaker, revision }) => {
@@ -87,18 +85,8 @@ pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
     }
 }
 
-async fn write(mut news: Vec<RunNews>, database: &D1Database) -> Result<()> {
-    // One statement sees each run once: of several messages about a run only the newest may go in.
-    news.sort_by_key(|news| std::cmp::Reverse(news.revision));
-    let mut newest: Vec<RunNews> = Vec::new();
-    for news in news {
-        if !newest
-            .iter()
-            .any(|other| other.summary["id"] == news.summary["id"])
-        {
-            newest.push(news);
-        }
-    }
+pub(super) async fn write(told: Vec<Standing>, database: &D1Database) -> Result<()> {
+    let newest = newest(told);
     if newest.is_empty() {
         return Ok(());
     }
@@ -108,7 +96,7 @@ async fn write(mut news: Vec<RunNews>, database: &D1Database) -> Result<()> {
 }
 
 /// A gate that was closed stays closed, in whatever order the messages come.
-async fn write_gates(gates: Vec<Value>, database: &D1Database) -> Result<()> {
+pub(super) async fn write_gates(gates: Vec<Value>, database: &D1Database) -> Result<()> {
     let (open, closed): (Vec<Value>, Vec<Value>) =
         gates.into_iter().partition(|gate| gate["status"] == "open");
     for gates in [open, closed] {

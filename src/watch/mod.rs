@@ -1,4 +1,4 @@
-//! What looks at many runs: the index they announce themselves to.
+//! What looks at many runs: the index they announce themselves to, and the sweep that goes by it.
 
 #[cfg(target_arch = "wasm32")]
 pub mod breakers;
@@ -6,3 +6,6 @@ pub mod breakers;
 pub mod index;
 #[cfg(target_arch = "wasm32")]
 pub mod latencies;
+pub mod standing;
+#[cfg(target_arch = "wasm32")]
+pub mod sweep;

@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use curfew::engine::{
-    ChildReport, Decision, Effect, Event, Message, NewRun, ParentLink, Rejection, Run, RunStatus, Settings,
-    StartRequest, TokenId, TriggeredBy,
+    ChildReport, Decision, Effect, Event, Message, NewRun, ParentLink, Rejection, Routes, Run, RunStatus,
+    Settings, StartRequest, TokenId, TriggeredBy,
 };
 use curfew::model::failure::{Failure, FailureClass};
 use curfew::model::snapshot::{
@@ -27,6 +27,9 @@ pub const SETTINGS: Settings = Settings {
     watch_ms: 30_000,
     retry_delay_ms: 1_000,
     queue: false,
+    routes: Routes::ALL,
+    pending_ms: 5_000,
+    no_route_ms: 300_000,
     ring_ms: 10_000,
     claim_ms: 30_000,
     heartbeat_ms: 300_000,
@@ -277,6 +280,12 @@ impl Driver {
             .recall(self.settings)
             .expect("what was saved can be read");
         self
+    }
+
+    /// Another version was deployed: the object came back with other settings.
+    pub fn redeploy(&mut self, settings: Settings) -> &mut Driver {
+        self.settings = settings;
+        self.reload()
     }
 
     /// The clock; it may also be set back.

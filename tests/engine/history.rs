@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use curfew::engine::{
-    ChildNews, ChildReport, Decision, Effect, Event, Extension, RetryMode, Run, RunStatus, Settings, Token,
-    TokenId, TokenStatus,
+    ChildNews, ChildReport, Decision, Effect, Event, Extension, RetryMode, Routes, Run, RunStatus, Settings,
+    Token, TokenId, TokenStatus,
 };
 use curfew::model::time::Millis;
 use curfew::store::commit::Commit;
@@ -31,6 +31,9 @@ pub struct History {
 pub const SETTINGS: Settings = Settings {
     retry_delay_ms: 1_000,
     queue: false,
+    routes: Routes::ALL,
+    pending_ms: 5_000,
+    no_route_ms: 300_000,
     ring_ms: 10_000,
     claim_ms: 30_000,
     heartbeat_ms: 300_000,

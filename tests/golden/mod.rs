@@ -7,6 +7,7 @@ mod queue;
 mod recovery;
 mod rows;
 mod time;
+mod watch;
 mod wire;
 
 use std::path::PathBuf;

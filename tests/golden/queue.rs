@@ -1,7 +1,7 @@
 //! Rows and views of attempts that lie in the queue, and of those that were claimed from it.
 
 use curfew::api::views;
-use curfew::engine::Settings;
+use curfew::engine::{Routes, Settings};
 use curfew::store::rows::{TokenRow, parse_status};
 use serde_json::json;
 
@@ -32,9 +32,26 @@ fn unheard() -> Driver {
     run
 }
 
+/// Waits for a deployment that has an executor.
+fn stranded() -> Driver {
+    let routes = Routes {
+        executor: false,
+        queue: true,
+    };
+    let settings = Settings { routes, ..SETTINGS };
+    let document = json!({"id": "letter", "nodes": [{"id": "write", "action_id": "work"}]});
+    let mut run = Driver::start_with(settings, document, json!({"to": "Ada"}));
+    run.at(6_000).wake("");
+    run
+}
+
 #[test]
 fn rows_and_views_of_the_queue_lane() {
-    for (name, run) in [("in_queue", unclaimed()), ("claimed", unheard())] {
+    for (name, run) in [
+        ("in_queue", unclaimed()),
+        ("claimed", unheard()),
+        ("stranded", stranded()),
+    ] {
         let (status, row) = run.store.tokens[&1].clone();
         check_json(
             &format!("token_{name}.json"),

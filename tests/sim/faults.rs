@@ -40,6 +40,8 @@ pub struct Faults {
     pub consumer_dies: u64,
     /// It works on and says nothing until it is done.
     pub consumer_mute: u64,
+    /// Another deployment, with or without the ways to executors.
+    pub deployment: u64,
     /// Not a fault: a person does what a run waits for.
     pub person: u64,
 }
@@ -68,6 +70,7 @@ impl Faults {
             ring_lost: weight(50),
             consumer_dies: weight(30),
             consumer_mute: weight(40),
+            deployment: weight(8),
             person: weight(40),
         }
     }

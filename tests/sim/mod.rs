@@ -106,6 +106,8 @@ fn every_run_ends_and_no_promise_breaks() {
         ("events", total.emitted),
         ("events brought in parts", total.events_in_parts),
         ("tokens that waited for room", total.waits_for_room),
+        ("tokens without a route", total.stranded),
+        ("tokens that failed for want of one", total.no_route),
         ("worlds without persons", total.quiet_worlds),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");

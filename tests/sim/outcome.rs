@@ -32,6 +32,8 @@ pub struct Outcome {
     pub emitted: u64,
     pub events_in_parts: u64,
     pub waits_for_room: u64,
+    pub stranded: u64,
+    pub no_route: u64,
     /// Worlds in which, in the end, nobody acted.
     pub quiet_worlds: u64,
 }
@@ -68,6 +70,8 @@ impl Outcome {
         self.emitted += other.emitted;
         self.events_in_parts += other.events_in_parts;
         self.waits_for_room += other.waits_for_room;
+        self.stranded += other.stranded;
+        self.no_route += other.no_route;
         self.quiet_worlds += other.quiet_worlds;
     }
 }

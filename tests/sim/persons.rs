@@ -1,7 +1,7 @@
 //! What persons do to the runs of a world, sensible or not: they look after a run, pause it, give it more time, cancel
 //! it, bring it back from its end.
 
-use curfew::engine::{Decision, Event, Extension, GateKind, RetryMode, RunStatus};
+use curfew::engine::{Decision, Event, Extension, GateKind, RetryMode, Routes, RunStatus};
 use serde_json::{Value, json};
 
 use super::mail::Mail;
@@ -16,6 +16,13 @@ impl World {
             self.note(&id, "evicted");
             self.outcome.evictions += 1;
             self.die(&id);
+        }
+        if self.dice.chance(self.faults.deployment) {
+            let routes = Routes {
+                executor: self.dice.chance(50),
+                queue: self.dice.chance(50),
+            };
+            self.deploy(routes);
         }
         if self.dice.chance(self.faults.knock) {
             self.ask(

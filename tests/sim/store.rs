@@ -181,6 +181,15 @@ impl Store {
                 .filter_map(|key| key.strip_prefix("event/")?.parse().ok())
                 .max()
                 .unwrap_or(0),
+            late: self
+                .entries()
+                .iter()
+                .filter(|entry| entry.kind == EntryKind::LateResultDiscarded)
+                .filter_map(|entry| {
+                    let token = entry.fields.get("token_id")?.as_str()?;
+                    Some((token.to_string(), entry.fields.get("epoch")?.as_u64()?))
+                })
+                .collect(),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Effect, Event, Settings};
+use curfew::engine::{Effect, Event, Routes, Settings};
 use curfew::model::time::Millis;
 use curfew::store::commit::Commit;
 use serde_json::{Value, json};
@@ -24,6 +24,9 @@ use crate::engine::generator;
 pub(super) const SETTINGS: Settings = Settings {
     retry_delay_ms: 1_000,
     queue: false,
+    routes: Routes::ALL,
+    pending_ms: 5_000,
+    no_route_ms: 300_000,
     ring_ms: 10_000,
     claim_ms: 30_000,
     // Short, or most attempts would meet their own deadline before anybody missed them.
@@ -155,6 +158,10 @@ impl World {
             );
             if self.outcome.events == self.unkind_events {
                 self.faults = Faults::default();
+                // Or nobody ever puts it right: then, too, every run ends.
+                if self.dice.chance(70) {
+                    self.deploy(Routes::ALL);
+                }
                 self.leave_alone();
             }
             self.disturb();
@@ -442,7 +449,13 @@ impl World {
                 hosted.rings_at = Some(at.saturating_add(late).max(now));
             }
             match effect {
-                Effect::SaveToken(token) => self.check_answer(id, token),
+                Effect::SaveToken(token) => {
+                    let is_stranded = token.stranded.is_some_and(|it| !it.told);
+                    self.outcome.stranded += u64::from(is_stranded);
+                    let failed = token.error.as_ref().is_some_and(|it| it.code == "no_route");
+                    self.outcome.no_route += u64::from(failed);
+                    self.check_answer(id, token);
+                }
                 Effect::SaveEntry(entry) => self.count_entry(entry),
                 Effect::RunEnded => {
                     let now = self.now;
@@ -485,6 +498,18 @@ impl World {
         hosted.object = None;
         hosted.life += 1;
         Fate::Died
+    }
+
+    /// Every object leaves memory, and comes back with what it finds.
+    pub(super) fn deploy(&mut self, routes: Routes) {
+        if self.trace {
+            println!("{} deployed with {routes:?}", self.now);
+        }
+        self.settings.routes = routes;
+        let ids: Vec<String> = self.runs.keys().cloned().collect();
+        for id in ids {
+            self.die(&id);
+        }
     }
 
     pub(super) fn describe(&self) -> String {

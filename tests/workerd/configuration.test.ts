@@ -49,7 +49,7 @@ test("no public request reaches the executor, or the inside of a run object", as
   const curfew = await startCurfew();
   try {
     const task = { run_id: "x", token_id: "t1", epoch: 1, task: { id: "t", steps: [] }, input: {}, deadline_at: null };
-    const doors = ["/claim", "/heartbeat", "/report", "/lost"];
+    const doors = ["/claim", "/heartbeat", "/report", "/lost", "/ring"];
     const paths = ["/", "/execute", "/run", "/task", "/tasks", "/dispatch", "/abort", "/internal", "/result", "/results", ...doors];
     for (const path of [...paths, ...doors.map((door) => `/v1/runs/x${door}`)]) {
       const answer = await curfew.api("POST", path, task);
@@ -72,6 +72,12 @@ test("both queues have a consumer, and tasks are not put into one unless somebod
   const consumers = settings.split("[[queues.consumers]]").slice(1);
   assert.deepEqual(consumers.map((one) => /queue = "([^"]*)"/.exec(one)?.[1]), ["curfew-index", "curfew-tasks"]);
   assert.doesNotMatch(settings, /CURFEW_QUEUE/);
+});
+
+test("the sweep is called every minute", () => {
+  const settings = readFileSync(join(root, "wrangler.toml"), "utf8").replace(/^\s*#.*$/gm, "");
+  assert.match(settings, /^\[triggers\]\ncrons = \["\* \* \* \* \*"\]$/m);
+  assert.doesNotMatch(readFileSync(join(root, "wrangler.executor.toml"), "utf8"), /crons/);
 });
 
 test("the lock file names no registry", () => {

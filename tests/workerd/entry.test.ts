@@ -28,6 +28,7 @@ before(async () => {
     telemetry: { enabled: false },
     enableDevRegistry: false,
     logRequests: false,
+    unsafeTriggerHandlers: true,
     log: new Log(LogLevel.NONE),
     handleStructuredLogs: ({ message }: { message: string }) => logs.push(message),
     workers: [
@@ -104,6 +105,12 @@ test("an alarm that panics is set again", async () => {
     return ran && alarm !== null && alarm > Date.now() && { alarm };
   });
   assert.ok(seen.alarm - setAt < 30_000, "within half a minute");
+});
+
+test("a sweep that panics is logged, and over", async () => {
+  const answer = await call("/cdn-cgi/local/scheduled");
+  assert.equal(await answer.text(), "ok");
+  await until("its line", () => logs.some((line) => line.includes("handler_failed") && line.includes('"scheduled"')));
 });
 
 test("the log names the handler and no detail", () => {

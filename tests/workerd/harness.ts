@@ -23,6 +23,10 @@ export interface CurfewOptions {
   models?: string;
   /** A JavaScript file that stands in for the executor. */
   executor?: string;
+  /** A JavaScript file around the coordinator's entry. */
+  entry?: string;
+  /** Bindings that the coordinator lacks. */
+  without?: readonly string[];
   /** An executor that is not bound to its breakers. */
   withoutBreakers?: boolean;
   /** A directory that outlives this instance; without it everything is gone at `dispose`. */
@@ -75,6 +79,8 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     telemetry: { enabled: false },
     enableDevRegistry: false,
     logRequests: false,
+    // A cron is a request to /cdn-cgi/local/scheduled.
+    unsafeTriggerHandlers: true,
     log: new Log(LogLevel.ERROR),
     handleStructuredLogs: ({ level, message }: WorkerdStructuredLog) => {
       logs.push(message);
@@ -82,7 +88,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     },
     ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
     workers: [
-      coordinator(options.vars ?? {}, options.executor === undefined),
+      coordinator(options),
       options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options),
       moduleWorker("echo", "tests/workerd/workers/echo.mjs"),
       ...(options.extraWorkers ?? []),
@@ -164,26 +170,28 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
 /** They live in the executor; one that stands in for it has none. */
 const breakers = { type: "durable-object", worker: EXECUTOR, exportName: "BreakerObject" } as const;
 
-function coordinator(vars: Record<string, string>, ownExecutor: boolean): WorkerOptions {
+function coordinator({ vars = {}, executor, entry, without = [] }: CurfewOptions): WorkerOptions {
+  const bindings: Bindings = {
+    ...textBindings({ CURFEW_ROLE: "coordinator", ...vars }),
+    RUNS: { type: "durable-object", worker: "curfew", exportName: "RunObject" },
+    ...(executor === undefined ? { BREAKERS: breakers } : {}),
+    DB: { type: "d1", id: "curfew" },
+    EXECUTOR: { type: "worker", worker: EXECUTOR },
+    INDEX_QUEUE: { type: "queue", name: "curfew-index" },
+    TASK_QUEUE: { type: "queue", name: "curfew-tasks" },
+  };
   return {
     config: {
       name: "curfew",
       ...compatibility,
-      manifest: curfewManifest(),
-      env: {
-        ...textBindings({ CURFEW_ROLE: "coordinator", ...vars }),
-        RUNS: { type: "durable-object", worker: "curfew", exportName: "RunObject" },
-        ...(ownExecutor ? { BREAKERS: breakers } : {}),
-        DB: { type: "d1", id: "curfew" },
-        EXECUTOR: { type: "worker", worker: EXECUTOR },
-        INDEX_QUEUE: { type: "queue", name: "curfew-index" },
-        TASK_QUEUE: { type: "queue", name: "curfew-tasks" },
-      },
+      manifest: entry ? behind(entry) : curfewManifest(),
+      env: Object.fromEntries(Object.entries(bindings).filter(([name]) => !without.includes(name))),
       exports: { RunObject: { type: "durable-object", storage: "sqlite" } },
       // The queue of tasks is there in every deployment; CURFEW_QUEUE says whether it is used.
       triggers: [
         { type: "queue", name: "curfew-index", maxBatchSize: 100, maxBatchTimeout: 0 },
         { type: "queue", name: "curfew-tasks", maxBatchSize: 10, maxBatchTimeout: 0, maxRetries: 10 },
+        { type: "scheduled", schedule: "* * * * *" },
       ],
     },
   };
@@ -194,7 +202,7 @@ function executor({ executorVars = {}, models, withoutBreakers = false }: Curfew
     config: {
       name: EXECUTOR,
       ...compatibility,
-      manifest: models ? withModels() : curfewManifest(),
+      manifest: models ? behind(WITH_AI) : curfewManifest(),
       env: {
         // The peers of the tests are on loopback.
         ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...executorVars }),
@@ -237,10 +245,12 @@ function curfewManifest(): Manifest {
   };
 }
 
-/** The executor behind an entry that puts an AI binding into its environment: there is no such binding without Cloudflare. */
-function withModels(): Manifest {
+/** Puts an AI binding into the executor's environment: there is no such binding without Cloudflare. */
+const WITH_AI = "tests/workerd/workers/with-ai.mjs";
+
+/** Curfew behind an entry of the tests. */
+function behind(path: string): Manifest {
   const manifest = curfewManifest();
-  const path = "tests/workerd/workers/with-ai.mjs";
   const contents = readFileSync(join(root, path), "utf8");
   return { ...manifest, mainModule: path, modules: { ...manifest.modules, [path]: { type: "esm", contents } } };
 }

@@ -42,6 +42,10 @@ export default class extends WorkerEntrypoint {
     if (!pathname.startsWith("/object/")) return handle(pathname);
     return this.env.RUNS.get(this.env.RUNS.idFromName("one")).fetch(request);
   }
+
+  async scheduled() {
+    await panic(trap);
+  }
 }
 
 export class RunObject {

@@ -1,0 +1,177 @@
+//! The backstop behind the alarms: once a minute the runs whose end is overdue, and some that nothing was heard of for long,
+//! are rung. The object decides; what it answers is what the index keeps, so that a word that was lost is made good, too.
+
+use std::cell::RefCell;
+
+use futures_util::StreamExt;
+use futures_util::stream::iter;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wasm_bindgen::JsValue;
+use worker::{D1Database, Env, Result};
+
+use super::index;
+use super::standing::{Rung, Standing};
+use crate::model::time::Millis;
+use crate::platform::call::{self, Call, Peer};
+use crate::platform::{self, deadline};
+
+/// How late a deadline may be before its object is rung: the alarm has the first word, and may be a minute late itself.
+const LATE_MS: u64 = 60_000;
+/// How long nothing may be heard of a run that has not ended.
+const QUIET_MS: u64 = 3_600_000;
+
+/// Rung in one pass, so that it ends before the next one begins.
+const DUE_MOST: u32 = 100;
+const UNHEARD_MOST: u32 = 20;
+const AT_ONCE: usize = 6;
+/// How long one object may take to answer, and when a pass rings no more.
+const RING_MS: u64 = 5_000;
+const PASS_MS: u64 = 40_000;
+
+const DUE: &str = "SELECT id, count(*) OVER () AS total FROM runs \
+    WHERE ended_at IS NULL AND due_at <= ?1 ORDER BY due_at LIMIT ?2";
+
+/// Not counted: most of them are well, and only wait.
+const UNHEARD: &str = "SELECT id, 0 AS total FROM runs \
+    WHERE ended_at IS NULL AND updated_at <= ?1 AND (due_at IS NULL OR due_at > ?2) ORDER BY updated_at LIMIT ?3";
+
+/// To the end of the line: runs that cannot be rung must not keep the others from it.
+const PUT_OFF: &str = "UPDATE runs SET updated_at = ?2, due_at = CASE WHEN due_at < ?2 THEN ?2 ELSE due_at END \
+    WHERE id IN (SELECT value FROM json_each(?1)) AND ended_at IS NULL";
+
+/// Unless something was heard since: an id may be used again.
+const FORGET: &str = "DELETE FROM runs \
+    WHERE id IN (SELECT value FROM json_each(?1)) AND ended_at IS NULL AND updated_at < ?2";
+const FORGET_GATES: &str = "DELETE FROM gates WHERE run_id IN (SELECT value FROM json_each(?1)) \
+    AND run_id NOT IN (SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?1)))";
+
+#[derive(Deserialize)]
+struct Row {
+    id: String,
+    total: usize,
+}
+
+/// What came of the rings.
+#[derive(Default)]
+struct Answers {
+    standings: Vec<Standing>,
+    gates: Vec<Value>,
+    /// No run lives there.
+    gone: Vec<String>,
+    unanswered: Vec<String>,
+}
+
+/// One pass. It returns whatever happens, and says what it did.
+pub async fn sweep(env: &Env) {
+    let began_at = platform::now();
+    let line = match pass(env, began_at).await {
+        Ok(line) => line,
+        Err(error) => json!({"level": "error", "event": "sweep_failed", "message": error.to_string()}),
+    };
+    let mut line = line;
+    line["duration_ms"] = json!(platform::now().saturating_sub(began_at));
+    platform::log(line);
+}
+
+async fn pass(env: &Env, began_at: Millis) -> Result<Value> {
+    let database = env.d1("DB")?;
+    let setting = |name: &str, default: u64| platform::number(env, name).unwrap_or(default);
+    let late_at = began_at.saturating_sub(setting("CURFEW_SWEEP_LATE_MS", LATE_MS));
+    let quiet_at = began_at.saturating_sub(setting("CURFEW_SWEEP_QUIET_MS", QUIET_MS));
+    let (late_at, quiet_at) = (moment(late_at), moment(quiet_at));
+    let due = rows(&database, DUE, &[late_at.clone(), DUE_MOST.into()]).await?;
+    let unheard = rows(&database, UNHEARD, &[quiet_at, late_at, UNHEARD_MOST.into()]).await?;
+    let found = due.first().map_or(0, |row| row.total) + unheard.len();
+    let ids: Vec<String> = due.into_iter().chain(unheard).map(|row| row.id).collect();
+    let answers = ring_all(env, ids, began_at).await;
+    let (rung, gone) = (answers.standings.len(), answers.gone.len());
+    keep(&database, answers, began_at).await?;
+    Ok(json!({
+        "level": "info", "event": "sweep", "found": found, "rung": rung, "gone": gone,
+        "left": found.saturating_sub(rung + gone),
+    }))
+}
+
+async fn rows(database: &D1Database, statement: &str, bindings: &[JsValue]) -> Result<Vec<Row>> {
+    database.prepare(statement).bind(bindings)?.all().await?.results()
+}
+
+/// D1 takes numbers as JavaScript has them.
+fn moment(at: Millis) -> JsValue {
+    JsValue::from_f64(at as f64)
+}
+
+async fn ring_all(env: &Env, ids: Vec<String>, began_at: Millis) -> Answers {
+    let answers = RefCell::new(Answers::default());
+    let rings = iter(ids).for_each_concurrent(AT_ONCE, |id| {
+        let answers = &answers;
+        async move {
+            let is_over = platform::now().saturating_sub(began_at) >= PASS_MS;
+            // What there was no time for was not tried, and stays where it is.
+            if is_over {
+                return;
+            }
+            let rung = ring(env, &id).await;
+            let mut answers = answers.borrow_mut();
+            match rung {
+                Ok(Rung {
+                    standing: Some(standing),
+                    gates,
+                }) => {
+                    answers.standings.push(standing);
+                    answers.gates.extend(gates);
+                }
+                Ok(Rung { standing: None, .. }) => {
+                    platform::log(json!({"level": "warn", "event": "index_row_without_run", "run_id": id}));
+                    answers.gone.push(id);
+                }
+                Err(message) => {
+                    platform::log(json!({
+                        "level": "warn", "event": "ring_failed", "run_id": id, "message": message,
+                    }));
+                    answers.unanswered.push(id);
+                }
+            }
+        }
+    });
+    rings.await;
+    answers.into_inner()
+}
+
+async fn ring(env: &Env, id: &str) -> std::result::Result<Rung, String> {
+    let runs = env.durable_object("RUNS").map_err(|error| error.to_string())?;
+    let stub = runs.get_by_name(id).map_err(|error| error.to_string())?;
+    let object: Peer = stub.into_rpc();
+    let asked = async {
+        let answer = call::send(&object, Call::post("http://run/ring", "{}")).await?;
+        match answer.status() {
+            200 => answer.text_unbounded().await,
+            status => Err(format!("the run's object answered with status {status}")),
+        }
+    };
+    let answer = deadline::within(RING_MS, asked).await;
+    let text = answer.ok_or("the run's object did not answer in time")??;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("the run's object answered what is no standing: {error}"))
+}
+
+async fn keep(database: &D1Database, answers: Answers, began_at: Millis) -> Result<()> {
+    index::write(answers.standings, database).await?;
+    index::write_gates(answers.gates, database).await?;
+    if !answers.gone.is_empty() {
+        let ids = JsValue::from(json!(answers.gone).to_string());
+        let forget = database.prepare(FORGET).bind(&[ids.clone(), moment(began_at)])?;
+        let forget_gates = database.prepare(FORGET_GATES).bind(&[ids])?;
+        database.batch(vec![forget, forget_gates]).await?;
+    }
+    if !answers.unanswered.is_empty() {
+        let ids = JsValue::from(json!(answers.unanswered).to_string());
+        database
+            .prepare(PUT_OFF)
+            .bind(&[ids, moment(began_at)])?
+            .run()
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! What the index is told of runs, and what it makes of it.
+
+mod standing;

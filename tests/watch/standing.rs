@@ -1,0 +1,86 @@
+use curfew::engine::RunStatus;
+use curfew::watch::standing::{Rung, Standing, newest};
+use serde_json::{Value, json};
+
+use crate::engine::driver::Driver;
+
+fn one_node(more: Value) -> Value {
+    let mut document = json!({"nodes": [{"id": "a", "action_id": "work"}]});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        document[key] = value.clone();
+    }
+    document
+}
+
+#[test]
+fn a_run_is_due_at_its_limit_or_at_the_deadline_of_its_gate() {
+    let gated = json!({"timeout_ms": 60_000, "on_timeout": "human_gate", "gate": {"timeout_ms": 100_000}});
+    let mut run = Driver::start(one_node(gated));
+    let due_at = |run: &Driver| Standing::of(&run.run, run.now).due_at;
+    assert_eq!(due_at(&run), Some(61_000));
+    // The clocks stand still: nothing is due, however long.
+    run.at(11_000).pause();
+    assert_eq!(due_at(&run), None);
+    run.at(21_000).resume();
+    assert_eq!(due_at(&run), Some(71_000));
+    run.at(71_000).wake("t1@1").stands("paused a:executing");
+    assert_eq!(due_at(&run), Some(171_000));
+    // No pause moves that one.
+    run.at(80_000).pause();
+    assert_eq!(due_at(&run), Some(171_000));
+    run.at(171_000).wake("t1@1");
+    assert!(run.run.header.status.is_terminal());
+    assert_eq!(due_at(&run), None);
+}
+
+#[test]
+fn a_run_without_a_limit_is_never_due() {
+    let run = Driver::start(one_node(json!({"timeout": null})));
+    assert_eq!(Standing::of(&run.run, run.now).due_at, None);
+}
+
+fn told(id: &str, revision: u64, at: u64) -> Standing {
+    Standing {
+        revision,
+        at,
+        due_at: None,
+        summary: json!({"id": id, "status": RunStatus::Running}),
+    }
+}
+
+#[test]
+fn of_several_words_about_a_run_the_newest_counts() {
+    let words = vec![
+        told("a", 2, 10),
+        told("b", 1, 5),
+        told("a", 3, 9),
+        told("a", 1, 99),
+        told("b", 1, 6),
+        told("b", 1, 4),
+    ];
+    assert_eq!(newest(words), [told("a", 3, 9), told("b", 1, 6)]);
+    assert_eq!(newest(Vec::new()), []);
+}
+
+#[test]
+fn a_ring_is_answered_with_the_gates_that_somebody_waits_at_first() {
+    let document = json!({
+        "nodes": [{"id": "a"}, {"id": "b", "gate": {"prompt": "b?", "choices": ["yes"]}}, {"id": "c"}],
+        "transitions": [
+            {"id": "each", "from_node_id": "a", "to_node_id": "b", "spawn_count": 150},
+            {"from_node_id": "b", "to_node_id": "c", "synchronization": {"sibling_group": "each"}},
+        ],
+    });
+    let mut run = Driver::start(document);
+    run.decide("g2", "yes");
+    let rung = Rung::of(&run.run, run.now);
+    assert_eq!(rung.gates.len(), 100);
+    assert!(rung.gates.iter().all(|gate| gate["status"] == "open"));
+    for id in 3..=120 {
+        run.decide(&format!("g{id}"), "yes");
+    }
+    let open = |gate: &&Value| gate["status"] == "open";
+    let rung = Rung::of(&run.run, run.now);
+    assert_eq!(rung.gates.iter().take_while(open).count(), 31);
+    assert_eq!(rung.gates.len(), 100);
+}
