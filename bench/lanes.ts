@@ -25,6 +25,18 @@ function chain(kind: Kind) {
   };
 }
 
+/** Three calls of one task: how often its token was dispatched for them. */
+async function dispatchesOfThreeSteps(curfew: Curfew): Promise<number> {
+  const steps = ["one", "two", "three"].map((ref) => ({ ref, action: ACTIONS.calling }));
+  const nodes = [{ id: "n0", task_id: "steps", input_mapping: { node: 0 } }];
+  await curfew.store({ id: "bench-three-steps", timeout: "1m", nodes, tasks: [{ id: "steps", steps }] } as { id: string });
+  const run = await curfew.ended(await curfew.start("bench-three-steps"));
+  const tokens = await curfew.tokens(run.id);
+  const done = tokens.flatMap((token) => token.steps ?? []).filter((step) => step.status === "completed");
+  if (done.length !== 3) throw new Error(`not every step ran: ${JSON.stringify(tokens)}`);
+  return tokens.reduce((sum, token) => sum + token.epoch, 0);
+}
+
 export async function laneFigures(curfew: Curfew, floorUrl: string) {
   for (const kind of ["inline", "calling"] as const) await curfew.store(chain(kind));
   console.log(`chains of ${NODES} nodes by lane, ${ROUNDS} rounds`);
@@ -51,6 +63,7 @@ export async function laneFigures(curfew: Curfew, floorUrl: string) {
     floor_two_hops_wall_p50_ms: wall("floorTwoHops"),
     calling_wall_p50_ms: wall("calling"),
     ratio_calling: rounded(wall("calling") / wall("floorTwoHops")),
+    dispatches_of_three_steps: await dispatchesOfThreeSteps(curfew),
   };
 }
 
@@ -63,4 +76,5 @@ export const laneTable = (lanes: Awaited<ReturnType<typeof laneFigures>>): (stri
 export const laneGoals = (lanes: Awaited<ReturnType<typeof laneFigures>>): (string | number)[][] => [
   [`chain of ${lanes.nodes}, lane inline, times the floor`, lanes.ratio_inline, 0.3],
   [`chain of ${lanes.nodes} that calls a Worker, times a floor with two hops`, lanes.ratio_calling, 1.3],
+  ["dispatches of a task of three steps", lanes.dispatches_of_three_steps, 1],
 ];

@@ -1,6 +1,7 @@
 //! `GET /deliverable`: every run that ended has something to show.
 
-use curfew::api::recovery::deliverable;
+use curfew::api::recovery::{deliverable, resume};
+use curfew::engine::{Routes, Settings};
 use serde_json::{Value, json};
 
 use crate::engine::driver::Driver;
@@ -100,5 +101,67 @@ fn a_run_that_has_not_ended_has_none_yet() {
         let error = deliverable(&run.run, &[], 0).expect_err("not ended");
         assert_eq!((error.status, error.code), (409, "run_not_ended"));
         run.pause();
+    }
+}
+
+/// The run whenever its alarm rings, for as long as it lives; nobody answers it.
+fn forced(settings: Settings, document: Value) -> Driver {
+    let mut run = Driver::start_with(settings, document, json!({}));
+    for _ in 0..100 {
+        match run
+            .run
+            .alarm_at()
+            .filter(|_| !run.run.header.status.is_terminal())
+        {
+            Some(at) => run.at(at).wake(""),
+            None => break,
+        };
+    }
+    run
+}
+
+#[test]
+fn after_every_forced_end_there_is_one_and_a_way_back() {
+    let settings = Settings::default();
+    let queue = Settings {
+        queue: true,
+        ..settings
+    };
+    let nowhere = Settings {
+        routes: Routes {
+            executor: false,
+            queue: false,
+        },
+        ..settings
+    };
+    let one = |more: Value| {
+        let mut document = json!({"nodes": [{"id": "a", "action_id": "work"}], "timeout": "1h"});
+        if let (Value::Object(document), Value::Object(more)) = (&mut document, more) {
+            document.extend(more);
+        }
+        document
+    };
+    let endless = json!({"timeout": "1m", "nodes": [{"id": "a", "wait": {"sleep": "10s"}}, {"id": "b", "wait": {"sleep": "10s"}}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "b", "to_node_id": "a"}]});
+    for (what, reason, settings, document) in [
+        ("nobody claims it", "dispatch_timeout", queue, one(json!({}))),
+        ("its executor is gone", "attempt_lost", settings, one(json!({}))),
+        ("no way to an executor", "no_route", nowhere, one(json!({}))),
+        ("the run's limit", "workflow_timeout", settings, endless.clone()),
+        ("nobody decides", "workflow_timeout", settings, {
+            let mut document = endless.clone();
+            document["on_timeout"] = json!("human_gate");
+            document
+        }),
+    ] {
+        let run = forced(settings, document);
+        let view = view(&run);
+        assert_eq!(
+            (&view["kind"], &view["reason"]),
+            (&json!("fallback"), &json!(reason)),
+            "{what}: {view}"
+        );
+        let ways = resume(&run.run, &run.past());
+        assert!(ways["recommended"].is_string(), "{what}: {ways}");
     }
 }
