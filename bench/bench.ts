@@ -9,6 +9,7 @@ import { moduleWorker, root, startCurfew } from "../tests/workerd/harness.ts";
 import { fanFigures } from "./fan.ts";
 import { curfewRun, floorRun, percentile, printTable, rounded, type Sample } from "./figures.ts";
 import { laneFigures, laneGoals, laneTable } from "./lanes.ts";
+import { runFigures, runGoals, runTable } from "./runs.ts";
 import { alarmFloorWorkers, timeFigures, timeGoals, timeTable } from "./time.ts";
 
 const NODES = 50;
@@ -106,6 +107,7 @@ try {
     ratio_inside_p50: 0,
     fan: await fanFigures(curfew, floorUrl),
     lanes: await laneFigures(curfew, floorUrl),
+    runs: await runFigures(curfew, floorUrl),
     time: await timeFigures(curfew),
     gzip_kib: await gzipKib(),
   };
@@ -134,6 +136,8 @@ try {
   console.log();
   printTable(laneTable(results.lanes));
   console.log();
+  printTable(runTable(results.runs));
+  console.log();
   printTable(timeTable(results.time));
   console.log();
   printTable([
@@ -141,6 +145,7 @@ try {
     [`chain of ${NODES}, lane direct, p50, times the floor`, results.ratio_wall_p50, 1.3],
     ["the same inside the object", results.ratio_inside_p50, 1.3],
     ...laneGoals(results.lanes),
+    ...runGoals(results.runs),
     ["rows written per node", results.curfew.rows_per_node, 4],
     ["other rows per run", results.curfew.rows_per_run_besides, 14],
     [`fan-out of ${results.fan.branches} pure branches, lane direct, p50, times the floor`, results.fan.ratio_wall_p50, 0.5],
