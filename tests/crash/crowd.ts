@@ -21,8 +21,8 @@ export interface CrowdOptions {
 
 export interface Crowd {
   runs: Started[];
-  /** How many have not ended yet. */
-  live(): number;
+  /** Those that have not ended yet. */
+  live: Set<Started>;
   /** Runs that did not get to their end, and why. */
   stuck: Map<Started, string>;
   done: Promise<void>;
@@ -31,7 +31,7 @@ export interface Crowd {
 export function gather({ client, peer, kinds, seed, inFlight, alone, goesOn }: CrowdOptions): Crowd {
   const runs: Started[] = [];
   const stuck = new Map<Started, string>();
-  let live = 0;
+  const live = new Set<Started>();
 
   const begin = (): Started => {
     const number = runs.length;
@@ -66,11 +66,11 @@ export function gather({ client, peer, kinds, seed, inFlight, alone, goesOn }: C
   const slot = async (): Promise<void> => {
     do {
       const run = begin();
-      live += 1;
+      live.add(run);
       await drive(run).catch((error: Error) => stuck.set(run, error.message));
-      live -= 1;
+      live.delete(run);
     } while (goesOn());
   };
 
-  return { runs, live: () => live, stuck, done: Promise.all(Array.from({ length: inFlight }, slot)).then(() => {}) };
+  return { runs, live, stuck, done: Promise.all(Array.from({ length: inFlight }, slot)).then(() => {}) };
 }

@@ -34,7 +34,9 @@ export async function account(run: Started, client: Client, peer: LedgerPeer): P
     if (!isDeepStrictEqual(is, should)) violations.push(`${promise}: is ${JSON.stringify(is)}, should be ${JSON.stringify(should)}`);
   };
 
-  hold("the end", view.status, "completed");
+  hold("the end", [view.status, view.error], ["completed", null]);
+  // What follows from it would hide it.
+  if (violations.length > 0) return { violations, requests: 0, repeated: 0 };
   if (run.end) hold("what was told stays true", [view.status, view.output, view.ended_at], [run.end.status, run.end.output, run.end.ended_at]);
   const output: Record<string, Effect> = view.output ?? {};
   hold("the output", Object.fromEntries(Object.entries(output).map(([step, { value }]) => [step, value])), run.kind.values(run.n));
