@@ -5,6 +5,8 @@ import type { EventView, RunView, TokenView } from "../workerd/wire.ts";
 
 /** Nobody waits longer than this for one thing. */
 export const PATIENCE_MS = 90_000;
+/** Between two looks at a run: many looks are a load of their own. */
+const GLANCE_MS = 300;
 const TERMINAL = ["completed", "failed", "timed_out", "cancelled"];
 
 /** An answer that is an error of the server's. */
@@ -94,6 +96,7 @@ export class Client {
       async (): Promise<string | undefined> =>
         (await this.tokens(runId)).find(({ node_id }) => node_id === "review")?.id.replace("t", "g"),
       PATIENCE_MS,
+      GLANCE_MS,
     );
   }
 }

@@ -37,7 +37,7 @@ export function gather({ client, peer, kinds, seed, inFlight, alone, goesOn }: C
     const number = runs.length;
     // In turn, so that even a short test has all of them.
     const kind = kinds[number % kinds.length]!;
-    const id = `crash-${seed}-${number}`;
+    const id = `r-${seed}-${number}`;
     const run: Started = {
       id,
       kind,
