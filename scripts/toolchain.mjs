@@ -55,4 +55,16 @@ export const quietEnvironment = {
   PATH: [join(root, "node_modules", ".bin"), process.env.PATH].join(process.platform === "win32" ? ";" : ":"),
 };
 
+/**
+ * How to run a TypeScript program of the repository: what `run` of terminal.mjs is called with.
+ * @param {string} file
+ * @param {Record<string, string>} [variables]
+ * @returns {[command: string, args: string[], options: {cwd: string, env: NodeJS.ProcessEnv}]}
+ */
+export const program = (file, variables = {}) => [
+  node22(),
+  ["--disable-warning=ExperimentalWarning", file],
+  { cwd: root, env: { ...quietEnvironment, ...variables } },
+];
+
 export const wrangler = join(root, "node_modules", "wrangler", "bin", "wrangler.js");

@@ -41,7 +41,8 @@ export class Exchange {
     };
     const timer = millis >= 0 ? setTimeout(late, millis) : undefined;
     try {
-      return await this.#talk(peer, url, method, headers, body, bodyless, most);
+      // A copy: what came is a look into the wasm's memory, and nobody may look there any more when that has grown meanwhile.
+      return await this.#talk(peer, url, method, headers, body, [...bodyless], most);
     } catch (error) {
       if (isLate) return DEADLINE;
       this.message = String(/** @type {any} */ (error)?.message ?? error);
@@ -55,7 +56,7 @@ export class Exchange {
 
   /**
    * @param {Fetcher} peer @param {string} url @param {string} method @param {string} headers @param {string | undefined} body
-   * @param {Uint16Array} bodyless @param {number} most
+   * @param {number[]} bodyless @param {number} most
    */
   async #talk(peer, url, method, headers, body, bodyless, most) {
     const sent = new Headers();

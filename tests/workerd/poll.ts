@@ -5,12 +5,13 @@ export async function until<T>(
   what: string,
   look: () => T | Promise<T>,
   deadlineMs = 15_000,
+  everyMs = 15,
 ): Promise<NonNullable<Exclude<T, false>>> {
   const givenUpAt = Date.now() + deadlineMs;
   for (;;) {
     const seen = await look();
     if (seen !== undefined && seen !== null && seen !== false) return seen as NonNullable<Exclude<T, false>>;
     if (Date.now() > givenUpAt) throw new Error(`waited ${deadlineMs} ms in vain for ${what}; last seen: ${JSON.stringify(seen)}`);
-    await new Promise((resolve) => setTimeout(resolve, 15));
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }

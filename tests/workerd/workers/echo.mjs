@@ -6,9 +6,20 @@ export default {
     const { pathname } = new URL(request.url);
     // To whom its body says, as a Worker with a backend of its own does.
     if (pathname === "/relay") return fetch((await request.json()).url);
+    if (pathname === "/forward") return forward(request);
     if (pathname === "/moved") return new Response(null, { status: 302, headers: { location: "/landed" } });
     if (pathname.startsWith("/status/")) return Response.json({ sorry: true }, { status: Number(pathname.slice(8)) });
     if (pathname === "/fail") return Response.json({ sorry: true }, { status: 404 });
     return Response.json({ method: request.method, path: pathname, body: await request.text() });
   },
 };
+
+/**
+ * Passes on what it was asked, and the key that says it is the same request when it comes again.
+ * @param {Request} request
+ */
+async function forward(request) {
+  const { url, ...body } = await request.json();
+  const key = request.headers.get("idempotency-key") ?? "";
+  return fetch(url, { method: "POST", headers: { "idempotency-key": key }, body: JSON.stringify(body) });
+}

@@ -1,0 +1,24 @@
+// Curfew in a process that can be killed: started by process.ts, which learns over IPC where it listens and which process
+// is workerd.
+import type { ChildProcess } from "node:child_process";
+import { subscribe } from "node:diagnostics_channel";
+import { startCurfew } from "../workerd/harness.ts";
+
+export interface Ready {
+  url: string;
+  workerdPid: number;
+}
+
+const children: ChildProcess[] = [];
+subscribe("child_process", (message) => children.push((message as { process: ChildProcess }).process));
+
+const [persistTo, vars = "{}"] = process.argv.slice(2);
+const curfew = await startCurfew({ ...(persistTo ? { persistTo } : {}), vars: JSON.parse(vars) });
+// The end of the driver, however it comes about, is the end of this process and of its workerd.
+process.on("disconnect", async () => {
+  await curfew.dispose();
+  process.exit(0);
+});
+const workerd = children.find((child) => /workerd/.test(child.spawnfile) && child.exitCode === null);
+if (workerd?.pid === undefined) throw new Error("miniflare started no workerd");
+process.send?.({ url: curfew.url, workerdPid: workerd.pid } satisfies Ready);
