@@ -41,7 +41,7 @@ export class Exchange {
     };
     const timer = millis >= 0 ? setTimeout(late, millis) : undefined;
     try {
-      // A copy: what came is a look into the wasm's memory, and nobody may look there any more when that has grown meanwhile.
+      // A copy: what came may be a look into the wasm's memory, and nobody may look there any more when that has grown meanwhile.
       return await this.#talk(peer, url, method, headers, body, [...bodyless], most);
     } catch (error) {
       if (isLate) return DEADLINE;

@@ -153,3 +153,12 @@ fn fuzz(target: &str, read: impl Fn(&[u8])) {
     }
     println!("{target}: {tries} inputs");
 }
+
+/// A fuzzer that swallows panics would never find one.
+#[test]
+#[should_panic(expected = "durations panicked; the input")]
+fn a_target_that_panics_is_told_with_its_input() {
+    fuzz("durations", |bytes| {
+        assert!(bytes.is_empty(), "an invented panic")
+    });
+}

@@ -86,7 +86,7 @@ test("a task that calls out cannot be told to run inside", async () => {
   assert.ok(JSON.stringify(problems).includes("inline_not_pure") && JSON.stringify(problems).includes("/nodes/0/dispatch"), JSON.stringify(json));
 });
 
-test("a chain of 60 calls needs no more than the calls one invocation may make", async () => {
+test("a chain of 60 calls is made one by one, each once", async () => {
   const path = `/ok/${freshId("c")}`;
   const run = await curfew.runToEnd(chain(60, { dispatch: "direct", steps: [request({ url: peer.url + path })] }));
   assertCompleted(run);
@@ -104,7 +104,7 @@ test("200 branches that call out go in several turns, each once", async () => {
   assert.equal(peer.seen(path).length, 200);
 });
 
-test("450 inline tasks are three commits and no call", async () => {
+test("450 inline tasks, more than one decision takes, make no call", async () => {
   const run = await curfew.runToEnd(chain(450, { steps: [set({ x: 1 })] }));
   assertCompleted(run);
   assert.deepEqual(await lanesOf(run.id), ["inline"]);
