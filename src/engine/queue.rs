@@ -137,7 +137,9 @@ impl Run {
             format!("nothing was heard of the attempt for {after}"),
         );
         self.change(id, |token| {
-            token.reason = Some("timeout_reaped_by_watchdog".into())
+            // Where a person may bring the token back, its number alone tells the silent one from whoever comes next.
+            token.epoch += 1;
+            token.reason = Some("timeout_reaped_by_watchdog".into());
         });
         self.end_unsuccessfully(id, TokenStatus::Failed, failure);
     }

@@ -275,7 +275,7 @@ fn a_silent_attempt_is_reaped() {
     run.at(302_000).wake("").check(
         "
         run failed attempt_reaped/timeout: nothing was heard of the attempt for 5m0s
-        token t1 a failed@1 (timeout_reaped_by_watchdog) attempt_reaped/timeout: nothing was heard of the attempt for 5m0s
+        token t1 a failed@2 (timeout_reaped_by_watchdog) attempt_reaped/timeout: nothing was heard of the attempt for 5m0s
         event 1 attempt_reaped t1
         event 2 run_failed t1 a
         alarm 10302000

@@ -90,12 +90,12 @@ fn executing_without_a_heartbeat_300_s() {
     wait(&mut run, 299_999);
     is(&run, "executing", 1, None);
     wait(&mut run, 300_000);
-    is(&run, "failed", 1, Some("timeout_reaped_by_watchdog"));
+    is(&run, "failed", 2, Some("timeout_reaped_by_watchdog"));
     assert_eq!(events_of(&run, EntryKind::AttemptReaped), 1);
     // Whoever had it lives after all.
     run.succeed("t1@1", json!(1));
     assert!(run.answer.is_err());
-    is(&run, "failed", 1, Some("timeout_reaped_by_watchdog"));
+    is(&run, "failed", 2, Some("timeout_reaped_by_watchdog"));
 }
 
 #[test]
