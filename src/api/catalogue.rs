@@ -1,11 +1,9 @@
 //! The catalogue in D1: documents are immutable, a changed one is the next version.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
-use worker::{D1Database, Result};
+use worker::{D1Database, D1PreparedStatement, Result};
 
 use crate::model::snapshot::{CatalogueDocument, DocumentKind, Library, Reference};
 use crate::platform;
@@ -110,18 +108,21 @@ impl Catalogue {
     }
 
     pub async fn read(&self, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<Option<Document>> {
-        let statement = match version {
+        self.reading(kind, id, version)?.first(None).await
+    }
+
+    fn reading(&self, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<D1PreparedStatement> {
+        match version {
             None => self
                 .database
                 .prepare(NEWEST)
-                .bind(&[kind.name().into(), id.into()])?,
+                .bind(&[kind.name().into(), id.into()]),
             Some(version) => self.database.prepare(EXACT).bind(&[
                 kind.name().into(),
                 id.into(),
                 JsValue::from_f64(version as f64),
-            ])?,
-        };
-        statement.first(None).await
+            ]),
+        }
     }
 
     /// Workflows that `event` starts, in the order of their ids: `most` of those behind `after`.
@@ -171,21 +172,20 @@ impl Catalogue {
 
     /// Looks the references up and adds what was found, or that nothing was.
     pub async fn fetch(&self, references: Vec<Reference>, library: &mut Library) -> Result<()> {
-        let mut found = BTreeMap::new();
-        for reference in references {
-            let document = self
-                .read(reference.kind, &reference.id, reference.version)
-                .await?;
-            let content = match document {
+        let statements = references
+            .iter()
+            .map(|reference| self.reading(reference.kind, &reference.id, reference.version));
+        let results = self.database.batch(statements.collect::<Result<_>>()?).await?;
+        for (reference, result) in references.into_iter().zip(results) {
+            let content = match result.results::<Document>()?.pop() {
                 Some(document) => Some(CatalogueDocument {
                     version: document.version,
                     content: serde_json::from_str(&document.content)?,
                 }),
                 None => None,
             };
-            found.insert(reference, content);
+            library.insert(reference, content);
         }
-        library.extend(found);
         Ok(())
     }
 }

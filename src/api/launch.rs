@@ -1,15 +1,17 @@
 //! What leads to a start, whoever asks for it: the workflow as it is in the catalogue, resolved, and the wish held against it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 use worker::{Env, Result};
 
 use super::catalogue::Catalogue;
 use super::error::Error;
-use super::start::{Command, Wish};
+use super::start::{Command, Ready, Wish};
 use crate::model::limits;
-use crate::model::snapshot::{self, DocumentKind, Library, Resolution, Stored};
+use crate::model::recent::Recent;
+use crate::model::snapshot::{self, DocumentKind, Library, Resolution};
 use crate::model::timeouts::TimeRules;
 use crate::platform;
 use crate::watch::latencies;
@@ -56,38 +58,68 @@ pub async fn prepare(
     if limits::depth_of(&wish.input) > limits::DEPTH {
         return Ok(Err(Error::too_deep("the input")));
     }
-    let catalogue = Catalogue::new(env)?;
-    let found = catalogue
-        .read(DocumentKind::Workflows, workflow, wish.request.version)
-        .await?;
-    let Some(found) = found else {
-        return Ok(Err(Error::not_found(format!("workflow \"{workflow}\""))));
+    let known = wish.request.version.and_then(|version| known(workflow, version));
+    let ready = match known {
+        Some(ready) => ready,
+        None => match make_ready(env, workflow, wish.request.version, rules).await? {
+            Ok(ready) => ready,
+            Err(error) => return Ok(Err(error)),
+        },
     };
-    let document: Value = serde_json::from_str(&found.content)?;
-    let mut stored = match resolve(&catalogue, &document, found.version, rules).await? {
-        Ok(stored) => stored,
-        Err(error) => return Ok(Err(error)),
-    };
-    latencies::look_up(&mut stored, &env.d1("DB")?).await?;
     let run_id = match &wish.run_id {
         Some(id) => id.clone(),
         None => platform::random_id()?,
     };
-    Ok(Command::new(run_id, wish, stored))
+    Ok(Command::new(run_id, wish, &ready))
 }
 
-async fn resolve(
-    catalogue: &Catalogue,
-    document: &Value,
-    version: u64,
+thread_local! {
+    /// By id and version. A version never changes, so whoever names one that was started before costs no look into the
+    /// catalogue.
+    static READY: RefCell<Recent<Ready>> = RefCell::default();
+}
+
+fn key(workflow: &str, version: u64) -> String {
+    format!("{workflow}@{version}")
+}
+
+fn known(workflow: &str, version: u64) -> Option<Rc<Ready>> {
+    READY.with_borrow_mut(|ready| ready.get(&key(workflow, version)))
+}
+
+/// The workflow out of the catalogue, resolved. Without a version: the newest.
+async fn make_ready(
+    env: &Env,
+    workflow: &str,
+    version: Option<u64>,
     rules: &TimeRules,
-) -> Result<std::result::Result<Stored, Error>> {
+) -> Result<std::result::Result<Rc<Ready>, Error>> {
+    let catalogue = Catalogue::new(env)?;
+    let found = catalogue.read(DocumentKind::Workflows, workflow, version).await?;
+    let Some(found) = found else {
+        return Ok(Err(Error::not_found(format!("workflow \"{workflow}\""))));
+    };
+    if let Some(ready) = known(workflow, found.version) {
+        return Ok(Ok(ready));
+    }
+    let document: Value = serde_json::from_str(&found.content)?;
     let mut library = Library::new();
-    loop {
-        match snapshot::resolve(document, version, &library, rules) {
-            Resolution::Resolved(stored) => return Ok(Ok(*stored)),
+    let mut stored = loop {
+        match snapshot::resolve(&document, found.version, &library, rules) {
+            Resolution::Resolved(stored) => break *stored,
             Resolution::Invalid(problems) => return Ok(Err(Error::invalid_document(&problems))),
             Resolution::Missing(references) => catalogue.fetch(references, &mut library).await?,
         }
+    };
+    let is_final = snapshot::is_final(&stored, &library);
+    latencies::look_up(&mut stored, &env.d1("DB")?).await?;
+    let ready = match Ready::new(stored) {
+        Ok(ready) => Rc::new(ready),
+        Err(error) => return Ok(Err(error)),
+    };
+    if is_final {
+        let key = key(workflow, found.version);
+        READY.with_borrow_mut(|known| known.put(&key, &ready, ready.bytes()));
     }
+    Ok(Ok(ready))
 }

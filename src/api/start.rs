@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::error::Error;
@@ -64,7 +65,8 @@ impl Wish {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Command {
     pub run_id: String,
-    pub stored: Rc<Stored>,
+    /// A [`Stored`], as text: nobody on its way looks into it.
+    pub stored: Rc<RawValue>,
     pub input: Value,
     pub request: StartRequest,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,9 +78,18 @@ pub struct Command {
 /// SQLite rows of an object hold 2 MB; the snapshot is one row.
 const SNAPSHOT_BYTES: usize = 1_500_000;
 
-impl Command {
-    pub fn new(run_id: String, wish: Wish, stored: Stored) -> Result<Command, Error> {
-        let bytes = serde_json::to_string(&stored).map_or(usize::MAX, |text| text.len());
+/// A resolved workflow that runs can be started of.
+pub struct Ready {
+    stored: Stored,
+    text: Rc<RawValue>,
+    /// Of the input. The schema alone: reading the whole snapshot is the run object's work.
+    input_schema: Option<Schema>,
+}
+
+impl Ready {
+    pub fn new(stored: Stored) -> Result<Ready, Error> {
+        let text = to_raw_value(&stored).map_err(|_| Error::internal())?;
+        let bytes = text.get().len();
         if bytes > SNAPSHOT_BYTES {
             return Err(Error::new(
                 422,
@@ -88,14 +99,25 @@ impl Command {
                 ),
             ));
         }
-        check_timeout(wish.request.timeout_ms, &stored)?;
-        let stored = Rc::new(stored);
-        // The schema alone: reading the whole snapshot is the run object's work, and it does it once.
-        let document = stored
-            .workflow
-            .get("input_schema")
-            .filter(|schema| !schema.is_null());
-        if let Some(Ok(schema)) = document.map(Schema::compile) {
+        let schema = stored.workflow.get("input_schema");
+        let schema = schema.filter(|schema| !schema.is_null()).map(Schema::compile);
+        Ok(Ready {
+            text: text.into(),
+            // One that does not compile was refused when the workflow was stored.
+            input_schema: schema.and_then(Result::ok),
+            stored,
+        })
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.text.get().len()
+    }
+}
+
+impl Command {
+    pub fn new(run_id: String, wish: Wish, ready: &Ready) -> Result<Command, Error> {
+        check_timeout(wish.request.timeout_ms, &ready.stored)?;
+        if let Some(schema) = &ready.input_schema {
             let problems = schema.validate(&wish.input);
             if let Some(first) = problems.first() {
                 let mut error = Error::new(
@@ -120,7 +142,7 @@ impl Command {
         }
         Ok(Command {
             run_id,
-            stored,
+            stored: Rc::clone(&ready.text),
             input: wish.input,
             request: wish.request,
             parent: None,

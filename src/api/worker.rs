@@ -211,7 +211,15 @@ async fn read_written(request: &mut Request) -> Result<std::result::Result<Optio
     if announced.is_some_and(|bytes| bytes > DRAINED_BYTES) {
         return Ok(Err(too_large()));
     }
-    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(limits::REQUEST_BYTES));
+    if announced.is_some_and(|bytes| bytes <= limits::REQUEST_BYTES) {
+        // At once: reading a body in pieces costs a small one several turns.
+        let bytes = request.bytes().await?;
+        return Ok(match bytes.len() > limits::REQUEST_BYTES {
+            true => Err(too_large()),
+            false => parse(&bytes),
+        });
+    }
+    let mut bytes = Vec::new();
     let mut seen = 0;
     if let Ok(mut stream) = request.stream() {
         while let Some(chunk) = stream.next().await {
@@ -228,11 +236,15 @@ async fn read_written(request: &mut Request) -> Result<std::result::Result<Optio
     if seen > limits::REQUEST_BYTES {
         return Ok(Err(too_large()));
     }
+    Ok(parse(&bytes))
+}
+
+fn parse(bytes: &[u8]) -> std::result::Result<Option<Value>, Error> {
     if bytes.is_empty() {
-        return Ok(Ok(None));
+        return Ok(None);
     }
-    let read = serde_json::from_slice(&bytes).map(Some);
-    Ok(read.map_err(|error| Error::invalid_json(&error)))
+    let read = serde_json::from_slice(bytes).map(Some);
+    read.map_err(|error| Error::invalid_json(&error))
 }
 
 async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Value) -> Result<Answer> {

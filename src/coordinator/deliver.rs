@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use serde_json::json;
+use serde_json::value::to_raw_value;
 use worker::Error;
 
 use super::object::{Object, report};
@@ -84,9 +85,10 @@ impl Object {
             } => {
                 let command = self.with_run(|run| {
                     let node = run.snapshot().workflow.node_index(&node_id)?;
+                    let child = run.snapshot().stored.child(node)?;
                     Some(Command {
                         run_id: run_id.clone(),
-                        stored: Rc::new(run.snapshot().stored.child(node)?),
+                        stored: to_raw_value(&child).ok()?.into(),
                         input,
                         request: StartRequest {
                             version: None,

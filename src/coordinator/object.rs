@@ -1,6 +1,6 @@
 //! One run in memory and the loop around it: an event goes in, its decision is committed, then performed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures_channel::oneshot;
@@ -22,10 +22,17 @@ use crate::model::snapshot::Snapshot;
 use crate::platform::ask::Listener;
 use crate::platform::{self, call, deadline};
 use crate::store::commit::Commit;
-use crate::store::memory;
+use crate::store::memory::{self, Snapshots};
 use crate::store::rows::TokenRow;
 use crate::store::sqlite::Sqlite;
 use crate::watch::standing::Rung;
+
+thread_local! {
+    /// Shared by all objects of the isolate.
+    static SNAPSHOTS: RefCell<Snapshots> = RefCell::default();
+    /// The variables of a deployment do not change while its isolates live.
+    static SETTINGS: Cell<Option<Settings>> = const { Cell::new(None) };
+}
 
 pub struct Object {
     state: State,
@@ -39,6 +46,7 @@ pub struct Object {
     pub(super) listener: Listener,
     pub(super) news: News,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
+    requests: Cell<u64>,
     /// The answer to the claim that is being handled.
     handed: RefCell<Option<Order>>,
 }
@@ -59,12 +67,17 @@ impl Object {
             sqlite: Sqlite::new(&storage),
             storage,
             state,
-            settings: settings(&env),
+            settings: SETTINGS.get().unwrap_or_else(|| {
+                let settings = settings(&env);
+                SETTINGS.set(Some(settings));
+                settings
+            }),
             env,
             run: RefCell::default(),
             calls: Calls::default(),
             news: News::default(),
             waiting: RefCell::default(),
+            requests: Cell::default(),
             handed: RefCell::default(),
         })
     }
@@ -80,7 +93,8 @@ impl Object {
         let alarm_at = self.storage.get_alarm().await?;
         if self.run.borrow().is_none() {
             let rows = self.sqlite.load(alarm_at.map(|at| at as u64))?;
-            let run = memory::recall(rows, self.settings).map_err(Error::RustError)?;
+            let run = SNAPSHOTS.with_borrow_mut(|snapshots| memory::recall(rows, self.settings, snapshots));
+            let run = run.map_err(Error::RustError)?;
             *self.run.borrow_mut() = Some(run);
             // Before anything that is due: what is due must not take attempts for alive that nobody holds any more.
             self.handle(turn, Event::Loaded)?.ok();
@@ -89,22 +103,22 @@ impl Object {
     }
 
     pub fn start(self: &Rc<Self>, turn: &Turn, command: Command) -> Result<Started> {
+        let snapshot = SNAPSHOTS
+            .with_borrow_mut(|snapshots| snapshots.of(command.stored.get(), Snapshot::parse))
+            .map_err(|message| Error::RustError(format!("unreadable snapshot: {message}")))?;
         if let Some(run) = &*self.run.borrow() {
-            let same = run.header.workflow_id == command.stored.workflow["id"].as_str().unwrap_or_default()
+            let same = run.header.workflow_id == snapshot.workflow.id
                 && run.header.request == command.request
                 && *run.context().input == command.input;
             return Ok(if same { Started::Same } else { Started::Other });
         }
-        let snapshot = Snapshot::read(&command.stored)
-            .map_err(|problems| Error::RustError(format!("unreadable snapshot: {problems:?}")))?;
         let (run, effects) = Run::create(
             platform::now(),
             turn.room(),
             self.settings,
             NewRun {
                 id: command.run_id,
-                stored: command.stored,
-                snapshot: Rc::new(snapshot),
+                snapshot,
                 input: command.input,
                 request: command.request,
                 parent: command.parent,
@@ -220,8 +234,20 @@ impl Object {
             .map_err(Error::RustError)
     }
 
-    pub fn rows_written(&self) -> usize {
-        self.sqlite.rows_written()
+    /// A request or an alarm came to this object.
+    pub fn count_request(&self) {
+        self.requests.set(self.requests.get() + 1);
+    }
+
+    /// What the platform bills for, since the object came into memory.
+    pub fn bill(&self) -> String {
+        format!(
+            "rows_written={};rows_read={};object_requests={};executor_calls={}",
+            self.sqlite.rows_written(),
+            self.sqlite.rows_read(),
+            self.requests.get(),
+            self.calls.opened(),
+        )
     }
 
     /// Commits, then performs. No await stands between the first save and the alarm, so they land together.

@@ -14,7 +14,6 @@ use super::header::{Header, Holder, RunStatus};
 use super::lane::Company;
 use super::token::{Token, TokenId};
 use crate::model::failure::Failure;
-use crate::model::snapshot::Stored;
 use crate::model::time::Millis;
 use crate::wire::{ActionTimeouts, Checkpoint, TaskReport};
 
@@ -147,7 +146,8 @@ pub struct PastToken {
 /// Something to do. Saves come first and are committed together; orders are performed after the commit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    SaveSnapshot(Rc<Stored>),
+    /// As text.
+    SaveSnapshot(Rc<str>),
     SaveInput(Rc<Value>),
     SaveRun(Box<Header>),
     /// `key` is `state.<name>` or `output.<name>`; the text is what was measured against the limit.

@@ -17,7 +17,7 @@ use super::header::{Header, ParentLink, RunStatus, Settings, StartRequest, Trigg
 use super::outbox::OutboxEntry;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::expression::Scope;
-use crate::model::snapshot::{Snapshot, Stored};
+use crate::model::snapshot::Snapshot;
 use crate::model::time::{Limit, Millis};
 use crate::model::timeouts::Layer;
 
@@ -76,7 +76,6 @@ pub(super) struct Vars {
 /// A run to be.
 pub struct NewRun {
     pub id: String,
-    pub stored: Rc<Stored>,
     pub snapshot: Rc<Snapshot>,
     pub input: Value,
     pub request: StartRequest,
@@ -137,6 +136,7 @@ impl Run {
             revision: 0,
         };
         let initial = workflow.initial_node;
+        let snapshot = Rc::clone(&new.snapshot.text);
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
         run.scratch.now = now;
         run.scratch.room = room;
@@ -149,7 +149,7 @@ impl Run {
         }
         run.settle();
         let mut effects = vec![
-            Effect::SaveSnapshot(new.stored),
+            Effect::SaveSnapshot(snapshot),
             Effect::SaveInput(run.context.input.clone()),
         ];
         effects.extend(run.conclude());

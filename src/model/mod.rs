@@ -17,6 +17,7 @@ pub mod mcp_tool;
 pub mod path;
 pub mod problem;
 pub mod reader;
+pub mod recent;
 mod resolve;
 pub mod retry;
 pub mod schema;

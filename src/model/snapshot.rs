@@ -99,6 +99,12 @@ impl Stored {
     }
 }
 
+/// Whether another look into the catalogue could not change what was resolved: every reference names its version, and no
+/// limit is learnt.
+pub fn is_final(stored: &Stored, library: &Library) -> bool {
+    library.keys().all(|reference| reference.version.is_some()) && adaptive_nodes(stored).is_empty()
+}
+
 /// The snapshot as the engine uses it.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -109,7 +115,9 @@ pub struct Snapshot {
     /// For each node its outgoing transitions, lowest priority number first.
     routes: Vec<Vec<usize>>,
     /// What was read: children are started from it.
-    pub stored: Rc<Stored>,
+    pub stored: Stored,
+    /// The same as text, as it is saved.
+    pub text: Rc<str>,
 }
 
 #[derive(Debug)]
@@ -121,7 +129,22 @@ pub struct ResolvedTask {
 }
 
 impl Snapshot {
-    pub fn read(stored: &Rc<Stored>) -> Result<Snapshot, Vec<Problem>> {
+    /// A snapshot as it was saved.
+    pub fn parse(text: &str) -> Result<Snapshot, String> {
+        let stored: Stored = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        Snapshot::build(stored, text.into()).map_err(|problems| {
+            let first = problems.first().map(ToString::to_string);
+            first.unwrap_or_default()
+        })
+    }
+
+    pub fn read(stored: Stored) -> Result<Snapshot, Vec<Problem>> {
+        // Documents have text for keys, which is all that could go wrong.
+        let text = serde_json::to_string(&stored).unwrap_or_default();
+        Snapshot::build(stored, text.into())
+    }
+
+    fn build(stored: Stored, text: Rc<str>) -> Result<Snapshot, Vec<Problem>> {
         let problems = Problems::trusting();
         let workflow = Workflow::read(&stored.workflow, &problems);
         let mut tasks = Vec::new();
@@ -139,7 +162,8 @@ impl Snapshot {
                 workflow,
                 tasks,
                 node_tasks: stored.node_tasks.clone(),
-                stored: Rc::clone(stored),
+                stored,
+                text,
             }),
             Some(_) | None => Err(problems.into_sorted()),
         }

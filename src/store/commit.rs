@@ -33,9 +33,7 @@ impl Commit {
             .collect();
         for effect in effects {
             match effect {
-                Effect::SaveSnapshot(stored) => {
-                    run.push(&["\"snapshot\"", &serde_json::to_string(&**stored)?])
-                }
+                Effect::SaveSnapshot(text) => run.push(&["\"snapshot\"", text]),
                 Effect::SaveInput(input) => run.push(&["\"input\"", &input.to_string()]),
                 Effect::SaveRun(header) => {
                     run.push(&["\"header\"", &serde_json::to_string(&HeaderRow::of(header))?]);

@@ -1,7 +1,6 @@
 //! The rows of a run as text, read back into engine state. The SQLite shell and the simulator both load through here.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -9,7 +8,8 @@ use serde_json::Value;
 use super::commit::{CONTEXT, GATE, INSTANCE, OUTBOX, SIGNALS};
 use super::rows::{HeaderRow, InstanceRow, TokenRow, parse_status};
 use crate::engine::{Past, Remembered, Run, Settings};
-use crate::model::snapshot::{Snapshot, Stored};
+use crate::model::recent::Recent;
+use crate::model::snapshot::Snapshot;
 use crate::model::time::Millis;
 
 /// Rows as they were read; values are JSON text.
@@ -26,8 +26,11 @@ pub struct Rows {
     pub late: Vec<(String, u64)>,
 }
 
+/// Snapshots by their text: the runs of a workflow share one.
+pub type Snapshots = Recent<Snapshot>;
+
 /// Puts the run together again. An error means rows this build cannot read: a bug or a newer schema.
-pub fn recall(rows: Rows, settings: Settings) -> Result<Run, String> {
+pub fn recall(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Result<Run, String> {
     let header: HeaderRow = parse(&rows.run, "header")?;
     if header.schema > super::schema::VERSION {
         return Err(format!(
@@ -36,12 +39,9 @@ pub fn recall(rows: Rows, settings: Settings) -> Result<Run, String> {
             super::schema::VERSION
         ));
     }
-    let stored: Rc<Stored> = Rc::new(parse(&rows.run, "snapshot")?);
     let input: Value = parse(&rows.run, "input")?;
-    let snapshot = Snapshot::read(&stored).map_err(|problems| {
-        let first = problems.first().map(ToString::to_string).unwrap_or_default();
-        format!("the run's snapshot cannot be read: {first}")
-    })?;
+    let snapshot = snapshots.of(row(&rows.run, "snapshot")?, Snapshot::parse);
+    let snapshot = snapshot.map_err(|message| format!("row snapshot: {message}"))?;
     let mut live = Vec::with_capacity(rows.tokens.len());
     for (id, status, row) in rows.tokens {
         let row: TokenRow = serde_json::from_str(&row).map_err(|error| format!("token t{id}: {error}"))?;
@@ -86,16 +86,17 @@ pub fn recall(rows: Rows, settings: Settings) -> Result<Run, String> {
     }
     // Keys sort as text; an inner instance must come after the one it lies in.
     remembered.instances.sort_by_key(|instance| instance.id);
-    Run::recall(Rc::new(snapshot), settings, remembered)
+    Run::recall(snapshot, settings, remembered)
 }
 
 fn parse<T: DeserializeOwned>(rows: &[(String, String)], key: &str) -> Result<T, String> {
-    let text = rows
-        .iter()
-        .find(|(name, _)| name == key)
-        .map(|(_, value)| value)
-        .ok_or_else(|| format!("row {key} is missing"))?;
-    serde_json::from_str(text).map_err(|error| format!("row {key}: {error}"))
+    serde_json::from_str(row(rows, key)?).map_err(|error| format!("row {key}: {error}"))
+}
+
+fn row<'a>(rows: &'a [(String, String)], key: &str) -> Result<&'a str, String> {
+    let found = rows.iter().find(|(name, _)| name == key);
+    let (_, text) = found.ok_or_else(|| format!("row {key} is missing"))?;
+    Ok(text)
 }
 
 /// Everything that ended, for a run that is to be brought back: all tokens and all instances, as rows.

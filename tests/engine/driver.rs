@@ -153,11 +153,9 @@ impl Start {
 
     /// With so much room for calls.
     pub fn run_in(self, room: u32, now: Millis, settings: Settings) -> (Run, Vec<Effect>) {
-        let stored = Rc::new(self.stored);
-        let snapshot = Snapshot::read(&stored).expect("what was resolved can be read");
+        let snapshot = Snapshot::read(self.stored).expect("what was resolved can be read");
         let new = NewRun {
             id: self.id,
-            stored,
             snapshot: Rc::new(snapshot),
             input: self.input,
             request: self.request,

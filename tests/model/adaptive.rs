@@ -1,7 +1,5 @@
 //! Nodes that learn their limit: what is read, what it comes to, and the reason that is given.
 
-use std::rc::Rc;
-
 use curfew::model::snapshot::{Latency, Snapshot, Stored, adaptive_nodes};
 use curfew::model::time::{DAY, HOUR, Limit, MINUTE, SECOND};
 use curfew::model::timeouts::{Layer, Preset};
@@ -83,7 +81,7 @@ fn snapshot_knowing(timeouts: Value, samples: u64, p99_ms: u64) -> Snapshot {
     for node in ["tool", "pure", "two", "call", "exceeding"] {
         stored.latencies.insert(node.into(), Latency { samples, p99_ms });
     }
-    Snapshot::read(&Rc::new(stored)).expect("a snapshot")
+    Snapshot::read(stored).expect("a snapshot")
 }
 
 #[test]
@@ -218,7 +216,7 @@ fn an_adaptive_limit_says_where_it_comes_from() {
 
 #[test]
 fn a_node_nothing_is_known_of_has_no_samples() {
-    let snapshot = Snapshot::read(&Rc::new(learner(json!({})))).expect("a snapshot");
+    let snapshot = Snapshot::read(learner(json!({}))).expect("a snapshot");
     let (limit, reason) = snapshot.adaptive_limit(0);
     assert_eq!(limit, Limit::Unset);
     assert_eq!(reason, "adaptive: 0 of 20 samples, so no limit");
@@ -285,6 +283,6 @@ fn a_snapshot_keeps_the_preset_it_was_made_under() {
         serde_json::from_value::<Stored>(text).expect("a snapshot"),
         stored
     );
-    let snapshot = Snapshot::read(&Rc::new(stored)).expect("a snapshot");
+    let snapshot = Snapshot::read(stored).expect("a snapshot");
     assert_eq!(snapshot.default_limit(Layer::Flow), Limit::After(30 * SECOND));
 }

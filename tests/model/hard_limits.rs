@@ -1,6 +1,6 @@
 //! Hard limits: what is over one is refused where it is written, or where it is referred to, unless the place says so.
 
-use curfew::api::start::{Command, Wish};
+use curfew::api::start::{Command, Ready, Wish};
 use curfew::model::snapshot::{
     CatalogueDocument, DocumentKind, Library, Reference, Resolution, Stored, resolve,
 };
@@ -373,7 +373,7 @@ fn what_was_stored_before_a_preset_was_set_can_still_be_started() {
 fn a_caller_is_held_to_the_hard_limit_too() {
     let ask = |body: Value, workflow: Value, preset: Preset| {
         let wish = Wish::read(&body, &under(preset))?;
-        Command::new("run-1".into(), wish, stored(workflow, preset))
+        Command::new("run-1".into(), wish, &Ready::new(stored(workflow, preset))?)
     };
     let most = json!({"timeout_ms": 2_700_000});
     let over = json!({"timeout": "46m"});

@@ -4,6 +4,7 @@ mod adaptive;
 mod documents;
 mod events;
 mod execution;
+mod finality;
 mod graph_features;
 mod hard_limits;
 mod inline;

@@ -1,7 +1,5 @@
 //! What a document and a deployment may say about time: presets, defaults, bounds, the timeout gate.
 
-use std::rc::Rc;
-
 use curfew::model::problem::Problems;
 use curfew::model::snapshot::{DocumentKind, Library, Snapshot};
 use curfew::model::time::{DAY, HOUR, Limit, MINUTE, SECOND};
@@ -139,7 +137,7 @@ fn a_deployment_bounds_every_limit_and_says_its_bounds() {
     expect(json!({"timeout": null, "nodes": [{"id": "a"}]}), &[]);
     // What was stored under wider bounds stays readable, with the values it has.
     let stored = store_document(&complete_document(narrow));
-    let snapshot = Snapshot::read(&Rc::new(stored)).expect("a stored document can be read");
+    let snapshot = Snapshot::read(stored).expect("a stored document can be read");
     assert_eq!(snapshot.workflow.timeout, Limit::After(61_000));
 }
 

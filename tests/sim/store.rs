@@ -7,7 +7,7 @@ use curfew::engine::{Entry, EntryKind, Past, Run, Settings, TokenStatus};
 use curfew::model::snapshot::Snapshot;
 use curfew::model::time::Millis;
 use curfew::store::commit::{Commit, EVENT, EVENT_END};
-use curfew::store::memory::{self, Rows};
+use curfew::store::memory::{self, Rows, Snapshots};
 use curfew::store::rows::{HeaderRow, parse_status};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -217,7 +217,7 @@ impl Store {
     }
 
     pub fn recall(&self, settings: Settings) -> Result<Run, String> {
-        memory::recall(self.rows(), settings)
+        memory::recall(self.rows(), settings, &mut Snapshots::default())
     }
 }
 

@@ -89,6 +89,27 @@ test("a run takes the newest version of what its workflow refers to, or the one 
   assert.equal((await curfew.ended(await curfew.start(pinned.id))).output, "one");
 });
 
+test("what was started before is not kept longer than it is true", async () => {
+  const task = { id: freshId("t"), steps: [set({ says: "one" })] };
+  await put("tasks", task);
+  const document = workflow({ nodes: [{ id: "work", task_id: task.id }], output_mapping: "${state.work.says}" });
+  const whole = workflow({ nodes: [{ id: "a", output_mapping: { "state.says": "one" } }], output_mapping: "${state.says}" });
+  for (const { id } of [document, whole]) await curfew.store(id === whole.id ? whole : document);
+  const says = async (id: string, version?: number) =>
+    (await curfew.ended(await curfew.start(id, {}, version === undefined ? {} : { version }))).output;
+  // Twice each: the second start is the one that could take what the first left behind.
+  for (const version of [1, 1, undefined, undefined]) {
+    assert.equal(await says(document.id, version), "one");
+    assert.equal(await says(whole.id, version), "one");
+  }
+  await put("tasks", { ...task, steps: [set({ says: "two" })] });
+  assert.equal(await says(document.id, 1), "two", "the workflow names its version, its task does not");
+  await curfew.store({ ...whole, nodes: [{ id: "a", output_mapping: { "state.says": "two" } }] } as { id: string });
+  assert.equal(await says(whole.id), "two");
+  assert.equal(await says(whole.id, 1), "one");
+  assert.equal(await says(whole.id, 2), "two");
+});
+
 test("a run keeps the documents it began with", async () => {
   const task = { id: freshId("t"), steps: [set({ says: "old" })] };
   await put("tasks", task);
