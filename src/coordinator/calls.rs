@@ -47,6 +47,11 @@ impl Calls {
         number
     }
 
+    /// How many there have been.
+    pub fn opened(&self) -> u32 {
+        self.numbers.get()
+    }
+
     /// Whether an order would find a call that has nothing to do.
     pub fn has_one_at_hand(&self) -> bool {
         self.at_hand.get().is_some()

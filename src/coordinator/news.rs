@@ -13,8 +13,8 @@ use crate::platform::{self, deadline};
 use crate::watch::standing::Standing;
 
 /// The index hears of things this much later: a run that ends within it is one message and not two, and whoever waits
-/// for the run is answered first.
-const MOMENT_MS: u64 = 50;
+/// for the run is answered first. A message costs what three quarters of a second in memory cost.
+const MOMENT_MS: u64 = 250;
 
 #[derive(Default)]
 pub struct News {

@@ -32,14 +32,13 @@ impl DurableObject for RunObject {
     }
 
     async fn fetch(&self, request: Request) -> Result<Response> {
+        self.object.count_request();
         let answer = self.answer(request).await.unwrap_or_else(|error| {
             platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
             Err(Error::internal())
         });
         let response = respond::response(answer)?;
-        response
-            .headers()
-            .set("x-curfew-rows-written", &self.object.rows_written().to_string())?;
+        response.headers().set("x-curfew-bill", &self.object.bill())?;
         Ok(response)
     }
 
@@ -47,6 +46,7 @@ impl DurableObject for RunObject {
     /// that fails.
     async fn alarm(&self) -> Result<Response> {
         let turn = Turn::default();
+        self.object.count_request();
         if self.object.load(&turn).await? {
             self.object.wake(&turn)?;
         }

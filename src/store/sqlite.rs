@@ -13,6 +13,7 @@ pub struct Sqlite {
     sql: SqlStorage,
     /// What Cloudflare would bill, since the object came into memory.
     rows_written: Cell<usize>,
+    rows_read: Cell<usize>,
 }
 
 impl Sqlite {
@@ -20,6 +21,7 @@ impl Sqlite {
         Sqlite {
             sql: storage.sql(),
             rows_written: Cell::new(0),
+            rows_read: Cell::new(0),
         }
     }
 
@@ -136,6 +138,10 @@ impl Sqlite {
         self.rows_written.get()
     }
 
+    pub fn rows_read(&self) -> usize {
+        self.rows_read.get()
+    }
+
     /// An alarm is a row, too.
     pub fn count_alarm(&self) {
         self.rows_written.set(self.rows_written.get() + 1);
@@ -145,11 +151,15 @@ impl Sqlite {
         let cursor = self.sql.exec(statement, bindings)?;
         self.rows_written
             .set(self.rows_written.get() + cursor.rows_written());
+        self.rows_read.set(self.rows_read.get() + cursor.rows_read());
         Ok(())
     }
 
     fn read(&self, statement: &str, bindings: Vec<SqlStorageValue>) -> Result<Vec<Vec<SqlStorageValue>>> {
-        self.sql.exec(statement, bindings)?.raw().collect()
+        let cursor = self.sql.exec(statement, bindings)?;
+        let rows = cursor.raw().collect();
+        self.rows_read.set(self.rows_read.get() + cursor.rows_read());
+        rows
     }
 
     fn read_tokens(
