@@ -97,7 +97,7 @@ export default class Entry extends WorkerEntrypoint {
       const task = executor.execute(order, this.env);
       return typeof task === "string" ? task : bounded(() => task);
     };
-    return reports(request.body, execute, (error) => logFailure("execute", error));
+    return reports(request, execute, (error) => logFailure("execute", error));
   }
 
   // A rejection makes the platform deliver the batch again.

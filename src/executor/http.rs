@@ -78,6 +78,7 @@ pub(super) async fn exchange(
             headers: &request.headers,
             body: request.body.as_deref(),
             bodyless: &bodyless,
+            in_full: !matches!(reach, Reach::Binding),
             most: RESULT_BYTES,
             millis: call.deadline_at.map(|at| at.saturating_sub(now())),
         };

@@ -1,29 +1,39 @@
 // @ts-check
 // A conversation with an executor, whole, on this side of the wasm: each crossing costs more than all that is done here.
+// A WebSocket and no streams: a message costs one turn of whoever gets it, a chunk of a stream one of each side and more.
 
-/** An order or a report is one line. */
-const encoder = new TextEncoder();
-
-/** @param {string} text */
-export const line = (text) => encoder.encode(`${text}\n`);
+/** Longer texts go in pieces: the platform bounds a message, not what is said. */
+const PIECE = 256 * 1024;
 
 /**
- * Hands over each line as it comes.
- * @param {ReadableStream<Uint8Array> | null} stream
+ * Orders and reports are lines. What is said ends with one.
+ * @param {WebSocket} socket
+ * @param {string} lines
+ */
+export function say(socket, lines) {
+  try {
+    let at = 0;
+    for (; lines.length - at > PIECE; at += PIECE) socket.send(lines.slice(at, at + PIECE));
+    socket.send(`${lines.slice(at)}\n`);
+  } catch {
+    // Whoever is not there any more cannot be told. That it is over is heard in its own way.
+  }
+}
+
+/**
+ * Hands over each line that comes.
+ * @param {WebSocket} socket
  * @param {(line: string) => void} take
  */
-export async function eachLine(stream, take) {
-  const reader = stream?.getReader();
-  const decoder = new TextDecoder();
+export function eachLine(socket, take) {
   let rest = "";
-  for (;;) {
-    const { value, done } = (await reader?.read()) ?? { done: true };
-    if (done) break;
-    const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    lines.forEach(take);
-  }
-  if (rest !== "") take(rest);
+  socket.addEventListener("message", ({ data }) => {
+    rest += data;
+    if (!rest.endsWith("\n")) return;
+    const lines = rest.slice(0, -1);
+    rest = "";
+    for (const line of lines.split("\n")) take(line);
+  });
 }
 
 /**
@@ -34,44 +44,64 @@ export async function eachLine(stream, take) {
  * @param {(id: number, reason?: string) => void} over
  */
 export function ask(executor, id, heard, over) {
-  const controller = new AbortController();
-  const { readable, writable } = new IdentityTransformStream();
-  const listen = async () => {
-    const init = { method: "POST", body: readable, signal: controller.signal };
-    const response = await executor.fetch("http://executor/execute", init);
-    if (response.status !== 200) throw new Error(`the executor answered with status ${response.status}`);
-    await eachLine(response.body, (report) => enter(() => heard(id, report)));
-  };
-  listen().then(
+  const conversation = new Conversation();
+  conversation.hold(executor, (report) => enter(() => heard(id, report))).then(
     () => enter(() => over(id)),
     (error) => error instanceof Left || enter(() => over(id, String(error?.message ?? error))),
   );
-  return new Conversation(controller, writable.getWriter());
+  return conversation;
 }
 
 class Conversation {
-  #controller;
-  #writer;
+  #controller = new AbortController();
+  /** @type {WebSocket | undefined} */
+  #socket;
+  /** Said before anybody was there. @type {string[]} */
+  #unsaid = [];
+  #isFinished = false;
 
-  /** @param {AbortController} controller @param {WritableStreamDefaultWriter<Uint8Array>} writer */
-  constructor(controller, writer) {
-    this.#controller = controller;
-    this.#writer = writer;
+  /**
+   * Until it is over.
+   * @param {Fetcher} executor
+   * @param {(report: string) => void} hear
+   */
+  async hold(executor, hear) {
+    const init = { headers: { upgrade: "websocket" }, signal: this.#controller.signal };
+    const { status, webSocket: socket } = await executor.fetch("http://executor/execute", init);
+    if (!socket) throw new Error(`the executor answered with status ${status}`);
+    const { promise, resolve, reject } = Promise.withResolvers();
+    eachLine(socket, (report) => {
+      try {
+        hear(report);
+      } catch (error) {
+        reject(error);
+      }
+    });
+    socket.addEventListener("close", resolve);
+    socket.addEventListener("error", ({ error, message }) => reject(error ?? new Error(message)));
+    socket.accept();
+    this.#socket = socket;
+    for (const orders of this.#unsaid) say(socket, orders);
+    if (this.#isFinished) socket.close();
+    await promise;
   }
 
-  /** Whoever cannot be told is not there: the answer breaks as well, and that is heard of. @param {string} order */
-  send(order) {
-    this.#writer.write(line(order)).catch(() => {});
+  /** @param {string} orders */
+  send(orders) {
+    if (this.#socket) say(this.#socket, orders);
+    else this.#unsaid.push(orders);
   }
 
-  /** Nothing more to say: the executor ends when it has answered. */
+  /** Nothing more to say: everything was answered. */
   finish() {
-    this.#writer.close().catch(() => {});
+    this.#isFinished = true;
+    this.#socket?.close();
   }
 
   /** Whatever the executor is at, it ends now. */
   abort() {
-    this.#controller.abort();
+    if (this.#socket) this.#socket.close();
+    else this.#controller.abort();
   }
 }
 

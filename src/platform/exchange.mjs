@@ -19,8 +19,8 @@ export class Exchange {
   /** What went wrong. */
   message = "";
   status = 0;
-  /** JSON: pairs of name and value. */
-  headers = "[]";
+  /** JSON: pairs of name and value. Empty where they were not wanted. */
+  headers = "";
 
   /**
    * Never rejects; the number says how it ended. `bodyless` are the statuses whose body nobody reads if they say where to go.
@@ -30,10 +30,11 @@ export class Exchange {
    * @param {string} headers JSON: pairs of name and value
    * @param {string | undefined} body
    * @param {Uint16Array} bodyless
+   * @param {boolean} inFull an answer of success has headers that somebody reads
    * @param {number} most bytes of the answer
    * @param {number} millis for all of it; below zero there is no limit
    */
-  async run(peer, url, method, headers, body, bodyless, most, millis) {
+  async run(peer, url, method, headers, body, bodyless, inFull, most, millis) {
     let isLate = false;
     const late = () => {
       isLate = true;
@@ -42,9 +43,10 @@ export class Exchange {
     const timer = millis >= 0 ? setTimeout(late, millis) : undefined;
     try {
       // A copy: what came may be a look into the wasm's memory, and nobody may look there any more when that has grown meanwhile.
-      return await this.#talk(peer, url, method, headers, body, [...bodyless], most);
+      return await this.#talk(peer, url, method, JSON.parse(headers), body, [...bodyless], inFull, most);
     } catch (error) {
       if (isLate) return DEADLINE;
+      if (!this.answered && this.#findBadHeader(JSON.parse(headers))) return BAD_HEADER;
       this.message = String(/** @type {any} */ (error)?.message ?? error);
       if (this.answered) return BROKEN;
       // Connections that fail are plain errors here; this is a request that the platform will never send.
@@ -55,24 +57,15 @@ export class Exchange {
   }
 
   /**
-   * @param {Fetcher} peer @param {string} url @param {string} method @param {string} headers @param {string | undefined} body
-   * @param {number[]} bodyless @param {number} most
+   * @param {Fetcher} peer @param {string} url @param {string} method @param {[string, string][]} headers
+   * @param {string | undefined} body @param {number[]} bodyless @param {boolean} inFull @param {number} most
    */
-  async #talk(peer, url, method, headers, body, bodyless, most) {
-    const sent = new Headers();
-    for (const [name, value] of JSON.parse(headers)) {
-      try {
-        sent.set(name, value);
-      } catch {
-        this.message = name;
-        return BAD_HEADER;
-      }
-    }
-    const init = { method, headers: sent, body: body ?? null, redirect: /** @type {const} */ ("manual"), signal: this.#controller.signal };
+  async #talk(peer, url, method, headers, body, bodyless, inFull, most) {
+    const init = { method, headers, body: body ?? null, redirect: /** @type {const} */ ("manual"), signal: this.#controller.signal };
     const response = await peer.fetch(url, init);
     this.answered = true;
     this.status = response.status;
-    this.headers = JSON.stringify([...response.headers]);
+    if (inFull || !response.ok) this.headers = JSON.stringify([...response.headers]);
     if (bodyless.includes(response.status) && response.headers.has("location")) {
       this.#controller.abort();
       return WHOLE;
@@ -89,6 +82,20 @@ export class Exchange {
       }
       this.#chunks.push(value);
     }
+  }
+
+  /** Whether it is a header for which the platform would not send the request. @param {[string, string][]} headers */
+  #findBadHeader(headers) {
+    const bad = headers.find(([name, value]) => {
+      try {
+        new Headers([[name, value]]);
+        return false;
+      } catch {
+        return true;
+      }
+    });
+    this.message = bad?.[0] ?? "";
+    return bad !== undefined;
   }
 
   /** What has arrived of the body. */

@@ -25,6 +25,7 @@ extern "C" {
         headers: &str,
         body: Option<&str>,
         bodyless: Vec<u16>,
+        in_full: bool,
         most: u32,
         millis: f64,
     ) -> Promise;
@@ -55,6 +56,8 @@ pub struct Exchange<'a> {
     pub body: Option<&'a str>,
     /// Statuses whose body is of no interest if they say where to go.
     pub bodyless: &'a [u16],
+    /// The headers of an answer are wanted, also where all went well.
+    pub in_full: bool,
     /// The largest body.
     pub most: usize,
     /// For all of it.
@@ -106,6 +109,7 @@ impl Exchange<'_> {
             &headers,
             self.body,
             self.bodyless.to_vec(),
+            self.in_full,
             u32::try_from(self.most).unwrap_or(u32::MAX),
             self.millis
                 .map_or(-1.0, |millis| millis.min(i32::MAX as u64) as f64),

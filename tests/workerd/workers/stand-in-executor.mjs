@@ -14,5 +14,5 @@ async function executed({ token_id, epoch, input }) {
 
 export default {
   /** @param {Request} request */
-  fetch: (request) => reports(request.body, (order) => executed(JSON.parse(order)), () => {}),
+  fetch: (request) => reports(request, (order) => executed(JSON.parse(order)), () => {}),
 };
