@@ -29,7 +29,7 @@ export async function timeFigures(curfew: Curfew) {
   const directory = mkdtempSync(join(tmpdir(), "curfew-bench-"));
   const executor = "bench/workers/executor-gone.mjs";
   const [bereft, peer] = await Promise.all([
-    startCurfew({ vars: { CURFEW_DEBUG: "on" }, executor, persistTo: directory, extraWorkers: alarmFloorWorkers }),
+    startCurfew({ executor, persistTo: directory, extraWorkers: alarmFloorWorkers }),
     startPeer(),
   ]);
   try {

@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Curfew } from "../tests/workerd/harness.ts";
 import type { RunView } from "../tests/workerd/wire.ts";
+import { billOf } from "./contenders.ts";
 import { distribution, type Lateness } from "./lateness.ts";
 
 export const WAITS = 1_000;
@@ -73,7 +74,7 @@ export async function waitingFigures(curfew: Curfew, directory: string) {
   for (const workflow of [month, moment]) await curfew.store(workflow);
   const read = async (id: string, waitMs = 0) => {
     const answer = await curfew.api("GET", `/v1/runs/${id}?wait_ms=${waitMs}`);
-    const rows = Number(answer.headers.get("x-curfew-rows-written") ?? Number.NaN);
+    const rows = billOf(answer.headers).rows_written;
     return { run: answer.json as RunView, rows };
   };
   const monthId = await curfew.start(month.id);

@@ -14,6 +14,6 @@ await script(async () => {
   if (command === undefined) throw new StepFailed(`one of ${Object.keys(COMMANDS).join(", ")}`);
   const { variable, usual, tests } = command;
   const env = { ...process.env, [variable]: amount ?? usual };
-  const args = ["test", "--locked", "--test", "native", tests, "--", "--nocapture"];
+  const args = ["test", "--locked", "--profile", "long", "--test", "native", tests, "--", "--nocapture"];
   await step(`${name}, ${variable}=${env[variable]}`, () => run("cargo", args, { cwd: root, env }));
 });

@@ -12,11 +12,13 @@ export class FloorObject extends DurableObject {
     const step = searchParams.get("hops") === "2" ? this.env.HOP : this.env.STEP;
     const { sql } = this.ctx.storage;
     let rowsWritten = 0;
+    let rowsRead = 0;
     /** @param {string} statement @param {unknown[]} values */
     const write = (statement, ...values) => {
       const cursor = sql.exec(statement, ...values);
       cursor.toArray();
       rowsWritten += cursor.rowsWritten;
+      rowsRead += cursor.rowsRead;
     };
     /** @param {number} node */
     const insert = (node) => write("INSERT INTO steps (id, status) VALUES (?, 'dispatched')", node);
@@ -38,7 +40,7 @@ export class FloorObject extends DurableObject {
     const all = Array.from({ length: branches }, (_, branch) => branch);
     all.forEach(insert);
     const outputs = await Promise.all(all.map(work));
-    return Response.json({ rowsWritten, insideMs: Date.now() - startedAt, outputs: outputs.length });
+    return Response.json({ rowsWritten, rowsRead, insideMs: Date.now() - startedAt, outputs: outputs.length });
   }
 }
 

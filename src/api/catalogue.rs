@@ -7,6 +7,7 @@ use worker::{D1Database, D1PreparedStatement, Result};
 
 use crate::model::snapshot::{CatalogueDocument, DocumentKind, Library, Reference};
 use crate::platform;
+use crate::watch::page::{page, rows_of};
 
 /// Stores `content` unless the newest version is the same; both in one statement, so that two writers at once
 /// cannot make the same version. Comparing with the newest only lets an older content be stored again on top.
@@ -149,25 +150,18 @@ impl Catalogue {
     }
 
     pub async fn list(&self, kind: DocumentKind, after: &str, limit: u64) -> Result<Value> {
-        let mut rows: Vec<Listed> = self
-            .database
-            .prepare(LIST)
-            .bind(&[
-                kind.name().into(),
-                after.into(),
-                JsValue::from_f64((limit + 1) as f64),
-            ])?
-            .all()
-            .await?
-            .results()?;
-        let more = rows.len() as u64 > limit;
-        rows.truncate(limit as usize);
-        let next = rows.last().filter(|_| more).map(|row| row.id.clone());
-        let items: Vec<Value> = rows
-            .iter()
-            .map(|row| json!({"id": row.id, "version": row.version, "created_at": row.created_at}))
-            .collect();
-        Ok(json!({"items": items, "next_cursor": next}))
+        let statement =
+            self.database
+                .prepare(LIST)
+                .bind(&[kind.name().into(), after.into(), rows_of(limit)])?;
+        let shown = |row: Listed| json!({"id": row.id, "version": row.version, "created_at": row.created_at});
+        page(
+            statement,
+            limit,
+            |row: &Listed| row.id.clone(),
+            |row| Ok(shown(row)),
+        )
+        .await
     }
 
     /// Looks the references up and adds what was found, or that nothing was.

@@ -62,21 +62,13 @@ impl Run {
             json!({"gate_id": gate_id, "token_id": id.to_string(), "node_id": node_id, "code": failure.code,
                 "class": failure.class}),
         );
+        let choices = [RETRY, FAIL, SKIP].map(str::to_string).to_vec();
+        let now = self.scratch.now;
         let state = GateState {
-            id: gate_id.clone(),
-            kind: GateKind::Escalation,
             node_id: Some(node_id),
             token_id: Some(id.to_string()),
-            prompt,
-            choices: [RETRY, FAIL, SKIP].map(str::to_string).to_vec(),
-            input_schema: None,
-            opened_at: self.scratch.now,
             timeout_at,
-            timeout_ms: None,
-            warned: false,
-            reminded_at: None,
-            status: GateStatus::Open,
-            decision: None,
+            ..GateState::open(gate_id.clone(), GateKind::Escalation, prompt, choices, now)
         };
         self.change(id, |token| {
             token.status = TokenStatus::AwaitingHuman;

@@ -54,7 +54,14 @@ impl Run {
     }
 
     /// A token came to a join of its group. It waits there, unless its branch has been here before.
-    pub(super) fn arrive(&mut self, id: TokenId, transition: usize, instance_id: InstanceId, index: u32) {
+    /// `status` is what it ends as where nobody waits for it any more: one that failed has not completed by coming here.
+    pub(super) fn arrive(
+        &mut self,
+        id: TokenId,
+        status: TokenStatus,
+        transition: usize,
+        (instance_id, index): (InstanceId, u32),
+    ) {
         let node = self.snapshot.workflow.transitions[transition].to;
         let now = self.scratch.now;
         let Some(instance) = self.instances.get(&instance_id) else {
@@ -66,10 +73,7 @@ impl Run {
             .get(&node)
             .is_some_and(|fan_in| fan_in.fired_at.is_some());
         if !is_first && !has_fired {
-            self.end(id, TokenStatus::Completed, |token| {
-                token.reason = Some("branch_arrived_before".into());
-            });
-            return;
+            return self.end_at_join(id, status, "branch_arrived_before", Vec::new());
         }
         self.begin_fan_in(instance_id, node, transition);
         if let Some(instance) = self.instances.get_mut(&instance_id).filter(|_| is_first) {
@@ -77,7 +81,7 @@ impl Run {
             instance.open = instance.open.saturating_sub(1);
         }
         if has_fired {
-            return self.arrive_late(id, transition, instance_id, index, is_first);
+            return self.arrive_late(id, status, transition, (instance_id, index), is_first);
         }
         let instance = self.instances.get_mut(&instance_id);
         let Some(fan_in) = instance.and_then(|instance| instance.fan_ins.get_mut(&node)) else {
@@ -313,9 +317,9 @@ impl Run {
     fn arrive_late(
         &mut self,
         id: TokenId,
+        status: TokenStatus,
         transition: usize,
-        instance: InstanceId,
-        index: u32,
+        (instance, index): (InstanceId, u32),
         is_first: bool,
     ) {
         let completed = self.tokens.get(&id).is_some_and(|token| token.error.is_none());
@@ -328,10 +332,7 @@ impl Run {
         match merged {
             Ok(()) => {
                 let undo = std::mem::take(&mut self.scratch.merge_undo);
-                self.end(id, TokenStatus::Completed, |token| {
-                    token.reason = Some("late_merge".into());
-                    token.undo.extend(undo);
-                });
+                self.end_at_join(id, status, "late_merge", undo);
             }
             Err(failure) => {
                 // It has not come, as far as a run that is brought back is concerned.
@@ -345,6 +346,22 @@ impl Run {
                 self.fail(failure);
             }
         }
+    }
+
+    /// One that failed keeps the reason it failed for.
+    fn end_at_join(
+        &mut self,
+        id: TokenId,
+        status: TokenStatus,
+        reason: &str,
+        undo: Vec<(String, Option<Value>)>,
+    ) {
+        self.end(id, status, |token| {
+            if status == TokenStatus::Completed {
+                token.reason = Some(reason.into());
+            }
+            token.undo.extend(undo);
+        });
     }
 
     /// The join can no longer be met. What waited ends, what runs is aborted; then the branch around decides, or

@@ -58,6 +58,32 @@ pub enum GateKind {
 }
 
 impl GateState {
+    /// One that opens now, for the whole run and without an end of its own.
+    pub(super) fn open(
+        id: String,
+        kind: GateKind,
+        prompt: Value,
+        choices: Vec<String>,
+        now: Millis,
+    ) -> GateState {
+        GateState {
+            id,
+            kind,
+            node_id: None,
+            token_id: None,
+            prompt,
+            choices,
+            input_schema: None,
+            opened_at: now,
+            timeout_at: None,
+            timeout_ms: None,
+            warned: false,
+            reminded_at: None,
+            status: GateStatus::Open,
+            decision: None,
+        }
+    }
+
     /// When a gate of the whole run needs attention: a warning, or its end.
     pub(super) fn due_at(&self, warn_at: f64) -> Option<Millis> {
         let warning_at = match self.warned {
@@ -141,20 +167,11 @@ impl Run {
             token.watch_at = remind_at;
         });
         let state = GateState {
-            id: gate_id(id),
-            kind: GateKind::Node,
             node_id: Some(node_id),
             token_id: Some(id.to_string()),
-            prompt,
-            choices: gate.choices,
             input_schema: gate.input_schema_document,
-            opened_at: now,
             timeout_at,
-            timeout_ms: None,
-            warned: false,
-            reminded_at: None,
-            status: GateStatus::Open,
-            decision: None,
+            ..GateState::open(gate_id(id), GateKind::Node, prompt, gate.choices, now)
         };
         self.scratch.changed_gates.insert(state.id.clone());
         self.gates.insert(state.id.clone(), state);

@@ -356,7 +356,7 @@ impl Run {
         if let Some((transition, instance, index)) = join
             && self.is_running()
         {
-            self.arrive(id, transition, instance, index);
+            self.arrive(id, status, transition, (instance, index));
         }
     }
 

@@ -122,21 +122,13 @@ impl Run {
         let timeout_ms = self.snapshot.workflow.gate.timeout_ms;
         self.header.gates_opened += 1;
         self.scratch.header_changed = true;
+        let id = format!("run{}", self.header.gates_opened);
+        let choices = choices.iter().map(ToString::to_string).collect();
         let state = GateState {
-            id: format!("run{}", self.header.gates_opened),
-            kind,
-            node_id: None,
-            token_id: None,
-            prompt: Value::from(prompt),
-            choices: choices.iter().map(ToString::to_string).collect(),
             input_schema: (kind == GateKind::WorkflowTimeout).then(extension_schema),
-            opened_at: now,
             timeout_at: Some(now.saturating_add(timeout_ms)),
             timeout_ms: Some(timeout_ms),
-            warned: false,
-            reminded_at: None,
-            status: GateStatus::Open,
-            decision: None,
+            ..GateState::open(id, kind, Value::from(prompt), choices, now)
         };
         self.stands_at = Some(state.id.clone());
         self.scratch.changed_gates.insert(state.id.clone());

@@ -1,8 +1,11 @@
 //! Turns the saves among a decision's effects into the statements of one commit.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
-use serde_json::Value;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use serde_json::Error;
 
 use super::rows::{HeaderRow, InstanceRow, TokenRow};
 use crate::engine::{Effect, Run};
@@ -16,7 +19,7 @@ pub struct Commit {
 }
 
 impl Commit {
-    pub fn of(effects: &[Effect], run_state: &Run) -> Result<Commit, serde_json::Error> {
+    pub fn of(effects: &[Effect], run_state: &Run) -> Result<Commit, Error> {
         let snapshot = run_state.snapshot();
         let mut deleted: Vec<String> = Vec::new();
         let mut run = Array::default();
@@ -33,40 +36,32 @@ impl Commit {
             .collect();
         for effect in effects {
             match effect {
-                Effect::SaveSnapshot(text) => run.push(&["\"snapshot\"", text]),
-                Effect::SaveInput(input) => run.push(&["\"input\"", &input.to_string()]),
+                Effect::SaveSnapshot(text) => run.row(|row| row.text("\"snapshot\"")?.text(text))?,
+                Effect::SaveInput(input) => run.row(|row| row.text("\"input\"")?.value(&**input))?,
                 Effect::SaveRun(header) => {
-                    run.push(&["\"header\"", &serde_json::to_string(&HeaderRow::of(header))?]);
+                    run.row(|row| row.text("\"header\"")?.value(&HeaderRow::of(header)))?;
                 }
-                Effect::SaveContext { key: name, text } => run.push(&[&key(CONTEXT, name), text]),
+                Effect::SaveContext { key, text } => run.row(|row| row.key(CONTEXT, key)?.text(text))?,
                 Effect::SaveToken(token) => {
-                    let mut row = TokenRow::of(token, run_state);
-                    if let Some(branch) = &mut row.branch
+                    let mut own = TokenRow::of(token, run_state);
+                    if let Some(branch) = &mut own.branch
                         && let Some((group, total)) = closed.get(&branch.instance)
                     {
                         branch.group = Some((*group).to_string());
                         branch.total = Some(*total);
                     }
-                    tokens.push(&[
-                        &token.id.0.to_string(),
-                        &format!("\"{}\"", token.status.name()),
-                        &serde_json::to_string(&row)?,
-                    ]);
+                    tokens.row(|row| row.value(&token.id.0)?.value(token.status.name())?.value(&own))?;
                 }
-                Effect::SaveInstance(instance) => run.push(&[
-                    &key(INSTANCE, &instance.id.0.to_string()),
-                    &serde_json::to_string(&InstanceRow::of(instance, snapshot))?,
-                ]),
-                Effect::SaveGate(gate) => run.push(&[&key(GATE, &gate.id), &serde_json::to_string(gate)?]),
-                Effect::SaveEntry(entry) => {
-                    run.push(&[&entry_key(entry.seq), &serde_json::to_string(entry)?]);
-                }
+                Effect::SaveInstance(instance) => run.row(|row| {
+                    row.key(INSTANCE, &instance.id.0)?
+                        .value(&InstanceRow::of(instance, snapshot))
+                })?,
+                Effect::SaveGate(gate) => run.row(|row| row.key(GATE, &gate.id)?.value(gate))?,
+                Effect::SaveEntry(entry) => run.row(|row| row.value(&event_key(entry.seq))?.value(entry))?,
                 Effect::SaveSignals { name, payloads } => {
-                    run.push(&[&key(SIGNALS, name), &serde_json::to_string(payloads)?]);
+                    run.row(|row| row.key(SIGNALS, name)?.value(payloads))?;
                 }
-                Effect::SaveMessage { id, message } => {
-                    run.push(&[&key(OUTBOX, &id.to_string()), &serde_json::to_string(message)?]);
-                }
+                Effect::SaveMessage { id, message } => run.row(|row| row.key(OUTBOX, id)?.value(message))?,
                 Effect::DeleteContext { key } => deleted.push(format!("{CONTEXT}{key}")),
                 Effect::DeleteMessage { id } => deleted.push(format!("{OUTBOX}{id}")),
                 Effect::SetAlarm(_)
@@ -83,8 +78,8 @@ impl Commit {
             }
         }
         Ok(Commit {
-            run: run.finish(),
-            tokens: tokens.finish(),
+            run: run.finish()?,
+            tokens: tokens.finish()?,
             deleted: match deleted.is_empty() {
                 true => None,
                 false => Some(serde_json::to_string(&deleted)?),
@@ -109,37 +104,68 @@ pub fn event_key(seq: u64) -> String {
     format!("{EVENT}{seq:012}")
 }
 
-fn entry_key(seq: u64) -> String {
-    Value::from(event_key(seq)).to_string()
-}
-
-/// A key of table `run`, as JSON.
-fn key(prefix: &str, name: &str) -> String {
-    Value::from(format!("{prefix}{name}")).to_string()
-}
-
-/// A JSON array of arrays, put together from parts that are JSON already.
+/// A JSON array of arrays, written in one go: most decisions are no more than this.
 #[derive(Default)]
-struct Array(String);
+struct Array(Vec<u8>);
+
+type Written<'a> = Result<&'a mut Array, Error>;
 
 impl Array {
-    fn push(&mut self, parts: &[&str]) {
-        self.0.push(if self.0.is_empty() { '[' } else { ',' });
-        self.0.push('[');
-        for (index, part) in parts.iter().enumerate() {
-            if index > 0 {
-                self.0.push(',');
+    /// What a node on a chain takes.
+    const USUAL: usize = 1024;
+
+    fn row(&mut self, fill: impl FnOnce(&mut Array) -> Written<'_>) -> Result<(), Error> {
+        match self.0.is_empty() {
+            true => {
+                self.0.reserve(Self::USUAL);
+                self.0.push(b'[');
             }
-            self.0.push_str(part);
+            false => self.0.push(b','),
         }
-        self.0.push(']');
+        self.0.push(b'[');
+        fill(self)?;
+        self.0.push(b']');
+        Ok(())
     }
 
-    fn finish(mut self) -> Option<String> {
-        if self.0.is_empty() {
-            return None;
+    fn separate(&mut self) {
+        if self.0.last() != Some(&b'[') {
+            self.0.push(b',');
         }
-        self.0.push(']');
-        Some(self.0)
+    }
+
+    /// What is JSON already.
+    fn text(&mut self, text: &str) -> Written<'_> {
+        self.separate();
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(self)
+    }
+
+    fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Written<'_> {
+        self.separate();
+        serde_json::to_writer(&mut self.0, value)?;
+        Ok(self)
+    }
+
+    /// A key of table `run`.
+    fn key(&mut self, prefix: &str, name: &impl Display) -> Written<'_> {
+        self.value(&Key(prefix, name))
+    }
+
+    fn finish(mut self) -> Result<Option<String>, Error> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        self.0.push(b']');
+        // Text was put in, and what serde_json writes is text.
+        String::from_utf8(self.0).map(Some).map_err(Error::custom)
+    }
+}
+
+struct Key<'a, T>(&'a str, &'a T);
+
+impl<T: Display> Serialize for Key<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}{}", self.0, self.1))
     }
 }

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
+
+use super::page::{page, rows_of};
 
 /// Messages may come twice and in any order: the higher revision stays.
 const SAVE: &str = "INSERT INTO breakers (key, state, failures, opened_at, trial_at, escalated_at, updated_at, revision) \
@@ -47,14 +48,12 @@ struct Row {
 }
 
 pub async fn list(database: &D1Database, cursor: &str, limit: u64) -> Result<Value> {
-    let mut rows: Vec<Row> = database
-        .prepare(LIST)
-        .bind(&[cursor.into(), JsValue::from_f64((limit + 1) as f64)])?
-        .all()
-        .await?
-        .results()?;
-    let more = rows.len() as u64 > limit;
-    rows.truncate(limit as usize);
-    let next = rows.last().filter(|_| more).map(|row| row.key.clone());
-    Ok(json!({"items": rows, "next_cursor": next}))
+    let statement = database.prepare(LIST).bind(&[cursor.into(), rows_of(limit)])?;
+    page(
+        statement,
+        limit,
+        |row: &Row| row.key.clone(),
+        |row| Ok(json!(row)),
+    )
+    .await
 }

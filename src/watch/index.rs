@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use worker::{D1Database, MessageBatch, Result};
 
+use super::page::{page, rows_of};
 use super::standing::{Standing, newest};
 use super::{breakers, latencies};
 use crate::platform;
@@ -117,23 +118,14 @@ struct GateRow {
 }
 
 pub async fn list_gates(database: &D1Database, cursor: &str, limit: u64) -> Result<Value> {
-    let mut rows: Vec<GateRow> = database
+    let statement = database
         .prepare(LIST_GATES)
-        .bind(&[cursor.into(), JsValue::from_f64((limit + 1) as f64)])?
-        .all()
-        .await?
-        .results()?;
-    let more = rows.len() as u64 > limit;
-    rows.truncate(limit as usize);
-    let next = rows
-        .last()
-        .filter(|_| more)
-        .map(|row| format!("{}_{}_{}", row.opened_at, row.run_id, row.id));
-    let items: Vec<Value> = rows
-        .into_iter()
-        .map(|row| serde_json::from_str(&row.view))
-        .collect::<std::result::Result<_, _>>()?;
-    Ok(json!({"items": items, "next_cursor": next}))
+        .bind(&[cursor.into(), rows_of(limit)])?;
+    let behind = |row: &GateRow| format!("{}_{}_{}", row.opened_at, row.run_id, row.id);
+    page(statement, limit, behind, |row| {
+        Ok(serde_json::from_str(&row.view)?)
+    })
+    .await
 }
 
 #[derive(Debug, Default)]
@@ -158,28 +150,17 @@ pub async fn list(database: &D1Database, filter: Filter) -> Result<Value> {
         Some((at, id)) => (JsValue::from_f64(at as f64), JsValue::from(id)),
         None => (JsValue::NULL, JsValue::NULL),
     };
-    let mut rows: Vec<Row> = database
-        .prepare(LIST)
-        .bind(&[
-            optional(filter.status),
-            optional(filter.workflow),
-            optional(filter.tag),
-            cursor_at,
-            cursor_id,
-            JsValue::from_f64((filter.limit + 1) as f64),
-        ])?
-        .all()
-        .await?
-        .results()?;
-    let more = rows.len() as u64 > filter.limit;
-    rows.truncate(filter.limit as usize);
-    let next = rows
-        .last()
-        .filter(|_| more)
-        .map(|row| format!("{}_{}", row.started_at, row.id));
-    let items: Vec<Value> = rows
-        .into_iter()
-        .map(|row| serde_json::from_str(&row.summary))
-        .collect::<std::result::Result<_, _>>()?;
-    Ok(json!({"items": items, "next_cursor": next}))
+    let statement = database.prepare(LIST).bind(&[
+        optional(filter.status),
+        optional(filter.workflow),
+        optional(filter.tag),
+        cursor_at,
+        cursor_id,
+        rows_of(filter.limit),
+    ])?;
+    let behind = |row: &Row| format!("{}_{}", row.started_at, row.id);
+    page(statement, filter.limit, behind, |row| {
+        Ok(serde_json::from_str(&row.summary)?)
+    })
+    .await
 }

@@ -6,6 +6,8 @@ pub mod breakers;
 pub mod index;
 #[cfg(target_arch = "wasm32")]
 pub mod latencies;
+#[cfg(target_arch = "wasm32")]
+pub mod page;
 pub mod standing;
 #[cfg(target_arch = "wasm32")]
 pub mod sweep;

@@ -517,3 +517,19 @@ fn a_queue_does_not_count_calls() {
         .claim("t3@1")
         .stands("running 2xa:executing");
 }
+
+/// A branch that was never begun comes to a join that did not wait for it, by the route of its timeout: it has not completed.
+#[test]
+fn an_attempt_that_nobody_takes_may_lead_to_a_join_that_has_fired() {
+    let mut run = start(two_branches(
+        json!({"strategy": "any", "on_early_complete": "allow_late_merge"}),
+    ));
+    run.at(2_000).claim("t2@1").succeed("t2@1", json!("fast"));
+    for at in [11_000, 31_000, 41_000, 61_000, 71_000, 91_000] {
+        run.at(at).wake("");
+    }
+    let (status, row) = &run.store.tokens[&3];
+    assert_eq!(status, "timed_out", "{row}");
+    assert!(row.contains("\"reason\":\"dispatch_timeout\""), "{row}");
+    run.stands("completed {}");
+}

@@ -1,6 +1,8 @@
 //! What may be kept of a resolved workflow: only what another look into the catalogue could not change.
 
-use curfew::model::snapshot::{CatalogueDocument, DocumentKind, Library, Reference, Resolution, is_final, resolve};
+use curfew::model::snapshot::{
+    CatalogueDocument, DocumentKind, Library, Reference, Resolution, is_final, resolve,
+};
 use curfew::model::timeouts::TimeRules;
 use serde_json::{Value, json};
 
@@ -27,7 +29,10 @@ fn finality(workflow: &Value, library: &Library) -> bool {
 
 #[test]
 fn a_workflow_that_brings_everything_along_stays_as_it_is() {
-    assert!(finality(&json!({"id": "w", "nodes": [{"id": "a"}]}), &Library::new()));
+    assert!(finality(
+        &json!({"id": "w", "nodes": [{"id": "a"}]}),
+        &Library::new()
+    ));
 }
 
 #[test]

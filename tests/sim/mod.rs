@@ -17,7 +17,9 @@ pub mod store;
 mod traffic;
 mod world;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use outcome::Outcome;
 use world::World;
@@ -63,6 +65,39 @@ fn the_shortest_history_is_the_first_that_fails() {
     );
 }
 
+/// Every seed on its own, on as many threads as there are cores; the first that fails ends them all.
+fn simulate_all(seeds: u64) -> Outcome {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let has_failed = AtomicBool::new(false);
+    let part = |first: usize| {
+        let mut total = Outcome::default();
+        for seed in (first as u64..seeds).step_by(threads) {
+            if has_failed.load(Ordering::Relaxed) {
+                break;
+            }
+            match catch_unwind(|| simulate(seed, false)) {
+                Ok(outcome) => total.add(&outcome),
+                Err(failure) => {
+                    has_failed.store(true, Ordering::Relaxed);
+                    resume_unwind(failure);
+                }
+            }
+        }
+        total
+    };
+    thread::scope(|scope| {
+        let parts: Vec<_> = (0..threads).map(|first| scope.spawn(move || part(first))).collect();
+        let mut total = Outcome::default();
+        for part in parts {
+            match part.join() {
+                Ok(outcome) => total.add(&outcome),
+                Err(failure) => resume_unwind(failure),
+            }
+        }
+        total
+    })
+}
+
 #[test]
 fn every_run_ends_and_no_promise_breaks() {
     if let Some(seed) = number("CURFEW_SIM_SEED") {
@@ -71,10 +106,7 @@ fn every_run_ends_and_no_promise_breaks() {
         return;
     }
     let seeds = number("CURFEW_SIM_SEEDS").unwrap_or(5_000);
-    let mut total = Outcome::default();
-    for seed in 0..seeds {
-        total.add(&simulate(seed, false));
-    }
+    let total = simulate_all(seeds);
     println!("{seeds} seeds: {total:?}");
     // Faults that do not happen prove nothing: a world that has become too kind must show.
     for (what, count) in [

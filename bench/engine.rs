@@ -1,0 +1,124 @@
+//! The engine alone: events a second of a chain, and as many decisions under an instruction counter as anywhere else.
+//!
+//! `engine chain 200` makes 200 runs of 50 nodes and prints what it did; scripts/engine.mjs counts its instructions.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use curfew::engine::{Effect, Event, NewRun, Order, Run, RunStatus, Settings, StartRequest};
+use curfew::model::snapshot::{Library, Resolution, Snapshot, resolve};
+use curfew::model::timeouts::TimeRules;
+use curfew::store::commit::Commit;
+use curfew::wire::{ReportStatus, TaskReport};
+use serde_json::{Value, json};
+
+const NODES: usize = 50;
+const ROOM: u32 = 24;
+
+fn document(kind: &str) -> Value {
+    let action = json!({"kind": "update_context", "implementation": {"set": {"node": "${input.node}"}}});
+    let task = json!({"id": "step", "dispatch": "direct", "steps": [{"ref": "s0", "action": action}]});
+    match kind {
+        "fan" => json!({
+            "id": "fan",
+            "nodes": [{"id": "start"}, {"id": "work", "task_id": "step", "input_mapping": {"node": "${_branch.index}"}}, {"id": "done"}],
+            "transitions": [
+                {"id": "each", "from_node_id": "start", "to_node_id": "work", "spawn_count": NODES},
+                {"from_node_id": "work", "to_node_id": "done", "synchronization": {"sibling_group": "each", "strategy": "all",
+                    "merge": {"target": "state.results", "strategy": "append"}}},
+            ],
+            "tasks": [task],
+        }),
+        _chain => {
+            let node = |index| json!({"id": format!("n{index}"), "task_id": "step", "input_mapping": {"node": index}});
+            let edge =
+                |index| json!({"from_node_id": format!("n{}", index - 1), "to_node_id": format!("n{index}")});
+            json!({
+                "id": "chain",
+                "nodes": (0..NODES).map(node).collect::<Vec<_>>(),
+                "transitions": (1..NODES).map(edge).collect::<Vec<_>>(),
+                "tasks": [task],
+            })
+        }
+    }
+}
+
+fn snapshot(kind: &str) -> Snapshot {
+    match resolve(&document(kind), 1, &Library::new(), &TimeRules::default()) {
+        Resolution::Resolved(stored) => Snapshot::read(*stored).expect("what was resolved can be read"),
+        Resolution::Missing(_) | Resolution::Invalid(_) => panic!("the document of this bench is not valid"),
+    }
+}
+
+fn report(order: &Order) -> Event {
+    Event::TaskReported(Box::new(TaskReport {
+        token_id: order.token.to_string(),
+        epoch: order.epoch,
+        status: ReportStatus::Completed,
+        output: Some(json!({"node": order.input["node"]})),
+        error: None,
+        steps: Vec::new(),
+        partial: Vec::new(),
+        checkpoint: None,
+        events: Vec::new(),
+    }))
+}
+
+/// One run to its end: how many events it took, and how many bytes were to be saved.
+fn run(snapshot: &Rc<Snapshot>, settings: Settings, number: usize) -> (usize, usize) {
+    let new = NewRun {
+        id: format!("run-{number}"),
+        snapshot: Rc::clone(snapshot),
+        input: json!({}),
+        request: StartRequest::default(),
+        parent: None,
+        triggered_by: None,
+        secret: String::new(),
+    };
+    let (mut run, mut effects) = Run::create(1_000, ROOM, settings, new);
+    let (mut events, mut bytes) = (1, 0);
+    let mut orders = Vec::new();
+    loop {
+        let commit = Commit::of(&effects, &run).expect("what was decided can be saved");
+        let saved = [commit.run, commit.tokens, commit.deleted];
+        bytes += saved.into_iter().flatten().map(|rows| rows.len()).sum::<usize>();
+        for effect in effects {
+            if let Effect::Dispatch(order) = effect {
+                orders.push(order);
+            }
+        }
+        let Some(order) = orders.pop() else { break };
+        let (answer, next) = run.handle(1_000 + events as u64, ROOM, report(&order));
+        assert!(answer.is_ok(), "a report that was ordered is taken");
+        events += 1;
+        effects = next;
+    }
+    assert_eq!(run.header.status, RunStatus::Completed);
+    (events, bytes)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with("--"))
+        .collect();
+    let kind = arguments.first().map_or("chain", String::as_str);
+    let runs: usize = arguments
+        .get(1)
+        .and_then(|word| word.parse().ok())
+        .unwrap_or(1_000);
+    let settings = Settings::default();
+    let snapshot = Rc::new(snapshot(kind));
+    let started = Instant::now();
+    let (mut events, mut bytes) = (0, 0);
+    for number in 0..runs {
+        let (more, saved) = run(&snapshot, settings, number);
+        events += more;
+        bytes += saved;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "{}",
+        json!({"kind": kind, "runs": runs, "events": events, "bytes": bytes, "events_per_second": (events as f64 / seconds).round()})
+    );
+}

@@ -1,0 +1,45 @@
+// What workerd uses of the machine, from outside. Linux only; elsewhere nothing is known.
+import { readdirSync, readFileSync } from "node:fs";
+
+/** The clock of /proc ticks a hundred times a second on every Linux there is. */
+const TICK_MS = 10;
+
+/** The newest workerd that this process has started. */
+export function workerdPid(): number | undefined {
+  const own = processes().filter(({ parent, name }) => parent === process.pid && name === "workerd");
+  return own.map(({ pid }) => pid).toSorted((a, b) => a - b).at(-1);
+}
+
+/** Milliseconds of CPU so far, user and system. */
+export function cpuMs(pid: number | undefined): number {
+  const stat = read(pid, "stat");
+  if (stat === undefined) return Number.NaN;
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+}
+
+export function residentMiB(pid: number | undefined): number {
+  const kib = /VmRSS:\s+(\d+)/.exec(read(pid, "status") ?? "")?.[1];
+  return kib === undefined ? Number.NaN : Number(kib) / 1024;
+}
+
+function processes(): { pid: number; parent: number; name: string }[] {
+  try {
+    return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((name) => {
+      const stat = read(Number(name), "stat");
+      const match = stat === undefined ? null : /^\d+ \((.*)\) \S (\d+)/.exec(stat);
+      return match ? [{ pid: Number(name), parent: Number(match[2]), name: match[1]! }] : [];
+    });
+  } catch {
+    return [];
+  }
+}
+
+function read(pid: number | undefined, file: string): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "utf8");
+  } catch {
+    // Ended meanwhile, or no Linux.
+    return undefined;
+  }
+}

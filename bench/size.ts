@@ -1,0 +1,153 @@
+// What is deployed, what it does before its first request, and what each dependency adds to it.
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { root } from "../tests/workerd/harness.ts";
+import { rounded } from "./figures.ts";
+
+/** Crates below this share are told of as one. */
+const LEAST_KIB = 8;
+
+/** As wrangler says. */
+export async function sizeFigures() {
+  const directory = mkdtempSync(join(tmpdir(), "curfew-bench-"));
+  const wrangler = async (...args: string[]): Promise<string> => {
+    const script = join(root, "node_modules", "wrangler", "bin", "wrangler.js");
+    const { stdout } = await promisify(execFile)(process.execPath, [script, ...args, "-c", "wrangler.toml"], { cwd: root, timeout: 60_000 });
+    return stdout;
+  };
+  try {
+    const deployed = await wrangler("deploy", "--dry-run", "--outdir", directory);
+    const started = await wrangler("check", "startup", "--outfile", join(directory, "startup.cpuprofile"));
+    return {
+      gzip_kib: Number(/gzip: ([\d.]+) KiB/.exec(deployed)?.[1]),
+      startup_active_ms: Number(/Active: ([\d.]+) ms/.exec(started)?.[1]),
+      code_kib: codeByCrate(readFileSync(join(root, "build", "index_bg.wasm"))),
+    };
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/**
+ * KiB of code by the crate that a function's name begins with, before compression. What a generic function of one crate does
+ * for another counts as the first one's.
+ */
+function codeByCrate(wasm: Uint8Array): Record<string, number> {
+  const sections = sectionsOf(wasm);
+  const imported = importedFunctions(sections.get("2")!);
+  const names = namesOf(sections.get("name")!);
+  const bytes = new Map<string, number>();
+  const code = new Reader(sections.get("10")!);
+  const functions = code.number();
+  for (let index = 0; index < functions; index += 1) {
+    const size = code.number();
+    code.skip(size);
+    const crate = crateOf(names.get(imported + index) ?? "");
+    bytes.set(crate, (bytes.get(crate) ?? 0) + size);
+  }
+  const small = [...bytes].filter(([, size]) => size < LEAST_KIB * 1024);
+  const others = small.reduce((sum, [, size]) => sum + size, 0);
+  const large = [...bytes].filter(([, size]) => size >= LEAST_KIB * 1024).toSorted((a, b) => b[1] - a[1]);
+  return Object.fromEntries([...large, [`${small.length} others`, others] as const].map(([crate, size]) => [crate, rounded(size / 1024, 0)]));
+}
+
+/** `<&mut serde_json::ser::Serializer<W> as ...>::serialize_str` is serde_json's. */
+const crateOf = (name: string): string => /(?:^|[<&( ])([a-z_][a-z0-9_]*)(?:\[[0-9a-f]+\])?::/.exec(name)?.[1] ?? "(no name)";
+
+/** By number, those of their own by name. */
+function sectionsOf(wasm: Uint8Array): Map<string, Uint8Array> {
+  const reader = new Reader(wasm, 8);
+  const sections = new Map<string, Uint8Array>();
+  while (!reader.isAtEnd) {
+    const id = reader.byte();
+    const body = new Reader(reader.bytes(reader.number()));
+    sections.set(id === 0 ? body.text() : String(id), body.rest());
+  }
+  return sections;
+}
+
+function importedFunctions(section: Uint8Array): number {
+  const reader = new Reader(section);
+  let functions = 0;
+  for (let left = reader.number(); left > 0; left -= 1) {
+    reader.text();
+    reader.text();
+    const kind = reader.byte();
+    if (kind === 0) {
+      functions += 1;
+      reader.number();
+      continue;
+    }
+    // A table and a global have a type before their limits, or a mutability after it.
+    if (kind === 1) reader.byte();
+    if (kind === 3) {
+      reader.skip(2);
+      continue;
+    }
+    const hasMaximum = reader.number() & 1;
+    reader.number();
+    if (hasMaximum) reader.number();
+  }
+  return functions;
+}
+
+/** Names of functions: the part numbered 1. */
+function namesOf(section: Uint8Array): Map<number, string> {
+  const reader = new Reader(section);
+  const names = new Map<number, string>();
+  while (!reader.isAtEnd) {
+    const id = reader.byte();
+    const part = new Reader(reader.bytes(reader.number()));
+    if (id !== 1) continue;
+    for (let left = part.number(); left > 0; left -= 1) names.set(part.number(), part.text());
+  }
+  return names;
+}
+
+class Reader {
+  #bytes: Uint8Array;
+  #at: number;
+
+  constructor(bytes: Uint8Array, at = 0) {
+    this.#bytes = bytes;
+    this.#at = at;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  byte(): number {
+    return this.#bytes[this.#at++]!;
+  }
+
+  /** LEB128. */
+  number(): number {
+    let value = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = this.byte();
+      value += (byte & 127) * 2 ** shift;
+      if (byte < 128) return value;
+    }
+  }
+
+  skip(count: number): void {
+    this.#at += count;
+  }
+
+  bytes(count: number): Uint8Array {
+    this.#at += count;
+    return this.#bytes.subarray(this.#at - count, this.#at);
+  }
+
+  rest(): Uint8Array {
+    return this.#bytes.subarray(this.#at);
+  }
+
+  text(): string {
+    return new TextDecoder().decode(this.bytes(this.number()));
+  }
+}

@@ -1,0 +1,85 @@
+// `npm run engine`: the engine alone. How many events it decides in a second, for orientation; and how many instructions a run
+// takes, which is the same on every machine with the same compiler: more than was recorded is a failure. `-- --record` keeps
+// the counts of now.
+import { execFile } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { script, step, StepFailed } from "./terminal.mjs";
+import { root } from "./toolchain.mjs";
+
+const execute = promisify(execFile);
+const RECORD = join(root, "bench", "results", "engine.json");
+const KINDS = ["chain", "fan"];
+/** Runs under the counter. Their difference leaves out what is done once. */
+const [FEW, MANY] = [5, 25];
+/** For orientation. */
+const TIMED = 2_000;
+/** A change that is worth a look. */
+const TOLERANCE = 0.03;
+
+/** @typedef {{instructions_per_run: number, events_per_run: number}} Count */
+
+await script(async () => {
+  const binary = await step("engine, built", build);
+  const compiler = (await execute("rustc", ["--version"])).stdout.trim();
+  for (const kind of KINDS) {
+    const { events_per_second: perSecond } = JSON.parse((await execute(binary, [kind, String(TIMED)])).stdout);
+    console.log(`[curfew] ${kind}: ${perSecond} events a second`);
+  }
+  if (!(await hasValgrind())) {
+    console.log("[curfew] valgrind is not installed: instructions were not counted");
+    return;
+  }
+  /** @type {Record<string, Count>} */
+  const counts = {};
+  for (const kind of KINDS) counts[kind] = await count(binary, kind);
+  const recorded = JSON.parse(readFileSync(RECORD, "utf8"));
+  for (const [kind, { instructions_per_run: now }] of Object.entries(counts)) {
+    const before = recorded.counts[kind]?.instructions_per_run;
+    console.log(`[curfew] ${kind}: ${now} instructions a run, ${before} recorded (${(100 * (now / before - 1)).toFixed(1)} %)`);
+  }
+  if (process.argv.includes("--record")) {
+    writeFileSync(RECORD, `${JSON.stringify({ compiler, counts }, null, 2)}\n`);
+    return;
+  }
+  if (recorded.compiler !== compiler) {
+    console.log(`[curfew] recorded with ${recorded.compiler}, this is ${compiler}: not compared`);
+    return;
+  }
+  const worse = Object.entries(counts)
+    .filter(([kind, now]) => now.instructions_per_run > recorded.counts[kind].instructions_per_run * (1 + TOLERANCE))
+    .map(([kind]) => kind);
+  if (worse.length > 0) throw new StepFailed(`${worse.join(" and ")}: more instructions than recorded; if they are worth it, npm run engine -- --record`);
+});
+
+async function build() {
+  const args = ["bench", "--locked", "--bench", "engine", "--no-run", "--message-format=json"];
+  const { stdout } = await execute("cargo", args, { cwd: root, maxBuffer: 1 << 28 });
+  const artifacts = stdout.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
+  const built = artifacts.find(({ target, executable }) => target?.name === "engine" && executable);
+  if (built === undefined) throw new StepFailed("cargo built no engine");
+  return built.executable;
+}
+
+async function hasValgrind() {
+  return execute("valgrind", ["--version"]).then(() => true, () => false);
+}
+
+/** @param {string} binary @param {string} kind @returns {Promise<Count>} */
+async function count(binary, kind) {
+  const [few, many] = [await counted(binary, kind, FEW), await counted(binary, kind, MANY)];
+  const runs = MANY - FEW;
+  return {
+    instructions_per_run: Math.round((many.instructions - few.instructions) / runs),
+    events_per_run: (many.events - few.events) / runs,
+  };
+}
+
+/** @param {string} binary @param {string} kind @param {number} runs */
+async function counted(binary, kind, runs) {
+  const args = ["--tool=callgrind", "--callgrind-out-file=/dev/null", binary, kind, String(runs)];
+  const { stdout, stderr } = await execute("valgrind", args);
+  const instructions = Number(/Collected : (\d+)/.exec(stderr)?.[1]);
+  return { instructions, events: JSON.parse(stdout).events };
+}
