@@ -16,7 +16,7 @@ const [FEW, MANY] = [5, 25];
 /** For orientation. */
 const TIMED = 2_000;
 /** A change that is worth a look. */
-const TOLERANCE = 0.03;
+const TOLERANCE = 0.05;
 
 /** @typedef {{instructions_per_run: number, events_per_run: number}} Count */
 

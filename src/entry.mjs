@@ -15,6 +15,9 @@ const CEILING_MS = 120_000;
 /** A run whose alarm handler panicked looks again after this long: the platform gives up after six failed alarms. */
 const ALARM_AGAIN_MS = 10_000;
 
+/** After so many panics in a row the run is given up: it would never end. */
+const PANICS_MOST = 5;
+
 /** @type {Set<(reason: Error) => void>} */
 const callsInFlight = new Set();
 
@@ -122,6 +125,8 @@ export default class Entry extends WorkerEntrypoint {
 
 export class RunObject extends DurableObject {
   #wasm;
+  /** Of the alarm, one after another. */
+  #panics = 0;
 
   /** @param {DurableObjectState} ctx @param {any} env */
   constructor(ctx, env) {
@@ -138,9 +143,24 @@ export class RunObject extends DurableObject {
   async alarm() {
     try {
       await bounded(() => this.#wasm.alarm());
+      this.#panics = 0;
     } catch (error) {
       logFailure("RunObject.alarm", error);
+      if (error instanceof WebAssembly.RuntimeError) this.#panics += 1;
+      if (this.#panics >= PANICS_MOST && (await this.#isGivenUp())) return;
       await this.ctx.storage.setAlarm(Date.now() + ALARM_AGAIN_MS);
+    }
+  }
+
+  /** Whether the run has ended for it. */
+  async #isGivenUp() {
+    try {
+      const { status } = await bounded(() => this.#wasm.fetch(new Request("http://run/abandon", { method: "POST" })), CEILING_MS);
+      this.#panics = 0;
+      return status === 200;
+    } catch (error) {
+      logFailure("RunObject.abandon", error);
+      return false;
     }
   }
 }

@@ -51,6 +51,13 @@ pub struct Object {
     handed: RefCell<Option<Order>>,
 }
 
+/// Since when the run is in memory.
+#[derive(PartialEq)]
+enum Recalled {
+    Before,
+    Now,
+}
+
 /// What came of an attempt to start.
 pub enum Started {
     New,
@@ -84,11 +91,29 @@ impl Object {
 
     /// Brings the run into memory if it is not there. `false`: no run lives in this object.
     pub async fn load(self: &Rc<Self>, turn: &Turn) -> Result<bool> {
+        let recalled = self.recall().await?;
+        if recalled == Some(Recalled::Now) {
+            // Before anything that is due: what is due must not take attempts for alive that nobody holds any more.
+            self.handle(turn, Event::Loaded)?.ok();
+        }
+        Ok(recalled.is_some())
+    }
+
+    /// Ends a run that Curfew cannot go on with. Nothing that is due is touched on the way: it may be what is wrong.
+    pub async fn abandon(self: &Rc<Self>, turn: &Turn) -> Result<bool> {
+        if self.recall().await?.is_none() {
+            return Ok(false);
+        }
+        self.handle(turn, Event::Abandoned)?.ok();
+        Ok(true)
+    }
+
+    async fn recall(&self) -> Result<Option<Recalled>> {
         if self.run.borrow().is_some() {
-            return Ok(true);
+            return Ok(Some(Recalled::Before));
         }
         if !self.sqlite.holds_run()? {
-            return Ok(false);
+            return Ok(None);
         }
         let alarm_at = self.storage.get_alarm().await?;
         if self.run.borrow().is_none() {
@@ -96,10 +121,9 @@ impl Object {
             let run = SNAPSHOTS.with_borrow_mut(|snapshots| memory::recall(rows, self.settings, snapshots));
             let run = run.map_err(Error::RustError)?;
             *self.run.borrow_mut() = Some(run);
-            // Before anything that is due: what is due must not take attempts for alive that nobody holds any more.
-            self.handle(turn, Event::Loaded)?.ok();
+            return Ok(Some(Recalled::Now));
         }
-        Ok(true)
+        Ok(Some(Recalled::Before))
     }
 
     pub fn start(self: &Rc<Self>, turn: &Turn, command: Command) -> Result<Started> {

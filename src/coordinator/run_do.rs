@@ -73,6 +73,9 @@ impl RunObject {
         if (request.method(), url.path()) == (Method::Post, "/ring") {
             return Ok(Ok((200, json!(self.object.rung(&turn).await?))));
         }
+        if (request.method(), url.path()) == (Method::Post, "/abandon") {
+            return Ok(Ok((200, json!({"abandoned": self.object.abandon(&turn).await?}))));
+        }
         if !self.object.load(&turn).await? {
             return Ok(Err(Error::not_found("the run")));
         }

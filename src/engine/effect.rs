@@ -26,6 +26,8 @@ pub enum Event {
     Woken {
         open_calls: Vec<(TokenId, u64)>,
     },
+    /// What was due could not be decided, time and again: a bug. Whoever waits for the run must hear of an end all the same.
+    Abandoned,
     /// An executor answered.
     TaskReported(Box<TaskReport>),
     /// Somebody took an attempt out of the queue and asks for it.

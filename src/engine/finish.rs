@@ -1,6 +1,7 @@
 //! How a run ends: once, with a reason, leaving nothing under way.
 
 use super::chronicle::EntryKind;
+use super::effect::Rejection;
 use super::header::{LIMIT_EXCEEDED, RunStatus};
 use super::route::mapping_failure;
 use super::run::{Run, Vars};
@@ -72,6 +73,20 @@ impl Run {
         self.note(EntryKind::RunFailed, fields);
         self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
         self.finish(RunStatus::Failed, None, Some(failure));
+    }
+
+    /// The way out of a bug: none of what is due is looked at.
+    pub(super) fn abandoned(&mut self) -> Result<(), Rejection> {
+        if self.header.status.is_terminal() {
+            return Err(Rejection::RunFinished);
+        }
+        self.fail(Failure::new(
+            "internal_error",
+            FailureClass::Permanent,
+            "Curfew could not decide what was due in this run, several times, and gave it up: a bug of Curfew. \
+             What was done is kept; GET .../resume says which ways back are open",
+        ));
+        Ok(())
     }
 
     /// A bound of the run was reached: say which one.

@@ -191,9 +191,13 @@ impl Run {
         // A clock that jumps back must not make the run younger than what it has already seen.
         self.scratch.now = now.max(self.scratch.now).max(self.header.started_at);
         self.scratch.room = room;
-        // Whatever woke the object, the run's own limit comes first: a result cannot outrun it.
-        self.pass_workflow_deadline();
+        // Whatever woke the object, the run's own limit comes first: a result cannot outrun it. Where that may be what
+        // cannot be decided, nothing comes first.
+        if !matches!(event, Event::Abandoned) {
+            self.pass_workflow_deadline();
+        }
         let answer = match event {
+            Event::Abandoned => self.abandoned(),
             Event::Loaded => {
                 self.take_over_lost_attempts();
                 Ok(())

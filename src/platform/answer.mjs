@@ -12,7 +12,14 @@ import { eachLine, say } from "./ask.mjs";
  * @param {(error: unknown) => void} note what broke the conversation
  */
 export async function reports(request, execute, note) {
-  if (request.headers.get("upgrade") !== "websocket") return new Response(await execute(await request.text()));
+  if (request.headers.get("upgrade") !== "websocket") {
+    try {
+      return new Response(await execute(await request.text()));
+    } catch (error) {
+      note(error);
+      return new Response(null, { status: 500 });
+    }
+  }
   const { 0: theirs, 1: ours } = new WebSocketPair();
   /** @type {string[]} */
   let ended = [];
@@ -31,15 +38,12 @@ export async function reports(request, execute, note) {
     note(error);
     ours.close(1011, "broken");
   };
-  eachLine(ours, (order) => {
-    try {
-      const task = execute(order);
-      if (typeof task === "string") answer(task);
-      else task.then(answer).catch(broken);
-    } catch (error) {
-      broken(error);
-    }
-  });
+  const take = (/** @type {string} */ order) => {
+    const task = execute(order);
+    if (typeof task === "string") answer(task);
+    else task.then(answer).catch(broken);
+  };
+  eachLine(ours, take, broken);
   ours.addEventListener("close", () => ours.close());
   ours.accept();
   return new Response(null, { status: 101, webSocket: theirs });

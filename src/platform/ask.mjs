@@ -13,7 +13,13 @@ const PIECE = 256 * 1024;
 export function say(socket, lines) {
   try {
     let at = 0;
-    for (; lines.length - at > PIECE; at += PIECE) socket.send(lines.slice(at, at + PIECE));
+    while (lines.length - at > PIECE) {
+      // Not between the two halves of one character: each would arrive as none.
+      const isSplit = (lines.charCodeAt(at + PIECE - 1) & 0xfc00) === 0xd800;
+      const end = at + PIECE - Number(isSplit);
+      socket.send(lines.slice(at, end));
+      at = end;
+    }
     socket.send(`${lines.slice(at)}\n`);
   } catch {
     // Whoever is not there any more cannot be told. That it is over is heard in its own way.
@@ -21,18 +27,25 @@ export function say(socket, lines) {
 }
 
 /**
- * Hands over each line that comes.
+ * Hands over each line that comes, until one could not be taken: then nothing more is.
  * @param {WebSocket} socket
  * @param {(line: string) => void} take
+ * @param {(error: unknown) => void} broken
  */
-export function eachLine(socket, take) {
+export function eachLine(socket, take, broken) {
   let rest = "";
+  let isBroken = false;
   socket.addEventListener("message", ({ data }) => {
     rest += data;
-    if (!rest.endsWith("\n")) return;
-    const lines = rest.slice(0, -1);
+    if (isBroken || !rest.endsWith("\n")) return;
+    const lines = rest.slice(0, -1).split("\n");
     rest = "";
-    for (const line of lines.split("\n")) take(line);
+    try {
+      lines.forEach(take);
+    } catch (error) {
+      isBroken = true;
+      broken(error);
+    }
   });
 }
 
@@ -70,12 +83,9 @@ class Conversation {
     const { status, webSocket: socket } = await executor.fetch("http://executor/execute", init);
     if (!socket) throw new Error(`the executor answered with status ${status}`);
     const { promise, resolve, reject } = Promise.withResolvers();
-    eachLine(socket, (report) => {
-      try {
-        hear(report);
-      } catch (error) {
-        reject(error);
-      }
+    eachLine(socket, hear, (error) => {
+      socket.close();
+      reject(error);
     });
     socket.addEventListener("close", resolve);
     socket.addEventListener("error", ({ error, message }) => reject(error ?? new Error(message)));

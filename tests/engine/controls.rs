@@ -378,3 +378,23 @@ fn a_restart_puts_back_a_null_as_a_null() {
     assert_eq!(run.state(), &json!({"a": null}));
     assert_eq!(run.reload().state(), &json!({"a": null}));
 }
+
+/// Long after everything was due: none of it is decided on the way out.
+#[test]
+fn a_run_that_is_given_up_ends_and_has_ways_back() {
+    let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
+    run.at(2_000).succeed("t2@1", json!("one"));
+    run.at(900_000_000).feed(Event::Abandoned);
+    assert_eq!(run.lines_of("abort"), ["abort t3@1", "abort t4@1"]);
+    assert!(
+        run.standing().starts_with("failed internal_error/permanent: "),
+        "{}",
+        run.standing()
+    );
+    for (token, status) in [(2, "cancelled"), (3, "cancelled"), (4, "cancelled")] {
+        assert_eq!(run.store.tokens[&token].0, status);
+    }
+    run.feed(Event::Abandoned).check("rejected run_finished");
+    let standing = run.standing().to_string();
+    run.reload().wake("").stands(&standing);
+}

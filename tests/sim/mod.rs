@@ -86,7 +86,9 @@ fn simulate_all(seeds: u64) -> Outcome {
         total
     };
     thread::scope(|scope| {
-        let parts: Vec<_> = (0..threads).map(|first| scope.spawn(move || part(first))).collect();
+        let parts: Vec<_> = (0..threads)
+            .map(|first| scope.spawn(move || part(first)))
+            .collect();
         let mut total = Outcome::default();
         for part in parts {
             match part.join() {

@@ -56,6 +56,14 @@ before(async () => {
 });
 after(() => miniflare.dispose());
 
+interface Alarmed {
+  alarm: number | null;
+  alarms: number;
+  abandoned?: number;
+}
+
+const alarmed = async (): Promise<Alarmed> => (await (await call("/object/alarm")).json()) as Alarmed;
+
 const call = (path: string) => fetch(url + path, { signal: AbortSignal.timeout(10_000) });
 
 async function assertInternalError(response: Response): Promise<void> {
@@ -101,10 +109,20 @@ test("an alarm that panics is set again", async () => {
   const setAt = Date.now();
   await call("/object/set-alarm");
   const seen = await until("the alarm after the panic", async () => {
-    const { alarm, ran } = (await (await call("/object/alarm")).json()) as { alarm: number | null; ran: boolean };
-    return ran && alarm !== null && alarm > Date.now() && { alarm };
+    const { alarm, alarms } = await alarmed();
+    return alarms > 0 && alarm !== null && alarm > Date.now() && { alarm };
   });
   assert.ok(seen.alarm - setAt < 30_000, "within half a minute");
+});
+
+test("a run whose alarm panics time and again is given up", async () => {
+  for (let panics = (await alarmed()).alarms; panics < 5; panics += 1) {
+    assert.equal((await alarmed()).abandoned, undefined, "not before the fifth");
+    await call("/object/set-alarm");
+    await until("the next panic", async () => (await alarmed()).alarms > panics);
+  }
+  await until("its end", async () => (await alarmed()).abandoned === 5);
+  assert.equal((await alarmed()).alarm, null, "the end has its own");
 });
 
 test("a sweep that panics is logged, and over", async () => {

@@ -48,6 +48,16 @@ for (const lane of LANES) {
     assert.ok(token!.started_at! >= token!.dispatched_at!);
   });
 
+  // Longer than one message between coordinator and executor. At every length another character stands where it is cut.
+  for (const length of [250_000, 250_001]) {
+    test(`an input and a result of ${length} letters and more go by the lane ${lane} unchanged`, async () => {
+      const text = `${"a".repeat(length)}${"\u{1F600}".repeat(20_000)}\n"é"`;
+      const run = await curfew.runToEnd(oneTask([set({ text: "${input.text}" })], { task: { dispatch: lane } }), { text });
+      assertCompleted(run);
+      assert.ok(run.output.text === text, "the text came back as another");
+    });
+  }
+
   test(`300 tokens at once go by the lane ${lane}, each once`, async () => {
     const document = fan({
       spawn: { spawn_count: 300 },

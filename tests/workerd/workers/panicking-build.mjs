@@ -52,18 +52,22 @@ export class RunObject {
   /** @param {DurableObjectState} state */
   constructor(state) {
     this.state = state;
+    this.alarms = 0;
+    /** @type {number | undefined} After how many of them it was given up. */
+    this.abandoned = undefined;
   }
 
   /** @param {Request} request */
   async fetch(request) {
     const { pathname } = new URL(request.url);
     if (pathname === "/object/set-alarm") await this.state.storage.setAlarm(Date.now());
+    if (pathname === "/abandon") this.abandoned = this.alarms;
     if (pathname !== "/object/alarm") return handle(pathname);
-    return Response.json({ alarm: await this.state.storage.getAlarm(), ran: this.ran === true });
+    return Response.json({ alarm: await this.state.storage.getAlarm(), alarms: this.alarms, abandoned: this.abandoned });
   }
 
   alarm() {
-    this.ran = true;
+    this.alarms += 1;
     return panic(trap);
   }
 }
