@@ -93,7 +93,13 @@ impl Decided<'_> {
         let Some(next) = self.run.next_deadline() else {
             return;
         };
-        let too_many = self.run.live_tokens().count() + self.run.instances().count() > 100;
+        let saved = self
+            .effects
+            .iter()
+            .filter(|effect| matches!(effect, Effect::SaveToken(_)));
+        // What it ended counts as well: a loop may bear what is due at once.
+        let too_many =
+            self.run.live_tokens().count() + self.run.instances().count() > 100 || saved.count() > 100;
         // One that found no room waits for the next wake, and holds up what comes behind it.
         let is_deferred = |token: &Token| {
             token.status == TokenStatus::Pending && token.watch_at.is_some_and(|at| at <= self.now)

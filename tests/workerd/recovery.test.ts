@@ -343,3 +343,30 @@ describe("recovery", { concurrency: 6 }, () => {
     assert.equal(asked(counted), 2);
   });
 });
+
+test("a run that was given up keeps what it had done, and can go on", async () => {
+  const [done, held] = [`/ok/${freshId("k")}`, `/held/${freshId("k")}`];
+  const document = workflow({
+    nodes: [
+      { id: "prepare", action_id: "ask", input_mapping: { url: peer.url + done } },
+      { id: "work", action_id: "ask", input_mapping: { url: peer.url + held } },
+    ],
+    transitions: [{ from_node_id: "prepare", to_node_id: "work" }],
+    actions: [ask],
+  });
+  await curfew.store(document);
+  const id = await curfew.start(document.id);
+  await until("the peer to be asked", () => asked(held) > 0);
+  // What entry.mjs does after the fifth panic of the alarm; nobody else can reach this door.
+  const runs = (await curfew.miniflare.getBindings<{ RUNS: any }>("curfew")).RUNS;
+  const answer: Response = await runs.get(runs.idFromName(id)).fetch("http://run/abandon", { method: "POST" });
+  assert.deepEqual([answer.status, await answer.json()], [200, { abandoned: true }]);
+  const run = await curfew.ended(id);
+  assert.deepEqual([run.status, run.error?.code], ["failed", "internal_error"]);
+  assert.equal((await read(id, "deliverable")).json.completed_nodes.length, 1);
+  await retried(id, "retry_step");
+  await until("the second attempt", () => asked(held) > 1);
+  peer.release(held.slice(6));
+  assertCompleted(await curfew.ended(id));
+  assert.equal(asked(done), 1);
+});
