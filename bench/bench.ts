@@ -8,19 +8,17 @@ import { coldFigures, loopFigures } from "./alone.ts";
 import { start } from "./contenders.ts";
 import { indexRows } from "./cost.ts";
 import { printTable, rounded, type Cell } from "./figures.ts";
-import { workerdPid } from "./machine.ts";
 import { sizeFigures } from "./size.ts";
 import { alarmFloorWorkers, timeFigures, timeGoals, timeTable } from "./time.ts";
 import { dispatchesOfThreeSteps, rowsOfANode, throughput, workloads, workloadTable, type Workload } from "./workloads.ts";
 
 const curfew = await start({ extraWorkers: alarmFloorWorkers });
-const pid = workerdPid();
 try {
   const results = {
     at: new Date().toISOString(),
     machine: { cores: cpus().length, model: cpus()[0]?.model, node: process.version },
-    workloads: await workloads(curfew, pid, await indexRows(curfew)),
-    throughput: await throughput(curfew, pid),
+    workloads: await workloads(await indexRows(curfew)),
+    throughput: await throughput(),
     rows: await rowsOfANode(curfew),
     dispatches_of_three_steps: await dispatchesOfThreeSteps(curfew),
     loop: await loopFigures(curfew),

@@ -1,11 +1,11 @@
 // The workloads that all contenders do: what a run of each takes.
 import type { Curfew } from "../tests/workerd/harness.ts";
 import { compare, rest, type Figures } from "./compare.ts";
-import { curfewRun, otherRun, type Work } from "./contenders.ts";
+import { curfewRun, otherRun, start, type Work } from "./contenders.ts";
 import { dollars, WORKFLOWS_STEP } from "./cost.ts";
 import { chain, fan, steps, type Way } from "./documents.ts";
 import { median, rounded, type Cell } from "./figures.ts";
-import { cpuMs, residentMiB } from "./machine.ts";
+import { cpuMs, residentMiB, workerdPid } from "./machine.ts";
 
 const ROUNDS = Number(process.env["CURFEW_BENCH_ROUNDS"] ?? 20);
 /** A wide run takes as long as ten others. */
@@ -76,19 +76,19 @@ const COMPARISONS: Comparison[] = [
 /** One of them alone. */
 const ONLY = process.env["CURFEW_BENCH_ONLY"];
 
-export async function workloads(curfew: Curfew, pid: number | undefined, d1Rows: number): Promise<Workload[]> {
+/** Each in a workerd of its own: what one leaves behind, in memory or to be put away, is not the next one's. */
+export async function workloads(d1Rows: number): Promise<Workload[]> {
   const all: Workload[] = [];
   for (const { name, nodes, others, own, rounds } of COMPARISONS.filter(({ name }) => ONLY === undefined || name === ONLY)) {
     console.log(`${name}, ${rounds} rounds`);
-    for (const { document } of Object.values(own)) await curfew.store(document);
-    const figures = await compare(
-      pid,
-      {
+    const figures = await alone(async (curfew, pid) => {
+      for (const { document } of Object.values(own)) await curfew.store(document);
+      const contenders = {
         ...map(others, (work, who) => () => otherRun(curfew, who as "floor" | "workflows", work)),
         ...map(own, ({ document, tokens, newest }) => () => curfewRun(curfew, document.id, tokens, newest)),
-      },
-      rounds,
-    );
+      };
+      return compare(pid, contenders, rounds);
+    });
     all.push({
       name,
       nodes,
@@ -100,6 +100,15 @@ export async function workloads(curfew: Curfew, pid: number | undefined, d1Rows:
   return all;
 }
 
+async function alone<T>(measure: (curfew: Curfew, pid: number | undefined) => Promise<T>): Promise<T> {
+  const curfew = await start();
+  try {
+    return await measure(curfew, workerdPid());
+  } finally {
+    await curfew.dispose();
+  }
+}
+
 function map<T, U>(record: Record<string, T>, make: (value: T, key: string) => U): Record<string, U> {
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, make(value, key)]));
 }
@@ -107,7 +116,9 @@ function map<T, U>(record: Record<string, T>, make: (value: T, key: string) => U
 export type Throughput = Awaited<ReturnType<typeof throughput>>;
 
 /** Many runs at once, alternately; nothing is waited for in between, as nobody would. */
-export async function throughput(curfew: Curfew, pid: number | undefined) {
+export const throughput = () => alone(throughputIn);
+
+async function throughputIn(curfew: Curfew, pid: number | undefined) {
   console.log(`${MANY.runs} runs of ${MANY.steps} steps, ${MANY.inFlight} in flight`);
   const document = chain("direct", MANY.steps);
   await curfew.store(document);
@@ -165,7 +176,7 @@ async function together(run: () => Promise<unknown>): Promise<number> {
 /** Rows of two lengths: their difference is the cost of a node, without that of starting and ending. */
 export async function rowsOfANode(curfew: Curfew) {
   const [short, long] = [10, 50];
-  await curfew.store(chain("direct", short));
+  for (const nodes of [short, long]) await curfew.store(chain("direct", nodes));
   const rows = async (nodes: number) => (await curfewRun(curfew, `bench-chain-direct-${nodes}`, nodes)).bill.rows_written;
   const perNode = ((await rows(long)) - (await rows(short))) / (long - short);
   return { rows_per_node: rounded(perNode), rows_besides: rounded((await rows(short)) - perNode * short) };
