@@ -10,8 +10,8 @@ use crate::platform::ask::Conversation;
 
 pub type Attempt = (TokenId, u64);
 
-/// How often one call may be given orders. The platform bounds what an invocation may do in its life.
-const ROUNDS: u32 = 32;
+/// How many orders one call is given after which it gets no more. The platform lets an invocation call 32 Workers in its life.
+const ORDERS: usize = 32;
 
 #[derive(Default)]
 pub struct Calls {
@@ -27,7 +27,7 @@ struct Call {
     attempts: Vec<Attempt>,
     /// Nobody waits for these any more; an answer that comes all the same is known for what it is.
     given_up: Vec<Attempt>,
-    rounds: u32,
+    orders: usize,
     conversation: Conversation,
 }
 
@@ -40,7 +40,7 @@ impl Calls {
             turn: turn.clone(),
             attempts: Vec::new(),
             given_up: Vec::new(),
-            rounds: 0,
+            orders: 0,
             conversation: ask(number),
         };
         self.open.borrow_mut().insert(number, call);
@@ -66,7 +66,7 @@ impl Calls {
 
     pub fn send(&self, number: u32, attempts: &[Attempt], orders: &str) {
         if let Some(call) = self.open.borrow_mut().get_mut(&number) {
-            call.rounds += 1;
+            call.orders += attempts.len();
             call.attempts.extend(attempts);
             call.conversation.send(orders);
         }
@@ -86,7 +86,7 @@ impl Calls {
             .open
             .borrow()
             .get(&number)
-            .is_some_and(|call| call.attempts == [attempt] && call.rounds < ROUNDS);
+            .is_some_and(|call| call.attempts == [attempt] && call.orders < ORDERS);
         let before = self.at_hand.replace(is_last.then_some(number));
         let heard = hear();
         self.at_hand.set(before);

@@ -23,14 +23,27 @@ export async function reports(request, execute, note) {
   const { 0: theirs, 1: ours } = new WebSocketPair();
   /** @type {string[]} */
   let ended = [];
+  /** Under way. */
+  let running = 0;
+  /** What ended goes out when this turn is over. */
+  let isDue = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const write = () => {
+    if (timer !== undefined) clearTimeout(timer);
+    timer = undefined;
+    isDue = false;
+    if (ended.length > 0) say(ours, ended.join("\n"));
+    ended = [];
+  };
   /** @param {string} report */
   const answer = (report) => {
-    if (ended.push(report) === 1) queueMicrotask(write);
-  };
-  const write = () => {
-    const lines = ended.join("\n");
-    ended = [];
-    say(ours, lines);
+    ended.push(report);
+    if (isDue) return;
+    isDue = running === 0;
+    if (isDue) queueMicrotask(write);
+    // Others may end in a moment, and every message is a commit of the coordinator's.
+    else timer ??= setTimeout(write, 0);
   };
   // The coordinator sees the answer break off, and which orders have none.
   /** @param {unknown} error */
@@ -40,8 +53,13 @@ export async function reports(request, execute, note) {
   };
   const take = (/** @type {string} */ order) => {
     const task = execute(order);
-    if (typeof task === "string") answer(task);
-    else task.then(answer).catch(broken);
+    if (typeof task === "string") return answer(task);
+    running += 1;
+    const end = (/** @type {string} */ report) => {
+      running -= 1;
+      answer(report);
+    };
+    task.then(end).catch(broken);
   };
   eachLine(ours, take, broken);
   ours.addEventListener("close", () => ours.close());
