@@ -1,5 +1,6 @@
 // What workerd uses of the machine, from outside. Linux only; elsewhere nothing is known.
 import { readdirSync, readFileSync } from "node:fs";
+import { residentMiB as residentOf } from "../tests/crash/process.ts";
 
 /** The clock of /proc ticks a hundred times a second on every Linux there is. */
 const TICK_MS = 10;
@@ -18,10 +19,7 @@ export function cpuMs(pid: number | undefined): number {
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }
 
-export function residentMiB(pid: number | undefined): number {
-  const kib = /VmRSS:\s+(\d+)/.exec(read(pid, "status") ?? "")?.[1];
-  return kib === undefined ? Number.NaN : Number(kib) / 1024;
-}
+export const residentMiB = (pid: number | undefined): number => (pid === undefined ? undefined : residentOf(pid)) ?? Number.NaN;
 
 function processes(): { pid: number; parent: number; name: string }[] {
   try {

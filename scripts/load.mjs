@@ -1,4 +1,4 @@
-// `npm run load`: set-up, then many runs at once for a minute; CURFEW_LOAD_SECONDS and CURFEW_LOAD_RUNS have it otherwise.
+// `npm run load`: set-up, then many runs at once for five minutes; CURFEW_LOAD_SECONDS and CURFEW_LOAD_RUNS have it otherwise.
 import { setUp } from "./setup.mjs";
 import { run, script } from "./terminal.mjs";
 import { program } from "./toolchain.mjs";

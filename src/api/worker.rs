@@ -398,7 +398,6 @@ async fn list_gates(env: &Env, url: &Url) -> Result<Answer> {
     )))
 }
 
-/// Asks the run's object; its answer goes to the caller as it is. Never waits longer than it must.
 /// How long the caller would wait for the end of the run.
 fn wait_ms(url: &Url) -> std::result::Result<u64, Error> {
     match query(url, "wait_ms").map(|text| text.parse::<u64>()) {
@@ -411,6 +410,7 @@ fn wait_ms(url: &Url) -> std::result::Result<u64, Error> {
     }
 }
 
+/// Asks the run's object; its answer goes to the caller as it is. Never waits longer than it must.
 async fn ask_object(
     env: &Env,
     run: &str,
