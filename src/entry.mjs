@@ -94,13 +94,14 @@ export default class Entry extends WorkerEntrypoint {
       return answered("fetch", () => new WasmEntry(this.ctx, this.env).fetch(request), CEILING_MS);
     }
     wasm ??= new WasmEntry(this.ctx, this.env);
-    const executor = wasm;
+    const instance = wasm;
     // Text in, text out. No ceiling: a task's deadlines are its own, and the coordinator has its alarm.
-    const execute = (/** @type {string} */ order) => {
-      const task = executor.execute(order, this.env);
-      return typeof task === "string" ? task : bounded(() => task);
+    /** @type {import("./platform/answer.mjs").Executor} */
+    const executor = {
+      execute: (number, order, asker) => instance.execute(number, order, this.env, asker),
+      leave: (number) => instance.leave(number),
     };
-    return reports(request, execute, (error) => logFailure("execute", error));
+    return reports(request, executor, callsInFlight, (error) => logFailure("execute", error));
   }
 
   // A rejection makes the platform deliver the batch again.

@@ -5,14 +5,12 @@ use std::cell::RefCell;
 
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 use worker::Env;
 
 use super::address::ALLOW_PRIVATE;
 use super::breaker::{Admission, Pass};
 use super::breaker_door;
 use super::http;
-use super::inline::run_here;
 use super::llm::llm_call;
 use super::mcp_client;
 use super::redirect::Reach;
@@ -28,52 +26,56 @@ use crate::model::task::Task;
 use crate::model::time::Millis;
 use crate::platform;
 use crate::platform::call::Peer;
+use crate::platform::errand;
 use crate::wire::{RetryReport, TaskOrder, TaskReport};
 
 thread_local! {
     static TASKS: RefCell<TaskCache> = RefCell::default();
 }
 
-/// An order in, a report out, both as text: no request and no response cross into wasm for it. A task that waits for
-/// nothing is answered at once, with a string; any other with the promise of one.
 #[wasm_bindgen]
-pub fn execute(order: String, env: Env) -> Result<JsValue, JsValue> {
-    let parsed: TaskOrder = serde_json::from_str(&order).map_err(unreadable)?;
-    let task = match TASKS.with_borrow_mut(|tasks| tasks.task(parsed.task.get())) {
+extern "C" {
+    /// Who gave an order: `answer.mjs` has what it is.
+    pub type Asker;
+
+    #[wasm_bindgen(method)]
+    fn answer(this: &Asker, number: u32, report: &str);
+
+    #[wasm_bindgen(method)]
+    fn fail(this: &Asker, message: &str);
+}
+
+/// An order in, a report out, both as text: no request and no response cross into wasm for it. A task that waits for
+/// nothing is answered before this returns.
+#[wasm_bindgen]
+pub fn execute(number: u32, order: String, env: Env, asker: Asker) {
+    errand::run(number, async move {
+        match report(&order, &env).await {
+            Ok(report) => asker.answer(number, &report),
+            Err(error) => asker.fail(&error.to_string()),
+        }
+    });
+}
+
+/// Nobody waits for the order of this number any more.
+#[wasm_bindgen]
+pub fn leave(number: u32) {
+    errand::leave(number);
+}
+
+async fn report(order: &str, env: &Env) -> serde_json::Result<String> {
+    let order: TaskOrder = serde_json::from_str(order)?;
+    serde_json::to_string(&run(&order, env).await)
+}
+
+async fn run(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
+    let task = match TASKS.with_borrow_mut(|tasks| tasks.task(order.task.get())) {
         Ok(task) => task,
-        Err(message) => return text_of(&refuse(&parsed, message)),
+        Err(message) => return refuse(order, message),
     };
-    if task.is_pure() {
-        return text_of(&run_pure(&parsed, &task));
-    }
-    let report = async move {
-        let order: TaskOrder = serde_json::from_str(&order).map_err(unreadable)?;
-        text_of(&run(&order, &task, &env).await)
-    };
-    Ok(future_to_promise(report).into())
-}
-
-fn unreadable(error: serde_json::Error) -> JsValue {
-    JsValue::from(error.to_string())
-}
-
-fn text_of(report: &TaskReport) -> Result<JsValue, JsValue> {
-    serde_json::to_string(report)
-        .map(JsValue::from)
-        .map_err(unreadable)
-}
-
-fn run_pure(order: &TaskOrder<'_>, task: &Task) -> TaskReport {
-    match serde_json::from_str(order.input.get()) {
-        Ok(input) => reported(order, run_here(platform::now(), assignment(order, task, &input))),
-        Err(error) => refuse(order, error.to_string()),
-    }
-}
-
-async fn run(order: &TaskOrder<'_>, task: &Task, env: &Env) -> TaskReport {
     let world = Worker { env, order };
     match serde_json::from_str(order.input.get()) {
-        Ok(input) => reported(order, run_task(&world, assignment(order, task, &input)).await),
+        Ok(input) => reported(order, run_task(&world, assignment(order, &task, &input)).await),
         Err(error) => refuse(order, error.to_string()),
     }
 }

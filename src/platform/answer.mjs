@@ -1,6 +1,22 @@
 // @ts-check
 // The executor's side of a conversation; ask.mjs has the coordinator's.
-import { eachLine, say } from "./ask.mjs";
+import { eachMessage, enter, say } from "./ask.mjs";
+
+/**
+ * Who runs tasks. Each order has a number, and its report comes with that: at once, where the task waits for nothing.
+ * @typedef {{
+ *   execute: (number: number, order: string, asker: Asker) => void,
+ *   leave: (number: number) => void,
+ * }} Executor
+ *
+ * @typedef {{
+ *   answer: (number: number, report: string) => void,
+ *   fail: (message: string) => void,
+ * }} Asker
+ */
+
+/** The wasm knows no conversations, only orders. */
+let orders = 0;
 
 /**
  * One order in the body, one report in the answer; or, for whoever asks for a WebSocket, orders as they come for as long as the
@@ -8,61 +24,81 @@ import { eachLine, say } from "./ask.mjs";
  * same moment are answered together, so that they cost the coordinator one turn. Whoever asked and goes away ends the tasks:
  * nothing else keeps the invocation alive.
  * @param {Request} request
- * @param {(order: string) => string | Promise<string>} execute
+ * @param {Executor} executor
+ * @param {Set<(reason: Error) => void>} inFlight who is told when the executor is no more
  * @param {(error: unknown) => void} note what broke the conversation
  */
-export async function reports(request, execute, note) {
-  if (request.headers.get("upgrade") !== "websocket") {
-    try {
-      return new Response(await execute(await request.text()));
-    } catch (error) {
-      note(error);
-      return new Response(null, { status: 500 });
-    }
+export async function reports(request, executor, inFlight, note) {
+  if (request.headers.get("upgrade") === "websocket") return converse(executor, inFlight, note);
+  const { promise, resolve, reject } = Promise.withResolvers();
+  inFlight.add(reject);
+  try {
+    const order = await request.text();
+    const asker = { answer: (/** @type {number} */ _, /** @type {string} */ report) => resolve(report), fail: reject };
+    enter(() => executor.execute((orders += 1), order, asker));
+    return new Response(await promise);
+  } catch (error) {
+    note(error);
+    return new Response(null, { status: 500 });
+  } finally {
+    inFlight.delete(reject);
   }
+}
+
+/** @param {Executor} executor @param {Set<(reason: Error) => void>} inFlight @param {(error: unknown) => void} note */
+function converse(executor, inFlight, note) {
   const { 0: theirs, 1: ours } = new WebSocketPair();
   /** @type {string[]} */
   let ended = [];
-  /** Under way. */
-  let running = 0;
-  /** What ended goes out when this turn is over. */
-  let isDue = false;
+  /** @type {Set<number>} */
+  const running = new Set();
+  let isTaking = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   const write = () => {
     if (timer !== undefined) clearTimeout(timer);
     timer = undefined;
-    isDue = false;
     if (ended.length > 0) say(ours, ended.join("\n"));
     ended = [];
   };
-  /** @param {string} report */
-  const answer = (report) => {
-    ended.push(report);
-    if (isDue) return;
-    isDue = running === 0;
-    if (isDue) queueMicrotask(write);
-    // Others may end in a moment, and every message is a commit of the coordinator's.
-    else timer ??= setTimeout(write, 0);
-  };
   // The coordinator sees the answer break off, and which orders have none.
   /** @param {unknown} error */
-  const broken = (error) => {
+  const fail = (error) => {
     note(error);
     ours.close(1011, "broken");
   };
-  const take = (/** @type {string} */ order) => {
-    const task = execute(order);
-    if (typeof task === "string") return answer(task);
-    running += 1;
-    const end = (/** @type {string} */ report) => {
-      running -= 1;
-      answer(report);
-    };
-    task.then(end).catch(broken);
+  /** @type {Asker} */
+  const asker = {
+    fail,
+    answer: (number, report) => {
+      running.delete(number);
+      ended.push(report);
+      if (isTaking) return;
+      if (running.size === 0) write();
+      // Others may end in a moment, and every message is a commit of the coordinator's.
+      else timer ??= setTimeout(write, 0);
+    },
   };
-  eachLine(ours, take, broken);
-  ours.addEventListener("close", () => ours.close());
+  /** @param {string[]} lines */
+  const take = (lines) => {
+    isTaking = true;
+    for (const order of lines) {
+      running.add((orders += 1));
+      enter(() => executor.execute(orders, order, asker));
+    }
+    isTaking = false;
+    write();
+  };
+  // A promise, because whoever tells is at work on another request, and may not touch what belongs to this one.
+  const { promise: gone, reject } = Promise.withResolvers();
+  gone.catch(fail);
+  inFlight.add(reject);
+  eachMessage(ours, take, fail);
+  ours.addEventListener("close", () => {
+    inFlight.delete(reject);
+    running.forEach(executor.leave);
+    ours.close();
+  });
   ours.accept();
   return new Response(null, { status: 101, webSocket: theirs });
 }

@@ -27,12 +27,12 @@ export function say(socket, lines) {
 }
 
 /**
- * Hands over each line that comes, until one could not be taken: then nothing more is.
+ * Hands over the lines that came together, until some could not be taken: then nothing more is.
  * @param {WebSocket} socket
- * @param {(line: string) => void} take
+ * @param {(lines: string[]) => void} take
  * @param {(error: unknown) => void} broken
  */
-export function eachLine(socket, take, broken) {
+export function eachMessage(socket, take, broken) {
   let rest = "";
   let isBroken = false;
   socket.addEventListener("message", ({ data }) => {
@@ -41,7 +41,7 @@ export function eachLine(socket, take, broken) {
     const lines = rest.slice(0, -1).split("\n");
     rest = "";
     try {
-      lines.forEach(take);
+      take(lines);
     } catch (error) {
       isBroken = true;
       broken(error);
@@ -83,7 +83,7 @@ class Conversation {
     const { status, webSocket: socket } = await executor.fetch("http://executor/execute", init);
     if (!socket) throw new Error(`the executor answered with status ${status}`);
     const { promise, resolve, reject } = Promise.withResolvers();
-    eachLine(socket, hear, (error) => {
+    eachMessage(socket, (reports) => reports.forEach(hear), (error) => {
       socket.close();
       reject(error);
     });
@@ -119,10 +119,11 @@ class Conversation {
 class Left extends Error {}
 
 /**
- * A panic here would only reject a promise. As an "error" event it is what it is anywhere else: the end of this instance.
+ * Calls into the wasm where nobody but a promise or a socket would see it panic. As an "error" event that is what it is anywhere
+ * else: the end of this instance.
  * @param {() => void} call
  */
-function enter(call) {
+export function enter(call) {
   try {
     call();
   } catch (error) {

@@ -1,5 +1,6 @@
 // @ts-check
 // One request and its whole answer, on this side of the wasm: each crossing costs more than all that is done here.
+import { enter } from "./ask.mjs";
 
 /** How an exchange ended; exchange.rs has the same list. */
 const WHOLE = 0;
@@ -23,7 +24,7 @@ export class Exchange {
   headers = "";
 
   /**
-   * Never rejects; the number says how it ended. `bodyless` are the statuses whose body nobody reads if they say where to go.
+   * Says by `over` with `id` that it ended, and how. `bodyless` are the statuses whose body nobody reads if they say where to go.
    * @param {Fetcher} peer
    * @param {string} url
    * @param {string} method
@@ -33,8 +34,23 @@ export class Exchange {
    * @param {boolean} inFull an answer of success has headers that somebody reads
    * @param {number} most bytes of the answer
    * @param {number} millis for all of it; below zero there is no limit
+   * @param {number} id
+   * @param {(id: number, how: number) => void} over
    */
-  async run(peer, url, method, headers, body, bodyless, inFull, most, millis) {
+  run(peer, url, method, headers, body, bodyless, inFull, most, millis, id, over) {
+    // A copy: what came may be a look into the wasm's memory, and nobody may look there any more when that has grown meanwhile.
+    this.#hold(peer, url, method, headers, body, [...bodyless], inFull, most, millis)
+      .then((how) => enter(() => over(id, how)))
+      // A panic, which was seen.
+      .catch(() => {});
+  }
+
+  /**
+   * Never rejects.
+   * @param {Fetcher} peer @param {string} url @param {string} method @param {string} headers @param {string | undefined} body
+   * @param {number[]} bodyless @param {boolean} inFull @param {number} most @param {number} millis
+   */
+  async #hold(peer, url, method, headers, body, bodyless, inFull, most, millis) {
     let isLate = false;
     const late = () => {
       isLate = true;
@@ -42,8 +58,7 @@ export class Exchange {
     };
     const timer = millis >= 0 ? setTimeout(late, millis) : undefined;
     try {
-      // A copy: what came may be a look into the wasm's memory, and nobody may look there any more when that has grown meanwhile.
-      return await this.#talk(peer, url, method, JSON.parse(headers), body, [...bodyless], inFull, most);
+      return await this.#talk(peer, url, method, JSON.parse(headers), body, bodyless, inFull, most);
     } catch (error) {
       if (isLate) return DEADLINE;
       if (!this.answered && this.#findBadHeader(JSON.parse(headers))) return BAD_HEADER;

@@ -1,10 +1,24 @@
 //! One request and its whole answer under one deadline, made by `exchange.mjs`: one crossing there, one back.
 
-use js_sys::{Promise, Uint8Array};
-use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
-use super::call::{Peer, message_of};
+use js_sys::Uint8Array;
+use wasm_bindgen::prelude::*;
+
+use super::call::Peer;
+use super::errand;
+
+type Over = Closure<dyn Fn(u32, u8)>;
+
+thread_local! {
+    static UNDER_WAY: RefCell<UnderWay> = RefCell::default();
+    /// One for all: a closure of its own is dear.
+    static OVER: Over = Closure::new(over);
+}
 
 #[wasm_bindgen(module = "/src/platform/exchange.mjs")]
 extern "C" {
@@ -28,7 +42,9 @@ extern "C" {
         in_full: bool,
         most: u32,
         millis: f64,
-    ) -> Promise;
+        id: u32,
+        over: &Over,
+    );
 
     #[wasm_bindgen(method, getter)]
     fn answered(this: &Talk) -> bool;
@@ -96,32 +112,93 @@ impl Drop for Guard {
     }
 }
 
+/// Exchanges that somebody waits for.
+#[derive(Default)]
+struct UnderWay {
+    last: u32,
+    waiting: BTreeMap<u32, Wait>,
+}
+
+enum Wait {
+    /// Whoever is to be woken, once it has asked.
+    For(Option<Waker>),
+    /// How it ended.
+    Over(u8),
+}
+
+fn over(id: u32, how: u8) {
+    let before = UNDER_WAY.with_borrow_mut(|under_way| {
+        let wait = under_way.waiting.get_mut(&id)?;
+        Some(std::mem::replace(wait, Wait::Over(how)))
+    });
+    if let Some(Wait::For(Some(waker))) = before {
+        errand::wake(waker);
+    }
+}
+
+/// How an exchange ends.
+struct End(u32);
+
+impl End {
+    fn new() -> End {
+        UNDER_WAY.with_borrow_mut(|under_way| {
+            under_way.last = under_way.last.wrapping_add(1);
+            under_way.waiting.insert(under_way.last, Wait::For(None));
+            End(under_way.last)
+        })
+    }
+}
+
+impl Future for End {
+    type Output = u8;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u8> {
+        UNDER_WAY.with_borrow_mut(|under_way| match under_way.waiting.get(&self.0) {
+            Some(Wait::Over(how)) => Poll::Ready(*how),
+            Some(Wait::For(_)) | None => {
+                let wait = Wait::For(Some(context.waker().clone()));
+                under_way.waiting.insert(self.0, wait);
+                Poll::Pending
+            }
+        })
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        UNDER_WAY.with_borrow_mut(|under_way| under_way.waiting.remove(&self.0));
+    }
+}
+
 impl Exchange<'_> {
     /// The connection closes if the returned future is dropped.
     pub async fn run(self, peer: &Peer) -> Result<Reply, Ended> {
         let headers =
             serde_json::to_string(self.headers).map_err(|error| Ended::Refused(error.to_string()))?;
         let talk = Talk::new();
-        let promise = talk.run(
-            peer,
-            self.url,
-            self.method,
-            &headers,
-            self.body,
-            self.bodyless.to_vec(),
-            self.in_full,
-            u32::try_from(self.most).unwrap_or(u32::MAX),
-            self.millis
-                .map_or(-1.0, |millis| millis.min(i32::MAX as u64) as f64),
-        );
+        let end = End::new();
+        OVER.with(|over| {
+            talk.run(
+                peer,
+                self.url,
+                self.method,
+                &headers,
+                self.body,
+                self.bodyless.to_vec(),
+                self.in_full,
+                u32::try_from(self.most).unwrap_or(u32::MAX),
+                self.millis
+                    .map_or(-1.0, |millis| millis.min(i32::MAX as u64) as f64),
+                end.0,
+                over,
+            );
+        });
         let mut guard = Guard(Some(talk));
-        let ended = JsFuture::from(promise)
-            .await
-            .map_err(|error| Ended::Lost(message_of(&error)))?;
+        let how = end.await;
         let Some(talk) = guard.0.take() else {
             return Err(Ended::Lost("the exchange is gone".into()));
         };
-        match ended.as_f64().unwrap_or_default() as u8 {
+        match how {
             0 => Ok(Reply {
                 status: talk.status(),
                 headers: serde_json::from_str(&talk.headers()).unwrap_or_default(),

@@ -4,6 +4,7 @@ pub mod ai;
 pub mod ask;
 pub mod call;
 pub mod deadline;
+pub mod errand;
 pub mod exchange;
 
 use crate::model::time::Millis;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { Log, LogLevel, Miniflare } from "miniflare";
+import { Log, LogLevel, Miniflare, type WorkerOptions } from "miniflare";
 import { compatibility, conversation, root } from "./harness.ts";
 import { until } from "./poll.ts";
 
@@ -21,6 +21,16 @@ const logs: string[] = [];
 
 before(async () => {
   const text = (path: string) => readFileSync(join(root, path), "utf8");
+  const manifest: NonNullable<WorkerOptions["config"]["manifest"]> = {
+    mainModule: "src/entry.mjs",
+    modulesRoot: root,
+    modules: {
+      "src/entry.mjs": { type: "esm", contents: text("src/entry.mjs") },
+      ...conversation(),
+      "build/index.js": { type: "esm", contents: text("tests/workerd/workers/panicking-build.mjs") },
+      "build/trap.wasm": { type: "wasm", contents: TRAP_WASM },
+    },
+  };
   miniflare = new Miniflare({
     host: "127.0.0.1",
     port: 0,
@@ -36,18 +46,18 @@ before(async () => {
         config: {
           name: "curfew",
           ...compatibility,
-          manifest: {
-            mainModule: "src/entry.mjs",
-            modulesRoot: root,
-            modules: {
-              "src/entry.mjs": { type: "esm", contents: text("src/entry.mjs") },
-              ...conversation(),
-              "build/index.js": { type: "esm", contents: text("tests/workerd/workers/panicking-build.mjs") },
-              "build/trap.wasm": { type: "wasm", contents: TRAP_WASM },
-            },
-          },
+          manifest,
           env: { RUNS: { type: "durable-object", worker: "curfew", exportName: "RunObject" } },
           exports: { RunObject: { type: "durable-object", storage: "sqlite" } },
+        },
+      },
+      {
+        config: {
+          name: "executor",
+          ...compatibility,
+          manifest,
+          triggers: [{ type: "fetch", pattern: "*/execute" }],
+          env: { CURFEW_ROLE: { type: "text", value: "executor" } },
         },
       },
     ],
@@ -129,6 +139,62 @@ test("a sweep that panics is logged, and over", async () => {
   const answer = await call("/cdn-cgi/local/scheduled");
   assert.equal(await answer.text(), "ok");
   await until("its line", () => logs.some((line) => line.includes("handler_failed") && line.includes('"scheduled"')));
+});
+
+/** What the executor answers to orders of one conversation, or the code it ends with. */
+class Talk {
+  #socket = new WebSocket(`${url.replace("http", "ws")}/execute`);
+  #said: (string | number)[] = [];
+
+  constructor() {
+    this.#socket.addEventListener("message", ({ data }) => this.#said.push(...String(data).trimEnd().split("\n")));
+    this.#socket.addEventListener("close", ({ code }) => this.#said.push(code));
+  }
+
+  async say(...orders: string[]): Promise<void> {
+    if (this.#socket.readyState === WebSocket.CONNECTING) {
+      await new Promise((opened) => this.#socket.addEventListener("open", opened, { once: true }));
+    }
+    this.#socket.send(`${orders.join("\n")}\n`);
+  }
+
+  hears(...words: (string | number)[]): Promise<unknown> {
+    return until(`${words}, heard ${this.#said}`, () => String(this.#said) === String(words));
+  }
+
+  leave(): void {
+    this.#socket.close();
+  }
+}
+
+test("a panic of one task breaks every conversation of that instance, and the next one works", async () => {
+  const [hanging, panicking] = [new Talk(), new Talk()];
+  await hanging.say("a", "hang", "b");
+  await hanging.hears("a: done", "b: done");
+  await panicking.say("panic");
+  await panicking.hears(1011);
+  await hanging.hears("a: done", "b: done", 1011);
+  const next = new Talk();
+  await next.say("c");
+  await next.hears("c: done");
+  next.leave();
+});
+
+test("an order that is none breaks its own conversation only", async () => {
+  const [other, failing] = [new Talk(), new Talk()];
+  await other.say("a");
+  await failing.say("fail");
+  await failing.hears(1011);
+  await other.say("b");
+  await other.hears("a: done", "b: done");
+  other.leave();
+});
+
+test("a panic over a single order is no answer of the executor's", async () => {
+  const order = (body: string) => fetch(`${url}/execute`, { method: "POST", body, signal: AbortSignal.timeout(10_000) });
+  assert.equal((await order("panic")).status, 500);
+  const fine = await order("d");
+  assert.equal(await fine.text(), "d: done");
 });
 
 test("the log names the handler and no detail", () => {

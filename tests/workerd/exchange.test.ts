@@ -19,6 +19,9 @@ test("an exchange outlives the memory it was ordered from", async () => {
     },
   };
   const exchange = new Exchange();
-  assert.equal(await exchange.run(peer, "http://peer", "GET", "[]", undefined, bodyless, 100, -1), WHOLE, exchange.message);
+  const how = await new Promise((over) => {
+    exchange.run(peer, "http://peer", "GET", "[]", undefined, bodyless, false, 100, -1, 7, (id: number, how: number) => over([id, how]));
+  });
+  assert.deepEqual(how, [7, WHOLE], exchange.message);
   assert.deepEqual([exchange.status, exchange.bytes().length], [302, 0], "the statuses are those it was ordered with");
 });

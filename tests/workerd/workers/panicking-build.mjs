@@ -46,6 +46,18 @@ export default class extends WorkerEntrypoint {
   async scheduled() {
     await panic(trap);
   }
+
+  /** @param {number} number @param {string} order @param {any} _env @param {import("../../../src/platform/answer.mjs").Asker} asker */
+  execute(number, order, _env, asker) {
+    if (order === "panic") /** @type {any} */ (trap)();
+    if (order === "fail") asker.fail("detail that nobody may see");
+    if (order === "hang") hanging += 1;
+    else asker.answer(number, `${order}: done`);
+  }
+
+  leave() {
+    hanging -= 1;
+  }
 }
 
 export class RunObject {

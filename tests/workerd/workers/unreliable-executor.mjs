@@ -19,7 +19,13 @@ async function executed({ token_id, epoch, input }) {
   return "";
 }
 
+/** @type {import("../../../src/platform/answer.mjs").Executor} */
+const executor = {
+  execute: (number, order, asker) => executed(JSON.parse(order)).then((report) => asker.answer(number, report), asker.fail),
+  leave: () => {},
+};
+
 export default {
   /** @param {Request} request */
-  fetch: (request) => reports(request, (order) => executed(JSON.parse(order)), () => {}),
+  fetch: (request) => reports(request, executor, new Set(), () => {}),
 };
