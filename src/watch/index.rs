@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use worker::{D1Database, MessageBatch, Result};
 
+use super::letters::{Announcement, read};
 use super::page::{page, rows_of};
 use super::standing::{Standing, newest};
 use super::{breakers, latencies};
@@ -41,32 +42,27 @@ const LIST_GATES: &str = "SELECT run_id, id, opened_at, view FROM gates \
     WHERE status = 'open' AND opened_at || '_' || run_id || '_' || id > ?1 \
     ORDER BY opened_at || '_' || run_id || '_' || id LIMIT ?2";
 
-/// What the index is told: how a run stands, how one of its gates does, how long a node took, how a breaker stands.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Announcement {
-    Run(Standing),
-    Gate { gate: Value },
-    Latency { latency: Value },
-    Breaker { breaker: Value, revision: u64 },
-}
-
 /// Saves a batch. A database that is down brings the messages back later; one that cannot be read never will be.
 pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
     let (mut runs, mut gates, mut samples) = (Vec::new(), Vec::new(), Vec::new());
     let mut breaker_news = Vec::new();
     for message in batch.raw_iter() {
         let text = message.body().as_string().unwrap_or_default();
-        match serde_json::from_str(&text) {
-            Ok(Announcement::Run(standing)) => runs.push(standing),
-            Ok(Announcement::Gate { gate }) => gates.push(gate),
-            Ok(Announcement::Latency { latency }) => samples.push(latency),
-            Ok(Announcement::Breaker { breaker, revision }) => {
-                breaker_news.push(breakers::News { breaker, revision });
-            }
-            Err(error) => platform::log(json!({
+        let read = read(&text).unwrap_or_else(|error| {
+            platform::log(json!({
                 "level": "error", "event": "announcement_unreadable", "message": error.to_string(),
-            })),
+            }));
+            Vec::new()
+        });
+        for announcement in read {
+            match announcement {
+                Announcement::Run(standing) => runs.push(standing),
+                Announcement::Gate { gate } => gates.push(gate),
+                Announcement::Latency { latency } => samples.push(latency),
+                Announcement::Breaker { breaker, revision } => {
+                    breaker_news.push(breakers::News { breaker, revision });
+                }
+            }
         }
     }
     let saved = async {

@@ -6,6 +6,7 @@ pub mod breakers;
 pub mod index;
 #[cfg(target_arch = "wasm32")]
 pub mod latencies;
+pub mod letters;
 #[cfg(target_arch = "wasm32")]
 pub mod page;
 pub mod standing;

@@ -1,3 +1,4 @@
 //! What the index is told of runs, and what it makes of it.
 
+mod letters;
 mod standing;
