@@ -80,8 +80,12 @@ fn run(snapshot: &Rc<Snapshot>, settings: Settings, number: usize) -> (usize, us
     let mut orders = Vec::new();
     loop {
         let commit = Commit::of(&effects, &run).expect("what was decided can be saved");
-        let saved = [commit.run, commit.tokens, commit.deleted];
-        bytes += saved.into_iter().flatten().map(|rows| rows.len()).sum::<usize>();
+        bytes += commit
+            .run
+            .iter()
+            .map(|(key, value)| key.len() + value.len())
+            .sum::<usize>();
+        bytes += commit.tokens.iter().map(|(_, _, row)| row.len()).sum::<usize>();
         for effect in effects {
             if let Effect::Dispatch(order) = effect {
                 orders.push(order);

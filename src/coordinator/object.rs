@@ -126,10 +126,14 @@ impl Object {
         Ok(Some(Recalled::Before))
     }
 
-    pub fn start(self: &Rc<Self>, turn: &Turn, command: Command) -> Result<Started> {
+    pub async fn start(self: &Rc<Self>, turn: &Turn, command: Command) -> Result<Started> {
         let snapshot = SNAPSHOTS
             .with_borrow_mut(|snapshots| snapshots.of(command.stored.get(), Snapshot::parse))
             .map_err(|message| Error::RustError(format!("unreadable snapshot: {message}")))?;
+        // Nobody comes between the tables and what is put into them: nothing is awaited where they are new.
+        if self.run.borrow().is_some() || !self.sqlite.create()? {
+            self.load(turn).await?;
+        }
         if let Some(run) = &*self.run.borrow() {
             let same = run.header.workflow_id == snapshot.workflow.id
                 && run.header.request == command.request
@@ -150,7 +154,6 @@ impl Object {
                 secret: platform::random_id()?,
             },
         );
-        self.sqlite.create()?;
         if let Some(millis) = run.header.timeout_ms {
             platform::log(json!({
                 "level": "info", "event": "timeout_set", "run_id": run.header.id, "timeout_ms": millis,

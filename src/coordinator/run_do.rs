@@ -66,7 +66,6 @@ impl RunObject {
         };
         if (request.method(), url.path()) == (Method::Post, "/start") {
             let body = request.text().await?;
-            self.object.load(&turn).await?;
             let wait_ms = number("wait_ms", 0);
             return self.start(&turn, serde_json::from_str(&body)?, wait_ms).await;
         }
@@ -126,7 +125,7 @@ impl RunObject {
 
     async fn start(&self, turn: &Turn, command: Command, wait_ms: u64) -> Result<Answer> {
         let id = command.run_id.clone();
-        let status = match self.object.start(turn, command)? {
+        let status = match self.object.start(turn, command).await? {
             Started::New => 201,
             Started::Same => 200,
             Started::Other => {

@@ -1,29 +1,28 @@
 //! Turns the saves among a decision's effects into the statements of one commit.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 
-use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
-use serde_json::Error;
+use serde::Serialize;
+use serde_json::{Error, to_string};
 
 use super::rows::{HeaderRow, InstanceRow, TokenRow};
 use crate::engine::{Effect, Run};
 
-/// JSON arrays for `schema::SAVE_RUN`, `schema::SAVE_TOKENS` and `schema::DELETE_RUN`; `None` where there is nothing to do.
+/// The rows for `schema::SAVE_RUN`, `schema::SAVE_TOKENS` and `schema::DELETE_RUN`.
 #[derive(Debug, Default, PartialEq)]
 pub struct Commit {
-    pub run: Option<String>,
-    pub tokens: Option<String>,
-    pub deleted: Option<String>,
+    /// Key and value.
+    pub run: Vec<(String, String)>,
+    /// Id, status and row.
+    pub tokens: Vec<(u64, &'static str, String)>,
+    /// Keys.
+    pub deleted: Vec<String>,
 }
 
 impl Commit {
     pub fn of(effects: &[Effect], run_state: &Run) -> Result<Commit, Error> {
         let snapshot = run_state.snapshot();
-        let mut deleted: Vec<String> = Vec::new();
-        let mut run = Array::default();
-        let mut tokens = Array::default();
+        let mut commit = Commit::default();
         // The run has forgotten the instances that this decision closed; the rows of their tokens still tell of them.
         let closed: BTreeMap<u64, (&str, u32)> = effects
             .iter()
@@ -36,12 +35,12 @@ impl Commit {
             .collect();
         for effect in effects {
             match effect {
-                Effect::SaveSnapshot(text) => run.row(|row| row.text("\"snapshot\"")?.text(text))?,
-                Effect::SaveInput(input) => run.row(|row| row.text("\"input\"")?.value(&**input))?,
-                Effect::SaveRun(header) => {
-                    run.row(|row| row.text("\"header\"")?.value(&HeaderRow::of(header)))?;
+                Effect::SaveSnapshot(text) => commit.run.push(("snapshot".to_string(), text.to_string())),
+                Effect::SaveInput(input) => commit.save("input".to_string(), &**input)?,
+                Effect::SaveRun(header) => commit.save("header".to_string(), &HeaderRow::of(header))?,
+                Effect::SaveContext { key, text } => {
+                    commit.run.push((format!("{CONTEXT}{key}"), text.to_string()));
                 }
-                Effect::SaveContext { key, text } => run.row(|row| row.key(CONTEXT, key)?.text(text))?,
                 Effect::SaveToken(token) => {
                     let mut own = TokenRow::of(token, run_state);
                     if let Some(branch) = &mut own.branch
@@ -50,20 +49,21 @@ impl Commit {
                         branch.group = Some((*group).to_string());
                         branch.total = Some(*total);
                     }
-                    tokens.row(|row| row.value(&token.id.0)?.value(token.status.name())?.value(&own))?;
+                    let row = (token.id.0, token.status.name(), to_string(&own)?);
+                    commit.tokens.push(row);
                 }
-                Effect::SaveInstance(instance) => run.row(|row| {
-                    row.key(INSTANCE, &instance.id.0)?
-                        .value(&InstanceRow::of(instance, snapshot))
-                })?,
-                Effect::SaveGate(gate) => run.row(|row| row.key(GATE, &gate.id)?.value(gate))?,
-                Effect::SaveEntry(entry) => run.row(|row| row.value(&event_key(entry.seq))?.value(entry))?,
+                Effect::SaveInstance(instance) => {
+                    let row = InstanceRow::of(instance, snapshot);
+                    commit.save(format!("{INSTANCE}{}", instance.id.0), &row)?;
+                }
+                Effect::SaveGate(gate) => commit.save(format!("{GATE}{}", gate.id), gate)?,
+                Effect::SaveEntry(entry) => commit.save(event_key(entry.seq), entry)?,
                 Effect::SaveSignals { name, payloads } => {
-                    run.row(|row| row.key(SIGNALS, name)?.value(payloads))?;
+                    commit.save(format!("{SIGNALS}{name}"), payloads)?
                 }
-                Effect::SaveMessage { id, message } => run.row(|row| row.key(OUTBOX, id)?.value(message))?,
-                Effect::DeleteContext { key } => deleted.push(format!("{CONTEXT}{key}")),
-                Effect::DeleteMessage { id } => deleted.push(format!("{OUTBOX}{id}")),
+                Effect::SaveMessage { id, message } => commit.save(format!("{OUTBOX}{id}"), message)?,
+                Effect::DeleteContext { key } => commit.deleted.push(format!("{CONTEXT}{key}")),
+                Effect::DeleteMessage { id } => commit.deleted.push(format!("{OUTBOX}{id}")),
                 Effect::SetAlarm(_)
                 | Effect::DeleteStorage
                 | Effect::Deliver { .. }
@@ -77,14 +77,12 @@ impl Commit {
                 | Effect::RunEnded => {}
             }
         }
-        Ok(Commit {
-            run: run.finish()?,
-            tokens: tokens.finish()?,
-            deleted: match deleted.is_empty() {
-                true => None,
-                false => Some(serde_json::to_string(&deleted)?),
-            },
-        })
+        Ok(commit)
+    }
+
+    fn save(&mut self, key: String, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        self.run.push((key, to_string(value)?));
+        Ok(())
     }
 }
 
@@ -102,70 +100,4 @@ pub const EVENT_END: &str = "event0";
 /// The key of event number `seq`.
 pub fn event_key(seq: u64) -> String {
     format!("{EVENT}{seq:012}")
-}
-
-/// A JSON array of arrays, written in one go: most decisions are no more than this.
-#[derive(Default)]
-struct Array(Vec<u8>);
-
-type Written<'a> = Result<&'a mut Array, Error>;
-
-impl Array {
-    /// What a node on a chain takes.
-    const USUAL: usize = 1024;
-
-    fn row(&mut self, fill: impl FnOnce(&mut Array) -> Written<'_>) -> Result<(), Error> {
-        match self.0.is_empty() {
-            true => {
-                self.0.reserve(Self::USUAL);
-                self.0.push(b'[');
-            }
-            false => self.0.push(b','),
-        }
-        self.0.push(b'[');
-        fill(self)?;
-        self.0.push(b']');
-        Ok(())
-    }
-
-    fn separate(&mut self) {
-        if self.0.last() != Some(&b'[') {
-            self.0.push(b',');
-        }
-    }
-
-    /// What is JSON already.
-    fn text(&mut self, text: &str) -> Written<'_> {
-        self.separate();
-        self.0.extend_from_slice(text.as_bytes());
-        Ok(self)
-    }
-
-    fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Written<'_> {
-        self.separate();
-        serde_json::to_writer(&mut self.0, value)?;
-        Ok(self)
-    }
-
-    /// A key of table `run`.
-    fn key(&mut self, prefix: &str, name: &impl Display) -> Written<'_> {
-        self.value(&Key(prefix, name))
-    }
-
-    fn finish(mut self) -> Result<Option<String>, Error> {
-        if self.0.is_empty() {
-            return Ok(None);
-        }
-        self.0.push(b']');
-        // Text was put in, and what serde_json writes is text.
-        String::from_utf8(self.0).map(Some).map_err(Error::custom)
-    }
-}
-
-struct Key<'a, T>(&'a str, &'a T);
-
-impl<T: Display> Serialize for Key<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}{}", self.0, self.1))
-    }
 }

@@ -10,29 +10,24 @@ pub const VERSION: u32 = 1;
 /// Says whether a run lives in this object at all; reading it writes nothing.
 pub const EXISTS: &str = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'run'";
 
-/// Statements that lead from version `version` to the next one. Version 0 is an empty object.
+/// Statements that lead from version `version` to the next one. Version 0 is an empty object: there the first one writes
+/// a row, and where a run lives it writes none.
 pub fn migrate_from(version: u32) -> &'static [&'static str] {
     match version {
         0 => &[
-            "CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-            "CREATE TABLE tokens (id INTEGER PRIMARY KEY, status TEXT NOT NULL, row TEXT NOT NULL)",
+            "CREATE TABLE IF NOT EXISTS run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+            "CREATE TABLE IF NOT EXISTS tokens (id INTEGER PRIMARY KEY, status TEXT NOT NULL, row TEXT NOT NULL)",
         ],
         _ => &[],
     }
 }
 
-/// Any number of rows in one statement: `?` is a JSON array of `[key, value]`.
-pub const SAVE_RUN: &str = "INSERT INTO run (key, value) \
-     SELECT value ->> 0, value -> 1 FROM json_each(?) WHERE true \
+/// A row at a time: reading many out of one JSON text costs SQLite more than it costs to be asked for each.
+pub const SAVE_RUN: &str = "INSERT INTO run (key, value) VALUES (?, ?) \
      ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-
-/// As above, of `[id, status, row]`.
-pub const SAVE_TOKENS: &str = "INSERT INTO tokens (id, status, row) \
-     SELECT value ->> 0, value ->> 1, value -> 2 FROM json_each(?) WHERE true \
+pub const SAVE_TOKENS: &str = "INSERT INTO tokens (id, status, row) VALUES (?, ?, ?) \
      ON CONFLICT (id) DO UPDATE SET status = excluded.status, row = excluded.row";
-
-/// Deletes rows by key: `?` is a JSON array of keys.
-pub const DELETE_RUN: &str = "DELETE FROM run WHERE key IN (SELECT value FROM json_each(?))";
+pub const DELETE_RUN: &str = "DELETE FROM run WHERE key = ?";
 
 /// Events are read when somebody asks for them, not when the run comes into memory.
 pub const LOAD_RUN: &str = "SELECT key, value FROM run WHERE key < 'event/' OR key >= 'event0'";

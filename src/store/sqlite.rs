@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use wasm_bindgen::prelude::*;
 use worker::{Result, SqlStorage, SqlStorageValue, Storage};
 
 use super::commit::{Commit, EVENT, event_key};
@@ -9,17 +10,47 @@ use super::memory::Rows;
 use super::schema;
 use crate::model::time::Millis;
 
+#[wasm_bindgen(module = "/src/store/save.mjs")]
+extern "C" {
+    type Saver;
+
+    #[wasm_bindgen(constructor)]
+    fn new(sql: &JsValue, save_run: &str, save_token: &str, delete_run: &str) -> Saver;
+
+    #[wasm_bindgen(method, catch)]
+    fn save(
+        this: &Saver,
+        run: Vec<String>,
+        tokens: Vec<String>,
+        deleted: Vec<String>,
+    ) -> std::result::Result<(), JsValue>;
+
+    #[wasm_bindgen(method, getter = rowsWritten)]
+    fn rows_written(this: &Saver) -> f64;
+
+    #[wasm_bindgen(method, getter = rowsRead)]
+    fn rows_read(this: &Saver) -> f64;
+}
+
 pub struct Sqlite {
     sql: SqlStorage,
-    /// What Cloudflare would bill, since the object came into memory.
+    saver: Saver,
+    /// What Cloudflare would bill for all but the commits, since the object came into memory.
     rows_written: Cell<usize>,
     rows_read: Cell<usize>,
 }
 
 impl Sqlite {
     pub fn new(storage: &Storage) -> Sqlite {
+        let sql = storage.sql();
         Sqlite {
-            sql: storage.sql(),
+            saver: Saver::new(
+                sql.as_ref(),
+                schema::SAVE_RUN,
+                schema::SAVE_TOKENS,
+                schema::DELETE_RUN,
+            ),
+            sql,
             rows_written: Cell::new(0),
             rows_read: Cell::new(0),
         }
@@ -34,11 +65,18 @@ impl Sqlite {
             .is_some_and(|count| integer(count) > 0))
     }
 
-    pub fn create(&self) -> Result<()> {
+    /// Makes the tables of a run. `false`: they were there.
+    pub fn create(&self) -> Result<bool> {
         for statement in schema::migrate_from(0) {
-            self.write(statement, Vec::new())?;
+            let cursor = self.sql.exec(statement, Vec::new())?;
+            if cursor.rows_written() == 0 {
+                return Ok(false);
+            }
+            self.rows_written
+                .set(self.rows_written.get() + cursor.rows_written());
+            self.rows_read.set(self.rows_read.get() + cursor.rows_read());
         }
-        Ok(())
+        Ok(true)
     }
 
     pub fn load(&self, alarm_at: Option<Millis>) -> Result<Rows> {
@@ -122,37 +160,23 @@ impl Sqlite {
     }
 
     pub fn commit(&self, commit: Commit) -> Result<()> {
-        if let Some(rows) = commit.run {
-            self.write(schema::SAVE_RUN, vec![rows.into()])?;
-        }
-        if let Some(keys) = commit.deleted {
-            self.write(schema::DELETE_RUN, vec![keys.into()])?;
-        }
-        if let Some(rows) = commit.tokens {
-            self.write(schema::SAVE_TOKENS, vec![rows.into()])?;
-        }
-        Ok(())
+        let run = commit.run.into_iter().flat_map(|(key, value)| [key, value]);
+        let tokens = commit.tokens.into_iter();
+        let tokens = tokens.flat_map(|(id, status, row)| [id.to_string(), status.to_string(), row]);
+        Ok(self.saver.save(run.collect(), tokens.collect(), commit.deleted)?)
     }
 
     pub fn rows_written(&self) -> usize {
-        self.rows_written.get()
+        self.rows_written.get() + self.saver.rows_written() as usize
     }
 
     pub fn rows_read(&self) -> usize {
-        self.rows_read.get()
+        self.rows_read.get() + self.saver.rows_read() as usize
     }
 
     /// An alarm is a row, too.
     pub fn count_alarm(&self) {
         self.rows_written.set(self.rows_written.get() + 1);
-    }
-
-    fn write(&self, statement: &str, bindings: Vec<SqlStorageValue>) -> Result<()> {
-        let cursor = self.sql.exec(statement, bindings)?;
-        self.rows_written
-            .set(self.rows_written.get() + cursor.rows_written());
-        self.rows_read.set(self.rows_read.get() + cursor.rows_read());
-        Ok(())
     }
 
     fn read(&self, statement: &str, bindings: Vec<SqlStorageValue>) -> Result<Vec<Vec<SqlStorageValue>>> {

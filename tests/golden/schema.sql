@@ -1,9 +1,9 @@
-CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE tokens (id INTEGER PRIMARY KEY, status TEXT NOT NULL, row TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tokens (id INTEGER PRIMARY KEY, status TEXT NOT NULL, row TEXT NOT NULL);
 SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'run';
-INSERT INTO run (key, value) SELECT value ->> 0, value -> 1 FROM json_each(?) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value;
-INSERT INTO tokens (id, status, row) SELECT value ->> 0, value ->> 1, value -> 2 FROM json_each(?) WHERE true ON CONFLICT (id) DO UPDATE SET status = excluded.status, row = excluded.row;
-DELETE FROM run WHERE key IN (SELECT value FROM json_each(?));
+INSERT INTO run (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+INSERT INTO tokens (id, status, row) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET status = excluded.status, row = excluded.row;
+DELETE FROM run WHERE key = ?;
 SELECT key, value FROM run WHERE key < 'event/' OR key >= 'event0';
 SELECT key FROM run WHERE key >= 'event/' AND key < 'event0' ORDER BY key DESC LIMIT 1;
 SELECT key, value FROM run WHERE key > ? AND key < 'event0' ORDER BY key LIMIT ?;

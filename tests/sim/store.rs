@@ -1,5 +1,4 @@
-//! The tables of a run's object in memory. Applies a `Commit` as SQLite would (rows replaced by key, from the same
-//! JSON arrays) and refuses what no commit may do: change a token that has ended, or a run that has.
+//! The tables of a run's object in memory. Applies a `Commit` as SQLite would (rows replaced by key) and refuses what no commit may do: change a token that has ended, or a run that has.
 
 use std::collections::BTreeMap;
 
@@ -24,48 +23,41 @@ impl Store {
     pub fn apply(&mut self, commit: &Commit) -> Result<(), String> {
         let brought_back = is_brought_back_by(commit)?;
         let ended = self.has_ended() && !brought_back && !self.is_begun_again_by(commit)?;
-        if let Some(text) = &commit.run {
-            let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
-            for (key, value) in rows {
-                self.check_number(&key)?;
-                // A result that comes too late is noted, also by a run that has ended; and what it had to say may take
-                // several turns to be said.
-                let goes_on = key.starts_with("outbox/") && self.run.contains_key(&key);
-                if ended && !key.starts_with("event/") && !goes_on {
-                    return Err(format!("the run has ended and {key} changed to {value}"));
-                }
-                self.check_row(&key, value.get(), brought_back)?;
-                self.run.insert(key, value.get().to_string());
+        for (key, value) in &commit.run {
+            parse::<&RawValue>(value)?;
+            self.check_number(key)?;
+            // A result that comes too late is noted, also by a run that has ended; and what it had to say may take
+            // several turns to be said.
+            let goes_on = key.starts_with("outbox/") && self.run.contains_key(key);
+            if ended && !key.starts_with("event/") && !goes_on {
+                return Err(format!("the run has ended and {key} changed to {value}"));
+            }
+            self.check_row(key, value, brought_back)?;
+            self.run.insert(key.clone(), value.clone());
+        }
+        for (id, status, row) in &commit.tokens {
+            parse::<&RawValue>(row)?;
+            parse_status(status)?;
+            if ended {
+                return Err(format!("the run has ended and t{id} became {status}"));
+            }
+            let row = (status.to_string(), row.clone());
+            if let Some(before) = self.tokens.insert(*id, row.clone())
+                && parse_status(&before.0)?.is_terminal()
+            {
+                return Err(format!("t{id} had ended as {before:?} and became {row:?}"));
             }
         }
-        if let Some(text) = &commit.tokens {
-            let rows: Vec<(u64, String, Box<RawValue>)> = parse(text)?;
-            for (id, status, row) in rows {
-                parse_status(&status)?;
-                if ended {
-                    return Err(format!("the run has ended and t{id} became {status}"));
-                }
-                let row = (status, row.get().to_string());
-                if let Some(before) = self.tokens.insert(id, row.clone())
-                    && parse_status(&before.0)?.is_terminal()
-                {
-                    return Err(format!("t{id} had ended as {before:?} and became {row:?}"));
-                }
-            }
-        }
-        if let Some(text) = &commit.deleted {
-            let keys: Vec<String> = parse(text)?;
-            for key in keys {
-                // Messages that arrived go, also those of an ended run; what a restart takes back goes.
-                let was_there = self.run.remove(&key).is_some();
-                let may_go = match key.split('/').next() {
-                    Some("outbox") => was_there,
-                    Some("context") => !ended,
-                    _others => false,
-                };
-                if !may_go {
-                    return Err(format!("{key} was deleted"));
-                }
+        for key in &commit.deleted {
+            // Messages that arrived go, also those of an ended run; what a restart takes back goes.
+            let was_there = self.run.remove(key).is_some();
+            let may_go = match key.split('/').next() {
+                Some("outbox") => was_there,
+                Some("context") => !ended,
+                _others => false,
+            };
+            if !may_go {
+                return Err(format!("{key} was deleted"));
             }
         }
         Ok(())
@@ -125,18 +117,14 @@ impl Store {
 
     /// Only the next attempt brings an ended run back to life.
     fn is_begun_again_by(&self, commit: &Commit) -> Result<bool, String> {
-        let Some(text) = &commit.run else { return Ok(false) };
-        let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
+        let rows = &commit.run;
         let next = rows.iter().find(|(key, _)| key == "header");
-        let Some(next) = next
-            .map(|(_, value)| parse::<HeaderRow>(value.get()))
-            .transpose()?
-        else {
+        let Some(next) = next.map(|(_, value)| parse::<HeaderRow>(value)).transpose()? else {
             return Ok(false);
         };
         let is_retry = rows
             .iter()
-            .any(|(key, row)| key.starts_with("event/") && row.get().contains("\"run_retried\""));
+            .any(|(key, row)| key.starts_with("event/") && row.contains("\"run_retried\""));
         Ok(self
             .header()
             .is_some_and(|header| header.attempt < next.attempt || is_retry))
@@ -223,10 +211,8 @@ impl Store {
 
 /// A retry says so in the commit that makes it.
 fn is_brought_back_by(commit: &Commit) -> Result<bool, String> {
-    let Some(text) = &commit.run else { return Ok(false) };
-    let rows: Vec<(String, Box<RawValue>)> = parse(text)?;
-    for (key, value) in rows {
-        if key.starts_with(EVENT) && parse::<Entry>(value.get())?.kind == EntryKind::RunRetried {
+    for (key, value) in &commit.run {
+        if key.starts_with(EVENT) && parse::<Entry>(value)?.kind == EntryKind::RunRetried {
             return Ok(true);
         }
     }
