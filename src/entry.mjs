@@ -7,6 +7,7 @@
 // end of every call in flight, and here it rejects them.
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { reports } from "./platform/answer.mjs";
+import { knock } from "./platform/knock.mjs";
 import WasmEntry, { BreakerObject as WasmBreakerObject, RunObject as WasmRunObject } from "../build/index.js";
 
 /** Longest an API call may take: the longest long-poll is 30 s, and nothing else waits for a task. */
@@ -138,7 +139,7 @@ export class RunObject extends DurableObject {
 
   /** @param {Request} request */
   fetch(request) {
-    return answered("RunObject.fetch", () => this.#wasm.fetch(request), CEILING_MS);
+    return answered("RunObject.fetch", () => knock(this.#wasm, request), CEILING_MS);
   }
 
   async alarm() {
@@ -156,7 +157,7 @@ export class RunObject extends DurableObject {
   /** Whether the run has ended for it. */
   async #isGivenUp() {
     try {
-      const { status } = await bounded(() => this.#wasm.fetch(new Request("http://run/abandon", { method: "POST" })), CEILING_MS);
+      const { status } = await bounded(() => knock(this.#wasm, new Request("http://run/abandon", { method: "POST" })), CEILING_MS);
       this.#panics = 0;
       return status === 200;
     } catch (error) {

@@ -4,7 +4,8 @@
 //! No handler returns an error: the glue around it would panic, and a panic ends every call in the same memory.
 
 use serde_json::json;
-use worker::{Context, Env, MessageBatch, Request, Response, Result, ScheduleContext, ScheduledEvent, event};
+use web_sys::{Request, Response};
+use worker::{Context, Env, MessageBatch, Result, ScheduleContext, ScheduledEvent, event};
 
 use crate::{api, coordinator, platform, watch};
 

@@ -1,19 +1,30 @@
 //! From an answer to a response.
 
 use serde_json::Value;
-use worker::{Response, Result};
+use web_sys::{Response, ResponseInit};
+use worker::Result;
 
 use super::error::Error;
 
 /// A status and a body, or a refusal.
 pub type Answer = std::result::Result<(u16, Value), Error>;
 
-pub fn response(answer: Answer) -> Result<Response> {
-    let (status, body) = match answer {
-        Ok((status, body)) => (status, body),
+pub fn parts(answer: Answer) -> (u16, Value) {
+    match answer {
+        Ok(answered) => answered,
         Err(error) => (error.status, error.body()),
-    };
-    let response = Response::ok(body.to_string())?.with_status(status);
-    response.headers().set("content-type", "application/json")?;
+    }
+}
+
+pub fn response(answer: Answer) -> Result<Response> {
+    let (status, body) = parts(answer);
+    text(status, "application/json", &body.to_string())
+}
+
+pub fn text(status: u16, content_type: &str, body: &str) -> Result<Response> {
+    let init = ResponseInit::new();
+    init.set_status(status);
+    let response = Response::new_with_opt_str_and_init(Some(body), &init)?;
+    response.headers().set("content-type", content_type)?;
     Ok(response)
 }

@@ -4,7 +4,9 @@ use std::cell::Cell;
 
 use futures_util::StreamExt;
 use serde_json::{Value, json};
-use worker::{Env, Request, Response, Result, Url};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{Request, Response};
+use worker::{Env, Result, Url};
 
 use super::auth;
 use super::catalogue::Catalogue;
@@ -12,7 +14,7 @@ use super::error::Error;
 use super::event;
 use super::launch;
 use super::raise::{self, Occurrence};
-use super::respond::{Answer, response};
+use super::respond::{self, Answer, response};
 use super::routes::Route;
 use crate::engine::{Capability, RunStatus};
 use crate::model::event::trigger_event;
@@ -48,15 +50,15 @@ enum Reply {
     Passed(Response),
 }
 
-async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
-    let url = request.url()?;
-    let route = match Route::parse(request.method().as_ref(), url.path()) {
+async fn handle(request: Request, env: &Env) -> Result<Reply> {
+    let url = Url::parse(&request.url())?;
+    let route = match Route::parse(&request.method(), url.path()) {
         Ok(route) => route,
         Err(error) => return Ok(Reply::Answer(Err(error))),
     };
     if let Some(role) = route.role() {
         let tokens = env.var("CURFEW_TOKENS").ok().map(|value| value.to_string());
-        let authorization = request.headers().get("authorization")?;
+        let authorization = header(&request, "authorization");
         let host = url.host_str().unwrap_or_default();
         warn_without_tokens(tokens.as_deref());
         if let Err(error) = auth::authorize(tokens.as_deref(), authorization.as_deref(), host, role) {
@@ -65,7 +67,7 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
     }
     let answer = match route {
         Route::Health => Ok((200, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))),
-        Route::PutDocument { kind, id } => match read_body(&mut request).await? {
+        Route::PutDocument { kind, id } => match read_body(&request).await? {
             Ok(body) => put_document(env, kind, &id, body).await?,
             Err(error) => Err(error),
         },
@@ -79,7 +81,7 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
         }
         Route::ListRuns => list_runs(env, &url).await?,
         Route::StartRun { workflow } => {
-            let command = match read_body(&mut request).await? {
+            let command = match read_body(&request).await? {
                 Ok(body) => launch::asked(env, &workflow, &body).await?,
                 Err(error) => Err(error),
             };
@@ -112,7 +114,7 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
             }
         }
         Route::ListHistory { run, door } => {
-            let accept = request.headers().get("accept")?.unwrap_or_default();
+            let accept = header(&request, "accept").unwrap_or_default();
             if door == "/timeouts" && accept.contains(NDJSON) {
                 return timeout_lines(env, &run).await;
             }
@@ -136,7 +138,7 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
         }
         Route::ReadReport { run, door } => return ask_object(env, &run, "GET", door, None, 0).await,
         Route::Callback { capability } => {
-            match (Capability::parse(&capability), read_body(&mut request).await?) {
+            match (Capability::parse(&capability), read_body(&request).await?) {
                 (_, Err(error)) => Err(error),
                 (None, Ok(_)) => Err(Error::not_found("the callback")),
                 (Some(_), Ok(body)) if limits::depth_of(&body) > limits::DEPTH => {
@@ -148,7 +150,7 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
                 }
             }
         }
-        Route::RaiseEvent { name } => raise_event(env, name, &mut request).await?,
+        Route::RaiseEvent { name } => raise_event(env, name, &request).await?,
         Route::ListGates => list_gates(env, &url).await?,
         Route::ListBreakers => match limit(&url) {
             Ok(limit) => {
@@ -161,7 +163,7 @@ async fn handle(mut request: Request, env: &Env) -> Result<Reply> {
             let breaker: Peer = env.durable_object("BREAKERS")?.get_by_name(&key)?.into_rpc();
             return ask(&breaker, "POST", "http://breaker/reset", None, 0).await;
         }
-        Route::Command { run, door } => match read_body(&mut request).await? {
+        Route::Command { run, door } => match read_body(&request).await? {
             Ok(body) if limits::depth_of(&body) > limits::DEPTH => Err(Error::too_deep("the body")),
             Ok(body) => {
                 return ask_object(env, &run, "POST", &door, Some(&body.to_string()), 0).await;
@@ -186,14 +188,19 @@ fn warn_without_tokens(tokens: Option<&str>) {
     }
 }
 
+fn header(request: &Request, name: &str) -> Option<String> {
+    // Only a name that is none is refused.
+    request.headers().get(name).ok().flatten()
+}
+
 /// The body as JSON; an empty one is `{}`.
-async fn read_body(request: &mut Request) -> Result<std::result::Result<Value, Error>> {
+async fn read_body(request: &Request) -> Result<std::result::Result<Value, Error>> {
     let body = read_written(request).await?;
     Ok(body.map(|written| written.unwrap_or_else(|| json!({}))))
 }
 
 /// The body as JSON, if there is one. Keeps no more than the limit.
-async fn read_written(request: &mut Request) -> Result<std::result::Result<Option<Value>, Error>> {
+async fn read_written(request: &Request) -> Result<std::result::Result<Option<Value>, Error>> {
     let too_large = || {
         Error::new(
             413,
@@ -204,16 +211,14 @@ async fn read_written(request: &mut Request) -> Result<std::result::Result<Optio
             ),
         )
     };
-    let announced = request
-        .headers()
-        .get("content-length")?
-        .and_then(|text| text.parse::<usize>().ok());
+    let announced = header(request, "content-length").and_then(|text| text.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > DRAINED_BYTES) {
         return Ok(Err(too_large()));
     }
     if announced.is_some_and(|bytes| bytes <= limits::REQUEST_BYTES) {
         // At once: reading a body in pieces costs a small one several turns.
-        let bytes = request.bytes().await?;
+        let bytes = JsFuture::from(request.array_buffer()?).await?;
+        let bytes = js_sys::Uint8Array::new(&bytes).to_vec();
         return Ok(match bytes.len() > limits::REQUEST_BYTES {
             true => Err(too_large()),
             false => parse(&bytes),
@@ -221,7 +226,7 @@ async fn read_written(request: &mut Request) -> Result<std::result::Result<Optio
     }
     let mut bytes = Vec::new();
     let mut seen = 0;
-    if let Ok(mut stream) = request.stream() {
+    if let Ok(mut stream) = worker::Request::from(Clone::clone(request)).stream() {
         while let Some(chunk) = stream.next().await {
             let chunk = chunk?;
             seen += chunk.len();
@@ -321,7 +326,7 @@ async fn read_document(env: &Env, kind: DocumentKind, id: &str, url: &Url) -> Re
 }
 
 /// Something happened outside. The body is its payload; whoever names it may tell of it again.
-async fn raise_event(env: &Env, name: String, request: &mut Request) -> Result<Answer> {
+async fn raise_event(env: &Env, name: String, request: &Request) -> Result<Answer> {
     let payload = match read_written(request).await? {
         Ok(body) => body.unwrap_or(Value::Null),
         Err(error) => return Ok(Err(error)),
@@ -329,7 +334,7 @@ async fn raise_event(env: &Env, name: String, request: &mut Request) -> Result<A
     if limits::depth_of(&payload) > limits::DEPTH {
         return Ok(Err(Error::too_deep("the body")));
     }
-    let key = match request.headers().get("idempotency-key")? {
+    let key = match header(request, "idempotency-key") {
         None => platform::random_id()?,
         Some(key) => match event::check_key(&key) {
             Ok(()) => key,
@@ -444,15 +449,17 @@ async fn ask(stub: &Peer, method: &str, url: &str, body: Option<&str>, wait_ms: 
 
 /// The log of a run's timeouts, one JSON object a line.
 async fn timeout_lines(env: &Env, run: &str) -> Result<Reply> {
-    let mut answer = match ask_object(env, run, "GET", "/timeout-lines", None, 0).await? {
-        Reply::Passed(answer) if answer.status_code() == 200 => answer,
+    let answer = match ask_object(env, run, "GET", "/timeout-lines", None, 0).await? {
+        Reply::Passed(answer) if answer.status() == 200 => answer,
         other => return Ok(other),
     };
-    let lines: Vec<Value> = answer.json().await?;
+    let text = JsFuture::from(answer.text()?)
+        .await?
+        .as_string()
+        .unwrap_or_default();
+    let lines: Vec<Value> = serde_json::from_str(&text)?;
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let response = Response::ok(text)?;
-    response.headers().set("content-type", NDJSON)?;
-    Ok(Reply::Passed(response))
+    Ok(Reply::Passed(respond::text(200, NDJSON, &text)?))
 }
 
 fn limit(url: &Url) -> std::result::Result<u64, Error> {

@@ -53,7 +53,7 @@ impl DurableObject for BreakerObject {
             platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
             Err(Error::internal())
         });
-        respond::response(answer)
+        Ok(respond::response(answer)?.into())
     }
 }
 

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use serde_json::{Value, json};
-use worker::{DurableObject, Env, Method, Request, Response, Result, State, durable_object};
+use wasm_bindgen::prelude::*;
+use worker::{DurableObject, Env, Request, Response, Result, State, durable_object};
 
 use super::object::{Object, Started};
 use super::turn::Turn;
@@ -16,84 +17,113 @@ use crate::api::start::Command;
 use crate::api::views;
 use crate::engine::{Capability, Event, Holder, Outcome, Rejection, Run, RunStatus, TokenId};
 use crate::model::limits::SIGNALS_KEPT;
-use crate::platform;
+use crate::platform::{self, errand};
 use crate::store::rows::TokenRow;
+
+#[wasm_bindgen]
+extern "C" {
+    /// Who waits for an answer: `knock.mjs` has what it is.
+    pub type Caller;
+
+    #[wasm_bindgen(method)]
+    fn answer(this: &Caller, status: u16, body: &str, bill: &str);
+}
 
 #[durable_object]
 pub struct RunObject {
-    object: Rc<Object>,
+    doors: Doors,
 }
 
 impl DurableObject for RunObject {
     fn new(state: State, env: Env) -> Self {
         RunObject {
-            object: Object::new(state, env),
+            doors: Doors {
+                object: Object::new(state, env),
+            },
         }
     }
 
-    async fn fetch(&self, request: Request) -> Result<Response> {
-        self.object.count_request();
-        let answer = self.answer(request).await.unwrap_or_else(|error| {
-            platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
-            Err(Error::internal())
-        });
-        let response = respond::response(answer)?;
-        response.headers().set("x-curfew-bill", &self.object.bill())?;
-        Ok(response)
+    /// Nothing comes this way: what `worker` makes of a request and of a response costs more than most answers.
+    async fn fetch(&self, _request: Request) -> Result<Response> {
+        Response::error("requests come in by knock", 500)
     }
 
     /// An error goes to `entry.mjs`, which records it and sets the alarm again: the platform gives up on an alarm
     /// that fails.
     async fn alarm(&self) -> Result<Response> {
+        let object = &self.doors.object;
         let turn = Turn::default();
-        self.object.count_request();
-        if self.object.load(&turn).await? {
-            self.object.wake(&turn)?;
+        object.count_request();
+        if object.load(&turn).await? {
+            object.wake(&turn)?;
         }
         Response::empty()
     }
 }
 
+#[wasm_bindgen]
 impl RunObject {
-    async fn answer(&self, mut request: Request) -> Result<Answer> {
+    /// A request, which is answered before this returns if nothing has to be waited for.
+    pub fn knock(&self, number: u32, method: String, path: String, body: String, caller: Caller) {
+        let doors = self.doors.clone();
+        errand::run(number, async move {
+            doors.object.count_request();
+            let answer = doors.answer(&method, &path, &body).await.unwrap_or_else(|error| {
+                platform::log(
+                    json!({"level": "error", "event": "request_failed", "message": error.to_string()}),
+                );
+                Err(Error::internal())
+            });
+            let (status, body) = respond::parts(answer);
+            caller.answer(status, &body.to_string(), &doors.object.bill());
+        });
+    }
+}
+
+#[derive(Clone)]
+struct Doors {
+    object: Rc<Object>,
+}
+
+impl Doors {
+    async fn answer(&self, method: &str, path: &str, body: &str) -> Result<Answer> {
         let turn = Turn::default();
-        let url = request.url()?;
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let number = |name: &str, default: u64| {
-            url.query_pairs()
-                .find(|(key, _)| key == name)
-                .and_then(|(_, value)| value.parse().ok())
-                .unwrap_or(default)
+            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            let value = pairs.find(|(key, _)| *key == name);
+            value.and_then(|(_, value)| value.parse().ok()).unwrap_or(default)
         };
-        if (request.method(), url.path()) == (Method::Post, "/start") {
-            let body = request.text().await?;
-            let wait_ms = number("wait_ms", 0);
-            return self.start(&turn, serde_json::from_str(&body)?, wait_ms).await;
-        }
-        if (request.method(), url.path()) == (Method::Post, "/ring") {
-            return Ok(Ok((200, json!(self.object.rung(&turn).await?))));
-        }
-        if (request.method(), url.path()) == (Method::Post, "/abandon") {
-            return Ok(Ok((200, json!({"abandoned": self.object.abandon(&turn).await?}))));
+        match (method, path) {
+            ("POST", "/start") => {
+                return self
+                    .start(&turn, serde_json::from_str(body)?, number("wait_ms", 0))
+                    .await;
+            }
+            ("POST", "/ring") => return Ok(Ok((200, json!(self.object.rung(&turn).await?)))),
+            ("POST", "/abandon") => {
+                return Ok(Ok((200, json!({"abandoned": self.object.abandon(&turn).await?}))));
+            }
+            _others => {}
         }
         if !self.object.load(&turn).await? {
             return Ok(Err(Error::not_found("the run")));
         }
-        match (request.method(), url.path()) {
-            (Method::Get, "/run") => {
+        match (method, path) {
+            ("GET", "/run") => {
                 self.object.ended(number("wait_ms", 0)).await?;
                 Ok(Ok((200, self.view()?)))
             }
-            (Method::Get, "/tokens") => self.tokens(number("after", 0), number("limit", 1_000)),
-            (Method::Get, "/events") => self.object.events(number("after", 0), number("limit", 1_000)),
-            (Method::Get, "/timeouts") => self.object.timeouts(number("after", 0), number("limit", 1_000)),
-            (Method::Get, "/timeout-lines") => self.object.timeout_lines(),
-            (Method::Get, "/timeout") => self.object.timeout(number("id", 0)),
-            (Method::Get, "/resume") => self.object.ways_back(),
-            (Method::Get, "/deliverable") => self.object.deliverable(),
-            (Method::Post, path) => {
-                let path = path.to_string();
-                let body: Value = serde_json::from_str(&request.text().await?)?;
-                let event = match path.as_str() {
+            ("GET", "/tokens") => self.tokens(number("after", 0), number("limit", 1_000)),
+            ("GET", "/events") => self.object.events(number("after", 0), number("limit", 1_000)),
+            ("GET", "/timeouts") => self.object.timeouts(number("after", 0), number("limit", 1_000)),
+            ("GET", "/timeout-lines") => self.object.timeout_lines(),
+            ("GET", "/timeout") => self.object.timeout(number("id", 0)),
+            ("GET", "/resume") => self.object.ways_back(),
+            ("GET", "/deliverable") => self.object.deliverable(),
+            ("POST", path) => {
+                let body: Value = serde_json::from_str(body)?;
+                let event = match path {
                     "/restart" => Some(self.restart(&body)?),
                     "/retry" => Some(self.retry(&body)?),
                     other => command(other, body),
@@ -102,7 +132,7 @@ impl RunObject {
                     Some(Ok(event)) => match self.object.feed(&turn, event)? {
                         Ok(()) if path == "/claim" => self.hand(),
                         // Whoever knocks here for an attempt does not look at the run.
-                        Ok(()) if ATTEMPT_DOORS.contains(&path.as_str()) => Ok(Ok((200, json!({})))),
+                        Ok(()) if ATTEMPT_DOORS.contains(&path) => Ok(Ok((200, json!({})))),
                         Ok(()) => Ok(Ok((200, self.view()?))),
                         Err(rejection) => {
                             if path == "/report" {

@@ -1,6 +1,6 @@
 // @ts-check
 // The executor's side of a conversation; ask.mjs has the coordinator's.
-import { eachMessage, enter, say } from "./ask.mjs";
+import { eachMessage, enter, number, say } from "./ask.mjs";
 
 /**
  * Who runs tasks. Each order has a number, and its report comes with that: at once, where the task waits for nothing.
@@ -14,9 +14,6 @@ import { eachMessage, enter, say } from "./ask.mjs";
  *   fail: (message: string) => void,
  * }} Asker
  */
-
-/** The wasm knows no conversations, only orders. */
-let orders = 0;
 
 /**
  * One order in the body, one report in the answer; or, for whoever asks for a WebSocket, orders as they come for as long as the
@@ -35,7 +32,7 @@ export async function reports(request, executor, inFlight, note) {
   try {
     const order = await request.text();
     const asker = { answer: (/** @type {number} */ _, /** @type {string} */ report) => resolve(report), fail: reject };
-    enter(() => executor.execute((orders += 1), order, asker));
+    enter(() => executor.execute(number(), order, asker));
     return new Response(await promise);
   } catch (error) {
     note(error);
@@ -70,8 +67,8 @@ function converse(executor, inFlight, note) {
   /** @type {Asker} */
   const asker = {
     fail,
-    answer: (number, report) => {
-      running.delete(number);
+    answer: (task, report) => {
+      running.delete(task);
       ended.push(report);
       if (isTaking) return;
       if (running.size === 0) write();
@@ -83,8 +80,9 @@ function converse(executor, inFlight, note) {
   const take = (lines) => {
     isTaking = true;
     for (const order of lines) {
-      running.add((orders += 1));
-      enter(() => executor.execute(orders, order, asker));
+      const task = number();
+      running.add(task);
+      enter(() => executor.execute(task, order, asker));
     }
     isTaking = false;
     write();

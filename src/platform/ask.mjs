@@ -115,8 +115,19 @@ class Conversation {
   }
 }
 
+let numbers = 0;
+
+/** Of something that the wasm is to do, and may take its time for. */
+export const number = () => (numbers += 1);
+
 /** The wasm panicked: nothing of it may be called any more. */
-class Left extends Error {}
+class Left extends Error {
+  /** @param {unknown} error */
+  constructor(error) {
+    super("the wasm panicked", { cause: error });
+    if (error instanceof Error) this.name = error.name;
+  }
+}
 
 /**
  * Calls into the wasm where nobody but a promise or a socket would see it panic. As an "error" event that is what it is anywhere
@@ -129,6 +140,6 @@ export function enter(call) {
   } catch (error) {
     // workers-types does not know that workerd has this event.
     /** @type {EventTarget} */ (/** @type {unknown} */ (globalThis)).dispatchEvent(new ErrorEvent("error", { error }));
-    throw new Left();
+    throw new Left(error);
   }
 }

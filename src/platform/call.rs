@@ -236,9 +236,9 @@ impl Answer {
     }
 
     /// Hands the response on as it came, body and all.
-    pub fn into_response(mut self) -> Response {
+    pub fn into_response(mut self) -> web_sys::Response {
         self.abort.disarm();
-        Response::from(self.response)
+        self.response
     }
 
     /// The whole body at once, without a stream in between: for our own Workers, whose answers are bounded by
