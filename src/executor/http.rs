@@ -13,7 +13,7 @@ use crate::model::action::{HttpRequest, ServiceCall};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::RESULT_BYTES;
 use crate::platform::call::{self, Answer, BodyError, Call, Peer, SendError};
-use crate::platform::exchange::{Ended, Exchange};
+use crate::platform::exchange::{Clock, Ended, Exchange};
 use crate::platform::now;
 
 pub(super) struct Received {
@@ -25,6 +25,7 @@ pub(super) struct Received {
 pub async fn http_request(
     request: &HttpRequest,
     private: bool,
+    clock: &Clock,
     call: &ActionCall<'_>,
     key: &str,
 ) -> Result<Value, Stopped> {
@@ -32,7 +33,7 @@ pub async fn http_request(
     let reach = Reach::Internet { private };
     reach.check(&outgoing)?;
     let expected = request.expect_status.as_deref();
-    let received = exchange(&call::internet(), outgoing, reach, expected, call).await?;
+    let received = exchange(&call::internet(), clock, outgoing, reach, expected, call).await?;
     check_status(&received, expected, call)?;
     let body = parse_body(&received)?;
     Ok(json!({"status": received.status, "headers": received.headers, "body": body}))
@@ -42,11 +43,12 @@ pub async fn http_request(
 pub async fn service_call(
     service: &ServiceCall,
     peer: &Peer,
+    clock: &Clock,
     call: &ActionCall<'_>,
     key: &str,
 ) -> Result<Value, Stopped> {
     let outgoing = Outgoing::service_call(service, call, key)?;
-    let received = exchange(peer, outgoing, Reach::Binding, None, call).await?;
+    let received = exchange(peer, clock, outgoing, Reach::Binding, None, call).await?;
     check_status(&received, None, call)?;
     if received.text.is_empty() {
         return Ok(Value::Null);
@@ -62,6 +64,7 @@ pub async fn service_call(
 /// The first answer that is no redirect, or is one the action expects, read to its end.
 pub(super) async fn exchange(
     peer: &Peer,
+    clock: &Clock,
     first: Outgoing,
     reach: Reach,
     expected: Option<&[u16]>,
@@ -82,7 +85,7 @@ pub(super) async fn exchange(
             most: RESULT_BYTES,
             millis: call.deadline_at.map(|at| at.saturating_sub(now())),
         };
-        let reply = exchange.run(peer).await.map_err(stopped)?;
+        let reply = exchange.run(peer, clock).await.map_err(stopped)?;
         if !is_expected(reply.status) {
             let location = reply.headers.iter().find(|(name, _)| name == "location");
             let location = location.map(|(_, value)| value.as_str());

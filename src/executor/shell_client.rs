@@ -8,18 +8,20 @@ use super::shell::{Ended, order, outcome};
 use super::task::{ActionCall, Stopped};
 use crate::model::shell::Shell;
 use crate::platform::call::Peer;
+use crate::platform::exchange::Clock;
 use crate::platform::{deadline, now};
 
 pub async fn shell(
     shell: &Shell,
     peer: &Peer,
+    clock: &Clock,
     reach: Reach,
     call: &ActionCall<'_>,
     key: &str,
 ) -> Result<Value, Stopped> {
     let outgoing = order(shell, call, key, now())?;
     reach.check(&outgoing)?;
-    let received = match exchange(peer, outgoing, reach, None, call).await {
+    let received = match exchange(peer, clock, outgoing, reach, None, call).await {
         Ok(received) => received,
         // Half of the runner's answer is not the start of what the command wrote.
         Err(Stopped::Deadline { .. }) => return Err(Stopped::Deadline { partial: None }),

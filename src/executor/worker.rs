@@ -2,6 +2,7 @@
 //! cache of parsed tasks.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::*;
@@ -27,10 +28,13 @@ use crate::model::time::Millis;
 use crate::platform;
 use crate::platform::call::Peer;
 use crate::platform::errand;
+use crate::platform::exchange::Clock;
 use crate::wire::{RetryReport, TaskOrder, TaskReport};
 
 thread_local! {
     static TASKS: RefCell<TaskCache> = RefCell::default();
+    /// The bindings of a deployment do not change while its isolates live.
+    static SERVICES: RefCell<BTreeMap<String, Peer>> = RefCell::default();
 }
 
 #[wasm_bindgen]
@@ -43,6 +47,9 @@ extern "C" {
 
     #[wasm_bindgen(method)]
     fn fail(this: &Asker, message: &str);
+
+    #[wasm_bindgen(method, getter)]
+    fn clock(this: &Asker) -> Clock;
 }
 
 /// An order in, a report out, both as text: no request and no response cross into wasm for it. A task that waits for
@@ -50,7 +57,7 @@ extern "C" {
 #[wasm_bindgen]
 pub fn execute(number: u32, order: String, env: Env, asker: Asker) {
     errand::run(number, async move {
-        match report(&order, &env).await {
+        match report(&order, &env, &asker.clock()).await {
             Ok(report) => asker.answer(number, &report),
             Err(error) => asker.fail(&error.to_string()),
         }
@@ -63,17 +70,17 @@ pub fn leave(number: u32) {
     errand::leave(number);
 }
 
-async fn report(order: &str, env: &Env) -> serde_json::Result<String> {
+async fn report(order: &str, env: &Env, clock: &Clock) -> serde_json::Result<String> {
     let order: TaskOrder = serde_json::from_str(order)?;
-    serde_json::to_string(&run(&order, env).await)
+    serde_json::to_string(&run(&order, env, clock).await)
 }
 
-async fn run(order: &TaskOrder<'_>, env: &Env) -> TaskReport {
+async fn run(order: &TaskOrder<'_>, env: &Env, clock: &Clock) -> TaskReport {
     let task = match TASKS.with_borrow_mut(|tasks| tasks.task(order.task.get())) {
         Ok(task) => task,
         Err(message) => return refuse(order, message),
     };
-    let world = Worker { env, order };
+    let world = Worker { env, order, clock };
     match serde_json::from_str(order.input.get()) {
         Ok(input) => reported(order, run_task(&world, assignment(order, &task, &input)).await),
         Err(error) => refuse(order, error.to_string()),
@@ -125,6 +132,7 @@ fn refuse(order: &TaskOrder, message: String) -> TaskReport {
 struct Worker<'a> {
     env: &'a Env,
     order: &'a TaskOrder<'a>,
+    clock: &'a Clock,
 }
 
 impl Worker<'_> {
@@ -133,12 +141,17 @@ impl Worker<'_> {
     }
 
     fn service(&self, binding: &str) -> Result<Peer, Failure> {
-        platform::call::service(self.env, binding).ok_or_else(|| {
+        if let Some(peer) = SERVICES.with_borrow(|services| services.get(binding).cloned()) {
+            return Ok(peer);
+        }
+        let peer = platform::call::service(self.env, binding).ok_or_else(|| {
             Failure::permanent(
                 "no_binding",
                 format!("the executor has no service binding \"{binding}\"; add it to its wrangler file"),
             )
-        })
+        })?;
+        SERVICES.with_borrow_mut(|services| services.insert(binding.to_string(), peer.clone()));
+        Ok(peer)
     }
 }
 
@@ -157,13 +170,13 @@ impl World for Worker<'_> {
         let key = format!("{}:{}", self.order.idempotency_key, call.step_ref);
         match &call.action.kind {
             Kind::HttpRequest(request) => {
-                http::http_request(request, self.may_call_private(), &call, &key).await
+                http::http_request(request, self.may_call_private(), self.clock, &call, &key).await
             }
             Kind::LlmCall(llm) => llm_call(llm, self.env, self.may_call_private(), &call, &key).await,
             Kind::McpTool(tool) => mcp_client::mcp_tool(tool, self.may_call_private(), &call, &key).await,
             Kind::ServiceCall(service) => {
                 let peer = self.service(&service.binding)?;
-                http::service_call(service, &peer, &call, &key).await
+                http::service_call(service, &peer, self.clock, &call, &key).await
             }
             Kind::Shell(shell) => {
                 let (peer, reach) = match &shell.runner {
@@ -173,7 +186,7 @@ impl World for Worker<'_> {
                         (platform::call::internet(), Reach::Internet { private })
                     }
                 };
-                shell_client::shell(shell, &peer, reach, &call, &key).await
+                shell_client::shell(shell, &peer, self.clock, reach, &call, &key).await
             }
             Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_) | Kind::WorkflowCall(_) => {
                 unreachable!("these never leave the task")

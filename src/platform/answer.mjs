@@ -1,6 +1,7 @@
 // @ts-check
 // The executor's side of a conversation; ask.mjs has the coordinator's.
 import { eachMessage, enter, number, say } from "./ask.mjs";
+import { Clock } from "./clock.mjs";
 
 /**
  * Who runs tasks. Each order has a number, and its report comes with that: at once, where the task waits for nothing.
@@ -12,6 +13,7 @@ import { eachMessage, enter, number, say } from "./ask.mjs";
  * @typedef {{
  *   answer: (number: number, report: string) => void,
  *   fail: (message: string) => void,
+ *   clock: Clock,
  * }} Asker
  */
 
@@ -28,10 +30,12 @@ import { eachMessage, enter, number, say } from "./ask.mjs";
 export async function reports(request, executor, inFlight, note) {
   if (request.headers.get("upgrade") === "websocket") return converse(executor, inFlight, note);
   const { promise, resolve, reject } = Promise.withResolvers();
+  const clock = new Clock();
   inFlight.add(reject);
   try {
     const order = await request.text();
-    const asker = { answer: (/** @type {number} */ _, /** @type {string} */ report) => resolve(report), fail: reject };
+    /** @type {Asker} */
+    const asker = { answer: (_, report) => resolve(report), fail: reject, clock };
     enter(() => executor.execute(number(), order, asker));
     return new Response(await promise);
   } catch (error) {
@@ -39,6 +43,7 @@ export async function reports(request, executor, inFlight, note) {
     return new Response(null, { status: 500 });
   } finally {
     inFlight.delete(reject);
+    clock.stop();
   }
 }
 
@@ -66,6 +71,7 @@ function converse(executor, inFlight, note) {
   };
   /** @type {Asker} */
   const asker = {
+    clock: new Clock(),
     fail,
     answer: (task, report) => {
       running.delete(task);
@@ -95,6 +101,7 @@ function converse(executor, inFlight, note) {
   ours.addEventListener("close", () => {
     inFlight.delete(reject);
     running.forEach(executor.leave);
+    asker.clock.stop();
     ours.close();
   });
   ours.accept();

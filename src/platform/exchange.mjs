@@ -24,22 +24,22 @@ export class Exchange {
   headers = "";
 
   /**
-   * Says by `over` with `id` that it ended, and how. `bodyless` are the statuses whose body nobody reads if they say where to go.
+   * Says by `over` with `id` that it ended, and how.
    * @param {Fetcher} peer
+   * @param {import("./clock.mjs").Clock} clock
    * @param {string} url
    * @param {string} method
-   * @param {string} headers JSON: pairs of name and value
+   * @param {string} headers JSON: an object of names and values
    * @param {string | undefined} body
-   * @param {Uint16Array} bodyless
+   * @param {number} bodyless bit n: nobody reads the body of status 300 + n if it says where to go
    * @param {boolean} inFull an answer of success has headers that somebody reads
    * @param {number} most bytes of the answer
    * @param {number} millis for all of it; below zero there is no limit
    * @param {number} id
    * @param {(id: number, how: number) => void} over
    */
-  run(peer, url, method, headers, body, bodyless, inFull, most, millis, id, over) {
-    // A copy: what came may be a look into the wasm's memory, and nobody may look there any more when that has grown meanwhile.
-    this.#hold(peer, url, method, headers, body, [...bodyless], inFull, most, millis)
+  run(peer, clock, url, method, headers, body, bodyless, inFull, most, millis, id, over) {
+    this.#hold(peer, clock, url, method, headers, body, bodyless, inFull, most, millis)
       .then((how) => enter(() => over(id, how)))
       // A panic, which was seen.
       .catch(() => {});
@@ -47,16 +47,17 @@ export class Exchange {
 
   /**
    * Never rejects.
-   * @param {Fetcher} peer @param {string} url @param {string} method @param {string} headers @param {string | undefined} body
-   * @param {number[]} bodyless @param {boolean} inFull @param {number} most @param {number} millis
+   * @param {Fetcher} peer @param {import("./clock.mjs").Clock} clock @param {string} url @param {string} method
+   * @param {string} headers @param {string | undefined} body @param {number} bodyless @param {boolean} inFull
+   * @param {number} most @param {number} millis
    */
-  async #hold(peer, url, method, headers, body, bodyless, inFull, most, millis) {
+  async #hold(peer, clock, url, method, headers, body, bodyless, inFull, most, millis) {
     let isLate = false;
     const late = () => {
       isLate = true;
       this.#controller.abort();
     };
-    const timer = millis >= 0 ? setTimeout(late, millis) : undefined;
+    if (millis >= 0) clock.set(millis, late);
     try {
       return await this.#talk(peer, url, method, JSON.parse(headers), body, bodyless, inFull, most);
     } catch (error) {
@@ -67,21 +68,22 @@ export class Exchange {
       // Connections that fail are plain errors here; this is a request that the platform will never send.
       return error instanceof TypeError ? REFUSED : LOST;
     } finally {
-      if (timer !== undefined) clearTimeout(timer);
+      clock.clear(late);
     }
   }
 
   /**
-   * @param {Fetcher} peer @param {string} url @param {string} method @param {[string, string][]} headers
-   * @param {string | undefined} body @param {number[]} bodyless @param {boolean} inFull @param {number} most
+   * @param {Fetcher} peer @param {string} url @param {string} method @param {Record<string, string>} headers
+   * @param {string | undefined} body @param {number} bodyless @param {boolean} inFull @param {number} most
    */
   async #talk(peer, url, method, headers, body, bodyless, inFull, most) {
     const init = { method, headers, body: body ?? null, redirect: /** @type {const} */ ("manual"), signal: this.#controller.signal };
     const response = await peer.fetch(url, init);
+    const { status } = response;
     this.answered = true;
-    this.status = response.status;
+    this.status = status;
     if (inFull || !response.ok) this.headers = JSON.stringify([...response.headers]);
-    if (bodyless.includes(response.status) && response.headers.has("location")) {
+    if (status >= 300 && status < 316 && (bodyless >> (status - 300)) & 1 && response.headers.has("location")) {
       this.#controller.abort();
       return WHOLE;
     }
@@ -99,9 +101,9 @@ export class Exchange {
     }
   }
 
-  /** Whether it is a header for which the platform would not send the request. @param {[string, string][]} headers */
+  /** Whether it is a header for which the platform would not send the request. @param {Record<string, string>} headers */
   #findBadHeader(headers) {
-    const bad = headers.find(([name, value]) => {
+    const bad = Object.entries(headers).find(([name, value]) => {
       try {
         new Headers([[name, value]]);
         return false;

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use js_sys::Uint8Array;
+use serde::{Serialize, Serializer};
 use wasm_bindgen::prelude::*;
 
 use super::call::Peer;
@@ -28,17 +29,20 @@ extern "C" {
     #[wasm_bindgen(constructor, js_class = "Exchange")]
     fn new() -> Talk;
 
-    /// `bodyless` is handed over, not lent: a slice would be a view of memory that moves on.
+    /// The deadlines of an invocation: `clock.mjs` has what it is.
+    pub type Clock;
+
     #[wasm_bindgen(method)]
     #[allow(clippy::too_many_arguments)]
     fn run(
         this: &Talk,
         peer: &Peer,
+        clock: &Clock,
         url: &str,
         method: &str,
         headers: &str,
         body: Option<&str>,
-        bodyless: Vec<u16>,
+        bodyless: u32,
         in_full: bool,
         most: u32,
         millis: f64,
@@ -70,7 +74,7 @@ pub struct Exchange<'a> {
     pub method: &'a str,
     pub headers: &'a [(String, String)],
     pub body: Option<&'a str>,
-    /// Statuses whose body is of no interest if they say where to go.
+    /// Of the statuses from 300 to 315: those whose body is of no interest if they say where to go.
     pub bodyless: &'a [u16],
     /// The headers of an answer are wanted, also where all went well.
     pub in_full: bool,
@@ -170,21 +174,33 @@ impl Drop for End {
     }
 }
 
+/// As an object: it costs the platform less to read than pairs do.
+struct Headers<'a>(&'a [(String, String)]);
+
+impl Serialize for Headers<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
 impl Exchange<'_> {
     /// The connection closes if the returned future is dropped.
-    pub async fn run(self, peer: &Peer) -> Result<Reply, Ended> {
-        let headers =
-            serde_json::to_string(self.headers).map_err(|error| Ended::Refused(error.to_string()))?;
+    pub async fn run(self, peer: &Peer, clock: &Clock) -> Result<Reply, Ended> {
+        let headers = serde_json::to_string(&Headers(self.headers))
+            .map_err(|error| Ended::Refused(error.to_string()))?;
+        let bodyless = self.bodyless.iter();
+        let bodyless = bodyless.fold(0, |bits, status| bits | 1 << status.saturating_sub(300));
         let talk = Talk::new();
         let end = End::new();
         OVER.with(|over| {
             talk.run(
                 peer,
+                clock,
                 self.url,
                 self.method,
                 &headers,
                 self.body,
-                self.bodyless.to_vec(),
+                bodyless,
                 self.in_full,
                 u32::try_from(self.most).unwrap_or(u32::MAX),
                 self.millis

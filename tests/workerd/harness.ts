@@ -227,7 +227,7 @@ export function moduleWorker(name: string, path: string, config: Partial<WorkerO
 
 /** What coordinator and executor speak to each other with. */
 export function conversation(): Manifest["modules"] {
-  const paths = ["ask", "answer", "knock"].map((name) => `src/platform/${name}.mjs`);
+  const paths = ["ask", "answer", "clock", "knock"].map((name) => `src/platform/${name}.mjs`);
   return Object.fromEntries(paths.map((path) => [path, { type: "esm", contents: readFileSync(join(root, path), "utf8") }]));
 }
 
