@@ -7,7 +7,7 @@ import { chain, fan, steps, type Way } from "./documents.ts";
 import { median, rounded, type Cell } from "./figures.ts";
 import { cpuMs, residentMiB, workerdPid } from "./machine.ts";
 
-const ROUNDS = Number(process.env["CURFEW_BENCH_ROUNDS"] ?? 20);
+const ROUNDS = Number(process.env["CURFEW_BENCH_ROUNDS"] ?? 40);
 /** A wide run takes as long as ten others. */
 const ROUNDS_WIDE = Math.ceil(ROUNDS / 4);
 const MANY = { runs: 200, steps: 5, inFlight: 20 };
@@ -132,13 +132,13 @@ async function throughputIn(curfew: Curfew, pid: number | undefined) {
   const millis = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
   const cpu = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
   const memory = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
-  for (let round = 0; round < 4; round += 1) {
+  for (let round = 0; round < 7; round += 1) {
     for (const name of names) {
       const [cpuBefore, residentBefore] = [cpuMs(pid), residentMiB(pid)];
       const took = await together(contenders[name]);
       await rest();
-      // The first is to warm up.
-      if (round === 0) continue;
+      // The first two are to warm up.
+      if (round < 2) continue;
       millis[name].push(took);
       cpu[name].push((cpuMs(pid) - cpuBefore) / MANY.runs);
       memory[name].push(((residentMiB(pid) - residentBefore) * 1024) / MANY.runs);
