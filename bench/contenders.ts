@@ -35,6 +35,8 @@ const hop = { type: "worker", worker: "hop" } as const;
 export const start = (options: CurfewOptions = {}): Promise<Curfew> =>
   startCurfew({
     ...options,
+    // Whoever it is that calls, the same Worker does the work.
+    services: { STEP: step.worker },
     extraWorkers: [
       moduleWorker("floor", "bench/workers/floor.mjs", {
         triggers: [{ type: "fetch", pattern: `*${paths.floor}*` }],

@@ -1,7 +1,7 @@
 // The workflows that are measured.
 
 const PURE = { kind: "update_context", implementation: { set: { node: "${input.node}" } } };
-const CALL = { kind: "service_call", implementation: { binding: "ECHO", path: "/", method: "POST", body: { node: "${input.node}" } } };
+const CALL = { kind: "service_call", implementation: { binding: "STEP", path: "/", method: "POST", body: { input: { node: "${input.node}" } } } };
 
 /** How a node's work is done: by an executor, inside the coordinator, or by a Worker that the executor calls. */
 export type Way = "direct" | "inline" | "calling";

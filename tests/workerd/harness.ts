@@ -27,6 +27,8 @@ export interface CurfewOptions {
   entry?: string;
   /** Bindings that the coordinator lacks. */
   without?: readonly string[];
+  /** Workers that the executor is bound to, by the name of the binding. ECHO is one of them anyway. */
+  services?: Record<string, string>;
   /** An executor that is not bound to its breakers. */
   withoutBreakers?: boolean;
   /** A directory that outlives this instance; without it everything is gone at `dispose`. */
@@ -197,7 +199,7 @@ function coordinator({ vars = {}, executor, entry, without = [] }: CurfewOptions
   };
 }
 
-function executor({ executorVars = {}, models, withoutBreakers = false }: CurfewOptions): WorkerOptions {
+function executor({ executorVars = {}, models, services = {}, withoutBreakers = false }: CurfewOptions): WorkerOptions {
   return {
     config: {
       name: EXECUTOR,
@@ -206,7 +208,7 @@ function executor({ executorVars = {}, models, withoutBreakers = false }: Curfew
       env: {
         // The peers of the tests are on loopback.
         ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...executorVars }),
-        ECHO: { type: "worker", worker: "echo" },
+        ...Object.fromEntries(Object.entries({ ECHO: "echo", ...services }).map(([name, worker]) => [name, { type: "worker", worker }])),
         ...(withoutBreakers ? {} : { BREAKERS: breakers }),
         INDEX_QUEUE: { type: "queue", name: "curfew-index" },
       },
