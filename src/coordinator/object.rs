@@ -282,7 +282,7 @@ impl Object {
         let committed = self
             .with_run(|run| Commit::of(&effects, run))?
             .map_err(Error::from)
-            .and_then(|commit| self.sqlite.commit(commit));
+            .and_then(|commit| self.sqlite.commit(&commit));
         if let Err(error) = committed {
             // Memory is now ahead of the database. Forget it all: the next event loads what is true.
             platform::log(json!({"level": "error", "event": "commit_failed", "message": error.to_string()}));

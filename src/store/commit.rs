@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Error, to_string};
 
-use super::rows::{HeaderRow, InstanceRow, TokenRow};
-use crate::engine::{Effect, Run};
+use super::places::Places;
+use super::rows::{HeaderRow, InstanceRow, TokenRow, parse_status};
+use crate::engine::{Effect, Run, TokenStatus};
 
-/// The rows for `schema::SAVE_RUN`, `schema::SAVE_TOKENS` and `schema::DELETE_RUN`.
+/// The rows for `schema::SAVE`, and those for `schema::DELETE`.
 #[derive(Debug, Default, PartialEq)]
 pub struct Commit {
     /// Key and value.
@@ -80,9 +81,70 @@ impl Commit {
         Ok(commit)
     }
 
+    /// As `save.mjs` takes it. Rows that are new get their places.
+    pub fn parcel(&self, places: &mut Places) -> Parcel {
+        let mut parcel = Parcel::default();
+        for (key, value) in &self.run {
+            let place = match key.starts_with(EVENT) {
+                true => places.last_of(key),
+                false => places.of(key),
+            };
+            parcel.add_row(place, key, value, "");
+        }
+        for (id, status, row) in &self.tokens {
+            let key = token_key(*id);
+            match parse_status(status).is_ok_and(TokenStatus::is_terminal) {
+                true => parcel.add_row(places.last_of(&key), &key, row, status),
+                false => parcel.add_row(places.of(&key), &key, &format!("{row}{ROOM}"), status),
+            }
+        }
+        for key in &self.deleted {
+            if let Some(place) = places.leave(key) {
+                parcel.add(&place.to_string());
+            }
+        }
+        parcel
+    }
+
     fn save(&mut self, key: String, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         self.run.push((key, to_string(value)?));
         Ok(())
+    }
+}
+
+/// Behind a token that has not ended: it will say more, and a row that grows moves its neighbours to other pages.
+const ROOM: &str = concat!(
+    "                                                                ",
+    "                                                                "
+);
+
+/// Many texts as one: each that goes into JavaScript on its own costs a crossing.
+#[derive(Debug, Default, PartialEq)]
+pub struct Parcel {
+    /// Place, key, value and status of each row, then the places of those that are to go.
+    pub text: String,
+    /// Where each part ends, in the units JavaScript counts in.
+    pub ends: Vec<u32>,
+    pub rows: u32,
+}
+
+impl Parcel {
+    fn add_row(&mut self, place: u64, key: &str, value: &str, status: &str) {
+        self.add(&place.to_string());
+        self.add(key);
+        self.add(value);
+        self.add(status);
+        self.rows += 1;
+    }
+
+    fn add(&mut self, part: &str) {
+        let units = match part.is_ascii() {
+            true => part.len(),
+            false => part.encode_utf16().count(),
+        };
+        self.ends
+            .push(self.ends.last().copied().unwrap_or(0) + units as u32);
+        self.text.push_str(part);
     }
 }
 
@@ -100,4 +162,11 @@ pub const EVENT_END: &str = "event0";
 /// The key of event number `seq`.
 pub fn event_key(seq: u64) -> String {
     format!("{EVENT}{seq:012}")
+}
+
+pub const TOKEN: &str = "token/";
+
+/// Tokens sort by their keys as by their numbers.
+pub fn token_key(id: u64) -> String {
+    format!("{TOKEN}{id:012}")
 }

@@ -2,6 +2,7 @@
 
 pub mod commit;
 pub mod memory;
+pub mod places;
 pub mod rows;
 pub mod schema;
 #[cfg(target_arch = "wasm32")]

@@ -1,49 +1,73 @@
 // @ts-check
 // Writes the rows of a commit, on this side of the wasm: one crossing for all.
 
-/** The values of a token in its statement. */
-const TOKEN = "(?, ?, ?)";
-/** So many at once if there are as many: the platform binds a hundred values. It takes half as long. */
-const TOGETHER = 32;
+/** The values of a row in its statement. */
+const ROW = "(?, ?, ?, ?)";
+const VALUES = 4;
+
+/**
+ * How many of so many rows go into one statement. All of them, if they are few; the platform binds a hundred values, and every
+ * number of rows is a statement of its own that has to be prepared.
+ * @param {number} rows
+ */
+const together = (rows) => [24, 8].find((some) => rows >= some) ?? rows;
+
+/** Statements by how many rows they write: an isolate has one text for each. @type {Map<number, string>} */
+const statements = new Map();
 
 export class Saver {
   #sql;
-  #statements;
+  #save;
+  #delete;
   /** What Cloudflare would bill, since the object came into memory. */
   rowsWritten = 0;
   rowsRead = 0;
 
   /**
    * @param {SqlStorage} sql
-   * @param {string} saveRun
-   * @param {string} saveToken
-   * @param {string} deleteRun
+   * @param {string} save a statement for one row
+   * @param {string} remove
    */
-  constructor(sql, saveRun, saveToken, deleteRun) {
+  constructor(sql, save, remove) {
     this.#sql = sql;
-    this.#statements = { saveRun, saveToken, deleteRun };
+    this.#save = save;
+    this.#delete = remove;
   }
 
   /**
    * All or, if it throws, nothing that lasts: the object is then reset.
-   * @param {string[]} run key, value; key, value
-   * @param {string[]} tokens id, status, row
-   * @param {string[]} deleted keys
+   * @param {string} text place, key, value and status of each row, then the places of those that are to go
+   * @param {Uint32Array} ends where each of them ends
+   * @param {number} rows
    */
-  save(run, tokens, deleted) {
-    const { saveRun, saveToken, deleteRun } = this.#statements;
-    for (let at = 0; at < run.length; at += 2) this.#write(saveRun, run[at], run[at + 1]);
-    for (const key of deleted) this.#write(deleteRun, key);
-    const together = TOGETHER * 3;
-    let at = 0;
-    for (; at + together <= tokens.length; at += together) {
-      this.#write(saveToken.replace(TOKEN, Array(TOGETHER).fill(TOKEN).join(", ")), ...tokens.slice(at, at + together));
+  save(text, ends, rows) {
+    /** @type {string[]} */
+    const parts = [];
+    let from = 0;
+    for (const end of ends) {
+      parts.push(text.slice(from, end));
+      from = end;
     }
-    for (; at < tokens.length; at += 3) this.#write(saveToken, ...tokens.slice(at, at + 3));
+    let at = 0;
+    while (at < rows) {
+      const some = together(rows - at);
+      this.#write(this.#saveOf(some), parts.slice(at * VALUES, (at + some) * VALUES));
+      at += some;
+    }
+    for (const place of parts.slice(rows * VALUES)) this.#write(this.#delete, [place]);
   }
 
-  /** @param {string} statement @param {(string | undefined)[]} values */
-  #write(statement, ...values) {
+  /** @param {number} rows */
+  #saveOf(rows) {
+    const known = statements.get(rows);
+    if (known !== undefined) return known;
+    const statement = this.#save.replace(ROW, Array(rows).fill(ROW).join(", "));
+    statements.set(rows, statement);
+    return statement;
+  }
+
+  /** @param {string} statement @param {string[]} values */
+  #write(statement, values) {
     const cursor = this.#sql.exec(statement, ...values);
     this.rowsWritten += cursor.rowsWritten;
     this.rowsRead += cursor.rowsRead;

@@ -1,36 +1,55 @@
-//! Tables of a run's object, as numbered migrations.
+//! The table of a run's object, as numbered migrations.
 //!
-//! Every new run pays for its tables in rows written, so there are two: `run` holds what there is one of or few of
-//! (header, snapshot, input, context), `tokens` what there are many of. No secondary index: the object holds
-//! live state in memory and asks by primary key.
+//! Every new run pays for its tables, in rows written and in time, so there is one. Its rows stand in the order in which they
+//! came (`places` knows where): what is written together lies together, and a commit touches few pages of the file. No
+//! secondary index: the object holds live state in memory and asks by number.
 
-/// The version `migrate_from` leads to.
-pub const VERSION: u32 = 1;
+/// The version all migrations lead to.
+pub const VERSION: u32 = 2;
 
-/// Says whether a run lives in this object at all; reading it writes nothing.
-pub const EXISTS: &str = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'run'";
+/// How many tables there are; reading it writes nothing.
+pub const TABLES: &str =
+    "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('run', 'tokens')";
 
-/// Statements that lead from version `version` to the next one. Version 0 is an empty object: there the first one writes
-/// a row, and where a run lives it writes none.
+/// The version of an object with so many tables. `None`: no run lives in it.
+pub fn version_of(tables: u64) -> Option<u32> {
+    match tables {
+        0 => None,
+        1 => Some(VERSION),
+        _two => Some(1),
+    }
+}
+
+/// Makes the table of a new run. Writes no row where there is one. Only tokens have a status.
+pub const CREATE: &str = "CREATE TABLE IF NOT EXISTS run \
+     (id INTEGER PRIMARY KEY, key TEXT NOT NULL, value TEXT NOT NULL, status TEXT NOT NULL)";
+
+/// Statements that lead from version `version` to the next one.
 pub fn migrate_from(version: u32) -> &'static [&'static str] {
     match version {
-        0 => &[
-            "CREATE TABLE IF NOT EXISTS run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-            "CREATE TABLE IF NOT EXISTS tokens (id INTEGER PRIMARY KEY, status TEXT NOT NULL, row TEXT NOT NULL)",
+        // Rows were sorted by their keys, and tokens had a table of their own.
+        1 => &[
+            "ALTER TABLE run RENAME TO older",
+            CREATE,
+            "INSERT INTO run (key, value, status) SELECT key, value, '' FROM older ORDER BY key",
+            "INSERT INTO run (key, value, status) SELECT printf('token/%012d', id), row, status FROM tokens ORDER BY id",
+            "DROP TABLE older",
+            "DROP TABLE tokens",
+            "UPDATE run SET value = json_set(value, '$.schema', 2) WHERE key = 'header'",
         ],
         _ => &[],
     }
 }
 
-/// A row at a time: reading many out of one JSON text costs SQLite more than it costs to be asked for each.
-pub const SAVE_RUN: &str = "INSERT INTO run (key, value) VALUES (?, ?) \
-     ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-pub const SAVE_TOKENS: &str = "INSERT INTO tokens (id, status, row) VALUES (?, ?, ?) \
-     ON CONFLICT (id) DO UPDATE SET status = excluded.status, row = excluded.row";
-pub const DELETE_RUN: &str = "DELETE FROM run WHERE key = ?";
+/// One row; `save.mjs` makes it several. Reading many out of one JSON text costs SQLite more.
+pub const SAVE: &str = "INSERT INTO run (id, key, value, status) VALUES (?, ?, ?, ?) \
+     ON CONFLICT (id) DO UPDATE SET value = excluded.value, status = excluded.status";
+pub const DELETE: &str = "DELETE FROM run WHERE id = ?";
 
-/// Events are read when somebody asks for them, not when the run comes into memory.
-pub const LOAD_RUN: &str = "SELECT key, value FROM run WHERE key < 'event/' OR key >= 'event0'";
+/// Tokens that have ended stay where they are, and events are read when somebody asks for them.
+pub const LOAD: &str = "SELECT id, key, status, value FROM run \
+     WHERE status NOT IN ('completed', 'failed', 'timed_out', 'cancelled') AND NOT (key >= 'event/' AND key < 'event0')";
+pub const LOAD_LAST: &str = "SELECT max(id) FROM run";
 pub const LOAD_LAST_EVENT: &str =
     "SELECT key FROM run WHERE key >= 'event/' AND key < 'event0' ORDER BY key DESC LIMIT 1";
 /// Asked only of runs that have events.
@@ -47,7 +66,8 @@ pub const LOAD_LATENESS: &str = "SELECT value ->> '$.record.timeout_event.scope'
          sum(value ->> '$.record.timeout_event.lateness_ms'), max(value ->> '$.record.timeout_event.lateness_ms') \
      FROM run WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.record' IS NOT NULL GROUP BY 1";
 pub const LOAD_INSTANCES: &str = "SELECT key, value FROM run WHERE key >= 'instance/' AND key < 'instance0'";
-pub const LOAD_LIVE_TOKENS: &str = "SELECT id, status, row FROM tokens \
-     WHERE status NOT IN ('completed', 'failed', 'timed_out', 'cancelled') ORDER BY id";
-pub const LOAD_COUNTS: &str = "SELECT status, count(*) FROM tokens GROUP BY status";
-pub const LOAD_TOKENS: &str = "SELECT id, status, row FROM tokens WHERE id > ? ORDER BY id LIMIT ?";
+pub const LOAD_COUNTS: &str =
+    "SELECT status, count(*) FROM run WHERE key >= 'token/' AND key < 'token0' GROUP BY status";
+/// `?`: the key to begin after, how many.
+pub const LOAD_TOKENS: &str =
+    "SELECT key, status, value FROM run WHERE key > ? AND key < 'token0' ORDER BY key LIMIT ?";

@@ -1,12 +1,13 @@
 //! The object's SQLite. Nothing here awaits: all statements of one commit land together or not at all.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use wasm_bindgen::prelude::*;
 use worker::{Result, SqlStorage, SqlStorageValue, Storage};
 
-use super::commit::{Commit, EVENT, event_key};
+use super::commit::{Commit, EVENT, TOKEN, event_key, token_key};
 use super::memory::Rows;
+use super::places::Places;
 use super::schema;
 use crate::model::time::Millis;
 
@@ -15,15 +16,10 @@ extern "C" {
     type Saver;
 
     #[wasm_bindgen(constructor)]
-    fn new(sql: &JsValue, save_run: &str, save_token: &str, delete_run: &str) -> Saver;
+    fn new(sql: &JsValue, save: &str, delete: &str) -> Saver;
 
     #[wasm_bindgen(method, catch)]
-    fn save(
-        this: &Saver,
-        run: Vec<String>,
-        tokens: Vec<String>,
-        deleted: Vec<String>,
-    ) -> std::result::Result<(), JsValue>;
+    fn save(this: &Saver, text: &str, ends: &[u32], rows: u32) -> std::result::Result<(), JsValue>;
 
     #[wasm_bindgen(method, getter = rowsWritten)]
     fn rows_written(this: &Saver) -> f64;
@@ -35,6 +31,7 @@ extern "C" {
 pub struct Sqlite {
     sql: SqlStorage,
     saver: Saver,
+    places: RefCell<Places>,
     /// What Cloudflare would bill for all but the commits, since the object came into memory.
     rows_written: Cell<usize>,
     rows_read: Cell<usize>,
@@ -44,39 +41,42 @@ impl Sqlite {
     pub fn new(storage: &Storage) -> Sqlite {
         let sql = storage.sql();
         Sqlite {
-            saver: Saver::new(
-                sql.as_ref(),
-                schema::SAVE_RUN,
-                schema::SAVE_TOKENS,
-                schema::DELETE_RUN,
-            ),
+            saver: Saver::new(sql.as_ref(), schema::SAVE, schema::DELETE),
             sql,
+            places: RefCell::default(),
             rows_written: Cell::new(0),
             rows_read: Cell::new(0),
         }
     }
 
-    /// A run lives here. Asking writes nothing, so that a question about an unknown run leaves no trace.
+    /// A run lives here, and its rows are as this build reads them: those of an older one are brought up to date. Asking
+    /// about an unknown run writes nothing, so that it leaves no trace.
     pub fn holds_run(&self) -> Result<bool> {
-        let rows = self.read(schema::EXISTS, Vec::new())?;
-        Ok(rows
-            .first()
-            .and_then(|row| row.first())
-            .is_some_and(|count| integer(count) > 0))
-    }
-
-    /// Makes the tables of a run. `false`: they were there.
-    pub fn create(&self) -> Result<bool> {
-        for statement in schema::migrate_from(0) {
-            let cursor = self.sql.exec(statement, Vec::new())?;
-            if cursor.rows_written() == 0 {
-                return Ok(false);
+        let tables = self.read(schema::TABLES, Vec::new())?;
+        let tables = tables.first().and_then(|row| row.first()).map_or(0, integer);
+        let Some(version) = schema::version_of(tables) else {
+            return Ok(false);
+        };
+        for older in version..schema::VERSION {
+            for statement in schema::migrate_from(older) {
+                self.write(statement)?;
             }
-            self.rows_written
-                .set(self.rows_written.get() + cursor.rows_written());
-            self.rows_read.set(self.rows_read.get() + cursor.rows_read());
         }
         Ok(true)
+    }
+
+    /// Makes the table of a run. `false`: it was there.
+    pub fn create(&self) -> Result<bool> {
+        Ok(self.write(schema::CREATE)? > 0)
+    }
+
+    /// How many rows it wrote.
+    fn write(&self, statement: &str) -> Result<usize> {
+        let cursor = self.sql.exec(statement, Vec::new())?;
+        let written = cursor.rows_written();
+        self.rows_written.set(self.rows_written.get() + written);
+        self.rows_read.set(self.rows_read.get() + cursor.rows_read());
+        Ok(written)
     }
 
     pub fn load(&self, alarm_at: Option<Millis>) -> Result<Rows> {
@@ -85,13 +85,27 @@ impl Sqlite {
             0 => Vec::new(),
             _some => self.read(schema::LOAD_LATE, Vec::new())?,
         };
+        let (mut run, mut tokens) = (Vec::new(), Vec::new());
+        let last = self.read(schema::LOAD_LAST, Vec::new())?;
+        let last = last.first().and_then(|row| row.first()).map_or(0, integer);
+        let mut places = Places::up_to(last);
+        for row in self.read(schema::LOAD, Vec::new())? {
+            let [place, key, status, value] = &row[..] else {
+                continue;
+            };
+            let (key, status, value) = (text(key), text(status), text(value));
+            places.note(&key, integer(place));
+            match token_of(&key) {
+                Some(id) => tokens.push((id, status, value)),
+                None => run.push((key, value)),
+            }
+        }
+        run.sort_unstable();
+        tokens.sort_unstable();
+        *self.places.borrow_mut() = places;
         Ok(Rows {
-            run: self
-                .read(schema::LOAD_RUN, Vec::new())?
-                .into_iter()
-                .filter_map(|row| Some((text(row.first()?), text(row.get(1)?))))
-                .collect(),
-            tokens: self.read_tokens(schema::LOAD_LIVE_TOKENS, Vec::new())?,
+            run,
+            tokens,
             counts: self
                 .read(schema::LOAD_COUNTS, Vec::new())?
                 .into_iter()
@@ -152,18 +166,22 @@ impl Sqlite {
 
     /// Tokens by id, terminal ones too: id, status, row.
     pub fn tokens(&self, after: u64, most: u64) -> Result<Vec<(u64, String, String)>> {
-        let bindings = vec![
-            SqlStorageValue::Float(after as f64),
-            SqlStorageValue::Float(most as f64),
-        ];
-        self.read_tokens(schema::LOAD_TOKENS, bindings)
+        let bindings = vec![token_key(after).into(), SqlStorageValue::Float(most as f64)];
+        let rows = self.read(schema::LOAD_TOKENS, bindings)?.into_iter();
+        Ok(rows
+            .filter_map(|row| {
+                Some((
+                    token_of(&text(row.first()?))?,
+                    text(row.get(1)?),
+                    text(row.get(2)?),
+                ))
+            })
+            .collect())
     }
 
-    pub fn commit(&self, commit: Commit) -> Result<()> {
-        let run = commit.run.into_iter().flat_map(|(key, value)| [key, value]);
-        let tokens = commit.tokens.into_iter();
-        let tokens = tokens.flat_map(|(id, status, row)| [id.to_string(), status.to_string(), row]);
-        Ok(self.saver.save(run.collect(), tokens.collect(), commit.deleted)?)
+    pub fn commit(&self, commit: &Commit) -> Result<()> {
+        let parcel = commit.parcel(&mut self.places.borrow_mut());
+        Ok(self.saver.save(&parcel.text, &parcel.ends, parcel.rows)?)
     }
 
     pub fn rows_written(&self) -> usize {
@@ -185,18 +203,10 @@ impl Sqlite {
         self.rows_read.set(self.rows_read.get() + cursor.rows_read());
         rows
     }
+}
 
-    fn read_tokens(
-        &self,
-        statement: &str,
-        bindings: Vec<SqlStorageValue>,
-    ) -> Result<Vec<(u64, String, String)>> {
-        Ok(self
-            .read(statement, bindings)?
-            .into_iter()
-            .filter_map(|row| Some((integer(row.first()?), text(row.get(1)?), text(row.get(2)?))))
-            .collect())
-    }
+fn token_of(key: &str) -> Option<u64> {
+    key.strip_prefix(TOKEN)?.parse().ok()
 }
 
 fn text(value: &SqlStorageValue) -> String {

@@ -3,7 +3,8 @@
 
 use curfew::engine::{Effect, Event, Header, Lane, Token, TokenId, TokenStatus};
 use curfew::model::failure::{Failure, FailureClass};
-use curfew::store::commit::Commit;
+use curfew::store::commit::{Commit, Parcel};
+use curfew::store::places::Places;
 use curfew::store::rows::{HeaderRow, TokenRow, parse_status};
 use curfew::store::schema;
 use curfew::wire::{StepReport, StepStatus};
@@ -293,17 +294,17 @@ fn statements() {
         }
     }
     for statement in [
-        schema::EXISTS,
-        schema::SAVE_RUN,
-        schema::SAVE_TOKENS,
-        schema::DELETE_RUN,
-        schema::LOAD_RUN,
+        schema::TABLES,
+        schema::CREATE,
+        schema::SAVE,
+        schema::DELETE,
+        schema::LOAD,
+        schema::LOAD_LAST,
         schema::LOAD_LAST_EVENT,
         schema::LOAD_EVENTS,
         schema::LOAD_TIMEOUTS,
         schema::LOAD_LATENESS,
         schema::LOAD_INSTANCES,
-        schema::LOAD_LIVE_TOKENS,
         schema::LOAD_COUNTS,
         schema::LOAD_TOKENS,
     ] {
@@ -312,11 +313,82 @@ fn statements() {
     check("schema.sql", &text);
 }
 
+/// What a parcel says, as JavaScript takes it apart: its characters are counted otherwise there.
+fn unpacked(parcel: &Parcel) -> Vec<String> {
+    let units: Vec<u16> = parcel.text.encode_utf16().collect();
+    let mut from = 0;
+    let parts = parcel.ends.iter().map(|end| {
+        let part = &units[from..*end as usize];
+        from = *end as usize;
+        String::from_utf16(part).expect("whole characters")
+    });
+    parts.collect()
+}
+
+#[test]
+fn a_commit_is_one_text_that_comes_apart_again() {
+    let commit = Commit {
+        run: vec![("context/state.größe".into(), "\"𝔸 and ü\"".into())],
+        tokens: vec![(7, "completed", "{}".into())],
+        deleted: vec!["outbox/1".into(), "outbox/2".into()],
+    };
+    let mut places = Places::up_to(40);
+    places.note("outbox/2", 39);
+    let parcel = commit.parcel(&mut places);
+    assert_eq!(parcel.rows, 2);
+    assert_eq!(
+        unpacked(&parcel),
+        [
+            "41",
+            "context/state.größe",
+            "\"𝔸 and ü\"",
+            "", // a row of the context
+            "42",
+            "token/000000000007",
+            "{}",
+            "completed", // a token
+            "39",        // the first message was never there
+        ]
+    );
+}
+
+#[test]
+fn a_row_stays_in_its_place_and_new_ones_go_behind_all_others() {
+    let mut places = Places::default();
+    let mut written = |run: &[&str], tokens: &[(u64, &'static str)]| -> String {
+        let commit = Commit {
+            run: run.iter().map(|key| (key.to_string(), String::new())).collect(),
+            tokens: tokens
+                .iter()
+                .map(|(id, status)| (*id, *status, String::new()))
+                .collect(),
+            deleted: Vec::new(),
+        };
+        let parts = unpacked(&commit.parcel(&mut places));
+        parts
+            .chunks(4)
+            .map(|row| format!("{}={} ", row[0], row[1]))
+            .collect()
+    };
+    assert_eq!(
+        written(&["header"], &[(1, "pending")]),
+        "1=header 2=token/000000000001 "
+    );
+    assert_eq!(
+        written(&["context/state.a"], &[(1, "completed"), (2, "pending")]),
+        "3=context/state.a 2=token/000000000001 4=token/000000000002 "
+    );
+    assert_eq!(
+        written(&["header", "event/000000000001"], &[(2, "failed")]),
+        "1=header 5=event/000000000001 4=token/000000000002 "
+    );
+}
+
 /// A live token that is not loaded is a token lost: those that ended are named, all others come.
 #[test]
 fn exactly_the_live_tokens_are_loaded() {
     for status in TokenStatus::ALL {
-        let left_out = schema::LOAD_LIVE_TOKENS.contains(&format!("'{}'", status.name()));
+        let left_out = schema::LOAD.contains(&format!("'{}'", status.name()));
         assert_eq!(left_out, status.is_terminal(), "{status:?}");
         assert_eq!(parse_status(status.name()), Ok(status));
         assert_eq!(json!(status), json!(status.name()), "one name everywhere");

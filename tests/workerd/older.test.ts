@@ -1,0 +1,85 @@
+// Runs whose rows an older build wrote go on under this one, in the real database: they are brought up to date when somebody
+// asks for them. tests/golden/older has the rows.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { root, startCurfew, type Curfew } from "./harness.ts";
+
+let curfew: Curfew;
+before(async () => {
+  // PEER is whom their tasks call.
+  curfew = await startCurfew({ entry: "tests/workerd/workers/older-rows.mjs", services: { PEER: "echo" } });
+});
+after(() => curfew.dispose());
+
+type Rows = { now: number; run: [string, string][]; tokens: [number, string, string][] };
+
+/** Puts a run of an older build into an object, as if it had been saved just now, and returns its id. */
+async function older(name: string): Promise<string> {
+  const text = readFileSync(join(root, "tests/golden/older", `${name}.json`), "utf8");
+  const { now, run, tokens }: Rows = JSON.parse(text);
+  const id = `older-${name}`;
+  const later = (row: string): string =>
+    row
+      .replace(/"(\w+_at|told_deadline)":(\d+)/g, (_, field, at) => `"${field}":${Number(at) + Date.now() - now}`)
+      .replaceAll('"run-1"', `"${id}"`);
+  const body = { run: run.map(([key, value]) => [key, later(value)]), tokens: tokens.map(([n, status, row]) => [n, status, later(row)]) };
+  const answer = await curfew.api("POST", `/older/${id}`, body);
+  assert.equal(answer.status, 200, answer.text);
+  assert.deepEqual(await tablesOf(id), ["run", "tokens"]);
+  return id;
+}
+
+async function tablesOf(id: string): Promise<string[]> {
+  const { json } = await curfew.api("POST", `/tables/${id}`, {});
+  return json.map(({ name }: { name: string }) => name).sort();
+}
+
+for (const build of ["build1", "build2"]) {
+  test(`${build}: a chain goes on where it was, in one table`, async () => {
+    const id = await older(`${build}_chain`);
+    const run = await curfew.ended(id);
+    assert.equal(run.status, "completed");
+    // What the first node had said before the build changed.
+    assert.deepEqual(run.output, { from: 1 });
+    assert.deepEqual(
+      (await curfew.tokens(id)).map(({ id: token, node_id, status }) => [token, node_id, status]),
+      [
+        ["t1", "a", "completed"],
+        ["t2", "b", "completed"],
+        ["t3", "c", "completed"],
+      ],
+    );
+    assert.deepEqual(await tablesOf(id), ["run"]);
+  });
+
+  test(`${build}: branches that had arrived and branches under way meet at their join`, async () => {
+    const run = await curfew.ended(await older(`${build}_fan`));
+    assert.equal(run.status, "completed");
+    const all = (run.output as { all: unknown[] }).all;
+    assert.equal(all.length, 3);
+    assert.deepEqual(all[1], { n: 3 });
+  });
+
+  test(`${build}: a person decides a gate that was open`, async () => {
+    const id = await older(`${build}_gate`);
+    const decided = await curfew.api("POST", `/v1/runs/${id}/gates/g1`, { choice: "yes" });
+    assert.equal(decided.status, 200, decided.text);
+    assert.equal((await curfew.ended(id)).status, "completed");
+  });
+}
+
+// The first build noted nothing when a run was paused.
+test("events keep their numbers, and new ones go on from them", async () => {
+  const id = await older("build2_paused");
+  assert.deepEqual((await curfew.events(id)).map(({ seq, kind }) => [seq, kind]), [[1, "run_paused"]]);
+  const resumed = await curfew.api("POST", `/v1/runs/${id}/resume`, {});
+  assert.equal(resumed.status, 200, resumed.text);
+  assert.equal((await curfew.ended(id)).status, "completed");
+  const events = (await curfew.events(id)).map(({ seq, kind }) => [seq, kind]);
+  assert.deepEqual(events.slice(0, 2), [
+    [1, "run_paused"],
+    [2, "run_resumed"],
+  ]);
+});
