@@ -10,8 +10,8 @@ use crate::platform::ask::Conversation;
 
 pub type Attempt = (TokenId, u64);
 
-/// How many orders one call is given after which it gets no more. The platform lets an invocation call 32 Workers in its life.
-const ORDERS: usize = 32;
+/// The platform lets an invocation call 32 Workers in its life: what would make more of them is for another one.
+const CALLS: usize = 32;
 
 #[derive(Default)]
 pub struct Calls {
@@ -27,7 +27,8 @@ struct Call {
     attempts: Vec<Attempt>,
     /// Nobody waits for these any more; an answer that comes all the same is known for what it is.
     given_up: Vec<Attempt>,
-    orders: usize,
+    /// What its orders make it call.
+    calls: usize,
     conversation: Conversation,
 }
 
@@ -40,7 +41,7 @@ impl Calls {
             turn: turn.clone(),
             attempts: Vec::new(),
             given_up: Vec::new(),
-            orders: 0,
+            calls: 0,
             conversation: ask(number),
         };
         self.open.borrow_mut().insert(number, call);
@@ -57,16 +58,18 @@ impl Calls {
         self.at_hand.get().is_some()
     }
 
-    pub fn take_at_hand(&self) -> Option<u32> {
+    /// For orders that make so many calls.
+    pub fn take_at_hand(&self, calls: usize) -> Option<u32> {
         let number = self.at_hand.take()?;
-        // With somebody still at what nobody waits for it is to end, not to go on.
         let open = self.open.borrow();
-        open.get(&number)?.given_up.is_empty().then_some(number)
+        let call = open.get(&number)?;
+        // With somebody still at what nobody waits for it is to end, not to go on.
+        (call.given_up.is_empty() && call.calls + calls <= CALLS).then_some(number)
     }
 
-    pub fn send(&self, number: u32, attempts: &[Attempt], orders: &str) {
+    pub fn send(&self, number: u32, attempts: &[Attempt], calls: usize, orders: &str) {
         if let Some(call) = self.open.borrow_mut().get_mut(&number) {
-            call.orders += attempts.len();
+            call.calls += calls;
             call.attempts.extend(attempts);
             call.conversation.send(orders);
         }
@@ -86,7 +89,7 @@ impl Calls {
             .open
             .borrow()
             .get(&number)
-            .is_some_and(|call| call.attempts == [attempt] && call.orders < ORDERS);
+            .is_some_and(|call| call.attempts == [attempt] && call.calls < CALLS);
         let before = self.at_hand.replace(is_last.then_some(number));
         let heard = hear();
         self.at_hand.set(before);

@@ -4,13 +4,14 @@
 use std::rc::{Rc, Weak};
 
 use serde_json::json;
-use serde_json::value::RawValue;
+use serde_json::value::to_raw_value;
 use worker::Result;
 
 use super::calls::Attempt;
 use super::object::{Object, report};
 use super::turn::Turn;
 use crate::engine::{Event, Order, TokenId, invocations};
+use crate::model::text::written;
 use crate::platform;
 use crate::platform::ask::Listener;
 use crate::wire::{TaskOrder, TaskReport};
@@ -61,12 +62,13 @@ impl Object {
             }
             lines.push_str(&self.order_text(order)?);
         }
-        let number = self.calls.take_at_hand().unwrap_or_else(|| {
+        let calls = orders.iter().map(|order| order.calls).sum();
+        let number = self.calls.take_at_hand(calls).unwrap_or_else(|| {
             turn.spend();
             self.calls
                 .open(turn, |number| self.listener.ask(executor, number))
         });
-        self.calls.send(number, attempts, &lines);
+        self.calls.send(number, attempts, calls, &lines);
         Ok(())
     }
 
@@ -137,28 +139,25 @@ impl Object {
     }
 
     pub(super) fn order_text(&self, order: &Order) -> std::result::Result<String, String> {
-        let input = order.input.to_string();
+        let input = to_raw_value(&order.input).map_err(|error| error.to_string())?;
         let token_id = order.token.to_string();
-        let checkpoint = match &order.checkpoint {
-            Some(checkpoint) => Some(serde_json::to_string(checkpoint).map_err(|error| error.to_string())?),
-            None => None,
-        };
+        let checkpoint = order.checkpoint.as_ref().map(to_raw_value).transpose();
+        let checkpoint = checkpoint.map_err(|error| error.to_string())?;
         let callback_url = order.capability.as_ref().map(|capability| {
             let base = platform::variable(&self.env, "CURFEW_PUBLIC_URL").unwrap_or_else(|| LOCAL_URL.into());
             format!("{}/v1/callbacks/{capability}", base.trim_end_matches('/'))
         });
         let text = self.with_run(|run| {
             let task = run.snapshot().tasks.get(order.task).ok_or("the task is gone")?;
-            let raw = |text| serde_json::from_str::<&RawValue>(text).map_err(|error| error.to_string());
-            serde_json::to_string(&TaskOrder {
+            written(&TaskOrder {
                 run_id: &run.header.id,
                 token_id: &token_id,
                 epoch: order.epoch,
-                task: raw(&task.text)?,
-                input: raw(&input)?,
+                task: &task.text,
+                input: &input,
                 deadline_at: order.deadline_at,
                 idempotency_key: &format!("{}:{}", run.header.id, order.work_of),
-                resume_from: checkpoint.as_deref().map(raw).transpose()?,
+                resume_from: checkpoint.as_deref(),
                 action_timeouts: order.action_timeouts,
                 callback_url: callback_url.as_deref(),
             })

@@ -1,6 +1,6 @@
 //! The run's data: `input` never changes, `state` and `output` are written by mappings, one row per top-level name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::model::failure::Failure;
 use crate::model::limits::CONTEXT_BYTES;
 use crate::model::path::{Path, Root};
+use crate::model::text::json;
 
 #[derive(Clone, Debug)]
 pub struct Context {
@@ -17,7 +18,8 @@ pub struct Context {
     /// Bytes of each row, so that the limit costs no second look at what did not change.
     sizes: BTreeMap<String, usize>,
     total_bytes: usize,
-    changed: BTreeSet<String>,
+    /// Rows as they are to be saved; `None`: to be deleted.
+    changed: BTreeMap<String, Option<String>>,
 }
 
 impl Context {
@@ -28,7 +30,7 @@ impl Context {
             output: Value::Object(Map::new()),
             sizes: BTreeMap::new(),
             total_bytes: 0,
-            changed: BTreeSet::new(),
+            changed: BTreeMap::new(),
         }
     }
 
@@ -63,14 +65,12 @@ impl Context {
             }
             path.write(self.root_mut(path.root), value);
         }
-        let mut sizes_before = Vec::new();
+        let mut rows = Vec::with_capacity(touched.len());
         for (root, name, _) in &touched {
             let key = format!("{}.{name}", root.name());
-            let bytes = self
-                .root(*root)
-                .get(name)
-                .map_or(0, |value| value.to_string().len());
-            sizes_before.push((key.clone(), self.account(&key, bytes)));
+            let text = self.root(*root).get(name).map(json);
+            let bytes_before = self.account(&key, text.as_ref().map_or(0, String::len));
+            rows.push((key, text, bytes_before));
         }
         if self.total_bytes > CONTEXT_BYTES {
             let bytes = self.total_bytes;
@@ -80,15 +80,16 @@ impl Context {
                     None => self.root_mut(root).remove(&name),
                 };
             }
-            for (key, bytes) in sizes_before {
-                self.account(&key, bytes);
+            for (key, _, bytes_before) in rows {
+                self.account(&key, bytes_before);
             }
             return Err(Failure::validation(
                 "limit_exceeded",
                 format!("the context would hold {bytes} bytes; the limit is {CONTEXT_BYTES}"),
             ));
         }
-        self.changed.extend(sizes_before.into_iter().map(|(key, _)| key));
+        self.changed
+            .extend(rows.into_iter().map(|(key, text, _)| (key, text)));
         let before = touched.into_iter();
         Ok(before
             .map(|(root, name, before)| (format!("{}.{name}", root.name()), before))
@@ -100,13 +101,13 @@ impl Context {
         let Some((root, name)) = split_key(key) else {
             return;
         };
-        let bytes = before.as_ref().map_or(0, |value| value.to_string().len());
-        self.account(key, bytes);
+        let text = before.as_ref().map(json);
+        self.account(key, text.as_ref().map_or(0, String::len));
         match before {
             Some(value) => self.root_mut(root).insert(name.to_string(), value),
             None => self.root_mut(root).remove(name),
         };
-        self.changed.insert(key.to_string());
+        self.changed.insert(key.to_string(), text);
     }
 
     /// Forgets everything but the input.
@@ -117,16 +118,9 @@ impl Context {
         }
     }
 
-    /// The rows changed since the last call, as they are to be saved; `None`: to be deleted.
-    pub fn take_changes(&mut self) -> Vec<(String, Option<String>)> {
+    /// The rows changed since the last call.
+    pub fn take_changes(&mut self) -> BTreeMap<String, Option<String>> {
         std::mem::take(&mut self.changed)
-            .into_iter()
-            .map(|key| {
-                let value = split_key(&key).and_then(|(root, name)| self.root(root).get(name));
-                let text = value.map(Value::to_string);
-                (key, text)
-            })
-            .collect()
     }
 
     /// Sets the size of a row; returns what it was.

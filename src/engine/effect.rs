@@ -224,6 +224,8 @@ pub struct Order {
     /// What an earlier attempt had done.
     pub checkpoint: Option<Box<Checkpoint>>,
     pub company: Company,
+    /// How many calls its task makes if none has to be made again.
+    pub calls: usize,
     /// Of an async action: what its result is brought with.
     pub capability: Option<String>,
     /// The token whose work this is: the same for every attempt, also after the run was brought back.

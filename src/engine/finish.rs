@@ -8,6 +8,7 @@ use super::run::{Run, Vars};
 use super::token::{TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::CONTEXT_BYTES;
+use crate::model::text::json_bytes;
 use serde_json::{Value, json};
 
 impl Run {
@@ -44,7 +45,7 @@ impl Run {
     }
 
     fn check_output(&self, output: Value) -> Result<Value, Failure> {
-        let bytes = output.to_string().len();
+        let bytes = json_bytes(&output);
         if bytes > CONTEXT_BYTES {
             return Err(Failure::validation(
                 "limit_exceeded",

@@ -14,6 +14,7 @@ use super::token::{Lane, Token, TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::{DEPTH, RESULT_BYTES, depth_of};
 use crate::model::path::{Path, Root};
+use crate::model::text::json_bytes;
 use crate::model::wait::Wait;
 use crate::model::workflow::{On, Work};
 use crate::wire::Emitted;
@@ -184,6 +185,7 @@ impl Run {
             limit: timeout_ms.map(|millis| (millis, limit.source)),
             checkpoint: None,
             company: Company::Alone,
+            calls: self.snapshot.tasks.get(task).map_or(0, |it| it.task.calls()),
             capability: None,
             work_of: id,
             action_timeouts: self.action_timeouts(task),
@@ -366,7 +368,7 @@ impl Run {
             return Ok(());
         };
         let node = &self.snapshot.workflow.nodes[token.node];
-        let bytes = result.to_string().len();
+        let bytes = json_bytes(result);
         if bytes > RESULT_BYTES {
             return Err(Failure::validation(
                 "limit_exceeded",

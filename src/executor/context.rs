@@ -11,6 +11,7 @@ use crate::model::path::{Path, Root};
 use crate::model::schema::Schema;
 use crate::model::secret::SECRET;
 use crate::model::task::{Step, Task};
+use crate::model::text::json_bytes;
 use crate::wire::{Checkpoint, Emitted, StepReport};
 
 #[derive(Clone, Debug)]
@@ -163,7 +164,7 @@ impl Context {
             false => &mut self.last_result,
         };
         check(task.output_schema.as_ref(), output, "output_schema of the task")?;
-        let bytes = output.to_string().len();
+        let bytes = json_bytes(output);
         if bytes > RESULT_BYTES {
             return Err(Failure::validation(
                 "limit_exceeded",

@@ -12,6 +12,7 @@ use crate::model::ids;
 use crate::model::limits::{DEPTH, EVENTS_OF_TASK, RESULT_BYTES, depth_of};
 use crate::model::reader::shorten;
 use crate::model::task::Step;
+use crate::model::text::json_bytes;
 use crate::wire::Emitted;
 
 /// `before` are the events that the task has emitted so far.
@@ -49,8 +50,8 @@ pub(super) fn emit(
         )));
     }
     // Together, because they travel together: in the report, and in the checkpoint of an attempt that is to go on.
-    let earlier: usize = before.iter().map(|event| event.payload.to_string().len()).sum();
-    let bytes = earlier + payload.to_string().len();
+    let earlier: usize = before.iter().map(|event| json_bytes(&event.payload)).sum();
+    let bytes = earlier + json_bytes(&payload);
     if bytes > RESULT_BYTES {
         return Err(exceeded(format!(
             "with event {name} the task has emitted {bytes} bytes; the limit is {RESULT_BYTES}"

@@ -25,6 +25,7 @@ pub mod secret;
 pub mod shell;
 pub mod snapshot;
 pub mod task;
+pub mod text;
 pub mod time;
 pub mod timeouts;
 pub mod wait;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::action::{Action, Kind};
 pub use super::adaptive::{Latency, adaptive_nodes};
@@ -124,7 +125,7 @@ pub struct Snapshot {
 pub struct ResolvedTask {
     pub task: Task,
     /// The task's JSON, ready to be sent.
-    pub text: Rc<str>,
+    pub text: Box<RawValue>,
     pub is_pure: bool,
 }
 
@@ -149,10 +150,13 @@ impl Snapshot {
         let workflow = Workflow::read(&stored.workflow, &problems);
         let mut tasks = Vec::new();
         for value in &stored.tasks {
-            tasks.extend(Task::read(value, "/tasks", &problems).map(|task| ResolvedTask {
+            // Documents have text for keys, which is all that could go wrong.
+            let text = to_raw_value(value).ok();
+            let task = Task::read(value, "/tasks", &problems).zip(text);
+            tasks.extend(task.map(|(task, text)| ResolvedTask {
                 is_pure: task.is_pure(),
                 task,
-                text: value.to_string().into(),
+                text,
             }));
         }
         match workflow {

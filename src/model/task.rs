@@ -178,6 +178,12 @@ impl Task {
         !waits && self.steps.iter().all(pure)
     }
 
+    /// How many of its steps call somebody.
+    pub fn calls(&self) -> usize {
+        let calls = |step: &&Step| !matches!(&step.action, StepAction::Inline(action) if action.is_pure());
+        self.steps.iter().filter(calls).count()
+    }
+
     /// The action of a task of one step: its limits count as the task's own.
     pub fn only_action(&self) -> Option<&Action> {
         match self.steps.as_slice() {

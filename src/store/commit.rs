@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Error, to_string};
+use serde_json::Error;
 
 use super::places::Places;
 use super::rows::{HeaderRow, InstanceRow, TokenRow, parse_status};
 use crate::engine::{Effect, Run, TokenStatus};
+use crate::model::text::written;
 
 /// The rows for `schema::SAVE`, and those for `schema::DELETE`.
 #[derive(Debug, Default, PartialEq)]
@@ -50,7 +51,7 @@ impl Commit {
                         branch.group = Some((*group).to_string());
                         branch.total = Some(*total);
                     }
-                    let row = (token.id.0, token.status.name(), to_string(&own)?);
+                    let row = (token.id.0, token.status.name(), written(&own)?);
                     commit.tokens.push(row);
                 }
                 Effect::SaveInstance(instance) => {
@@ -107,7 +108,7 @@ impl Commit {
     }
 
     fn save(&mut self, key: String, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-        self.run.push((key, to_string(value)?));
+        self.run.push((key, written(value)?));
         Ok(())
     }
 }

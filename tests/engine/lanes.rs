@@ -403,6 +403,18 @@ fn an_object_that_comes_back_makes_as_many_attempts_again_as_there_is_room_for()
 }
 
 #[test]
+fn an_order_says_how_many_calls_its_task_makes() {
+    let set = json!({"kind": "update_context", "implementation": {"set": {"a": 1}}});
+    let call = json!({"kind": "service_call", "implementation": {"binding": "PEER"}});
+    for (actions, calls) in [(vec![&set], 0), (vec![&call, &set, &call], 2)] {
+        let steps: Vec<Value> = actions.iter().map(|action| json!({"action": action})).collect();
+        let task = json!({"id": "t", "dispatch": "direct", "steps": steps});
+        let run = Driver::start(json!({"id": "w", "nodes": [{"id": "n", "task_id": "t"}], "tasks": [task]}));
+        assert_eq!(orders(&run)[0].calls, calls, "{steps:?}");
+    }
+}
+
+#[test]
 fn orders_share_invocations_by_company_and_keep_their_order() {
     let sample = orders(&Driver::start(one_task(calling(), json!({}), json!({})))).remove(0);
     let mut mixed = Vec::new();

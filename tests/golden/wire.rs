@@ -25,7 +25,7 @@ fn orders() {
             run_id: "run-1",
             token_id: "t1",
             epoch: 2,
-            task: raw(task),
+            task,
             input: raw(r#"{"to":"Ada"}"#),
             deadline_at,
             idempotency_key: "run-1:t1",

@@ -8,6 +8,7 @@ import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
 import type { RunView } from "./wire.ts";
 
+const echo = { action: { kind: "service_call", implementation: { binding: "ECHO", path: "/" } } };
 const LANES = ["inline", "direct", "queue"] as const;
 
 let curfew: Curfew;
@@ -37,6 +38,21 @@ function chain(count: number, task: Record<string, unknown>): WorkflowDocument {
 }
 
 const lanesOf = async (runId: string, at: Curfew = curfew) => [...new Set((await at.tokens(runId)).flatMap(({ lane }) => lane ?? []))];
+
+// An invocation may call 32 Workers in its life, and one of the executor may be given the orders of many nodes.
+for (const [what, nodes, steps, calls] of [
+  ["40 nodes that call nobody", 40, [set({ n: 1 })], 1],
+  ["40 nodes of one call", 40, [echo], 2],
+  ["20 nodes of three calls", 20, [echo, echo, echo], 2],
+] as const) {
+  test(`${what} are ${calls} of the executor's invocations`, async () => {
+    const document = chain(nodes, { dispatch: "direct", steps: [...steps] });
+    await curfew.store(document);
+    const run = await curfew.api("POST", `/v1/workflows/${document.id}/runs?wait_ms=20000`, { input: {} });
+    assertCompleted(run.json);
+    assert.match(run.headers.get("x-curfew-bill") ?? "", new RegExp(`executor_calls=${calls}$`));
+  });
+}
 
 for (const lane of LANES) {
   test(`a task goes by the lane ${lane} and its token says so`, async () => {
