@@ -35,13 +35,28 @@ struct Call {
 impl Calls {
     /// A new call, and its number.
     pub fn open(&self, turn: &Turn, ask: impl FnOnce(u32) -> Conversation) -> u32 {
+        self.begin(turn, Vec::new(), 0, ask)
+    }
+
+    /// A call that is asked for this attempt and for nothing else.
+    pub fn open_once(&self, turn: &Turn, attempt: Attempt, ask: impl FnOnce(u32) -> Conversation) {
+        self.begin(turn, vec![attempt], CALLS, ask);
+    }
+
+    fn begin(
+        &self,
+        turn: &Turn,
+        attempts: Vec<Attempt>,
+        calls: usize,
+        ask: impl FnOnce(u32) -> Conversation,
+    ) -> u32 {
         let number = self.numbers.get().wrapping_add(1);
         self.numbers.set(number);
         let call = Call {
             turn: turn.clone(),
-            attempts: Vec::new(),
+            attempts,
             given_up: Vec::new(),
-            calls: 0,
+            calls,
             conversation: ask(number),
         };
         self.open.borrow_mut().insert(number, call);

@@ -62,6 +62,15 @@ impl Object {
             }
             lines.push_str(&self.order_text(order)?);
         }
+        if let ([Order { is_last: true, .. }], [attempt]) = (orders, attempts)
+            && !self.calls.has_one_at_hand()
+        {
+            turn.spend();
+            self.calls.open_once(turn, *attempt, |number| {
+                self.listener.ask_once(executor, number, &lines)
+            });
+            return Ok(());
+        }
         let calls = orders.iter().map(|order| order.calls).sum();
         let number = self.calls.take_at_hand(calls).unwrap_or_else(|| {
             turn.spend();

@@ -31,19 +31,28 @@ export async function reports(request, executor, inFlight, note) {
   if (request.headers.get("upgrade") === "websocket") return converse(executor, inFlight, note);
   const { promise, resolve, reject } = Promise.withResolvers();
   const clock = new Clock();
+  const task = number();
+  const end = () => {
+    inFlight.delete(reject);
+    clock.stop();
+  };
   inFlight.add(reject);
+  // Whoever asked has gone: nothing below is reached any more.
+  request.signal.addEventListener("abort", () => {
+    executor.leave(task);
+    end();
+  });
   try {
     const order = await request.text();
     /** @type {Asker} */
     const asker = { answer: (_, report) => resolve(report), fail: reject, clock };
-    enter(() => executor.execute(number(), order, asker));
+    enter(() => executor.execute(task, order, asker));
     return new Response(await promise);
   } catch (error) {
     note(error);
     return new Response(null, { status: 500 });
   } finally {
-    inFlight.delete(reject);
-    clock.stop();
+    end();
   }
 }
 

@@ -5,6 +5,8 @@
 /** Longer texts go in pieces: the platform bounds a message, not what is said. */
 const PIECE = 256 * 1024;
 
+const EXECUTE = "http://executor/execute";
+
 /**
  * Orders and reports are lines. What is said ends with one.
  * @param {WebSocket} socket
@@ -58,11 +60,38 @@ export function eachMessage(socket, take, broken) {
  */
 export function ask(executor, id, heard, over) {
   const conversation = new Conversation();
-  conversation.hold(executor, (report) => enter(() => heard(id, report))).then(
+  tell(conversation.hold(executor, (report) => enter(() => heard(id, report))), id, over);
+  return conversation;
+}
+
+/**
+ * As `ask`, for a single order that nothing follows: a request costs half of what a WebSocket does.
+ * @param {Fetcher} executor
+ * @param {number} id
+ * @param {string} order
+ * @param {(id: number, report: string) => void} heard
+ * @param {(id: number, reason?: string) => void} over
+ */
+export function askOnce(executor, id, order, heard, over) {
+  const controller = new AbortController();
+  const hold = async () => {
+    const init = { method: "POST", body: order, signal: controller.signal };
+    const response = await executor.fetch(EXECUTE, init);
+    const { ok, status } = response;
+    if (!ok) throw new Error(`the executor answered with status ${status}`);
+    const report = await response.text();
+    enter(() => heard(id, report));
+  };
+  tell(hold(), id, over);
+  return { send: () => {}, finish: () => {}, abort: () => controller.abort() };
+}
+
+/** @param {Promise<void>} held @param {number} id @param {(id: number, reason?: string) => void} over */
+function tell(held, id, over) {
+  held.then(
     () => enter(() => over(id)),
     (error) => error instanceof Left || enter(() => over(id, String(error?.message ?? error))),
   );
-  return conversation;
 }
 
 class Conversation {
@@ -80,7 +109,7 @@ class Conversation {
    */
   async hold(executor, hear) {
     const init = { headers: { upgrade: "websocket" }, signal: this.#controller.signal };
-    const { status, webSocket: socket } = await executor.fetch("http://executor/execute", init);
+    const { status, webSocket: socket } = await executor.fetch(EXECUTE, init);
     if (!socket) throw new Error(`the executor answered with status ${status}`);
     const { promise, resolve, reject } = Promise.withResolvers();
     eachMessage(socket, (reports) => reports.forEach(hear), (error) => {

@@ -12,6 +12,9 @@ extern "C" {
     #[wasm_bindgen(js_name = ask)]
     fn open(executor: &Peer, id: u32, heard: &Heard, over: &Over) -> Conversation;
 
+    #[wasm_bindgen(js_name = askOnce)]
+    fn open_once(executor: &Peer, id: u32, order: &str, heard: &Heard, over: &Over) -> Conversation;
+
     pub type Conversation;
 
     /// Leaves the object when what was saved before it is on disk: the platform holds it back that long.
@@ -47,5 +50,10 @@ impl Listener {
 
     pub fn ask(&self, executor: &Peer, id: u32) -> Conversation {
         open(executor, id, &self.heard, &self.over)
+    }
+
+    /// For one order that nothing follows.
+    pub fn ask_once(&self, executor: &Peer, id: u32, order: &str) -> Conversation {
+        open_once(executor, id, order, &self.heard, &self.over)
     }
 }

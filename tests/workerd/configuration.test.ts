@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
-import { compatibility, root, startCurfew } from "./harness.ts";
+import { compatibility, executorFlags, root, startCurfew } from "./harness.ts";
 
 const GZIP_KIB_MAX = 1536;
 const outputDirectory = mkdtempSync(join(tmpdir(), "curfew-bundle-"));
@@ -64,6 +64,9 @@ test("tests run under the compatibility settings that are deployed", () => {
   for (const configuration of ["wrangler.toml", "wrangler.executor.toml"]) {
     const settings = readFileSync(join(root, configuration), "utf8");
     assert.ok(settings.includes(`compatibility_date = "${compatibility.compatibilityDate}"`), configuration);
+    const flags = /^compatibility_flags = (.*)$/m.exec(settings)?.[1] ?? "[]";
+    const wanted = configuration.includes("executor") ? executorFlags.compatibilityFlags : [];
+    assert.deepEqual(JSON.parse(flags), wanted, configuration);
   }
 });
 

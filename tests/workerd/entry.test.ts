@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Log, LogLevel, Miniflare, type WorkerOptions } from "miniflare";
-import { compatibility, conversation, root } from "./harness.ts";
+import { compatibility, conversation, executorFlags, moduleWorker, root } from "./harness.ts";
 import { until } from "./poll.ts";
 
 // (module (func (export "trap") unreachable) (func (export "overflow") call 1))
@@ -55,11 +55,16 @@ before(async () => {
         config: {
           name: "executor",
           ...compatibility,
+          ...executorFlags,
           manifest,
           triggers: [{ type: "fetch", pattern: "*/execute" }],
           env: { CURFEW_ROLE: { type: "text", value: "executor" } },
         },
       },
+      moduleWorker("impatient", "tests/workerd/workers/impatient.mjs", {
+        triggers: [{ type: "fetch", pattern: "*/impatient" }],
+        env: { EXECUTOR: { type: "worker", worker: "executor" } },
+      }),
     ],
   });
   url = (await miniflare.ready).origin;
@@ -188,6 +193,11 @@ test("an order that is none breaks its own conversation only", async () => {
   await other.say("b");
   await other.hears("a: done", "b: done");
   other.leave();
+});
+
+test("a single order ends with whoever asked for it", async () => {
+  const [before, meanwhile, after] = (await (await call("/impatient")).json()) as number[];
+  assert.deepEqual([meanwhile, after], [before! + 1, before]);
 });
 
 test("a panic over a single order is no answer of the executor's", async () => {

@@ -10,6 +10,7 @@ export const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** As in wrangler.toml; configuration.test.ts compares them. */
 export const compatibility = { compatibilityDate: "2026-11-01" };
+export const executorFlags = { compatibilityFlags: ["enable_request_signal"] };
 
 type WorkerOptions = MiniflareOptions["workers"][number];
 type Manifest = NonNullable<WorkerOptions["config"]["manifest"]>;
@@ -91,7 +92,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
     workers: [
       coordinator(options),
-      options.executor ? moduleWorker(EXECUTOR, options.executor) : executor(options),
+      options.executor ? moduleWorker(EXECUTOR, options.executor, executorFlags) : executor(options),
       moduleWorker("echo", "tests/workerd/workers/echo.mjs"),
       ...(options.extraWorkers ?? []),
     ],
@@ -204,6 +205,7 @@ function executor({ executorVars = {}, models, services = {}, withoutBreakers = 
     config: {
       name: EXECUTOR,
       ...compatibility,
+      ...executorFlags,
       manifest: models ? behind(WITH_AI) : curfewManifest(),
       env: {
         // The peers of the tests are on loopback.

@@ -51,7 +51,10 @@ export default class extends WorkerEntrypoint {
   execute(number, order, _env, asker) {
     if (order === "panic") /** @type {any} */ (trap)();
     if (order === "fail") asker.fail("detail that nobody may see");
-    if (order === "hang") hanging += 1;
+    if (order === "hanging") return asker.answer(number, String(hanging));
+    // Or the runtime would see that this order will never be answered.
+    if (order === "hang alone") setInterval(() => {}, 1000);
+    if (order.startsWith("hang")) hanging += 1;
     else asker.answer(number, `${order}: done`);
   }
 
