@@ -49,9 +49,9 @@ pub const DELETE: &str = "DELETE FROM run WHERE id = ?";
 /// Tokens that have ended stay where they are, and events are read when somebody asks for them.
 pub const LOAD: &str = "SELECT id, key, status, value FROM run \
      WHERE status NOT IN ('completed', 'failed', 'timed_out', 'cancelled') AND NOT (key >= 'event/' AND key < 'event0')";
-pub const LOAD_LAST: &str = "SELECT max(id) FROM run";
-pub const LOAD_LAST_EVENT: &str =
-    "SELECT key FROM run WHERE key >= 'event/' AND key < 'event0' ORDER BY key DESC LIMIT 1";
+/// By status, which is none for all that are no tokens: how many rows, the last of them, and the last event.
+pub const LOAD_SUMMARY: &str = "SELECT status, count(*), max(id), \
+         max(CASE WHEN key >= 'event/' AND key < 'event0' THEN key ELSE '' END) FROM run GROUP BY status";
 /// Asked only of runs that have events.
 pub const LOAD_LATE: &str = "SELECT value ->> '$.fields.token_id', value ->> '$.fields.epoch' FROM run \
      WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.kind' = 'late_result_discarded'";
@@ -66,8 +66,6 @@ pub const LOAD_LATENESS: &str = "SELECT value ->> '$.record.timeout_event.scope'
          sum(value ->> '$.record.timeout_event.lateness_ms'), max(value ->> '$.record.timeout_event.lateness_ms') \
      FROM run WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.record' IS NOT NULL GROUP BY 1";
 pub const LOAD_INSTANCES: &str = "SELECT key, value FROM run WHERE key >= 'instance/' AND key < 'instance0'";
-pub const LOAD_COUNTS: &str =
-    "SELECT status, count(*) FROM run WHERE key >= 'token/' AND key < 'token0' GROUP BY status";
 /// `?`: the key to begin after, how many.
 pub const LOAD_TOKENS: &str =
     "SELECT key, status, value FROM run WHERE key > ? AND key < 'token0' ORDER BY key LIMIT ?";

@@ -67,7 +67,11 @@ impl Sqlite {
 
     /// Makes the table of a run. `false`: it was there.
     pub fn create(&self) -> Result<bool> {
-        Ok(self.write(schema::CREATE)? > 0)
+        let is_new = self.write(schema::CREATE)? > 0;
+        if is_new {
+            self.places.take();
+        }
+        Ok(is_new)
     }
 
     /// How many rows it wrote.
@@ -80,51 +84,42 @@ impl Sqlite {
     }
 
     pub fn load(&self, alarm_at: Option<Millis>) -> Result<Rows> {
-        let noted = self.last_event()?;
-        let late = match noted {
-            0 => Vec::new(),
-            _some => self.read(schema::LOAD_LATE, Vec::new())?,
+        let mut rows = Rows {
+            alarm_at,
+            ..Rows::default()
         };
-        let (mut run, mut tokens) = (Vec::new(), Vec::new());
-        let last = self.read(schema::LOAD_LAST, Vec::new())?;
-        let last = last.first().and_then(|row| row.first()).map_or(0, integer);
+        let mut last = 0;
+        for row in self.read(schema::LOAD_SUMMARY, Vec::new())? {
+            let [status, count, last_row, last_event] = &row[..] else {
+                continue;
+            };
+            last = last.max(integer(last_row));
+            rows.noted = rows.noted.max(event_of(&text(last_event)).unwrap_or(0));
+            rows.counts.push((text(status), integer(count)));
+        }
+        // What has no status is no token.
+        rows.counts.retain(|(status, _)| !status.is_empty());
         let mut places = Places::up_to(last);
         for row in self.read(schema::LOAD, Vec::new())? {
             let [place, key, status, value] = &row[..] else {
                 continue;
             };
-            let (key, status, value) = (text(key), text(status), text(value));
+            let (key, value) = (text(key), text(value));
             places.note(&key, integer(place));
             match token_of(&key) {
-                Some(id) => tokens.push((id, status, value)),
-                None => run.push((key, value)),
+                Some(id) => rows.tokens.push((id, text(status), value)),
+                None => rows.run.push((key, value)),
             }
         }
-        run.sort_unstable();
-        tokens.sort_unstable();
+        rows.run.sort_unstable();
+        rows.tokens.sort_unstable();
         *self.places.borrow_mut() = places;
-        Ok(Rows {
-            run,
-            tokens,
-            counts: self
-                .read(schema::LOAD_COUNTS, Vec::new())?
-                .into_iter()
-                .filter_map(|row| Some((text(row.first()?), integer(row.get(1)?))))
-                .collect(),
-            alarm_at,
-            noted,
-            late: late
-                .into_iter()
-                .filter_map(|row| Some((text(row.first()?), integer(row.get(1)?))))
-                .collect(),
-        })
-    }
-
-    fn last_event(&self) -> Result<u64> {
-        let rows = self.read(schema::LOAD_LAST_EVENT, Vec::new())?;
-        let key = rows.first().and_then(|row| row.first()).map(text);
-        let number = key.and_then(|key| key.strip_prefix(EVENT)?.parse().ok());
-        Ok(number.unwrap_or(0))
+        if rows.noted > 0 {
+            let late = self.read(schema::LOAD_LATE, Vec::new())?.into_iter();
+            let late = late.filter_map(|row| Some((text(row.first()?), integer(row.get(1)?))));
+            rows.late = late.collect();
+        }
+        Ok(rows)
     }
 
     /// Events after number `after`, oldest first: number, row.
@@ -139,10 +134,10 @@ impl Sqlite {
 
     fn read_events(&self, statement: &str, after: u64, most: u64) -> Result<Vec<(u64, String)>> {
         let bindings = vec![event_key(after).into(), SqlStorageValue::Float(most as f64)];
-        let rows = self.read(statement, bindings)?.into_iter().filter_map(|row| {
-            let key = text(row.first()?);
-            Some((key.strip_prefix(EVENT)?.parse().ok()?, text(row.get(1)?)))
-        });
+        let rows = self
+            .read(statement, bindings)?
+            .into_iter()
+            .filter_map(|row| Some((event_of(&text(row.first()?))?, text(row.get(1)?))));
         Ok(rows.collect())
     }
 
@@ -203,6 +198,10 @@ impl Sqlite {
         self.rows_read.set(self.rows_read.get() + cursor.rows_read());
         rows
     }
+}
+
+fn event_of(key: &str) -> Option<u64> {
+    key.strip_prefix(EVENT)?.parse().ok()
 }
 
 fn token_of(key: &str) -> Option<u64> {

@@ -299,13 +299,12 @@ fn statements() {
         schema::SAVE,
         schema::DELETE,
         schema::LOAD,
-        schema::LOAD_LAST,
-        schema::LOAD_LAST_EVENT,
+        schema::LOAD_SUMMARY,
+        schema::LOAD_LATE,
         schema::LOAD_EVENTS,
         schema::LOAD_TIMEOUTS,
         schema::LOAD_LATENESS,
         schema::LOAD_INSTANCES,
-        schema::LOAD_COUNTS,
         schema::LOAD_TOKENS,
     ] {
         text += &format!("{statement};\n");

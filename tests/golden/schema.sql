@@ -10,11 +10,10 @@ CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, key TEXT NOT NULL, value
 INSERT INTO run (id, key, value, status) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET value = excluded.value, status = excluded.status;
 DELETE FROM run WHERE id = ?;
 SELECT id, key, status, value FROM run WHERE status NOT IN ('completed', 'failed', 'timed_out', 'cancelled') AND NOT (key >= 'event/' AND key < 'event0');
-SELECT max(id) FROM run;
-SELECT key FROM run WHERE key >= 'event/' AND key < 'event0' ORDER BY key DESC LIMIT 1;
+SELECT status, count(*), max(id), max(CASE WHEN key >= 'event/' AND key < 'event0' THEN key ELSE '' END) FROM run GROUP BY status;
+SELECT value ->> '$.fields.token_id', value ->> '$.fields.epoch' FROM run WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.kind' = 'late_result_discarded';
 SELECT key, value FROM run WHERE key > ? AND key < 'event0' ORDER BY key LIMIT ?;
 SELECT key, value FROM run WHERE key > ? AND key < 'event0' AND value ->> '$.record' IS NOT NULL ORDER BY key LIMIT ?;
 SELECT value ->> '$.record.timeout_event.scope', count(*), sum(value ->> '$.record.timeout_event.lateness_ms'), max(value ->> '$.record.timeout_event.lateness_ms') FROM run WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.record' IS NOT NULL GROUP BY 1;
 SELECT key, value FROM run WHERE key >= 'instance/' AND key < 'instance0';
-SELECT status, count(*) FROM run WHERE key >= 'token/' AND key < 'token0' GROUP BY status;
 SELECT key, status, value FROM run WHERE key > ? AND key < 'token0' ORDER BY key LIMIT ?;
