@@ -90,37 +90,44 @@ impl Calls {
         }
     }
 
-    /// The turn of the call, if it was asked about this attempt.
-    pub fn turn_of(&self, number: u32, attempt: Attempt) -> Option<Turn> {
-        let open = self.open.borrow();
-        let call = open.get(&number)?;
-        let was_asked = call.attempts.contains(&attempt) || call.given_up.contains(&attempt);
-        was_asked.then(|| call.turn.clone())
+    pub fn turn_of(&self, number: u32) -> Option<Turn> {
+        self.open.borrow().get(&number).map(|call| call.turn.clone())
     }
 
-    /// Runs `hear` on the answer for an attempt. It counts as open until then, or what is due would take it for lost.
-    pub fn answered<T>(&self, number: u32, attempt: Attempt, hear: impl FnOnce() -> T) -> T {
-        let is_last = self
-            .open
-            .borrow()
-            .get(&number)
-            .is_some_and(|call| call.attempts == [attempt] && call.calls < CALLS);
-        let before = self.at_hand.replace(is_last.then_some(number));
-        let heard = hear();
-        self.at_hand.set(before);
-        let mut open = self.open.borrow_mut();
-        if let Some(call) = open.get_mut(&number) {
-            call.attempts.retain(|other| *other != attempt);
-            if call.attempts.is_empty() {
-                match call.given_up.is_empty() {
-                    true => call.conversation.finish(),
-                    // Somebody is still at what nobody waits for.
-                    false => call.conversation.abort(),
-                }
-                open.remove(&number);
-            }
+    pub fn was_asked(&self, number: u32, attempt: Attempt) -> bool {
+        let open = self.open.borrow();
+        open.get(&number)
+            .is_some_and(|call| call.attempts.contains(&attempt) || call.given_up.contains(&attempt))
+    }
+
+    /// The answer for an attempt is heard. If it is the last, the call has nothing to do then: what follows may go by it.
+    pub fn hear(&self, number: u32, attempt: Attempt) {
+        let open = self.open.borrow();
+        let call = open.get(&number);
+        if call.is_some_and(|call| call.attempts == [attempt] && call.calls < CALLS) {
+            self.at_hand.set(Some(number));
         }
-        heard
+    }
+
+    pub fn answered(&self, number: u32, attempt: Attempt) {
+        if let Some(call) = self.open.borrow_mut().get_mut(&number) {
+            call.attempts.retain(|other| *other != attempt);
+        }
+    }
+
+    /// All that came was heard and what follows is on its way. A call that has nothing to do ends.
+    pub fn settle(&self, number: u32) {
+        self.at_hand.take();
+        let mut open = self.open.borrow_mut();
+        let Some(call) = open.get(&number).filter(|call| call.attempts.is_empty()) else {
+            return;
+        };
+        match call.given_up.is_empty() {
+            true => call.conversation.finish(),
+            // Somebody is still at what nobody waits for.
+            false => call.conversation.abort(),
+        }
+        open.remove(&number);
     }
 
     /// Nobody waits for this attempt any more. Where others share its call, it runs on for them.

@@ -10,7 +10,7 @@ use worker::Result;
 use super::calls::Attempt;
 use super::object::{Object, report};
 use super::turn::Turn;
-use crate::engine::{Event, Order, TokenId, invocations};
+use crate::engine::{Decided, Event, Order, Rejection, TokenId, invocations};
 use crate::model::text::written;
 use crate::platform;
 use crate::platform::ask::Listener;
@@ -25,7 +25,7 @@ pub(super) fn listener(object: &Weak<Object>) -> Listener {
     Listener::new(
         move |number, text| {
             if let Some(object) = to_hear.upgrade() {
-                object.hear_report(number, &text);
+                object.hear_reports(number, &text);
             }
         },
         move |number, reason| {
@@ -92,24 +92,43 @@ impl Object {
         }));
     }
 
-    fn hear_report(self: &Rc<Self>, number: u32, text: &str) {
-        let task_report: TaskReport = match serde_json::from_str(text) {
-            Ok(task_report) => task_report,
-            Err(error) => {
-                return self.call_over(
-                    number,
-                    Some(format!("the executor's answer is no report: {error}")),
-                );
-            }
+    /// Reports that came together, a line each: what is decided on them is carried out as one.
+    fn hear_reports(self: &Rc<Self>, number: u32, text: &str) {
+        let Some(turn) = self.calls.turn_of(number) else {
+            return;
         };
+        let mut decided = Decided::default();
+        let heard = text
+            .split('\n')
+            .try_for_each(|line| self.hear_report(number, line, &turn, &mut decided));
+        if let Err(error) = self.carry_out_all(decided, &turn) {
+            report("feed_failed", &error.to_string());
+        }
+        self.calls.settle(number);
+        if let Err(reason) = heard {
+            self.call_over(number, Some(reason));
+        }
+    }
+
+    /// An error is what is wrong with the answer: nothing that follows it can be relied on.
+    fn hear_report(
+        self: &Rc<Self>,
+        number: u32,
+        line: &str,
+        turn: &Turn,
+        decided: &mut Decided,
+    ) -> std::result::Result<(), String> {
+        let task_report: TaskReport = serde_json::from_str(line)
+            .map_err(|error| format!("the executor's answer is no report: {error}"))?;
         let attempt = TokenId::parse(&task_report.token_id).map(|token| (token, task_report.epoch));
-        let answered = attempt.and_then(|attempt| Some((attempt, self.calls.turn_of(number, attempt)?)));
-        let Some((attempt, turn)) = answered else {
-            return self.call_over(number, Some("the executor answered for another attempt".into()));
-        };
+        let attempt = attempt.filter(|attempt| self.calls.was_asked(number, *attempt));
+        let attempt = attempt.ok_or("the executor answered for another attempt")?;
+        // It counts as open until it was heard, or what is due would take it for lost.
+        self.calls.hear(number, attempt);
         let event = Event::TaskReported(Box::new(task_report));
-        self.calls
-            .answered(number, attempt, || self.hear(&turn, attempt, event));
+        note(attempt, self.feed_into(decided, turn, event));
+        self.calls.answered(number, attempt);
+        Ok(())
     }
 
     /// Nothing more comes by this call.
@@ -130,20 +149,8 @@ impl Object {
                 epoch: attempt.1,
                 message: message.clone(),
             };
-            self.hear(turn, attempt, lost);
+            note(attempt, self.feed(turn, lost));
             self.calls.abort(attempt);
-        }
-    }
-
-    fn hear(self: &Rc<Self>, turn: &Turn, (token, epoch): Attempt, event: Event) {
-        match self.feed(turn, event) {
-            Ok(Ok(())) => {}
-            // A late or a second answer: the token has moved on without it.
-            Ok(Err(rejection)) => platform::log(json!({
-                "level": "info", "event": "late_result_discarded", "token_id": token.to_string(),
-                "epoch": epoch, "reason": format!("{rejection:?}"),
-            })),
-            Err(error) => report("feed_failed", &error.to_string()),
         }
     }
 
@@ -173,5 +180,18 @@ impl Object {
             .map_err(|error| error.to_string())
         });
         text.map_err(|error| error.to_string())?
+    }
+}
+
+/// What became of an event that nobody waits for.
+fn note((token, epoch): Attempt, heard: Result<std::result::Result<(), Rejection>>) {
+    match heard {
+        Ok(Ok(())) => {}
+        // A late or a second answer: the token has moved on without it.
+        Ok(Err(rejection)) => platform::log(json!({
+            "level": "info", "event": "late_result_discarded", "token_id": token.to_string(),
+            "epoch": epoch, "reason": format!("{rejection:?}"),
+        })),
+        Err(error) => report("feed_failed", &error.to_string()),
     }
 }

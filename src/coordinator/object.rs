@@ -16,7 +16,7 @@ use super::turn::Turn;
 use crate::api::start::Command;
 use crate::api::views;
 use crate::engine::{
-    Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Routes, Run, Settings,
+    Decided, Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Routes, Run, Settings,
 };
 use crate::model::snapshot::Snapshot;
 use crate::platform::ask::Listener;
@@ -173,6 +173,31 @@ impl Object {
         self.handle(turn, event)
     }
 
+    /// As `feed`, but what is decided is left to `carry_out_all`.
+    pub(super) fn feed_into(
+        self: &Rc<Self>,
+        decided: &mut Decided,
+        turn: &Turn,
+        event: Event,
+    ) -> Result<std::result::Result<(), Rejection>> {
+        if self.with_run(|run| run.is_due(platform::now()))? {
+            self.carry_out_all(std::mem::take(decided), turn)?;
+            self.wake(turn)?;
+        }
+        Ok(self.decide(decided, turn, event))
+    }
+
+    pub(super) fn carry_out_all(self: &Rc<Self>, decided: Decided, turn: &Turn) -> Result<()> {
+        let effects = match &*self.run.borrow() {
+            Some(run) => decided.into_effects(run),
+            // Nothing can have been decided for a run that is not there.
+            None => return Ok(()),
+        };
+        self.carry_out(turn, effects)?;
+        self.announce_again();
+        Ok(())
+    }
+
     /// Somebody wants to know whether all is well: what is due is done, and an alarm that was lost is set again, also where
     /// nothing is due.
     pub async fn rung(self: &Rc<Self>, turn: &Turn) -> Result<Rung> {
@@ -194,15 +219,24 @@ impl Object {
     }
 
     fn handle(self: &Rc<Self>, turn: &Turn, event: Event) -> Result<std::result::Result<(), Rejection>> {
-        let room = turn.room() + u32::from(self.calls.has_one_at_hand());
-        let (answer, effects) = match &mut *self.run.borrow_mut() {
-            Some(run) => run.handle(platform::now(), room, event),
-            // The run was deleted while this event was on its way.
-            None => return Ok(Err(Rejection::RunFinished)),
-        };
-        self.carry_out(turn, effects)?;
-        self.announce_again();
+        let mut decided = Decided::default();
+        let answer = self.decide(&mut decided, turn, event);
+        self.carry_out_all(decided, turn)?;
         Ok(answer)
+    }
+
+    fn decide(&self, decided: &mut Decided, turn: &Turn, event: Event) -> std::result::Result<(), Rejection> {
+        let room = turn.room() + u32::from(self.calls.has_one_at_hand());
+        match &mut *self.run.borrow_mut() {
+            Some(run) => {
+                let room = room.saturating_sub(decided.calls());
+                let (answer, effects) = run.handle(platform::now(), room, event);
+                decided.add(effects);
+                answer
+            }
+            // The run was deleted while this event was on its way.
+            None => Err(Rejection::RunFinished),
+        }
     }
 
     pub fn with_run<T>(&self, read: impl FnOnce(&Run) -> T) -> Result<T> {

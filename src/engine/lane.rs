@@ -181,6 +181,12 @@ impl Run {
     }
 }
 
+/// The calls it takes to carry these orders.
+pub fn calls_for<'a>(orders: impl Iterator<Item = &'a Order>) -> u32 {
+    let load = orders.fold(Load::default(), |load, order| load.with(order.company));
+    load.calls() as u32
+}
+
 /// Splits the orders of one commit into invocations.
 pub fn invocations(orders: Vec<Order>) -> Vec<Vec<Order>> {
     let mut invocations: Vec<Vec<Order>> = Vec::new();

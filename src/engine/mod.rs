@@ -30,6 +30,7 @@ mod resume;
 mod route;
 mod run;
 mod supervise;
+mod together;
 mod token;
 mod wait;
 
@@ -50,4 +51,5 @@ pub use recall::Remembered;
 pub use record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
 pub use resume::{MET_A_BOUND, ResumePlan, can_go_on};
 pub use run::{NewRun, Run};
+pub use together::Decided;
 pub use token::{Cut, Lane, Token, TokenId, TokenStatus};

@@ -261,6 +261,10 @@ impl Run {
         &self.context
     }
 
+    pub fn live_token(&self, id: TokenId) -> Option<&Token> {
+        self.tokens.get(&id)
+    }
+
     pub fn live_tokens(&self) -> impl Iterator<Item = &Token> {
         self.tokens.values()
     }

@@ -91,10 +91,10 @@ function converse(executor, inFlight, note) {
       else timer ??= setTimeout(write, 0);
     },
   };
-  /** @param {string[]} lines */
+  /** @param {string} lines */
   const take = (lines) => {
     isTaking = true;
-    for (const order of lines) {
+    for (const order of lines.split("\n")) {
       const task = number();
       running.add(task);
       enter(() => executor.execute(task, order, asker));

@@ -31,7 +31,7 @@ export function say(socket, lines) {
 /**
  * Hands over the lines that came together, until some could not be taken: then nothing more is.
  * @param {WebSocket} socket
- * @param {(lines: string[]) => void} take
+ * @param {(lines: string) => void} take
  * @param {(error: unknown) => void} broken
  */
 export function eachMessage(socket, take, broken) {
@@ -40,7 +40,7 @@ export function eachMessage(socket, take, broken) {
   socket.addEventListener("message", ({ data }) => {
     rest += data;
     if (isBroken || !rest.endsWith("\n")) return;
-    const lines = rest.slice(0, -1).split("\n");
+    const lines = rest.slice(0, -1);
     rest = "";
     try {
       take(lines);
@@ -52,15 +52,16 @@ export function eachMessage(socket, take, broken) {
 }
 
 /**
- * Opens a conversation. `heard` gets each report as it comes; `over` comes last, with a reason if the conversation broke.
+ * Opens a conversation. `heard` gets reports as they come, those that came together as lines; `over` comes last, with a reason if
+ * the conversation broke.
  * @param {Fetcher} executor
  * @param {number} id
- * @param {(id: number, report: string) => void} heard
+ * @param {(id: number, reports: string) => void} heard
  * @param {(id: number, reason?: string) => void} over
  */
 export function ask(executor, id, heard, over) {
   const conversation = new Conversation();
-  tell(conversation.hold(executor, (report) => enter(() => heard(id, report))), id, over);
+  tell(conversation.hold(executor, (reports) => enter(() => heard(id, reports))), id, over);
   return conversation;
 }
 
@@ -105,14 +106,14 @@ class Conversation {
   /**
    * Until it is over.
    * @param {Fetcher} executor
-   * @param {(report: string) => void} hear
+   * @param {(reports: string) => void} hear
    */
   async hold(executor, hear) {
     const init = { headers: { upgrade: "websocket" }, signal: this.#controller.signal };
     const { status, webSocket: socket } = await executor.fetch(EXECUTE, init);
     if (!socket) throw new Error(`the executor answered with status ${status}`);
     const { promise, resolve, reject } = Promise.withResolvers();
-    eachMessage(socket, (reports) => reports.forEach(hear), (error) => {
+    eachMessage(socket, hear, (error) => {
       socket.close();
       reject(error);
     });

@@ -37,7 +37,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// `heard` gets each report with the number of its conversation, `over` the end of one, with a reason if it broke.
+    /// `heard` gets reports, a line each, with the number of their conversation, `over` the end of one, with a reason if it broke.
     pub fn new(
         heard: impl Fn(u32, String) + 'static,
         over: impl Fn(u32, Option<String>) + 'static,

@@ -176,6 +176,9 @@ impl Sqlite {
 
     pub fn commit(&self, commit: &Commit) -> Result<()> {
         let parcel = commit.parcel(&mut self.places.borrow_mut());
+        if parcel.ends.is_empty() {
+            return Ok(());
+        }
         Ok(self.saver.save(&parcel.text, &parcel.ends, parcel.rows)?)
     }
 

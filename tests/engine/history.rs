@@ -22,6 +22,8 @@ pub struct History {
     pub now: Millis,
     pub steps: Vec<(Millis, Event)>,
     pub effects: Vec<Vec<Effect>>,
+    /// As they were made, each before the next decision.
+    commits: Vec<Commit>,
     pub settings: Settings,
     /// Calls to executors that one decision may begin.
     pub room: u32,
@@ -59,6 +61,7 @@ impl History {
             now,
             steps: Vec::new(),
             effects: Vec::new(),
+            commits: Vec::new(),
             settings,
             room,
             attempts: Vec::new(),
@@ -101,6 +104,8 @@ impl History {
                 _others => {}
             }
         }
+        self.commits
+            .push(Commit::of(&effects, &self.run).expect("rows are JSON"));
         self.effects.push(effects);
     }
 
@@ -243,9 +248,8 @@ impl History {
     /// What was saved so far, as the tables hold it.
     pub fn store(&self) -> Store {
         let mut store = Store::default();
-        for effects in &self.effects {
-            let commit = Commit::of(effects, &self.run).expect("rows are JSON");
-            store.apply(&commit).expect("no commit breaks a rule");
+        for commit in &self.commits {
+            store.apply(commit).expect("no commit breaks a rule");
         }
         store.alarm_at = self.run.alarm_at();
         store

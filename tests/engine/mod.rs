@@ -44,5 +44,6 @@ mod safety_net;
 mod supervision;
 mod supervision_ends;
 mod timeouts;
+mod together;
 mod waits;
 mod warnings;

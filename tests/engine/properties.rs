@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Effect, EntryKind, Event, Run, Settings, Token, TokenId, TokenStatus};
+use curfew::engine::{Decided, Effect, EntryKind, Event, Run, Settings, Token, TokenId, TokenStatus};
+use curfew::store::commit::Commit;
 use proptest::prelude::*;
 
 use super::dice::Dice;
@@ -187,6 +188,34 @@ proptest! {
         prop_assert_eq!(first.effects, second.effects);
         prop_assert_eq!(&first.run.header, &second.run.header);
         prop_assert_eq!(first.run.context().state(), second.run.context().state());
+    }
+
+    /// Carried out as one, a whole history leaves the rows of its single decisions, and orders that somebody still wants.
+    #[test]
+    fn decisions_together_leave_the_rows_of_each(choices in choices()) {
+        let history = History::random(&mut Dice::listed(choices), LENGTH);
+        let mut decided = Decided::default();
+        for effects in &history.effects {
+            decided.add(effects.clone());
+        }
+        let effects = decided.into_effects(&history.run);
+        let commit = Commit::of(&effects, &history.run).expect("rows are JSON");
+        let mut run: BTreeMap<String, String> = commit.run.iter().cloned().collect();
+        prop_assert_eq!(run.len(), commit.run.len(), "a row was written twice");
+        run.retain(|key, _| !commit.deleted.contains(key));
+        let tokens: BTreeMap<u64, (String, String)> = commit
+            .tokens
+            .iter()
+            .map(|(id, status, row)| (*id, (status.to_string(), row.clone())))
+            .collect();
+        prop_assert_eq!(tokens.len(), commit.tokens.len(), "a token was written twice");
+        let store = history.store();
+        prop_assert_eq!(run, store.run);
+        prop_assert_eq!(tokens, store.tokens);
+        for order in effects.iter().filter_map(Effect::order) {
+            let token = history.run.live_token(order.token);
+            prop_assert!(token.is_some_and(|token| token.epoch == order.epoch), "{:?}", order);
+        }
     }
 
     #[test]
