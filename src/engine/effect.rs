@@ -213,30 +213,10 @@ pub enum Effect {
 impl Effect {
     /// The attempt that is to be made by a call.
     pub fn order(&self) -> Option<&Order> {
-        match self {
-            Effect::Dispatch(order) => Some(order),
-            Effect::SaveSnapshot(_)
-            | Effect::SaveInput(_)
-            | Effect::SaveRun(_)
-            | Effect::SaveContext { .. }
-            | Effect::DeleteContext { .. }
-            | Effect::SaveToken(_)
-            | Effect::SaveInstance(_)
-            | Effect::SaveGate(_)
-            | Effect::SaveEntry(_)
-            | Effect::SaveSignals { .. }
-            | Effect::SaveMessage { .. }
-            | Effect::DeleteMessage { .. }
-            | Effect::SetAlarm(_)
-            | Effect::DeleteStorage
-            | Effect::Enqueue { .. }
-            | Effect::Hand(_)
-            | Effect::Abort { .. }
-            | Effect::Deliver { .. }
-            | Effect::Announce
-            | Effect::AnnounceGate(_)
-            | Effect::AnnounceLatency { .. }
-            | Effect::RunEnded => None,
+        if let Effect::Dispatch(order) = self {
+            Some(order)
+        } else {
+            None
         }
     }
 }
