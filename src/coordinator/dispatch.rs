@@ -62,7 +62,15 @@ impl Object {
             }
             lines.push_str(&self.order_text(order)?);
         }
-        if let ([Order { is_last: true, .. }], [attempt]) = (orders, attempts)
+        if let (
+            [
+                Order {
+                    is_short_and_last: true,
+                    ..
+                },
+            ],
+            [attempt],
+        ) = (orders, attempts)
             && !self.calls.has_one_at_hand()
         {
             turn.spend();

@@ -237,8 +237,8 @@ pub struct Order {
     pub company: Company,
     /// How many calls its task makes if none has to be made again.
     pub calls: usize,
-    /// Nothing follows its node: no other order will come of it.
-    pub is_last: bool,
+    /// Over soon, and no other order comes of it: it goes by a request of its own.
+    pub is_short_and_last: bool,
     /// Of an async action: what its result is brought with.
     pub capability: Option<String>,
     /// The token whose work this is: the same for every attempt, also after the run was brought back.

@@ -29,23 +29,31 @@ impl Run {
         let Some(resolved) = self.snapshot.tasks.get(task) else {
             return Lane::Direct;
         };
-        // No attempt outlives its run.
-        let run_ends_at = self.header.timeout_at;
-        let left_ms = run_ends_at.map(|at| at.saturating_sub(self.clock()));
-        let limit = || self.execution_limit(node).limit.millis();
-        let takes_long = || {
-            let longest = limit().into_iter().chain(left_ms).min();
-            longest.is_none_or(|millis| millis > DIRECT_MAX_MS)
-        };
         match self.snapshot.workflow.nodes[node]
             .dispatch
             .unwrap_or(resolved.task.dispatch)
         {
             Dispatch::Auto | Dispatch::Inline if resolved.is_pure => Lane::Inline,
-            Dispatch::Auto if self.settings.queue && takes_long() => Lane::Queue,
+            Dispatch::Auto if self.settings.queue && self.may_take_long(node) => Lane::Queue,
             Dispatch::Queue if self.settings.queue => Lane::Queue,
             Dispatch::Auto | Dispatch::Inline | Dispatch::Direct | Dispatch::Queue => Lane::Direct,
         }
+    }
+
+    fn may_take_long(&self, node: usize) -> bool {
+        // No attempt outlives its run.
+        let run_ends_at = self.header.timeout_at;
+        let left_ms = run_ends_at.map(|at| at.saturating_sub(self.clock()));
+        let limit_ms = self.execution_limit(node).limit.millis();
+        let longest = limit_ms.into_iter().chain(left_ms).min();
+        longest.is_none_or(|millis| millis > DIRECT_MAX_MS)
+    }
+
+    /// Whether an attempt goes by a request of its own: no other order comes of it, and it is over soon. A WebSocket costs more,
+    /// but as long as it is open the platform keeps the object in memory.
+    pub(super) fn is_short_and_last(&self, token: &Token) -> bool {
+        let is_last = token.branch.is_none() && self.snapshot.routes_from(token.node).is_empty();
+        is_last && !self.may_take_long(token.node)
     }
 
     /// Nothing more can begin in this decision: what is due is left to the next.

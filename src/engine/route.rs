@@ -185,7 +185,7 @@ impl Run {
             limit: timeout_ms.map(|millis| (millis, limit.source)),
             checkpoint: None,
             company: Company::Alone,
-            is_last: token.branch.is_none() && self.snapshot.routes_from(node).is_empty(),
+            is_short_and_last: self.is_short_and_last(token),
             calls: self.snapshot.tasks.get(task).map_or(0, |it| it.task.calls()),
             capability: None,
             work_of: id,

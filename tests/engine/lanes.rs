@@ -415,6 +415,32 @@ fn an_order_says_how_many_calls_its_task_makes() {
 }
 
 #[test]
+fn a_short_task_that_nothing_follows_goes_by_a_request_of_its_own() {
+    let call = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}});
+    let limited = |id: &str, timeout: &str| json!({"id": id, "action_id": "work", "timeout": timeout});
+    let on = json!([{"from_node_id": "a", "to_node_id": "b"}]);
+    let out = json!([{"from_node_id": "s", "to_node_id": "a", "spawn_count": 2}]);
+    for (what, nodes, transitions, alone) in [
+        ("short and last", json!([limited("a", "1m")]), json!([]), true),
+        ("it may take long", json!([limited("a", "61s")]), json!([]), false),
+        (
+            "another follows",
+            json!([limited("a", "1m"), limited("b", "1m")]),
+            on,
+            false,
+        ),
+        ("a branch", json!([{"id": "s"}, limited("a", "1m")]), out, false),
+    ] {
+        let document = json!({"id": "w", "nodes": nodes, "transitions": transitions, "actions": [call]});
+        let run = Driver::start(document);
+        assert!(
+            orders(&run).iter().all(|order| order.is_short_and_last == alone),
+            "{what}"
+        );
+    }
+}
+
+#[test]
 fn orders_share_invocations_by_company_and_keep_their_order() {
     let sample = orders(&Driver::start(one_task(calling(), json!({}), json!({})))).remove(0);
     let mut mixed = Vec::new();
