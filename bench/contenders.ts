@@ -25,8 +25,6 @@ export interface Work {
   branches?: number;
   /** Over so many Workers. */
   hops?: number;
-  /** With an alarm a minute away, as everything has that must end. */
-  alarm?: boolean;
 }
 
 const paths = { floor: "/__floor", workflows: "/__workflows" };
@@ -90,7 +88,7 @@ export function billOf(headers: Headers): Bill {
 /** The same work by the floor, or by Cloudflare Workflows. */
 export async function otherRun(curfew: Curfew, who: "floor" | "workflows", work: Work): Promise<Sample> {
   const startedAt = performance.now();
-  const query = `nodes=${work.nodes ?? 0}&branches=${work.branches ?? 0}&hops=${work.hops ?? 1}&alarm=${work.alarm ?? false}`;
+  const query = `nodes=${work.nodes ?? 0}&branches=${work.branches ?? 0}&hops=${work.hops ?? 1}`;
   const response = await fetch(`${curfew.url}${paths[who]}?${query}`, { signal: AbortSignal.timeout(120_000) });
   if (!response.ok) throw new Error(`${who}: ${response.status} ${await response.text()}`);
   const { rowsWritten, rowsRead, insideMs } = (await response.json()) as { rowsWritten?: number; rowsRead?: number; insideMs: number };

@@ -39,7 +39,7 @@ const COMPARISONS: Comparison[] = [
   {
     name: "one step",
     nodes: 1,
-    others: { floor: { nodes: 1 }, "floor, alarm": { nodes: 1, alarm: true }, workflows: { nodes: 1 } },
+    others: { floor: { nodes: 1 }, workflows: { nodes: 1 } },
     own: { curfew: chained("direct", 1), "curfew, newest": chained("direct", 1, true) },
     rounds: ROUNDS * 2,
   },
@@ -84,7 +84,7 @@ export async function workloads(d1Rows: number): Promise<Workload[]> {
     const figures = await alone(async (curfew, pid) => {
       for (const { document } of Object.values(own)) await curfew.store(document);
       const contenders = {
-        ...map(others, (work, who) => () => otherRun(curfew, who === "workflows" ? "workflows" : "floor", work)),
+        ...map(others, (work, who) => () => otherRun(curfew, who as "floor" | "workflows", work)),
         ...map(own, ({ document, tokens, newest }) => () => curfewRun(curfew, document.id, tokens, newest)),
       };
       return compare(pid, contenders, rounds);

@@ -1,7 +1,6 @@
 // @ts-check
 // The floor: the least a hand-written Durable Object can do for a durable chain, or for as many branches at once. Per node:
-// insert a row, call a Worker that runs the step, update the row. No graph, no retry, no way to look at it; and no deadline, but
-// for the alarm that whoever asks for one gets.
+// insert a row, call a Worker that runs the step, update the row. No graph, no deadline, no retry, no way to look at it.
 import { DurableObject } from "cloudflare:workers";
 
 export class FloorObject extends DurableObject {
@@ -33,7 +32,6 @@ export class FloorObject extends DurableObject {
     };
 
     const startedAt = Date.now();
-    if (searchParams.get("alarm") === "true") this.ctx.storage.setAlarm(startedAt + 60_000);
     write("CREATE TABLE steps (id INTEGER PRIMARY KEY, status TEXT NOT NULL, output TEXT)");
     for (let node = 0; node < nodes; node += 1) {
       insert(node);
@@ -44,8 +42,6 @@ export class FloorObject extends DurableObject {
     const outputs = await Promise.all(all.map(work));
     return Response.json({ rowsWritten, rowsRead, insideMs: Date.now() - startedAt, outputs: outputs.length });
   }
-
-  alarm() {}
 }
 
 export default {
