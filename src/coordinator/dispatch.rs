@@ -62,17 +62,9 @@ impl Object {
             }
             lines.push_str(&self.order_text(order)?);
         }
-        if let (
-            [
-                Order {
-                    is_short_and_last: true,
-                    ..
-                },
-            ],
-            [attempt],
-        ) = (orders, attempts)
-            && !self.calls.has_one_at_hand()
-        {
+        let goes_alone =
+            matches!(orders, [order] if order.is_short_and_last) && !self.calls.has_one_at_hand();
+        if goes_alone && let [attempt] = attempts {
             turn.spend();
             self.calls.open_once(turn, *attempt, |number| {
                 self.listener.ask_once(executor, number, &lines)

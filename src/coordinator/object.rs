@@ -130,7 +130,7 @@ impl Object {
         let snapshot = SNAPSHOTS
             .with_borrow_mut(|snapshots| snapshots.of(command.stored.get(), Snapshot::parse))
             .map_err(|message| Error::RustError(format!("unreadable snapshot: {message}")))?;
-        // Nobody comes between the tables and what is put into them: nothing is awaited where they are new.
+        // Nobody comes between the table and what is put into it: nothing is awaited where it is new.
         if self.run.borrow().is_some() || !self.sqlite.create()? {
             self.load(turn).await?;
         }
