@@ -128,7 +128,7 @@ pub fn gate(run_id: &str, gate: &GateState) -> Value {
 }
 
 /// A token's deadline is its own or its run's, whichever comes first.
-pub fn token(id: u64, status: &str, row: TokenRow, run_ends_at: Option<Millis>) -> Value {
+pub fn token(id: u64, status: TokenStatus, row: TokenRow, run_ends_at: Option<Millis>) -> Value {
     let timeout_at = row
         .timeout_at
         .into_iter()
@@ -148,7 +148,7 @@ pub fn token(id: u64, status: &str, row: TokenRow, run_ends_at: Option<Millis>) 
         "id": format!("t{id}"),
         "branch": branch,
         "node_id": row.node_id,
-        "status": status,
+        "status": status.name(),
         "epoch": row.epoch,
         "retry_count": row.retry_count,
         "lane": row.lane,

@@ -18,7 +18,7 @@ use crate::api::views;
 use crate::engine::{Capability, Event, Holder, Outcome, Rejection, Run, RunStatus, TokenId};
 use crate::model::limits::SIGNALS_KEPT;
 use crate::platform::{self, errand};
-use crate::store::rows::TokenRow;
+use crate::store::rows::{TokenRow, parse_status};
 
 #[wasm_bindgen]
 extern "C" {
@@ -227,7 +227,8 @@ impl Doors {
         for (id, status, row) in rows.into_iter().take(limit as usize) {
             last = id;
             let row = serde_json::from_str::<TokenRow>(&row)?;
-            items.push(views::token(id, &status, row, run_ends_at));
+            let status = parse_status(&status).map_err(worker::Error::RustError)?;
+            items.push(views::token(id, status, row, run_ends_at));
         }
         Ok(Ok((
             200,

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::branch::{Instance, InstanceId};
 use super::chronicle::Entry;
+use super::context::Saved;
 use super::effect::{Effect, Order};
 use super::gate::GateState;
 use super::header::RunStatus;
@@ -119,13 +120,16 @@ impl Run {
             self.header.revision += 1;
             effects.push(Effect::SaveRun(Box::new(self.header.clone())));
         }
-        for (key, text) in self.context.take_changes() {
-            effects.push(match text {
-                Some(text) => Effect::SaveContext { key, text },
-                None => Effect::DeleteContext { key },
-            });
-        }
-        for token in scratch.terminal {
+        let mut terminal = scratch.terminal;
+        let at: BTreeMap<TokenId, usize> = (0..).zip(&terminal).map(|(at, it)| (it.id, at)).collect();
+        let saved = self.context.take_changes(|writer, name, value| {
+            at.get(&writer).is_some_and(|at| terminal[*at].keep(name, value))
+        });
+        effects.extend(saved.into_iter().map(|saved| match saved {
+            Saved::Row { key, text } => Effect::SaveContext { key, text },
+            Saved::Gone { key } => Effect::DeleteContext { key },
+        }));
+        for token in terminal {
             effects.push(Effect::SaveToken(Box::new(token)));
         }
         for id in scratch.changed {

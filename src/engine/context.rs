@@ -1,26 +1,48 @@
-//! The run's data: `input` never changes, `state` and `output` are written by mappings, one row per top-level name.
+//! The run's data: `input` never changes, `state` and `output` are written by mappings. A top-level name stands on the row of the
+//! token that wrote it first, which is written anyway, and has a row of its own once it is written again.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use super::token::TokenId;
 use crate::model::failure::Failure;
 use crate::model::limits::CONTEXT_BYTES;
 use crate::model::path::{Path, Root};
-use crate::model::text::json;
+use crate::model::text::{json, json_bytes};
 
 #[derive(Clone, Debug)]
 pub struct Context {
     pub input: Rc<Value>,
     state: Value,
     output: Value,
-    /// Bytes of each row, so that the limit costs no second look at what did not change.
-    sizes: BTreeMap<String, usize>,
+    names: BTreeMap<String, Name>,
     total_bytes: usize,
-    /// Rows as they are to be saved; `None`: to be deleted.
-    changed: BTreeMap<String, Option<String>>,
+    /// Names that changed since they were saved, and the token that did it if it was one.
+    changed: BTreeMap<String, Option<TokenId>>,
 }
+
+/// What there is of a top-level name in the store.
+#[derive(Clone, Copy, Debug, Default)]
+struct Name {
+    /// As text, so that the limit costs no second look at what did not change.
+    bytes: usize,
+    /// A row of its own: whatever a token says, this counts.
+    has_row: bool,
+    /// The row of a token, which will not be written again.
+    on_token: bool,
+}
+
+/// What is to be saved of a name.
+#[derive(Debug, PartialEq)]
+pub enum Saved {
+    Row { key: String, text: String },
+    Gone { key: String },
+}
+
+/// The text of a row that says that nothing stands there any more, whatever a token says.
+pub const GONE: &str = "";
 
 impl Context {
     pub fn new(input: Rc<Value>) -> Context {
@@ -28,7 +50,7 @@ impl Context {
             input,
             state: Value::Object(Map::new()),
             output: Value::Object(Map::new()),
-            sizes: BTreeMap::new(),
+            names: BTreeMap::new(),
             total_bytes: 0,
             changed: BTreeMap::new(),
         }
@@ -37,9 +59,24 @@ impl Context {
     /// Puts back a row that was saved before.
     pub fn restore(&mut self, key: &str, text: &str) -> Result<(), String> {
         let (root, name) = split_key(key).ok_or_else(|| format!("{key} is no name in the context"))?;
-        let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         self.account(key, text.len());
-        self.root_mut(root).insert(name.to_string(), value);
+        self.names.entry(key.to_string()).or_default().has_row = true;
+        if text != GONE {
+            let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+            self.root_mut(root).insert(name.to_string(), value);
+        }
+        Ok(())
+    }
+
+    /// Puts back what a token kept, behind all rows.
+    pub fn restore_kept(&mut self, key: &str, value: Value) -> Result<(), String> {
+        let (root, name) = split_key(key).ok_or_else(|| format!("{key} is no name in the context"))?;
+        let known = self.names.entry(key.to_string()).or_default();
+        known.on_token = true;
+        if !known.has_row {
+            self.account(key, json_bytes(&value));
+            self.root_mut(root).insert(name.to_string(), value);
+        }
         Ok(())
     }
 
@@ -52,7 +89,11 @@ impl Context {
     }
 
     /// Writes all values or none: over the limit, the context is as it was. Returns what stood there before.
-    pub fn write(&mut self, values: Vec<(&Path, Value)>) -> Result<Vec<(String, Option<Value>)>, Failure> {
+    pub fn write(
+        &mut self,
+        values: Vec<(&Path, Value)>,
+        writer: Option<TokenId>,
+    ) -> Result<Vec<(String, Option<Value>)>, Failure> {
         let mut touched: Vec<(Root, String, Option<Value>)> = Vec::new();
         for (path, value) in values {
             let name = path.top().to_string();
@@ -65,12 +106,12 @@ impl Context {
             }
             path.write(self.root_mut(path.root), value);
         }
-        let mut rows = Vec::with_capacity(touched.len());
+        let mut keys = Vec::with_capacity(touched.len());
         for (root, name, _) in &touched {
             let key = format!("{}.{name}", root.name());
-            let text = self.root(*root).get(name).map(json);
-            let bytes_before = self.account(&key, text.as_ref().map_or(0, String::len));
-            rows.push((key, text, bytes_before));
+            let bytes = self.root(*root).get(name).map_or(0, json_bytes);
+            let bytes_before = self.account(&key, bytes);
+            keys.push((key, bytes_before));
         }
         if self.total_bytes > CONTEXT_BYTES {
             let bytes = self.total_bytes;
@@ -80,7 +121,7 @@ impl Context {
                     None => self.root_mut(root).remove(&name),
                 };
             }
-            for (key, _, bytes_before) in rows {
+            for (key, bytes_before) in keys {
                 self.account(&key, bytes_before);
             }
             return Err(Failure::validation(
@@ -88,11 +129,12 @@ impl Context {
                 format!("the context would hold {bytes} bytes; the limit is {CONTEXT_BYTES}"),
             ));
         }
-        self.changed
-            .extend(rows.into_iter().map(|(key, text, _)| (key, text)));
-        let before = touched.into_iter();
-        Ok(before
-            .map(|(root, name, before)| (format!("{}.{name}", root.name()), before))
+        let before = touched.into_iter().map(|(_, _, before)| before);
+        let undo = keys.into_iter().map(|(key, _)| key).zip(before);
+        Ok(undo
+            .inspect(|(key, _)| {
+                self.changed.insert(key.clone(), writer);
+            })
             .collect())
     }
 
@@ -101,33 +143,61 @@ impl Context {
         let Some((root, name)) = split_key(key) else {
             return;
         };
-        let text = before.as_ref().map(json);
-        self.account(key, text.as_ref().map_or(0, String::len));
+        self.account(key, before.as_ref().map_or(0, json_bytes));
         match before {
             Some(value) => self.root_mut(root).insert(name.to_string(), value),
             None => self.root_mut(root).remove(name),
         };
-        self.changed.insert(key.to_string(), text);
+        self.changed.insert(key.to_string(), None);
     }
 
     /// Forgets everything but the input.
     pub fn clear(&mut self) {
-        let keys: Vec<String> = self.sizes.keys().cloned().collect();
+        let keys: Vec<String> = self.names.keys().cloned().collect();
         for key in keys {
             self.undo(&key, None);
         }
     }
 
-    /// The rows changed since the last call.
-    pub fn take_changes(&mut self) -> BTreeMap<String, Option<String>> {
-        std::mem::take(&mut self.changed)
+    /// What changed since the last call. A name that is nowhere in the store yet is offered to the token that wrote it.
+    pub fn take_changes(&mut self, mut keeps: impl FnMut(TokenId, &str, &Value) -> bool) -> Vec<Saved> {
+        let mut saved = Vec::new();
+        for (key, writer) in std::mem::take(&mut self.changed) {
+            let mut name = self.names.get(&key).copied().unwrap_or_default();
+            let is_new = !name.has_row && !name.on_token;
+            let value = self.value_of(&key);
+            match (value, writer) {
+                (Some(value), Some(writer)) if is_new && keeps(writer, &key, value) => name.on_token = true,
+                (None, _) if is_new => {}
+                (None, _) if !name.on_token => {
+                    name.has_row = false;
+                    saved.push(Saved::Gone { key: key.clone() });
+                }
+                (value, _) => {
+                    name.has_row = true;
+                    let text = value.map_or(GONE.to_string(), json);
+                    saved.push(Saved::Row {
+                        key: key.clone(),
+                        text,
+                    });
+                }
+            }
+            self.names.insert(key, name);
+        }
+        saved
     }
 
-    /// Sets the size of a row; returns what it was.
+    /// Sets the size of a name; returns what it was.
     fn account(&mut self, key: &str, bytes: usize) -> usize {
-        let before = self.sizes.insert(key.to_string(), bytes).unwrap_or(0);
+        let known = self.names.entry(key.to_string()).or_default();
+        let before = std::mem::replace(&mut known.bytes, bytes);
         self.total_bytes = self.total_bytes - before + bytes;
         before
+    }
+
+    fn value_of(&self, key: &str) -> Option<&Value> {
+        let (root, name) = split_key(key)?;
+        self.root(root).get(name)
     }
 
     fn root(&self, root: Root) -> &Map<String, Value> {

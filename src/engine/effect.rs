@@ -152,7 +152,7 @@ pub enum Effect {
     SaveSnapshot(Rc<str>),
     SaveInput(Rc<Value>),
     SaveRun(Box<Header>),
-    /// `key` is `state.<name>` or `output.<name>`; the text is what was measured against the limit.
+    /// `key` is `state.<name>` or `output.<name>`; the text is JSON, or `context::GONE`.
     SaveContext {
         key: String,
         text: String,

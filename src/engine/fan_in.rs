@@ -542,7 +542,7 @@ impl Run {
             (Root::Branch, None) => Ok(()), // Refused above.
             (Root::State | Root::Output, _) => {
                 // The continuation, or the late token, carries the way back.
-                let undo = self.context.write(vec![(&merge.target, value)])?;
+                let undo = self.context.write(vec![(&merge.target, value)], None)?;
                 self.scratch.merge_undo.extend(undo);
                 Ok(())
             }

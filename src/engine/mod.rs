@@ -37,7 +37,7 @@ mod wait;
 pub use branch::{Branch, FanIn, Instance, InstanceId};
 pub use callback::{Capability, Outcome};
 pub use chronicle::{Entry, EntryKind, LATE_NOTED};
-pub use context::Context;
+pub use context::{Context, GONE};
 pub use effect::{
     ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, Past, PastToken,
     Rejection, RestartPoint, RetryMode,

@@ -25,6 +25,8 @@ pub struct Remembered {
     pub header: Header,
     pub input: Value,
     pub context: Vec<(String, String)>,
+    /// Names of the context that tokens kept when they ended.
+    pub kept: Vec<(String, Value)>,
     pub live: Vec<Token>,
     pub counts: BTreeMap<TokenStatus, u64>,
     pub instances: Vec<Instance>,
@@ -43,6 +45,9 @@ impl Run {
         let mut context = Context::new(Rc::new(remembered.input));
         for (key, text) in &remembered.context {
             context.restore(key, text)?;
+        }
+        for (key, value) in remembered.kept {
+            context.restore_kept(&key, value)?;
         }
         let mut run = Run::build(remembered.header, snapshot, settings, context);
         run.born = remembered.counts.values().sum();

@@ -454,7 +454,7 @@ impl Run {
 
     /// Writes to the context and notes on the token what stood there before.
     fn write_context(&mut self, id: TokenId, values: Vec<(&Path, Value)>) -> Result<(), Failure> {
-        let undo = self.context.write(values)?;
+        let undo = self.context.write(values, Some(id))?;
         if !undo.is_empty() {
             self.change(id, |token| token.undo.extend(undo));
         }

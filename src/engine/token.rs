@@ -10,8 +10,12 @@ use super::branch::Branch;
 use super::escalation::Escalation;
 use super::no_route::Stranded;
 use crate::model::failure::Failure;
+use crate::model::text::json_bytes;
 use crate::model::time::{Millis, SECOND};
 use crate::wire::{Checkpoint, StepReport};
+
+/// What a token keeps of the context besides its output: its row has a limit, and is read whole when somebody looks at it.
+const KEPT_BYTES: usize = 16 << 10;
 
 /// Tokens of a run are numbered in the order of their birth, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -214,6 +218,8 @@ pub struct Token {
     /// restart.
     pub undo: Vec<(String, Option<Value>)>,
     pub merge_undo: Vec<(String, Option<Value>)>,
+    /// Names of the context that have no row but this token's, and what stands there; `None`: its output.
+    pub kept: Vec<(String, Option<Value>)>,
     /// What the executor was told, where that is nearer than `timeout_at`: the run's limit was, or a pause came since.
     pub told_deadline: Option<Millis>,
     /// Why the limit is what it is, where no document says it.
@@ -298,6 +304,7 @@ impl Token {
             exit_order: None,
             undo: Vec::new(),
             merge_undo: Vec::new(),
+            kept: Vec::new(),
             told_deadline: None,
             timeout_reason: None,
             warned: false,
@@ -309,6 +316,21 @@ impl Token {
             escalation: None,
             stranded: None,
         }
+    }
+
+    /// Takes a name of the context onto its own row, where that has room for it.
+    pub(super) fn keep(&mut self, name: &str, value: &Value) -> bool {
+        let is_output = self.output.as_ref() == Some(value);
+        let bytes = || -> usize {
+            let others = self.kept.iter().filter_map(|(_, value)| value.as_ref());
+            others.map(json_bytes).sum::<usize>() + json_bytes(value)
+        };
+        let is_kept = self.status == TokenStatus::Completed && (is_output || bytes() <= KEPT_BYTES);
+        if is_kept {
+            let value = (!is_output).then(|| value.clone());
+            self.kept.push((name.to_string(), value));
+        }
+        is_kept
     }
 
     /// When to warn of its deadline, if that is still to be done.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Error;
 
 use super::places::Places;
-use super::rows::{HeaderRow, InstanceRow, TokenRow, parse_status};
+use super::rows::{HeaderRow, InstanceRow, TokenRow, parse_status, status_of};
 use crate::engine::{Effect, Run, TokenStatus};
 use crate::model::text::written;
 
@@ -51,7 +51,7 @@ impl Commit {
                         branch.group = Some((*group).to_string());
                         branch.total = Some(*total);
                     }
-                    let row = (token.id.0, token.status.name(), written(&own)?);
+                    let row = (token.id.0, status_of(token), written(&own)?);
                     commit.tokens.push(row);
                 }
                 Effect::SaveInstance(instance) => {

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::commit::{CONTEXT, GATE, INSTANCE, OUTBOX, SIGNALS};
-use super::rows::{HeaderRow, InstanceRow, TokenRow, parse_status};
+use super::rows::{self, HeaderRow, InstanceRow, KEEPING, TokenRow, parse_status};
 use crate::engine::{Past, Remembered, Run, Settings};
 use crate::model::recent::Recent;
 use crate::model::snapshot::Snapshot;
@@ -16,7 +16,7 @@ use crate::model::time::Millis;
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     pub run: Vec<(String, String)>,
-    /// Live tokens only: id, status, row.
+    /// Live tokens, and those that ended and keep something of the context: id, status, row.
     pub tokens: Vec<(u64, String, String)>,
     pub counts: Vec<(String, u64)>,
     pub alarm_at: Option<Millis>,
@@ -43,18 +43,25 @@ pub fn recall(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Resu
     let snapshot = snapshots.of(row(&rows.run, "snapshot")?, Snapshot::parse);
     let snapshot = snapshot.map_err(|message| format!("row snapshot: {message}"))?;
     let mut live = Vec::with_capacity(rows.tokens.len());
+    let mut kept = Vec::new();
     for (id, status, row) in rows.tokens {
-        let row: TokenRow = serde_json::from_str(&row).map_err(|error| format!("token t{id}: {error}"))?;
+        let wrong = |error: serde_json::Error| format!("token t{id}: {error}");
+        if status == KEEPING {
+            kept.extend(rows::kept(&row).map_err(wrong)?);
+            continue;
+        }
+        let row: TokenRow = serde_json::from_str(&row).map_err(wrong)?;
         live.push(row.into_token(id, parse_status(&status)?, &snapshot)?);
     }
     let mut counts = BTreeMap::new();
     for (status, count) in rows.counts {
-        counts.insert(parse_status(&status)?, count);
+        *counts.entry(parse_status(&status)?).or_default() += count;
     }
     let mut remembered = Remembered {
         header: header.into_header(),
         input,
         context: Vec::new(),
+        kept,
         live,
         counts,
         instances: Vec::new(),

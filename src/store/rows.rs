@@ -207,6 +207,8 @@ pub struct TokenRow {
     pub undo: Vec<(String, Option<Value>)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "undo_list")]
     pub merge_undo: Vec<(String, Option<Value>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "undo_list")]
+    pub kept: Vec<(String, Option<Value>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_deadline: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -434,6 +436,7 @@ impl TokenRow {
             exit_order: token.exit_order,
             undo: token.undo,
             merge_undo: token.merge_undo,
+            kept: token.kept,
             told_deadline: token.told_deadline,
             timeout_reason: token.timeout_reason,
             warned: token.warned,
@@ -498,6 +501,7 @@ impl TokenRow {
             exit_order: self.exit_order,
             undo: self.undo,
             merge_undo: self.merge_undo,
+            kept: self.kept,
             told_deadline: self.told_deadline,
             timeout_reason: self.timeout_reason,
             warned: self.warned,
@@ -535,9 +539,41 @@ impl TokenRow {
     }
 }
 
-pub fn parse_status(name: &str) -> Result<TokenStatus, String> {
+/// What a token that has ended keeps of the context.
+#[derive(Deserialize)]
+struct KeptRow {
+    #[serde(default)]
+    output: Value,
+    #[serde(default, with = "undo_list")]
+    kept: Vec<(String, Option<Value>)>,
+}
+
+/// Names and values, of the row of a token whose status is `KEEPING`.
+pub fn kept(row: &str) -> Result<Vec<(String, Value)>, serde_json::Error> {
+    let KeptRow { output, kept } = serde_json::from_str(row)?;
+    let kept = kept.into_iter();
+    Ok(kept
+        .map(|(name, value)| (name, value.unwrap_or_else(|| output.clone())))
+        .collect())
+}
+
+/// The status of a completed token that keeps something of the context: whoever loads the run finds it by this.
+pub const KEEPING: &str = "completed+";
+
+/// As the column has it.
+pub fn status_of(token: &Token) -> &'static str {
+    match token.kept.is_empty() {
+        true => token.status.name(),
+        false => KEEPING,
+    }
+}
+
+pub fn parse_status(column: &str) -> Result<TokenStatus, String> {
+    if column == KEEPING {
+        return Ok(TokenStatus::Completed);
+    }
     TokenStatus::ALL
         .into_iter()
-        .find(|status| status.name() == name)
-        .ok_or_else(|| format!("unknown token status {name}"))
+        .find(|status| status.name() == column)
+        .ok_or_else(|| format!("unknown token status {column}"))
 }

@@ -8,6 +8,7 @@ use worker::{Result, SqlStorage, SqlStorageValue, Storage};
 use super::commit::{Commit, EVENT, TOKEN, event_key, token_key};
 use super::memory::Rows;
 use super::places::Places;
+use super::rows::KEEPING;
 use super::schema;
 use crate::model::time::Millis;
 
@@ -104,10 +105,12 @@ impl Sqlite {
             let [place, key, status, value] = &row[..] else {
                 continue;
             };
-            let (key, value) = (text(key), text(value));
-            places.note(&key, integer(place));
+            let (key, status, value) = (text(key), text(status), text(value));
+            if status != KEEPING {
+                places.note(&key, integer(place));
+            }
             match token_of(&key) {
-                Some(id) => rows.tokens.push((id, text(status), value)),
+                Some(id) => rows.tokens.push((id, status, value)),
                 None => rows.run.push((key, value)),
             }
         }
@@ -159,7 +162,7 @@ impl Sqlite {
             .collect())
     }
 
-    /// Tokens by id, terminal ones too: id, status, row.
+    /// Tokens by id, terminal ones too: id, status as in its column, row.
     pub fn tokens(&self, after: u64, most: u64) -> Result<Vec<(u64, String, String)>> {
         let bindings = vec![token_key(after).into(), SqlStorageValue::Float(most as f64)];
         let rows = self.read(schema::LOAD_TOKENS, bindings)?.into_iter();

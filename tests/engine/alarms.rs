@@ -114,8 +114,7 @@ fn a_clock_before_the_start_counts_as_the_start() {
         .check(
             "
         run completed {}
-        context state.a = 1
-        token t1 a completed@1 1
+        token t1 a completed@1 1 keeps state.a
         announce
         ended
     ",

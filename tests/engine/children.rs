@@ -81,8 +81,7 @@ fn a_result_goes_both_ways() {
     child.at(2_000).succeed("t1@1", json!("done")).check(
         r#"
         run completed "done"
-        context state.c = "done"
-        token t1 c completed@1 "done"
+        token t1 c completed@1 "done" keeps state.c
         message 1 notify run-1 t1@1 completed "done"
         alarm 12000
         deliver 1 notify run-1 t1@1 completed "done"

@@ -54,8 +54,7 @@ fn results_of_work_in_flight_are_kept_and_nothing_new_begins() {
     run.at(2_000).pause().at(3_000).succeed("t1@1", json!("kept"));
     run.check(
         "
-        context state.a = \"kept\"
-        token t1 a completed@1 \"kept\"
+        token t1 a completed@1 \"kept\" keeps state.a
         token t2 b pending@0
     ",
     );
@@ -247,12 +246,12 @@ fn a_waiting_run_that_was_paused_waits_again() {
     run.reload().resume().stands("waiting a:suspended");
 }
 
-fn restart(run: &mut Driver, from: Option<RestartPoint>) {
+pub(super) fn restart(run: &mut Driver, from: Option<RestartPoint>) {
     run.feed(Event::RestartRequested { from });
 }
 
 /// The way back as the shell finds it: from the rows of all tokens.
-fn point(run: &Driver, node: &str) -> RestartPoint {
+pub(super) fn point(run: &Driver, node: &str) -> RestartPoint {
     let workflow = &run.run.snapshot().workflow;
     let index = |id: &str| workflow.node_index(id).expect("a node of the document");
     let past = |(id, (_, row)): (&u64, &(String, String))| {
@@ -284,7 +283,7 @@ fn a_restart_is_the_same_run_in_its_next_attempt() {
     run.check(
         r#"
         run running until 1009000
-        uncontext state.a
+        context state.a gone
         token t3 a executing@1 watch 39000
         event 2 run_restarted
         dispatch t3@1 {"x":1} by 1009500

@@ -99,7 +99,10 @@ fn skip_completes_the_node_without_a_result() {
     let mut run = escalated(json!({}));
     run.decide("g1.1", "skip").stands("running b:executing");
     assert_eq!(run.state()["a"], Value::Null);
-    assert_eq!(run.lines_of("token")[0], "token t1 a completed@1 null");
+    assert_eq!(
+        run.lines_of("token")[0],
+        "token t1 a completed@1 null keeps state.a"
+    );
 }
 
 #[test]

@@ -58,8 +58,7 @@ fn an_event_is_posted_with_the_end_of_its_token() {
         .check(
             r#"
             run completed {}
-            context state.a = "done"
-            token t1 a completed@1 "done"
+            token t1 a completed@1 "done" keeps state.a
             message 1 emit first {"of":"first"} as run-1/1000/t1/0 hops 1
             message 2 emit second {"of":"second"} as run-1/1000/t1/1 hops 1
             alarm 12000

@@ -65,8 +65,7 @@ fn a_decision_completes_the_node_and_transitions_route_on_it() {
     run.check(&format!(
         "
         run running until 1001000
-        context state.ask = {result}
-        token t1 ask completed@1 {result}
+        token t1 ask completed@1 {result} keeps state.ask
         token t2 yes executing@1 watch 33000
         gate g1 decided null approve|reject approve by ada at 3000
         alarm 33000

@@ -81,8 +81,7 @@ fn an_output_that_does_not_fit_its_schema_fails_the_run() {
         snapshot
         input {"x":1}
         run failed invalid_output/validation: the output does not fit output_schema at "/n": expected integer, found string "many"
-        context output.n = "many"
-        token t1 a completed@0 null
+        token t1 a completed@0 null keeps output.n = "many"
         event 1 run_failed
         alarm 10001000
         announce
@@ -98,8 +97,7 @@ fn the_report_of_a_task_that_says_nothing_is_null() {
     run.report(report).check(
         "
         run completed {}
-        context state.a = null
-        token t1 a completed@1 null
+        token t1 a completed@1 null keeps state.a
         announce
         ended
     ",

@@ -22,6 +22,7 @@ pub mod generator;
 pub mod graphs;
 pub mod history;
 mod holds;
+mod keeping;
 mod lanes;
 mod limits;
 mod mappings;

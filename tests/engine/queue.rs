@@ -91,8 +91,7 @@ fn an_attempt_lies_in_the_queue_is_claimed_and_reported() {
     run.at(9_000).succeed("t1@1", json!("done")).check(
         r#"
         run completed {}
-        context state.a = "done"
-        token t1 a completed@1 "done"
+        token t1 a completed@1 "done" keeps state.a
         announce
         ended
     "#,

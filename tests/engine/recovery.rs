@@ -59,8 +59,7 @@ fn a_result_of_an_older_or_unknown_attempt_changes_nothing() {
     run.succeed("t1@2", json!(1)).check(
         "
         run completed {}
-        context state.a = 1
-        token t1 a completed@2 lost 1 1
+        token t1 a completed@2 lost 1 1 keeps state.a
         announce
         ended
     ",

@@ -3,7 +3,7 @@
 //! The only place of these tests that matches on every effect, so that a new one is a compile error here and nowhere
 //! else.
 
-use curfew::engine::{Effect, Entry, GateState, Header, Instance, Message, Rejection, Run, Token};
+use curfew::engine::{Effect, Entry, GONE, GateState, Header, Instance, Message, Rejection, Run, Token};
 use curfew::model::failure::Failure;
 use serde_json::{Value, json};
 
@@ -36,6 +36,7 @@ pub fn render(effect: &Effect, run: &Run) -> String {
         Effect::SaveSnapshot(_) => "snapshot".into(),
         Effect::SaveInput(input) => format!("input {input}"),
         Effect::SaveRun(header) => render_header(header),
+        Effect::SaveContext { key, text } if text == GONE => format!("context {key} gone"),
         Effect::SaveContext { key, text } => format!("context {key} = {text}"),
         Effect::DeleteContext { key } => format!("uncontext {key}"),
         Effect::SaveToken(token) => render_token(token, run),
@@ -269,6 +270,12 @@ fn render_token(token: &Token, run: &Run) -> String {
             0..=1_000 => format!(" {text}"),
             bytes => format!(" ({bytes} bytes)"),
         };
+    }
+    for (name, value) in &token.kept {
+        line += &format!(" keeps {name}");
+        if let Some(value) = value {
+            line += &format!(" = {value}");
+        }
     }
     line + &render_failure(token.error.as_ref())
 }

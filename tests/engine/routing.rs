@@ -29,8 +29,7 @@ fn a_chain_runs_node_after_node_and_completes_with_its_output() {
     .succeed("t1@1", json!({"n": 1}))
     .check(
         r#"
-        context state.a = {"n":1}
-        token t1 a completed@1 {"n":1}
+        token t1 a completed@1 {"n":1} keeps state.a
         token t2 b executing@1 watch 31100
         dispatch t2@1 {"n":2} by 1001500
     "#,
@@ -40,8 +39,7 @@ fn a_chain_runs_node_after_node_and_completes_with_its_output() {
     .check(
         r#"
         run completed {"n":5}
-        context output.n = 5
-        token t2 b completed@1 {"n":5}
+        token t2 b completed@1 {"n":5} keeps output.n = 5
         announce
         ended
     "#,
@@ -64,9 +62,8 @@ fn a_chain_of_pass_through_nodes_runs_in_one_commit() {
         snapshot
         input {"x":1}
         run completed {"seen":["a","b"]}
-        context state.seen = ["a","b"]
         token t1 a completed@0 null
-        token t2 b completed@0 null
+        token t2 b completed@0 null keeps state.seen = ["a","b"]
         token t3 c completed@0 null
         alarm 10001000
         announce
@@ -119,14 +116,12 @@ fn a_token_without_a_matching_route_ends_its_path_and_the_last_one_the_run() {
     .at(1_100)
     .succeed("t2@1", json!(1))
     .check("
-        context state.b = 1
-        token t2 b completed@1 1
+        token t2 b completed@1 1 keeps state.b
     ")
     .succeed("t3@1", json!(2))
     .check("
         run completed {}
-        context state.c = 2
-        token t3 c completed@1 2
+        token t3 c completed@1 2 keeps state.c
         announce
         ended
     ");
@@ -144,8 +139,7 @@ fn a_condition_sees_what_the_node_before_it_wrote() {
     .succeed("t1@1", json!(11))
     .check(
         r#"
-        context state.a = 11
-        token t1 a completed@1 11
+        token t1 a completed@1 11 keeps state.a
         token t2 big executing@1 watch 31000
         dispatch t2@1 {"x":1} by 1001500
     "#,
@@ -177,8 +171,7 @@ fn a_failure_takes_its_route_with_the_error_in_scope() {
     // Mended: what follows knows no error any more.
     .succeed("t2@1", json!("ok"))
     .check(r#"
-        context state.mend = "ok"
-        token t2 mend completed@1 "ok"
+        token t2 mend completed@1 "ok" keeps state.mend
         token t3 next executing@1 watch 31100
         dispatch t3@1 {"error":null} by 1001500
     "#);

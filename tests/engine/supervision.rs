@@ -177,8 +177,7 @@ fn results_in_flight_are_kept_and_the_next_node_does_not_begin() {
     let mut run = at_the_gate(watched(json!({})));
     run.at(5_200).succeed("t1@1", json!("kept")).check(
         "
-        context state.a = \"kept\"
-        token t1 a completed@1 \"kept\"
+        token t1 a completed@1 \"kept\" keeps state.a
         token t2 b pending@0
     ",
     );

@@ -144,8 +144,7 @@ fn a_result_in_the_millisecond_of_the_workflow_deadline_is_too_late() {
         .check(
             "
         run completed {}
-        context state.a = 1
-        token t1 a completed@1 1
+        token t1 a completed@1 1 keeps state.a
         announce
         ended
     ",
@@ -193,8 +192,7 @@ fn a_result_within_the_grace_after_the_deadline_still_counts() {
         .check(
             "
             run completed {}
-            context state.a = 1
-            token t1 a completed@1 1
+            token t1 a completed@1 1 keeps state.a
             announce
             ended
         ",
@@ -210,8 +208,7 @@ fn a_result_and_the_end_of_grace_in_one_millisecond_have_one_outcome() {
         .check(
             "
             run completed {}
-            context state.a = 1
-            token t1 a completed@1 1
+            token t1 a completed@1 1 keeps state.a
             alarm 10005500
             announce
             ended

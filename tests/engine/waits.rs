@@ -97,8 +97,7 @@ fn a_signal_wakes_the_one_who_waits_for_it_and_its_body_is_the_result() {
     run.at(2_000).signal("paid", json!({"sum": 3})).check(
         r#"
         run running until 1001000
-        context state.w = {"sum":3}
-        token t1 w completed@1 {"sum":3}
+        token t1 w completed@1 {"sum":3} keeps state.w
         token t2 b executing@1 watch 32000
         alarm 32000
         dispatch t2@1 {"sum":3} by 1001500

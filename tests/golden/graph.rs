@@ -293,7 +293,7 @@ fn views_of_a_busy_run() {
     let row = TokenRow::of(waiting, &run.run);
     check_json(
         "view_token_in_branch.json",
-        &views::token(waiting.id.0, waiting.status.name(), row, None),
+        &views::token(waiting.id.0, waiting.status, row, None),
     );
 }
 

@@ -67,7 +67,7 @@ fn rows_and_views_of_the_queue_lane() {
             run.run.live_tokens().next(),
             "{name} loses nothing"
         );
-        let view = views::token(1, &status, read_row(), run.run.header.timeout_at);
+        let view = views::token(1, status_read, read_row(), run.run.header.timeout_at);
         check_json(&format!("view_token_{name}.json"), &view);
     }
 }

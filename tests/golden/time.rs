@@ -192,7 +192,7 @@ fn the_row_of_a_token_short_of_time() {
     assert_eq!(again.as_ref(), Ok(&token));
     let row = TokenRow::of(&token, &run.run);
     // The run ends before the token's own time does.
-    let view = views::token(token.id.0, token.status.name(), row, Some(50_000));
+    let view = views::token(token.id.0, token.status, row, Some(50_000));
     assert_eq!(view["timeout_at"], json!(50_000));
     check_json("view_token_of_time.json", &view);
 }
@@ -215,7 +215,7 @@ fn the_row_of_a_token_somebody_is_asked_about() {
     let again = row.into_token(token.id.0, token.status, run.run.snapshot());
     assert_eq!(again.as_ref(), Ok(&token));
     let row = TokenRow::of(&token, &run.run);
-    let view = views::token(token.id.0, token.status.name(), row, None);
+    let view = views::token(token.id.0, token.status, row, None);
     assert_eq!(view["error"]["code"], json!("http_401"));
 }
 

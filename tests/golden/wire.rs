@@ -219,15 +219,10 @@ fn views_of_tokens() {
     let (run, _) = midway();
     let view = |driver: &Driver| {
         let token = full_token(driver);
-        views::token(
-            token.id.0,
-            token.status.name(),
-            TokenRow::of(&token, &run.run),
-            None,
-        )
+        views::token(token.id.0, token.status, TokenRow::of(&token, &run.run), None)
     };
     check_json("view_token_full.json", &view(&run));
     let live = run.run.live_tokens().next().expect("one token is live");
-    let minimal = views::token(live.id.0, live.status.name(), TokenRow::of(live, &run.run), None);
+    let minimal = views::token(live.id.0, live.status, TokenRow::of(live, &run.run), None);
     check_json("view_token_live.json", &minimal);
 }

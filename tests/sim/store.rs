@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Entry, EntryKind, Past, Run, Settings, TokenStatus};
+use curfew::engine::{Entry, EntryKind, GONE, Past, Run, Settings, TokenStatus};
 use curfew::model::snapshot::Snapshot;
 use curfew::model::time::Millis;
-use curfew::store::commit::{Commit, EVENT, EVENT_END};
+use curfew::store::commit::{CONTEXT, Commit, EVENT, EVENT_END};
 use curfew::store::memory::{self, Rows, Snapshots};
-use curfew::store::rows::{HeaderRow, parse_status};
+use curfew::store::rows::{HeaderRow, KEEPING, parse_status};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -24,7 +24,10 @@ impl Store {
         let brought_back = is_brought_back_by(commit)?;
         let ended = self.has_ended() && !brought_back && !self.is_begun_again_by(commit)?;
         for (key, value) in &commit.run {
-            parse::<&RawValue>(value)?;
+            // A name whose first value stands on a token, and that has none any more, has an empty row.
+            if !(key.starts_with(CONTEXT) && value == GONE) {
+                parse::<&RawValue>(value)?;
+            }
             self.check_number(key)?;
             // A result that comes too late is noted, also by a run that has ended; and what it had to say may take
             // several turns to be said.
@@ -68,6 +71,9 @@ impl Store {
         let Some(before) = self.run.get(key) else {
             return Ok(());
         };
+        if key.starts_with(CONTEXT) {
+            return Ok(());
+        }
         let (old, new): (Value, Value) = (parse(before)?, parse(value)?);
         let kept = match key.split('/').next() {
             Some("instance") => {
@@ -140,7 +146,9 @@ impl Store {
     }
 
     pub fn rows(&self) -> Rows {
-        let is_live = |status: &str| !parse_status(status).expect("checked by apply").is_terminal();
+        let is_read = |status: &str| {
+            status == KEEPING || !parse_status(status).expect("checked by apply").is_terminal()
+        };
         let mut counts: BTreeMap<&String, u64> = BTreeMap::new();
         for (status, _) in self.tokens.values() {
             *counts.entry(status).or_default() += 1;
@@ -155,7 +163,7 @@ impl Store {
             tokens: self
                 .tokens
                 .iter()
-                .filter(|(_, (status, _))| is_live(status))
+                .filter(|(_, (status, _))| is_read(status))
                 .map(|(id, (status, row))| (*id, status.clone(), row.clone()))
                 .collect(),
             counts: counts
