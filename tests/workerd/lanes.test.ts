@@ -37,6 +37,28 @@ function chain(count: number, task: Record<string, unknown>): WorkflowDocument {
   });
 }
 
+// What a node writes: the token that ends, with its result, and the token that is born; inside the coordinator one is the other.
+for (const [lane, rows] of [
+  ["direct", 2],
+  ["inline", 1],
+] as const) {
+  test(`a node in lane ${lane} costs ${rows === 1 ? "a row" : `${rows} rows`}`, async () => {
+    const written = async (nodes: number): Promise<number> => {
+      const ids = Array.from({ length: nodes }, (_, index) => `n${index}`);
+      const document = workflow({
+        nodes: ids.map((id) => ({ id, task_id: "step" })),
+        transitions: ids.slice(1).map((id, index) => ({ from_node_id: ids[index], to_node_id: id })),
+        tasks: [{ id: "step", dispatch: lane, steps: [set({ n: 1 })] }],
+      });
+      await curfew.store(document);
+      const run = await curfew.api("POST", `/v1/workflows/${document.id}/runs?wait_ms=20000`, { input: {} });
+      assertCompleted(run.json);
+      return Number(/rows_written=(\d+)/.exec(run.headers.get("x-curfew-bill") ?? "")?.[1]);
+    };
+    assert.equal((await written(25)) - (await written(5)), 20 * rows);
+  });
+}
+
 const lanesOf = async (runId: string, at: Curfew = curfew) => [...new Set((await at.tokens(runId)).flatMap(({ lane }) => lane ?? []))];
 
 // An invocation may call 32 Workers in its life, and one of the executor may be given the orders of many nodes.

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { freshId, oneRequest, oneTask, set } from "./documents.ts";
+import { freshId, oneRequest, oneTask, set, workflow } from "./documents.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
@@ -45,5 +45,49 @@ test("an ended run, a live one and its deadline survive", async () => {
     const ended = await curfew.ended(live);
     assert.equal(ended.status, "failed");
     assert.equal(ended.error?.message, "Workflow execution timed out after 4s");
+  });
+});
+
+// A value of the state is on the token that wrote it first, in a row of its own once it was written again, in an empty one once it
+// was taken back.
+test("the state is what it was, wherever it stands", async () => {
+  const document = workflow({
+    nodes: [
+      { id: "first", task_id: "say", output_mapping: { "state.kept": "${result.n}", "state.again": 1 } },
+      { id: "second", task_id: "say", output_mapping: { "state.again": 2 } },
+      { id: "rest", wait: { signal: "go" } },
+    ],
+    transitions: [
+      { from_node_id: "first", to_node_id: "second" },
+      { from_node_id: "second", to_node_id: "rest" },
+    ],
+    tasks: [{ id: "say", dispatch: "direct", steps: [set({ n: 7 })] }],
+  });
+  const id = await during(async (curfew) => {
+    await curfew.store(document);
+    const id = await curfew.start(document.id);
+    await until("the run to wait", async () => (await curfew.api("GET", `/v1/runs/${id}`)).json.status === "waiting");
+    return id;
+  });
+  await during(async (curfew) => {
+    assert.deepEqual((await curfew.api("GET", `/v1/runs/${id}`)).json.context.state, { kept: 7, again: 2 });
+    const signal = await curfew.api("POST", `/v1/runs/${id}/signals/go`, { by: "hand" });
+    assert.equal(signal.status, 200, signal.text);
+    assert.deepEqual((await curfew.ended(id)).context.state, { kept: 7, again: 2, rest: { by: "hand" } });
+    const answer = await curfew.api("POST", `/v1/runs/${id}/restart`, { from_node_id: "rest" });
+    assert.equal(answer.status, 200, answer.text);
+  });
+  await during(async (curfew) => {
+    const { json: run } = await curfew.api("GET", `/v1/runs/${id}`);
+    assert.deepEqual([run.status, run.context.state], ["waiting", { kept: 7, again: 2 }]);
+    assert.deepEqual(
+      (await curfew.tokens(id)).map(({ node_id, status }) => [node_id, status]),
+      [
+        ["first", "completed"],
+        ["second", "completed"],
+        ["rest", "completed"],
+        ["rest", "suspended"],
+      ],
+    );
   });
 });
