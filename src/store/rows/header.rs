@@ -1,0 +1,141 @@
+//! Row `header`: what the run is and how it stands.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{is_false, is_none_yet};
+use crate::engine::{Header, Holder, ParentLink, RunStatus, StartRequest, TriggeredBy, hops_of};
+use crate::model::failure::Failure;
+use crate::model::time::Millis;
+use crate::store::schema;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HeaderRow {
+    pub schema: u32,
+    pub id: String,
+    pub workflow_id: String,
+    pub version: u64,
+    pub status: RunStatus,
+    pub started_at: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    pub attempt: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    pub request: StartRequest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentLink>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triggered_by: Option<TriggeredBy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub held_by: BTreeSet<Holder>,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub parent_word: u64,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub words_said: u64,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub on_budget: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub warned: bool,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub gates_opened: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub ends: u64,
+    #[serde(default)]
+    pub tokens_before: u64,
+    pub revision: u64,
+}
+
+impl HeaderRow {
+    pub fn of(header: &Header) -> HeaderRow {
+        let header = header.clone();
+        HeaderRow {
+            schema: schema::VERSION,
+            id: header.id,
+            workflow_id: header.workflow_id,
+            version: header.version,
+            status: header.status,
+            started_at: header.started_at,
+            ended_at: header.ended_at,
+            timeout_at: header.timeout_at,
+            timeout_ms: header.timeout_ms,
+            attempt: header.attempt,
+            output: header.output,
+            error: header.error,
+            reason: header.reason,
+            tags: header.tags,
+            request: header.request,
+            parent: header.parent,
+            triggered_by: header.triggered_by,
+            paused_at: header.paused_at,
+            held_by: header.held_by,
+            parent_word: header.parent_word,
+            words_said: header.words_said,
+            on_budget: header.on_budget,
+            warned: header.warned,
+            gates_opened: header.gates_opened,
+            secret: header.secret,
+            ends: header.ends,
+            tokens_before: header.tokens_before,
+            revision: header.revision,
+        }
+    }
+
+    pub fn into_header(mut self) -> Header {
+        // Before there were others, only a person could pause.
+        if self.paused_at.is_some() && self.held_by.is_empty() {
+            self.held_by.insert(Holder::Person);
+        }
+        Header {
+            root_run_id: self
+                .parent
+                .as_ref()
+                .map_or_else(|| self.id.clone(), |it| it.root_run_id.clone()),
+            depth: self.parent.as_ref().map_or(0, |parent| parent.depth),
+            hops: hops_of(self.parent.as_ref(), self.triggered_by.as_ref()),
+            triggered_by: self.triggered_by,
+            parent: self.parent,
+            paused_at: self.paused_at,
+            held_by: self.held_by,
+            parent_word: self.parent_word,
+            words_said: self.words_said,
+            on_budget: self.on_budget,
+            warned: self.warned,
+            gates_opened: self.gates_opened,
+            secret: self.secret,
+            ends: self.ends,
+            tokens_before: self.tokens_before,
+            id: self.id,
+            workflow_id: self.workflow_id,
+            version: self.version,
+            status: self.status,
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            timeout_at: self.timeout_at,
+            timeout_ms: self.timeout_ms,
+            attempt: self.attempt,
+            output: self.output,
+            error: self.error,
+            reason: self.reason,
+            tags: self.tags,
+            request: self.request,
+            revision: self.revision,
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Rows `token/<id>`: one each, from its birth on; terminal ones stay.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::instance::BranchRow;
+use super::{is_false, is_none_yet, is_zero, undo_list, written};
+use crate::engine::{Cut, Escalation, Lane, PastToken, Run, Stranded, Token, TokenId, TokenStatus};
+use crate::model::failure::Failure;
+use crate::model::snapshot::Snapshot;
+use crate::model::time::Millis;
+use crate::wire::{Checkpoint, StepReport};
+
+/// The id is in its key, the status in a column of its own.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TokenRow {
+    pub node_id: String,
+    pub epoch: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unclaimed: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unheard: bool,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retry_count: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_count: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<Lane>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u64>,
+    pub created_at: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatched_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Failure>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "written"
+    )]
+    pub output: Option<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepReport>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub loops: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<BranchRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joins_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reminded: u32,
+    #[serde(default)]
+    pub born_order: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_order: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "undo_list")]
+    pub undo: Vec<(String, Option<Value>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "undo_list")]
+    pub merge_undo: Vec<(String, Option<Value>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "undo_list")]
+    pub kept: Vec<(String, Option<Value>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_deadline: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_reason: Option<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub warned: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Box<Checkpoint>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleep_left_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_of: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub child_news: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<Box<Escalation>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stranded: Option<Stranded>,
+}
+
+impl TokenRow {
+    pub fn of(token: &Token, run: &Run) -> TokenRow {
+        let workflow = &run.snapshot().workflow;
+        let token = token.clone();
+        TokenRow {
+            node_id: workflow.nodes[token.node].id.clone(),
+            branch: token
+                .branch
+                .as_ref()
+                .map(|branch| BranchRow::of(branch, Some(run))),
+            joins_at: token.joins_at.map(|node| workflow.nodes[node].id.clone()),
+            arrival: token.arrival,
+            reminded: token.reminded,
+            born_order: token.born_order,
+            exit_order: token.exit_order,
+            undo: token.undo,
+            merge_undo: token.merge_undo,
+            kept: token.kept,
+            told_deadline: token.told_deadline,
+            timeout_reason: token.timeout_reason,
+            warned: token.warned,
+            checkpoint: token.checkpoint,
+            cut: token.cut,
+            sleep_left_ms: token.sleep_left_ms,
+            work_of: token.work_of.map(|id| id.0),
+            child_news: token.child_news,
+            escalation: token.escalation,
+            stranded: token.stranded,
+            epoch: token.epoch,
+            unclaimed: token.unclaimed,
+            unheard: token.unheard,
+            retry_count: token.retry_count,
+            lost_count: token.lost_count,
+            lane: token.lane,
+            parent: token.parent.map(|id| id.0),
+            created_at: token.created_at,
+            dispatched_at: token.dispatched_at,
+            started_at: token.started_at,
+            ended_at: token.ended_at,
+            timeout_at: token.timeout_at,
+            timeout_ms: token.timeout_ms,
+            watch_at: token.watch_at,
+            reason: token.reason,
+            error: token.error,
+            cause: token.cause,
+            output: token.output,
+            steps: token.steps,
+            loops: token.loops,
+        }
+    }
+
+    /// What a restart needs to know of this token.
+    pub fn into_past(self, id: u64, snapshot: &Snapshot) -> Option<PastToken> {
+        Some(PastToken {
+            id: TokenId(id),
+            node: snapshot.workflow.node_index(&self.node_id)?,
+            in_branch: self.branch.is_some(),
+            born_order: self.born_order,
+            exit_order: self.exit_order,
+            undo: self.undo,
+            merge_undo: self.merge_undo,
+        })
+    }
+
+    pub fn into_token(self, id: u64, status: TokenStatus, snapshot: &Snapshot) -> Result<Token, String> {
+        let node = snapshot
+            .workflow
+            .node_index(&self.node_id)
+            .ok_or_else(|| format!("token t{id} stands at unknown node {}", self.node_id))?;
+        let joins_at = self
+            .joins_at
+            .as_deref()
+            .and_then(|id| snapshot.workflow.node_index(id));
+        Ok(Token {
+            branch: self.branch.map(BranchRow::into_branch),
+            joins_at,
+            arrival: self.arrival,
+            reminded: self.reminded,
+            born_order: self.born_order,
+            exit_order: self.exit_order,
+            undo: self.undo,
+            merge_undo: self.merge_undo,
+            kept: self.kept,
+            told_deadline: self.told_deadline,
+            timeout_reason: self.timeout_reason,
+            warned: self.warned,
+            checkpoint: self.checkpoint,
+            cut: self.cut,
+            sleep_left_ms: self.sleep_left_ms,
+            work_of: self.work_of.map(TokenId),
+            child_news: self.child_news,
+            escalation: self.escalation,
+            stranded: self.stranded,
+            id: TokenId(id),
+            node,
+            status,
+            epoch: self.epoch,
+            unclaimed: self.unclaimed,
+            unheard: self.unheard,
+            retry_count: self.retry_count,
+            lost_count: self.lost_count,
+            lane: self.lane,
+            parent: self.parent.map(TokenId),
+            created_at: self.created_at,
+            dispatched_at: self.dispatched_at,
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            timeout_at: self.timeout_at,
+            timeout_ms: self.timeout_ms,
+            watch_at: self.watch_at,
+            reason: self.reason,
+            error: self.error,
+            cause: self.cause,
+            output: self.output,
+            steps: self.steps,
+            loops: self.loops,
+        })
+    }
+}
+
+/// What a token that has ended keeps of the context.
+#[derive(Deserialize)]
+struct KeptRow {
+    #[serde(default)]
+    output: Value,
+    #[serde(default, with = "undo_list")]
+    kept: Vec<(String, Option<Value>)>,
+}
+
+/// Names and values, of the row of a token whose status is `KEEPING`.
+pub fn kept(row: &str) -> Result<Vec<(String, Value)>, serde_json::Error> {
+    let KeptRow { output, kept } = serde_json::from_str(row)?;
+    let kept = kept.into_iter();
+    Ok(kept
+        .map(|(name, value)| (name, value.unwrap_or_else(|| output.clone())))
+        .collect())
+}
+
+/// The status of a completed token that keeps something of the context: whoever loads the run finds it by this.
+pub const KEEPING: &str = "completed+";
+
+/// As the column has it.
+pub fn status_of(token: &Token) -> &'static str {
+    match token.kept.is_empty() {
+        true => token.status.name(),
+        false => KEEPING,
+    }
+}
+
+pub fn parse_status(column: &str) -> Result<TokenStatus, String> {
+    if column == KEEPING {
+        return Ok(TokenStatus::Completed);
+    }
+    TokenStatus::ALL
+        .into_iter()
+        .find(|status| status.name() == column)
+        .ok_or_else(|| format!("unknown token status {column}"))
+}
