@@ -129,13 +129,11 @@ impl Context {
                 format!("the context would hold {bytes} bytes; the limit is {CONTEXT_BYTES}"),
             ));
         }
+        for (key, _) in &keys {
+            self.changed.insert(key.clone(), writer);
+        }
         let before = touched.into_iter().map(|(_, _, before)| before);
-        let undo = keys.into_iter().map(|(key, _)| key).zip(before);
-        Ok(undo
-            .inspect(|(key, _)| {
-                self.changed.insert(key.clone(), writer);
-            })
-            .collect())
+        Ok(keys.into_iter().map(|(key, _)| key).zip(before).collect())
     }
 
     /// Puts back what stood at `key`.

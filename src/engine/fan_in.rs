@@ -4,15 +4,13 @@ use serde_json::{Value, json};
 
 use super::branch::{Arrival, FanIn, InstanceId};
 use super::chronicle::EntryKind;
-use super::merge;
 use super::record::{FinalAction, Passed, TimeoutScope};
 use super::run::{Due, Run};
-use super::token::{Token, TokenId, TokenStatus};
+use super::token::{TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::fan::{
     BranchFailurePolicy, EarlyCompletePolicy, Strategy, SyncTimeoutPolicy, Synchronization,
 };
-use crate::model::path::Root;
 use crate::model::time::{Limit, MINUTE, Millis};
 
 /// The longest a join waits that does not say otherwise.
@@ -494,78 +492,5 @@ impl Run {
         let mut failure = Failure::new("sync_timeout", FailureClass::Timeout, failure);
         failure.node_id = Some(self.snapshot.workflow.nodes[node].id.clone());
         self.fail_fan_in(id, TokenStatus::TimedOut, failure);
-    }
-
-    /// Merges what the branches made into the context, or into the branch the join lies in.
-    fn merge_branches(
-        &mut self,
-        transition: usize,
-        branches: &[(u32, TokenId, u64)],
-        outer: Option<&mut Value>,
-    ) -> Result<(), Failure> {
-        let snapshot = std::rc::Rc::clone(&self.snapshot);
-        let edge = &snapshot.workflow.transitions[transition];
-        let Some(merge) = edge.synchronization.as_ref().and_then(|join| join.merge.as_ref()) else {
-            return Ok(());
-        };
-        let place = format!("merge of transition {}", edge.id);
-        let mut values = Vec::with_capacity(branches.len());
-        for (index, token, order) in branches {
-            let branch = self
-                .tokens
-                .get(token)
-                .map(|token: &Token| self.branch_of_join(token, &edge.synchronization));
-            let value = merge::source(&merge.source, &branch.unwrap_or_default(), &place)?;
-            values.push(merge::Part {
-                index: *index,
-                order: *order,
-                value,
-            });
-        }
-        let held = match (merge.target.root, &outer) {
-            (Root::Branch, Some(output)) => merge.target.find(output).cloned(),
-            (Root::Branch, None) => {
-                return Err(Failure::validation(
-                    "invalid_target",
-                    format!("{place}: there is no branch around this join to merge into"),
-                ));
-            }
-            (Root::State, _) => merge.target.find(self.context.state()).cloned(),
-            (Root::Output, _) => merge.target.find(self.context.output()).cloned(),
-        };
-        let value = merge::merge(merge.strategy, held, values, &place)?;
-        match (merge.target.root, outer) {
-            (Root::Branch, Some(output)) => {
-                merge.target.write_value(output, value);
-                Ok(())
-            }
-            (Root::Branch, None) => Ok(()), // Refused above.
-            (Root::State | Root::Output, _) => {
-                // The continuation, or the late token, carries the way back.
-                let undo = self.context.write(vec![(&merge.target, value)], None)?;
-                self.scratch.merge_undo.extend(undo);
-                Ok(())
-            }
-        }
-    }
-
-    /// `_branch` of the joined group: the token may stand in a branch further inside.
-    fn branch_of_join(&self, token: &Token, join: &Option<Synchronization>) -> Value {
-        let group = join.as_ref().map_or("", |join| join.group.as_str());
-        let innermost = token.branch.as_ref();
-        let own = self
-            .chain(innermost)
-            .find(|(_, instance)| instance.group == group);
-        match (own, innermost) {
-            (Some((branch, _)), Some(inner)) if branch.instance != inner.instance => {
-                // What the branch made is what its inner token brought.
-                let mut value = self.branch_value(branch);
-                value["output"] = inner.output.clone();
-                value
-            }
-            (Some((branch, _)), _) => self.branch_value(branch),
-            (None, Some(inner)) => self.branch_value(inner),
-            (None, None) => Value::Null,
-        }
     }
 }

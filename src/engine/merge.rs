@@ -1,23 +1,103 @@
 //! How the results of branches become one value.
 
+use std::rc::Rc;
+
 use serde_json::{Map, Value};
 
 use super::route::mapping_failure;
+use super::run::Run;
+use super::token::{Token, TokenId};
 use crate::model::expression::{Expression, Scope};
 use crate::model::failure::Failure;
-use crate::model::fan::MergeStrategy;
+use crate::model::fan::{MergeStrategy, Synchronization};
+use crate::model::path::Root;
 use crate::model::reader::kind_of;
 
+impl Run {
+    /// Merges what the branches made into the context, or into the branch the join lies in.
+    pub(super) fn merge_branches(
+        &mut self,
+        transition: usize,
+        branches: &[(u32, TokenId, u64)],
+        outer: Option<&mut Value>,
+    ) -> Result<(), Failure> {
+        let snapshot = Rc::clone(&self.snapshot);
+        let edge = &snapshot.workflow.transitions[transition];
+        let Some(merge) = edge.synchronization.as_ref().and_then(|join| join.merge.as_ref()) else {
+            return Ok(());
+        };
+        let place = format!("merge of transition {}", edge.id);
+        let mut values = Vec::with_capacity(branches.len());
+        for (index, token, order) in branches {
+            let branch = self
+                .tokens
+                .get(token)
+                .map(|token: &Token| self.branch_of_join(token, &edge.synchronization));
+            let value = source(&merge.source, &branch.unwrap_or_default(), &place)?;
+            values.push(Part {
+                index: *index,
+                order: *order,
+                value,
+            });
+        }
+        let held = match (merge.target.root, &outer) {
+            (Root::Branch, Some(output)) => merge.target.find(output).cloned(),
+            (Root::Branch, None) => {
+                return Err(Failure::validation(
+                    "invalid_target",
+                    format!("{place}: there is no branch around this join to merge into"),
+                ));
+            }
+            (Root::State, _) => merge.target.find(self.context.state()).cloned(),
+            (Root::Output, _) => merge.target.find(self.context.output()).cloned(),
+        };
+        let value = merge_parts(merge.strategy, held, values, &place)?;
+        match (merge.target.root, outer) {
+            (Root::Branch, Some(output)) => {
+                merge.target.write_value(output, value);
+                Ok(())
+            }
+            (Root::Branch, None) => Ok(()), // Refused above.
+            (Root::State | Root::Output, _) => {
+                // The continuation, or the late token, carries the way back.
+                let undo = self.context.write(vec![(&merge.target, value)], None)?;
+                self.scratch.merge_undo.extend(undo);
+                Ok(())
+            }
+        }
+    }
+
+    /// `_branch` of the joined group: the token may stand in a branch further inside.
+    fn branch_of_join(&self, token: &Token, join: &Option<Synchronization>) -> Value {
+        let group = join.as_ref().map_or("", |join| join.group.as_str());
+        let innermost = token.branch.as_ref();
+        let own = self
+            .chain(innermost)
+            .find(|(_, instance)| instance.group == group);
+        match (own, innermost) {
+            (Some((branch, _)), Some(inner)) if branch.instance != inner.instance => {
+                // What the branch made is what its inner token brought.
+                let mut value = self.branch_value(branch);
+                value["output"] = inner.output.clone();
+                value
+            }
+            (Some((branch, _)), _) => self.branch_value(branch),
+            (None, Some(inner)) => self.branch_value(inner),
+            (None, None) => Value::Null,
+        }
+    }
+}
+
 /// What one branch brings.
-pub(super) struct Part {
-    pub index: u32,
+struct Part {
+    index: u32,
     /// Later arrivals have higher numbers.
-    pub order: u64,
-    pub value: Value,
+    order: u64,
+    value: Value,
 }
 
 /// The value a branch brings to the merge.
-pub(super) fn source(source: &Expression, branch: &Value, place: &str) -> Result<Value, Failure> {
+fn source(source: &Expression, branch: &Value, place: &str) -> Result<Value, Failure> {
     let mut scope = Scope::new();
     scope.bind("_branch", branch);
     source
@@ -26,7 +106,7 @@ pub(super) fn source(source: &Expression, branch: &Value, place: &str) -> Result
 }
 
 /// `parts` in the order of their branches; `held` is what the target holds already.
-pub(super) fn merge(
+fn merge_parts(
     strategy: MergeStrategy,
     held: Option<Value>,
     parts: Vec<Part>,

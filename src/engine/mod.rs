@@ -1,6 +1,7 @@
 //! The decisions, pure: `Run::handle(now, event)` answers with effects. No clock, no randomness, no I/O.
 
 mod attempt;
+mod begin;
 mod branch;
 mod callback;
 mod child;
