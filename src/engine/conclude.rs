@@ -121,9 +121,11 @@ impl Run {
             effects.push(Effect::SaveRun(Box::new(self.header.clone())));
         }
         let mut terminal = scratch.terminal;
-        let at: BTreeMap<TokenId, usize> = (0..).zip(&terminal).map(|(at, it)| (it.id, at)).collect();
         let saved = self.context.take_changes(|writer, name, value| {
-            at.get(&writer).is_some_and(|at| terminal[*at].keep(name, value))
+            let mut ended = terminal.iter_mut();
+            ended
+                .find(|token| token.id == writer)
+                .is_some_and(|token| token.keep(name, value))
         });
         effects.extend(saved.into_iter().map(|saved| match saved {
             Saved::Row { key, text } => Effect::SaveContext { key, text },
