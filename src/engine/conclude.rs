@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::branch::{Instance, InstanceId};
 use super::chronicle::Entry;
-use super::context::Saved;
 use super::effect::{Effect, Order};
 use super::gate::GateState;
 use super::header::RunStatus;
@@ -121,15 +120,11 @@ impl Run {
             effects.push(Effect::SaveRun(Box::new(self.header.clone())));
         }
         let mut terminal = scratch.terminal;
-        let saved = self.context.take_changes(|writer, name, value| {
+        effects.extend(self.context.take_changes(|writer, name, value| {
             let mut ended = terminal.iter_mut();
             ended
                 .find(|token| token.id == writer)
                 .is_some_and(|token| token.keep(name, value))
-        });
-        effects.extend(saved.into_iter().map(|saved| match saved {
-            Saved::Row { key, text } => Effect::SaveContext { key, text },
-            Saved::Gone { key } => Effect::DeleteContext { key },
         }));
         for token in terminal {
             effects.push(Effect::SaveToken(Box::new(token)));

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use super::effect::Effect;
 use super::token::TokenId;
 use crate::model::failure::Failure;
 use crate::model::limits::CONTEXT_BYTES;
@@ -32,13 +33,6 @@ struct Name {
     has_row: bool,
     /// The row of a token, which will not be written again.
     on_token: bool,
-}
-
-/// What is to be saved of a name.
-#[derive(Debug, PartialEq)]
-pub enum Saved {
-    Row { key: String, text: String },
-    Gone { key: String },
 }
 
 /// The text of a row that says that nothing stands there any more, whatever a token says.
@@ -158,8 +152,8 @@ impl Context {
     }
 
     /// What changed since the last call. A name that is nowhere in the store yet is offered to the token that wrote it.
-    pub fn take_changes(&mut self, mut keeps: impl FnMut(TokenId, &str, &Value) -> bool) -> Vec<Saved> {
-        let mut saved = Vec::new();
+    pub fn take_changes(&mut self, mut keeps: impl FnMut(TokenId, &str, &Value) -> bool) -> Vec<Effect> {
+        let mut effects = Vec::new();
         for (key, writer) in std::mem::take(&mut self.changed) {
             let mut name = self.names.get(&key).copied().unwrap_or_default();
             let is_new = !name.has_row && !name.on_token;
@@ -169,12 +163,12 @@ impl Context {
                 (None, _) if is_new => {}
                 (None, _) if !name.on_token => {
                     name.has_row = false;
-                    saved.push(Saved::Gone { key: key.clone() });
+                    effects.push(Effect::DeleteContext { key: key.clone() });
                 }
                 (value, _) => {
                     name.has_row = true;
                     let text = value.map_or(GONE.to_string(), json);
-                    saved.push(Saved::Row {
+                    effects.push(Effect::SaveContext {
                         key: key.clone(),
                         text,
                     });
@@ -182,7 +176,7 @@ impl Context {
             }
             self.names.insert(key, name);
         }
-        saved
+        effects
     }
 
     /// Sets the size of a name; returns what it was.

@@ -36,7 +36,7 @@ pub fn migrate_from(version: u32) -> &'static [&'static str] {
             "INSERT INTO run (key, value, status) SELECT printf('token/%012d', id), row, status FROM tokens ORDER BY id",
             "DROP TABLE older",
             "DROP TABLE tokens",
-            "UPDATE run SET value = json_set(value, '$.schema', 3) WHERE key = 'header'",
+            "UPDATE run SET value = json_set(value, '$.schema', 2) WHERE key = 'header'",
         ],
         _ => &[],
     }

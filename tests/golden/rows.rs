@@ -174,8 +174,18 @@ fn token_rows() {
         "token_full.json",
         &json!(TokenRow::of(&full_token(&run), &run.run)),
     );
+    // A name whose value is its output, and one that has another.
+    let keeping = Token {
+        kept: vec![
+            ("state.pack".into(), None),
+            ("output.note".into(), Some(Value::Null)),
+        ],
+        ..minimal.clone()
+    };
+    check_json("token_keeping.json", &json!(TokenRow::of(&keeping, &run.run)));
     for (name, token) in [
         ("token_minimal.json", minimal),
+        ("token_keeping.json", keeping),
         ("token_full.json", full_token(&run)),
     ] {
         let row: TokenRow = serde_json::from_str(&read(name)).expect("a stored token can be read");

@@ -4,7 +4,7 @@ INSERT INTO run (key, value, status) SELECT key, value, '' FROM older ORDER BY k
 INSERT INTO run (key, value, status) SELECT printf('token/%012d', id), row, status FROM tokens ORDER BY id;
 DROP TABLE older;
 DROP TABLE tokens;
-UPDATE run SET value = json_set(value, '$.schema', 3) WHERE key = 'header';
+UPDATE run SET value = json_set(value, '$.schema', 2) WHERE key = 'header';
 SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('run', 'tokens');
 CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, key TEXT NOT NULL, value TEXT NOT NULL, status TEXT NOT NULL);
 INSERT INTO run (id, key, value, status) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET value = excluded.value, status = excluded.status;

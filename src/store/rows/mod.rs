@@ -18,17 +18,18 @@ fn written<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 }
 
 /// Names and what stands there, or stood there before: a list of one, or an empty one for nothing, because `null` is something.
-mod undo_list {
+mod values_at {
     use serde::{Deserialize, Deserializer, Serializer};
     use serde_json::Value;
 
     pub fn serialize<S: Serializer>(
-        undo: &[(String, Option<Value>)],
+        values: &[(String, Option<Value>)],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(
-            undo.iter()
-                .map(|(key, before)| (key, before.iter().collect::<Vec<_>>())),
+            values
+                .iter()
+                .map(|(key, value)| (key, value.iter().collect::<Vec<_>>())),
         )
     }
 
@@ -38,7 +39,7 @@ mod undo_list {
         let rows = Vec::<(String, Vec<Value>)>::deserialize(deserializer)?;
         Ok(rows
             .into_iter()
-            .map(|(key, before)| (key, before.into_iter().next()))
+            .map(|(key, value)| (key, value.into_iter().next()))
             .collect())
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::instance::BranchRow;
-use super::{is_false, is_none_yet, is_zero, undo_list, written};
+use super::{is_false, is_none_yet, is_zero, values_at, written};
 use crate::engine::{Cut, Escalation, Lane, PastToken, Run, Stranded, Token, TokenId, TokenStatus};
 use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
@@ -71,11 +71,11 @@ pub struct TokenRow {
     pub born_order: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_order: Option<u64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "undo_list")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "values_at")]
     pub undo: Vec<(String, Option<Value>)>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "undo_list")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "values_at")]
     pub merge_undo: Vec<(String, Option<Value>)>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "undo_list")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "values_at")]
     pub kept: Vec<(String, Option<Value>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_deadline: Option<Millis>,
@@ -224,7 +224,7 @@ impl TokenRow {
 struct KeptRow {
     #[serde(default)]
     output: Value,
-    #[serde(default, with = "undo_list")]
+    #[serde(default, with = "values_at")]
     kept: Vec<(String, Option<Value>)>,
 }
 
