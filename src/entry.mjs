@@ -13,11 +13,19 @@ import WasmEntry, { BreakerObject as WasmBreakerObject, RunObject as WasmRunObje
 /** Longest an API call may take: the longest long-poll is 30 s, and nothing else waits for a task. */
 const CEILING_MS = 120_000;
 
-/** A run whose alarm handler panicked looks again after this long: the platform gives up after six failed alarms. */
+/** A run whose alarm handler failed looks again after this long: the platform gives up after six failed alarms. */
 const ALARM_AGAIN_MS = 10_000;
 
 /** After so many panics in a row the run is given up: it would never end. */
 const PANICS_MOST = 5;
+
+/**
+ * A stack overflow, whose stack pointer is never put back, or a closure that was left in the middle: the queue of all futures
+ * of the instance may be one.
+ * @param {unknown} error
+ */
+const isDamage = (error) =>
+  error instanceof RangeError || (error instanceof Error && error.message.includes("closure invoked recursively or after being dropped"));
 
 /** @type {Set<(reason: Error) => void>} */
 const callsInFlight = new Set();
@@ -27,10 +35,9 @@ const isolate = /** @type {EventTarget} */ (/** @type {unknown} */ (globalThis))
 
 isolate.addEventListener("error", (event) => {
   const { error } = /** @type {ErrorEvent} */ (event);
-  // A wasm stack overflow is a RangeError. The shim does not know that one, and would go on with an instance whose
-  // stack pointer was never put back.
-  if (error instanceof RangeError) {
-    isolate.dispatchEvent(new ErrorEvent("error", { error: new WebAssembly.RuntimeError("stack overflow") }));
+  // The shim only knows a trap, and would go on with an instance that is damaged in another way.
+  if (isDamage(error)) {
+    isolate.dispatchEvent(new ErrorEvent("error", { error: new WebAssembly.RuntimeError("damaged", { cause: error }) }));
     return;
   }
   // Anything else is no panic, e.g. a callback of the instance before this one that comes too late.
@@ -150,7 +157,7 @@ export class RunObject extends DurableObject {
       logFailure("RunObject.alarm", error);
       if (error instanceof WebAssembly.RuntimeError) this.#panics += 1;
       if (this.#panics >= PANICS_MOST && (await this.#isGivenUp())) return;
-      await this.ctx.storage.setAlarm(Date.now() + ALARM_AGAIN_MS);
+      await this.ctx.storage.setAlarm(Date.now() + Number(this.env.CURFEW_ALARM_AGAIN_MS ?? ALARM_AGAIN_MS));
     }
   }
 

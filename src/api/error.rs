@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::limits::DEPTH;
+use crate::model::limits::{DEPTH, TooLarge};
 use crate::model::problem::{Problem, Problems};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +76,10 @@ impl Error {
             "limit_exceeded",
             format!("{what} is nested deeper than the limit of {DEPTH}"),
         )
+    }
+
+    pub fn too_large(too_large: &TooLarge) -> Error {
+        Error::new(413, "limit_exceeded", too_large.to_string())
     }
 
     /// What went wrong stays in the log.

@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 use super::error::Error;
 use crate::engine::{ParentLink, StartRequest, TriggeredBy};
 use crate::model::ids;
+use crate::model::limits::{ROW_BYTES, TooLarge};
 use crate::model::problem::Problems;
 use crate::model::reader::Reader;
 use crate::model::schema::Schema;
 use crate::model::snapshot::Stored;
+use crate::model::text::{bytes_of, json_bytes};
 use crate::model::time::Limit;
 use crate::model::timeouts::{Layer, TimeRules};
 
@@ -75,9 +77,6 @@ pub struct Command {
     pub triggered_by: Option<TriggeredBy>,
 }
 
-/// SQLite rows of an object hold 2 MB; the snapshot is one row.
-const SNAPSHOT_BYTES: usize = 1_500_000;
-
 /// A resolved workflow that runs can be started of.
 pub struct Ready {
     stored: Stored,
@@ -89,15 +88,20 @@ pub struct Ready {
 impl Ready {
     pub fn new(stored: Stored) -> Result<Ready, Error> {
         let text = to_raw_value(&stored).map_err(|_| Error::internal())?;
-        let bytes = text.get().len();
-        if bytes > SNAPSHOT_BYTES {
-            return Err(Error::new(
-                422,
-                "limit_exceeded",
-                format!(
-                    "the workflow with all its tasks and actions is {bytes} bytes; the limit is {SNAPSHOT_BYTES}"
-                ),
-            ));
+        // The snapshot is one row, and so is that of every child: it holds whatever the child may call in its turn.
+        let check = |what: String, bytes| {
+            let too_large = TooLarge::check(what, bytes, ROW_BYTES);
+            too_large.map_err(|too_large| Error::new(422, "limit_exceeded", too_large.to_string()))
+        };
+        check(
+            "the workflow with all its tasks, actions and called workflows".into(),
+            text.get().len(),
+        )?;
+        let children = bytes_of(&stored.children);
+        for child in &stored.children {
+            let id = &child.workflow["id"];
+            let what = format!("the called workflow {id} with all that it may call");
+            check(what, children + bytes_of(child))?;
         }
         let schema = stored.workflow.get("input_schema");
         let schema = schema.filter(|schema| !schema.is_null()).map(Schema::compile);
@@ -117,6 +121,9 @@ impl Ready {
 impl Command {
     pub fn new(run_id: String, wish: Wish, ready: &Ready) -> Result<Command, Error> {
         check_timeout(wish.request.timeout_ms, &ready.stored)?;
+        // Numbers may be longer as they are saved than as they were sent.
+        TooLarge::check("the input", json_bytes(&wish.input), ROW_BYTES)
+            .map_err(|too_large| Error::too_large(&too_large))?;
         if let Some(schema) = &ready.input_schema {
             let problems = schema.validate(&wish.input);
             if let Some(first) = problems.first() {

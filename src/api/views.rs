@@ -141,7 +141,7 @@ pub fn token(id: u64, status: TokenStatus, row: TokenRow, run_ends_at: Option<Mi
             "index": branch.index,
             "total": branch.total,
             "item": branch.item,
-            "output": branch.output,
+            "output": if branch.output_is_result { row.output.clone().unwrap_or_default() } else { branch.output },
         })
     });
     json!({

@@ -146,6 +146,14 @@ impl Calls {
         }
     }
 
+    /// What these calls are for is not known any more.
+    pub fn abort_all(&self) {
+        self.at_hand.take();
+        for call in self.open.take().into_values() {
+            call.conversation.abort();
+        }
+    }
+
     /// Whom a call that is over has not answered. Each counts as open until its loss is heard.
     pub fn unanswered(&self, number: u32) -> Option<(Turn, Vec<Attempt>)> {
         let open = self.open.borrow();

@@ -4,9 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures_channel::oneshot;
-use js_sys::Reflect;
 use serde_json::{Value, json};
-use wasm_bindgen::JsCast;
 use worker::{Env, Error, Result, State, Storage};
 
 use super::calls::Calls;
@@ -18,6 +16,7 @@ use crate::api::views;
 use crate::engine::{
     Decided, Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Routes, Run, Settings,
 };
+use crate::model::limits::TooLarge;
 use crate::model::snapshot::Snapshot;
 use crate::platform::ask::Listener;
 use crate::platform::{self, call, deadline};
@@ -63,6 +62,7 @@ pub enum Started {
     New,
     Same,
     Other,
+    TooLarge(TooLarge),
 }
 
 impl Object {
@@ -94,18 +94,41 @@ impl Object {
         let recalled = self.recall().await?;
         if recalled == Some(Recalled::Now) {
             // Before anything that is due: what is due must not take attempts for alive that nobody holds any more.
-            self.handle(turn, Event::Loaded)?.ok();
+            self.note_loaded(turn)?;
         }
         Ok(recalled.is_some())
     }
 
-    /// Ends a run that Curfew cannot go on with. Nothing that is due is touched on the way: it may be what is wrong.
-    pub async fn abandon(self: &Rc<Self>, turn: &Turn) -> Result<bool> {
-        if self.recall().await?.is_none() {
-            return Ok(false);
+    /// An event that ends the run before anything that is due is looked at, which may be what cannot be carried out.
+    /// `None`: no run lives in this object.
+    pub async fn feed_first(
+        self: &Rc<Self>,
+        turn: &Turn,
+        event: Event,
+    ) -> Result<Option<std::result::Result<(), Rejection>>> {
+        let Some(recalled) = self.recall().await? else {
+            return Ok(None);
+        };
+        let answer = self.handle(turn, event)?;
+        if answer.is_err() && recalled == Recalled::Now {
+            self.note_loaded(turn)?;
         }
-        self.handle(turn, Event::Abandoned)?.ok();
-        Ok(true)
+        Ok(Some(answer))
+    }
+
+    fn note_loaded(self: &Rc<Self>, turn: &Turn) -> Result<()> {
+        let loaded = self.handle(turn, Event::Loaded);
+        self.count_if_failed(loaded)
+    }
+
+    /// A run that cannot be saved when it is woken is given up after some times, or its alarm would ring for ever.
+    fn count_if_failed(&self, handled: Result<std::result::Result<(), Rejection>>) -> Result<()> {
+        if handled.is_err()
+            && let Err(error) = self.sqlite.count_failed_wake()
+        {
+            report("count_failed_wake_failed", &error.to_string());
+        }
+        handled.map(|_| ())
     }
 
     async fn recall(&self) -> Result<Option<Recalled>> {
@@ -140,20 +163,20 @@ impl Object {
                 && *run.context().input == command.input;
             return Ok(if same { Started::Same } else { Started::Other });
         }
-        let (run, effects) = Run::create(
-            platform::now(),
-            turn.room(),
-            self.settings,
-            NewRun {
-                id: command.run_id,
-                snapshot,
-                input: command.input,
-                request: command.request,
-                parent: command.parent,
-                triggered_by: command.triggered_by,
-                secret: platform::random_id()?,
-            },
-        );
+        let new = NewRun {
+            id: command.run_id,
+            snapshot,
+            input: command.input,
+            request: command.request,
+            parent: command.parent,
+            triggered_by: command.triggered_by,
+            secret: platform::random_id()?,
+        };
+        if let Err(too_large) = new.check_size() {
+            self.sqlite.remove()?;
+            return Ok(Started::TooLarge(too_large));
+        }
+        let (run, effects) = Run::create(platform::now(), turn.room(), self.settings, new);
         if let Some(millis) = run.header.timeout_ms {
             platform::log(json!({
                 "level": "info", "event": "timeout_set", "run_id": run.header.id, "timeout_ms": millis,
@@ -161,7 +184,11 @@ impl Object {
             }));
         }
         *self.run.borrow_mut() = Some(run);
-        self.carry_out(turn, effects)?;
+        if let Err(error) = self.carry_out(turn, effects) {
+            // Or the empty table would be taken for a run.
+            self.sqlite.remove()?;
+            return Err(error);
+        }
         Ok(Started::New)
     }
 
@@ -214,8 +241,8 @@ impl Object {
     /// The alarm rang, or somebody knocked.
     pub fn wake(self: &Rc<Self>, turn: &Turn) -> Result<()> {
         let open_calls = self.calls.attempts();
-        self.handle(turn, Event::Woken { open_calls })?.ok();
-        Ok(())
+        let woken = self.handle(turn, Event::Woken { open_calls });
+        self.count_if_failed(woken)
     }
 
     fn handle(self: &Rc<Self>, turn: &Turn, event: Event) -> Result<std::result::Result<(), Rejection>> {
@@ -316,11 +343,18 @@ impl Object {
         let committed = self
             .with_run(|run| Commit::of(&effects, run))?
             .map_err(Error::from)
-            .and_then(|commit| self.sqlite.commit(&commit));
+            .and_then(|commit| {
+                commit
+                    .check()
+                    .map_err(|too_large| Error::RustError(too_large.to_string()))?;
+                self.sqlite.commit(&commit)
+            });
         if let Err(error) = committed {
-            // Memory is now ahead of the database. Forget it all: the next event loads what is true.
-            platform::log(json!({"level": "error", "event": "commit_failed", "message": error.to_string()}));
-            self.abort_object();
+            let (run_id, message) = (self.run_id(), error.to_string());
+            platform::log(
+                json!({"level": "error", "event": "commit_failed", "run_id": run_id, "message": message}),
+            );
+            self.forget_run();
             return Err(error);
         }
         let mut orders = Vec::new();
@@ -336,7 +370,8 @@ impl Object {
                 | Effect::SaveGate(_)
                 | Effect::SaveSignals { .. }
                 | Effect::SaveMessage { .. }
-                | Effect::DeleteMessage { .. } => {}
+                | Effect::DeleteMessage { .. }
+                | Effect::ForgetFailedWakes => {}
                 Effect::SaveEntry(entry) => self.log_entry(&entry),
                 Effect::SetAlarm(at) => self.set_alarm(at),
                 Effect::DeleteStorage => {
@@ -419,15 +454,13 @@ impl Object {
         });
     }
 
-    /// Resets the object: unsaved memory goes, uncommitted writes with it.
-    fn abort_object(&self) {
+    /// A decision was not saved: memory is ahead of the database, which took nothing of it. The next event loads what is
+    /// true. The object itself is not reset: `abort()` ends JavaScript on the spot and takes microtasks of the isolate with
+    /// it, those of other runs among them.
+    fn forget_run(&self) {
         *self.run.borrow_mut() = None;
-        let raw: &wasm_bindgen::JsValue = self.state.as_raw().as_ref();
-        if let Ok(abort) = Reflect::get(raw, &"abort".into())
-            && let Some(abort) = abort.dyn_ref::<js_sys::Function>()
-        {
-            abort.call1(raw, &"commit failed".into()).ok();
-        }
+        self.handed.take();
+        self.calls.abort_all();
     }
 }
 

@@ -16,7 +16,7 @@ use crate::api::respond::{self, Answer};
 use crate::api::start::Command;
 use crate::api::views;
 use crate::engine::{Capability, Event, Holder, Outcome, Rejection, Run, RunStatus, TokenId};
-use crate::model::limits::SIGNALS_KEPT;
+use crate::model::limits::{SIGNALS_KEPT, SIGNALS_KEPT_BYTES};
 use crate::platform::{self, errand};
 use crate::store::rows::{TokenRow, parse_status};
 
@@ -102,8 +102,10 @@ impl Doors {
             }
             ("POST", "/ring") => return Ok(Ok((200, json!(self.object.rung(&turn).await?)))),
             ("POST", "/abandon") => {
-                return Ok(Ok((200, json!({"abandoned": self.object.abandon(&turn).await?}))));
+                let abandoned = self.object.feed_first(&turn, Event::Abandoned).await?.is_some();
+                return Ok(Ok((200, json!({"abandoned": abandoned}))));
             }
+            ("POST", "/cancel") => return self.cancel(&turn, serde_json::from_str(body)?).await,
             _others => {}
         }
         if !self.object.load(&turn).await? {
@@ -112,7 +114,11 @@ impl Doors {
         match (method, path) {
             ("GET", "/run") => {
                 self.object.ended(number("wait_ms", 0)).await?;
-                Ok(Ok((200, self.view()?)))
+                // It may have left memory while this waited.
+                match self.object.load(&turn).await? {
+                    true => Ok(Ok((200, self.view()?))),
+                    false => Ok(Err(Error::not_found("the run"))),
+                }
             }
             ("GET", "/tokens") => self.tokens(number("after", 0), number("limit", 1_000)),
             ("GET", "/events") => self.object.events(number("after", 0), number("limit", 1_000)),
@@ -156,6 +162,7 @@ impl Doors {
     async fn start(&self, turn: &Turn, command: Command, wait_ms: u64) -> Result<Answer> {
         let id = command.run_id.clone();
         let status = match self.object.start(turn, command).await? {
+            Started::TooLarge(too_large) => return Ok(Err(Error::too_large(&too_large))),
             Started::New => 201,
             Started::Same => 200,
             Started::Other => {
@@ -166,7 +173,18 @@ impl Doors {
             }
         };
         self.object.ended(wait_ms).await?;
+        self.object.load(turn).await?;
         Ok(Ok((status, self.view()?)))
+    }
+
+    async fn cancel(&self, turn: &Turn, body: Value) -> Result<Answer> {
+        let reason = body["reason"].as_str().map(str::to_string);
+        let event = Event::CancelRequested { reason };
+        match self.object.feed_first(turn, event).await? {
+            None => Ok(Err(Error::not_found("the run"))),
+            Some(Ok(())) => Ok(Ok((200, self.view()?))),
+            Some(Err(rejection)) => Ok(Err(refusal(&rejection))),
+        }
     }
 
     fn restart(&self, body: &Value) -> Result<std::result::Result<Event, Error>> {
@@ -252,9 +270,6 @@ fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>>
         .split_once('/')
         .unwrap_or((path.trim_start_matches('/'), ""))
     {
-        ("cancel", "") => Event::CancelRequested {
-            reason: body["reason"].as_str().map(str::to_string),
-        },
         ("pause", "") => Event::PauseRequested,
         ("resume", "") => Event::ResumeRequested,
         ("extend", "") => match read_extension(&body) {
@@ -355,8 +370,12 @@ fn refusal(rejection: &Rejection) -> Error {
         Rejection::TooManySignals => Error::new(
             429,
             "too_many_signals",
-            format!("{SIGNALS_KEPT} signals are waiting to be heard already"),
+            format!(
+                "the run keeps {SIGNALS_KEPT} signals, and {SIGNALS_KEPT_BYTES} bytes of them, until one of its waits hears \
+                 them; send it again later"
+            ),
         ),
+        Rejection::TooLarge(too_large) => Error::too_large(too_large),
     }
 }
 

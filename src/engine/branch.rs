@@ -249,6 +249,14 @@ impl Run {
         self.scratch.closed_instances.push(instance);
     }
 
+    /// A token waits at a join, with what it brings.
+    pub(super) fn count_joined(&mut self, id: TokenId) {
+        if let Some(token) = self.tokens.get_mut(&id) {
+            token.joined_bytes = token.row_bytes();
+            self.joined_bytes += token.joined_bytes;
+        }
+    }
+
     /// Puts a waiting token back into its join.
     pub(super) fn recall_arrival(&mut self, token: &Token, node: usize, order: u64) {
         let joined = {

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use super::attempt::Reported;
 use super::effect::Rejection;
 use super::run::Run;
+use super::size::check_brought;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::action::Action;
 use crate::model::failure::{Failure, FailureClass};
@@ -143,6 +144,9 @@ impl Run {
         let Some(token) = self.tokens.get(&id) else {
             return Ok(());
         };
+        if let Outcome::Output(output) = &outcome {
+            check_brought("the result", output)?;
+        }
         let was_executing = token.status == TokenStatus::Executing;
         let schema = self
             .async_action(token)

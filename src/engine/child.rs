@@ -8,10 +8,12 @@ use super::chronicle::EntryKind;
 use super::effect::{ChildNews, ChildReport, Message, Rejection};
 use super::header::RunStatus;
 use super::run::Run;
+use super::size::check_child_input;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
-use crate::model::limits::CALL_DEPTH;
+use crate::model::limits::{CALL_DEPTH, RESULT_BYTES, TooLarge};
 use crate::model::task::StepAction;
+use crate::model::text::json_bytes;
 use crate::model::workflow::ChildFailurePolicy;
 
 impl Run {
@@ -35,10 +37,14 @@ impl Run {
             );
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         }
-        let input = match self
+        let input = self
             .task_input(token)
-            .and_then(|input| self.call_input(node, &input))
-        {
+            .and_then(|input| self.call_input(node, &input));
+        let input = input.and_then(|input| {
+            check_child_input(&self.snapshot.workflow.nodes[node].id, &input)?;
+            Ok(input)
+        });
+        let input = match input {
             Ok(input) => input,
             Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         };
@@ -114,10 +120,14 @@ impl Run {
             .call_of(token.node)
             .unwrap_or(ChildFailurePolicy::Propagate);
         let (status, failure) = match report.status {
-            RunStatus::Completed => {
-                self.succeed(id, report.output.unwrap_or(Value::Null));
-                return Ok(());
-            }
+            RunStatus::Completed => match report.error {
+                None => {
+                    self.succeed(id, report.output.unwrap_or(Value::Null));
+                    return Ok(());
+                }
+                // It has an output that no token could keep.
+                error => (TokenStatus::Failed, error),
+            },
             // The limit was this node's: what follows is its own word.
             RunStatus::TimedOut if token.timeout_ms.is_some() && policy == ChildFailurePolicy::Propagate => {
                 let otherwise =
@@ -219,6 +229,17 @@ impl Run {
         let Some(parent) = self.header.parent.clone() else {
             return;
         };
+        // It is to be the result of the parent's token.
+        let bytes = self.header.output.as_ref().map_or(0, json_bytes);
+        let too_large = TooLarge::check(
+            format!("the output of child run {}", self.header.id),
+            bytes,
+            RESULT_BYTES,
+        );
+        let (output, error) = match too_large {
+            Ok(()) => (self.header.output.clone(), self.header.error.clone()),
+            Err(too_large) => (None, Some(Failure::from(too_large))),
+        };
         self.post(Message::NotifyParent {
             run_id: parent.run_id,
             report: ChildReport {
@@ -226,8 +247,8 @@ impl Run {
                 epoch: parent.epoch,
                 run_id: self.header.id.clone(),
                 status: self.header.status,
-                output: self.header.output.clone(),
-                error: self.header.error.clone(),
+                output,
+                error,
             },
         });
     }

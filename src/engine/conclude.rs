@@ -54,6 +54,7 @@ pub(super) struct Scratch {
     /// Something waits for the next wake to begin.
     pub is_deferred: bool,
     pub entries: Vec<Entry>,
+    pub forget_failed_wakes: bool,
     /// Nodes that took so long and whose limit is learnt from it.
     pub latencies: Vec<(String, TokenId, u64)>,
 }
@@ -170,6 +171,9 @@ impl Run {
                 .into_iter()
                 .map(|id| Effect::DeleteMessage { id }),
         );
+        if scratch.forget_failed_wakes {
+            effects.push(Effect::ForgetFailedWakes);
+        }
         // An alarm that stands too early is left alone while attempts come and go: it costs less to wake once than to
         // move it with each of them. A run that only waits is not to be woken before its time.
         let only_waits = self.is_running()

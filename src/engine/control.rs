@@ -7,6 +7,7 @@ use super::effect::{Rejection, RestartPoint};
 use super::header::{Holder, RunStatus, facts_of};
 use super::run::Run;
 use super::token::TokenStatus;
+use crate::model::limits::{REASON_BYTES, TooLarge};
 
 impl Run {
     pub(super) fn cancel_requested(&mut self, reason: Option<String>) -> Result<(), Rejection> {
@@ -18,6 +19,8 @@ impl Run {
                 return Err(Rejection::RunFinished);
             }
         }
+        TooLarge::check("the reason", reason.as_ref().map_or(0, String::len), REASON_BYTES)
+            .map_err(Rejection::TooLarge)?;
         self.note(EntryKind::RunCancelled, json!({"reason": reason}));
         self.end_live_tokens(TokenStatus::Cancelled, "run_cancelled");
         self.header.reason = reason;

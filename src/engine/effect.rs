@@ -14,6 +14,7 @@ use super::header::{Header, Holder, RunStatus};
 use super::lane::Company;
 use super::token::{Token, TokenId};
 use crate::model::failure::Failure;
+use crate::model::limits::TooLarge;
 use crate::model::time::Millis;
 use crate::wire::{ActionTimeouts, Checkpoint, TaskReport};
 
@@ -176,6 +177,8 @@ pub enum Effect {
     DeleteMessage {
         id: u64,
     },
+    /// What woke the run was saved: earlier failures to do so do not count any more.
+    ForgetFailedWakes,
     SetAlarm(Millis),
     /// Nothing of the run is needed any more.
     DeleteStorage,
@@ -208,6 +211,35 @@ pub enum Effect {
     },
     /// Wake everybody who waits for the end.
     RunEnded,
+}
+
+impl Event {
+    /// It ends the run whatever is due, and must not wait for that: what is due may be what cannot be carried out.
+    pub fn comes_first(&self) -> bool {
+        match self {
+            Event::Abandoned | Event::CancelRequested { .. } => true,
+            Event::Loaded
+            | Event::Woken { .. }
+            | Event::TaskReported(_)
+            | Event::Claimed { .. }
+            | Event::CallbackReceived { .. }
+            | Event::Heartbeat { .. }
+            | Event::CallLost { .. }
+            | Event::ChildEnded(_)
+            | Event::Delivered { .. }
+            | Event::DeliveryFailed { .. }
+            | Event::DeliveryUnfinished { .. }
+            | Event::SignalReceived { .. }
+            | Event::GateDecided { .. }
+            | Event::PauseRequested
+            | Event::ResumeRequested
+            | Event::ExtendRequested(_)
+            | Event::RetryRequested { .. }
+            | Event::ParentHolds { .. }
+            | Event::ChildNews(_)
+            | Event::RestartRequested { .. } => false,
+        }
+    }
 }
 
 impl Effect {
@@ -377,6 +409,8 @@ pub enum Rejection {
         message: String,
     },
     TooManySignals,
+    /// What was brought is larger than what can be kept.
+    TooLarge(TooLarge),
     /// The node cannot be gone back to; the message says why.
     NoWayBack(String),
 }

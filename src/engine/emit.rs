@@ -5,12 +5,20 @@ use super::effect::Message;
 use super::run::Run;
 use super::token::TokenId;
 use crate::model::failure::{Failure, FailureClass};
-use crate::model::limits::EVENT_HOPS;
+use crate::model::limits::{EVENT_HOPS, EVENTS_BYTES, TooLarge};
+use crate::model::text::json_bytes;
 use crate::wire::Emitted;
 
 impl Run {
+    /// Whether these may leave.
+    pub(super) fn check_events(&self, events: &[Emitted]) -> Result<(), Failure> {
+        let bytes = events.iter().map(|event| json_bytes(&event.payload)).sum();
+        TooLarge::check("what the task's events carry", bytes, EVENTS_BYTES)?;
+        self.check_hops(events)
+    }
+
     /// Workflows that start each other by events must come to an end, like those that call each other.
-    pub(super) fn check_hops(&self, events: &[Emitted]) -> Result<(), Failure> {
+    fn check_hops(&self, events: &[Emitted]) -> Result<(), Failure> {
         match events.first() {
             Some(event) if self.header.hops >= EVENT_HOPS => Err(Failure::new(
                 "event_loop",

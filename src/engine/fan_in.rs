@@ -107,6 +107,7 @@ impl Run {
             token.watch_at = None;
             token.ended_at = Some(now);
         });
+        self.count_joined(id);
         self.judge_fan_in(instance_id, node, transition, Some(id));
     }
 

@@ -10,7 +10,8 @@ use super::run::Run;
 use super::token::{Token, TokenId};
 use crate::model::failure::Failure;
 use crate::model::fan::Spawn;
-use crate::model::limits::FAN_OUT_WIDTH;
+use crate::model::limits::{FAN_OUT_WIDTH, ITEM_BYTES, ITEMS_BYTES, TooLarge};
+use crate::model::text::json_bytes;
 
 /// What one matching transition will do; worked out before the token ends, because it may still fail.
 #[derive(Debug)]
@@ -33,6 +34,15 @@ pub(super) enum Move {
 pub(super) enum Births {
     Count(u32),
     Items(Vec<Value>),
+}
+
+impl Move {
+    pub(super) fn is_join(&self) -> bool {
+        match self {
+            Move::Join { .. } => true,
+            Move::Step { .. } | Move::Spawn { .. } => false,
+        }
+    }
 }
 
 impl Births {
@@ -85,6 +95,7 @@ impl Run {
                         format!("{place}: {} items; the limit is {FAN_OUT_WIDTH}", items.len()),
                     ));
                 }
+                check_items(&place, &items)?;
                 Births::Items(items)
             }
         };
@@ -187,4 +198,15 @@ impl Run {
             })
             .unwrap_or_default()
     }
+}
+
+/// Each item is on the rows of its branch.
+fn check_items(place: &str, items: &[Value]) -> Result<(), Failure> {
+    let mut all = 0;
+    for (index, item) in items.iter().enumerate() {
+        let bytes = json_bytes(item);
+        TooLarge::check(format!("{place}: item {index}"), bytes, ITEM_BYTES)?;
+        all += bytes;
+    }
+    Ok(TooLarge::check(format!("{place}: the list"), all, ITEMS_BYTES)?)
 }

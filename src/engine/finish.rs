@@ -7,7 +7,7 @@ use super::route::mapping_failure;
 use super::run::{Run, Vars};
 use super::token::{TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
-use crate::model::limits::CONTEXT_BYTES;
+use crate::model::limits::{OUTPUT_BYTES, TooLarge};
 use crate::model::text::json_bytes;
 use serde_json::{Value, json};
 
@@ -45,13 +45,7 @@ impl Run {
     }
 
     fn check_output(&self, output: Value) -> Result<Value, Failure> {
-        let bytes = json_bytes(&output);
-        if bytes > CONTEXT_BYTES {
-            return Err(Failure::validation(
-                "limit_exceeded",
-                format!("the run's output is {bytes} bytes; the limit is {CONTEXT_BYTES}"),
-            ));
-        }
+        TooLarge::check("the run's output", json_bytes(&output), OUTPUT_BYTES)?;
         let problems = match &self.snapshot.workflow.output_schema {
             Some(schema) => schema.validate(&output),
             None => Vec::new(),
@@ -76,7 +70,7 @@ impl Run {
         self.finish(RunStatus::Failed, None, Some(failure));
     }
 
-    /// The way out of a bug: none of what is due is looked at.
+    /// The way out of a bug, and of a run that cannot be saved: none of what is due is looked at.
     pub(super) fn abandoned(&mut self) -> Result<(), Rejection> {
         if self.header.status.is_terminal() {
             return Err(Rejection::RunFinished);
@@ -84,8 +78,8 @@ impl Run {
         self.fail(Failure::new(
             "internal_error",
             FailureClass::Permanent,
-            "Curfew could not decide what was due in this run, several times, and gave it up: a bug of Curfew. \
-             What was done is kept; GET .../resume says which ways back are open",
+            "Curfew could not decide or save what was due in this run, several times in a row, and gave it up: a bug of \
+             Curfew. What was done is kept; GET .../resume says which ways back are open",
         ));
         Ok(())
     }
@@ -172,6 +166,7 @@ impl Run {
         self.header.paused_at = None;
         self.header.held_by.clear();
         self.header.ends += 1;
+        self.forget_failed_wakes();
         self.withdraw_run_gate();
         self.notify_parent();
         self.scratch.arrivals.clear();

@@ -9,8 +9,11 @@ use super::header::RunStatus;
 use super::record::{FinalAction, Passed, TimeoutScope};
 use super::route::mapping_failure;
 use super::run::Run;
+use super::size::check_decision;
 use super::token::{TokenId, TokenStatus, warning_at};
 use crate::model::failure::{Failure, FailureClass};
+use crate::model::limits::{PROMPT_BYTES, TooLarge};
+use crate::model::text::json_bytes;
 use crate::model::time::Millis;
 use crate::model::wait::{Gate, GateTimeoutPolicy};
 use crate::model::workflow::Work;
@@ -144,12 +147,16 @@ impl Run {
             Some(prompt) => prompt.render(&self.scope(&vars)),
         };
         let node_id = self.snapshot.workflow.nodes[node].id.clone();
+        let prompt = prompt
+            .map_err(|wrong| mapping_failure(&format!("prompt of gate {node_id}"), &wrong))
+            .and_then(|prompt| {
+                let what = format!("the prompt of gate {node_id}");
+                TooLarge::check(what, json_bytes(&prompt), PROMPT_BYTES)?;
+                Ok(prompt)
+            });
         let prompt = match prompt {
             Ok(prompt) => prompt,
-            Err(wrong) => {
-                let failure = mapping_failure(&format!("prompt of gate {node_id}"), &wrong);
-                return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
-            }
+            Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         };
         let now = self.scratch.now;
         let timeout_ms = gate
@@ -185,6 +192,7 @@ impl Run {
                 return Err(Rejection::GateClosed(Box::new(state.clone())));
             }
         }
+        check_decision(state, &decision)?;
         let invalid = |pointer: &str, message: String| Rejection::InvalidDecision {
             pointer: pointer.to_string(),
             message,

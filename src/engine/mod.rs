@@ -30,6 +30,7 @@ mod report;
 mod resume;
 mod route;
 mod run;
+mod size;
 mod supervise;
 mod together;
 mod token;

@@ -37,6 +37,8 @@ pub struct Remembered {
     /// Events that have a row, and the attempts whose late result is one of them.
     pub noted: u64,
     pub late: Vec<(String, u64)>,
+    /// How often in a row what woke the run could not be saved.
+    pub failed_wakes: u32,
 }
 
 impl Run {
@@ -55,6 +57,7 @@ impl Run {
         run.alarm_at = remembered.alarm_at;
         run.signals = remembered.signals;
         run.noted = remembered.noted;
+        run.failed_wakes = remembered.failed_wakes;
         run.late = remembered.late.into_iter().collect();
         run.gates = remembered
             .gates
@@ -119,6 +122,10 @@ impl Run {
         if token.status == TokenStatus::Suspended && is_task {
             self.called_back.insert(token.id);
         }
-        self.tokens.insert(token.id, token);
+        let (id, is_joined) = (token.id, token.status == TokenStatus::WaitingForSiblings);
+        self.tokens.insert(id, token);
+        if is_joined {
+            self.count_joined(id);
+        }
     }
 }

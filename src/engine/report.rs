@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::attempt::Reported;
 use super::effect::Rejection;
 use super::run::Run;
+use super::size::bounded_artifacts;
 use super::token::{TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::time::Millis;
@@ -28,13 +29,14 @@ impl Run {
             token.steps = report.steps;
             token.checkpoint = report.checkpoint;
         });
+        self.drop_large_checkpoint(id);
         let failure = |otherwise: &str| {
             report.error.unwrap_or_else(|| {
                 Failure::new(otherwise, FailureClass::Unknown, "the executor gave no reason")
             })
         };
         match report.status {
-            ReportStatus::Completed => match self.check_hops(&report.events) {
+            ReportStatus::Completed => match self.check_events(&report.events) {
                 Ok(()) => self.succeed_with(id, report.output.unwrap_or(Value::Null), report.events),
                 Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
             },
@@ -50,7 +52,7 @@ impl Run {
             ReportStatus::TimedOut => {
                 let reported = Reported {
                     failure: failure("tool_timeout"),
-                    partial: report.partial,
+                    partial: bounded_artifacts(report.partial),
                 };
                 self.execution_timed_out(id, Some(reported));
             }

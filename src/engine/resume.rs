@@ -377,6 +377,7 @@ impl Run {
             self.recall_arrival(&token, node, order);
         }
         self.tokens.insert(id, token);
+        self.count_joined(id);
         let order = self.work_done();
         self.change(id, |token| token.exit_order = Some(order));
     }

@@ -4,14 +4,13 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::branch::Branch;
 use super::effect::Rejection;
 use super::fan_out::Move;
 use super::run::Run;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::failure::Failure;
-use crate::model::limits::{DEPTH, RESULT_BYTES, depth_of};
 use crate::model::path::{Path, Root};
-use crate::model::text::json_bytes;
 use crate::model::wait::Wait;
 use crate::model::workflow::{On, Work};
 use crate::wire::Emitted;
@@ -44,6 +43,7 @@ impl Run {
         if let Err(failure) = self.check_result(id, &result) {
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         }
+        let branch_before = self.tokens.get(&id).and_then(|token| token.branch.clone());
         let mapped = self.map_output(id, &result);
         // The result is on the token whatever its mapping makes of it.
         self.note_latency(id);
@@ -54,16 +54,38 @@ impl Run {
         if let Err(failure) = mapped {
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         }
+        if let Err(failure) = self.check_token(id) {
+            self.take_back_work(id, branch_before);
+            return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+        }
         let Some(token) = self.tokens.get(&id) else {
             return;
         };
         let cause = token.cause.clone();
-        match self.matching_moves(token, On::Success, cause.as_ref()) {
+        let moves = self.matching_moves(token, On::Success, cause.as_ref());
+        let moves = moves.and_then(|moves| match moves.iter().any(Move::is_join) {
+            true => self.check_joined(id).map(|()| moves),
+            false => Ok(moves),
+        });
+        match moves {
             Ok(moves) => {
                 self.post_events(id, events);
                 self.leave(id, TokenStatus::Completed, moves, None, |_| {});
             }
             Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
+        }
+    }
+
+    /// What a token had done cannot be kept: the context and its branch are as they were before.
+    fn take_back_work(&mut self, id: TokenId, branch: Option<Branch>) {
+        let mut undo = Vec::new();
+        self.change(id, |token| {
+            undo = std::mem::take(&mut token.undo);
+            token.output = None;
+            token.branch = branch;
+        });
+        for (key, before) in undo.into_iter().rev() {
+            self.context.undo(&key, before);
         }
     }
 
@@ -166,34 +188,6 @@ impl Run {
         {
             self.arrive(id, status, transition, (instance, index));
         }
-    }
-
-    /// A result that could not be saved, or not be read again, is none.
-    fn check_result(&self, id: TokenId, result: &Value) -> Result<(), Failure> {
-        let Some(token) = self.tokens.get(&id) else {
-            return Ok(());
-        };
-        let node = &self.snapshot.workflow.nodes[token.node];
-        let bytes = json_bytes(result);
-        if bytes > RESULT_BYTES {
-            return Err(Failure::validation(
-                "limit_exceeded",
-                format!(
-                    "the result of node {} is {bytes} bytes; the limit is {RESULT_BYTES}",
-                    node.id
-                ),
-            ));
-        }
-        if depth_of(result) > DEPTH {
-            return Err(Failure::validation(
-                "limit_exceeded",
-                format!(
-                    "the result of node {} is nested deeper than the limit of {DEPTH}",
-                    node.id
-                ),
-            ));
-        }
-        Ok(())
     }
 
     fn map_output(&mut self, id: TokenId, result: &Value) -> Result<(), Failure> {
@@ -320,11 +314,7 @@ impl Run {
             .into_iter()
             .map(|index| self.plan(token, index, &error))
             .collect::<Result<_, _>>()?;
-        let joins = moves
-            .iter()
-            .filter(|next| matches!(next, Move::Join { .. }))
-            .count();
-        if joins > 1 {
+        if moves.iter().filter(|next| next.is_join()).count() > 1 {
             return Err(Failure::validation(
                 "two_joins",
                 "more than one join matches at once; a token can wait at one only",
@@ -346,6 +336,7 @@ impl Run {
         });
         self.scratch.changed.remove(&id);
         if let Some(token) = self.tokens.remove(&id) {
+            self.joined_bytes -= token.joined_bytes;
             self.leave_branch(&token);
             self.scratch.terminal.push(token);
         }

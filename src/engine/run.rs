@@ -21,6 +21,9 @@ use crate::model::snapshot::Snapshot;
 use crate::model::time::{Limit, Millis};
 use crate::model::timeouts::Layer;
 
+/// What wakes a run may fail to be saved so many times in a row: then it is given up, or it would never end.
+const FAILED_WAKES_MAX: u32 = 5;
+
 /// Something that happens by itself when its moment comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Due {
@@ -62,6 +65,10 @@ pub struct Run {
     pub(super) called_back: BTreeSet<TokenId>,
     pub(super) outbox: BTreeMap<u64, OutboxEntry>,
     pub(super) messages_posted: u64,
+    /// How often in a row what woke the run could not be saved.
+    pub(super) failed_wakes: u32,
+    /// What tokens hold that wait at joins.
+    pub(super) joined_bytes: usize,
     pub(super) scratch: Scratch,
 }
 
@@ -181,6 +188,8 @@ impl Run {
             called_back: BTreeSet::new(),
             outbox: BTreeMap::new(),
             messages_posted: 0,
+            failed_wakes: 0,
+            joined_bytes: 0,
             scratch: Scratch::default(),
         }
     }
@@ -191,9 +200,11 @@ impl Run {
         // A clock that jumps back must not make the run younger than what it has already seen.
         self.scratch.now = now.max(self.scratch.now).max(self.header.started_at);
         self.scratch.room = room;
-        // Whatever woke the object, the run's own limit comes first: a result cannot outrun it. Where that may be what
-        // cannot be decided, nothing comes first.
-        if !matches!(event, Event::Abandoned) {
+        if self.is_running() && self.failed_wakes >= FAILED_WAKES_MAX && matches!(event, Event::Loaded) {
+            return (self.abandoned(), self.conclude());
+        }
+        // Whatever woke the object, the run's own limit comes first: a result cannot outrun it.
+        if !event.comes_first() {
             self.pass_workflow_deadline();
         }
         let answer = match event {
@@ -203,6 +214,7 @@ impl Run {
                 Ok(())
             }
             Event::Woken { open_calls } => {
+                self.forget_failed_wakes();
                 self.alarm_rang(now);
                 self.pass_deadlines(&open_calls);
                 Ok(())
@@ -246,6 +258,11 @@ impl Run {
         };
         self.settle();
         (answer, self.conclude())
+    }
+
+    /// Counted until a wake is saved, or the run has ended.
+    pub(super) fn forget_failed_wakes(&mut self) {
+        self.scratch.forget_failed_wakes |= std::mem::take(&mut self.failed_wakes) > 0;
     }
 
     /// Something is due: the object feeds `Woken` before whatever else came in.

@@ -88,6 +88,7 @@ fn subject_of(effect: &Effect) -> Option<Subject> {
         Effect::SaveSnapshot(_)
         | Effect::SaveInput(_)
         | Effect::SaveEntry(_)
+        | Effect::ForgetFailedWakes
         | Effect::DeleteStorage
         | Effect::Dispatch(_)
         | Effect::Enqueue { .. }

@@ -240,6 +240,8 @@ pub struct Token {
     pub escalation: Option<Box<Escalation>>,
     /// It waits for a way to an executor.
     pub stranded: Option<Stranded>,
+    /// What it holds while it waits at a join. Known from the rest, and not saved.
+    pub joined_bytes: usize,
 }
 
 /// How a run's end found a token that had not ended.
@@ -315,6 +317,7 @@ impl Token {
             child_news: 0,
             escalation: None,
             stranded: None,
+            joined_bytes: 0,
         }
     }
 

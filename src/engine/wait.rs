@@ -6,9 +6,11 @@ use super::effect::Rejection;
 use super::record::{FinalAction, Passed, TimeoutScope};
 use super::route::mapping_failure;
 use super::run::Run;
+use super::size::check_brought;
 use super::token::{TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
-use crate::model::limits::SIGNALS_KEPT;
+use crate::model::limits::{SIGNALS_KEPT, SIGNALS_KEPT_BYTES};
+use crate::model::text::json_bytes;
 use crate::model::time::{Millis, parse_moment};
 use crate::model::wait::{SignalTimeoutPolicy, Wait};
 use crate::model::workflow::Work;
@@ -120,6 +122,7 @@ impl Run {
         if !self.is_running() {
             return Err(Rejection::RunFinished);
         }
+        check_brought("the signal", &payload)?;
         let listener = self
             .listeners
             .get(&name)
@@ -129,7 +132,11 @@ impl Run {
             self.succeed(id, payload);
             return Ok(());
         }
-        if self.signals.values().map(Vec::len).sum::<usize>() >= SIGNALS_KEPT {
+        let kept = self.signals.values().flatten();
+        let (count, bytes) = kept.fold((0, 0), |(count, bytes), payload| {
+            (count + 1, bytes + json_bytes(payload) + 1)
+        });
+        if count >= SIGNALS_KEPT || bytes + json_bytes(&payload) > SIGNALS_KEPT_BYTES {
             return Err(Rejection::TooManySignals);
         }
         self.signals.entry(name.clone()).or_default().push(payload);

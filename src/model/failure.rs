@@ -1,11 +1,17 @@
 //! Failures are data: a stable code, a class that decides what may be done about it, a sentence for a person.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
+use super::limits::{FAILURE_BYTES, FAILURE_CODE_BYTES, TooLarge};
+use super::text::cut;
+
+/// Its texts are bounded wherever it comes from: it stands on tokens, in events and messages, and travels along routes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
+    #[serde(deserialize_with = "bounded_code")]
     pub code: String,
     pub class: FailureClass,
+    #[serde(deserialize_with = "bounded_message")]
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<String>,
@@ -68,9 +74,9 @@ pub const FAILURE_CLASSES: &[(&str, FailureClass)] = &[
 impl Failure {
     pub fn new(code: &str, class: FailureClass, message: impl Into<String>) -> Failure {
         Failure {
-            code: code.to_string(),
+            code: cut(code.to_string(), FAILURE_CODE_BYTES),
             class,
-            message: message.into(),
+            message: cut(message.into(), FAILURE_BYTES),
             node_id: None,
             token_id: None,
             step_ref: None,
@@ -87,9 +93,35 @@ impl Failure {
     }
 }
 
+impl From<TooLarge> for Failure {
+    fn from(too_large: TooLarge) -> Failure {
+        Failure::validation("limit_exceeded", too_large.to_string())
+    }
+}
+
+fn bounded_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(cut(String::deserialize(deserializer)?, FAILURE_CODE_BYTES))
+}
+
+fn bounded_message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(cut(String::deserialize(deserializer)?, FAILURE_BYTES))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn its_texts_are_bounded_wherever_it_comes_from() {
+        let long = "x".repeat(100_000);
+        let made = Failure::permanent(&long, long.as_str());
+        let text = format!(r#"{{"code":"{long}","class":"unknown","message":"{long}"}}"#);
+        let read: Failure = serde_json::from_str(&text).expect("a failure");
+        for failure in [made, read] {
+            assert_eq!((failure.code.len(), failure.message.len()), (128, 4_096));
+            assert!(failure.message.ends_with("(cut, 100000 bytes in all)"));
+        }
+    }
 
     #[test]
     fn every_class_goes_by_its_wire_name() {

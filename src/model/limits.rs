@@ -4,11 +4,30 @@ pub const REQUEST_BYTES: usize = 1 << 20;
 pub const DOCUMENT_BYTES: usize = 512 << 10;
 pub const CONTEXT_BYTES: usize = 1 << 20;
 pub const RESULT_BYTES: usize = 512 << 10;
+/// The largest row of a run's object. The platform takes twice as much.
+pub const ROW_BYTES: usize = 1 << 20;
+/// A run's output is a part of the row that says how the run stands.
+pub const OUTPUT_BYTES: usize = ROW_BYTES - (16 << 10);
+pub const PROMPT_BYTES: usize = 256 << 10;
+pub const CHECKPOINT_BYTES: usize = 512 << 10;
+/// Results that wait at the joins of a run: they are held in memory.
+pub const JOINED_BYTES: usize = 16 << 20;
+/// One item of a fan-out, and all of them.
+pub const ITEM_BYTES: usize = 512 << 10;
+pub const ITEMS_BYTES: usize = 1 << 20;
+/// What the events of one attempt carry.
+pub const EVENTS_BYTES: usize = 512 << 10;
+/// The sentence of a failure, everywhere, and its code.
+pub const FAILURE_BYTES: usize = 4 << 10;
+pub const FAILURE_CODE_BYTES: usize = 128;
+/// Why somebody cancels a run.
+pub const REASON_BYTES: usize = 4 << 10;
 pub const NODES: usize = 500;
 pub const TRANSITIONS: usize = 2_000;
 pub const STEPS: usize = 100;
 pub const FAN_OUT_WIDTH: usize = 1_000;
 pub const SIGNALS_KEPT: usize = 100;
+pub const SIGNALS_KEPT_BYTES: usize = ROW_BYTES - (1 << 10);
 /// Events one attempt at a task may emit.
 pub const EVENTS_OF_TASK: usize = 100;
 /// Workflows that one event may start.
@@ -46,6 +65,37 @@ impl Default for RunLimits {
             tokens_active: 1_000,
             loop_iterations: 1_000,
         }
+    }
+}
+
+/// Something is larger than what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    pub what: String,
+    pub bytes: usize,
+    pub most: usize,
+}
+
+impl TooLarge {
+    pub fn check(what: impl Into<String>, bytes: usize, most: usize) -> Result<(), TooLarge> {
+        match bytes > most {
+            true => Err(TooLarge {
+                what: what.into(),
+                bytes,
+                most,
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} is {} bytes; the limit is {}",
+            self.what, self.bytes, self.most
+        )
     }
 }
 

@@ -22,11 +22,27 @@ pub fn json(value: &Value) -> String {
 
 /// How many bytes `json` would have.
 pub fn json_bytes(value: &Value) -> usize {
+    bytes_of(value)
+}
+
+/// How many bytes `written` would have. What cannot be written has none.
+pub fn bytes_of(value: &(impl Serialize + ?Sized)) -> usize {
     let mut counter = Counter(0);
     match serde_json::to_writer(&mut counter, value) {
         Ok(()) => counter.0,
-        Err(_) => json(value).len(),
+        Err(_) => 0,
     }
+}
+
+/// The text, or as much of it as `most` bytes hold, with a mark that says how long it was.
+pub fn cut(mut text: String, most: usize) -> String {
+    if text.len() <= most {
+        return text;
+    }
+    let mark = format!("… (cut, {} bytes in all)", text.len());
+    text.truncate(text.floor_char_boundary(most.saturating_sub(mark.len())));
+    text.push_str(&mark);
+    text
 }
 
 struct Counter(usize);
@@ -47,6 +63,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_text_that_is_cut_says_so_and_fits() {
+        assert_eq!(cut("short".into(), 5), "short");
+        let text = cut("ä".repeat(3_000), 4_096);
+        assert!(text.len() <= 4_096, "{}", text.len());
+        assert!(text.ends_with("ä… (cut, 6000 bytes in all)"), "{text}");
+    }
 
     #[test]
     fn text_and_its_length_are_those_of_the_formatter() {

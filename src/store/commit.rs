@@ -8,6 +8,7 @@ use serde_json::Error;
 use super::places::Places;
 use super::rows::{HeaderRow, InstanceRow, TokenRow, parse_status, status_of};
 use crate::engine::{Effect, Run, TokenStatus};
+use crate::model::limits::TooLarge;
 use crate::model::text::written;
 
 /// The rows for `schema::SAVE`, and those for `schema::DELETE`.
@@ -66,6 +67,7 @@ impl Commit {
                 Effect::SaveMessage { id, message } => commit.save(format!("{OUTBOX}{id}"), message)?,
                 Effect::DeleteContext { key } => commit.deleted.push(format!("{CONTEXT}{key}")),
                 Effect::DeleteMessage { id } => commit.deleted.push(format!("{OUTBOX}{id}")),
+                Effect::ForgetFailedWakes => commit.deleted.push(FAILED_WAKES.to_string()),
                 Effect::SetAlarm(_)
                 | Effect::DeleteStorage
                 | Effect::Deliver { .. }
@@ -107,11 +109,26 @@ impl Commit {
         parcel
     }
 
+    /// The platform takes no larger row. The engine stays far below it: one that comes here is a bug, and is to fail here as it
+    /// would there.
+    pub fn check(&self) -> Result<(), TooLarge> {
+        for (key, value) in &self.run {
+            TooLarge::check(format!("row {key}"), value.len(), PLATFORM_ROW_BYTES)?;
+        }
+        for (id, _, row) in &self.tokens {
+            TooLarge::check(format!("row {}", token_key(*id)), row.len(), PLATFORM_ROW_BYTES)?;
+        }
+        Ok(())
+    }
+
     fn save(&mut self, key: String, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         self.run.push((key, written(value)?));
         Ok(())
     }
 }
+
+/// Cloudflare's limit is two million bytes for a row with all its columns.
+const PLATFORM_ROW_BYTES: usize = 1_999_000;
 
 /// Behind a token that has not ended: it will say more, and a row that grows moves its neighbours to other pages.
 const ROOM: &str = concat!(
@@ -149,6 +166,8 @@ impl Parcel {
     }
 }
 
+/// How often in a row what woke the run could not be saved.
+pub const FAILED_WAKES: &str = "failed_wakes";
 pub const CONTEXT: &str = "context/";
 pub const INSTANCE: &str = "instance/";
 pub const GATE: &str = "gate/";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::commit::{CONTEXT, GATE, INSTANCE, OUTBOX, SIGNALS};
+use super::commit::{CONTEXT, FAILED_WAKES, GATE, INSTANCE, OUTBOX, SIGNALS};
 use super::rows::{self, HeaderRow, InstanceRow, KEEPING, TokenRow, parse_status};
 use crate::engine::{Past, Remembered, Run, Settings};
 use crate::model::recent::Recent;
@@ -71,10 +71,13 @@ pub fn recall(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Resu
         alarm_at: rows.alarm_at,
         noted: rows.noted,
         late: rows.late,
+        failed_wakes: 0,
     };
     for (key, value) in &rows.run {
         let wrong = |error: serde_json::Error| format!("row {key}: {error}");
-        if let Some(name) = key.strip_prefix(CONTEXT) {
+        if key == FAILED_WAKES {
+            remembered.failed_wakes = serde_json::from_str(value).map_err(wrong)?;
+        } else if let Some(name) = key.strip_prefix(CONTEXT) {
             remembered.context.push((name.to_string(), value.clone()));
         } else if key.starts_with(INSTANCE) {
             let row: InstanceRow = serde_json::from_str(value).map_err(wrong)?;

@@ -16,7 +16,7 @@ const together = (rows) => [24, 8].find((some) => rows >= some) ?? rows;
 const statements = new Map();
 
 export class Saver {
-  #sql;
+  #storage;
   #save;
   #delete;
   /** What Cloudflare would bill, since the object came into memory. */
@@ -24,18 +24,18 @@ export class Saver {
   rowsRead = 0;
 
   /**
-   * @param {SqlStorage} sql
+   * @param {DurableObjectStorage} storage
    * @param {string} save a statement for one row
    * @param {string} remove
    */
-  constructor(sql, save, remove) {
-    this.#sql = sql;
+  constructor(storage, save, remove) {
+    this.#storage = storage;
     this.#save = save;
     this.#delete = remove;
   }
 
   /**
-   * All or, if it throws, nothing that lasts: the object is then reset.
+   * All of it or, if it throws, nothing: a commit of several statements is a transaction.
    * @param {string} text place, key, value and status of each row, then the places of those that are to go
    * @param {Uint32Array} ends where each of them ends
    * @param {number} rows
@@ -48,6 +48,13 @@ export class Saver {
       parts.push(text.slice(from, end));
       from = end;
     }
+    const isOneStatement = rows === together(rows) && parts.length === rows * VALUES;
+    if (isOneStatement) this.#write(this.#saveOf(rows), parts);
+    else this.#storage.transactionSync(() => this.#saveAll(parts, rows));
+  }
+
+  /** @param {string[]} parts @param {number} rows */
+  #saveAll(parts, rows) {
     let at = 0;
     while (at < rows) {
       const some = together(rows - at);
@@ -68,7 +75,7 @@ export class Saver {
 
   /** @param {string} statement @param {string[]} values */
   #write(statement, values) {
-    const cursor = this.#sql.exec(statement, ...values);
+    const cursor = this.#storage.sql.exec(statement, ...values);
     this.rowsWritten += cursor.rowsWritten;
     this.rowsRead += cursor.rowsRead;
   }

@@ -25,6 +25,13 @@ pub fn version_of(tables: u64) -> Option<u32> {
 pub const CREATE: &str = "CREATE TABLE IF NOT EXISTS run \
      (id INTEGER PRIMARY KEY, key TEXT NOT NULL, value TEXT NOT NULL, status TEXT NOT NULL)";
 
+/// The end of a table that nothing could be put into.
+pub const REMOVE: &str = "DROP TABLE IF EXISTS run";
+
+/// How often in a row it failed to save what woke the run. The row goes with the next commit that succeeds.
+pub const COUNT_FAILED_WAKE: &str = "UPDATE run SET value = value + 1 WHERE key = 'failed_wakes'";
+pub const FIRST_FAILED_WAKE: &str = "INSERT INTO run (key, value, status) VALUES ('failed_wakes', '1', '')";
+
 /// Statements that lead from version `version` to the next one.
 pub fn migrate_from(version: u32) -> &'static [&'static str] {
     match version {

@@ -17,7 +17,7 @@ extern "C" {
     type Saver;
 
     #[wasm_bindgen(constructor)]
-    fn new(sql: &JsValue, save: &str, delete: &str) -> Saver;
+    fn new(storage: &JsValue, save: &str, delete: &str) -> Saver;
 
     #[wasm_bindgen(method, catch)]
     fn save(this: &Saver, text: &str, ends: &[u32], rows: u32) -> std::result::Result<(), JsValue>;
@@ -42,7 +42,7 @@ impl Sqlite {
     pub fn new(storage: &Storage) -> Sqlite {
         let sql = storage.sql();
         Sqlite {
-            saver: Saver::new(sql.as_ref(), schema::SAVE, schema::DELETE),
+            saver: Saver::new(storage.as_raw().as_ref(), schema::SAVE, schema::DELETE),
             sql,
             places: RefCell::default(),
             rows_written: Cell::new(0),
@@ -73,6 +73,19 @@ impl Sqlite {
             self.places.take();
         }
         Ok(is_new)
+    }
+
+    /// Takes back `create`, where nothing could be put into the table.
+    pub fn remove(&self) -> Result<()> {
+        self.write(schema::REMOVE).map(|_| ())
+    }
+
+    /// What woke the run could not be saved. Counted in a row of its own: the count must outlive the object.
+    pub fn count_failed_wake(&self) -> Result<()> {
+        match self.write(schema::COUNT_FAILED_WAKE)? {
+            0 => self.write(schema::FIRST_FAILED_WAKE).map(|_| ()),
+            _counted => Ok(()),
+        }
     }
 
     /// How many rows it wrote.

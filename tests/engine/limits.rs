@@ -141,7 +141,7 @@ fn an_output_over_its_limit_fails_the_run() {
     run.succeed("t1@1", json!("x".repeat(400_000)));
     assert_eq!(
         run.lines_of("run"),
-        ["run failed limit_exceeded/validation: the run's output is 1200010 bytes; the limit is 1048576"]
+        ["run failed limit_exceeded/validation: the run's output is 1200010 bytes; the limit is 1032192"]
     );
 }
 

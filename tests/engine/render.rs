@@ -27,6 +27,7 @@ pub fn render_rejection(rejection: &Rejection) -> String {
         Rejection::GateClosed(gate) => format!("closed {}", render_gate(gate)),
         Rejection::InvalidDecision { pointer, message } => format!("invalid_decision {pointer}: {message}"),
         Rejection::TooManySignals => "too_many_signals".into(),
+        Rejection::TooLarge(it) => format!("too_large: {it}"),
         Rejection::NoWayBack(why) => format!("no_way_back {why}"),
     }
 }
@@ -51,6 +52,7 @@ pub fn render(effect: &Effect, run: &Run) -> String {
         Effect::SaveSignals { name, payloads } => format!("signals {name} = {}", json!(payloads)),
         Effect::SaveMessage { id, message } => format!("message {id} {}", render_message(message)),
         Effect::DeleteMessage { id } => format!("unmessage {id}"),
+        Effect::ForgetFailedWakes => "forget failed wakes".to_string(),
         Effect::Deliver { id, message } => format!("deliver {id} {}", render_message(message)),
         Effect::AnnounceGate(gate) => format!("announce {} {}", gate.id, word(&gate.status)),
         Effect::SetAlarm(at) => format!("alarm {at}"),

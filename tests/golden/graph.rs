@@ -331,3 +331,29 @@ fn the_headers_of_triggered_runs() {
         json!({"event": "order.paid", "key": "run-0/1000/t3/0"})
     );
 }
+
+/// A large output of a branch that is its token's own is written once.
+#[test]
+fn the_row_of_a_token_whose_branch_has_its_result() {
+    let mut run = busy();
+    let waiting = run.run.live_tokens().find(|token| token.joins_at.is_some());
+    let mut token = waiting.expect("one waits").clone();
+    let large = json!("x".repeat(17 << 10));
+    token.output = Some(large.clone());
+    token.branch.as_mut().expect("it is in a branch").output = large.clone();
+    let row = TokenRow::of(&token, &run.run);
+    let mut text = json!(row);
+    assert_eq!(text["output"], large);
+    text["output"] = json!("17 KiB of text");
+    check_json("token_in_branch_large.json", &text);
+    let row = TokenRow::of(&token, &run.run);
+    assert_eq!(
+        views::token(1, token.status, TokenRow::of(&token, &run.run), None)["branch"]["output"],
+        large
+    );
+    let read = row
+        .into_token(token.id.0, token.status, run.run.snapshot())
+        .expect("a stored token can be read");
+    assert_eq!(read.branch, token.branch);
+    run.reload();
+}

@@ -10,6 +10,10 @@ pub struct Faults {
     pub crash_before_commit: u64,
     /// The object dies after it saved and before it ordered.
     pub crash_after_commit: u64,
+    /// The database refuses a commit: nothing of it is kept, and the object forgets what it had in memory.
+    pub commit_fails: u64,
+    /// A result is so large that little or nothing fits beside it.
+    pub oversized: u64,
     /// The object leaves memory between two events.
     pub eviction: u64,
     /// A call ends without an answer, and says so.
@@ -70,8 +74,10 @@ impl Faults {
             ring_lost: weight(50),
             consumer_dies: weight(30),
             consumer_mute: weight(40),
-            deployment: weight(8),
+            deployment: weight(12),
             person: weight(40),
+            commit_fails: weight(12),
+            oversized: weight(8),
         }
     }
 }

@@ -114,6 +114,8 @@ fn every_run_ends_and_no_promise_breaks() {
     for (what, count) in [
         ("crashes before a commit", total.crashes_before_commit),
         ("crashes after a commit", total.crashes_after_commit),
+        ("failed commits", total.failed_commits),
+        ("tokens that failed for their size", total.too_large),
         ("evictions", total.evictions),
         ("stale answers", total.stale_answers),
         ("late alarms", total.late_alarms),
@@ -146,6 +148,12 @@ fn every_run_ends_and_no_promise_breaks() {
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
     }
+    // Five failures in a row are rare.
+    assert!(
+        total.given_up > seeds / 5_000,
+        "{} runs were given up",
+        total.given_up
+    );
 }
 
 #[test]

@@ -5,6 +5,11 @@ pub struct Outcome {
     pub events: u64,
     pub crashes_before_commit: u64,
     pub crashes_after_commit: u64,
+    pub failed_commits: u64,
+    /// Runs that were given up because what woke them could not be saved.
+    pub given_up: u64,
+    /// Tokens that failed because something was too large.
+    pub too_large: u64,
     pub evictions: u64,
     pub stale_answers: u64,
     pub late_alarms: u64,
@@ -43,6 +48,9 @@ impl Outcome {
         self.events += other.events;
         self.crashes_before_commit += other.crashes_before_commit;
         self.crashes_after_commit += other.crashes_after_commit;
+        self.failed_commits += other.failed_commits;
+        self.given_up += other.given_up;
+        self.too_large += other.too_large;
         self.evictions += other.evictions;
         self.stale_answers += other.stale_answers;
         self.late_alarms += other.late_alarms;

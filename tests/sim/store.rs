@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use curfew::engine::{Entry, EntryKind, GONE, Past, Run, Settings, TokenStatus};
+use curfew::model::limits::ROW_BYTES;
 use curfew::model::snapshot::Snapshot;
 use curfew::model::time::Millis;
-use curfew::store::commit::{CONTEXT, Commit, EVENT, EVENT_END};
+use curfew::store::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES};
 use curfew::store::memory::{self, Rows, Snapshots};
 use curfew::store::rows::{HeaderRow, KEEPING, parse_status};
 use serde_json::value::RawValue;
@@ -23,6 +24,7 @@ impl Store {
     pub fn apply(&mut self, commit: &Commit) -> Result<(), String> {
         let brought_back = is_brought_back_by(commit)?;
         let ended = self.has_ended() && !brought_back && !self.is_begun_again_by(commit)?;
+        check_sizes(commit)?;
         for (key, value) in &commit.run {
             // A name whose first value stands on a token, and that has none any more, has an empty row.
             if !(key.starts_with(CONTEXT) && value == GONE) {
@@ -57,6 +59,8 @@ impl Store {
             let may_go = match key.split('/').next() {
                 Some("outbox") => was_there,
                 Some("context") => !ended,
+                // A wake that was saved, or the end.
+                Some(FAILED_WAKES) => was_there,
                 _others => false,
             };
             if !may_go {
@@ -214,6 +218,16 @@ impl Store {
 
     pub fn recall(&self, settings: Settings) -> Result<Run, String> {
         memory::recall(self.rows(), settings, &mut Snapshots::default())
+    }
+}
+
+/// Our own limit, not the platform's.
+fn check_sizes(commit: &Commit) -> Result<(), String> {
+    let rows = commit.run.iter().map(|(key, value)| (key.clone(), value));
+    let tokens = commit.tokens.iter().map(|(id, _, row)| (format!("t{id}"), row));
+    match rows.chain(tokens).find(|(_, row)| row.len() > ROW_BYTES) {
+        Some((key, row)) => Err(format!("row {key} has {} bytes", row.len())),
+        None => Ok(()),
     }
 }
 

@@ -168,12 +168,14 @@ impl World {
             number @ 0..=17 => {
                 let attempt = format!("{id}/{name}");
                 let emits = number.saturating_sub(14);
+                let mut output = json!({"attempt": attempt, "epoch": order.epoch, "emits": emits});
+                if self.dice.chance(self.faults.oversized) {
+                    let bytes = *self.dice.pick(&[300_000, 520_000, 600_000]);
+                    output["padding"] = json!("x".repeat(bytes));
+                }
                 TaskReport {
                     events: events_of(&attempt, emits),
-                    ..succeeded(
-                        &name,
-                        json!({"attempt": attempt, "epoch": order.epoch, "emits": emits}),
-                    )
+                    ..succeeded(&name, output)
                 }
             }
             18 => failed(&name),

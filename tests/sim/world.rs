@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use curfew::engine::{Effect, Event, Routes, Settings};
 use curfew::model::time::Millis;
-use curfew::store::commit::Commit;
+use curfew::store::commit::{Commit, FAILED_WAKES};
 use serde_json::{Value, json};
 
 use super::events::Bus;
@@ -192,7 +192,10 @@ impl World {
 
     pub(super) fn count_end(&mut self) {
         for hosted in self.runs.values() {
-            let status = hosted.store.header().map(|header| json!(header.status));
+            let header = hosted.store.header();
+            let error = header.as_ref().and_then(|header| header.error.as_ref());
+            self.outcome.given_up += u64::from(error.is_some_and(|it| it.code == "internal_error"));
+            let status = header.map(|header| json!(header.status));
             let count = match status.as_ref().and_then(Value::as_str) {
                 Some("completed") => &mut self.outcome.completed,
                 Some("failed") => &mut self.outcome.failed,
@@ -413,6 +416,9 @@ impl World {
             self.outcome.crashes_before_commit += 1;
             return self.die(id);
         }
+        if self.dice.chance(self.faults.commit_fails) {
+            return self.fail_commit(id, &event);
+        }
         self.commit(id, &effects);
         if self.dice.chance(self.faults.crash_after_commit) {
             self.note(id, "crashed after the commit");
@@ -423,6 +429,20 @@ impl World {
         }
         self.perform(id, effects);
         Fate::Survived
+    }
+
+    /// As the shell does it: memory goes, with every call that is open, and a wake is counted.
+    fn fail_commit(&mut self, id: &str, event: &Event) -> Fate {
+        self.note(id, "the commit failed");
+        self.outcome.failed_commits += 1;
+        if matches!(event, Event::Woken { .. } | Event::Loaded) {
+            let rows = &mut self.hosted(id).store.run;
+            let before = rows
+                .get(FAILED_WAKES)
+                .map_or(0, |row| row.parse::<u32>().expect("a number"));
+            rows.insert(FAILED_WAKES.to_string(), (before + 1).to_string());
+        }
+        self.die(id)
     }
 
     /// Rows and alarm land together.
@@ -454,6 +474,8 @@ impl World {
                     self.outcome.stranded += u64::from(is_stranded);
                     let failed = token.error.as_ref().is_some_and(|it| it.code == "no_route");
                     self.outcome.no_route += u64::from(failed);
+                    let too_large = token.error.as_ref().is_some_and(|it| it.code == "limit_exceeded");
+                    self.outcome.too_large += u64::from(too_large);
                     self.check_answer(id, token);
                 }
                 Effect::SaveEntry(entry) => self.count_entry(entry),

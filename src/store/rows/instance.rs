@@ -7,6 +7,7 @@ use super::{is_false, written};
 use crate::engine::{Branch, FanIn, Instance, InstanceId, Run};
 use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
+use crate::model::text::json_bytes;
 use crate::model::time::Millis;
 
 /// A token's place among its siblings. Group and total are the instance's, repeated so that a token tells all of it.
@@ -26,9 +27,30 @@ pub struct BranchRow {
     pub item: Option<Value>,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub output: Value,
+    /// The output is the token's own, and too large to be written twice.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub output_is_result: bool,
 }
 
 impl BranchRow {
+    /// Of a token with this result.
+    pub(super) fn of_token(branch: &Branch, result: Option<&Value>, run: &Run) -> BranchRow {
+        let mut row = BranchRow::of(branch, Some(run));
+        if result == Some(&row.output) && json_bytes(&row.output) > WRITTEN_TWICE_BYTES {
+            row.output = Value::Null;
+            row.output_is_result = true;
+        }
+        row
+    }
+
+    /// The branch of a token whose row has this result.
+    pub(super) fn into_branch_of(mut self, result: Option<&Value>) -> Branch {
+        if self.output_is_result {
+            self.output = result.cloned().unwrap_or_default();
+        }
+        self.into_branch()
+    }
+
     pub(super) fn of(branch: &Branch, run: Option<&Run>) -> BranchRow {
         let instance = run.and_then(|run| run.instance(branch.instance));
         BranchRow {
@@ -38,6 +60,7 @@ impl BranchRow {
             total: instance.map(|instance| instance.total),
             item: branch.item.clone(),
             output: branch.output.clone(),
+            output_is_result: false,
         }
     }
 
@@ -50,6 +73,9 @@ impl BranchRow {
         }
     }
 }
+
+/// What a branch brings is mostly what its last token brought. A small one is written with both.
+const WRITTEN_TWICE_BYTES: usize = 16 << 10;
 
 /// One firing of one sibling group and its joins.
 #[derive(Debug, Serialize, Deserialize)]

@@ -108,7 +108,7 @@ impl TokenRow {
             branch: token
                 .branch
                 .as_ref()
-                .map(|branch| BranchRow::of(branch, Some(run))),
+                .map(|branch| BranchRow::of_token(branch, token.output.as_ref(), run)),
             joins_at: token.joins_at.map(|node| workflow.nodes[node].id.clone()),
             arrival: token.arrival,
             reminded: token.reminded,
@@ -173,7 +173,9 @@ impl TokenRow {
             .as_deref()
             .and_then(|id| snapshot.workflow.node_index(id));
         Ok(Token {
-            branch: self.branch.map(BranchRow::into_branch),
+            branch: self
+                .branch
+                .map(|branch| branch.into_branch_of(self.output.as_ref())),
             joins_at,
             arrival: self.arrival,
             reminded: self.reminded,
@@ -215,6 +217,7 @@ impl TokenRow {
             output: self.output,
             steps: self.steps,
             loops: self.loops,
+            joined_bytes: 0,
         })
     }
 }

@@ -1,0 +1,162 @@
+//! One rule for sizes: what a row may hold is known before a decision is committed. A value that is too large fails the token
+//! it belongs to, or refuses the request that brought it, and says what was too large and how much is allowed.
+
+use serde_json::Value;
+
+use super::effect::Rejection;
+use super::gate::{Decision, GateState};
+use super::run::{NewRun, Run};
+use super::token::{Token, TokenId};
+use crate::model::failure::Failure;
+use crate::model::limits::{
+    CHECKPOINT_BYTES, DEPTH, JOINED_BYTES, RESULT_BYTES, ROW_BYTES, TooLarge, depth_of,
+};
+use crate::model::text::{bytes_of, json_bytes};
+use crate::wire::Artifact;
+
+/// Numbers, moments and names of a token's row, of its keys and of the room behind it.
+const TOKEN_BYTES: usize = 4 << 10;
+/// As much of a branch's output as its token may write again.
+const WRITTEN_TWICE_BYTES: usize = 16 << 10;
+/// What a message to another run says besides the value it carries.
+const MESSAGE_BYTES: usize = 4 << 10;
+/// Partial work in the record of a timeout.
+const ARTIFACTS_BYTES: usize = 256 << 10;
+
+impl NewRun {
+    /// What a start brings is saved as it is: the snapshot and the input are a row each.
+    pub fn check_size(&self) -> Result<(), TooLarge> {
+        TooLarge::check(
+            "the workflow with all that it uses",
+            self.snapshot.text.len(),
+            ROW_BYTES,
+        )?;
+        TooLarge::check("the input", json_bytes(&self.input), ROW_BYTES)
+    }
+}
+
+impl Token {
+    /// What its row takes, at most.
+    pub(super) fn row_bytes(&self) -> usize {
+        let values = |values: &[(String, Option<Value>)]| -> usize {
+            let each = values.iter();
+            each.map(|(name, value)| name.len() + 16 + value.as_ref().map_or(0, json_bytes))
+                .sum()
+        };
+        let branch = self.branch.as_ref().map_or(0, |branch| {
+            let item = branch.item.as_ref().map_or(0, json_bytes);
+            // A large one that is the token's own output is not written twice.
+            let output = match self.output.as_ref() == Some(&branch.output) {
+                true => json_bytes(&branch.output).min(WRITTEN_TWICE_BYTES),
+                false => json_bytes(&branch.output),
+            };
+            item + output
+        });
+        TOKEN_BYTES
+            + self.output.as_ref().map_or(0, json_bytes)
+            + branch
+            + values(&self.undo)
+            + values(&self.merge_undo)
+            + self.checkpoint.as_ref().map_or(0, bytes_of)
+            + bytes_of(&(&self.error, &self.cause, &self.escalation))
+            + bytes_of(&(&self.steps, &self.loops))
+    }
+}
+
+impl Run {
+    /// A result that could not be saved, or not be read again, is none.
+    pub(super) fn check_result(&self, id: TokenId, result: &Value) -> Result<(), Failure> {
+        let Some(token) = self.tokens.get(&id) else {
+            return Ok(());
+        };
+        let node = &self.snapshot.workflow.nodes[token.node].id;
+        TooLarge::check(
+            format!("the result of node {node}"),
+            json_bytes(result),
+            RESULT_BYTES,
+        )?;
+        if depth_of(result) > DEPTH {
+            return Err(Failure::validation(
+                "limit_exceeded",
+                format!("the result of node {node} is nested deeper than the limit of {DEPTH}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a token whose work is done can be saved with all that it has to keep.
+    pub(super) fn check_token(&self, id: TokenId) -> Result<(), Failure> {
+        let Some(token) = self.tokens.get(&id) else {
+            return Ok(());
+        };
+        let node = &self.snapshot.workflow.nodes[token.node].id;
+        if let Some(branch) = &token.branch {
+            let what = || format!("the output of branch {} at node {node}", branch.index);
+            TooLarge::check(what(), json_bytes(&branch.output), RESULT_BYTES)?;
+        }
+        let what = "the token with its result, its branch and what it overwrote in the context";
+        Ok(TooLarge::check(
+            format!("{what}, at node {node},"),
+            token.row_bytes(),
+            ROW_BYTES,
+        )?)
+    }
+
+    /// Whether a token may wait at a join: results that wait are held in memory until the join fires.
+    pub(super) fn check_joined(&self, id: TokenId) -> Result<(), Failure> {
+        let waiting = self.tokens.get(&id).map_or(0, Token::row_bytes);
+        Ok(TooLarge::check(
+            "all results that wait at joins",
+            self.joined_bytes + waiting,
+            JOINED_BYTES,
+        )?)
+    }
+
+    /// Work that can be taken up again is dropped where it is too large to be kept: the next attempt begins at the first step.
+    pub(super) fn drop_large_checkpoint(&mut self, id: TokenId) {
+        let is_too_large = self.tokens.get(&id).is_some_and(|token| {
+            let bytes = token.checkpoint.as_ref().map_or(0, bytes_of);
+            bytes > CHECKPOINT_BYTES || (bytes > 0 && token.row_bytes() > ROW_BYTES)
+        });
+        if is_too_large {
+            self.change(id, |token| token.checkpoint = None);
+        }
+    }
+}
+
+/// The input of a child travels in a row of the outbox.
+pub(super) fn check_child_input(node: &str, input: &Value) -> Result<(), Failure> {
+    let what = format!("the input of the workflow that node {node} calls");
+    Ok(TooLarge::check(
+        what,
+        json_bytes(input),
+        ROW_BYTES - MESSAGE_BYTES,
+    )?)
+}
+
+/// What somebody brings from outside and is to become a token's result.
+pub(super) fn check_brought(what: &'static str, value: &Value) -> Result<(), Rejection> {
+    TooLarge::check(what, json_bytes(value), RESULT_BYTES).map_err(Rejection::TooLarge)
+}
+
+/// A decision is kept with its gate, and becomes the result of a token.
+pub(super) fn check_decision(gate: &GateState, decision: &Decision) -> Result<(), Rejection> {
+    let bytes = bytes_of(decision);
+    TooLarge::check("the decision", bytes, RESULT_BYTES).map_err(Rejection::TooLarge)?;
+    TooLarge::check("the gate with its decision", bytes_of(gate) + bytes, ROW_BYTES)
+        .map_err(Rejection::TooLarge)
+}
+
+/// As much partial work as the record of a timeout holds.
+pub(super) fn bounded_artifacts(mut artifacts: Vec<Artifact>) -> Vec<Artifact> {
+    let mut room = ARTIFACTS_BYTES;
+    for artifact in &mut artifacts {
+        let end = artifact.text.floor_char_boundary(room);
+        if end < artifact.text.len() {
+            artifact.text.truncate(end);
+            artifact.complete = false;
+        }
+        room -= end;
+    }
+    artifacts
+}

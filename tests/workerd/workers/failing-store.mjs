@@ -1,0 +1,29 @@
+// @ts-check
+// The coordinator on a database that refuses every statement that would write the word in FAILING.
+import Entry, { RunObject as Run } from "../../../src/entry.mjs";
+
+export default Entry;
+
+let isPatched = false;
+
+/** All objects of an isolate share the prototype of their databases. @param {SqlStorage} sql @param {string} word */
+function refuse(sql, word) {
+  if (isPatched) return;
+  isPatched = true;
+  const prototype = Object.getPrototypeOf(sql);
+  const { exec } = prototype;
+  /** @this {SqlStorage} @param {string} statement @param {unknown[]} values */
+  prototype.exec = function (statement, ...values) {
+    const isWrite = /^(INSERT|UPDATE)/.test(statement);
+    if (isWrite && values.some((value) => typeof value === "string" && value.includes(word))) throw new Error("string or blob too big: SQLITE_TOOBIG");
+    return exec.call(this, statement, ...values);
+  };
+}
+
+export class RunObject extends Run {
+  /** @param {DurableObjectState} ctx @param {any} env */
+  constructor(ctx, env) {
+    refuse(ctx.storage.sql, env.FAILING);
+    super(ctx, env);
+  }
+}
