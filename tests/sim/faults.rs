@@ -77,7 +77,7 @@ impl Faults {
             deployment: weight(12),
             person: weight(40),
             commit_fails: weight(12),
-            oversized: weight(8),
+            oversized: weight(16),
         }
     }
 }

@@ -1,0 +1,175 @@
+// The rule for sizes as a caller sees it: what is too large is refused or fails its token, once, with what, how large and how much
+// is allowed; and a run never gets into a state that cannot be stored.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { ask, check, set, workflow } from "./documents.ts";
+import { type Curfew, startCurfew } from "./harness.ts";
+import { type Peer, startPeer } from "./peer.ts";
+import { until } from "./poll.ts";
+
+let curfew: Curfew;
+let peer: Peer;
+
+before(async () => {
+  peer = await startPeer();
+  curfew = await startCurfew();
+});
+after(async () => {
+  await curfew.dispose();
+  await peer.close();
+});
+
+const KIB = 1024;
+const text = (bytes: number) => "x".repeat(bytes);
+
+const listening = workflow({
+  nodes: [{ id: "first", wait: { signal: "begin" } }, { id: "wait", wait: { signal: "go" } }],
+  transitions: [{ from_node_id: "first", to_node_id: "wait" }],
+});
+
+test("a signal that is too large is a 413, heard or kept, and the run is untouched", async () => {
+  await curfew.store(listening);
+  const run = await curfew.start(listening.id);
+  const signal = (name: string, body: unknown) => curfew.api("POST", `/v1/runs/${run}/signals/${name}`, body);
+  for (const name of ["begin", "go"]) {
+    const refused = await signal(name, [text(600 * KIB)]);
+    assert.equal(refused.status, 413, refused.text);
+    assert.equal(refused.json.error.code, "limit_exceeded");
+    assert.match(refused.json.error.message, /the signal is 614404 bytes; the limit is 524288/);
+  }
+  // Nine of the largest that are allowed: the first is kept, the others find no room.
+  const answers = [];
+  for (let count = 0; count < 9; count += 1) answers.push((await signal("go", [text(512 * KIB - 4)])).status);
+  assert.deepEqual(answers, [200, ...Array(8).fill(429)]);
+  assert.equal((await curfew.run(run)).status, "waiting");
+  assert.equal((await signal("begin", {})).status, 200);
+  assert.equal((await curfew.ended(run)).status, "completed");
+});
+
+test("a decision that is too large is a 413, and the gate stays open", async () => {
+  const gated = workflow({ nodes: [{ id: "ask", gate: { prompt: "Well?" } }] });
+  await curfew.store(gated);
+  const run = await curfew.start(gated.id);
+  const decide = (body: unknown) => curfew.api("POST", `/v1/runs/${run}/gates/g1`, body);
+  for (const body of [
+    { choice: "approve", input: text(600 * KIB) },
+    { choice: "approve", comment: text(600 * KIB) },
+  ]) {
+    const refused = await decide(body);
+    assert.equal(refused.status, 413, refused.text);
+  }
+  assert.equal((await curfew.run(run)).status, "waiting");
+  assert.equal((await decide({ choice: "approve" })).status, 200);
+  assert.equal((await curfew.ended(run)).status, "completed");
+});
+
+test("a callback that is too large is a 413, and may be brought again", async () => {
+  const handing = workflow({
+    nodes: [{ id: "hand", action_id: "hand" }],
+    actions: [
+      {
+        id: "hand",
+        kind: "http_request",
+        implementation: { url: `${peer.url}/ok/large-callback`, method: "POST", body: { to: "${callback.url}" } },
+        execution: { mode: "async", timeout: "20s" },
+      },
+    ],
+    output_mapping: "${state.hand}",
+  });
+  await curfew.store(handing);
+  const run = await curfew.start(handing.id);
+  const order = await until("the call", () => peer.seen("/ok/large-callback")[0]);
+  const path = new URL(JSON.parse(order.body).to).pathname;
+  const refused = await curfew.api("POST", path, { output: text(600 * KIB) });
+  assert.equal(refused.status, 413, refused.text);
+  assert.equal((await curfew.api("POST", path, { output: "fine" })).status, 200);
+  assert.equal((await curfew.ended(run)).output, "fine");
+});
+
+test("a decision that could not be saved is made once, and says why", async () => {
+  peer.route("/large", () => ({ body: text(100_000) }));
+  // Item, result and what the branch has made: each within its limit, together no row.
+  const large = workflow({
+    nodes: [
+      { id: "start" },
+      {
+        id: "call",
+        action_id: "ask",
+        input_mapping: { url: `${peer.url}/large` },
+        output_mapping: { "_branch.output": "${item + \"!\"}" },
+      },
+    ],
+    transitions: [{ from_node_id: "start", to_node_id: "call", foreach: { collection: "[input.item]", item_var: "item" } }],
+    actions: [ask],
+  });
+  const end = await curfew.runToEnd(large, { item: text(500_000) });
+  assert.equal(end.status, "failed");
+  assert.equal(end.error?.code, "limit_exceeded", JSON.stringify(end.error).slice(0, 500));
+  assert.match(end.error?.message ?? "", /^the token with its result, .*, at node call, is \d+ bytes; the limit is 1048576$/);
+  assert.equal(peer.seen("/large").length, 1, "one call to the peer");
+});
+
+test("a message of 4 MB is cut where it travels along a failure route", async () => {
+  const failing = workflow({
+    nodes: [
+      { id: "check", task_id: "check", input_mapping: { long: "${input.long}" } },
+      { id: "mend", task_id: "mend", input_mapping: { why: "${error.message}" } },
+    ],
+    transitions: [{ from_node_id: "check", to_node_id: "mend", on: "failure" }],
+    tasks: [
+      { id: "check", steps: [check("false", "${input.long}${input.long}${input.long}${input.long}")] },
+      { id: "mend", steps: [set({ why: "${input.why}" })] },
+    ],
+    output_mapping: "${state.mend.why}",
+  });
+  const end = await curfew.runToEnd(failing, { long: text(900 * KIB) });
+  assert.equal(end.status, "completed", JSON.stringify(end.error));
+  assert.equal((end.output as string).length <= 4096, true);
+  assert.match(end.output as string, /x… \(cut, \d+ bytes in all\)$/);
+});
+
+test("an input that is too large for a child fails the token that calls it", async () => {
+  const child = workflow({ nodes: [{ id: "end" }] });
+  await curfew.store(child);
+  const parent = workflow({ nodes: [{ id: "call", workflow_id: child.id, input_mapping: ["${input.long}", "${input.long}"] }] });
+  const end = await curfew.runToEnd(parent, { long: text(900 * KIB) });
+  assert.equal(end.status, "failed");
+  assert.match(end.error?.message ?? "", /^the input of the workflow that node call calls is \d+ bytes; the limit is 1044480$/);
+});
+
+test("an input is measured as it is stored", async () => {
+  const plain = workflow({ nodes: [{ id: "end" }] });
+  await curfew.store(plain);
+  // 1e15 is 4 bytes as it is sent and 18 as it is stored.
+  const body = `{"input": [${Array(200_000).fill("1e15").join(",")}]}`;
+  assert.ok(body.length < 1024 * KIB);
+  const refused = await curfew.api("POST", `/v1/workflows/${plain.id}/runs`, body);
+  assert.equal(refused.status, 413, refused.text);
+  assert.match(refused.json.error.message, /the input is \d+ bytes; the limit is 1048576/);
+});
+
+test("workflows that call each other must fit a row, each with all that it may call", async () => {
+  const calling = (kibibytes: number, calls?: { id: string }) =>
+    workflow({ nodes: [calls ? { id: "call", workflow_id: calls.id } : { id: "end" }], description: text(kibibytes * KIB) });
+  const refused = async (...chain: { id: string }[]) => {
+    for (const document of chain) await curfew.store(document);
+    const answer = await curfew.api("POST", `/v1/workflows/${chain.at(-1)?.id}/runs`, {});
+    assert.equal(answer.status, 422, answer.text.slice(0, 500));
+    assert.equal(answer.json.error.code, "limit_exceeded");
+    return answer.json.error.message;
+  };
+  const [one, two] = [calling(400), calling(400)];
+  const both = { ...calling(400), nodes: [{ id: "a", workflow_id: one.id }, { id: "b", workflow_id: two.id }] };
+  assert.match(await refused(one, two, both), /^the workflow with all its tasks, .* bytes; the limit is 1048576$/);
+  // Itself small, it would start a child that holds both, and one of them twice.
+  const inner = calling(380);
+  const middle = calling(380, inner);
+  assert.match(await refused(inner, middle, calling(1, middle)), /^the called workflow ".*" with all that it may call is \d+ bytes/);
+});
+
+test("the reason of a cancellation is bounded", async () => {
+  const run = await curfew.start(listening.id);
+  const refused = await curfew.api("POST", `/v1/runs/${run}/cancel`, { reason: text(5_000) });
+  assert.equal(refused.status, 413, refused.text);
+  assert.equal((await curfew.api("POST", `/v1/runs/${run}/cancel`, { reason: "enough" })).status, 200);
+});
