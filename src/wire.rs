@@ -19,7 +19,12 @@ pub struct TaskOrder<'a> {
     pub task: &'a RawValue,
     #[serde(borrow)]
     pub input: &'a RawValue,
+    /// The attempt's own. The executor stops at it.
     pub deadline_at: Option<Millis>,
+    /// When the run ends if nothing changes. The coordinator ends the call then, so the executor does not: the run may
+    /// be extended meanwhile. But no call is made again that would begin later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_ends_at: Option<Millis>,
     /// The same for every attempt of the token: what a peer needs to do the work once.
     pub idempotency_key: &'a str,
     /// A `Checkpoint` of an earlier attempt, to go on from. Text: the coordinator stores it and hands it on unread.
@@ -70,6 +75,10 @@ pub struct TaskReport {
     /// What a task that completed has emitted, in the order of its steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Emitted>,
+    /// The `run_ends_at` of the order, where another call or another round was due and not made because it would have
+    /// begun after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gave_up_before: Option<Millis>,
 }
 
 /// An event on its way to the workflows that it triggers.
@@ -107,6 +116,13 @@ pub struct Checkpoint {
     /// What those steps have emitted: it leaves when the task completes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Emitted>,
+    /// Business retries of the task before this pass: each has idempotency keys of its own.
+    #[serde(default, skip_serializing_if = "is_first_round")]
+    pub rounds_before: u32,
+}
+
+fn is_first_round(rounds_before: &u32) -> bool {
+    *rounds_before == 0
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,6 +16,10 @@ use crate::model::timeouts::TimeRules;
 use crate::platform;
 use crate::watch::latencies;
 
+/// What is to be done about runs that are called back and do not know where.
+pub const PUBLIC_URL_ADVICE: &str = "an action of the workflow, or of one that it calls, is \"async\" and its result comes by a \
+     callback: set the variable CURFEW_PUBLIC_URL to the address that this API has for others";
+
 thread_local! {
     static TOLD_OF_RULES: Cell<bool> = const { Cell::new(false) };
 }
@@ -37,6 +41,17 @@ pub fn time_rules(env: &Env) -> TimeRules {
             TimeRules::default()
         }
     }
+}
+
+/// Where `npm start` serves the API.
+const LOCAL_URL: &str = "http://localhost:8787";
+
+/// Where callbacks reach the API. None where nobody says it and this is no development: a peer elsewhere would bring its
+/// result to a machine of its own.
+pub fn public_url(env: &Env) -> Option<String> {
+    let set = |name| platform::variable(env, name).filter(|text| !text.trim().is_empty());
+    let is_development = set("CURFEW_TOKENS").is_none();
+    set("CURFEW_PUBLIC_URL").or_else(|| is_development.then(|| LOCAL_URL.to_string()))
 }
 
 /// A start as a caller of the API asks for it.
@@ -66,6 +81,9 @@ pub async fn prepare(
             Err(error) => return Ok(Err(error)),
         },
     };
+    if ready.has_async() && public_url(env).is_none() {
+        return Ok(Err(Error::new(422, "no_public_url", PUBLIC_URL_ADVICE)));
+    }
     let run_id = match &wish.run_id {
         Some(id) => id.clone(),
         None => platform::random_id()?,

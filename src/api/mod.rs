@@ -14,7 +14,7 @@ pub mod views;
 #[cfg(target_arch = "wasm32")]
 mod catalogue;
 #[cfg(target_arch = "wasm32")]
-mod launch;
+pub mod launch;
 #[cfg(target_arch = "wasm32")]
 pub mod raise;
 #[cfg(target_arch = "wasm32")]

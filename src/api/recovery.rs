@@ -62,6 +62,9 @@ pub fn timeout(run: &Run, entry: &Entry, ended: &[Token], with_state: bool) -> O
         "final_action": record.final_action,
         "recovery_path": recovery_path(&run.header.id, entry.seq),
     });
+    if let Some(error) = &record.error {
+        view["error"] = json!(error);
+    }
     view["timeout_event"]["timestamp"] = json!(format_moment(record.timeout_event.timestamp));
     if with_state {
         view["context_for_resume"]["state"] = run.context().state().clone();

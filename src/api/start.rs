@@ -83,6 +83,7 @@ pub struct Ready {
     text: Rc<RawValue>,
     /// Of the input. The schema alone: reading the whole snapshot is the run object's work.
     input_schema: Option<Schema>,
+    has_async: bool,
 }
 
 impl Ready {
@@ -109,8 +110,14 @@ impl Ready {
             text: text.into(),
             // One that does not compile was refused when the workflow was stored.
             input_schema: schema.and_then(Result::ok),
+            has_async: stored.has_async(),
             stored,
         })
+    }
+
+    /// Some action's result comes by a callback, here or in a workflow that is called.
+    pub fn has_async(&self) -> bool {
+        self.has_async
     }
 
     pub fn bytes(&self) -> usize {

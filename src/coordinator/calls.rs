@@ -161,6 +161,20 @@ impl Calls {
         Some((call.turn.clone(), call.attempts.clone()))
     }
 
+    /// Gives up the calls whose executor should have been heard of since so long, and says whom they had not answered.
+    pub fn drop_silent(&self, silence_ms: u64) -> Vec<Attempt> {
+        let mut lost = Vec::new();
+        self.open.borrow_mut().retain(|_, call| {
+            let is_silent = call.conversation.silent_ms() >= silence_ms as f64;
+            if is_silent {
+                call.conversation.abort();
+                lost.append(&mut call.attempts);
+            }
+            !is_silent
+        });
+        lost
+    }
+
     pub fn attempts(&self) -> Vec<Attempt> {
         let open = self.open.borrow();
         let mut attempts: Vec<Attempt> = open

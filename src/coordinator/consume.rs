@@ -9,15 +9,21 @@ use serde_json::json;
 use worker::{Env, MessageBatch, MessageExt};
 
 use super::object::report;
+use crate::model::time::Millis;
 use crate::platform::call::{self, Call, Peer};
-use crate::platform::{deadline, number};
+use crate::platform::{deadline, now, number};
 use crate::wire::TaskReport;
 
 /// How long a run's object may take to answer.
 const OBJECT_MS: u64 = 10_000;
 /// How often a report is sent before it is left to the watch.
 const REPORTS: u32 = 5;
-const HEARTBEAT_MS: u64 = 30_000;
+/// How often whoever has an attempt says that it lives.
+pub const HEARTBEAT: &str = "CURFEW_HEARTBEAT_MS";
+pub const HEARTBEAT_MS: u64 = 30_000;
+/// How soon an object is asked again that should know by now that its run is over, and says otherwise or nothing: its clock
+/// may be behind ours.
+const AGAIN_MS: u64 = 250;
 
 /// What rings: which attempt of which run. All else is in the run's object.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,7 +45,7 @@ pub async fn consume(batch: MessageBatch<()>, env: &Env) {
     join_all(messages.iter().map(|message| async move {
         let text = message.body().as_string().unwrap_or_default();
         match serde_json::from_str::<Ring>(&text) {
-            Ok(ring) => match take(&ring, env).await {
+            Ok(ring) => match take(&ring, &message.id(), env).await {
                 Fate::Done => message.ack(),
                 Fate::Again => message.retry(),
             },
@@ -52,7 +58,22 @@ pub async fn consume(batch: MessageBatch<()>, env: &Env) {
     .await;
 }
 
-async fn take(ring: &Ring, env: &Env) -> Fate {
+/// What a consumer reads of an order, and of the answer to a heartbeat.
+#[derive(Debug, Default, Deserialize)]
+struct Ending {
+    #[serde(default)]
+    run_ends_at: Option<Millis>,
+}
+
+impl Ending {
+    fn of(text: &str) -> Option<Millis> {
+        let ending: Ending = serde_json::from_str(text).unwrap_or_default();
+        ending.run_ends_at
+    }
+}
+
+/// `message` is the same whenever the queue delivers it: the object knows by it who asks again because no answer came.
+async fn take(ring: &Ring, message: &str, env: &Env) -> Fate {
     let object: Peer = match env
         .durable_object("RUNS")
         .and_then(|runs| runs.get_by_name(&ring.run_id))
@@ -64,7 +85,8 @@ async fn take(ring: &Ring, env: &Env) -> Fate {
         }
     };
     let name = json!({"token_id": ring.token_id, "epoch": ring.epoch}).to_string();
-    let order = match ask(&object, "/claim", &name).await {
+    let claim = json!({"token_id": ring.token_id, "epoch": ring.epoch, "claimant": message}).to_string();
+    let order = match ask(&object, "/claim", &claim).await {
         Some((200, order)) => order,
         // Somebody else has it, or nobody needs it: the object knows better than the message.
         Some((404 | 409, _)) => return Fate::Done,
@@ -103,18 +125,25 @@ fn is_report_of(text: &str, ring: &Ring) -> bool {
 
 /// The executor's report, or why there is none; `None` when the object said that the attempt does not count any more.
 async fn run(object: &Peer, name: &str, order: &str, env: &Env) -> Option<Result<String, String>> {
-    let heartbeat_ms = number(env, "CURFEW_HEARTBEAT_MS").unwrap_or(HEARTBEAT_MS);
+    let heartbeat_ms = number(env, HEARTBEAT).unwrap_or(HEARTBEAT_MS);
+    // The executor is not told to stop when the run ends, because the run may be extended: at that moment the object is
+    // asked, and it knows.
+    let mut run_ends_at = Ending::of(order);
     let Some(executor) = call::service(env, "EXECUTOR") else {
         return Some(Err("no service binding EXECUTOR is configured".into()));
     };
     let mut execution = pin!(execute(&executor, order));
     loop {
-        match select(execution, deadline::sleep(heartbeat_ms)).await {
+        let until_end = run_ends_at.map(|at| at.saturating_sub(now()).max(AGAIN_MS));
+        let pause_ms = until_end.into_iter().chain([heartbeat_ms]).min();
+        match select(execution, deadline::sleep(pause_ms.unwrap_or(heartbeat_ms))).await {
             Either::Left((outcome, _)) => return Some(outcome),
             Either::Right((_, running)) => {
                 execution = running;
-                if let Some((404 | 409, _)) = ask(object, "/heartbeat", name).await {
-                    return None;
+                match ask(object, "/heartbeat", name).await {
+                    Some((404 | 409, _)) => return None,
+                    Some((200, answer)) => run_ends_at = Ending::of(&answer),
+                    Some(_) | None => {}
                 }
             }
         }

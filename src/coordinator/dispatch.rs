@@ -10,14 +10,12 @@ use worker::Result;
 use super::calls::Attempt;
 use super::object::{Object, report};
 use super::turn::Turn;
+use crate::api::launch::{PUBLIC_URL_ADVICE, public_url};
 use crate::engine::{Decided, Event, Order, Rejection, TokenId, invocations};
 use crate::model::text::written;
 use crate::platform;
 use crate::platform::ask::Listener;
 use crate::wire::{TaskOrder, TaskReport};
-
-/// Where `npm start` serves the API: callbacks need CURFEW_PUBLIC_URL everywhere else.
-const LOCAL_URL: &str = "http://localhost:8787";
 
 /// Hears the executors for an object, as long as it lives.
 pub(super) fn listener(object: &Weak<Object>) -> Listener {
@@ -74,8 +72,9 @@ impl Object {
         let calls = orders.iter().map(|order| order.calls).sum();
         let number = self.calls.take_at_hand(calls).unwrap_or_else(|| {
             turn.spend();
+            let heartbeat_ms = self.signs_of_life.heartbeat_ms;
             self.calls
-                .open(turn, |number| self.listener.ask(executor, number))
+                .open(turn, |number| self.listener.ask(executor, number, heartbeat_ms))
         });
         self.calls.send(number, attempts, calls, &lines);
         Ok(())
@@ -159,10 +158,16 @@ impl Object {
         let token_id = order.token.to_string();
         let checkpoint = order.checkpoint.as_ref().map(to_raw_value).transpose();
         let checkpoint = checkpoint.map_err(|error| error.to_string())?;
-        let callback_url = order.capability.as_ref().map(|capability| {
-            let base = platform::variable(&self.env, "CURFEW_PUBLIC_URL").unwrap_or_else(|| LOCAL_URL.into());
-            format!("{}/v1/callbacks/{capability}", base.trim_end_matches('/'))
-        });
+        let callback_url = match &order.capability {
+            Some(capability) => {
+                let base = public_url(&self.env).ok_or(PUBLIC_URL_ADVICE)?;
+                Some(format!(
+                    "{}/v1/callbacks/{capability}",
+                    base.trim_end_matches('/')
+                ))
+            }
+            None => None,
+        };
         let text = self.with_run(|run| {
             let task = run.snapshot().tasks.get(order.task).ok_or("the task is gone")?;
             written(&TaskOrder {
@@ -172,6 +177,7 @@ impl Object {
                 task: &task.text,
                 input: &input,
                 deadline_at: order.deadline_at,
+                run_ends_at: order.run_ends_at,
                 idempotency_key: &format!("{}:{}", run.header.id, order.work_of),
                 resume_from: checkpoint.as_deref(),
                 action_timeouts: order.action_timeouts,

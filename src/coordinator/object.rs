@@ -7,7 +7,8 @@ use futures_channel::oneshot;
 use serde_json::{Value, json};
 use worker::{Env, Error, Result, State, Storage};
 
-use super::calls::Calls;
+use super::calls::{Attempt, Calls};
+use super::consume::{HEARTBEAT, HEARTBEAT_MS};
 use super::dispatch::listener;
 use super::news::News;
 use super::turn::Turn;
@@ -30,7 +31,7 @@ thread_local! {
     /// Shared by all objects of the isolate.
     static SNAPSHOTS: RefCell<Snapshots> = RefCell::default();
     /// The variables of a deployment do not change while its isolates live.
-    static SETTINGS: Cell<Option<Settings>> = const { Cell::new(None) };
+    static SETTINGS: Cell<Option<(Settings, SignsOfLife)>> = const { Cell::new(None) };
 }
 
 pub struct Object {
@@ -39,6 +40,7 @@ pub struct Object {
     sqlite: Sqlite,
     pub(super) env: Env,
     settings: Settings,
+    pub(super) signs_of_life: SignsOfLife,
     run: RefCell<Option<Run>>,
     pub(super) calls: Calls,
     pub(super) executor: Option<call::Peer>,
@@ -48,6 +50,27 @@ pub struct Object {
     requests: Cell<u64>,
     /// The answer to the claim that is being handled.
     handed: RefCell<Option<Order>>,
+}
+
+/// How executors that are called directly say that they live.
+#[derive(Clone, Copy)]
+pub(super) struct SignsOfLife {
+    /// How often.
+    pub heartbeat_ms: u64,
+    /// How long one may be silent before its call counts as gone.
+    silence_ms: u64,
+}
+
+impl SignsOfLife {
+    fn of(env: &Env) -> SignsOfLife {
+        let heartbeat_ms = platform::number(env, HEARTBEAT).unwrap_or(HEARTBEAT_MS);
+        let silence_ms = platform::number(env, "CURFEW_CALL_SILENCE_MS").unwrap_or(90_000);
+        SignsOfLife {
+            heartbeat_ms,
+            // Whoever is a little late with one of them is alive.
+            silence_ms: silence_ms.max(heartbeat_ms.saturating_mul(2)),
+        }
+    }
 }
 
 /// Since when the run is in memory.
@@ -68,17 +91,19 @@ pub enum Started {
 impl Object {
     pub fn new(state: State, env: Env) -> Rc<Object> {
         let storage = state.storage();
+        let (settings, signs_of_life) = SETTINGS.get().unwrap_or_else(|| {
+            let read = (settings(&env), SignsOfLife::of(&env));
+            SETTINGS.set(Some(read));
+            read
+        });
         Rc::new_cyclic(|object| Object {
             executor: call::service(&env, "EXECUTOR"),
             listener: listener(object),
             sqlite: Sqlite::new(&storage),
             storage,
             state,
-            settings: SETTINGS.get().unwrap_or_else(|| {
-                let settings = settings(&env);
-                SETTINGS.set(Some(settings));
-                settings
-            }),
+            settings,
+            signs_of_life,
             env,
             run: RefCell::default(),
             calls: Calls::default(),
@@ -238,11 +263,29 @@ impl Object {
             .map_or_else(Rung::default, |run| Rung::of(run, platform::now())))
     }
 
-    /// The alarm rang, or somebody knocked.
+    /// Somebody knocked, or something is due.
     pub fn wake(self: &Rc<Self>, turn: &Turn) -> Result<()> {
-        let open_calls = self.calls.attempts();
+        let open_calls = self.open_calls();
         let woken = self.handle(turn, Event::Woken { open_calls });
         self.count_if_failed(woken)
+    }
+
+    pub fn alarm_rang(self: &Rc<Self>, turn: &Turn) -> Result<()> {
+        let open_calls = self.open_calls();
+        let woken = self.handle(turn, Event::AlarmRang { open_calls });
+        self.count_if_failed(woken)
+    }
+
+    /// The attempts whose call is there, and whose executor is.
+    fn open_calls(&self) -> Vec<Attempt> {
+        let silence_ms = self.signs_of_life.silence_ms;
+        for attempt in self.calls.drop_silent(silence_ms) {
+            platform::log(json!({
+                "level": "warn", "event": "call_silent", "run_id": self.run_id(), "token_id": attempt.0.to_string(),
+                "epoch": attempt.1, "silence_ms": silence_ms,
+            }));
+        }
+        self.calls.attempts()
     }
 
     fn handle(self: &Rc<Self>, turn: &Turn, event: Event) -> Result<std::result::Result<(), Rejection>> {

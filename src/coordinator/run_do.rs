@@ -55,7 +55,7 @@ impl DurableObject for RunObject {
         let turn = Turn::default();
         object.count_request();
         if object.load(&turn).await? {
-            object.wake(&turn)?;
+            object.alarm_rang(&turn)?;
         }
         Response::empty()
     }
@@ -137,6 +137,11 @@ impl Doors {
                 match event {
                     Some(Ok(event)) => match self.object.feed(&turn, event)? {
                         Ok(()) if path == "/claim" => self.hand(),
+                        // When to ask again whether the attempt is still needed.
+                        Ok(()) if path == "/heartbeat" => {
+                            let ends_at = self.object.with_run(Run::work_ends_at)?;
+                            Ok(Ok((200, json!({"run_ends_at": ends_at}))))
+                        }
                         // Whoever knocks here for an attempt does not look at the run.
                         Ok(()) if ATTEMPT_DOORS.contains(&path) => Ok(Ok((200, json!({})))),
                         Ok(()) => Ok(Ok((200, self.view()?))),
@@ -256,7 +261,7 @@ impl Doors {
 }
 
 /// Doors of whoever has an attempt, or brings what came of one.
-const ATTEMPT_DOORS: [&str; 4] = ["/heartbeat", "/report", "/lost", "/callback"];
+const ATTEMPT_DOORS: [&str; 3] = ["/report", "/lost", "/callback"];
 
 fn attempt(body: &Value) -> (String, u64) {
     let token = body["token_id"].as_str().unwrap_or_default().to_string();
@@ -299,7 +304,11 @@ fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>>
         }
         ("claim", "") => {
             let (token, epoch) = attempt(&body);
-            Event::Claimed { token, epoch }
+            Event::Claimed {
+                token,
+                epoch,
+                claimant: body["claimant"].as_str().map(str::to_string),
+            }
         }
         ("heartbeat", "") => {
             let (token, epoch) = attempt(&body);

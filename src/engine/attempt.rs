@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::chronicle::EntryKind;
 use super::effect::LimitSource;
-use super::record::{FinalAction, Passed, TimeoutRecord};
+use super::record::{FinalAction, Passed, TimeoutError, TimeoutRecord};
 use super::run::Run;
 use super::token::{Lane, Token, TokenId, TokenStatus};
 use crate::model::action::ExecutionTimeoutPolicy;
@@ -20,11 +20,19 @@ pub(super) struct ExecutionLimit {
     pub reason: Option<String>,
 }
 
-/// An executor's own word that time is up.
-pub(super) struct Reported {
-    pub failure: Failure,
-    pub partial: Vec<Artifact>,
+/// Who says that time is up, where it is not the attempt's deadline that was found passed.
+pub(super) enum Reported {
+    /// The executor, or the child.
+    Stopped {
+        step_ref: Option<String>,
+        partial: Vec<Artifact>,
+    },
+    /// Nobody: no callback came before the resume deadline.
+    NoCallback,
 }
+
+/// The code of a call whose result did not come in time.
+const TOOL_TIMEOUT: &str = "tool_timeout";
 
 /// Delays between attempts grow to this and no further.
 const RETRY_DELAY_MAX_MS: u64 = MINUTE;
@@ -91,7 +99,7 @@ impl Run {
             self.abort_work(id, "execution_timeout");
         }
         if may_retry {
-            self.note_execution_timeout(id, FinalAction::Retry, reported.map(|it| it.partial));
+            self.note_execution_timeout(id, FinalAction::Retry, reported.as_ref());
             return self.retry_after_timeout(id);
         }
         self.time_out(id, reported);
@@ -123,17 +131,22 @@ impl Run {
         };
         let node = &self.snapshot.workflow.nodes[token.node];
         let message = format!("step {} timed out: context deadline exceeded", node.id);
-        let mut failure = Failure::new("execution_timeout", FailureClass::Timeout, message);
-        let (step_ref, partial) = match reported {
-            Some(reported) => (reported.failure.step_ref, Some(reported.partial)),
-            None => (None, None),
+        let failure = match &reported {
+            None => Failure::new("execution_timeout", FailureClass::Timeout, message),
+            Some(Reported::Stopped { step_ref, .. }) => Failure {
+                step_ref: step_ref.clone(),
+                ..Failure::new("execution_timeout", FailureClass::Timeout, message)
+            },
+            Some(Reported::NoCallback) => {
+                let message = format!("{message} (no callback came)");
+                Failure::new(TOOL_TIMEOUT, FailureClass::Timeout, message)
+            }
         };
-        failure.step_ref = step_ref;
-        self.note_execution_timeout(id, FinalAction::Fail, partial);
+        self.note_execution_timeout(id, FinalAction::Fail, reported.as_ref());
         self.end_unsuccessfully(id, TokenStatus::TimedOut, failure);
     }
 
-    fn note_execution_timeout(&mut self, id: TokenId, action: FinalAction, partial: Option<Vec<Artifact>>) {
+    fn note_execution_timeout(&mut self, id: TokenId, action: FinalAction, reported: Option<&Reported>) {
         let Some(token) = self.tokens.get(&id) else {
             return;
         };
@@ -146,7 +159,15 @@ impl Run {
             timeout_ms: token.timeout_ms,
         };
         let mut record = self.record_of_token(token, passed, action);
-        record.partial_artifacts = partial.unwrap_or_default();
+        match reported {
+            None => {}
+            Some(Reported::Stopped { partial, .. }) => record.partial_artifacts = partial.clone(),
+            Some(Reported::NoCallback) => {
+                record.error = Some(TimeoutError {
+                    code: TOOL_TIMEOUT.into(),
+                });
+            }
+        }
         self.note_token_timeout(id, action, record);
     }
 

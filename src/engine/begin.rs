@@ -147,8 +147,6 @@ impl Run {
         let limit = self.execution_limit(node);
         let timeout_ms = limit.limit.millis();
         let timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
-        let deadline_at = self.told_deadline(timeout_at);
-        let told_deadline = deadline_at.filter(|_| deadline_at != timeout_at);
         let (is_new, watch_ms) = match lane {
             Lane::Inline => (true, None),
             Lane::Direct => (true, Some(self.settings.watch_ms)),
@@ -159,7 +157,8 @@ impl Run {
             epoch: 0,
             task,
             input,
-            deadline_at,
+            deadline_at: self.told_deadline(timeout_at),
+            run_ends_at: self.work_ends_at(),
             limit: timeout_ms.map(|millis| (millis, limit.source)),
             checkpoint: None,
             company: Company::Alone,
@@ -178,7 +177,9 @@ impl Run {
             token.timeout_ms = timeout_ms;
             token.timeout_at = timeout_at;
             token.timeout_reason = limit.reason;
-            token.told_deadline = told_deadline;
+            token.told_deadline = None;
+            token.claimed_by = None;
+            token.stopped_ms = 0;
             token.warned = false;
             token.unclaimed = 0;
             token.unheard = false;

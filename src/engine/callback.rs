@@ -11,6 +11,7 @@ use super::size::check_brought;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::action::Action;
 use crate::model::failure::{Failure, FailureClass};
+use crate::model::time::Limit;
 
 /// What a capability is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,13 +114,18 @@ impl Run {
             );
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         };
+        let node = &self.snapshot.workflow.nodes[token.node];
+        let is_bounded_by_node = node.adaptive || node.timeout != Limit::Unset;
         let limit = action.timeout.millis().unwrap_or(0).max(self.settings.suspend_ms);
         let at = self.clock().saturating_add(limit);
         self.change(id, |token| {
             token.status = TokenStatus::Suspended;
-            token.timeout_ms = Some(limit);
-            token.timeout_at = Some(at);
-            token.warned = false;
+            // The node's own limit bounds the whole of it, the call and the wait for its result: it stays as it is.
+            if !is_bounded_by_node {
+                token.timeout_ms = Some(limit);
+                token.timeout_at = Some(at);
+                token.warned = false;
+            }
             token.watch_at = None;
         });
         self.called_back.insert(id);
@@ -181,8 +187,6 @@ impl Run {
     /// Nobody brought anything in time: as if the executor had said so.
     pub(super) fn callback_due(&mut self, id: TokenId) {
         self.called_back.remove(&id);
-        let failure = Failure::new("tool_timeout", FailureClass::Timeout, "no callback came in time");
-        let partial = Vec::new();
-        self.execution_timed_out(id, Some(Reported { failure, partial }));
+        self.execution_timed_out(id, Some(Reported::NoCallback));
     }
 }

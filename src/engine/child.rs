@@ -60,6 +60,7 @@ impl Run {
             token.epoch += 1;
             token.dispatched_at = Some(now);
             token.started_at = Some(now);
+            token.stopped_ms = 0;
             token.timeout_ms = timeout_ms;
             token.timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
             token.timeout_reason = limit.reason;
@@ -130,10 +131,8 @@ impl Run {
             },
             // The limit was this node's: what follows is its own word.
             RunStatus::TimedOut if token.timeout_ms.is_some() && policy == ChildFailurePolicy::Propagate => {
-                let otherwise =
-                    || Failure::new("workflow_timeout", FailureClass::Timeout, "the child timed out");
-                let reported = Reported {
-                    failure: report.error.unwrap_or_else(otherwise),
+                let reported = Reported::Stopped {
+                    step_ref: report.error.and_then(|error| error.step_ref),
                     partial: Vec::new(),
                 };
                 self.execution_timed_out(id, Some(reported));

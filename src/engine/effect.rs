@@ -23,7 +23,12 @@ use crate::wire::{ActionTimeouts, Checkpoint, TaskReport};
 pub enum Event {
     /// The object came back into memory: no call it had made before is still open.
     Loaded,
-    /// The alarm rang, or somebody knocked. `open_calls` are the attempts whose call this object still holds.
+    /// The alarm rang, and the platform cleared it before, also where it rang early. `open_calls` as below.
+    AlarmRang {
+        open_calls: Vec<(TokenId, u64)>,
+    },
+    /// Somebody knocked, or something is due before the alarm has rung. `open_calls` are the attempts whose call this object
+    /// still holds.
     Woken {
         open_calls: Vec<(TokenId, u64)>,
     },
@@ -31,10 +36,12 @@ pub enum Event {
     Abandoned,
     /// An executor answered.
     TaskReported(Box<TaskReport>),
-    /// Somebody took an attempt out of the queue and asks for it.
+    /// Somebody took an attempt out of the queue and asks for it. `claimant` is the same when it asks again because no
+    /// answer came.
     Claimed {
         token: String,
         epoch: u64,
+        claimant: Option<String>,
     },
     /// Somebody brought the result of an async action.
     CallbackReceived {
@@ -219,6 +226,7 @@ impl Event {
         match self {
             Event::Abandoned | Event::CancelRequested { .. } => true,
             Event::Loaded
+            | Event::AlarmRang { .. }
             | Event::Woken { .. }
             | Event::TaskReported(_)
             | Event::Claimed { .. }
@@ -261,7 +269,10 @@ pub struct Order {
     /// Index into the snapshot's tasks.
     pub task: usize,
     pub input: Rc<Value>,
+    /// The attempt's own: the executor stops at it.
     pub deadline_at: Option<Millis>,
+    /// When the run would end, and the call with it. The executor does not stop at it, because the run may be extended.
+    pub run_ends_at: Option<Millis>,
     /// The limit of this attempt, and whose word it is.
     pub limit: Option<(u64, LimitSource)>,
     /// What an earlier attempt had done.

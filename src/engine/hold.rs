@@ -163,6 +163,9 @@ impl Run {
                     if token.status == TokenStatus::Executing {
                         token.told_deadline = token.told_deadline.or(token.timeout_at);
                     }
+                    if token.started_at.is_some() {
+                        token.stopped_ms = token.stopped_ms.saturating_add(pause);
+                    }
                     token.timeout_at = token.timeout_at.map(|at| at.saturating_add(pause));
                     token.watch_at = token.watch_at.map(|at| at.saturating_add(pause));
                     if let Some(stranded) = &mut token.stranded {

@@ -8,6 +8,7 @@ use super::token::{Lane, Token, TokenId};
 use crate::executor::inline::run_here;
 use crate::executor::task::Assignment;
 use crate::model::fan::EarlyCompletePolicy;
+use crate::model::limits::QUEUE_MAX_MS;
 use crate::model::task::Dispatch;
 use crate::model::time::MINUTE;
 use crate::wire::{ActionTimeouts, TaskReport};
@@ -24,7 +25,7 @@ const INLINE_BATCH: u32 = 200;
 
 impl Run {
     /// The node's word, else the task's. `auto` is inline where that is possible, and the queue for what may take long,
-    /// so that the object need not stay awake for it.
+    /// so that the object need not stay awake for it. Nothing goes into the queue that may outlive its consumer.
     pub(super) fn lane_of(&self, node: usize, task: usize) -> Lane {
         let Some(resolved) = self.snapshot.tasks.get(task) else {
             return Lane::Direct;
@@ -34,26 +35,36 @@ impl Run {
             .unwrap_or(resolved.task.dispatch)
         {
             Dispatch::Auto | Dispatch::Inline if resolved.is_pure => Lane::Inline,
-            Dispatch::Auto if self.settings.queue && self.may_take_long(node) => Lane::Queue,
-            Dispatch::Queue if self.settings.queue => Lane::Queue,
+            Dispatch::Auto if self.may_be_queued(node) && self.may_take_long(node) => Lane::Queue,
+            Dispatch::Queue if self.may_be_queued(node) => Lane::Queue,
             Dispatch::Auto | Dispatch::Inline | Dispatch::Direct | Dispatch::Queue => Lane::Direct,
         }
     }
 
     fn may_take_long(&self, node: usize) -> bool {
-        // No attempt outlives its run.
+        self.longest_ms(node).is_none_or(|millis| millis > DIRECT_MAX_MS)
+    }
+
+    fn may_be_queued(&self, node: usize) -> bool {
+        let fits = self.longest_ms(node).is_some_and(|millis| millis <= QUEUE_MAX_MS);
+        self.settings.queue && fits
+    }
+
+    /// How long an attempt that begins now may take, where that is known: no attempt outlives its run.
+    fn longest_ms(&self, node: usize) -> Option<u64> {
         let run_ends_at = self.header.timeout_at;
         let left_ms = run_ends_at.map(|at| at.saturating_sub(self.clock()));
         let limit_ms = self.execution_limit(node).limit.millis();
-        let longest = limit_ms.into_iter().chain(left_ms).min();
-        longest.is_none_or(|millis| millis > DIRECT_MAX_MS)
+        limit_ms.into_iter().chain(left_ms).min()
     }
 
-    /// Whether an attempt goes by a request of its own: no other order comes of it, and it is over soon. A WebSocket costs more,
-    /// but as long as it is open the platform keeps the object in memory.
+    /// Whether an attempt goes by a request of its own: no other order comes of it, and it is over soon by its own limit. A
+    /// WebSocket costs more, but as long as it is open the platform keeps the object in memory, and the executor says by
+    /// it that it lives. The run's limit may be extended, and says nothing here.
     pub(super) fn is_short_and_last(&self, token: &Token) -> bool {
         let is_last = token.branch.is_none() && self.snapshot.routes_from(token.node).is_empty();
-        is_last && !self.may_take_long(token.node)
+        let limit_ms = self.execution_limit(token.node).limit.millis();
+        is_last && limit_ms.is_some_and(|millis| millis <= DIRECT_MAX_MS)
     }
 
     /// Nothing more can begin in this decision: what is due is left to the next.
@@ -82,6 +93,7 @@ impl Run {
                 input: &order.input,
                 // No time passes inside a decision.
                 deadline_at: None,
+                run_ends_at: None,
                 resume_from: order.checkpoint.map(|checkpoint| *checkpoint),
                 action_timeouts: ActionTimeouts::default(),
                 callback: serde_json::Value::Null,
@@ -97,6 +109,7 @@ impl Run {
             partial: done.partial,
             checkpoint: done.checkpoint,
             events: done.events,
+            gave_up_before: done.gave_up_before,
         };
         self.take_report(id, report);
     }

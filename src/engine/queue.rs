@@ -34,16 +34,45 @@ impl Run {
     }
 
     /// Somebody took the message: from now on the attempt is under way, and its order is the answer.
-    pub(super) fn claimed(&mut self, token_id: &str, epoch: u64) -> Result<(), Rejection> {
-        let id = self.current_attempt(token_id, epoch, TokenStatus::Dispatched)?;
+    pub(super) fn claimed(
+        &mut self,
+        token_id: &str,
+        epoch: u64,
+        claimant: Option<String>,
+    ) -> Result<(), Rejection> {
+        let unclaimed = self.current_attempt(token_id, epoch, TokenStatus::Dispatched);
+        let id = unclaimed.or_else(|stale| {
+            self.claimed_before(token_id, epoch, claimant.as_deref())
+                .ok_or(stale)
+        })?;
         if self.is_paused() {
+            // One that was claimed and has no answer is taken back: nobody works on it.
+            if self
+                .tokens
+                .get(&id)
+                .is_some_and(|token| token.status == TokenStatus::Executing)
+            {
+                self.begin_again(id);
+            }
             // Nothing new begins: it is rung for when the clocks go on.
             return Err(Rejection::Paused);
         }
         let node = self.tokens.get(&id).map(|token| token.node);
         let task = node.and_then(|node| self.snapshot.node_tasks.get(node).copied().flatten());
         self.scratch.handed = task.and_then(|task| self.begin_attempt(id, task, Lane::Queue));
+        if self.scratch.handed.is_some() {
+            self.change(id, |token| token.claimed_by = claimant);
+        }
         Ok(())
+    }
+
+    /// An attempt that this claimant has already, as far as it was never heard of since: the answer to its claim was lost.
+    fn claimed_before(&self, token_id: &str, epoch: u64, claimant: Option<&str>) -> Option<TokenId> {
+        let id = self
+            .current_attempt(token_id, epoch, TokenStatus::Executing)
+            .ok()?;
+        let claimed_by = self.tokens.get(&id)?.claimed_by.as_deref();
+        (claimed_by.is_some() && claimed_by == claimant).then_some(id)
     }
 
     /// The watch moves on. It is saved, because the object does not stay in memory between two heartbeats; but not for
@@ -56,10 +85,13 @@ impl Run {
         let Some(token) = self.tokens.get(&id).filter(|it| it.lane == Some(Lane::Queue)) else {
             return Ok(());
         };
-        if token.unheard || token.watch_at.is_none_or(|watch_at| watch_at < soon) {
+        let is_first = token.claimed_by.is_some();
+        if is_first || token.unheard || token.watch_at.is_none_or(|watch_at| watch_at < soon) {
             self.change(id, |token| {
                 token.watch_at = Some(at);
                 token.unheard = false;
+                // Whoever beats has its order: from now on nobody else gets it.
+                token.claimed_by = None;
             });
         }
         Ok(())

@@ -17,6 +17,14 @@ pub struct TimeoutRecord {
     pub partial_artifacts: Vec<Artifact>,
     pub retry_count: u32,
     pub final_action: FinalAction,
+    /// What went wrong, where the scope does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<TimeoutError>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeoutError {
+    pub code: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,6 +143,7 @@ impl Run {
             partial_artifacts: Vec::new(),
             retry_count: token.retry_count,
             final_action,
+            error: None,
         }
     }
 
@@ -171,6 +180,7 @@ impl Run {
             partial_artifacts: Vec::new(),
             retry_count: 0,
             final_action,
+            error: None,
         }
     }
 

@@ -30,19 +30,26 @@ impl Run {
             token.checkpoint = report.checkpoint;
         });
         self.drop_large_checkpoint(id);
-        let failure = |otherwise: &str| {
-            report.error.unwrap_or_else(|| {
-                Failure::new(otherwise, FailureClass::Unknown, "the executor gave no reason")
-            })
-        };
+        // It did not try again because the run would have ended, and the run has got more time since.
+        let gave_up_too_early = report
+            .gave_up_before
+            .is_some_and(|moment| self.works_longer_than(moment));
         match report.status {
             ReportStatus::Completed => match self.check_events(&report.events) {
                 Ok(()) => self.succeed_with(id, report.output.unwrap_or(Value::Null), report.events),
                 Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
             },
             ReportStatus::Suspended => self.suspend(id),
+            ReportStatus::Failed | ReportStatus::TimedOut if gave_up_too_early => self.begin_again(id),
             ReportStatus::Failed => {
-                self.end_unsuccessfully(id, TokenStatus::Failed, failure("task_failed"));
+                let failure = report.error.unwrap_or_else(|| {
+                    Failure::new(
+                        "task_failed",
+                        FailureClass::Unknown,
+                        "the executor gave no reason",
+                    )
+                });
+                self.end_unsuccessfully(id, TokenStatus::Failed, failure);
             }
             // An executor's clock cannot be moved from here. What it says of the time does not count while ours stand
             // still, or when the run got more time since: the work goes on in another attempt.
@@ -50,8 +57,8 @@ impl Run {
                 self.begin_again(id)
             }
             ReportStatus::TimedOut => {
-                let reported = Reported {
-                    failure: failure("tool_timeout"),
+                let reported = Reported::Stopped {
+                    step_ref: report.error.and_then(|error| error.step_ref),
                     partial: bounded_artifacts(report.partial),
                 };
                 self.execution_timed_out(id, Some(reported));
@@ -59,7 +66,20 @@ impl Run {
         }
     }
 
-    /// The executor was told a deadline as it stood then, and it has moved since: the run was extended, or paused.
+    /// The run lives, and its end has moved to a later moment than it was told to be: it was extended, or paused.
+    fn works_longer_than(&self, told: Millis) -> bool {
+        let stood_still = self.scratch.now.saturating_sub(self.clock());
+        let ends_at = match (self.is_paused(), self.workflow_due_at()) {
+            // The clocks go on from where they stand.
+            (true, Some(limit_at)) => Some(limit_at.saturating_add(stood_still)),
+            (true, None) => None,
+            (false, _) => self.work_ends_at(),
+        };
+        self.is_running() && ends_at.is_none_or(|at| at > told)
+    }
+
+    /// The executor was told a deadline as it stood then, and it has moved since: by a pause, or by an extension where an
+    /// older build had told it the run's limit.
     fn was_told_too_little(&self, id: TokenId) -> bool {
         let Some(token) = self.tokens.get(&id) else {
             return false;
@@ -74,7 +94,7 @@ impl Run {
     }
 
     /// Back to pending, and into the next attempt as soon as the clocks go; with what the last one had done.
-    fn begin_again(&mut self, id: TokenId) {
+    pub(super) fn begin_again(&mut self, id: TokenId) {
         self.change(id, |token| {
             token.status = TokenStatus::Pending;
             token.timeout_at = None;

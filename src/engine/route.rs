@@ -89,12 +89,13 @@ impl Run {
         }
     }
 
-    /// What a node with a learnt limit took.
+    /// What a node with a learnt limit took, without the time in which the clocks stood still.
     fn note_latency(&mut self, id: TokenId) {
         let Some(token) = self.tokens.get(&id) else { return };
         let node = &self.snapshot.workflow.nodes[token.node];
         if let Some(started_at) = token.started_at.filter(|_| node.adaptive) {
-            let millis = self.scratch.now.saturating_sub(started_at);
+            let since_start = self.clock().saturating_sub(started_at);
+            let millis = since_start.saturating_sub(token.stopped_ms);
             self.scratch.latencies.push((node.id.clone(), id, millis));
         }
     }

@@ -213,13 +213,23 @@ impl Run {
                 self.take_over_lost_attempts();
                 Ok(())
             }
-            Event::Woken { open_calls } => {
+            Event::AlarmRang { open_calls } => {
                 self.forget_failed_wakes();
-                self.alarm_rang(now);
+                self.alarm_at = None;
                 self.pass_deadlines(&open_calls);
                 Ok(())
             }
-            Event::Claimed { token, epoch } => self.claimed(&token, epoch),
+            Event::Woken { open_calls } => {
+                self.forget_failed_wakes();
+                self.forget_passed_alarm(now);
+                self.pass_deadlines(&open_calls);
+                Ok(())
+            }
+            Event::Claimed {
+                token,
+                epoch,
+                claimant,
+            } => self.claimed(&token, epoch, claimant),
             Event::CallbackReceived { capability, outcome } => self.callback_received(&capability, *outcome),
             Event::Heartbeat { token, epoch } => self.heartbeat(&token, epoch),
             Event::TaskReported(report) => self.task_reported(*report),
@@ -366,8 +376,8 @@ impl Run {
         !self.header.status.is_terminal()
     }
 
-    fn alarm_rang(&mut self, now: Millis) {
-        // The platform clears an alarm before it rings it; one that stands in the future is still there.
+    /// An alarm that should have rung by now may be lost. One in the future still stands: to write it again costs a row.
+    fn forget_passed_alarm(&mut self, now: Millis) {
         if self.alarm_at.is_some_and(|at| at <= now) {
             self.alarm_at = None;
         }

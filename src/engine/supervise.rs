@@ -58,27 +58,28 @@ impl Run {
         }
     }
 
-    /// What the executor of an attempt with this deadline is told. An attempt never outlives its run, and where the
-    /// run's limit is the nearer one the executor gets a moment more: the run's own deadline must win, and its end aborts
-    /// the call anyway. Where a person is asked instead, work in flight is not thrown away: it is of use as long as the
-    /// gate stands.
-    pub(super) fn told_deadline(&self, timeout_at: Option<Millis>) -> Option<Millis> {
-        let Some(run_ends_at) = self.workflow_due_at() else {
-            return timeout_at;
-        };
-        if timeout_at.is_some_and(|at| at < run_ends_at) {
-            return timeout_at;
+    /// When the run ends, and all work in flight with it, if nothing changes. Where a person is asked first, work is of
+    /// use as long as the gate stands. There is none while somebody else holds the clocks.
+    pub fn work_ends_at(&self) -> Option<Millis> {
+        if self.is_paused() {
+            return self.run_gate().and_then(|gate| gate.timeout_at);
         }
-        let run_decides_by = run_ends_at.saturating_add(self.settings.grace_ms);
+        let limit_at = self.workflow_due_at()?;
         Some(match self.timeout_policy() {
-            WorkflowTimeoutPolicy::CancelAll | WorkflowTimeoutPolicy::Fail => run_decides_by,
+            WorkflowTimeoutPolicy::CancelAll | WorkflowTimeoutPolicy::Fail => limit_at,
             WorkflowTimeoutPolicy::HumanGate => {
-                let of_use_until = run_decides_by.saturating_add(self.snapshot.workflow.gate.timeout_ms);
-                timeout_at
-                    .unwrap_or(of_use_until)
-                    .clamp(run_decides_by, of_use_until)
+                limit_at.saturating_add(self.snapshot.workflow.gate.timeout_ms)
             }
         })
+    }
+
+    /// What the executor of an attempt with this deadline is told. Where the run's limit is the same moment, or a little
+    /// earlier, it gets so much more that the run's own deadline wins, also where clocks differ by a little.
+    pub(super) fn told_deadline(&self, timeout_at: Option<Millis>) -> Option<Millis> {
+        let at = timeout_at?;
+        let limit_at = self.workflow_due_at().filter(|limit_at| *limit_at <= at);
+        let wins_by = limit_at.map(|limit_at| limit_at.saturating_add(self.settings.grace_ms));
+        wins_by.into_iter().chain(timeout_at).max()
     }
 
     fn note_workflow_timeout(&mut self, kind: EntryKind, action: FinalAction) {

@@ -220,8 +220,13 @@ pub struct Token {
     pub merge_undo: Vec<(String, Option<Value>)>,
     /// Names of the context that have no row but this token's, and what stands there; `None`: its output.
     pub kept: Vec<(String, Option<Value>)>,
-    /// What the executor was told, where that is nearer than `timeout_at`: the run's limit was, or a pause came since.
+    /// What the executor was told, where that is nearer than `timeout_at`: a pause came since, or an older build told
+    /// it the run's limit.
     pub told_deadline: Option<Millis>,
+    /// Who claimed the attempt out of the queue and has not been heard of since: it may claim it again.
+    pub claimed_by: Option<String>,
+    /// How long the clocks stood still since `started_at`.
+    pub stopped_ms: u64,
     /// Why the limit is what it is, where no document says it.
     pub timeout_reason: Option<String>,
     /// Its deadline was warned of.
@@ -308,6 +313,8 @@ impl Token {
             merge_undo: Vec::new(),
             kept: Vec::new(),
             told_deadline: None,
+            claimed_by: None,
+            stopped_ms: 0,
             timeout_reason: None,
             warned: false,
             checkpoint: None,

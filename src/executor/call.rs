@@ -16,6 +16,8 @@ pub(super) struct Bounds {
     pub call_limit_ms: Option<u64>,
     /// All of them and the waits between.
     pub deadline_at: Option<Millis>,
+    /// No call is made again after this moment, but one that is under way goes on.
+    pub run_ends_at: Option<Millis>,
 }
 
 /// How the calls of a step went, whatever came of them.
@@ -24,6 +26,8 @@ pub(super) struct Calls {
     pub retries: Vec<RetryReport>,
     /// Another call was due, and no time for it.
     pub out_of_time: bool,
+    /// It was the end of the run that left none.
+    pub gave_up_for_run: bool,
 }
 
 /// `call.deadline_at` is set here, for each call anew.
@@ -56,7 +60,7 @@ pub(super) async fn until_final(
             retry_after_ms,
             retries: calls.retries.len() as u32,
             now: world.now(),
-            deadline_at: bounds.deadline_at,
+            deadline_at: bounds.deadline_at.into_iter().chain(bounds.run_ends_at).min(),
             call_limit_ms: bounds.call_limit_ms,
             random: world.random(),
         };
@@ -64,6 +68,12 @@ pub(super) async fn until_final(
             Verdict::Final => return Err(stopped),
             Verdict::NoTime => {
                 calls.out_of_time = true;
+                let deadline_at = bounds.deadline_at;
+                let without_run = Situation {
+                    deadline_at,
+                    ..situation
+                };
+                calls.gave_up_for_run = retry::after(call.action, &without_run) != Verdict::NoTime;
                 return Err(stopped);
             }
             Verdict::Retry { delay_ms } => {

@@ -54,7 +54,12 @@ impl Context {
 
     /// None if it is larger, or nested deeper, than the coordinator takes: a report it cannot read would cost more than
     /// the steps that have to run again.
-    pub(super) fn into_checkpoint(self, next: &str, steps: Vec<StepReport>) -> Option<Box<Checkpoint>> {
+    pub(super) fn into_checkpoint(
+        self,
+        next: &str,
+        steps: Vec<StepReport>,
+        rounds_before: u32,
+    ) -> Option<Box<Checkpoint>> {
         let parts = [&self.state, &self.output, &self.last_result];
         if parts.into_iter().any(|part| depth_of(part) > DEPTH) {
             return None;
@@ -67,6 +72,7 @@ impl Context {
             last_result: self.last_result,
             steps,
             events: self.events,
+            rounds_before,
         };
         let text = serde_json::to_string(&checkpoint).ok()?;
         (text.len() <= RESULT_BYTES).then(|| Box::new(checkpoint))

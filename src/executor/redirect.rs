@@ -3,7 +3,7 @@
 
 use super::address;
 use super::redact::Redactor;
-use super::request::{Outgoing, parse_url};
+use super::request::{CALLBACK_HEADER, Outgoing, parse_url};
 use crate::model::failure::Failure;
 
 pub const REDIRECTS_MAX: u32 = 5;
@@ -28,7 +28,13 @@ impl Reach {
 }
 
 /// Headers that speak for the caller: another origin must not hear them.
-const CREDENTIALS: &[&str] = &["authorization", "cookie", "cookie2", "proxy-authorization"];
+const CREDENTIALS: &[&str] = &[
+    "authorization",
+    "cookie",
+    "cookie2",
+    "proxy-authorization",
+    CALLBACK_HEADER,
+];
 
 /// The request that follows `sent`, if its answer is a redirect that says where to.
 pub fn next(

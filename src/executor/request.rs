@@ -22,6 +22,9 @@ pub struct Outgoing {
 /// Methods that fetch has in capitals whatever is written; others mean what they say.
 const USUAL_METHODS: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
+/// Whoever knows it may bring the result of an async action.
+pub const CALLBACK_HEADER: &str = "curfew-callback-url";
+
 /// Headers that belong to the connection: the platform writes them.
 const CONNECTION_HEADERS: &[&str] = &[
     "connection",
@@ -47,7 +50,8 @@ impl Outgoing {
             None => Value::Null,
         };
         let method = text(&request.method, scope, "method")?;
-        Outgoing::new(url, &method, request.headers.as_ref(), body, scope, key)
+        Outgoing::new(url, &method, request.headers.as_ref(), body, scope, key)?
+            .called_back_at(call.callback_url)
     }
 
     /// To the user's own Worker: without a body of its own it gets the step's input.
@@ -62,7 +66,17 @@ impl Outgoing {
         };
         // The host of a bound Worker means nothing; the binding says who answers.
         let url = parse_url(&format!("http://service/{}", path.trim_start_matches('/')))?;
-        Outgoing::new(url, &method, service.headers.as_ref(), body, scope, key)
+        Outgoing::new(url, &method, service.headers.as_ref(), body, scope, key)?
+            .called_back_at(call.callback_url)
+    }
+
+    /// Says where the result is to be brought, unless the implementation says it in its own way.
+    fn called_back_at(mut self, url: Option<&str>) -> Result<Outgoing, Failure> {
+        let is_written = self.headers.iter().any(|(name, _)| name == CALLBACK_HEADER);
+        if let Some(url) = url.filter(|_| !is_written) {
+            self.set_header(CALLBACK_HEADER, url)?;
+        }
+        Ok(self)
     }
 
     pub(super) fn new(

@@ -49,8 +49,24 @@ pub struct ActionCall<'a> {
     pub input: &'a Value,
     pub deadline_at: Option<Millis>,
     pub step_ref: &'a str,
+    /// Business retries of the task before this pass.
+    pub rounds_before: u32,
+    /// Where the result of an async action is to be brought.
+    pub callback_url: Option<&'a str>,
     /// For text that is cut before it leaves: half a secret is not found any more.
     pub redactor: &'a Redactor,
+}
+
+impl ActionCall<'_> {
+    /// The idempotency key of this call, where `work` is that of the order. A task may make several calls, and each is a piece
+    /// of work of its own. The same when a call is made again and when an attempt is, and another one for every business
+    /// retry: a peer that honours it would give the answer again that was not good enough.
+    pub fn idempotency_key(&self, work: &str) -> String {
+        match self.rounds_before {
+            0 => format!("{work}:{}", self.step_ref),
+            rounds => format!("{work}:{}:{}", self.step_ref, u64::from(rounds) + 1),
+        }
+    }
 }
 
 /// Why an action has no result.
@@ -80,6 +96,8 @@ pub struct Assignment<'a> {
     pub task: &'a Task,
     pub input: &'a Value,
     pub deadline_at: Option<Millis>,
+    /// Nothing is tried again after this moment; what is under way goes on.
+    pub run_ends_at: Option<Millis>,
     /// Where an earlier attempt stopped.
     pub resume_from: Option<Checkpoint>,
     pub action_timeouts: ActionTimeouts,
@@ -98,6 +116,8 @@ pub struct Done {
     pub checkpoint: Option<Box<Checkpoint>>,
     /// Of a task that completed.
     pub events: Vec<Emitted>,
+    /// `run_ends_at`, where that is why something was not tried again.
+    pub gave_up_before: Option<Millis>,
 }
 
 /// One pass over the steps.
@@ -107,6 +127,10 @@ struct Attempt<'a> {
     calls: Calls,
     /// The index of the step it begins with.
     first: usize,
+    /// Business retries before this pass.
+    rounds_before: u32,
+    /// Why the step that failed was not called again, where that was the end of the run.
+    gave_up_before: Option<Millis>,
     context: Context,
     steps: Vec<StepReport>,
     partial: Partial,
@@ -138,9 +162,11 @@ pub async fn run_task(world: &impl World, mut assignment: Assignment<'_>) -> Don
     } = assignment;
     let secrets = Secrets::of(task, world);
     let mut number = 1;
+    let resumed = assignment.resume_from.as_ref();
+    let mut rounds_before = resumed.map_or(0, |checkpoint| checkpoint.rounds_before);
     loop {
         // Taken: a retry within the executor begins with the first step, whatever this pass began with.
-        let mut attempt = Attempt::begin(task, assignment.resume_from.take(), &secrets);
+        let mut attempt = Attempt::begin(task, assignment.resume_from.take(), &secrets, rounds_before);
         let end = match check(task.input_schema.as_ref(), input, "input_schema of the task") {
             Ok(()) => attempt.run(world, &assignment).await,
             Err(failure) => End::Failed {
@@ -166,12 +192,15 @@ pub async fn run_task(world: &impl World, mut assignment: Assignment<'_>) -> Don
             number += 1;
             let delay = policy.delay_ms(number);
             let starts_at = world.now().saturating_add(delay);
-            if deadline_at.is_none_or(|deadline| starts_at < deadline) {
+            let is_before = |moment: Option<Millis>| moment.is_none_or(|moment| starts_at < moment);
+            if is_before(deadline_at) && is_before(assignment.run_ends_at) {
                 if delay > 0 {
                     world.sleep(delay).await;
                 }
+                rounds_before = rounds_before.saturating_add(1);
                 continue;
             }
+            attempt.gave_up_before = assignment.run_ends_at.filter(|_| is_before(deadline_at));
             failure.message += "; not tried again: no time is left before the deadline";
         }
         let status = match timed_out {
@@ -183,7 +212,12 @@ pub async fn run_task(world: &impl World, mut assignment: Assignment<'_>) -> Don
 }
 
 impl<'a> Attempt<'a> {
-    fn begin(task: &Task, resume_from: Option<Checkpoint>, secrets: &'a Secrets) -> Attempt<'a> {
+    fn begin(
+        task: &Task,
+        resume_from: Option<Checkpoint>,
+        secrets: &'a Secrets,
+        rounds_before: u32,
+    ) -> Attempt<'a> {
         let (first, context, steps) = resume_from
             .and_then(|checkpoint| resume(task, checkpoint))
             .unwrap_or_else(|| (0, Context::empty(), Vec::new()));
@@ -191,6 +225,8 @@ impl<'a> Attempt<'a> {
             secrets,
             calls: Calls::default(),
             first,
+            rounds_before,
+            gave_up_before: None,
             context,
             steps,
             partial: Partial::default(),
@@ -244,6 +280,7 @@ impl<'a> Attempt<'a> {
             if self.calls.out_of_time && !(timed_out && no_time) {
                 failure.message += NO_TIME;
             }
+            self.gave_up_before = assignment.run_ends_at.filter(|_| self.calls.gave_up_for_run);
             self.report(
                 step,
                 if timed_out {
@@ -255,7 +292,10 @@ impl<'a> Attempt<'a> {
             );
             // When the task's own time is up there is nothing to go on to.
             match step.on_failure {
-                OnFailure::Continue if !(timed_out && no_time) => self.context.note_error(step, &failure),
+                OnFailure::Continue if !(timed_out && no_time) => {
+                    self.gave_up_before = None;
+                    self.context.note_error(step, &failure);
+                }
                 OnFailure::Continue | OnFailure::Abort => {
                     return End::Failed {
                         failure,
@@ -324,6 +364,7 @@ impl<'a> Attempt<'a> {
         let bounds = Bounds {
             call_limit_ms: limit.millis(),
             deadline_at: total_deadline.into_iter().chain(assignment.deadline_at).min(),
+            run_ends_at: assignment.run_ends_at,
         };
         let no_time = bounds.deadline_at.is_some_and(|deadline| deadline <= world.now());
         if no_time || bounds.call_limit_ms == Some(0) {
@@ -397,6 +438,8 @@ impl<'a> Attempt<'a> {
                     input: &input,
                     deadline_at: None,
                     step_ref: &step.reference,
+                    rounds_before: self.rounds_before,
+                    callback_url: assignment.callback["url"].as_str().filter(|_| action.is_async()),
                     redactor: self.secrets.redactor(),
                 };
                 let result = until_final(world, call, bounds, &mut self.calls).await?;
@@ -458,6 +501,7 @@ impl<'a> Attempt<'a> {
             partial: Vec::new(),
             checkpoint: None,
             events: self.context.events,
+            gave_up_before: None,
         }
     }
 
@@ -469,7 +513,8 @@ impl<'a> Attempt<'a> {
             && let Some((_, before)) = self.steps.split_last()
             && before.iter().any(|step| step.status == StepStatus::Completed)
         {
-            self.context.into_checkpoint(next, before.to_vec())
+            self.context
+                .into_checkpoint(next, before.to_vec(), self.rounds_before)
         } else {
             None
         };
@@ -484,6 +529,7 @@ impl<'a> Attempt<'a> {
             partial: self.partial.into_artifacts(),
             checkpoint,
             events: Vec::new(),
+            gave_up_before: self.gave_up_before,
         }
     }
 

@@ -92,6 +92,7 @@ fn assignment<'a>(order: &TaskOrder, task: &'a Task, input: &'a Value) -> Assign
         task,
         input,
         deadline_at: order.deadline_at,
+        run_ends_at: order.run_ends_at,
         resume_from: order.checkpoint(),
         callback: match order.callback_url {
             Some(url) => json!({"url": url}),
@@ -112,6 +113,7 @@ fn reported(order: &TaskOrder, done: Done) -> TaskReport {
         partial: done.partial,
         checkpoint: done.checkpoint,
         events: done.events,
+        gave_up_before: done.gave_up_before,
     }
 }
 
@@ -126,6 +128,7 @@ fn refuse(order: &TaskOrder, message: String) -> TaskReport {
         partial: Vec::new(),
         checkpoint: None,
         events: Vec::new(),
+        gave_up_before: None,
     }
 }
 
@@ -165,9 +168,7 @@ impl World for Worker<'_> {
     }
 
     async fn perform(&self, call: ActionCall<'_>) -> Result<Value, Stopped> {
-        // A task may make several calls; each is its own piece of work to a peer that honours the key.
-        // The same at every attempt, those after a failure too.
-        let key = format!("{}:{}", self.order.idempotency_key, call.step_ref);
+        let key = call.idempotency_key(self.order.idempotency_key);
         match &call.action.kind {
             Kind::HttpRequest(request) => {
                 http::http_request(request, self.may_call_private(), self.clock, &call, &key).await

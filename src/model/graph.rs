@@ -150,7 +150,7 @@ fn transition_pointer(reader: &Reader, id: &str) -> String {
 }
 
 /// The place of a node in the document: nodes with problems were left out, so its index there may differ.
-fn node_pointer(reader: &Reader, id: &str) -> String {
+pub(super) fn node_pointer(reader: &Reader, id: &str) -> String {
     reader
         .array("nodes")
         .into_iter()

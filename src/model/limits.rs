@@ -41,6 +41,8 @@ pub const CHILD_RUN_ID_LENGTH: usize = 512;
 /// How deep JSON may be nested in a document, an input or a result. The parser's own limit is 127; rows, orders and
 /// snapshots wrap what they hold.
 pub const DEPTH: usize = 100;
+/// The longest a task may take that goes by the queue: the platform ends a consumer after 15 minutes.
+pub const QUEUE_MAX_MS: u64 = 14 * super::time::MINUTE;
 pub const ID_LENGTH: usize = 64;
 pub const RUN_ID_LENGTH: usize = 128;
 pub const BREAKER_KEY_LENGTH: usize = 128;

@@ -91,6 +91,17 @@ fn is_standard(preset: &Preset) -> bool {
 }
 
 impl Stored {
+    /// Some action's result comes by a callback, here or in a workflow that is called from here.
+    pub fn has_async(&self) -> bool {
+        let is_async = |step: &Value| step["action"]["execution"]["mode"] == "async";
+        let has_async = |task: &Value| {
+            task["steps"]
+                .as_array()
+                .is_some_and(|steps| steps.iter().any(is_async))
+        };
+        self.tasks.iter().any(has_async) || self.children.iter().any(Stored::has_async)
+    }
+
     /// The snapshot of the workflow that `node` calls, as self-contained as this one.
     pub fn child(&self, node: usize) -> Option<Stored> {
         let index = (*self.node_children.get(node)?)?;

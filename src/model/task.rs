@@ -9,7 +9,7 @@ use super::path::Path;
 use super::problem::Problems;
 use super::reader::{Element, Reader, read_template};
 use super::schema::Schema;
-use super::time::Limit;
+use super::time::{Limit, format_duration};
 
 #[derive(Clone, Debug)]
 pub struct Task {
@@ -152,6 +152,9 @@ impl Task {
         let steps = read_steps(&reader);
         let timeout = reader.limit("timeout", "timeout_ms");
         let dispatch = read_dispatch(&reader).unwrap_or_default();
+        if dispatch == Dispatch::Queue {
+            warn_of_long_queue(timeout, &reader.at("dispatch"), problems);
+        }
         let retry = reader.object("retry").map(read_retry);
         let input_schema = reader.schema("input_schema");
         let output_schema = reader.schema("output_schema");
@@ -193,6 +196,23 @@ impl Task {
             },
             [] | [_, _, ..] => None,
         }
+    }
+}
+
+/// The queue is asked for, and `timeout` alone says that it will not be taken.
+pub fn warn_of_long_queue(timeout: Limit, pointer: &str, problems: &Problems) {
+    let is_too_long = match timeout {
+        Limit::Unset => false,
+        Limit::Never => true,
+        Limit::After(millis) => millis > limits::QUEUE_MAX_MS,
+    };
+    if is_too_long {
+        let most = format_duration(limits::QUEUE_MAX_MS);
+        problems.warn(
+            pointer,
+            "queue_too_long",
+            format!("a task that may take longer than {most} is called directly; give it a shorter timeout, or leave \"dispatch\" out"),
+        );
     }
 }
 

@@ -11,10 +11,10 @@ use super::fan::{Spawn, Synchronization, read_spawn, read_synchronization};
 use super::graph;
 use super::limits::{self, RunLimits};
 use super::path::Path;
-use super::problem::Problems;
+use super::problem::{Problems, pointer_to};
 use super::reader::{Element, Reader};
 use super::schema::Schema;
-use super::task::{Dispatch, read_dispatch, read_mapping};
+use super::task::{Dispatch, read_dispatch, read_mapping, warn_of_long_queue};
 use super::time::Limit;
 use super::timeouts::{TimeoutGate, Timeouts, read_timeout_gate, read_timeouts};
 use super::wait::{Gate, Wait, read_gate, read_wait};
@@ -178,6 +178,7 @@ impl Workflow {
         let trigger = reader.object("trigger").and_then(Trigger::read);
         graph::mark_cycles(nodes.len(), &mut transitions);
         graph::check(&reader, initial_node, &nodes, &transitions);
+        check_queue(&reader, timeout, &nodes);
         graph::check_joins(&reader, &nodes, &transitions);
         reader.finish();
         Some(Workflow {
@@ -256,6 +257,22 @@ fn read_limits(reader: Reader) -> RunLimits {
     };
     reader.finish();
     limits
+}
+
+/// Warns of nodes that ask for the queue and may take longer than its consumers live, unless their run ends before.
+fn check_queue(reader: &Reader, run_timeout: Limit, nodes: &[Node]) {
+    if run_timeout
+        .millis()
+        .is_some_and(|millis| millis <= limits::QUEUE_MAX_MS)
+    {
+        return;
+    }
+    for node in nodes {
+        if node.dispatch == Some(Dispatch::Queue) {
+            let pointer = pointer_to(&graph::node_pointer(reader, &node.id), "dispatch");
+            warn_of_long_queue(node.timeout, &pointer, reader.problems());
+        }
+    }
 }
 
 fn read_nodes(reader: &Reader, names: &[&str]) -> Vec<Node> {

@@ -1,6 +1,6 @@
 // @ts-check
 // The executor's side of a conversation; ask.mjs has the coordinator's.
-import { eachMessage, enter, number, say } from "./ask.mjs";
+import { HEARTBEAT_HEADER, eachMessage, enter, number, say } from "./ask.mjs";
 import { Clock } from "./clock.mjs";
 
 /**
@@ -28,7 +28,9 @@ import { Clock } from "./clock.mjs";
  * @param {(error: unknown) => void} note what broke the conversation
  */
 export async function reports(request, executor, inFlight, note) {
-  if (request.headers.get("upgrade") === "websocket") return converse(executor, inFlight, note);
+  if (request.headers.get("upgrade") === "websocket") {
+    return converse(Number(request.headers.get(HEARTBEAT_HEADER)), executor, inFlight, note);
+  }
   const { promise, resolve, reject } = Promise.withResolvers();
   const clock = new Clock();
   const task = number();
@@ -56,8 +58,17 @@ export async function reports(request, executor, inFlight, note) {
   }
 }
 
-/** @param {Executor} executor @param {Set<(reason: Error) => void>} inFlight @param {(error: unknown) => void} note */
-function converse(executor, inFlight, note) {
+/** However often it is asked to, nobody says more often that it lives. */
+const HEARTBEAT_MIN_MS = 100;
+
+/**
+ * @param {number} heartbeatMs how often it is to be said that this executor lives; 0 to a coordinator of an older build, which
+ *   would take it for a report
+ * @param {Executor} executor
+ * @param {Set<(reason: Error) => void>} inFlight
+ * @param {(error: unknown) => void} note
+ */
+function converse(heartbeatMs, executor, inFlight, note) {
   const { 0: theirs, 1: ours } = new WebSocketPair();
   /** @type {string[]} */
   let ended = [];
@@ -114,5 +125,12 @@ function converse(executor, inFlight, note) {
     ours.close();
   });
   ours.accept();
-  return new Response(null, { status: 101, webSocket: theirs });
+  if (!(heartbeatMs > 0)) return new Response(null, { status: 101, webSocket: theirs });
+  const everyMs = Math.max(heartbeatMs, HEARTBEAT_MIN_MS);
+  const beat = () => {
+    say(ours, "");
+    asker.clock.set(everyMs, beat);
+  };
+  asker.clock.set(everyMs, beat);
+  return new Response(null, { status: 101, webSocket: theirs, headers: { [HEARTBEAT_HEADER]: String(everyMs) } });
 }

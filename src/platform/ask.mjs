@@ -7,6 +7,9 @@ const PIECE = 256 * 1024;
 
 const EXECUTE = "http://executor/execute";
 
+/** Asks an executor to say so often that it lives, and is in the answer of one that does. */
+export const HEARTBEAT_HEADER = "curfew-heartbeat-ms";
+
 /**
  * Orders and reports are lines. What is said ends with one.
  * @param {WebSocket} socket
@@ -52,16 +55,17 @@ export function eachMessage(socket, take, broken) {
 }
 
 /**
- * Opens a conversation. `heard` gets reports as they come, those that came together as lines; `over` comes last, with a reason if
+ * Opens a conversation, in which the executor is asked to say every `heartbeatMs` that it lives. `heard` gets reports as they come, those that came together as lines; `over` comes last, with a reason if
  * the conversation broke.
  * @param {Fetcher} executor
  * @param {number} id
+ * @param {number} heartbeatMs
  * @param {(id: number, reports: string) => void} heard
  * @param {(id: number, reason?: string) => void} over
  */
-export function ask(executor, id, heard, over) {
+export function ask(executor, id, heartbeatMs, heard, over) {
   const conversation = new Conversation();
-  tell(conversation.hold(executor, (reports) => enter(() => heard(id, reports))), id, over);
+  tell(conversation.hold(executor, heartbeatMs, (reports) => enter(() => heard(id, reports))), id, over);
   return conversation;
 }
 
@@ -84,7 +88,8 @@ export function askOnce(executor, id, order, heard, over) {
     enter(() => heard(id, report));
   };
   tell(hold(), id, over);
-  return { send: () => {}, finish: () => {}, abort: () => controller.abort() };
+  // Its attempt has a limit of its own, and needs no other sign of life.
+  return { send: () => {}, finish: () => {}, abort: () => controller.abort(), silentMs: () => 0 };
 }
 
 /** @param {Promise<void>} held @param {number} id @param {(id: number, reason?: string) => void} over */
@@ -102,18 +107,30 @@ class Conversation {
   /** Said before anybody was there. @type {string[]} */
   #unsaid = [];
   #isFinished = false;
+  /** An executor that has not answered yet is expected to, and one of an older build never says that it lives. */
+  #beats = true;
+  #heardAt = Date.now();
 
   /**
    * Until it is over.
    * @param {Fetcher} executor
+   * @param {number} heartbeatMs
    * @param {(reports: string) => void} hear
    */
-  async hold(executor, hear) {
-    const init = { headers: { upgrade: "websocket" }, signal: this.#controller.signal };
-    const { status, webSocket: socket } = await executor.fetch(EXECUTE, init);
+  async hold(executor, heartbeatMs, hear) {
+    const headers = { upgrade: "websocket", [HEARTBEAT_HEADER]: String(heartbeatMs) };
+    const response = await executor.fetch(EXECUTE, { headers, signal: this.#controller.signal });
+    const { status, webSocket: socket } = response;
     if (!socket) throw new Error(`the executor answered with status ${status}`);
+    this.#beats = response.headers.has(HEARTBEAT_HEADER);
+    this.#heardAt = Date.now();
     const { promise, resolve, reject } = Promise.withResolvers();
-    eachMessage(socket, hear, (error) => {
+    const take = (/** @type {string} */ lines) => {
+      this.#heardAt = Date.now();
+      // An empty line: a heartbeat.
+      if (lines !== "") hear(lines);
+    };
+    eachMessage(socket, take, (error) => {
       socket.close();
       reject(error);
     });
@@ -130,6 +147,11 @@ class Conversation {
   send(orders) {
     if (this.#socket) say(this.#socket, orders);
     else this.#unsaid.push(orders);
+  }
+
+  /** For how long nothing was heard of an executor that beats. */
+  silentMs() {
+    return this.#beats ? Date.now() - this.#heardAt : 0;
   }
 
   /** Nothing more to say: everything was answered. */

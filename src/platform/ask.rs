@@ -10,7 +10,7 @@ type Over = Closure<dyn Fn(u32, Option<String>)>;
 #[wasm_bindgen(module = "/src/platform/ask.mjs")]
 extern "C" {
     #[wasm_bindgen(js_name = ask)]
-    fn open(executor: &Peer, id: u32, heard: &Heard, over: &Over) -> Conversation;
+    fn open(executor: &Peer, id: u32, heartbeat_ms: f64, heard: &Heard, over: &Over) -> Conversation;
 
     #[wasm_bindgen(js_name = askOnce)]
     fn open_once(executor: &Peer, id: u32, order: &str, heard: &Heard, over: &Over) -> Conversation;
@@ -28,6 +28,10 @@ extern "C" {
     /// Whatever the executor is at, it ends now.
     #[wasm_bindgen(method)]
     pub fn abort(this: &Conversation);
+
+    /// For how long nothing was heard of an executor that says from time to time that it lives. Zero for any other.
+    #[wasm_bindgen(method, js_name = silentMs)]
+    pub fn silent_ms(this: &Conversation) -> f64;
 }
 
 /// Who hears what comes of the conversations of one object.
@@ -48,8 +52,9 @@ impl Listener {
         }
     }
 
-    pub fn ask(&self, executor: &Peer, id: u32) -> Conversation {
-        open(executor, id, &self.heard, &self.over)
+    /// The executor is asked to say every so often that it lives.
+    pub fn ask(&self, executor: &Peer, id: u32, heartbeat_ms: u64) -> Conversation {
+        open(executor, id, heartbeat_ms as f64, &self.heard, &self.over)
     }
 
     /// For one order that nothing follows.

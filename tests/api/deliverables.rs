@@ -135,7 +135,7 @@ fn after_every_forced_end_there_is_one_and_a_way_back() {
         ..settings
     };
     let one = |more: Value| {
-        let mut document = json!({"nodes": [{"id": "a", "action_id": "work"}], "timeout": "1h"});
+        let mut document = json!({"nodes": [{"id": "a", "action_id": "work"}], "timeout": "14m"});
         if let (Value::Object(document), Value::Object(more)) = (&mut document, more) {
             document.extend(more);
         }

@@ -87,6 +87,7 @@ fn partial_work_speaks_for_retry_step() {
         last_result: json!(null),
         steps: Vec::new(),
         events: Vec::new(),
+        rounds_before: 0,
     };
     run.report(TaskReport {
         error: Some(Failure::new(

@@ -49,6 +49,22 @@ fn the_alarm_is_rewritten_only_when_the_next_moment_moves_earlier_or_has_passed(
     );
 }
 
+/// The platform cleared it before it rang. Whoever else wakes the object leaves it where it stands: a row would cost.
+#[test]
+fn an_alarm_that_rings_early_is_set_again() {
+    let mut run = Driver::start(one_node(json!(4_000)));
+    assert_eq!(run.lines_of("alarm"), ["alarm 5500"]);
+    run.at(5_499).wake("t1@1").check("");
+    run.at(5_499).ring("t1@1").check(
+        "
+        alarm 5500
+    ",
+    );
+    run.at(5_500)
+        .ring("t1@1")
+        .stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+}
+
 #[test]
 fn whatever_comes_in_after_the_alarms_moment_arms_it_again() {
     let mut run = Driver::start(one_node(Value::Null));

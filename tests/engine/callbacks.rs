@@ -136,10 +136,34 @@ fn no_callback_in_time_is_a_timeout_like_any_other() {
         Some(62_000),
         "the action's limit, where it is the longer one"
     );
-    run.at(62_000)
-        .wake("")
-        .stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+    run.at(62_000).wake("").stands(
+        "failed tool_timeout/timeout: step a timed out: context deadline exceeded (no callback came)",
+    );
+    let record = &run.records()[0];
+    assert_eq!(
+        record.error.as_ref().map(|error| error.code.as_str()),
+        Some("tool_timeout")
+    );
     assert_eq!(run.records().len(), 1);
+}
+
+#[test]
+fn a_node_that_says_how_long_it_may_take_says_it_of_the_result_too() {
+    for (limit, waits_until) in [(10_000, 11_000), (90_000, 91_000)] {
+        let mut run = Driver::start(handing_out(
+            json!({"timeout_ms": 60_000}),
+            json!({"timeout_ms": limit}),
+        ));
+        run.at(2_000).report(understood("t1@1"));
+        assert_eq!(run.row("t1").timeout_at, Some(waits_until));
+        run.at(waits_until - 1).wake("").stands("waiting a:suspended");
+        run.at(waits_until).wake("");
+        assert_eq!(run.row("t1").error.map(|it| it.code), Some("tool_timeout".into()));
+    }
+    // Written, and none.
+    let mut run = Driver::start(handing_out(json!({}), json!({"timeout_ms": null})));
+    run.at(2_000).report(understood("t1@1"));
+    assert_eq!(run.row("t1").timeout_at, None);
 }
 
 #[test]

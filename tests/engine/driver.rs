@@ -324,7 +324,13 @@ impl Driver {
         })
     }
 
-    /// The alarm rings while the calls of `open` (`t1@1 t2@1`) are still there.
+    /// The alarm rings, maybe early, while the calls of `open` are still there.
+    pub fn ring(&mut self, open: &str) -> &mut Driver {
+        let open_calls = open.split_whitespace().map(parse_attempt).collect();
+        self.feed(Event::AlarmRang { open_calls })
+    }
+
+    /// Somebody wakes the object while the calls of `open` (`t1@1 t2@1`) are still there.
     pub fn wake(&mut self, open: &str) -> &mut Driver {
         let open_calls = open.split_whitespace().map(parse_attempt).collect();
         self.feed(Event::Woken { open_calls })
@@ -492,6 +498,7 @@ fn report_of(attempt: &str, status: ReportStatus) -> TaskReport {
         partial: Vec::new(),
         checkpoint: None,
         events: Vec::new(),
+        gave_up_before: None,
     }
 }
 

@@ -79,7 +79,7 @@ fn retry_is_another_attempt_and_another_failure_another_gate() {
         gate g1.1 decided {PROMPT} retry|fail|skip until 62000 retry by ada at 3000
         event 2 gate_decided t1 ada
         alarm 33000
-        dispatch t1@2 {{\"x\":1}} by 1001500
+        dispatch t1@2 {{\"x\":1}}
         announce
         announce g1.1 decided
     "
@@ -208,6 +208,7 @@ fn an_attempt_goes_on_with_what_the_last_one_had_done() {
         last_result: json!(1),
         steps: Vec::new(),
         events: Vec::new(),
+        rounds_before: 0,
     };
     run.report(TaskReport {
         checkpoint: Some(Box::new(checkpoint)),
@@ -364,7 +365,7 @@ fn a_task_that_nobody_takes_out_of_the_queue_is_asked_about() {
     };
     let mut run = Driver::start_with(
         settings,
-        with(asking(&["timeout"], json!({})), json!({"timeout_ms": null})),
+        with(asking(&["timeout"], json!({})), json!({"timeout_ms": 840_000})),
         json!({}),
     );
     run.stands("running a:dispatched");
@@ -378,6 +379,7 @@ fn a_task_that_nobody_takes_out_of_the_queue_is_asked_about() {
     run.feed(Event::Claimed {
         token: token.to_string(),
         epoch,
+        claimant: None,
     });
     run.stands("running a:executing");
     let report = TaskReport {

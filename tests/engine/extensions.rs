@@ -4,7 +4,7 @@ use curfew::engine::{RunStatus, TokenStatus};
 use curfew::wire::{Checkpoint, TaskReport};
 use serde_json::{Value, json};
 
-use super::driver::{Driver, timed_out};
+use super::driver::{Driver, failed};
 use super::graphs::with;
 
 fn one(node: Value) -> Value {
@@ -167,25 +167,70 @@ fn checkpoint() -> Checkpoint {
         last_result: json!(1),
         steps: Vec::new(),
         events: Vec::new(),
+        rounds_before: 0,
     }
 }
 
-/// The executor was told the end of the run as it stood then and stops there: that is no timeout of the node.
+/// The end of the run ends the call; the executor does not, because nobody could tell it of an extension.
 #[test]
-fn an_attempt_told_the_old_end_is_made_again_and_goes_on_where_it_was() {
-    let mut run = Driver::start(one(json!({"timeout_ms": 300_000, "on_timeout": "retry"})));
-    assert_eq!(run.lines_of("dispatch"), ["dispatch t1@1 {\"x\":1} by 61500"]);
-    run.at(2_000).extend(100_000).reload();
-    let report = TaskReport {
+fn work_in_flight_goes_on_past_the_old_end_whatever_was_to_happen_then() {
+    for policy in ["cancel_all", "fail", "human_gate"] {
+        let document = with(one(json!({})), json!({"on_timeout": policy}));
+        let mut run = Driver::start(document.clone());
+        assert_eq!(run.lines_of("dispatch"), ["dispatch t1@1 {\"x\":1}"], "{policy}");
+        run.at(2_000).extend(100_000).reload();
+        run.at(61_000).wake("t1@1").stands("running a:executing");
+        run.at(100_000)
+            .succeed("t1@1", json!(1))
+            .stands("running b:executing");
+        assert_eq!(run.row("t1").epoch, 1, "{policy}");
+        // Its own limit is told, however near the end of the run.
+        let mut document = document;
+        document["nodes"][0]["timeout_ms"] = json!(300_000);
+        let run = Driver::start(document);
+        assert_eq!(run.order().deadline_at, Some(301_000), "{policy}");
+    }
+}
+
+#[test]
+fn the_executor_hears_when_the_run_would_end() {
+    let ends_at = |more: Value| Driver::start(with(one(json!({})), more)).order().run_ends_at;
+    assert_eq!(ends_at(json!({})), Some(61_000));
+    assert_eq!(ends_at(json!({"on_timeout": "fail"})), Some(61_000));
+    // A person is asked first: until then its result is of use.
+    let gate = json!({"on_timeout": "human_gate", "gate": {"timeout_ms": 5_000}});
+    assert_eq!(ends_at(gate), Some(66_000));
+    assert_eq!(ends_at(json!({"timeout_ms": null})), None);
+}
+
+/// A call that failed was due again after the end of the run as it stood then.
+#[test]
+fn what_was_not_tried_again_for_the_old_end_is_tried_again_where_it_was() {
+    let gave_up = || TaskReport {
         checkpoint: Some(Box::new(checkpoint())),
-        ..timed_out("t1@1")
+        gave_up_before: Some(61_000),
+        ..failed("t1@1")
     };
-    run.at(61_500).report(report);
-    assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 161500"]);
+    let mut run = Driver::start(one(json!({})));
+    run.at(2_000).extend(100_000).reload();
+    run.at(50_000).report(gave_up());
+    assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1}"]);
     assert_eq!(run.order().checkpoint.as_deref(), Some(&checkpoint()));
+    assert_eq!(run.order().run_ends_at, Some(161_000));
     let token = run.row("t1");
     assert_eq!((token.status, token.retry_count), (TokenStatus::Executing, 0));
-    assert_eq!(run.kinds(), "run_extended", "nothing timed out");
+    assert_eq!(run.kinds(), "run_extended", "nothing failed");
+
+    // Nobody gave the run more time.
+    let mut run = Driver::start(one(json!({})));
+    run.at(50_000).report(gave_up());
+    assert_eq!(run.run.header.status, RunStatus::Failed);
+
+    // A pause gives it, too, when the clocks go on.
+    let mut run = Driver::start(one(json!({})));
+    run.at(40_000).pause().at(50_000).report(gave_up());
+    run.stands("paused a:pending").at(60_000).resume();
+    run.stands("running a:executing");
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn a_decision_completes_the_node_and_transitions_route_on_it() {
         token t2 yes executing@1 watch 33000
         gate g1 decided null approve|reject approve by ada at 3000
         alarm 33000
-        dispatch t2@1 {result} by 1001500
+        dispatch t2@1 {result}
         announce
         announce g1 decided
     "
@@ -195,7 +195,7 @@ fn nobody_in_time_fails_the_token_unless_a_timeout_route_is_there() {
     run.at(6_000).wake("").stands("running yes:executing");
     assert_eq!(
         run.lines_of("dispatch"),
-        ["dispatch t2@1 \"nobody decided in time\" by 1001500"]
+        ["dispatch t2@1 \"nobody decided in time\""]
     );
 }
 

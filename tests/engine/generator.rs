@@ -69,7 +69,7 @@ pub fn workflow(dice: &mut Dice) -> Value {
     });
     match dice.below(5) {
         0 => {}
-        1 => document["timeout_ms"] = json!(60_000),
+        1 => document["timeout_ms"] = json!(*dice.pick(&[60_000, 600_000])),
         2 => document["timeout_ms"] = json!(*dice.pick(&[120_000, 1_500])),
         3 => document["timeout_ms"] = json!(*dice.pick(&[5_000, 12_000, 20_000])),
         _null => document["timeout_ms"] = Value::Null,

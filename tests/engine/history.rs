@@ -137,7 +137,10 @@ impl History {
                 epoch,
                 message: "reset".into(),
             },
-            14..=15 => Event::Woken {
+            14 => Event::AlarmRang {
+                open_calls: self.attempts.clone(),
+            },
+            15 => Event::Woken {
                 open_calls: self.attempts.clone(),
             },
             16..=17 => Event::Woken {
@@ -147,6 +150,7 @@ impl History {
             28..=34 => Event::Claimed {
                 token: token.to_string(),
                 epoch,
+                claimant: (!dice.chance(25)).then(|| format!("message-{}", dice.below(2))),
             },
             35 => Event::Heartbeat {
                 token: token.to_string(),

@@ -1,6 +1,7 @@
 //! The lanes: which one an attempt takes, what runs inside a decision, and who waits when calls are counted.
 
 use curfew::engine::{Company, Effect, Lane, Order, Settings, TokenStatus, invocations};
+use curfew::model::limits::QUEUE_MAX_MS;
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, START};
@@ -33,7 +34,10 @@ fn one_task(action: Value, node: Value, task: Value) -> Value {
     })
 }
 
-fn lane(settings: Settings, document: Value) -> Lane {
+fn lane(settings: Settings, mut document: Value) -> Lane {
+    if document.get("timeout_ms").is_none() {
+        document["timeout_ms"] = json!(QUEUE_MAX_MS);
+    }
     let run = Driver::start_with(settings, document, json!({"x": 1}));
     run.row("t1").lane.expect("its attempt has a lane")
 }
@@ -138,6 +142,30 @@ fn an_attempt_takes_no_longer_than_is_left_of_its_run() {
             json!({"timeout_ms": timeout_ms}),
         );
         assert_eq!(lane(WITH_QUEUE, document), expected, "{timeout_ms}");
+    }
+}
+
+/// The platform ends a consumer after 15 minutes.
+#[test]
+fn nothing_goes_into_the_queue_that_may_outlive_its_consumer() {
+    let (fits, too_long) = (json!(QUEUE_MAX_MS), json!(QUEUE_MAX_MS + 1));
+    for (of_run, of_node, expected) in [
+        (&fits, &Value::Null, Lane::Queue),
+        (&too_long, &Value::Null, Lane::Direct),
+        (&too_long, &fits, Lane::Queue),
+        (&too_long, &too_long, Lane::Direct),
+        (&fits, &too_long, Lane::Queue),
+        (&Value::Null, &Value::Null, Lane::Direct),
+        (&Value::Null, &fits, Lane::Queue),
+    ] {
+        for word in ["auto", "queue"] {
+            let node = json!({"timeout_ms": of_node, "dispatch": word});
+            let document = with(
+                one_task(calling(), node, json!({})),
+                json!({"timeout_ms": of_run}),
+            );
+            assert_eq!(lane(WITH_QUEUE, document.clone()), expected, "{document}");
+        }
     }
 }
 
@@ -377,7 +405,7 @@ fn a_chain_that_has_used_up_its_calls_goes_on_with_the_next_wake() {
         r#"
         token t2 n1 executing@1 watch 31101
         alarm 31101
-        dispatch t2@1 {"x":1} by 1001500
+        dispatch t2@1 {"x":1}
     "#,
     );
 }

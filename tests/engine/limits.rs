@@ -125,7 +125,7 @@ fn a_context_over_its_limit_fails_the_token_and_stays_as_it_was() {
     run.succeed("t2@1", large).check(r#"
         token t2 b failed@1 (400002 bytes) limit_exceeded/validation: the context would hold 1200007 bytes; the limit is 1048576
         token t3 mend executing@1 watch 31000
-        dispatch t3@1 {"a":400000,"b":false} by 1001500
+        dispatch t3@1 {"a":400000,"b":false}
     "#);
     // What was refused did not stay on the account.
     run.succeed("t3@1", json!("x".repeat(500_000)));

@@ -20,7 +20,7 @@ fn a_mapping_that_fails_takes_the_failure_route() {
         token t1 a failed@0 expression_failed/validation: input_mapping of node a: expression `state.nothing.deep`: no such key: nothing
         token t2 b executing@1 watch 31000
         alarm 31000
-        dispatch t2@1 "input_mapping of node a: expression `state.nothing.deep`: no such key: nothing" by 1001500
+        dispatch t2@1 "input_mapping of node a: expression `state.nothing.deep`: no such key: nothing"
         announce
     "#);
 }

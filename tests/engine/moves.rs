@@ -138,6 +138,7 @@ fn fails_at_its_claim() -> History {
     };
     let join = json!({"sibling_group": "each", "on_branch_failure": "proceed_with_available"});
     let document = complete_document(json!({
+        "timeout_ms": 840_000,
         "nodes": [{"id": "s"}, {"id": "a", "action_id": "work", "input_mapping": "${state.missing}"}, {"id": "j"}],
         "transitions": [
             {"id": "each", "from_node_id": "s", "to_node_id": "a", "spawn_count": 2},
@@ -147,7 +148,14 @@ fn fails_at_its_claim() -> History {
     }));
     let mut history = History::start(settings, ROOM, &document);
     let token = "t2".to_string();
-    history.feed(1_100, Event::Claimed { token, epoch: 1 });
+    history.feed(
+        1_100,
+        Event::Claimed {
+            token,
+            epoch: 1,
+            claimant: None,
+        },
+    );
     history
 }
 

@@ -25,7 +25,10 @@ const WITHOUT_QUEUE: Settings = Settings {
 const EXECUTOR_ADVICE: &str = "nothing could be dispatched for 5m0s: no service binding EXECUTOR is configured: \
      add [[services]] binding = \"EXECUTOR\" to the coordinator's wrangler.toml and deploy it";
 
-fn start(settings: Settings, document: Value) -> Driver {
+fn start(settings: Settings, mut document: Value) -> Driver {
+    if document.get("timeout_ms").is_none() {
+        document["timeout_ms"] = json!(840_000);
+    }
     Driver::start_with(settings, document, json!({"x": 1}))
 }
 
@@ -55,7 +58,7 @@ fn a_token_without_a_route_is_rung_for_again_and_fails_in_the_end() {
         "
         snapshot
         input {\"x\":1}
-        run running until 1001000
+        run running until 841000
         token t1 a pending@0 watch 6000 (no_route)
         alarm 6000
         announce
@@ -151,7 +154,7 @@ fn the_next_deployment_brings_the_route() {
         "
         token t1 a executing@1 watch 130500
         alarm 130500
-        dispatch t1@1 {\"x\":1} by 1001500
+        dispatch t1@1 {\"x\":1}
     ",
     );
     run.succeed("t1@1", json!(1)).stands("completed {}");

@@ -2,6 +2,7 @@
 //! late or come twice.
 
 use curfew::engine::{Effect, Event, Lane, Order, RetryMode, Settings, TokenStatus};
+use curfew::model::limits::QUEUE_MAX_MS;
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, parse_attempt, succeeded};
@@ -11,11 +12,26 @@ const WITH_QUEUE: Settings = Settings {
     ..SETTINGS
 };
 
+const RUN_MS: u64 = QUEUE_MAX_MS;
+
 impl Driver {
     pub fn claim(&mut self, attempt: &str) -> &mut Driver {
         let (token, epoch) = parse_attempt(attempt);
         let token = token.to_string();
-        self.feed(Event::Claimed { token, epoch })
+        self.feed(Event::Claimed {
+            token,
+            epoch,
+            claimant: None,
+        })
+    }
+
+    pub fn claim_as(&mut self, attempt: &str, claimant: &str) -> &mut Driver {
+        let (token, epoch) = parse_attempt(attempt);
+        self.feed(Event::Claimed {
+            token: token.to_string(),
+            epoch,
+            claimant: Some(claimant.into()),
+        })
     }
 
     pub fn heartbeat(&mut self, attempt: &str) -> &mut Driver {
@@ -25,7 +41,11 @@ impl Driver {
     }
 }
 
-fn start(document: Value) -> Driver {
+/// Its run ends before a consumer would have to.
+fn start(mut document: Value) -> Driver {
+    if document.get("timeout_ms").is_none() {
+        document["timeout_ms"] = json!(RUN_MS);
+    }
     Driver::start_with(WITH_QUEUE, document, json!({"x": 1}))
 }
 
@@ -68,7 +88,7 @@ fn an_attempt_lies_in_the_queue_is_claimed_and_reported() {
         r#"
         snapshot
         input {"x":1}
-        run running until 1001000
+        run running until 841000
         token t1 a dispatched@1 watch 11000
         alarm 11000
         enqueue t1@1
@@ -110,6 +130,61 @@ fn an_attempt_is_claimed_once() {
     run.claim("t1@1").check("rejected stale_attempt t1@1");
 }
 
+/// Its answer was lost, and the queue delivers the message again.
+#[test]
+fn whoever_claimed_an_attempt_may_claim_it_again_until_it_was_heard_of() {
+    let mut run = start(one_node(json!({"timeout_ms": 100_000})));
+    run.at(2_000).claim_as("t1@1", "m1");
+    run.reload().at(10_000);
+    for other in ["m2", ""] {
+        run.claim_as("t1@1", other).check("rejected stale_attempt t1@1");
+    }
+    run.claim("t1@1").check("rejected stale_attempt t1@1");
+    // Its time begins when it gets its order.
+    run.claim_as("t1@1", "m1").check(
+        r#"
+        token t1 a executing@1 until 110000 watch 310000
+        hand t1@1 {"x":1} by 110000
+    "#,
+    );
+    run.at(10_500).heartbeat("t1@1").check(
+        "
+        token t1 a executing@1 until 110000 watch 310500
+    ",
+    );
+    run.reload()
+        .claim_as("t1@1", "m1")
+        .check("rejected stale_attempt t1@1");
+    run.at(10_600).heartbeat("t1@1").check("");
+    run.at(15_000).succeed("t1@1", json!(1));
+    run.claim_as("t1@1", "m1").check("rejected stale_attempt t1@1");
+}
+
+#[test]
+fn a_claimant_without_a_name_claims_once() {
+    let mut run = start(one_node(json!({})));
+    run.at(2_000).claim("t1@1");
+    run.claim("t1@1").check("rejected stale_attempt t1@1");
+    run.claim_as("t1@1", "m1").check("rejected stale_attempt t1@1");
+}
+
+/// Nobody works on it: it begins when the clocks go on, not when the watch over it has passed.
+#[test]
+fn a_claim_made_again_during_a_pause_is_taken_back() {
+    let mut run = start(one_node(json!({})));
+    run.at(2_000).claim_as("t1@1", "m1");
+    run.at(3_000).pause();
+    run.at(4_000).claim_as("t1@1", "m1").check(
+        "
+        rejected paused
+        token t1 a pending@1
+    ",
+    );
+    run.reload().at(9_000).resume();
+    assert_eq!(run.lines_of("enqueue"), ["enqueue t1@2"]);
+    run.at(9_100).claim_as("t1@2", "m2").stands("running a:executing");
+}
+
 #[test]
 fn an_attempt_that_was_not_claimed_cannot_report_nor_live_nor_be_lost() {
     let mut run = start(one_node(json!({})));
@@ -133,7 +208,7 @@ fn nobody_claims_during_a_pause_and_the_end_of_it_rings_again() {
     // The whole time to be claimed, from here on.
     run.at(90_000).resume().check(
         "
-        run running until 1089000
+        run running until 929000
         token t1 a dispatched@1 watch 100000
         event 2 run_resumed person
         alarm 100000
@@ -411,8 +486,8 @@ fn time_in_the_queue_is_not_the_attempts_but_it_is_the_runs() {
     assert_eq!(run.row("t1").timeout_at, Some(100_000));
     assert_eq!(
         handed(&run).deadline_at,
-        Some(81_500),
-        "no longer than the run, and its grace"
+        Some(100_000),
+        "its own; the end of the run ends it anyway"
     );
     run.at(81_000).wake("");
     assert!(
@@ -445,7 +520,7 @@ fn the_end_of_a_run_ends_what_lies_in_the_queue_and_what_was_claimed() {
     }
     let mut run = start(two_branches(json!({})));
     run.at(2_000).claim("t2@1");
-    run.at(1_001_000)
+    run.at(841_000)
         .wake("")
         .claim("t3@1")
         .check("rejected stale_attempt t3@1");

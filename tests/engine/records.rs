@@ -314,6 +314,27 @@ fn an_adaptive_limit_says_on_the_token_why_it_is_this_one() {
     );
 }
 
+/// Pauses are not the node's: the limit that is learnt from them would grow with every night a run stood still.
+#[test]
+fn what_an_adaptive_node_took_leaves_out_stopped_time() {
+    let learnt = || Latency {
+        samples: 20,
+        p99_ms: 2_000,
+    };
+    // With a limit and without one yet.
+    for latency in [Some(learnt()), None] {
+        let mut run = adaptive(latency.clone(), json!({}));
+        run.at(2_000).pause().at(500_000).resume();
+        run.at(500_500).pause().reload().at(600_000).resume();
+        run.at(601_000).succeed("t1@1", json!(1));
+        assert_eq!(run.lines_of("latency"), ["latency a t1 2500"]);
+        // A result that comes while the clocks stand still came when they stopped.
+        let mut run = adaptive(latency, json!({}));
+        run.at(2_000).pause().at(500_000).succeed("t1@1", json!(1));
+        assert_eq!(run.lines_of("latency"), ["latency a t1 1000"]);
+    }
+}
+
 /// Only what is learnt from is announced, and only what succeeded: a timeout says nothing of how long the work takes.
 #[test]
 fn what_an_adaptive_node_took_is_announced() {

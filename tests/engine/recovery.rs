@@ -110,7 +110,7 @@ fn a_lost_attempt_is_made_again_at_once_then_with_growing_pauses_until_it_is_giv
     run.at(2_000).lose("t1@1").check(
         r#"
         token t1 a executing@2 lost 1 watch 32000 (attempt_lost)
-        dispatch t1@2 {"x":1} by 1001500
+        dispatch t1@2 {"x":1}
     "#,
     );
     run.lose("t1@2").check(
@@ -130,7 +130,7 @@ fn a_lost_attempt_is_made_again_at_once_then_with_growing_pauses_until_it_is_giv
         r#"
         token t1 a executing@3 lost 2 watch 33000 (attempt_lost)
         alarm 33000
-        dispatch t1@3 {"x":1} by 1001500
+        dispatch t1@3 {"x":1}
     "#,
     );
     for (at, epoch, pause) in [(3_000, 3, 2_000), (5_000, 4, 4_000), (9_000, 5, 8_000)] {
@@ -154,8 +154,8 @@ fn an_object_that_comes_back_makes_every_attempt_again() {
         r#"
         token t2 b executing@2 lost 1 watch 31100 (attempt_lost)
         token t3 c executing@2 lost 1 watch 31100 (attempt_lost)
-        dispatch t2@2 {"x":1} by 1001500
-        dispatch t3@2 {"x":1} by 1001500
+        dispatch t2@2 {"x":1}
+        dispatch t3@2 {"x":1}
     "#,
     );
 }
@@ -194,7 +194,7 @@ fn the_watch_leaves_open_calls_alone_and_replaces_those_that_are_gone() {
             r#"
             token t3 c executing@2 lost 1 watch 61000 (attempt_lost)
             alarm 61000
-            dispatch t3@2 {"x":1} by 1001500
+            dispatch t3@2 {"x":1}
         "#,
         )
         .at(61_000)

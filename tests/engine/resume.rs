@@ -35,7 +35,7 @@ fn a_failed_token_goes_on_as_another_with_a_whole_limit() {
         token t3 b executing@1 watch 530000 (resumed)
         event 2 run_retried retry_step
         alarm 530000
-        dispatch t3@1 {"x":1} by 560500
+        dispatch t3@1 {"x":1}
         announce
     "#,
     );

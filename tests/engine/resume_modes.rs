@@ -16,6 +16,7 @@ fn checkpoint() -> Box<Checkpoint> {
         last_result: json!(1),
         steps: Vec::new(),
         events: Vec::new(),
+        rounds_before: 0,
     })
 }
 
@@ -91,7 +92,7 @@ fn discard_and_retry_takes_back_what_the_failed_token_wrote() {
         context state.n = 1
         token t3 b executing@1 watch 32000 (resumed)
         event 2 run_retried discard_and_retry
-        dispatch t3@1 {"x":1} by 62500
+        dispatch t3@1 {"x":1}
         announce
     "#,
     );

@@ -21,7 +21,7 @@ fn a_chain_runs_node_after_node_and_completes_with_its_output() {
         run running until 1001000
         token t1 a executing@1 watch 31000
         alarm 31000
-        dispatch t1@1 {"x":1} by 1001500
+        dispatch t1@1 {"x":1}
         announce
     "#,
     )
@@ -31,7 +31,7 @@ fn a_chain_runs_node_after_node_and_completes_with_its_output() {
         r#"
         token t1 a completed@1 {"n":1} keeps state.a
         token t2 b executing@1 watch 31100
-        dispatch t2@1 {"n":2} by 1001500
+        dispatch t2@1 {"n":2}
     "#,
     )
     .at(1_200)
@@ -96,8 +96,8 @@ fn the_first_tier_with_a_match_fires_all_its_matches_and_no_later_tier() {
         token t2 two executing@1 watch 31000
         token t3 one executing@1 watch 31000
         alarm 31000
-        dispatch t2@1 {"x":1} by 1001500
-        dispatch t3@1 {"x":1} by 1001500
+        dispatch t2@1 {"x":1}
+        dispatch t3@1 {"x":1}
         announce
     "#,
     );
@@ -141,7 +141,7 @@ fn a_condition_sees_what_the_node_before_it_wrote() {
         r#"
         token t1 a completed@1 11 keeps state.a
         token t2 big executing@1 watch 31000
-        dispatch t2@1 {"x":1} by 1001500
+        dispatch t2@1 {"x":1}
     "#,
     );
 }
@@ -166,14 +166,14 @@ fn a_failure_takes_its_route_with_the_error_in_scope() {
     .check(r#"
         token t1 a failed@1 peer_failed/server_error: status 500
         token t2 mend executing@1 watch 31100
-        dispatch t2@1 {"why":"peer_failed server_error status 500 at a t1"} by 1001500
+        dispatch t2@1 {"why":"peer_failed server_error status 500 at a t1"}
     "#)
     // Mended: what follows knows no error any more.
     .succeed("t2@1", json!("ok"))
     .check(r#"
         token t2 mend completed@1 "ok" keeps state.mend
         token t3 next executing@1 watch 31100
-        dispatch t3@1 {"error":null} by 1001500
+        dispatch t3@1 {"error":null}
     "#);
 }
 
@@ -256,7 +256,7 @@ fn a_loop_ends_when_its_iterations_are_used_up_and_a_later_tier_is_the_way_out()
         context state.poll = "wait"
         token t3 poll completed@1 "wait"
         token t4 done executing@1 watch 31000
-        dispatch t4@1 {"x":1} by 1001500
+        dispatch t4@1 {"x":1}
     "#,
     );
 }
@@ -280,7 +280,7 @@ fn iterations_are_counted_on_each_path_alone() {
         context state.b = 1
         token t5 b completed@1 1
         token t6 b executing@1 watch 31000
-        dispatch t6@1 {"x":1} by 1001500
+        dispatch t6@1 {"x":1}
     "#,
     );
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::driver::{Driver, START, succeeded};
 
 fn one_node() -> Value {
-    json!({"nodes": [{"id": "a", "action_id": "work"}], "timeout_ms": 3_600_000})
+    json!({"nodes": [{"id": "a", "action_id": "work"}], "timeout_ms": 840_000})
 }
 
 fn by_queue() -> Driver {
@@ -113,9 +113,6 @@ fn suspended_past_its_deadline_30_s() {
     is(&run, "suspended", 1, None);
     wait(&mut run, 30_000);
     is(&run, "timed_out", 1, None);
-    assert_eq!(
-        run.row("t1").error.map(|it| it.code),
-        Some("execution_timeout".into())
-    );
+    assert_eq!(run.row("t1").error.map(|it| it.code), Some("tool_timeout".into()));
     assert_eq!(events_of(&run, EntryKind::TokenTimedOut), 1);
 }

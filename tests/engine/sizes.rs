@@ -242,6 +242,7 @@ fn work_that_is_too_large_to_be_taken_up_again_is_begun_again() {
         last_result: json!(null),
         steps: Vec::new(),
         events: Vec::new(),
+        rounds_before: 0,
     };
     for (bytes, is_kept) in [(500_000, true), (600_000, false)] {
         let mut run = Driver::start(one_node());

@@ -222,7 +222,7 @@ fn a_restart_at_the_gate_withdraws_it_and_begins_with_a_whole_limit() {
         event 2 run_restarted
         alarm 10000
         abort t1@1
-        dispatch t2@1 {{\"x\":1}} by 604810500
+        dispatch t2@1 {{\"x\":1}}
         announce
         announce run1 cancelled
     "

@@ -40,7 +40,7 @@ fn a_sleep_takes_its_time_and_no_alarm_rings_before() {
         token t1 w completed@1 null
         token t2 b executing@1 watch 91000
         alarm 91000
-        dispatch t2@1 null by 1001500
+        dispatch t2@1 null
     ",
     );
 }
@@ -100,7 +100,7 @@ fn a_signal_wakes_the_one_who_waits_for_it_and_its_body_is_the_result() {
         token t1 w completed@1 {"sum":3} keeps state.w
         token t2 b executing@1 watch 32000
         alarm 32000
-        dispatch t2@1 {"sum":3} by 1001500
+        dispatch t2@1 {"sum":3}
         announce
     "#,
     );

@@ -168,6 +168,7 @@ fn a_pure_task_emits_inside_the_coordinator() {
             task: &task,
             input: &json!({"n": 3}),
             deadline_at: None,
+            run_ends_at: None,
             resume_from: None,
             action_timeouts: ActionTimeouts::default(),
             callback: Value::Null,

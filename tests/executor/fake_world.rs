@@ -274,6 +274,7 @@ fn order_in(world: &FakeWorld, task: Value, more: Value) -> Told {
         task: &task,
         input: &input,
         deadline_at: order.deadline_at,
+        run_ends_at: order.run_ends_at,
         resume_from: order.checkpoint(),
         action_timeouts: order.action_timeouts.unwrap_or_default(),
     };

@@ -46,6 +46,8 @@ fn request(implementation: Value, input: Value) -> Result<Request, Failure> {
         input: &input,
         deadline_at: None,
         step_ref: "a",
+        rounds_before: 0,
+        callback_url: None,
         redactor: &Redactor::default(),
     };
     request::of(llm, &call, "key").map(|(request, _)| request)

@@ -34,6 +34,8 @@ pub fn calling<T>(
         input: &input,
         deadline_at,
         step_ref: "a",
+        rounds_before: 0,
+        callback_url: None,
         redactor: &Redactor::default(),
     })
 }

@@ -49,6 +49,7 @@ fn checkpoint() -> Checkpoint {
             retries: Vec::new(),
         }],
         events: Vec::new(),
+        rounds_before: 0,
     }
 }
 

@@ -28,6 +28,7 @@ fn orders() {
             task,
             input: raw(r#"{"to":"Ada"}"#),
             deadline_at,
+            run_ends_at: None,
             idempotency_key: "run-1:t1",
             resume_from: None,
             action_timeouts: None,
@@ -55,6 +56,7 @@ fn checkpoint() -> Checkpoint {
             retries: Vec::new(),
         }],
         events: Vec::new(),
+        rounds_before: 0,
     }
 }
 
@@ -74,6 +76,7 @@ fn an_order_to_go_on() {
         task: raw("{}"),
         input: raw("{}"),
         deadline_at: Some(61_500),
+        run_ends_at: Some(3_601_000),
         idempotency_key: "run-1:t1",
         resume_from: Some(raw(&text)),
         action_timeouts: Some(timeouts),
@@ -104,6 +107,7 @@ fn reports() {
         partial: Vec::new(),
         checkpoint: None,
         events: Vec::new(),
+        gave_up_before: None,
     };
     let artifact = |name: &str, complete, bytes, text: &str| Artifact {
         name: name.into(),

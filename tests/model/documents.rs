@@ -272,6 +272,26 @@ fn a_node_nothing_leads_to_is_a_warning() {
 }
 
 #[test]
+fn a_queue_that_is_asked_for_and_will_not_be_taken_is_a_warning() {
+    let node = |node: Value, run: Value| {
+        let mut document =
+            json!({"nodes": [{"id": "a", "action_id": "work", "dispatch": "queue"}], "timeout": run});
+        for (key, value) in node.as_object().into_iter().flatten() {
+            document["nodes"][0][key] = value.clone();
+        }
+        document
+    };
+    let warning =
+        "warning /nodes/0/dispatch queue_too_long: a task that may take longer than 14m0s is called directly";
+    workflow(node(json!({"timeout_ms": 840_001}), json!("1h")), &[warning]);
+    workflow(node(json!({"timeout_ms": null}), json!("1h")), &[warning]);
+    workflow(node(json!({"timeout": "14m"}), json!("1h")), &[]);
+    workflow(node(json!({"timeout": "1h"}), json!("14m")), &[]);
+    // What is left of the run, and what the task says, is not known here.
+    workflow(node(json!({}), json!("1h")), &[]);
+}
+
+#[test]
 fn limits_hold_at_their_exact_number_and_name_it() {
     let nodes = |count: usize| -> Vec<Value> {
         (0..count)

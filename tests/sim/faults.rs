@@ -27,6 +27,7 @@ pub struct Faults {
     /// An answer takes minutes.
     pub slow: u64,
     pub late_alarm: u64,
+    pub early_alarm: u64,
     pub repeated_alarm: u64,
     /// Somebody asks for the run and wakes the object.
     pub knock: u64,
@@ -40,6 +41,8 @@ pub struct Faults {
     pub letter_lost: u64,
     /// A message of the queue is lost.
     pub ring_lost: u64,
+    /// A claim is heard, and its answer is not.
+    pub claim_answer_lost: u64,
     /// Whoever claimed an attempt is never heard of again.
     pub consumer_dies: u64,
     /// It works on and says nothing until it is done.
@@ -63,6 +66,7 @@ impl Faults {
             duplicated: weight(50),
             slow: weight(40),
             late_alarm: weight(60),
+            early_alarm: weight(60),
             repeated_alarm: weight(40),
             knock: weight(20),
             cancel: weight(4),
@@ -72,8 +76,9 @@ impl Faults {
             retry: weight(60),
             letter_lost: weight(50),
             ring_lost: weight(50),
-            consumer_dies: weight(30),
-            consumer_mute: weight(40),
+            claim_answer_lost: weight(50),
+            consumer_dies: weight(50),
+            consumer_mute: weight(60),
             deployment: weight(12),
             person: weight(40),
             commit_fails: weight(12),

@@ -14,10 +14,12 @@ pub enum Mail {
         attempt: (TokenId, u64),
         event: Event,
     },
-    /// A message of the queue: an attempt is to be claimed. `tries`: how often the queue delivers it again.
+    /// A message of the queue: an attempt is to be claimed. `tries`: how often the queue delivers it again, under the same
+    /// number.
     Ring {
         run: String,
         attempt: (TokenId, u64),
+        message: u64,
         tries: u64,
     },
     /// Whoever claimed an attempt says that it lives, and will so `left` times more.

@@ -13,6 +13,7 @@ pub struct Outcome {
     pub evictions: u64,
     pub stale_answers: u64,
     pub late_alarms: u64,
+    pub early_alarms: u64,
     pub completed: u64,
     pub failed: u64,
     pub timed_out: u64,
@@ -31,6 +32,7 @@ pub struct Outcome {
     pub timeouts: u64,
     pub claims: u64,
     pub claims_refused: u64,
+    pub claim_answers_lost: u64,
     pub rung_again: u64,
     pub reaped: u64,
     pub callbacks: u64,
@@ -54,6 +56,7 @@ impl Outcome {
         self.evictions += other.evictions;
         self.stale_answers += other.stale_answers;
         self.late_alarms += other.late_alarms;
+        self.early_alarms += other.early_alarms;
         self.completed += other.completed;
         self.failed += other.failed;
         self.timed_out += other.timed_out;
@@ -72,6 +75,7 @@ impl Outcome {
         self.timeouts += other.timeouts;
         self.claims += other.claims;
         self.claims_refused += other.claims_refused;
+        self.claim_answers_lost += other.claim_answers_lost;
         self.rung_again += other.rung_again;
         self.reaped += other.reaped;
         self.callbacks += other.callbacks;

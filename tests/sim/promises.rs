@@ -87,7 +87,7 @@ impl Decided<'_> {
     /// After a wake nothing is due that was not too much for one.
     fn check_wake(&self) {
         let header = &self.run.header;
-        if !matches!(self.event, Event::Woken { .. }) || header.status.is_terminal() {
+        if !is_wake(self.event) || header.status.is_terminal() {
             return;
         }
         let Some(next) = self.run.next_deadline() else {
@@ -119,7 +119,7 @@ impl Decided<'_> {
         let calls = calls_of(self.effects);
         assert!(calls <= self.room, "{calls} calls with room for {}", self.room);
         // With room for a call something happens in every wake that finds somebody waiting for it.
-        let is_wake = matches!(self.event, Event::Woken { .. }) && self.room > 0;
+        let is_wake = is_wake(self.event) && self.room > 0;
         let waits = self.run.next_deadline().is_some_and(|at| at <= self.now);
         assert!(!(is_wake && waits && self.effects.is_empty()), "nothing happened");
     }
@@ -345,4 +345,8 @@ impl Hosted {
         let gate = &snapshot["workflow"]["gate"]["timeout_ms"];
         gate.as_u64().unwrap_or(WEEK_MS)
     }
+}
+
+fn is_wake(event: &Event) -> bool {
+    matches!(event, Event::Woken { .. } | Event::AlarmRang { .. })
 }

@@ -22,9 +22,11 @@ impl World {
                 true => self.dice.below(60_000),
                 false => self.dice.below(100),
             };
+            self.rings += 1;
             let ring = Mail::Ring {
                 run: id.to_string(),
                 attempt,
+                message: self.rings,
                 tries: TRIES,
             };
             self.post(delay, ring);
@@ -32,31 +34,40 @@ impl World {
     }
 
     /// A consumer asks for the attempt of its message. What it is handed comes by `work`.
-    pub(super) fn claim(&mut self, id: &str, attempt: (TokenId, u64), tries: u64) {
+    pub(super) fn claim(&mut self, id: &str, attempt: (TokenId, u64), message: u64, tries: u64) {
         let event = Event::Claimed {
             token: attempt.0.to_string(),
             epoch: attempt.1,
+            claimant: Some(format!("message-{message}")),
         };
         self.accepted = false;
-        match self.deliver(id, Some(event)) {
-            Fate::Survived if self.accepted => self.outcome.claims += 1,
-            Fate::Survived => self.outcome.claims_refused += 1,
+        self.loses_claim = self.dice.chance(self.faults.claim_answer_lost);
+        let fate = self.deliver(id, Some(event));
+        let is_unheard = fate == Fate::Died || std::mem::take(&mut self.loses_claim);
+        match (is_unheard, self.accepted) {
             // Nobody answered: the queue delivers it again.
-            Fate::Died if tries > 0 => {
+            (true, _) if tries > 0 => {
                 let again = Mail::Ring {
                     run: id.to_string(),
                     attempt,
+                    message,
                     tries: tries - 1,
                 };
                 self.post(2_000, again);
             }
-            Fate::Died => {}
+            (true, _) => {}
+            (false, true) => self.outcome.claims += 1,
+            (false, false) => self.outcome.claims_refused += 1,
         }
     }
 
     /// A consumer has its order.
     pub(super) fn work(&mut self, id: &str, order: Order) {
         let attempt = (order.token, order.epoch);
+        if self.loses_claim {
+            self.outcome.claim_answers_lost += 1;
+            return;
+        }
         assert!(
             self.hosted(id).attempts.insert(attempt),
             "{id} {attempt:?} was handed out twice"

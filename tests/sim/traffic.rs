@@ -209,5 +209,6 @@ fn halfway() -> Checkpoint {
         last_result: json!(1),
         steps: Vec::new(),
         events: Vec::new(),
+        rounds_before: 0,
     }
 }

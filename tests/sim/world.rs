@@ -58,6 +58,10 @@ pub struct World {
     room: u32,
     /// What the last event was answered with.
     pub(super) accepted: bool,
+    /// Messages that were put into the queue.
+    pub(super) rings: u64,
+    /// The answer to the claim that is being made gets lost on its way.
+    pub(super) loses_claim: bool,
     pub(super) faults: Faults,
     pub(super) trace: bool,
     pub(super) now: Millis,
@@ -94,6 +98,8 @@ impl World {
             turn_calls,
             room: turn_calls,
             accepted: true,
+            rings: 0,
+            loses_claim: false,
             faults,
             trace,
             now: 1_000_000,
@@ -268,7 +274,12 @@ impl World {
             | Mail::Heartbeat { .. } => self.turn_calls,
         };
         match mail {
-            Mail::Ring { run, attempt, tries } => self.claim(&run, attempt, tries),
+            Mail::Ring {
+                run,
+                attempt,
+                message,
+                tries,
+            } => self.claim(&run, attempt, message, tries),
             Mail::Heartbeat { run, attempt, left } => self.heartbeat(&run, attempt, left),
             Mail::Consumer { run, attempt, event } => self.consumer_reports(&run, attempt, event),
             Mail::Request { run, event } => {
@@ -362,11 +373,15 @@ impl World {
         let Some(object) = &self.runs[id].object else {
             return Fate::Died;
         };
-        if event.is_none() || object.run.is_due(now) {
-            let open_calls = object.open_calls.iter().copied().collect();
-            if self.handle(id, Event::Woken { open_calls }) == Fate::Died {
-                return Fate::Died;
-            }
+        let open_calls = object.open_calls.iter().copied().collect();
+        let wake = match &event {
+            None => Some(Event::AlarmRang { open_calls }),
+            Some(_) => object.run.is_due(now).then_some(Event::Woken { open_calls }),
+        };
+        if let Some(wake) = wake
+            && self.handle(id, wake) == Fate::Died
+        {
+            return Fate::Died;
         }
         match event {
             // Somebody knocked; what was due is done.
@@ -435,7 +450,10 @@ impl World {
     fn fail_commit(&mut self, id: &str, event: &Event) -> Fate {
         self.note(id, "the commit failed");
         self.outcome.failed_commits += 1;
-        if matches!(event, Event::Woken { .. } | Event::Loaded) {
+        if matches!(
+            event,
+            Event::Woken { .. } | Event::AlarmRang { .. } | Event::Loaded
+        ) {
             let rows = &mut self.hosted(id).store.run;
             let before = rows
                 .get(FAILED_WAKES)
@@ -462,11 +480,16 @@ impl World {
                     true => 1 + self.dice.below(70_000),
                     false => 0,
                 };
+                let early = match late == 0 && self.dice.chance(self.faults.early_alarm) {
+                    true => 1 + self.dice.below(5_000),
+                    false => 0,
+                };
                 self.outcome.late_alarms += u64::from(late > 0);
+                self.outcome.early_alarms += u64::from(early > 0);
                 let now = self.now;
                 let hosted = self.hosted(id);
                 hosted.store.alarm_at = Some(*at);
-                hosted.rings_at = Some(at.saturating_add(late).max(now));
+                hosted.rings_at = Some(at.saturating_add(late).saturating_sub(early).max(now));
             }
             match effect {
                 Effect::SaveToken(token) => {

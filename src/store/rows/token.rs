@@ -80,6 +80,10 @@ pub struct TokenRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_deadline: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_by: Option<String>,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub stopped_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_reason: Option<String>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub warned: bool,
@@ -118,6 +122,8 @@ impl TokenRow {
             merge_undo: token.merge_undo,
             kept: token.kept,
             told_deadline: token.told_deadline,
+            claimed_by: token.claimed_by,
+            stopped_ms: token.stopped_ms,
             timeout_reason: token.timeout_reason,
             warned: token.warned,
             checkpoint: token.checkpoint,
@@ -185,6 +191,8 @@ impl TokenRow {
             merge_undo: self.merge_undo,
             kept: self.kept,
             told_deadline: self.told_deadline,
+            claimed_by: self.claimed_by,
+            stopped_ms: self.stopped_ms,
             timeout_reason: self.timeout_reason,
             warned: self.warned,
             checkpoint: self.checkpoint,
