@@ -135,9 +135,12 @@ impl Object {
             self.load(turn).await?;
         }
         if let Some(run) = &*self.run.borrow() {
-            let same = run.header.workflow_id == snapshot.workflow.id
-                && run.header.request == command.request
-                && *run.context().input == command.input;
+            let same = run.was_started_by(
+                &snapshot.workflow.id,
+                &command.input,
+                &command.request,
+                command.parent.as_ref(),
+            );
             return Ok(if same { Started::Same } else { Started::Other });
         }
         let (run, effects) = Run::create(

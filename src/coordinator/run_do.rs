@@ -8,7 +8,7 @@ use worker::{DurableObject, Env, Request, Response, Result, State, durable_objec
 
 use super::object::{Object, Started};
 use super::turn::Turn;
-use crate::api::control::{read_extension, read_retry};
+use crate::api::control::{read_extension, read_restart, read_retry};
 use crate::api::decision::read_decision;
 use crate::api::error::Error;
 use crate::api::recovery;
@@ -17,6 +17,7 @@ use crate::api::start::Command;
 use crate::api::views;
 use crate::engine::{Capability, Event, Holder, Outcome, Rejection, Run, RunStatus, TokenId};
 use crate::model::limits::SIGNALS_KEPT;
+use crate::model::reader::shorten;
 use crate::platform::{self, errand};
 use crate::store::rows::{TokenRow, parse_status};
 
@@ -170,21 +171,16 @@ impl Doors {
     }
 
     fn restart(&self, body: &Value) -> Result<std::result::Result<Event, Error>> {
-        let from = match &body["from_node_id"] {
-            Value::Null => None,
-            Value::String(node) => match self.object.restart_point(node)? {
+        let from = match read_restart(body) {
+            Ok(None) => None,
+            Ok(Some(node)) => match self.object.restart_point(&node)? {
                 Some(point) => Some(point),
                 None => {
-                    let message = format!("no node is named \"{node}\"");
+                    let message = format!("no node is named \"{}\"", shorten(&node));
                     return Ok(Err(Error::invalid_request("/from_node_id", message)));
                 }
             },
-            _ => {
-                return Ok(Err(Error::invalid_request(
-                    "/from_node_id",
-                    "expected a node's id",
-                )));
-            }
+            Err(error) => return Ok(Err(error)),
         };
         Ok(Ok(Event::RestartRequested { from }))
     }
@@ -245,6 +241,22 @@ fn attempt(body: &Value) -> (String, u64) {
     (token, body["epoch"].as_u64().unwrap_or_default())
 }
 
+/// A message without a sender is not a conflict but an error: an object of an older build that sent it keeps it, and sends
+/// it again when it is of this build.
+fn from_parent(sender: &Value, event: Event) -> std::result::Result<Event, Error> {
+    match serde_json::from_value(sender.clone()) {
+        Ok(sender) => Ok(Event::FromParent {
+            sender,
+            event: Box::new(event),
+        }),
+        Err(_) => Err(Error::new(
+            400,
+            "invalid_request",
+            "a parent's message names its sender",
+        )),
+    }
+}
+
 /// What a request to the object's doors means. The API has checked who asks; this checks what is asked.
 fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>> {
     let event = match path
@@ -252,20 +264,36 @@ fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>>
         .split_once('/')
         .unwrap_or((path.trim_start_matches('/'), ""))
     {
-        ("cancel", "") => Event::CancelRequested {
-            reason: body["reason"].as_str().map(str::to_string),
-        },
+        ("cancel", "") => {
+            let cancel = Event::CancelRequested {
+                reason: body["reason"].as_str().map(str::to_string),
+            };
+            match body.get("sender") {
+                // The API lets nobody else write a sender.
+                Some(sender) => match from_parent(sender, cancel) {
+                    Ok(event) => event,
+                    Err(error) => return Some(Err(error)),
+                },
+                None => cancel,
+            }
+        }
         ("pause", "") => Event::PauseRequested,
         ("resume", "") => Event::ResumeRequested,
         ("extend", "") => match read_extension(&body) {
             Ok(by) => Event::ExtendRequested(by),
             Err(error) => return Some(Err(error)),
         },
-        ("hold", "") => Event::ParentHolds {
-            number: body["number"].as_u64().unwrap_or_default(),
-            held: body["held"].as_bool().unwrap_or_default(),
-            budget_ms: body["budget_ms"].as_u64(),
-        },
+        ("hold", "") => {
+            let hold = Event::ParentHolds {
+                number: body["number"].as_u64().unwrap_or_default(),
+                held: body["held"].as_bool().unwrap_or_default(),
+                budget_ms: body["budget_ms"].as_u64(),
+            };
+            match from_parent(&body["sender"], hold) {
+                Ok(event) => event,
+                Err(error) => return Some(Err(error)),
+            }
+        }
         ("child-news", "") => match serde_json::from_value(body) {
             Ok(news) => Event::ChildNews(Box::new(news)),
             Err(error) => return Some(Err(Error::invalid_json(&error))),
@@ -325,6 +353,16 @@ fn refusal(rejection: &Rejection) -> Error {
             409,
             "stale_attempt",
             format!("attempt {epoch} of token {token} is not the current one"),
+        ),
+        Rejection::NotParent { run_id } => Error::new(
+            409,
+            "not_the_parent",
+            format!("run \"{run_id}\" did not start this run and cannot hold or cancel it as its parent"),
+        ),
+        Rejection::NotChild { run_id } => Error::new(
+            409,
+            "not_the_child",
+            format!("run \"{run_id}\" is not the child that the token waits for"),
         ),
         Rejection::HeldOtherwise { holder, gate } => held_otherwise(*holder, gate.as_deref()),
         Rejection::CannotExtend(status) => cannot_extend(*status),

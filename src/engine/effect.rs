@@ -10,7 +10,7 @@ use super::branch::Instance;
 use super::callback::{Capability, Outcome};
 use super::chronicle::Entry;
 use super::gate::{Decision, GateState};
-use super::header::{Header, Holder, RunStatus};
+use super::header::{EventRef, Header, Holder, RunStatus};
 use super::lane::Company;
 use super::token::{Token, TokenId};
 use crate::model::failure::Failure;
@@ -53,6 +53,15 @@ pub enum Event {
     },
     /// A child run ended.
     ChildEnded(Box<ChildReport>),
+    /// The child of a message that starts one could not be started: another run has its id.
+    ChildIdTaken {
+        id: u64,
+    },
+    /// What the run that called this one asks of it. Refused if the sender is not that run.
+    FromParent {
+        sender: ParentSender,
+        event: Box<Event>,
+    },
     /// A message of the outbox arrived, or did not.
     Delivered {
         id: u64,
@@ -61,6 +70,11 @@ pub enum Event {
     DeliveryFailed {
         id: u64,
         is_gone: bool,
+    },
+    /// Workflows that an event of the outbox was not allowed to start: its root had started as many runs as it may.
+    StartsRefused {
+        id: u64,
+        workflows: Vec<String>,
     },
     /// A message for many was not brought to all of them for want of room, but to those up to `after`.
     DeliveryUnfinished {
@@ -99,6 +113,15 @@ pub enum Event {
     RestartRequested {
         from: Option<RestartPoint>,
     },
+}
+
+/// Who asks something of a run as its parent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentSender {
+    pub run_id: String,
+    /// Messages that an older build has saved do not name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_id: Option<String>,
 }
 
 /// How much more time a run gets.
@@ -284,10 +307,15 @@ pub enum Message {
         held: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget_ms: Option<u64>,
+        /// The token that waits for the child.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token_id: Option<String>,
     },
     CancelChild {
         run_id: String,
         reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token_id: Option<String>,
     },
     NotifyParent {
         run_id: String,
@@ -307,6 +335,9 @@ pub enum Message {
         /// Workflows up to this one have heard it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<String>,
+        /// The first of the events that lead to the runs it starts, where this one is not it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        root: Option<EventRef>,
     },
 }
 
@@ -344,6 +375,14 @@ pub enum Rejection {
     },
     /// The run has ended.
     RunFinished,
+    /// Whoever asks as the parent of this run is not its parent.
+    NotParent {
+        run_id: String,
+    },
+    /// Whoever reports is not the run that the token waits for.
+    NotChild {
+        run_id: String,
+    },
     /// The clocks stand still: nothing new begins.
     Paused,
     /// Only a paused run can be resumed.

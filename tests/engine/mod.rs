@@ -42,6 +42,7 @@ mod resume_modes;
 mod retries;
 mod routing;
 mod safety_net;
+mod strangers;
 mod supervision;
 mod supervision_ends;
 mod timeouts;

@@ -149,7 +149,7 @@ impl Decided<'_> {
                     return false;
                 };
                 matches!(message, Message::CancelChild { run_id, .. }
-                    if run_id.starts_with(&format!("{}.{}", self.run.header.id, token.id)))
+                    if run_id.starts_with(&format!("{}~{}", self.run.header.id, token.id)))
             });
             assert!(told, "the child of {} was not told: {:?}", token.id, self.effects);
         }
