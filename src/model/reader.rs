@@ -447,10 +447,17 @@ pub fn nearest(known: &[&'static str], written: &str) -> Option<&'static str> {
     near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
 }
 
-/// How many characters differ, if they are few enough: two, or a third of a longer name.
+/// How many characters differ, if they are few enough for the length of the name, or if only its end is missing.
 fn slips(name: &str, written: &str) -> Option<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (name.chars().collect(), written.chars().take(42).collect());
-    let most = (a.len().max(b.len()) / 3).clamp(2, 4);
+    let most = match a.len().max(b.len()) {
+        0..=3 => 1,
+        4..=8 => 2,
+        _longer => 3,
+    };
+    if b.len() >= 4 && a.starts_with(&b) {
+        return Some(a.len() - b.len());
+    }
     if a.len().abs_diff(b.len()) > most || b.len() > 40 {
         return None;
     }

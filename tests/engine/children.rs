@@ -150,7 +150,7 @@ fn a_failed_child_fails_its_token_with_the_childs_error() {
 fn a_child_that_was_cancelled_or_timed_out_says_so() {
     let mut run = Driver::start(calling(json!({})));
     run.child_ended("t1@1", RunStatus::Cancelled, None);
-    run.stands("failed child_ended/permanent: child run child ended cancelled");
+    run.stands("failed child_ended/permanent: child run run-1~t1 ended cancelled");
     let mut document = calling(json!({}));
     document["transitions"][0]["on"] = json!("timeout");
     document["nodes"][1]["input_mapping"] = json!("${error.message}");
@@ -308,7 +308,7 @@ fn the_end_of_the_parent_ends_its_children() {
     };
     let cancelled = |run: &Driver, reason: &str| {
         let sent = run.lines_of("deliver");
-        let expected = ["t2", "t3"].map(|token| format!("cancel run-1.{token} ({reason})"));
+        let expected = ["t2", "t3"].map(|token| format!("cancel run-1~{token} ({reason})"));
         assert_eq!(sent.len(), 2, "{sent:?}");
         for (line, expected) in sent.iter().zip(expected) {
             assert!(line.ends_with(&expected), "{line}");

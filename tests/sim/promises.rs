@@ -272,8 +272,8 @@ impl World {
         loop {
             let own = format!("{id}/t{owner}@{}", token.epoch);
             let child = match token.epoch {
-                1 => format!("{id}.t{owner}/"),
-                epoch => format!("{id}.t{owner}.{epoch}/"),
+                1 => format!("{id}~t{owner}/"),
+                epoch => format!("{id}~t{owner}~{epoch}/"),
             };
             if attempt == own || attempt.starts_with(&child) {
                 return;
