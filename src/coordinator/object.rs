@@ -401,7 +401,8 @@ impl Object {
     /// Called, not awaited: an await here would split the commit.
     fn set_alarm(&self, at: u64) {
         self.sqlite.count_alarm();
-        let date = js_sys::Date::new(&(at as f64).into());
+        // "At once" is moment 0 to the engine; the platform refuses that one, and then no alarm would stand.
+        let date = js_sys::Date::new(&(at.max(1) as f64).into());
         match self
             .storage
             .as_raw()
