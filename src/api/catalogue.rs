@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use worker::{D1Database, D1PreparedStatement, Result};
 
+use super::error::Error;
 use crate::model::snapshot::{CatalogueDocument, DocumentKind, Library, Reference};
 use crate::platform;
 use crate::watch::page::{page, rows_of};
@@ -110,6 +111,15 @@ impl Catalogue {
 
     pub async fn read(&self, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<Option<Document>> {
         self.reading(kind, id, version)?.first(None).await
+    }
+
+    /// Says that a document is not there, after a look at whether another version is.
+    pub async fn missing(&self, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<Error> {
+        let newest = match version {
+            Some(_) => self.read(kind, id, None).await?.map(|document| document.version),
+            None => None,
+        };
+        Ok(Error::no_document(kind, id, version, newest))
     }
 
     fn reading(&self, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<D1PreparedStatement> {

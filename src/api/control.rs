@@ -1,11 +1,13 @@
-//! What a person may ask of a run, read from a request's body. Pure.
+//! What a person may ask of a run, read from a request's body. Pure: the API checks a body before it wakes the run's
+//! object, and the object reads it by the same rules.
 
 use serde_json::Value;
 
+use super::decision::read_decision;
 use super::error::Error;
 use crate::engine::{Extension, RetryMode, TokenId};
 use crate::model::problem::Problems;
-use crate::model::reader::Reader;
+use crate::model::reader::{Reader, shorten};
 use crate::model::time::{Limit, parse_moment};
 
 const RETRY_MODES: &[(&str, RetryMode)] = &[
@@ -13,6 +15,51 @@ const RETRY_MODES: &[(&str, RetryMode)] = &[
     ("discard_and_retry", RetryMode::DiscardAndRetry),
     ("escalate", RetryMode::Escalate),
 ];
+
+/// The longest reason of a cancel, in bytes: it is kept with the run, with its history and in the index.
+const REASON_BYTES: usize = 4_096;
+
+/// Whether `body` is one that the run's door takes. What a signal carries is the caller's own matter.
+pub fn check(door: &str, body: &Value) -> Result<(), Error> {
+    let (control, _name) = door
+        .trim_start_matches('/')
+        .split_once('/')
+        .unwrap_or((door.trim_start_matches('/'), ""));
+    match control {
+        "cancel" => read_cancel(body).map(drop),
+        "pause" | "resume" => read_empty(body),
+        "extend" => read_extension(body).map(drop),
+        "retry" => read_retry(body).map(drop),
+        "restart" => read_restart(body).map(drop),
+        "gates" => read_decision(body).map(drop),
+        "signals" => Ok(()),
+        other => Err(Error::not_found(format!("\"{}\"", shorten(other)))),
+    }
+}
+
+/// `{}`.
+pub fn read_empty(body: &Value) -> Result<(), Error> {
+    read(body, |_| Some(()))
+}
+
+/// `{reason?}`.
+pub fn read_cancel(body: &Value) -> Result<Option<String>, Error> {
+    read(body, |reader| {
+        let reason = reader.string("reason");
+        if reason.is_some_and(|text| text.len() > REASON_BYTES) {
+            let message = format!("a reason has at most {REASON_BYTES} bytes");
+            reader.report("reason", "limit_exceeded", message);
+        }
+        Some(reason.map(str::to_string))
+    })
+}
+
+/// `{from_node_id?}`.
+pub fn read_restart(body: &Value) -> Result<Option<String>, Error> {
+    read(body, |reader| {
+        Some(reader.string("from_node_id").map(str::to_string))
+    })
+}
 
 /// `{by_ms}`, `{by}` or `{until}`.
 pub fn read_extension(body: &Value) -> Result<Extension, Error> {

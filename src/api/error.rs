@@ -3,7 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::model::limits::{DEPTH, TooLarge};
-use crate::model::problem::{Problem, Problems};
+use crate::model::problem::{Problem, Problems, UNKNOWN_FIELD};
+use crate::model::snapshot::{DocumentKind, missing_document};
+
+/// Problems of a request's body that an answer lists: a body can hold more of them than an answer should.
+const PROBLEMS_SHOWN: usize = 100;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
@@ -40,16 +44,27 @@ impl Error {
         }
     }
 
-    /// A body that was read field by field: the first problem in a sentence, all of them in the details.
+    /// A body that was read field by field: one problem in a sentence, all of them in the details. A field that nobody
+    /// knows comes first and is a 400: whoever wrote it asks for something else than this request can do.
     pub fn invalid_body(problems: Problems) -> Error {
-        let problems = problems.into_sorted();
-        let first = problems.first();
+        let mut problems = problems.into_sorted();
+        let unknown = problems.iter().find(|problem| problem.code == UNKNOWN_FIELD);
+        let first = unknown.or(problems.first());
         let mut error = Error::invalid_request(
             first.map_or("", |problem| &problem.pointer),
             first.map(ToString::to_string).unwrap_or_default(),
         );
+        if unknown.is_some() {
+            error.status = 400;
+        }
+        problems.truncate(PROBLEMS_SHOWN);
         error.details = Some(json!(problems));
         error
+    }
+
+    /// A document that is not in the catalogue, or not in this version.
+    pub fn no_document(kind: DocumentKind, id: &str, version: Option<u64>, newest: Option<u64>) -> Error {
+        Error::new(404, "not_found", missing_document(kind, id, version, newest))
     }
 
     pub fn invalid_document(problems: &[Problem]) -> Error {

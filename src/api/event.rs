@@ -4,14 +4,22 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::error::Error;
+use crate::engine::{EVENT_LIMIT, EventRef};
 use crate::model::ids;
-use crate::model::limits::TRIGGERED;
+use crate::model::limits::{EVENT_RUNS, TRIGGERED};
 
 /// What came of one workflow that an event triggers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
     pub workflow_id: String,
     pub outcome: Outcome,
+}
+
+impl Start {
+    /// It was refused because the first event of the chain had started as many runs as it may.
+    pub fn is_over_limit(&self) -> bool {
+        matches!(&self.outcome, Outcome::Refused(error) if error.code == EVENT_LIMIT)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +67,18 @@ pub fn crowded(event: &str) -> Error {
     );
     let mut error = Error::new(409, "limit_exceeded", message);
     error.pointer = Some("/trigger/event".into());
+    error
+}
+
+/// One run too many. `root` is the first event of the chain.
+pub fn too_many_runs(root: &EventRef) -> Error {
+    let message = format!(
+        "event {} with key \"{}\" has led to {EVENT_RUNS} runs, which is the limit for one event and all that follow from \
+         it; look for workflows that trigger each other, or let one of them call the others",
+        root.event, root.key
+    );
+    let mut error = Error::new(409, EVENT_LIMIT, message);
+    error.details = Some(json!({"root_event": root, "limit": EVENT_RUNS}));
     error
 }
 

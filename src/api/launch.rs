@@ -115,7 +115,10 @@ async fn make_ready(
     let catalogue = Catalogue::new(env)?;
     let found = catalogue.read(DocumentKind::Workflows, workflow, version).await?;
     let Some(found) = found else {
-        return Ok(Err(Error::not_found(format!("workflow \"{workflow}\""))));
+        let error = catalogue
+            .missing(DocumentKind::Workflows, workflow, version)
+            .await?;
+        return Ok(Err(error));
     };
     if let Some(ready) = known(workflow, found.version) {
         return Ok(Ok(ready));

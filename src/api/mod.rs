@@ -1,11 +1,13 @@
-//! HTTP in, answers out. `routes`, `auth`, `start`, `event`, `views` and `error` are pure; `worker`, `launch`, `raise` and
+//! HTTP in, answers out. `routes`, `auth`, `query`, `body`, `start`, `event`, `views` and `error` are pure; `worker`, `launch`, `raise` and
 //! `catalogue` are the shell.
 
 pub mod auth;
+pub mod body;
 pub mod control;
 pub mod decision;
 pub mod error;
 pub mod event;
+pub mod query;
 pub mod recovery;
 pub mod routes;
 pub mod start;

@@ -9,9 +9,10 @@ use super::catalogue::Catalogue;
 use super::event::{self, Outcome, Start};
 use super::launch;
 use super::start::Wish;
-use crate::engine::{StartRequest, TriggeredBy};
+use crate::engine::{EventRef, StartRequest, TriggeredBy};
 use crate::platform::call::{self, Call, Peer};
 use crate::platform::{self, deadline};
+use crate::watch::event_starts;
 
 /// How long a run's object may take to answer.
 const OBJECT_MS: u64 = 8_000;
@@ -27,6 +28,19 @@ pub struct Occurrence<'a> {
     pub key: &'a str,
     pub payload: &'a Value,
     pub hops: u32,
+    /// The first of the events that led to this one; `None`: this one.
+    pub root: Option<&'a EventRef>,
+}
+
+impl Occurrence<'_> {
+    /// The first of the events that the runs it starts come from.
+    fn root(&self) -> EventRef {
+        let itself = || EventRef {
+            event: self.name.to_string(),
+            key: self.key.to_string(),
+        };
+        self.root.cloned().unwrap_or_else(itself)
+    }
 }
 
 /// Some of the workflows.
@@ -63,9 +77,13 @@ pub async fn page(
     let found = catalogue.triggered(event.name, after, LOOKED_AT).await;
     let workflows = found.map_err(|error| error.to_string())?;
     let room = take(workflows.len() as u32) as usize;
+    let wanted = &workflows[..room.min(workflows.len())];
+    let admitted = admitted(env, event, wanted).await;
+    let admitted = admitted.map_err(|error| error.to_string())?;
     let (mut starts, mut failed) = (Vec::new(), None);
-    for few in workflows[..room.min(workflows.len())].chunks(AT_ONCE) {
-        for start in join_all(few.iter().map(|workflow| start(env, event, workflow))).await {
+    for few in wanted.chunks(AT_ONCE) {
+        let few = few.iter().map(|workflow| start(env, event, workflow, &admitted));
+        for start in join_all(few).await {
             // One that cannot be reached keeps nobody else from starting; the whole page is raised again.
             match start {
                 Ok(start) => starts.push(start),
@@ -83,7 +101,25 @@ pub async fn page(
     })
 }
 
-async fn start(env: &Env, event: &Occurrence<'_>, workflow: &str) -> Result<Start, String> {
+/// The runs that may be started of those workflows. Only an event that a run emits which was itself started by one is held
+/// against the limit of the first: one from outside starts what it triggers, and what that emits is counted when it does.
+async fn admitted(env: &Env, event: &Occurrence<'_>, workflows: &[String]) -> worker::Result<Vec<String>> {
+    let runs = workflows
+        .iter()
+        .map(|workflow| event::run_id(event.name, event.key, workflow));
+    let runs: Vec<String> = runs.collect();
+    match event.hops > 1 && !runs.is_empty() {
+        true => event_starts::admit(&env.d1("DB")?, &event.root(), &runs, platform::now()).await,
+        false => Ok(runs),
+    }
+}
+
+async fn start(
+    env: &Env,
+    event: &Occurrence<'_>,
+    workflow: &str,
+    admitted: &[String],
+) -> Result<Start, String> {
     let run_id = event::run_id(event.name, event.key, workflow);
     let wish = Wish {
         run_id: Some(run_id.clone()),
@@ -96,14 +132,22 @@ async fn start(env: &Env, event: &Occurrence<'_>, workflow: &str) -> Result<Star
             outcome,
         })
     };
-    let prepared = launch::prepare(env, workflow, wish, &launch::time_rules(env)).await;
-    let mut command = match prepared.map_err(|error| error.to_string())? {
+    let prepared = match admitted.contains(&run_id) {
+        true => {
+            let prepared = launch::prepare(env, workflow, wish, &launch::time_rules(env)).await;
+            prepared.map_err(|error| error.to_string())?
+        }
+        false => Err(event::too_many_runs(&event.root())),
+    };
+    let mut command = match prepared {
         Ok(command) => command,
         Err(error) => {
             // Never the payload: the message may quote it.
+            let root = event.root();
             platform::log(json!({
                 "level": "warn", "event": "trigger_refused", "name": event.name, "key": event.key,
                 "workflow_id": workflow, "code": error.code, "pointer": error.pointer,
+                "root_event": root.event, "root_key": root.key,
             }));
             return outcome(Outcome::Refused(error));
         }
@@ -112,6 +156,7 @@ async fn start(env: &Env, event: &Occurrence<'_>, workflow: &str) -> Result<Star
         event: event.name.to_string(),
         key: event.key.to_string(),
         hops: event.hops,
+        root: event.root.cloned(),
     });
     let body = serde_json::to_string(&command).map_err(|error| error.to_string())?;
     let namespace = env.durable_object("RUNS").map_err(|error| error.to_string())?;

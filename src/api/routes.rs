@@ -87,6 +87,62 @@ impl Route {
         }
     }
 
+    /// Whether anything is read of a request's body.
+    pub fn takes_body(&self) -> bool {
+        match self {
+            Route::PutDocument { .. }
+            | Route::StartRun { .. }
+            | Route::RaiseEvent { .. }
+            | Route::Callback { .. }
+            | Route::ResetBreaker { .. }
+            | Route::Command { .. } => true,
+            Route::Health
+            | Route::ReadDocument { .. }
+            | Route::ListDocuments { .. }
+            | Route::ListRuns
+            | Route::ReadRun { .. }
+            | Route::ListTokens { .. }
+            | Route::ListHistory { .. }
+            | Route::ReadTimeout { .. }
+            | Route::ReadReport { .. }
+            | Route::ListGates
+            | Route::ListBreakers => false,
+        }
+    }
+
+    /// The names its query may have; `None`: any.
+    pub fn parameters(&self) -> Option<&'static [&'static str]> {
+        match self {
+            Route::Callback { .. } => None,
+            Route::ReadDocument { .. } => Some(&["version"]),
+            Route::ListDocuments { .. }
+            | Route::ListTokens { .. }
+            | Route::ListGates
+            | Route::ListBreakers => Some(&["limit", "cursor"]),
+            Route::ListRuns => Some(&[
+                "status",
+                "workflow",
+                "tag",
+                "since",
+                "until",
+                "parent",
+                "id_prefix",
+                "sort",
+                "limit",
+                "cursor",
+            ]),
+            Route::StartRun { .. } | Route::ReadRun { .. } => Some(&["wait_ms"]),
+            Route::ListHistory { .. } => Some(&["after", "limit", "cursor"]),
+            Route::Health
+            | Route::PutDocument { .. }
+            | Route::ReadTimeout { .. }
+            | Route::ReadReport { .. }
+            | Route::RaiseEvent { .. }
+            | Route::ResetBreaker { .. }
+            | Route::Command { .. } => Some(&[]),
+        }
+    }
+
     pub fn parse(method: &str, path: &str) -> Result<Route, Error> {
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
         let allowed: &[&str] = match segments.as_slice() {
@@ -144,7 +200,7 @@ impl Route {
             ["v1", "callbacks", capability] => match method {
                 "POST" => {
                     return Ok(Route::Callback {
-                        capability: (*capability).to_string(),
+                        capability: with_tildes(capability),
                     });
                 }
                 _ => &["POST"],
@@ -190,7 +246,7 @@ impl Route {
             },
             ["v1", "runs", run, kind @ ("signals" | "gates"), name] => match method {
                 "POST" => {
-                    let name = run_id(name)?;
+                    let name = name_of(name)?;
                     return Ok(Route::Command {
                         run: run_id(run)?,
                         door: format!("/{kind}/{name}"),
@@ -246,11 +302,24 @@ impl Route {
 }
 
 fn run_id(text: &str) -> Result<String, Error> {
-    // Ids of children are longer than those a user may choose.
-    if ids::is_run_id(text) || ids::is_child_run_id(text) {
-        return Ok(text.to_string());
+    let id = with_tildes(text);
+    match ids::is_any_run_id(&id) {
+        true => Ok(id),
+        false => Err(Error::new(400, "invalid_request", ids::RUN_ID_RULE)),
     }
-    Err(Error::new(400, "invalid_request", ids::RUN_ID_RULE))
+}
+
+/// Ids of children hold a `~`, which some clients write otherwise in a path.
+fn with_tildes(text: &str) -> String {
+    text.replace("%7E", "~").replace("%7e", "~")
+}
+
+/// The name of a signal, or the id of a gate.
+fn name_of(text: &str) -> Result<String, Error> {
+    match ids::is_name(text) {
+        true => Ok(text.to_string()),
+        false => Err(Error::new(400, "invalid_request", ids::NAME_RULE)),
+    }
 }
 
 /// The one character of a key that careful clients write otherwise in a path.
@@ -300,7 +369,22 @@ mod tests {
             let key = "pay:eu".to_string();
             assert_eq!(Route::parse("POST", path), Ok(Route::ResetBreaker { key }));
         }
+        for path in ["/v1/runs/a.b~t1~2", "/v1/runs/a.b%7Et1%7e2"] {
+            let run = "a.b~t1~2".to_string();
+            assert_eq!(Route::parse("GET", path), Ok(Route::ReadRun { run }));
+        }
+        for path in ["/v1/callbacks/a~t1~t2~1~f", "/v1/callbacks/a%7Et1%7et2~1~f"] {
+            let capability = "a~t1~t2~1~f".to_string();
+            assert_eq!(Route::parse("POST", path), Ok(Route::Callback { capability }));
+        }
         for (method, path, status) in [
+            ("GET", "/v1/runs/.", 400),
+            ("GET", "/v1/runs/..", 400),
+            ("GET", "/v1/runs/~", 400),
+            ("GET", "/v1/runs/a~", 400),
+            ("GET", "/v1/runs/a~..", 400),
+            ("POST", "/v1/runs/../cancel", 400),
+            ("POST", "/v1/runs/a/signals/b~c", 400),
             ("GET", "/", 404),
             ("GET", "/v1/nothing", 404),
             ("POST", "/v1/runs/x/explode", 404),

@@ -9,14 +9,16 @@ use web_sys::{Request, Response};
 use worker::{Env, Result, Url};
 
 use super::auth;
+use super::body;
 use super::catalogue::Catalogue;
 use super::error::Error;
 use super::event;
 use super::launch;
+use super::query::Query;
 use super::raise::{self, Occurrence};
 use super::respond::{self, Answer, response};
 use super::routes::Route;
-use crate::engine::{Capability, RunStatus};
+use crate::engine::Capability;
 use crate::model::event::trigger_event;
 use crate::model::limits;
 use crate::model::snapshot::{self, Check, DocumentKind, Library};
@@ -24,8 +26,6 @@ use crate::platform::call::{self, Call, Peer};
 use crate::platform::{self, deadline};
 use crate::watch::{breakers, index};
 
-/// The longest a caller may wait for a run to end in one request.
-const WAIT_MS_MAX: u64 = 30_000;
 const NDJSON: &str = "application/x-ndjson";
 /// How long a run's object may take to answer, beyond what the caller asked to wait.
 const OBJECT_MS: u64 = 10_000;
@@ -65,97 +65,106 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
             return Ok(Reply::Answer(Err(error)));
         }
     }
+    let query = match Query::read(&route, url.query()) {
+        Ok(query) => query,
+        Err(error) => return Ok(Reply::Answer(Err(error))),
+    };
+    let body = match route.takes_body() {
+        true => match read_bytes(&request)
+            .await?
+            .and_then(|bytes| body::read(&route, &bytes))
+        {
+            Ok(body) => body,
+            Err(error) => return Ok(Reply::Answer(Err(error))),
+        },
+        false => Value::Null,
+    };
     let answer = match route {
         Route::Health => Ok((200, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))),
-        Route::PutDocument { kind, id } => match read_body(&request).await? {
-            Ok(body) => put_document(env, kind, &id, body).await?,
+        Route::PutDocument { kind, id } => put_document(env, kind, &id, body).await?,
+        Route::ReadDocument { kind, id } => match query.version() {
+            Ok(version) => read_document(env, kind, &id, version).await?,
             Err(error) => Err(error),
         },
-        Route::ReadDocument { kind, id } => read_document(env, kind, &id, &url).await?,
-        Route::ListDocuments { kind } => {
-            let after = query(&url, "cursor").unwrap_or_default();
-            match limit(&url) {
-                Ok(limit) => Ok((200, Catalogue::new(env)?.list(kind, &after, limit).await?)),
-                Err(error) => Err(error),
+        Route::ListDocuments { kind } => match query.limit() {
+            Ok(limit) => {
+                let catalogue = Catalogue::new(env)?;
+                Ok((200, catalogue.list(kind, query.cursor(), limit).await?))
             }
-        }
-        Route::ListRuns => list_runs(env, &url).await?,
+            Err(error) => Err(error),
+        },
+        Route::ListRuns => match query.run_filter() {
+            Ok(filter) => Ok((200, index::list(&env.d1("DB")?, filter).await?)),
+            Err(error) => Err(error),
+        },
         Route::StartRun { workflow } => {
-            let command = match read_body(&request).await? {
-                Ok(body) => launch::asked(env, &workflow, &body).await?,
-                Err(error) => Err(error),
+            let wait_ms = match query.wait_ms() {
+                Ok(wait_ms) => wait_ms,
+                Err(error) => return Ok(Reply::Answer(Err(error))),
             };
-            match (command, wait_ms(&url)) {
-                (Ok(command), Ok(wait_ms)) => {
+            match launch::asked(env, &workflow, &body).await? {
+                Ok(command) => {
                     let body = serde_json::to_string(&command)?;
                     let path = format!("/start?wait_ms={wait_ms}");
                     return ask_object(env, &command.run_id, "POST", &path, Some(&body), wait_ms).await;
                 }
-                (Err(error), _) | (_, Err(error)) => Err(error),
+                Err(error) => Err(error),
             }
         }
-        Route::ReadRun { run } => match wait_ms(&url) {
+        Route::ReadRun { run } => match query.wait_ms() {
             Ok(wait_ms) => {
                 let path = format!("/run?wait_ms={wait_ms}");
                 return ask_object(env, &run, "GET", &path, None, wait_ms).await;
             }
             Err(error) => Err(error),
         },
-        Route::ListTokens { run } => {
-            let after = query(&url, "cursor")
-                .and_then(|text| text.parse::<u64>().ok())
-                .unwrap_or(0);
-            match limit(&url) {
-                Ok(limit) => {
-                    let path = format!("/tokens?after={after}&limit={limit}");
-                    return ask_object(env, &run, "GET", &path, None, 0).await;
-                }
-                Err(error) => Err(error),
+        Route::ListTokens { run } => match (query.after(), query.limit()) {
+            (Ok(after), Ok(limit)) => {
+                let path = format!("/tokens?after={after}&limit={limit}");
+                return ask_object(env, &run, "GET", &path, None, 0).await;
             }
-        }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        },
         Route::ListHistory { run, door } => {
             let accept = header(&request, "accept").unwrap_or_default();
             if door == "/timeouts" && accept.contains(NDJSON) {
                 return timeout_lines(env, &run).await;
             }
             // Events are counted, so that the last number seen is where to go on from.
-            let after = query(&url, "after").or_else(|| query(&url, "cursor"));
-            match (after.map_or(Ok(0), |text| text.parse::<u64>()), limit(&url)) {
+            match (query.after(), query.limit()) {
                 (Ok(after), Ok(limit)) => {
                     let path = format!("{door}?after={after}&limit={limit}");
                     return ask_object(env, &run, "GET", &path, None, 0).await;
                 }
-                (Err(_), _) => Err(Error::new(
-                    400,
-                    "invalid_request",
-                    "after is the number of an event",
-                )),
-                (_, Err(error)) => Err(error),
+                (Err(error), _) | (_, Err(error)) => Err(error),
             }
         }
         Route::ReadTimeout { run, id } => {
             return ask_object(env, &run, "GET", &format!("/timeout?id={id}"), None, 0).await;
         }
         Route::ReadReport { run, door } => return ask_object(env, &run, "GET", door, None, 0).await,
-        Route::Callback { capability } => {
-            match (Capability::parse(&capability), read_body(&request).await?) {
-                (_, Err(error)) => Err(error),
-                (None, Ok(_)) => Err(Error::not_found("the callback")),
-                (Some(_), Ok(body)) if limits::depth_of(&body) > limits::DEPTH => {
-                    Err(Error::too_deep("the body"))
-                }
-                (Some(known), Ok(body)) => {
-                    let body = json!({"capability": capability, "body": body}).to_string();
-                    return ask_object(env, &known.run_id, "POST", "/callback", Some(&body), 0).await;
-                }
+        Route::Callback { capability } => match Capability::parse(&capability) {
+            Some(known) => {
+                let body = json!({"capability": capability, "body": body}).to_string();
+                return ask_object(env, &known.run_id, "POST", "/callback", Some(&body), 0).await;
             }
+            None => Err(Error::not_found("the callback")),
+        },
+        Route::RaiseEvent { name } => {
+            let key = header(&request, "idempotency-key");
+            raise_event(env, &name, key, &body).await?
         }
-        Route::RaiseEvent { name } => raise_event(env, name, &request).await?,
-        Route::ListGates => list_gates(env, &url).await?,
-        Route::ListBreakers => match limit(&url) {
+        Route::ListGates => match query.limit() {
             Ok(limit) => {
-                let after = query(&url, "cursor").unwrap_or_default();
-                Ok((200, breakers::list(&env.d1("DB")?, &after, limit).await?))
+                let gates = index::list_gates(&env.d1("DB")?, query.cursor(), limit).await?;
+                Ok((200, gates))
+            }
+            Err(error) => Err(error),
+        },
+        Route::ListBreakers => match query.limit() {
+            Ok(limit) => {
+                let breakers = breakers::list(&env.d1("DB")?, query.cursor(), limit).await?;
+                Ok((200, breakers))
             }
             Err(error) => Err(error),
         },
@@ -163,13 +172,9 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
             let breaker: Peer = env.durable_object("BREAKERS")?.get_by_name(&key)?.into_rpc();
             return ask(&breaker, "POST", "http://breaker/reset", None, 0).await;
         }
-        Route::Command { run, door } => match read_body(&request).await? {
-            Ok(body) if limits::depth_of(&body) > limits::DEPTH => Err(Error::too_deep("the body")),
-            Ok(body) => {
-                return ask_object(env, &run, "POST", &door, Some(&body.to_string()), 0).await;
-            }
-            Err(error) => Err(error),
-        },
+        Route::Command { run, door } => {
+            return ask_object(env, &run, "POST", &door, Some(&body.to_string()), 0).await;
+        }
     };
     Ok(Reply::Answer(answer))
 }
@@ -193,36 +198,16 @@ fn header(request: &Request, name: &str) -> Option<String> {
     request.headers().get(name).ok().flatten()
 }
 
-/// The body as JSON; an empty one is `{}`.
-async fn read_body(request: &Request) -> Result<std::result::Result<Value, Error>> {
-    let body = read_written(request).await?;
-    Ok(body.map(|written| written.unwrap_or_else(|| json!({}))))
-}
-
-/// The body as JSON, if there is one. Keeps no more than the limit.
-async fn read_written(request: &Request) -> Result<std::result::Result<Option<Value>, Error>> {
-    let too_large = || {
-        Error::new(
-            413,
-            "body_too_large",
-            format!(
-                "the body is larger than the limit of {} bytes",
-                limits::REQUEST_BYTES
-            ),
-        )
-    };
+/// The bytes of the body. Keeps no more than the limit.
+async fn read_bytes(request: &Request) -> Result<std::result::Result<Vec<u8>, Error>> {
     let announced = header(request, "content-length").and_then(|text| text.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > DRAINED_BYTES) {
-        return Ok(Err(too_large()));
+        return Ok(Err(body::too_large()));
     }
     if announced.is_some_and(|bytes| bytes <= limits::REQUEST_BYTES) {
         // At once: reading a body in pieces costs a small one several turns.
         let bytes = JsFuture::from(request.array_buffer()?).await?;
-        let bytes = js_sys::Uint8Array::new(&bytes).to_vec();
-        return Ok(match bytes.len() > limits::REQUEST_BYTES {
-            true => Err(too_large()),
-            false => parse(&bytes),
-        });
+        return Ok(Ok(js_sys::Uint8Array::new(&bytes).to_vec()));
     }
     let mut bytes = Vec::new();
     let mut seen = 0;
@@ -231,7 +216,7 @@ async fn read_written(request: &Request) -> Result<std::result::Result<Option<Va
             let chunk = chunk?;
             seen += chunk.len();
             if seen > DRAINED_BYTES {
-                return Ok(Err(too_large()));
+                return Ok(Err(body::too_large()));
             }
             if seen <= limits::REQUEST_BYTES {
                 bytes.extend_from_slice(&chunk);
@@ -239,35 +224,12 @@ async fn read_written(request: &Request) -> Result<std::result::Result<Option<Va
         }
     }
     if seen > limits::REQUEST_BYTES {
-        return Ok(Err(too_large()));
+        return Ok(Err(body::too_large()));
     }
-    Ok(parse(&bytes))
+    Ok(Ok(bytes))
 }
 
-fn parse(bytes: &[u8]) -> std::result::Result<Option<Value>, Error> {
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    let read = serde_json::from_slice(bytes).map(Some);
-    read.map_err(|error| Error::invalid_json(&error))
-}
-
-async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Value) -> Result<Answer> {
-    if let Value::Object(fields) = &mut document {
-        fields.entry("id").or_insert_with(|| json!(id));
-        if fields["id"].as_str().is_some_and(|written| written != id) {
-            return Ok(Err(Error::invalid_request(
-                "/id",
-                format!(
-                    "the document says its id is {}, the address says \"{id}\"",
-                    fields["id"]
-                ),
-            )));
-        }
-    }
-    if limits::depth_of(&document) > limits::DEPTH {
-        return Ok(Err(Error::too_deep("the document")));
-    }
+async fn put_document(env: &Env, kind: DocumentKind, id: &str, document: Value) -> Result<Answer> {
     let content = document.to_string();
     if content.len() > limits::DOCUMENT_BYTES {
         return Ok(Err(Error::new(
@@ -303,20 +265,10 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, mut document: Val
     )))
 }
 
-async fn read_document(env: &Env, kind: DocumentKind, id: &str, url: &Url) -> Result<Answer> {
-    let version = match query(url, "version").map(|text| text.parse::<u64>()) {
-        None => None,
-        Some(Ok(version)) => Some(version),
-        Some(Err(_)) => {
-            return Ok(Err(Error::new(
-                400,
-                "invalid_request",
-                "version is a whole number",
-            )));
-        }
-    };
-    let Some(found) = Catalogue::new(env)?.read(kind, id, version).await? else {
-        return Ok(Err(Error::not_found(format!("\"{id}\" in {}", kind.name()))));
+async fn read_document(env: &Env, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<Answer> {
+    let catalogue = Catalogue::new(env)?;
+    let Some(found) = catalogue.read(kind, id, version).await? else {
+        return Ok(Err(catalogue.missing(kind, id, version).await?));
     };
     let document: Value = serde_json::from_str(&found.content)?;
     Ok(Ok((
@@ -326,15 +278,8 @@ async fn read_document(env: &Env, kind: DocumentKind, id: &str, url: &Url) -> Re
 }
 
 /// Something happened outside. The body is its payload; whoever names it may tell of it again.
-async fn raise_event(env: &Env, name: String, request: &Request) -> Result<Answer> {
-    let payload = match read_written(request).await? {
-        Ok(body) => body.unwrap_or(Value::Null),
-        Err(error) => return Ok(Err(error)),
-    };
-    if limits::depth_of(&payload) > limits::DEPTH {
-        return Ok(Err(Error::too_deep("the body")));
-    }
-    let key = match header(request, "idempotency-key") {
+async fn raise_event(env: &Env, name: &str, key: Option<String>, payload: &Value) -> Result<Answer> {
+    let key = match key {
         None => platform::random_id()?,
         Some(key) => match event::check_key(&key) {
             Ok(()) => key,
@@ -342,77 +287,17 @@ async fn raise_event(env: &Env, name: String, request: &Request) -> Result<Answe
         },
     };
     let occurrence = Occurrence {
-        name: &name,
+        name,
         key: &key,
-        payload: &payload,
+        payload,
         hops: 1,
+        root: None,
     };
     let starts = match raise::all(env, &occurrence).await {
         Ok(starts) => starts,
         Err(message) => return Err(worker::Error::RustError(message)),
     };
-    Ok(event::answer(&name, &key, &starts))
-}
-
-async fn list_runs(env: &Env, url: &Url) -> Result<Answer> {
-    let limit = match limit(url) {
-        Ok(limit) => limit,
-        Err(error) => return Ok(Err(error)),
-    };
-    let cursor = match query(url, "cursor") {
-        None => None,
-        Some(text) => match text
-            .split_once('_')
-            .and_then(|(at, id)| Some((at.parse().ok()?, id.to_string())))
-        {
-            Some(cursor) => Some(cursor),
-            None => {
-                return Ok(Err(Error::new(
-                    400,
-                    "invalid_request",
-                    "this is no cursor of this list",
-                )));
-            }
-        },
-    };
-    let status = query(url, "status");
-    let known = |name: &String| serde_json::from_value::<RunStatus>(json!(name)).is_ok();
-    if status.as_ref().is_some_and(|name| !known(name)) {
-        let message = "status is one of running, waiting, paused, completed, failed, timed_out, cancelled";
-        return Ok(Err(Error::new(400, "invalid_request", message)));
-    }
-    let filter = index::Filter {
-        status,
-        workflow: query(url, "workflow"),
-        tag: query(url, "tag"),
-        cursor,
-        limit,
-    };
-    Ok(Ok((200, index::list(&env.d1("DB")?, filter).await?)))
-}
-
-async fn list_gates(env: &Env, url: &Url) -> Result<Answer> {
-    let limit = match limit(url) {
-        Ok(limit) => limit,
-        Err(error) => return Ok(Err(error)),
-    };
-    let cursor = query(url, "cursor").unwrap_or_default();
-    Ok(Ok((
-        200,
-        index::list_gates(&env.d1("DB")?, &cursor, limit).await?,
-    )))
-}
-
-/// How long the caller would wait for the end of the run.
-fn wait_ms(url: &Url) -> std::result::Result<u64, Error> {
-    match query(url, "wait_ms").map(|text| text.parse::<u64>()) {
-        None => Ok(0),
-        Some(Ok(millis)) if millis <= WAIT_MS_MAX => Ok(millis),
-        Some(_) => {
-            let message = format!("wait_ms is a number of milliseconds, {WAIT_MS_MAX} at most");
-            Err(Error::new(400, "invalid_request", message))
-        }
-    }
+    Ok(event::answer(name, &key, &starts))
 }
 
 /// Asks the run's object; its answer goes to the caller as it is. Never waits longer than it must.
@@ -460,23 +345,4 @@ async fn timeout_lines(env: &Env, run: &str) -> Result<Reply> {
     let lines: Vec<Value> = serde_json::from_str(&text)?;
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     Ok(Reply::Passed(respond::text(200, NDJSON, &text)?))
-}
-
-fn limit(url: &Url) -> std::result::Result<u64, Error> {
-    match query(url, "limit").map(|text| text.parse::<u64>()) {
-        None => Ok(100),
-        Some(Ok(limit)) if (1..=1_000).contains(&limit) => Ok(limit),
-        Some(_) => Err(Error::new(
-            400,
-            "invalid_request",
-            "limit is a number from 1 to 1000",
-        )),
-    }
-}
-
-fn query(url: &Url, name: &str) -> Option<String> {
-    url.query_pairs()
-        .find(|(key, _)| key == name)
-        .map(|(_, value)| value.into_owned())
-        .filter(|value| !value.is_empty())
 }

@@ -10,7 +10,7 @@ use super::object::{Object, report};
 use super::turn::Turn;
 use crate::api::raise::{self, Occurrence};
 use crate::api::start::Command;
-use crate::engine::{Event, Message, ParentLink, StartRequest};
+use crate::engine::{Decided, Event, Message, ParentLink, ParentSender, StartRefusal, StartRequest};
 use crate::platform::{call, deadline};
 
 /// How long another run's object may take to answer.
@@ -24,10 +24,33 @@ enum Delivery {
     Done,
     /// There is no such run.
     Gone,
-    /// The invocation has no room for the rest.
-    Unfinished {
-        after: Option<String>,
-    },
+    /// A child that cannot be started.
+    Refused(StartRefusal),
+    Raised(Raised),
+}
+
+/// What came of an event.
+struct Raised {
+    /// Where the next invocation goes on, if this one had no room for all.
+    rest: Option<Rest>,
+    /// Workflows that it was not allowed to start.
+    refused: Vec<String>,
+}
+
+struct Rest {
+    after: Option<String>,
+}
+
+impl Raised {
+    fn events(self, id: u64) -> Vec<Event> {
+        let workflows = self.refused;
+        let refused = (!workflows.is_empty()).then_some(Event::StartsRefused { id, workflows });
+        let delivered = match self.rest {
+            Some(Rest { after }) => Event::DeliveryUnfinished { id, after },
+            None => Event::Delivered { id },
+        };
+        refused.into_iter().chain([delivered]).collect()
+    }
 }
 
 impl Object {
@@ -36,19 +59,29 @@ impl Object {
         let object = Rc::clone(self);
         let turn = turn.clone();
         wasm_bindgen_futures::spawn_local(async move {
-            let event = match object.send_message(&turn, message).await {
-                Ok(Delivery::Done) => Event::Delivered { id },
-                Ok(Delivery::Gone) => Event::DeliveryFailed { id, is_gone: true },
-                Ok(Delivery::Unfinished { after }) => Event::DeliveryUnfinished { id, after },
+            let events = match object.send_message(&turn, message).await {
+                Ok(Delivery::Done) => vec![Event::Delivered { id }],
+                Ok(Delivery::Refused(refusal)) => vec![Event::ChildRefused { id, refusal }],
+                Ok(Delivery::Gone) => vec![Event::DeliveryFailed { id, is_gone: true }],
+                Ok(Delivery::Raised(raised)) => raised.events(id),
                 Err(message) => {
                     report("delivery_failed", &message);
-                    Event::DeliveryFailed { id, is_gone: false }
+                    vec![Event::DeliveryFailed { id, is_gone: false }]
                 }
             };
-            if let Err(error) = object.feed(&turn, event) {
+            if let Err(error) = object.feed_all(&turn, events) {
                 report("feed_failed", &error.to_string());
             }
         });
+    }
+
+    /// One commit: what was refused is noted if and only if the message is done with.
+    fn feed_all(self: &Rc<Self>, turn: &Turn, events: Vec<Event>) -> worker::Result<()> {
+        let mut decided = Decided::default();
+        for event in events {
+            self.feed_into(&mut decided, turn, event)?.ok();
+        }
+        self.carry_out_all(decided, turn)
     }
 
     /// Starts what an event triggers, as much as this invocation has room for.
@@ -62,16 +95,25 @@ impl Object {
         let starts = raise::page(&self.env, event, behind, |wanted| turn.take(wanted));
         let page = deadline::within(RAISE_MS, starts).await;
         let page = page.ok_or("the workflows of an event were not started in time")??;
-        Ok(match page.is_last {
-            true => Delivery::Done,
-            false => Delivery::Unfinished {
+        let refused = page.starts.iter().filter(|start| start.is_over_limit());
+        let refused = refused.map(|start| start.workflow_id.clone()).collect();
+        let rest = match page.is_last {
+            true => None,
+            false => Some(Rest {
                 after: page.after.or(after),
-            },
-        })
+            }),
+        };
+        Ok(Delivery::Raised(Raised { rest, refused }))
     }
 
     async fn send_message(&self, turn: &Turn, message: Message) -> std::result::Result<Delivery, String> {
         let wrong = |error: Error| error.to_string();
+        // Whoever gets a message of a parent holds its sender against the parent it knows.
+        let sender = |token_id: Option<String>| ParentSender {
+            run_id: self.run_id(),
+            token_id,
+        };
+        let is_start = matches!(message, Message::StartChild { .. });
         let (run_id, path, body, gone) = match message {
             Message::StartChild {
                 run_id,
@@ -103,6 +145,7 @@ impl Object {
                             root_run_id: run.header.root_run_id.clone(),
                             depth: run.header.depth + 1,
                             hops: run.header.hops,
+                            root_event: run.header.root_event.clone(),
                         }),
                         triggered_by: None,
                     })
@@ -113,10 +156,14 @@ impl Object {
                 let body = serde_json::to_string(&command).map_err(|error| error.to_string())?;
                 (run_id, "/start", body, Delivery::Gone)
             }
-            Message::CancelChild { run_id, reason } => (
+            Message::CancelChild {
+                run_id,
+                reason,
+                token_id,
+            } => (
                 run_id,
                 "/cancel",
-                json!({"reason": reason}).to_string(),
+                json!({"reason": reason, "sender": sender(token_id)}).to_string(),
                 Delivery::Gone,
             ),
             Message::HoldChild {
@@ -124,12 +171,12 @@ impl Object {
                 number,
                 held,
                 budget_ms,
-            } => (
-                run_id,
-                "/hold",
-                json!({"number": number, "held": held, "budget_ms": budget_ms}).to_string(),
-                Delivery::Gone,
-            ),
+                token_id,
+            } => {
+                let sender = sender(token_id);
+                let body = json!({"number": number, "held": held, "budget_ms": budget_ms, "sender": sender});
+                (run_id, "/hold", body.to_string(), Delivery::Gone)
+            }
             Message::TellParent { run_id, news } => {
                 let body = serde_json::to_string(&news).map_err(|error| error.to_string())?;
                 (run_id, "/child-news", body, Delivery::Done)
@@ -145,8 +192,10 @@ impl Object {
                 payload,
                 hops,
                 after,
+                root,
             } => {
                 let event = Occurrence {
+                    root: root.as_ref(),
                     name: &name,
                     key: &key,
                     payload: &payload,
@@ -160,6 +209,8 @@ impl Object {
         let url = format!("http://run{path}");
         let answer = deadline::within(DELIVERY_MS, call::send(&stub, call::Call::post(&url, &body))).await;
         match answer.ok_or("no answer in time")??.status() {
+            409 if is_start => Ok(Delivery::Refused(StartRefusal::IdTaken)),
+            413 if is_start => Ok(Delivery::Refused(StartRefusal::TooLarge)),
             // A conflict is an answer, too: it was heard, and there was nothing left to do.
             200 | 201 | 409 => Ok(Delivery::Done),
             404 => Ok(gone),

@@ -183,9 +183,12 @@ impl Object {
             self.load(turn).await?;
         }
         if let Some(run) = &*self.run.borrow() {
-            let same = run.header.workflow_id == snapshot.workflow.id
-                && run.header.request == command.request
-                && *run.context().input == command.input;
+            let same = run.was_started_by(
+                &snapshot.workflow.id,
+                &command.input,
+                &command.request,
+                command.parent.as_ref(),
+            );
             return Ok(if same { Started::Same } else { Started::Other });
         }
         let new = NewRun {
@@ -476,7 +479,8 @@ impl Object {
     /// Called, not awaited: an await here would split the commit.
     fn set_alarm(&self, at: u64) {
         self.sqlite.count_alarm();
-        let date = js_sys::Date::new(&(at as f64).into());
+        // "At once" is moment 0 to the engine; the platform refuses that one, and then no alarm would stand.
+        let date = js_sys::Date::new(&(at.max(1) as f64).into());
         match self
             .storage
             .as_raw()

@@ -8,7 +8,7 @@ use worker::{DurableObject, Env, Request, Response, Result, State, durable_objec
 
 use super::object::{Object, Started};
 use super::turn::Turn;
-use crate::api::control::{read_extension, read_retry};
+use crate::api::control::{read_extension, read_restart, read_retry};
 use crate::api::decision::read_decision;
 use crate::api::error::Error;
 use crate::api::recovery;
@@ -17,6 +17,7 @@ use crate::api::start::Command;
 use crate::api::views;
 use crate::engine::{Capability, Event, Holder, Outcome, Rejection, Run, RunStatus, TokenId};
 use crate::model::limits::{SIGNALS_KEPT, SIGNALS_KEPT_BYTES};
+use crate::model::reader::shorten;
 use crate::platform::{self, errand};
 use crate::store::rows::{TokenRow, parse_status};
 
@@ -105,7 +106,12 @@ impl Doors {
                 let abandoned = self.object.feed_first(&turn, Event::Abandoned).await?.is_some();
                 return Ok(Ok((200, json!({"abandoned": abandoned}))));
             }
-            ("POST", "/cancel") => return self.cancel(&turn, serde_json::from_str(body)?).await,
+            ("POST", "/cancel") => {
+                return match read_cancel(serde_json::from_str(body)?) {
+                    Ok(event) => self.cancel(&turn, event).await,
+                    Err(error) => Ok(Err(error)),
+                };
+            }
             _others => {}
         }
         if !self.object.load(&turn).await? {
@@ -182,9 +188,7 @@ impl Doors {
         Ok(Ok((status, self.view()?)))
     }
 
-    async fn cancel(&self, turn: &Turn, body: Value) -> Result<Answer> {
-        let reason = body["reason"].as_str().map(str::to_string);
-        let event = Event::CancelRequested { reason };
+    async fn cancel(&self, turn: &Turn, event: Event) -> Result<Answer> {
         match self.object.feed_first(turn, event).await? {
             None => Ok(Err(Error::not_found("the run"))),
             Some(Ok(())) => Ok(Ok((200, self.view()?))),
@@ -193,21 +197,16 @@ impl Doors {
     }
 
     fn restart(&self, body: &Value) -> Result<std::result::Result<Event, Error>> {
-        let from = match &body["from_node_id"] {
-            Value::Null => None,
-            Value::String(node) => match self.object.restart_point(node)? {
+        let from = match read_restart(body) {
+            Ok(None) => None,
+            Ok(Some(node)) => match self.object.restart_point(&node)? {
                 Some(point) => Some(point),
                 None => {
-                    let message = format!("no node is named \"{node}\"");
+                    let message = format!("no node is named \"{}\"", shorten(&node));
                     return Ok(Err(Error::invalid_request("/from_node_id", message)));
                 }
             },
-            _ => {
-                return Ok(Err(Error::invalid_request(
-                    "/from_node_id",
-                    "expected a node's id",
-                )));
-            }
+            Err(error) => return Ok(Err(error)),
         };
         Ok(Ok(Event::RestartRequested { from }))
     }
@@ -268,6 +267,34 @@ fn attempt(body: &Value) -> (String, u64) {
     (token, body["epoch"].as_u64().unwrap_or_default())
 }
 
+/// A message without a sender is not a conflict but an error: an object of an older build that sent it keeps it, and sends
+/// it again when it is of this build.
+fn from_parent(sender: &Value, event: Event) -> std::result::Result<Event, Error> {
+    match serde_json::from_value(sender.clone()) {
+        Ok(sender) => Ok(Event::FromParent {
+            sender,
+            event: Box::new(event),
+        }),
+        Err(_) => Err(Error::new(
+            400,
+            "invalid_request",
+            "a parent's message names its sender",
+        )),
+    }
+}
+
+/// By a person, or by the run that called this one.
+fn read_cancel(body: Value) -> std::result::Result<Event, Error> {
+    let cancel = Event::CancelRequested {
+        reason: body["reason"].as_str().map(str::to_string),
+    };
+    match body.get("sender") {
+        // The API lets nobody else write a sender.
+        Some(sender) => from_parent(sender, cancel),
+        None => Ok(cancel),
+    }
+}
+
 /// What a request to the object's doors means. The API has checked who asks; this checks what is asked.
 fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>> {
     let event = match path
@@ -281,11 +308,17 @@ fn command(path: &str, body: Value) -> Option<std::result::Result<Event, Error>>
             Ok(by) => Event::ExtendRequested(by),
             Err(error) => return Some(Err(error)),
         },
-        ("hold", "") => Event::ParentHolds {
-            number: body["number"].as_u64().unwrap_or_default(),
-            held: body["held"].as_bool().unwrap_or_default(),
-            budget_ms: body["budget_ms"].as_u64(),
-        },
+        ("hold", "") => {
+            let hold = Event::ParentHolds {
+                number: body["number"].as_u64().unwrap_or_default(),
+                held: body["held"].as_bool().unwrap_or_default(),
+                budget_ms: body["budget_ms"].as_u64(),
+            };
+            match from_parent(&body["sender"], hold) {
+                Ok(event) => event,
+                Err(error) => return Some(Err(error)),
+            }
+        }
         ("child-news", "") => match serde_json::from_value(body) {
             Ok(news) => Event::ChildNews(Box::new(news)),
             Err(error) => return Some(Err(Error::invalid_json(&error))),
@@ -349,6 +382,16 @@ fn refusal(rejection: &Rejection) -> Error {
             409,
             "stale_attempt",
             format!("attempt {epoch} of token {token} is not the current one"),
+        ),
+        Rejection::NotParent { run_id } => Error::new(
+            409,
+            "not_the_parent",
+            format!("run \"{run_id}\" did not start this run and cannot hold or cancel it as its parent"),
+        ),
+        Rejection::NotChild { run_id } => Error::new(
+            409,
+            "not_the_child",
+            format!("run \"{run_id}\" is not the child that the token waits for"),
         ),
         Rejection::HeldOtherwise { holder, gate } => held_otherwise(*holder, gate.as_deref()),
         Rejection::CannotExtend(status) => cannot_extend(*status),

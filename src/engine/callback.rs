@@ -11,6 +11,7 @@ use super::size::check_brought;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::action::Action;
 use crate::model::failure::{Failure, FailureClass};
+use crate::model::ids;
 use crate::model::time::Limit;
 
 /// What a capability is made of.
@@ -25,10 +26,12 @@ pub struct Capability {
 impl Capability {
     /// `None`: this was never one of ours.
     pub fn parse(text: &str) -> Option<Capability> {
-        let mut parts = text.split('~');
-        let (run_id, token_id) = (parts.next()?, parts.next()?);
-        let (epoch, proof) = (parts.next()?.parse().ok()?, parts.next()?);
-        parts.next().is_none().then(|| Capability {
+        // From the right: the id of a child holds the character that parts the others.
+        let mut parts = text.rsplitn(4, '~');
+        let (proof, epoch) = (parts.next()?, parts.next()?.parse().ok()?);
+        let (token_id, run_id) = (parts.next()?, parts.next()?);
+        let is_ours = ids::is_any_run_id(run_id) && TokenId::parse(token_id).is_some();
+        is_ours.then(|| Capability {
             run_id: run_id.to_string(),
             token_id: token_id.to_string(),
             epoch,
@@ -140,7 +143,7 @@ impl Run {
         let id = TokenId::parse(&capability.token_id).ok_or(Rejection::UnknownCallback)?;
         let secret = self.header.secret.as_deref().ok_or(Rejection::UnknownCallback)?;
         let expected = proof(secret, id, capability.epoch);
-        if !crate::model::ids::same_in_constant_time(expected.as_bytes(), capability.proof.as_bytes()) {
+        if !ids::same_in_constant_time(expected.as_bytes(), capability.proof.as_bytes()) {
             return Err(Rejection::UnknownCallback);
         }
         let waiting = self.current_attempt(&capability.token_id, capability.epoch, TokenStatus::Suspended);

@@ -5,23 +5,109 @@ use serde_json::{Value, json};
 
 use super::attempt::Reported;
 use super::chronicle::EntryKind;
-use super::effect::{ChildNews, ChildReport, Message, Rejection};
-use super::header::RunStatus;
+use super::effect::{ChildNews, ChildReport, Message, ParentSender, Rejection, StartRefusal};
+use super::header::{ChildIds, LIMIT_EXCEEDED, ParentLink, RunStatus, StartRequest};
 use super::run::Run;
 use super::size::check_child_input;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
-use crate::model::limits::{CALL_DEPTH, RESULT_BYTES, TooLarge};
+use crate::model::limits::{CALL_DEPTH, RESULT_BYTES, ROW_BYTES, TooLarge};
 use crate::model::task::StepAction;
 use crate::model::text::json_bytes;
 use crate::model::workflow::ChildFailurePolicy;
 
 impl Run {
     /// The id of the child of this attempt. A later attempt has another child.
-    pub(super) fn child_id(&self, token: &Token) -> String {
+    pub fn child_id(&self, token: &Token) -> String {
+        let separator = match self.header.child_ids {
+            ChildIds::Dotted => '.',
+            ChildIds::Reserved => '~',
+        };
         match token.epoch {
-            0 | 1 => format!("{}.{}", self.header.id, token.id),
-            epoch => format!("{}.{}.{epoch}", self.header.id, token.id),
+            0 | 1 => format!("{}{separator}{}", self.header.id, token.id),
+            epoch => format!("{}{separator}{}{separator}{epoch}", self.header.id, token.id),
+        }
+    }
+
+    /// Whether this run is the one that a start asks for: the same start again is the same run.
+    pub fn was_started_by(
+        &self,
+        workflow_id: &str,
+        input: &Value,
+        request: &StartRequest,
+        parent: Option<&ParentLink>,
+    ) -> bool {
+        let attempt = |parent: &ParentLink| (parent.run_id.clone(), parent.token_id.clone(), parent.epoch);
+        self.header.workflow_id == workflow_id
+            && self.header.request == *request
+            && *self.context.input == *input
+            && self.header.parent.as_ref().map(attempt) == parent.map(attempt)
+    }
+
+    /// Only the run that called this one may hold or cancel it as its parent.
+    pub(super) fn check_parent(&self, sender: &ParentSender) -> Result<(), Rejection> {
+        let is_parent = self.header.parent.as_ref().is_some_and(|parent| {
+            let of_token = sender.token_id.as_ref();
+            parent.run_id == sender.run_id && of_token.is_none_or(|token| *token == parent.token_id)
+        });
+        match is_parent {
+            true => Ok(()),
+            false => Err(Rejection::NotParent {
+                run_id: sender.run_id.clone(),
+            }),
+        }
+    }
+
+    /// The attempt that waits for the run that reports.
+    fn awaited(&self, token_id: &str, epoch: u64, run_id: &str) -> Result<TokenId, Rejection> {
+        let id = self.current_attempt(token_id, epoch, TokenStatus::WaitingForSubworkflow)?;
+        let is_child = self
+            .tokens
+            .get(&id)
+            .is_some_and(|token| self.child_id(token) == run_id);
+        match is_child {
+            true => Ok(id),
+            false => Err(Rejection::NotChild {
+                run_id: run_id.to_string(),
+            }),
+        }
+    }
+
+    /// The child will never be there, and would never report to the token that waits.
+    pub(super) fn child_refused(&mut self, message: u64, refusal: StartRefusal) {
+        let Some(entry) = self.outbox.get(&message) else {
+            return;
+        };
+        let Message::StartChild {
+            run_id,
+            token_id,
+            epoch,
+            ..
+        } = &entry.message
+        else {
+            return;
+        };
+        let (code, text) = match refusal {
+            StartRefusal::IdTaken => (
+                "child_id_taken",
+                format!(
+                    "the run \"{run_id}\" exists and is not the child of this token; it was left alone, and the child was not \
+                     started"
+                ),
+            ),
+            StartRefusal::TooLarge => (
+                LIMIT_EXCEEDED,
+                format!(
+                    "the child was not started: its workflow with all that it uses, or its input, is over the limit of \
+                     {ROW_BYTES} bytes"
+                ),
+            ),
+        };
+        let waiting = self.awaited(token_id, *epoch, run_id);
+        self.unpost(message);
+        if let Ok(id) = waiting {
+            let failure = Failure::permanent(code, text);
+            self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         }
     }
 
@@ -111,8 +197,7 @@ impl Run {
     }
 
     pub(super) fn child_ended(&mut self, report: ChildReport) -> Result<(), Rejection> {
-        let doing = TokenStatus::WaitingForSubworkflow;
-        let id = self.current_attempt(&report.token_id, report.epoch, doing)?;
+        let id = self.awaited(&report.token_id, report.epoch, &report.run_id)?;
         let Some(token) = self.tokens.get(&id) else {
             return Ok(());
         };
@@ -169,8 +254,7 @@ impl Run {
 
     /// A child stands in front of a person, or goes on again.
     pub(super) fn child_news(&mut self, news: ChildNews) -> Result<(), Rejection> {
-        let doing = TokenStatus::WaitingForSubworkflow;
-        let id = self.current_attempt(&news.token_id, news.epoch, doing)?;
+        let id = self.awaited(&news.token_id, news.epoch, &news.run_id)?;
         let heard = self.tokens.get(&id).map_or(0, |token| token.child_news);
         // Overtaken by a later one, or heard twice.
         if news.number <= heard {
@@ -196,6 +280,7 @@ impl Run {
         let message = Message::CancelChild {
             run_id: self.child_id(token),
             reason: reason.to_string(),
+            token_id: Some(token.id.to_string()),
         };
         if !self.take_back_start(token) {
             self.post(message);

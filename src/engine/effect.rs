@@ -10,7 +10,7 @@ use super::branch::Instance;
 use super::callback::{Capability, Outcome};
 use super::chronicle::Entry;
 use super::gate::{Decision, GateState};
-use super::header::{Header, Holder, RunStatus};
+use super::header::{EventRef, Header, Holder, RunStatus};
 use super::lane::Company;
 use super::token::{Token, TokenId};
 use crate::model::failure::Failure;
@@ -61,6 +61,16 @@ pub enum Event {
     },
     /// A child run ended.
     ChildEnded(Box<ChildReport>),
+    /// The child of a message that starts one cannot be started, now or later.
+    ChildRefused {
+        id: u64,
+        refusal: StartRefusal,
+    },
+    /// What the run that called this one asks of it. Refused if the sender is not that run.
+    FromParent {
+        sender: ParentSender,
+        event: Box<Event>,
+    },
     /// A message of the outbox arrived, or did not.
     Delivered {
         id: u64,
@@ -69,6 +79,11 @@ pub enum Event {
     DeliveryFailed {
         id: u64,
         is_gone: bool,
+    },
+    /// Workflows that an event of the outbox was not allowed to start: its root had started as many runs as it may.
+    StartsRefused {
+        id: u64,
+        workflows: Vec<String>,
     },
     /// A message for many was not brought to all of them for want of room, but to those up to `after`.
     DeliveryUnfinished {
@@ -107,6 +122,24 @@ pub enum Event {
     RestartRequested {
         from: Option<RestartPoint>,
     },
+}
+
+/// Who asks something of a run as its parent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentSender {
+    pub run_id: String,
+    /// Messages that an older build has saved do not name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_id: Option<String>,
+}
+
+/// Why a child cannot be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartRefusal {
+    /// Another run has its id.
+    IdTaken,
+    /// What it would begin with is no row.
+    TooLarge,
 }
 
 /// How much more time a run gets.
@@ -225,6 +258,7 @@ impl Event {
     pub fn comes_first(&self) -> bool {
         match self {
             Event::Abandoned | Event::CancelRequested { .. } => true,
+            Event::FromParent { event, .. } => event.comes_first(),
             Event::Loaded
             | Event::AlarmRang { .. }
             | Event::Woken { .. }
@@ -237,6 +271,8 @@ impl Event {
             | Event::Delivered { .. }
             | Event::DeliveryFailed { .. }
             | Event::DeliveryUnfinished { .. }
+            | Event::ChildRefused { .. }
+            | Event::StartsRefused { .. }
             | Event::SignalReceived { .. }
             | Event::GateDecided { .. }
             | Event::PauseRequested
@@ -327,10 +363,15 @@ pub enum Message {
         held: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget_ms: Option<u64>,
+        /// The token that waits for the child.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token_id: Option<String>,
     },
     CancelChild {
         run_id: String,
         reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token_id: Option<String>,
     },
     NotifyParent {
         run_id: String,
@@ -350,6 +391,9 @@ pub enum Message {
         /// Workflows up to this one have heard it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<String>,
+        /// The first of the events that lead to the runs it starts, where this one is not it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        root: Option<EventRef>,
     },
 }
 
@@ -387,6 +431,14 @@ pub enum Rejection {
     },
     /// The run has ended.
     RunFinished,
+    /// Whoever asks as the parent of this run is not its parent.
+    NotParent {
+        run_id: String,
+    },
+    /// Whoever reports is not the run that the token waits for.
+    NotChild {
+        run_id: String,
+    },
     /// The clocks stand still: nothing new begins.
     Paused,
     /// Only a paused run can be resumed.

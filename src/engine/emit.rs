@@ -1,13 +1,19 @@
 //! Events that a task has emitted: messages of the outbox, posted in the commit in which its token is done. What they start is
 //! found by the shell; that they start it once is a matter of their keys.
 
+use serde_json::json;
+
+use super::chronicle::EntryKind;
 use super::effect::Message;
 use super::run::Run;
 use super::token::TokenId;
 use crate::model::failure::{Failure, FailureClass};
-use crate::model::limits::{EVENT_HOPS, EVENTS_BYTES, TooLarge};
+use crate::model::limits::{EVENT_HOPS, EVENT_RUNS, EVENTS_BYTES, TooLarge};
 use crate::model::text::json_bytes;
 use crate::wire::Emitted;
+
+/// The code of a start that an event was not allowed to make, and the name of that limit.
+pub const EVENT_LIMIT: &str = "event_limit";
 
 impl Run {
     /// Whether these may leave.
@@ -44,7 +50,21 @@ impl Run {
                 payload: event.payload,
                 hops,
                 after: None,
+                root: self.header.root_event.clone(),
             });
         }
+    }
+
+    /// Nobody else would tell that an event of this run did not start everything it triggers.
+    pub(super) fn starts_refused(&mut self, id: u64, workflows: &[String]) {
+        let Some(Message::Emit { key, name, root, .. }) = self.outbox.get(&id).map(|entry| &entry.message)
+        else {
+            return;
+        };
+        let fields = json!({
+            "limit": EVENT_LIMIT, "most": EVENT_RUNS, "event_name": name, "event_key": key, "root_event": root,
+            "workflow_ids": workflows,
+        });
+        self.note(EntryKind::LimitExceeded, fields);
     }
 }

@@ -118,7 +118,7 @@ impl Run {
             // A child that runs may run on; one that was not heard to be there need not begin.
             let token = token.clone();
             if !self.take_back_start(&token) {
-                self.let_child_go(self.child_id(&token));
+                self.let_child_go(&token);
             }
         }
         self.withdraw_gate(id);

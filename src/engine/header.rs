@@ -55,6 +55,8 @@ pub struct Header {
     pub triggered_by: Option<TriggeredBy>,
     /// How many events led here, one after the other.
     pub hops: u32,
+    /// The first of them.
+    pub root_event: Option<EventRef>,
     /// Since when the clocks stand still.
     pub paused_at: Option<Millis>,
     /// Who keeps them from going: they go on when the last one lets go.
@@ -77,6 +79,19 @@ pub struct Header {
     pub tokens_before: u64,
     /// Grows with every announcement, so that the index can tell an old message from a new one.
     pub revision: u64,
+    pub child_ids: ChildIds,
+}
+
+/// How the ids of a run's children are written. A run keeps the form it began with, so that it goes on finding the
+/// children an older build has started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChildIds {
+    /// `run.t3`: any caller may have chosen that id before.
+    #[default]
+    Dotted,
+    /// `run~t3`: no caller may write a `~` in an id.
+    Reserved,
 }
 
 impl Header {
@@ -127,6 +142,9 @@ pub struct ParentLink {
     /// As many events as led to the parent.
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub hops: u32,
+    /// The first of those events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_event: Option<EventRef>,
 }
 
 fn is_none_yet(hops: &u32) -> bool {
@@ -140,6 +158,28 @@ pub struct TriggeredBy {
     /// Of this one time it was emitted.
     pub key: String,
     pub hops: u32,
+    /// The first of the events that led here, where this one is not it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<EventRef>,
+}
+
+/// One time that an event happened.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct EventRef {
+    pub event: String,
+    pub key: String,
+}
+
+/// The first of the events that led to a run. A run that an older build started does not know it where there were several:
+/// there the count begins anew with the event that started the run.
+pub fn root_event_of(parent: Option<&ParentLink>, triggered_by: Option<&TriggeredBy>) -> Option<EventRef> {
+    match triggered_by {
+        Some(event) => Some(event.root.clone().unwrap_or_else(|| EventRef {
+            event: event.event.clone(),
+            key: event.key.clone(),
+        })),
+        None => parent.and_then(|parent| parent.root_event.clone()),
+    }
 }
 
 /// How many events led to a run.

@@ -8,7 +8,7 @@ use super::effect::{ChildNews, Message, Rejection};
 use super::gate::GateStatus;
 use super::header::Holder;
 use super::run::{Due, Run, own_limit_ms};
-use super::token::{TokenId, TokenStatus};
+use super::token::{Token, TokenId, TokenStatus};
 use crate::model::time::Millis;
 use crate::model::wait::Wait;
 use crate::model::workflow::Work;
@@ -225,11 +225,11 @@ impl Run {
 
     /// Children stand still and go on with their parent.
     pub(super) fn tell_children(&mut self) {
-        let children: Vec<String> = self
+        let children: Vec<(TokenId, String)> = self
             .tokens
             .values()
             .filter(|token| token.status == TokenStatus::WaitingForSubworkflow)
-            .map(|token| self.child_id(token))
+            .map(|token| (token.id, self.child_id(token)))
             .collect();
         if children.is_empty() {
             return;
@@ -242,7 +242,7 @@ impl Run {
             .timeout_at
             .map(|at| at.saturating_sub(self.clock()).max(1));
         let budget_ms = left.filter(|_| self.snapshot.workflow.timeouts.inherit_budget);
-        for run_id in children {
+        for (token, run_id) in children {
             self.take_back(
                 |message| matches!(message, Message::HoldChild { run_id: other, .. } if *other == run_id),
             );
@@ -251,15 +251,17 @@ impl Run {
                 number,
                 held,
                 budget_ms,
+                token_id: Some(token.to_string()),
             });
         }
     }
 
     /// A child that nobody waits for any more goes on by itself.
-    pub(super) fn let_child_go(&mut self, run_id: String) {
+    pub(super) fn let_child_go(&mut self, token: &Token) {
         if !self.is_paused() {
             return;
         }
+        let run_id = self.child_id(token);
         self.header.words_said += 1;
         self.scratch.header_changed = true;
         self.take_back(
@@ -270,6 +272,7 @@ impl Run {
             number: self.header.words_said,
             held: false,
             budget_ms: None,
+            token_id: Some(token.id.to_string()),
         });
     }
 

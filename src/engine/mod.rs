@@ -41,12 +41,16 @@ pub use callback::{Capability, Outcome};
 pub use chronicle::{Entry, EntryKind, LATE_NOTED};
 pub use context::{Context, GONE};
 pub use effect::{
-    ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, Past, PastToken,
-    Rejection, RestartPoint, RetryMode,
+    ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, ParentSender, Past,
+    PastToken, Rejection, RestartPoint, RetryMode, StartRefusal,
 };
+pub use emit::EVENT_LIMIT;
 pub use escalation::Escalation;
 pub use gate::{Decision, GateKind, GateState, GateStatus};
-pub use header::{Header, Holder, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, hops_of};
+pub use header::{
+    ChildIds, EventRef, Header, Holder, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, hops_of,
+    root_event_of,
+};
 pub use lane::{Company, invocations};
 pub use no_route::{Routes, Stranded};
 pub use recall::Remembered;

@@ -13,7 +13,10 @@ use super::conclude::Scratch;
 use super::context::Context;
 use super::effect::{Effect, Event, Rejection};
 use super::gate::GateState;
-use super::header::{Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of};
+use super::header::{
+    ChildIds, Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of,
+    root_event_of,
+};
 use super::outbox::OutboxEntry;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::expression::Scope;
@@ -114,6 +117,7 @@ impl Run {
                 .map_or_else(|| new.id.clone(), |it| it.root_run_id.clone()),
             depth: new.parent.as_ref().map_or(0, |parent| parent.depth),
             hops: hops_of(new.parent.as_ref(), new.triggered_by.as_ref()),
+            root_event: root_event_of(new.parent.as_ref(), new.triggered_by.as_ref()),
             triggered_by: new.triggered_by,
             parent: new.parent,
             paused_at: None,
@@ -141,6 +145,7 @@ impl Run {
             tags: workflow.tags.clone(),
             request: new.request,
             revision: 0,
+            child_ids: ChildIds::Reserved,
         };
         let initial = workflow.initial_node;
         let snapshot = Rc::clone(&new.snapshot.text);
@@ -207,7 +212,13 @@ impl Run {
         if !event.comes_first() {
             self.pass_workflow_deadline();
         }
-        let answer = match event {
+        let answer = self.apply(now, event);
+        self.settle();
+        (answer, self.conclude())
+    }
+
+    fn apply(&mut self, now: Millis, event: Event) -> Result<(), Rejection> {
+        match event {
             Event::Abandoned => self.abandoned(),
             Event::Loaded => {
                 self.take_over_lost_attempts();
@@ -239,12 +250,24 @@ impl Run {
                 message,
             } => self.call_lost(token, epoch, &message),
             Event::ChildEnded(report) => self.child_ended(*report),
+            Event::ChildRefused { id, refusal } => {
+                self.child_refused(id, refusal);
+                Ok(())
+            }
+            Event::FromParent { sender, event } => {
+                self.check_parent(&sender)?;
+                self.apply(now, *event)
+            }
             Event::Delivered { id } => {
                 self.unpost(id);
                 Ok(())
             }
             Event::DeliveryFailed { id, is_gone } => {
                 self.delivery_failed(id, is_gone);
+                Ok(())
+            }
+            Event::StartsRefused { id, workflows } => {
+                self.starts_refused(id, &workflows);
                 Ok(())
             }
             Event::DeliveryUnfinished { id, after } => {
@@ -265,9 +288,7 @@ impl Run {
             } => self.parent_holds(number, held, budget_ms),
             Event::ChildNews(news) => self.child_news(*news),
             Event::RestartRequested { from } => self.restart_requested(from),
-        };
-        self.settle();
-        (answer, self.conclude())
+        }
     }
 
     /// Counted until a wake is saved, or the run has ended.

@@ -34,6 +34,8 @@ pub const EVENTS_OF_TASK: usize = 100;
 pub const TRIGGERED: u64 = 100;
 /// Events that may lead from run to run, each emitted by a run that the one before it started.
 pub const EVENT_HOPS: u32 = 16;
+/// Runs that one event may start in all: by itself, and by the events that those runs emit.
+pub const EVENT_RUNS: u64 = 1_000;
 /// How deep workflows may call each other.
 pub const CALL_DEPTH: u32 = 16;
 /// A child's id is its parent's with the token's behind it, so that ids of children may be longer than users'.

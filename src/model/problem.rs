@@ -5,6 +5,9 @@ use std::fmt;
 
 use super::timeouts::TimeRules;
 
+/// The code of a field that nobody knows.
+pub const UNKNOWN_FIELD: &str = "unknown_field";
+
 /// One thing wrong at one place. `code` is stable; `message` says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Problem {
@@ -72,6 +75,10 @@ impl Problems {
             message,
             severity,
         });
+    }
+
+    pub fn count(&self) -> usize {
+        self.found.borrow().len()
     }
 
     pub fn has_errors(&self) -> bool {

@@ -8,9 +8,12 @@ use serde_json::{Map, Value};
 
 use super::expression::{Expression, Template};
 use super::ids;
-use super::problem::{Problems, pointer_to};
+use super::problem::{Problems, UNKNOWN_FIELD, pointer_to};
 use super::schema::Schema;
 use super::time::{Limit, format_duration, parse_duration};
+
+/// With so many problems found, messages no longer list the names that are known.
+const KNOWN_NAMES_SHOWN: usize = 100;
 
 pub struct Reader<'a> {
     object: &'a Map<String, Value>,
@@ -301,18 +304,22 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports every field nobody asked for.
+    /// Reports every field nobody asked for, with the nearest name and all that are known.
     pub fn finish(self) {
         let known = self.known.borrow();
         for field in self.object.keys() {
             if known.contains(&field.as_str()) {
                 continue;
             }
-            let message = match known.iter().find(|name| is_near(name, field)) {
-                Some(name) => format!("unknown field; did you mean \"{name}\"?"),
-                None => "unknown field".to_string(),
-            };
-            self.report(field, "unknown_field", message);
+            let mut message = "unknown field".to_string();
+            if let Some(name) = nearest(&known, field) {
+                message += &format!("; did you mean \"{name}\"?");
+            }
+            // A document can hold a hundred thousand of them.
+            if self.problems.count() < KNOWN_NAMES_SHOWN {
+                message += &format!(" {}", known_names(&known));
+            }
+            self.report(field, UNKNOWN_FIELD, message);
         }
     }
 
@@ -417,11 +424,42 @@ pub fn shorten(text: &str) -> String {
     }
 }
 
-/// Close enough that a typing slip is the likely cause.
-fn is_near(name: &str, written: &str) -> bool {
-    let (a, b): (Vec<char>, Vec<char>) = (name.chars().collect(), written.chars().collect());
-    if a.len().abs_diff(b.len()) > 2 || b.len() > 40 {
-        return false;
+/// All names that may stand in a place, each once, in a sentence.
+pub fn known_names(known: &[&'static str]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in known {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    match names.is_empty() {
+        true => "(none is known here)".to_string(),
+        false => format!("(known: {})", names.join(", ")),
+    }
+}
+
+/// The name that was most likely meant, if one is close enough for a typing slip.
+pub fn nearest(known: &[&'static str], written: &str) -> Option<&'static str> {
+    let near = known
+        .iter()
+        .filter_map(|name| Some((slips(name, written)?, *name)));
+    // Of two that are as near the one that is asked for first.
+    near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
+}
+
+/// How many characters differ, if they are few enough for the length of the name, or if only its end is missing.
+fn slips(name: &str, written: &str) -> Option<usize> {
+    let (a, b): (Vec<char>, Vec<char>) = (name.chars().collect(), written.chars().take(42).collect());
+    let most = match a.len().max(b.len()) {
+        0..=3 => 1,
+        4..=8 => 2,
+        _longer => 3,
+    };
+    if b.len() >= 4 && a.starts_with(&b) {
+        return Some(a.len() - b.len());
+    }
+    if a.len().abs_diff(b.len()) > most || b.len() > 40 {
+        return None;
     }
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
@@ -433,5 +471,5 @@ fn is_near(name: &str, written: &str) -> bool {
             row[j + 1] = cost.min(row[j] + 1).min(row[j + 1] + 1);
         }
     }
-    row[b.len()] <= 2
+    Some(row[b.len()]).filter(|slips| *slips <= most)
 }

@@ -10,7 +10,7 @@ use super::action::Action;
 use super::hard_limits;
 use super::inline;
 use super::problem::{Problem, Problems, pointer_to};
-use super::snapshot::{DocumentKind, Library, Reference, Stored};
+use super::snapshot::{DocumentKind, Library, Reference, Stored, missing_document};
 use super::task::{Dispatch, Task, report_crowded_call};
 use super::timeouts::{Preset, TimeRules};
 use super::workflow::{Work, Workflow};
@@ -107,11 +107,13 @@ fn resolve_reporting(workflow: &Value, version: u64, library: &Library, problems
             _ if is_itself => Some((workflow, version)),
             Some(Some(document)) => Some((&document.content, document.version)),
             Some(None) => {
-                problems.report(
-                    &call_pointer(workflow, &call.id),
-                    "unknown_reference",
-                    format!("no workflow \"{}\" is stored; store it first", call.id),
-                );
+                if let Some(what) = say_missing(&call, library, &mut missing) {
+                    problems.report(
+                        &call_pointer(workflow, &call.id),
+                        "unknown_reference",
+                        format!("{what}; store it first"),
+                    );
+                }
                 None
             }
             None => {
@@ -147,6 +149,31 @@ fn resolve_reporting(workflow: &Value, version: u64, library: &Library, problems
         return Resolution::Invalid(problems.into_sorted());
     }
     Resolution::Resolved(Box::new(root))
+}
+
+/// What to say of a reference that the catalogue has nothing for. Where a version was named the newest is looked up first:
+/// `None` until that is done.
+fn say_missing(reference: &Reference, library: &Library, missing: &mut Vec<Reference>) -> Option<String> {
+    let (kind, id, version) = (reference.kind, &reference.id, reference.version);
+    if version.is_none() {
+        return Some(missing_document(kind, id, None, None));
+    }
+    let newest = Reference {
+        version: None,
+        ..reference.clone()
+    };
+    match library.get(&newest) {
+        Some(found) => {
+            let newest = found.as_ref().map(|document| document.version);
+            Some(missing_document(kind, id, version, newest))
+        }
+        None => {
+            if !missing.contains(&newest) {
+                missing.push(newest);
+            }
+            None
+        }
+    }
 }
 
 /// The place a workflow is called from, as far as it is in this document.
@@ -384,17 +411,10 @@ impl<'a> Resolver<'a> {
         match self.library.get(&reference) {
             Some(Some(document)) => Some((document.content.clone(), pointer.to_string())),
             Some(None) => {
-                let version = version
-                    .map(|number| format!(" in version {number}"))
-                    .unwrap_or_default();
-                self.problems.report(
-                    pointer,
-                    "unknown_reference",
-                    format!(
-                        "no document \"{id}\" in {}{version}; store it first or write it into this document",
-                        kind.name()
-                    ),
-                );
+                if let Some(what) = say_missing(&reference, self.library, &mut self.missing) {
+                    let message = format!("{what}; store it first or write it into this document");
+                    self.problems.report(pointer, "unknown_reference", message);
+                }
                 None
             }
             None => {

@@ -34,6 +34,15 @@ impl DocumentKind {
         }
     }
 
+    /// A document of the kind, in a sentence.
+    pub fn one(self) -> &'static str {
+        match self {
+            DocumentKind::Actions => "action",
+            DocumentKind::Tasks => "task",
+            DocumentKind::Workflows => "workflow",
+        }
+    }
+
     pub fn parse(name: &str) -> Option<DocumentKind> {
         [
             DocumentKind::Actions,
@@ -42,6 +51,17 @@ impl DocumentKind {
         ]
         .into_iter()
         .find(|kind| kind.name() == name)
+    }
+}
+
+/// Says that a document is not in the catalogue, or not in this version. `newest`: the newest version there is.
+pub fn missing_document(kind: DocumentKind, id: &str, version: Option<u64>, newest: Option<u64>) -> String {
+    let what = kind.one();
+    match (version, newest) {
+        (Some(version), Some(newest)) => {
+            format!("version {version} of {what} \"{id}\" does not exist; the newest is {newest}")
+        }
+        (_, None) | (None, Some(_)) => format!("{what} \"{id}\" does not exist"),
     }
 }
 

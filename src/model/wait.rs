@@ -166,7 +166,7 @@ pub fn read_wait(reader: Reader, names: &[&str]) -> Option<Wait> {
     let wait = match (sleep.millis(), until, signal) {
         (Some(millis), _, _) => Some(Wait::Sleep { millis }),
         (None, Some(until), _) => Some(Wait::Until(until)),
-        (None, None, Some(name)) if ids::is_run_id(name) => Some(Wait::Signal {
+        (None, None, Some(name)) if ids::is_name(name) => Some(Wait::Signal {
             name: name.to_string(),
             timeout,
             on_timeout: on_timeout.unwrap_or(SignalTimeoutPolicy::Fail),

@@ -9,6 +9,7 @@ use super::letters::{Announcement, read};
 use super::page::{page, rows_of};
 use super::standing::{Standing, newest};
 use super::{breakers, latencies};
+use crate::api::query::RunFilter;
 use crate::platform;
 
 /// Messages may come twice and in any order: the higher revision stays, and of two that are the same the later.
@@ -124,15 +125,6 @@ pub async fn list_gates(database: &D1Database, cursor: &str, limit: u64) -> Resu
     .await
 }
 
-#[derive(Debug, Default)]
-pub struct Filter {
-    pub status: Option<String>,
-    pub workflow: Option<String>,
-    pub tag: Option<String>,
-    pub cursor: Option<(u64, String)>,
-    pub limit: u64,
-}
-
 #[derive(Deserialize)]
 struct Row {
     id: String,
@@ -140,7 +132,7 @@ struct Row {
     summary: String,
 }
 
-pub async fn list(database: &D1Database, filter: Filter) -> Result<Value> {
+pub async fn list(database: &D1Database, filter: RunFilter) -> Result<Value> {
     let optional = |text: Option<String>| text.map_or(JsValue::NULL, JsValue::from);
     let (cursor_at, cursor_id) = match filter.cursor {
         Some((at, id)) => (JsValue::from_f64(at as f64), JsValue::from(id)),

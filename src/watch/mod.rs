@@ -3,6 +3,8 @@
 #[cfg(target_arch = "wasm32")]
 pub mod breakers;
 #[cfg(target_arch = "wasm32")]
+pub mod event_starts;
+#[cfg(target_arch = "wasm32")]
 pub mod index;
 #[cfg(target_arch = "wasm32")]
 pub mod latencies;

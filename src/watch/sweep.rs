@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use worker::{D1Database, Env, Result};
 
+use super::event_starts;
 use super::index;
 use super::standing::{Rung, Standing};
 use crate::model::time::Millis;
@@ -87,6 +88,7 @@ async fn pass(env: &Env, began_at: Millis) -> Result<Value> {
     let answers = ring_all(env, ids, began_at).await;
     let (rung, gone) = (answers.standings.len(), answers.gone.len());
     keep(&database, answers, began_at).await?;
+    event_starts::remove_old(&database, began_at).await?;
     Ok(json!({
         "level": "info", "event": "sweep", "found": found, "rung": rung, "gone": gone,
         "left": found.saturating_sub(rung + gone),

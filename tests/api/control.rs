@@ -1,6 +1,8 @@
-//! Bodies of `extend` and `retry`: everything that is accepted, and a place and a sentence for everything that is not.
+//! Bodies of the controls: everything that is accepted, and a place and a sentence for everything that is not.
 
-use curfew::api::control::{read_extension, read_retry};
+use curfew::api::body;
+use curfew::api::control::{check, read_cancel, read_extension, read_restart, read_retry};
+use curfew::api::routes::Route;
 use curfew::engine::{Extension, RetryMode, TokenId};
 use serde_json::{Value, json};
 
@@ -51,7 +53,6 @@ fn what_is_no_extension_is_refused_with_its_place() {
         (json!({"until": "tomorrow"}), "/until"),
         (json!({"until": true}), "/until"),
         (json!({"by_ms": 60_000, "until": 1_700_000_000_000u64}), "/until"),
-        (json!({"by_ms": 60_000, "of": "mine"}), "/of"),
     ] {
         refused(read_extension(&body), &body, pointer);
     }
@@ -88,7 +89,6 @@ fn what_is_no_retry_is_refused_with_its_place() {
         (json!({"mode": "retry_step", "token_id": "7"}), "/token_id"),
         (json!({"mode": "retry_step", "token_id": "t07"}), "/token_id"),
         (json!({"mode": "retry_step", "token_id": 7}), "/token_id"),
-        (json!({"mode": "retry_step", "tokens": ["t7"]}), "/tokens"),
     ] {
         refused(read_retry(&body), &body, pointer);
     }
@@ -120,4 +120,130 @@ fn one_mistake_is_one_problem() {
         let problems = error.details.expect("all problems are told");
         assert_eq!(problems.as_array().map(Vec::len), Some(1), "{body}: {problems}");
     }
+}
+
+/// A field that nobody knows asks for something else than the control does: it is never passed over.
+#[test]
+fn an_unknown_field_is_a_400_with_the_nearest_name() {
+    for (door, body, pointer, meant) in [
+        ("/cancel", json!({"reasons": "x"}), "/reasons", Some("reason")),
+        ("/cancel", json!({"sender": {"run_id": "run-1"}}), "/sender", None),
+        ("/pause", json!({"until": 1}), "/until", None),
+        ("/resume", json!({"mode": "x"}), "/mode", None),
+        ("/extend", json!({"by_ms": 1, "of": "mine"}), "/of", None),
+        ("/extend", json!({"by_m": 60_000}), "/by_m", Some("by_ms")),
+        (
+            "/retry",
+            json!({"mode": "retry_step", "token": "t7"}),
+            "/token",
+            Some("token_id"),
+        ),
+        (
+            "/retry",
+            json!({"mode": "retry_step", "tokens": ["t7"]}),
+            "/tokens",
+            None,
+        ),
+        (
+            "/restart",
+            json!({"from_node": "b"}),
+            "/from_node",
+            Some("from_node_id"),
+        ),
+        ("/restart", json!({"a": 1, "from_node_id": 7}), "/a", None),
+        (
+            "/gates/g1",
+            json!({"choice": "yes", "inputs": {}}),
+            "/inputs",
+            Some("input"),
+        ),
+    ] {
+        let error = check(door, &body).expect_err(door);
+        let seen = (error.status, error.code, error.pointer.as_deref());
+        assert_eq!(seen, (400, "invalid_request", Some(pointer)), "{door} {body}");
+        let suggestion = meant.map(|name| format!("did you mean \"{name}\"?"));
+        let suggests = error.message.contains("did you mean");
+        assert_eq!(suggests, meant.is_some(), "{door}: {}", error.message);
+        assert!(
+            suggestion.is_none_or(|text| error.message.contains(&text)),
+            "{}",
+            error.message
+        );
+        assert!(error.message.contains("known"), "{door}: {}", error.message);
+    }
+}
+
+#[test]
+fn a_control_takes_an_object() {
+    for door in [
+        "/cancel",
+        "/pause",
+        "/resume",
+        "/extend",
+        "/retry",
+        "/restart",
+        "/gates/g1",
+    ] {
+        for body in [json!(null), json!([]), json!("now"), json!(1), json!(true)] {
+            refused(check(door, &body), &body, "");
+        }
+    }
+    for body in [json!(null), json!([1]), json!({"any": "thing"})] {
+        assert_eq!(
+            check("/signals/go", &body),
+            Ok(()),
+            "what a signal carries is free"
+        );
+    }
+    for door in ["/cancel", "/pause", "/resume", "/restart"] {
+        assert_eq!(check(door, &json!({})), Ok(()), "{door}");
+    }
+    assert!(check("/claim", &json!({})).is_err(), "not for callers");
+    assert_eq!(read_restart(&json!({"from_node_id": "b"})), Ok(Some("b".into())));
+    assert_eq!(
+        read_cancel(&json!({"reason": "enough"})),
+        Ok(Some("enough".into()))
+    );
+    refused(
+        read_cancel(&json!({"reason": 7})),
+        &json!({"reason": 7}),
+        "/reason",
+    );
+    let long = json!({"reason": "x".repeat(4_097)});
+    refused(read_cancel(&long), &json!("long"), "/reason");
+}
+
+/// The API checks before it wakes a run's object.
+#[test]
+fn bodies_are_checked_by_their_route() {
+    let read = |method: &str, path: &str, body: &str| {
+        let route = Route::parse(method, path).expect(path);
+        body::read(&route, body.as_bytes())
+    };
+    for (method, path, body, status) in [
+        ("POST", "/v1/runs/r/restart", r#"{"from_node": "a"}"#, 400),
+        ("POST", "/v1/runs/r/pause", "[]", 422),
+        ("POST", "/v1/runs/r/pause", "{", 400),
+        ("POST", "/v1/breakers/b/reset", r#"{"force": true}"#, 400),
+        ("PUT", "/v1/workflows/a", r#"{"id": "b"}"#, 422),
+    ] {
+        let error = read(method, path, body).expect_err(path);
+        assert_eq!(error.status, status, "{path} {body}: {}", error.message);
+    }
+    assert_eq!(read("POST", "/v1/runs/r/pause", ""), Ok(json!({})));
+    assert_eq!(read("POST", "/v1/events/e", ""), Ok(json!(null)));
+    assert_eq!(read("PUT", "/v1/workflows/a", "{}"), Ok(json!({"id": "a"})));
+    let deep = "[".repeat(110) + &"]".repeat(110);
+    for path in [
+        "/v1/runs/r/signals/s",
+        "/v1/events/e",
+        "/v1/callbacks/c",
+        "/v1/runs/r/gates/g",
+    ] {
+        assert_eq!(read("POST", path, &deep).expect_err(path).status, 422);
+    }
+    let many: Vec<String> = (0..20_000).map(|n| format!("\"w{n}\":1")).collect();
+    let body = format!("{{{}}}", many.join(","));
+    let error = read("POST", "/v1/runs/r/cancel", &body).expect_err("unknown fields");
+    assert!(error.body().to_string().len() < 50_000, "no answer without end");
 }

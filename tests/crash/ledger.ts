@@ -69,7 +69,7 @@ const stepOf = (token: TokenView): string => (token.node_id === "work" ? String(
 
 async function tokensOfChildren(run: Started, tokens: TokenView[], client: Client): Promise<TokenView[]> {
   const callers = tokens.filter(({ node_id }) => node_id === "child");
-  return (await Promise.all(callers.map(({ id }) => client.tokens(`${run.id}.${id}`)))).flat();
+  return (await Promise.all(callers.map(({ id }) => client.tokens(`${run.id}~${id}`)))).flat();
 }
 
 /** All there is to know about a run, for whoever has to find out why. */

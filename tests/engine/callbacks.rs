@@ -195,11 +195,36 @@ fn a_pause_stops_its_clock_and_a_result_is_kept_meanwhile() {
 
 #[test]
 fn what_is_no_capability_is_none() {
-    for text in ["", "run~t1~1", "run~t1~one~x", "run~t1~1~x~y", "plain"] {
+    for text in [
+        "",
+        "run~t1~1",
+        "run~t1~one~x",
+        "run~t1~1~x~y",
+        "plain",
+        "~~~~",
+        "run~t1~x~1~y",
+        "run~~t1~1~y",
+        "..~t1~1~y",
+        "a b~t1~1~y",
+    ] {
         assert_eq!(Capability::parse(text), None, "{text}");
     }
+    let long = format!("{}~t1~1~x", "r".repeat(600));
+    assert_eq!(Capability::parse(&long), None);
     let one = Capability::parse("run.1~t7~2~abc").expect("as we write them");
-    assert_eq!(one.text(), "run.1~t7~2~abc");
+    assert_eq!(
+        (one.text(), one.run_id),
+        ("run.1~t7~2~abc".into(), "run.1".into())
+    );
+    // The id of a child holds the same character.
+    let of_child = Capability::parse("run.1~t3~2~t9~t7~2~abc").expect("as we write them");
+    let parts = (
+        of_child.run_id.as_str(),
+        of_child.token_id.as_str(),
+        of_child.epoch,
+    );
+    assert_eq!(parts, ("run.1~t3~2~t9", "t7", 2));
+    assert_eq!(of_child.text(), "run.1~t3~2~t9~t7~2~abc");
 }
 
 #[test]

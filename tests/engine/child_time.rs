@@ -68,7 +68,7 @@ fn a_sub_workflow_longer_than_its_parents_node_is_tried_again() {
     parent.at(7_010).wake("");
     assert_eq!(
         parent.lines_of("deliver"),
-        ["deliver 2 start run-1.t1.2 {\"x\":1} within 5000"]
+        ["deliver 2 start run-1~t1~2 {\"x\":1} within 5000"]
     );
     let mut again = Driver::child_of(&parent);
     again.at(12_010).wake("t1@1");
@@ -105,7 +105,7 @@ fn the_childs_policy_counts_where_the_limit_is_its_own() {
 fn a_child_stands_still_and_goes_on_with_its_parent() {
     let (mut parent, mut child) = pair(calling(json!({})));
     parent.at(11_000).pause();
-    assert_eq!(parent.lines_of("deliver"), ["deliver 2 hold run-1.t1 #1"]);
+    assert_eq!(parent.lines_of("deliver"), ["deliver 2 hold run-1~t1 #1"]);
     child.at(11_000).hear(&parent).check(
         "
         run paused until 1001000 held by parent
@@ -161,9 +161,9 @@ fn a_word_that_was_not_heard_yet_is_replaced_by_the_next() {
     let (mut parent, _) = pair(calling(json!({})));
     parent.pause().resume();
     assert_eq!(parent.lines_of("unmessage"), ["unmessage 2"]);
-    assert_eq!(parent.lines_of("deliver"), ["deliver 3 release run-1.t1 #2"]);
+    assert_eq!(parent.lines_of("deliver"), ["deliver 3 release run-1~t1 #2"]);
     parent.reload().at(20_000).wake("");
-    assert_eq!(parent.lines_of("deliver"), ["deliver 3 release run-1.t1 #2"]);
+    assert_eq!(parent.lines_of("deliver"), ["deliver 3 release run-1~t1 #2"]);
 }
 
 #[test]

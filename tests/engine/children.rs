@@ -23,9 +23,9 @@ fn a_child_is_asked_for_with_an_id_the_parent_picks() {
         input {"x":1}
         run running until 1001000
         token t1 p waiting_for_subworkflow@1
-        message 1 start run-1.t1 {"n":1}
+        message 1 start run-1~t1 {"n":1}
         alarm 11000
-        deliver 1 start run-1.t1 {"n":1}
+        deliver 1 start run-1~t1 {"n":1}
         announce
     "#,
     );
@@ -35,7 +35,7 @@ fn a_child_is_asked_for_with_an_id_the_parent_picks() {
 fn a_start_is_kept_and_sent_again_until_it_arrived() {
     let mut run = Driver::start(calling(json!({})));
     run.at(11_000).wake("");
-    assert_eq!(run.lines_of("deliver"), ["deliver 1 start run-1.t1 {\"x\":1}"]);
+    assert_eq!(run.lines_of("deliver"), ["deliver 1 start run-1~t1 {\"x\":1}"]);
     assert_eq!(
         run.run.next_deadline(),
         Some(31_000),
@@ -150,7 +150,7 @@ fn a_failed_child_fails_its_token_with_the_childs_error() {
 fn a_child_that_was_cancelled_or_timed_out_says_so() {
     let mut run = Driver::start(calling(json!({})));
     run.child_ended("t1@1", RunStatus::Cancelled, None);
-    run.stands("failed child_ended/permanent: child run child ended cancelled");
+    run.stands("failed child_ended/permanent: child run run-1~t1 ended cancelled");
     let mut document = calling(json!({}));
     document["transitions"][0]["on"] = json!("timeout");
     document["nodes"][1]["input_mapping"] = json!("${error.message}");
@@ -195,7 +195,7 @@ fn a_token_out_of_time_cancels_its_child() {
     let mut run = Driver::start(calling(json!({"timeout_ms": 5_000})));
     assert_eq!(
         run.lines_of("deliver"),
-        ["deliver 1 start run-1.t1 {\"x\":1} within 5000"]
+        ["deliver 1 start run-1~t1 {\"x\":1} within 5000"]
     );
     run.delivered(1);
     // The child has the same limit and a moment to say so itself.
@@ -205,7 +205,7 @@ fn a_token_out_of_time_cancels_its_child() {
     let sent = run.lines_of("deliver");
     assert_eq!(sent.len(), 1, "{sent:?}");
     assert!(
-        sent[0].ends_with("cancel run-1.t1 (execution_timeout)"),
+        sent[0].ends_with("cancel run-1~t1 (execution_timeout)"),
         "{sent:?}"
     );
     run.child_ended("t1@1", RunStatus::Completed, None)
@@ -219,7 +219,7 @@ fn the_next_attempt_has_another_child() {
     run.delivered(1).at(6_500).wake("").stands("running p:pending");
     assert_eq!(
         run.lines_of("deliver"),
-        ["deliver 2 cancel run-1.t1 (execution_timeout)"]
+        ["deliver 2 cancel run-1~t1 (execution_timeout)"]
     );
     run.reload()
         .at(7_500)
@@ -229,8 +229,8 @@ fn the_next_attempt_has_another_child() {
     assert_eq!(
         sent,
         [
-            "deliver 2 cancel run-1.t1 (execution_timeout)",
-            "deliver 3 start run-1.t1.2 {\"x\":1} within 5000"
+            "deliver 2 cancel run-1~t1 (execution_timeout)",
+            "deliver 3 start run-1~t1~2 {\"x\":1} within 5000"
         ],
         "the cancellation goes out again: nobody knows whether it arrived"
     );
@@ -282,7 +282,7 @@ fn a_child_has_a_limit_of_its_own_unless_the_budget_is_inherited() {
     run.at(11_000).succeed("t1@1", json!(1));
     assert_eq!(
         run.lines_of("deliver"),
-        ["deliver 1 start run-1.t2 {\"x\":1} budget 20000"]
+        ["deliver 1 start run-1~t2 {\"x\":1} budget 20000"]
     );
     assert_eq!(Driver::start_child(&run).run.header.timeout_ms, Some(20_000));
     document["nodes"][0]["timeout_ms"] = json!(5_000);
@@ -308,7 +308,7 @@ fn the_end_of_the_parent_ends_its_children() {
     };
     let cancelled = |run: &Driver, reason: &str| {
         let sent = run.lines_of("deliver");
-        let expected = ["t2", "t3"].map(|token| format!("cancel run-1.{token} ({reason})"));
+        let expected = ["t2", "t3"].map(|token| format!("cancel run-1~{token} ({reason})"));
         assert_eq!(sent.len(), 2, "{sent:?}");
         for (line, expected) in sent.iter().zip(expected) {
             assert!(line.ends_with(&expected), "{line}");
@@ -338,7 +338,7 @@ fn a_start_that_was_not_confirmed_is_taken_back_and_cancelled() {
     assert_eq!(run.lines_of("unmessage"), ["unmessage 1"]);
     assert_eq!(
         run.lines_of("deliver"),
-        ["deliver 2 cancel run-1.t1 (run_cancelled)"]
+        ["deliver 2 cancel run-1~t1 (run_cancelled)"]
     );
     // The child was never there: after a few tries that is taken for a fact.
     for _ in 0..5 {
@@ -405,7 +405,7 @@ fn grandchildren_are_started_from_the_snapshot_of_their_grandparent() {
     let middle = Driver::start_child(&top);
     assert_eq!(
         middle.lines_of("deliver"),
-        ["deliver 1 start run-1.t1.t1 {\"x\":1}"]
+        ["deliver 1 start run-1~t1~t1 {\"x\":1}"]
     );
     let mut bottom = Driver::start_child(&middle);
     assert_eq!(bottom.run.header.depth, 2);
@@ -419,7 +419,7 @@ fn an_action_that_calls_maps_its_input_and_catches() {
         "tasks": [{"id": "call", "steps": [{"ref": "s", "input_mapping": {"n": "${input.x + 1}"},
             "action": {"kind": "workflow_call", "implementation": {"workflow_id": "child", "on_failure": "catch"}}}]}],
     }));
-    assert_eq!(run.lines_of("deliver"), ["deliver 1 start run-1.t1 {\"n\":2}"]);
+    assert_eq!(run.lines_of("deliver"), ["deliver 1 start run-1~t1 {\"n\":2}"]);
     run.child_ended("t1@1", RunStatus::Failed, None)
         .stands("completed {}");
 }
@@ -439,7 +439,7 @@ fn children_in_branches_are_joined_like_any_work() {
     assert_eq!(run.state(), &json!({"all": ["a", "c"]}));
     let sent = run.lines_of("deliver");
     assert!(
-        sent[0].ends_with("cancel run-1.t3 (fan_in_completed)"),
+        sent[0].ends_with("cancel run-1~t3 (fan_in_completed)"),
         "{sent:?}"
     );
 }

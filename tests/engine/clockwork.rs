@@ -2,15 +2,15 @@
 //! and its children, and the events and records a run has left behind.
 
 use curfew::engine::{
-    ChildNews, Effect, Entry, Event, Extension, Instance, Message, Order, Past, RetryMode, TimeoutRecord,
-    Token, TokenId,
+    ChildNews, Effect, Entry, Event, Extension, Instance, Message, Order, ParentSender, Past, RetryMode,
+    TimeoutRecord, Token, TokenId,
 };
 use curfew::model::time::Millis;
 use curfew::store::commit::{EVENT, INSTANCE};
 use curfew::store::memory;
 use serde_json::{Value, json};
 
-use super::driver::{Driver, SETTINGS, parse_attempt, start_among};
+use super::driver::{Driver, SETTINGS, child_of, parse_attempt, start_among};
 use super::render::word;
 
 impl Driver {
@@ -58,7 +58,7 @@ impl Driver {
         self.feed(Event::ChildNews(Box::new(ChildNews {
             token_id: token.to_string(),
             epoch,
-            run_id: "child".into(),
+            run_id: child_of(&self.run, token, epoch),
             number,
             paused,
         })))
@@ -85,13 +85,10 @@ impl Driver {
             .collect();
         for message in messages {
             match message {
-                Message::HoldChild {
-                    number,
-                    held,
-                    budget_ms,
-                    ..
-                } => self.parent_holds(number, held, budget_ms),
-                Message::CancelChild { reason, .. } => self.cancel(Some(&reason)),
+                Message::HoldChild { .. } | Message::CancelChild { .. } => {
+                    let event = asked_by_parent(&other.run.header.id, &message).expect("a parent's message");
+                    self.feed(event)
+                }
                 Message::NotifyParent { report, .. } => self.feed(Event::ChildEnded(Box::new(report))),
                 Message::TellParent { news, .. } => self.feed(Event::ChildNews(Box::new(news))),
                 Message::StartChild { .. } | Message::Emit { .. } => self,
@@ -180,4 +177,39 @@ impl Driver {
             (first, second) => panic!("one order was expected, not {first:?} and {second:?}"),
         }
     }
+}
+
+/// A parent's message to its child, as the shell brings it.
+pub fn asked_by_parent(sender: &str, message: &Message) -> Option<Event> {
+    let (event, token_id) = match message {
+        Message::HoldChild {
+            number,
+            held,
+            budget_ms,
+            token_id,
+            ..
+        } => {
+            let event = Event::ParentHolds {
+                number: *number,
+                held: *held,
+                budget_ms: *budget_ms,
+            };
+            (event, token_id)
+        }
+        Message::CancelChild { reason, token_id, .. } => {
+            let reason = Some(reason.clone());
+            (Event::CancelRequested { reason }, token_id)
+        }
+        Message::StartChild { .. }
+        | Message::NotifyParent { .. }
+        | Message::TellParent { .. }
+        | Message::Emit { .. } => return None,
+    };
+    Some(Event::FromParent {
+        sender: ParentSender {
+            run_id: sender.to_string(),
+            token_id: token_id.clone(),
+        },
+        event: Box::new(event),
+    })
 }

@@ -215,7 +215,7 @@ fn messages_leave_during_a_pause() {
     run.at(11_000).wake("");
     assert_eq!(
         run.lines_of("deliver"),
-        ["deliver 1 start run-1.t1 {\"x\":1}", "deliver 2 hold run-1.t1 #1"],
+        ["deliver 1 start run-1~t1 {\"x\":1}", "deliver 2 hold run-1~t1 #1"],
         "the child is begun and told to stand still, in whatever order it hears of it"
     );
 }

@@ -199,6 +199,7 @@ impl Start {
                 root_run_id: parent.header.root_run_id.clone(),
                 depth: parent.header.depth + 1,
                 hops: parent.header.hops,
+                root_event: parent.header.root_event.clone(),
             }),
             triggered_by: None,
         })
@@ -393,7 +394,7 @@ impl Driver {
         self.feed(Event::ChildEnded(Box::new(ChildReport {
             token_id: token.to_string(),
             epoch,
-            run_id: "child".into(),
+            run_id: child_of(&self.run, token, epoch),
             status,
             output,
             error,
@@ -524,5 +525,13 @@ pub fn timed_out(attempt: &str) -> TaskReport {
     TaskReport {
         error: Some(Failure::new("tool_timeout", FailureClass::Timeout, "too slow")),
         ..report_of(attempt, ReportStatus::TimedOut)
+    }
+}
+
+/// The id of the child of an attempt.
+pub fn child_of(run: &Run, token: TokenId, epoch: u64) -> String {
+    match epoch {
+        1 => format!("{}~{token}", run.header.id),
+        epoch => format!("{}~{token}~{epoch}", run.header.id),
     }
 }

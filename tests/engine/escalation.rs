@@ -241,7 +241,7 @@ fn a_failed_child_is_asked_about_and_tried_with_another_child() {
         .decide("g1.1", "retry")
         .stands("running a:waiting_for_subworkflow");
     assert!(
-        run.lines_of("deliver")[0].contains("start run-1.t1.2"),
+        run.lines_of("deliver")[0].contains("start run-1~t1~2"),
         "{:?}",
         run.lines_of("deliver")
     );

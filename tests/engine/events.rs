@@ -1,6 +1,6 @@
 //! Events that tasks emit: posted once, with the commit in which their token is done, and never by work that does not count.
 
-use curfew::engine::{Event, ParentLink, StartRequest, TriggeredBy};
+use curfew::engine::{Effect, EntryKind, Event, EventRef, Message, ParentLink, StartRequest, TriggeredBy};
 use curfew::wire::{Emitted, TaskReport};
 use serde_json::{Value, json};
 
@@ -27,6 +27,26 @@ fn emitting(attempt: &str, names: &[&str]) -> TaskReport {
     }
 }
 
+/// The event that all others came of.
+fn root() -> EventRef {
+    EventRef {
+        event: "outside".into(),
+        key: "k0".into(),
+    }
+}
+
+/// The roots of the events that the last effects post.
+fn posted_roots(run: &Driver) -> Vec<Option<EventRef>> {
+    let posted = run.effects.iter().filter_map(|effect| match effect {
+        Effect::SaveMessage {
+            message: Message::Emit { root, .. },
+            ..
+        } => Some(root.clone()),
+        _other => None,
+    });
+    posted.collect()
+}
+
 /// A run that `hops` events have led to.
 fn after_hops(hops: u32, document: Value) -> Driver {
     let start = Start {
@@ -39,6 +59,7 @@ fn after_hops(hops: u32, document: Value) -> Driver {
             event: "first".into(),
             key: "k".into(),
             hops,
+            root: (hops > 1).then(root),
         }),
     };
     let (run, effects) = start.run(START, SETTINGS);
@@ -243,11 +264,59 @@ fn children_have_as_many_hops_as_their_parent() {
     };
     assert_eq!(
         line,
-        r#"message 1 emit next {"of":"next"} as run-1.t1/1000/t1/0 hops 4"#
+        r#"message 1 emit next {"of":"next"} as run-1~t1/1000/t1/0 hops 4"#
     );
     let link: ParentLink = serde_json::from_value(
         json!({"run_id": "r", "token_id": "t1", "epoch": 1, "root_run_id": "r", "depth": 1}),
     )
     .expect("a link of an earlier build");
     assert_eq!(link.hops, 0);
+}
+
+#[test]
+fn an_event_knows_the_first_one_of_its_chain() {
+    let report = || emitting("t1@1", &["next"]);
+    // Nobody's event led here: this one is the first.
+    let mut run = Driver::start(one_node());
+    assert_eq!(posted_roots(run.report(report())), [None]);
+    // The one that started the run is the first.
+    let mut run = after_hops(1, one_node());
+    let first = EventRef {
+        event: "first".into(),
+        key: "k".into(),
+    };
+    assert_eq!(posted_roots(run.reload().report(report())), [Some(first)]);
+    let mut run = after_hops(2, one_node());
+    assert_eq!(posted_roots(run.reload().report(report())), [Some(root())]);
+    // Children belong to the chain of their parent.
+    let parent = after_hops(2, json!({"nodes": [{"id": "a", "workflow_id": "child"}]}));
+    let mut child = Driver::start_child(&parent);
+    assert_eq!(posted_roots(child.reload().report(report())), [Some(root())]);
+}
+
+#[test]
+fn what_an_event_was_not_allowed_to_start_is_in_the_history_of_the_run_that_emitted_it() {
+    let mut run = after_hops(2, one_node());
+    run.report(emitting("t1@1", &["next"]));
+    let refused = |id| Event::StartsRefused {
+        id,
+        workflows: vec!["archive".into(), "bill".into()],
+    };
+    run.feed(refused(1));
+    let entries: Vec<_> = run
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::SaveEntry(entry) => Some((entry.kind, json!(entry.fields))),
+            _other => None,
+        })
+        .collect();
+    let fields = json!({
+        "limit": "event_limit", "most": 1_000, "event_name": "next", "event_key": "run-1/1000/t1/0",
+        "root_event": {"event": "outside", "key": "k0"}, "workflow_ids": ["archive", "bill"],
+    });
+    assert_eq!(entries, [(EntryKind::LimitExceeded, fields)]);
+    // A message that is not there, or done with, says nothing.
+    run.feed(refused(7)).delivered(1).feed(refused(1));
+    assert!(run.effects.is_empty(), "{:?}", run.effects);
 }

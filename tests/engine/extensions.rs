@@ -283,7 +283,7 @@ fn children_hear_of_more_time_only_where_they_share_it() {
     run.delivered(1).at(11_000).extend(40_000);
     assert_eq!(
         run.lines_of("deliver"),
-        ["deliver 2 release run-1.t1 #1 budget 90000"]
+        ["deliver 2 release run-1~t1 #1 budget 90000"]
     );
     // Nobody needs to know otherwise.
     let mut run = Driver::start(call);

@@ -12,7 +12,7 @@ use curfew::wire::{ReportStatus, TaskReport};
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::driver::{ROOM, create_run, failed, store_document, succeeded, timed_out};
+use super::driver::{ROOM, child_of, create_run, failed, store_document, succeeded, timed_out};
 use super::generator;
 use crate::sim::store::Store;
 
@@ -214,7 +214,7 @@ impl History {
                 Event::ChildNews(Box::new(ChildNews {
                     token_id: token.id.to_string(),
                     epoch: token.epoch,
-                    run_id: "child".into(),
+                    run_id: child_of(&self.run, token.id, token.epoch),
                     number: dice.below(4),
                     paused: dice.chance(50),
                 }))
@@ -236,7 +236,7 @@ impl History {
                 Event::ChildEnded(Box::new(ChildReport {
                     token_id: token.id.to_string(),
                     epoch: token.epoch,
-                    run_id: "child".into(),
+                    run_id: child_of(&self.run, token.id, token.epoch),
                     status,
                     output: Some(json!({"by": "child"})),
                     error: None,

@@ -3,6 +3,7 @@
 use curfew::engine::{ChildNews, Effect, Event, Extension, Message, RunStatus};
 use serde_json::{Value, json};
 
+use super::clockwork::asked_by_parent;
 use super::driver::{Driver, START};
 use super::graphs::joining;
 
@@ -32,10 +33,10 @@ fn parent_says(child: &mut Driver, number: u64, held: bool) {
 fn a_child_that_is_abandoned_during_a_pause_goes_on() {
     let mut run = Driver::start(racing());
     run.delivered(1).at(2_000).pause();
-    assert_eq!(run.lines_of("deliver"), ["deliver 2 hold run-1.t2 #1"]);
+    assert_eq!(run.lines_of("deliver"), ["deliver 2 hold run-1~t2 #1"]);
     run.delivered(2).at(3_000).succeed("t3@1", json!(1));
     run.stands("paused z:pending");
-    assert_eq!(run.lines_of("deliver"), ["deliver 3 release run-1.t2 #2"]);
+    assert_eq!(run.lines_of("deliver"), ["deliver 3 release run-1~t2 #2"]);
     run.delivered(3).at(4_000).resume().stands("completed {}");
     assert_eq!(run.lines_of("deliver"), Vec::<String>::new());
 }
@@ -47,7 +48,7 @@ fn the_last_word_to_a_child_replaces_those_before() {
     run.delivered(1).at(2_000).pause().reload();
     run.at(3_000).succeed("t3@1", json!(1));
     assert_eq!(run.lines_of("unmessage"), ["unmessage 2"]);
-    assert_eq!(run.lines_of("deliver"), ["deliver 3 release run-1.t2 #2"]);
+    assert_eq!(run.lines_of("deliver"), ["deliver 3 release run-1~t2 #2"]);
 }
 
 /// Its parent was told how it ended and waits for it no longer: a word that comes late would hold it for ever.
@@ -96,19 +97,9 @@ fn hear(child: &mut Driver, parent: &Driver) {
 fn word_to_child(effect: &Effect) -> Option<Event> {
     match effect {
         Effect::SaveMessage {
-            message:
-                Message::HoldChild {
-                    number,
-                    held,
-                    budget_ms,
-                    ..
-                },
+            message: message @ Message::HoldChild { .. },
             ..
-        } => Some(Event::ParentHolds {
-            number: *number,
-            held: *held,
-            budget_ms: *budget_ms,
-        }),
+        } => asked_by_parent("run-1", message),
         _other => None,
     }
 }
@@ -188,7 +179,7 @@ fn a_parent_hears_that_its_child_left_its_gate_by_a_restart() {
         parent.feed(Event::ChildNews(Box::new(ChildNews {
             token_id: "t1".into(),
             epoch: 1,
-            run_id: "run-1.t1".into(),
+            run_id: "run-1~t1".into(),
             number: if paused { 1 } else { 2 },
             paused,
         })));

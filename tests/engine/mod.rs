@@ -43,6 +43,7 @@ mod retries;
 mod routing;
 mod safety_net;
 mod sizes;
+mod strangers;
 mod supervision;
 mod supervision_ends;
 mod timeouts;

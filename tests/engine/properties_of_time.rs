@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::dice::Dice;
 use super::driver::{
-    Driver, ROOM, SETTINGS, create_run, failed, render, store_document, succeeded, timed_out,
+    Driver, ROOM, SETTINGS, child_of, create_run, failed, render, store_document, succeeded, timed_out,
 };
 use super::generator;
 
@@ -139,11 +139,11 @@ impl Supervised {
     fn child_ended(&self, status: RunStatus) -> Event {
         let mut live = self.driver.run.live_tokens();
         let waiting = live.find(|token| token.status == TokenStatus::WaitingForSubworkflow);
-        let (token_id, epoch) = waiting.map_or(("t0".into(), 0), |token| (token.id.to_string(), token.epoch));
+        let (token, epoch) = waiting.map_or((TokenId(0), 0), |token| (token.id, token.epoch));
         Event::ChildEnded(Box::new(ChildReport {
-            token_id,
+            token_id: token.to_string(),
             epoch,
-            run_id: "child".into(),
+            run_id: child_of(&self.driver.run, token, epoch),
             status,
             output: Some(json!({"by": "child"})),
             error: None,

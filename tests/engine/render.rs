@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 pub fn render_rejection(rejection: &Rejection) -> String {
     match rejection {
         Rejection::StaleAttempt { token, epoch } => format!("stale_attempt {token}@{epoch}"),
+        Rejection::NotParent { run_id } => format!("rejected: {run_id} is not the parent"),
+        Rejection::NotChild { run_id } => format!("rejected: {run_id} is not the child"),
         Rejection::RunFinished => "run_finished".into(),
         Rejection::Paused => "paused".into(),
         Rejection::NotPaused => "not_paused".into(),
@@ -177,6 +179,7 @@ fn render_message(message: &Message) -> String {
             number,
             held,
             budget_ms,
+            ..
         } => {
             let word = if *held { "hold" } else { "release" };
             let budget = budget_ms
@@ -197,6 +200,7 @@ fn render_message(message: &Message) -> String {
             payload,
             hops,
             after,
+            ..
         } => {
             let after = after
                 .as_ref()
@@ -204,7 +208,7 @@ fn render_message(message: &Message) -> String {
                 .unwrap_or_default();
             format!("emit {name} {payload} as {key} hops {hops}{after}")
         }
-        Message::CancelChild { run_id, reason } => format!("cancel {run_id} ({reason})"),
+        Message::CancelChild { run_id, reason, .. } => format!("cancel {run_id} ({reason})"),
         Message::NotifyParent { run_id, report } => {
             let mut line = format!(
                 "notify {run_id} {}@{} {}",

@@ -84,7 +84,7 @@ fn everything_that_was_under_way_goes_on() {
     assert!(
         run.lines_of("deliver")
             .iter()
-            .any(|line| line.contains("start run-1.t7 "))
+            .any(|line| line.contains("start run-1~t7 "))
     );
     assert_eq!(run.run.gates().filter(|gate| gate.id == "g8").count(), 1);
     run.signal("go", json!(1));

@@ -167,9 +167,9 @@ fn a_gate_of_a_node_keeps_its_time_and_takes_a_decision_meanwhile() {
 fn children_are_told_to_hold_and_to_go_on() {
     let mut run = Driver::start(watched_node(json!({"workflow_id": "child"})));
     run.delivered(1).at(5_000).wake("");
-    assert_eq!(run.lines_of("deliver"), ["deliver 2 hold run-1.t1 #1"]);
+    assert_eq!(run.lines_of("deliver"), ["deliver 2 hold run-1~t1 #1"]);
     run.delivered(2).at(100_000).grant("run1", 60_000);
-    assert_eq!(run.lines_of("deliver"), ["deliver 3 release run-1.t1 #2"]);
+    assert_eq!(run.lines_of("deliver"), ["deliver 3 release run-1~t1 #2"]);
 }
 
 #[test]

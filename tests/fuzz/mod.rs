@@ -60,6 +60,17 @@ const WORDS: &[&str] = &[
     "status",
     "completed",
     "__proto__",
+    "GET /v1/runs?",
+    "POST /v1/runs/r~t1/",
+    "%7E",
+    "%zz",
+    "&",
+    "=",
+    "..",
+    "~",
+    "authorization: Bearer ",
+    "idempotency-key: ",
+    "?limit=",
 ];
 
 fn number(name: &str) -> Option<u64> {
@@ -67,6 +78,11 @@ fn number(name: &str) -> Option<u64> {
 }
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
+    files(target).into_iter().map(|(_, input)| input).collect()
+}
+
+/// The inputs a target begins with, by the names of their files.
+fn files(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/fuzz/corpus")
         .join(target);
@@ -75,9 +91,10 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
         .map(|entry| entry.expect("a file").path())
         .collect();
     paths.sort();
-    let inputs: Vec<Vec<u8>> = paths
+    let name = |path: &PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
+    let inputs: Vec<(String, Vec<u8>)> = paths
         .iter()
-        .map(|path| fs::read(path).expect("readable"))
+        .map(|path| (name(path), fs::read(path).expect("readable")))
         .collect();
     assert!(!inputs.is_empty(), "{target} has nothing to begin with");
     inputs

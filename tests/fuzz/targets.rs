@@ -1,6 +1,12 @@
 //! What reads what others wrote, each as a target.
 
-use curfew::engine::Event;
+use curfew::api::auth::{self, Role};
+use curfew::api::error::Error;
+use curfew::api::query::Query;
+use curfew::api::routes::Route;
+use curfew::api::start::Wish;
+use curfew::api::{body, event};
+use curfew::engine::{Capability, Event};
 use curfew::executor::sse::Parser;
 use curfew::model::expression::{Expression, Scope, Template};
 use curfew::model::snapshot::{DocumentKind, Library, check};
@@ -101,4 +107,146 @@ fn server_sent_events() {
         parts.extend(parser.finish());
         assert_eq!((fits, &whole), (fits_in_parts, &parts));
     });
+}
+
+/// A request as the API Worker sees it: first a line with method and address, then headers, an empty line, the body.
+struct Request<'a> {
+    method: String,
+    path: String,
+    query: Option<String>,
+    headers: Vec<(String, String)>,
+    body: &'a [u8],
+}
+
+impl Request<'_> {
+    fn parse(bytes: &[u8]) -> Request<'_> {
+        let end = bytes.windows(2).position(|pair| pair == b"\n\n");
+        let (head, body) = match end {
+            Some(end) => (&bytes[..end], &bytes[end + 2..]),
+            None => (bytes, &[][..]),
+        };
+        let head = String::from_utf8_lossy(head);
+        let mut lines = head.lines();
+        let first = lines.next().unwrap_or_default();
+        let (method, address) = first.split_once(' ').unwrap_or((first, "/"));
+        let (path, query) = match address.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_string())),
+            None => (address, None),
+        };
+        let headers = lines.filter_map(|line| line.split_once(": "));
+        Request {
+            method: method.to_string(),
+            path: path.to_string(),
+            query,
+            headers: headers
+                .map(|(name, value)| (name.to_lowercase(), value.to_string()))
+                .collect(),
+            body,
+        }
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        headers
+            .find(|(other, _)| other == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// As the Worker does it, up to where the catalogue, the index or an object is asked.
+    fn handle(&self, rules: &TimeRules) -> Result<(), Error> {
+        let route = Route::parse(&self.method, &self.path)?;
+        if let Some(role) = route.role() {
+            let (tokens, host) = (self.header("tokens"), self.header("host"));
+            auth::authorize(
+                tokens,
+                self.header("authorization"),
+                host.unwrap_or("localhost"),
+                role,
+            )?;
+            assert!(role >= Role::Read);
+        }
+        let query = Query::read(&route, self.query.as_deref())?;
+        query.limit()?;
+        query.wait_ms()?;
+        query.version()?;
+        let body = body::read(&route, self.body)?;
+        match &route {
+            Route::StartRun { .. } => Wish::read(&body, rules).map(drop),
+            Route::ListRuns => query.run_filter().map(drop),
+            Route::ListTokens { .. } | Route::ListHistory { .. } => query.after().map(drop),
+            Route::RaiseEvent { .. } => self.header("idempotency-key").map_or(Ok(()), event::check_key),
+            Route::Callback { capability } => match Capability::parse(capability) {
+                Some(known) => {
+                    assert_eq!(
+                        known.text(),
+                        *capability,
+                        "a capability is read as it was written"
+                    );
+                    Ok(())
+                }
+                None => Err(Error::not_found("the callback")),
+            },
+            Route::Health
+            | Route::PutDocument { .. }
+            | Route::ReadDocument { .. }
+            | Route::ListDocuments { .. }
+            | Route::ReadRun { .. }
+            | Route::ReadTimeout { .. }
+            | Route::ReadReport { .. }
+            | Route::ListGates
+            | Route::ListBreakers
+            | Route::ResetBreaker { .. }
+            | Route::Command { .. } => Ok(()),
+        }
+    }
+}
+
+/// Every refusal is one that a client can read, and never an error of ours.
+fn check_refusal(error: &Error, asked: usize) {
+    // 503: nobody has configured who may ask.
+    assert!(
+        (400..500).contains(&error.status) || error.code == "auth_not_configured",
+        "{error:?}"
+    );
+    let shown = error.body();
+    let fields = shown["error"].as_object().expect("an error is an object");
+    let code = fields["code"].as_str().expect("a code");
+    assert!(
+        code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'),
+        "{code}"
+    );
+    assert!(!fields["message"].as_str().expect("a message").is_empty());
+    assert!(
+        fields
+            .keys()
+            .all(|key| ["code", "message", "pointer", "details"].contains(&key.as_str()))
+    );
+    if let Some(pointer) = fields.get("pointer") {
+        let pointer = pointer.as_str().expect("a pointer is text");
+        assert!(pointer.is_empty() || pointer.starts_with('/'), "{pointer}");
+    }
+    let answered = shown.to_string().len();
+    assert!(answered < 50_000 + 20 * asked, "{answered} bytes for {asked}");
+}
+
+#[test]
+fn requests() {
+    let rules = TimeRules::default();
+    fuzz("requests", |bytes| {
+        let request = Request::parse(bytes);
+        if let Err(error) = request.handle(&rules) {
+            check_refusal(&error, bytes.len());
+        }
+    });
+}
+
+/// The target would find nothing if no request came as far as its body.
+#[test]
+fn requests_of_the_corpus_are_accepted() {
+    for (name, bytes) in super::files("requests") {
+        let request = Request::parse(&bytes);
+        let answer = request.handle(&TimeRules::default());
+        let refused = name.starts_with("refused_");
+        assert_eq!(answer.is_err(), refused, "{name}: {answer:?}");
+    }
 }

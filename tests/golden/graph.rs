@@ -2,7 +2,8 @@
 
 use curfew::api::views;
 use curfew::engine::{
-    ChildReport, Event, GateKind, GateState, Holder, Message, ParentLink, RunStatus, TriggeredBy,
+    ChildIds, ChildReport, Event, EventRef, GateKind, GateState, Holder, Message, ParentLink, RunStatus,
+    TriggeredBy,
 };
 use curfew::store::rows::{HeaderRow, InstanceRow, TokenRow};
 use serde_json::{Value, json};
@@ -148,7 +149,7 @@ fn messages() {
     let report = ChildReport {
         token_id: "t3".into(),
         epoch: 2,
-        run_id: "run-1.t3.2".into(),
+        run_id: "run-1~t3~2".into(),
         status: RunStatus::Failed,
         output: None,
         error: Some(failure()),
@@ -163,7 +164,7 @@ fn messages() {
         (
             "message_start_child.json",
             Message::StartChild {
-                run_id: "run-1.t3".into(),
+                run_id: "run-1~t3".into(),
                 node_id: "call".into(),
                 token_id: "t3".into(),
                 epoch: 1,
@@ -176,8 +177,9 @@ fn messages() {
         (
             "message_cancel_child.json",
             Message::CancelChild {
-                run_id: "run-1.t3".into(),
+                run_id: "run-1~t3".into(),
                 reason: "run_cancelled".into(),
+                token_id: Some("t3".into()),
             },
         ),
         (
@@ -188,6 +190,7 @@ fn messages() {
                 payload: json!({"id": 7}),
                 hops: 1,
                 after: None,
+                root: None,
             },
         ),
         (
@@ -198,6 +201,7 @@ fn messages() {
                 payload: Value::Null,
                 hops: 3,
                 after: Some("billing".into()),
+                root: Some(root()),
             },
         ),
         (
@@ -222,6 +226,37 @@ fn messages() {
     }
 }
 
+/// The files that end in `_second` are of a build whose messages to children did not name the token.
+#[test]
+fn messages_to_children_of_the_second_build_are_read() {
+    for name in [
+        "message_cancel_child_second.json",
+        "message_hold_child_second.json",
+    ] {
+        let message: Message = serde_json::from_str(&read(name)).expect("a message can be read");
+        let (Message::CancelChild { token_id, run_id, .. } | Message::HoldChild { token_id, run_id, .. }) =
+            message
+        else {
+            panic!("{name} is for a child");
+        };
+        assert_eq!((run_id.as_str(), token_id), ("run-1.t3", None), "{name}");
+    }
+}
+
+/// A run that an older build began calls its children as that build did, to the end.
+#[test]
+fn the_form_of_child_ids_stays_with_a_run() {
+    let run = busy();
+    let header = &run.run.header;
+    assert_eq!(header.child_ids, ChildIds::Reserved);
+    let row: HeaderRow =
+        serde_json::from_str(&read("header_child_paused_first.json")).expect("a stored header can be read");
+    let older = row.into_header();
+    assert_eq!(older.child_ids, ChildIds::Dotted);
+    let again = serde_json::to_string(&HeaderRow::of(&older)).expect("JSON");
+    assert!(!again.contains("child_ids"), "{again}");
+}
+
 #[test]
 fn the_header_of_a_paused_child() {
     let mut run = busy();
@@ -234,6 +269,7 @@ fn the_header_of_a_paused_child() {
         root_run_id: "run-00".into(),
         depth: 2,
         hops: 0,
+        root_event: None,
     });
     check_json("header_child_paused.json", &json!(HeaderRow::of(&header)));
     let row: HeaderRow =
@@ -297,6 +333,14 @@ fn views_of_a_busy_run() {
     );
 }
 
+/// The event that a chain of them began with.
+fn root() -> EventRef {
+    EventRef {
+        event: "cart.filled".into(),
+        key: "key:1".into(),
+    }
+}
+
 /// Started by an event; and a child of such a run, which has its hops.
 #[test]
 fn the_headers_of_triggered_runs() {
@@ -306,6 +350,7 @@ fn the_headers_of_triggered_runs() {
         event: "order.paid".into(),
         key: "run-0/1000/t3/0".into(),
         hops: 2,
+        root: Some(root()),
     });
     check_json("header_triggered.json", &json!(HeaderRow::of(&header)));
     check_json("view_summary_triggered.json", &views::summary(&header));
@@ -317,11 +362,28 @@ fn the_headers_of_triggered_runs() {
         root_run_id: "run-0".into(),
         depth: 1,
         hops: 2,
+        root_event: Some(root()),
     });
     check_json("header_child_of_triggered.json", &json!(HeaderRow::of(&child)));
     for name in ["header_triggered.json", "header_child_of_triggered.json"] {
         let row: HeaderRow = serde_json::from_str(&read(name)).expect("a stored header can be read");
-        assert_eq!(row.into_header().hops, 2, "{name}");
+        let header = row.into_header();
+        assert_eq!((header.hops, header.root_event), (2, Some(root())), "{name}");
+    }
+    // The files that end in `_first` are of a build that did not keep the first event of a chain.
+    for (name, expected) in [
+        (
+            "header_triggered_first.json",
+            Some(("order.paid", "run-0/1000/t3/0")),
+        ),
+        ("header_child_of_triggered_first.json", None),
+    ] {
+        let row: HeaderRow = serde_json::from_str(&read(name)).expect("a stored header can be read");
+        let first = row.into_header().root_event;
+        let first = first
+            .as_ref()
+            .map(|root| (root.event.as_str(), root.key.as_str()));
+        assert_eq!(first, expected, "{name}");
     }
     let mut run = busy();
     run.run.header = header;

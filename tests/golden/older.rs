@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use curfew::engine::{Decision, Event, GateStatus, RunStatus, TokenStatus};
+use curfew::engine::{ChildReport, Decision, Event, GateStatus, RunStatus, TokenStatus};
 use serde_json::{Value, json};
 
 use super::path;
@@ -47,6 +47,9 @@ fn store_of(rows: &Value) -> Store {
 fn go_on(driver: &mut Driver) {
     let run = &driver.run;
     let gate = run.gates().find(|gate| gate.status == GateStatus::Open);
+    let calling = run
+        .live_tokens()
+        .find(|token| token.status == TokenStatus::WaitingForSubworkflow);
     let executing = run
         .live_tokens()
         .find(|token| token.status == TokenStatus::Executing);
@@ -62,6 +65,17 @@ fn go_on(driver: &mut Driver) {
         driver.feed(Event::GateDecided { gate, decision });
     } else if run.header.paused_at.is_some() {
         driver.feed(Event::ResumeRequested);
+    } else if let Some(token) = calling {
+        // As the build that started the child wrote its id.
+        let report = ChildReport {
+            token_id: token.id.to_string(),
+            epoch: token.epoch,
+            run_id: format!("run-1.{}", token.id),
+            status: RunStatus::Completed,
+            output: Some(json!({"n": token.id.0})),
+            error: None,
+        };
+        driver.feed(Event::ChildEnded(Box::new(report)));
     } else if let Some(token) = executing {
         let attempt = format!("{}@{}", token.id, token.epoch);
         driver.succeed(&attempt, json!({"n": token.id.0}));
@@ -78,7 +92,7 @@ fn go_on(driver: &mut Driver) {
 #[test]
 fn a_run_of_an_older_build_goes_on_and_ends() {
     let older = older();
-    assert!(older.len() >= 12, "rows of older builds are gone");
+    assert!(older.len() >= 13, "rows of older builds are gone");
     for (name, rows) in older {
         let store = store_of(&rows);
         let now = rows["now"].as_u64().expect("a moment");

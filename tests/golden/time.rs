@@ -225,12 +225,12 @@ fn messages_about_time() {
     let news = ChildNews {
         token_id: "t3".into(),
         epoch: 1,
-        run_id: "run-1.t3".into(),
+        run_id: "run-1~t3".into(),
         number: 2,
         paused: true,
     };
     let start = |node_decides| Message::StartChild {
-        run_id: "run-1.t3".into(),
+        run_id: "run-1~t3".into(),
         node_id: "call".into(),
         token_id: "t3".into(),
         epoch: 1,
@@ -240,10 +240,11 @@ fn messages_about_time() {
         node_decides,
     };
     let hold = |held, budget_ms| Message::HoldChild {
-        run_id: "run-1.t3".into(),
+        run_id: "run-1~t3".into(),
         number: 4,
         held,
         budget_ms,
+        token_id: Some("t3".into()),
     };
     for (name, message) in [
         ("message_hold_child.json", hold(true, None)),

@@ -129,10 +129,39 @@ fn an_unknown_field_comes_with_the_name_that_was_meant() {
     node(
         json!({"timout_ms": 5, "zzz": 1}),
         &[
-            "/nodes/0/timout_ms unknown_field: unknown field; did you mean \"timeout_ms\"?",
-            "/nodes/0/zzz unknown_field: unknown field",
+            "/nodes/0/timout_ms unknown_field: unknown field; did you mean \"timeout_ms\"? (known: id, ",
+            "/nodes/0/zzz unknown_field: unknown field (known: id, ",
         ],
     );
+}
+
+/// Not the first that is near enough: `timeout` is two slips from `timeouts`' misspelling, `timeouts` one.
+#[test]
+fn the_nearest_name_is_meant() {
+    expect(
+        DocumentKind::Workflows,
+        complete_document(
+            json!({"nodes": [{"id": "a"}], "timeoutz": {}, "timeoutts": {}, "output_maping": {}}),
+        ),
+        &[
+            "/output_maping unknown_field: unknown field; did you mean \"output_mapping\"?",
+            "/timeoutts unknown_field: unknown field; did you mean \"timeouts\"?",
+            "/timeoutz unknown_field: unknown field; did you mean \"timeout\"?",
+        ],
+    );
+}
+
+/// A document of nothing but mistakes does not make an answer many times its size.
+#[test]
+fn the_names_are_not_listed_without_end() {
+    let fields: serde_json::Map<String, Value> =
+        (0..5_000).map(|n| (format!("wrong{n}"), json!(1))).collect();
+    let problems = judge(DocumentKind::Workflows, &json!(fields), &Library::new());
+    assert!(problems.len() > 5_000);
+    let listing = problems
+        .iter()
+        .filter(|problem| problem.message.contains("known: "));
+    assert!(listing.count() <= 100);
 }
 
 #[test]

@@ -106,6 +106,7 @@ fn what_the_catalogue_does_not_have_is_a_problem_at_the_one_who_asked() {
     });
     let library = Library::from([
         (reference(DocumentKind::Actions, "work", Some(9)), None),
+        (reference(DocumentKind::Actions, "work", None), None),
         (reference(DocumentKind::Actions, "gone", None), None),
     ]);
     let problems = judge(DocumentKind::Workflows, &document, &library);
@@ -113,8 +114,47 @@ fn what_the_catalogue_does_not_have_is_a_problem_at_the_one_who_asked() {
     assert_eq!(
         found,
         [
-            "/nodes/0/action_id: no document \"work\" in actions in version 9; store it first or write it into this document",
-            "/tasks/0/steps/0/action_id: no document \"gone\" in actions; store it first or write it into this document",
+            "/nodes/0/action_id: action \"work\" does not exist; store it first or write it into this document",
+            "/tasks/0/steps/0/action_id: action \"gone\" does not exist; store it first or write it into this document",
+        ]
+    );
+}
+
+/// Which versions there are is looked up before anything is said of one that is not.
+#[test]
+fn a_missing_version_is_told_from_a_missing_document() {
+    let document = json!({
+        "id": "flow",
+        "nodes": [{"id": "a", "action_id": "work", "action_version": 9}, {"id": "b", "workflow_id": "child", "workflow_version": 4}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
+    });
+    let versions = [
+        reference(DocumentKind::Actions, "work", Some(9)),
+        reference(DocumentKind::Workflows, "child", Some(4)),
+    ];
+    let mut library: Library = versions.into_iter().map(|reference| (reference, None)).collect();
+    let rules = TimeRules::default();
+    let Err(Check::Missing(missing)) = check(DocumentKind::Workflows, &document, &library, &rules) else {
+        panic!("the newest were not looked up yet");
+    };
+    let newest = [
+        reference(DocumentKind::Actions, "work", None),
+        reference(DocumentKind::Workflows, "child", None),
+    ];
+    assert_eq!(missing, newest);
+    let found = |version, content| Some(CatalogueDocument { version, content });
+    let action =
+        json!({"id": "work", "kind": "http_request", "implementation": {"url": "https://example.com"}});
+    let [work, child] = newest;
+    library.insert(work, found(3, action));
+    library.insert(child, found(2, json!({"id": "child", "nodes": [{"id": "c"}]})));
+    let problems = judge(DocumentKind::Workflows, &document, &library);
+    let found: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        found,
+        [
+            "/nodes/0/action_id: version 9 of action \"work\" does not exist; the newest is 3; store it first or write it into this document",
+            "/nodes/1/workflow_id: version 4 of workflow \"child\" does not exist; the newest is 2; store it first",
         ]
     );
 }

@@ -149,7 +149,7 @@ impl Decided<'_> {
                     return false;
                 };
                 matches!(message, Message::CancelChild { run_id, .. }
-                    if run_id.starts_with(&format!("{}.{}", self.run.header.id, token.id)))
+                    if run_id.starts_with(&format!("{}~{}", self.run.header.id, token.id)))
             });
             assert!(told, "the child of {} was not told: {:?}", token.id, self.effects);
         }
@@ -272,8 +272,8 @@ impl World {
         loop {
             let own = format!("{id}/t{owner}@{}", token.epoch);
             let child = match token.epoch {
-                1 => format!("{id}.t{owner}/"),
-                epoch => format!("{id}.t{owner}.{epoch}/"),
+                1 => format!("{id}~t{owner}/"),
+                epoch => format!("{id}~t{owner}~{epoch}/"),
             };
             if attempt == own || attempt.starts_with(&child) {
                 return;

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::events::events_of;
 use super::mail::{Content, Mail, lost};
 use super::world::World;
+use crate::engine::clockwork::asked_by_parent;
 use crate::engine::driver::{Start, failed, succeeded, timed_out};
 
 impl World {
@@ -27,21 +28,8 @@ impl World {
                 let start = Start::asked_by(&object.run, message).expect("a node that calls knows whom");
                 (run_id, Content::Start(Box::new(start)))
             }
-            Message::CancelChild { run_id, reason } => {
-                let reason = Some(reason.clone());
-                (run_id, Content::Say(Event::CancelRequested { reason }))
-            }
-            Message::HoldChild {
-                run_id,
-                number,
-                held,
-                budget_ms,
-            } => {
-                let event = Event::ParentHolds {
-                    number: *number,
-                    held: *held,
-                    budget_ms: *budget_ms,
-                };
+            Message::CancelChild { run_id, .. } | Message::HoldChild { run_id, .. } => {
+                let event = asked_by_parent(from, message).expect("a parent's message");
                 (run_id, Content::Say(event))
             }
             Message::TellParent { run_id, news } => {

@@ -340,7 +340,11 @@ impl World {
     fn receive(&mut self, to: &str, content: Content) -> Receipt {
         match content {
             // Starting twice is starting once.
-            Content::Start(_) if self.runs.contains_key(to) => Receipt::Arrived,
+            Content::Start(start) if self.runs.contains_key(to) => {
+                let header = self.runs[to].store.header().expect("a run was started");
+                assert_eq!(header.parent, start.parent, "{to} is the child of another run");
+                Receipt::Arrived
+            }
             Content::Start(_) if self.dice.chance(self.faults.crash_before_commit) => Receipt::Failed,
             Content::Start(start) => {
                 self.note(to, "started");

@@ -235,3 +235,87 @@ test("a refused start leaves no run", async () => {
   assert.ok((await curfew.api("POST", runs, { run_id, input: {}, timeout_ms: -5 })).status >= 400);
   assert.equal((await curfew.api("GET", `/v1/runs/${run_id}`)).status, 404);
 });
+
+test("a field that a request does not know is a 400 with the nearest name, and nothing is done", async () => {
+  const gated = workflow({ nodes: [{ id: "ask", gate: { prompt: "?" } }] });
+  await curfew.store(gated);
+  const id = await curfew.start(gated.id);
+  const before = await curfew.run(id);
+  for (const [path, body, pointer, meant] of [
+    ["restart", { from_node: "ask" }, "/from_node", "from_node_id"],
+    ["cancel", { resaon: "x" }, "/resaon", "reason"],
+    ["cancel", { sender: { run_id: "x" } }, "/sender", ""],
+    ["pause", { until: 1 }, "/until", ""],
+    ["resume", { now: true }, "/now", ""],
+    ["extend", { by_mss: 1 }, "/by_mss", "by_ms"],
+    ["retry", { mode: "retry_step", token: "t1" }, "/token", "token_id"],
+    ["gates/g1", { choice: "approve", coment: "x" }, "/coment", "comment"],
+  ] as const) {
+    const answer = await curfew.api("POST", `/v1/runs/${id}/${path}`, body);
+    assert.deepEqual([answer.status, answer.json.error.code, answer.json.error.pointer], [400, "invalid_request", pointer], `${path}: ${answer.text}`);
+    if (meant !== "") assert.ok(answer.json.error.message.includes(`did you mean "${meant}"?`), answer.text);
+    assert.match(answer.json.error.message, /known/);
+  }
+  for (const path of ["cancel", "pause", "resume", "extend", "retry", "restart"]) {
+    const answer = await curfew.api("POST", `/v1/runs/${id}/${path}`, "[]");
+    assert.deepEqual([answer.status, answer.json.error.code], [422, "invalid_request"], `${path}: ${answer.text}`);
+  }
+  const run = await curfew.run(id);
+  assert.deepEqual([run.status, run.attempt, run.timeout_at], [before.status, 1, before.timeout_at]);
+  const start = await curfew.api("POST", runs, { inptu: {} });
+  assert.deepEqual([start.status, start.json.error.pointer], [400, "/inptu"]);
+  assert.match(start.json.error.message, /did you mean "input"\?.*run_id, version, input/);
+  const reset = await curfew.api("POST", "/v1/breakers/none/reset", { force: true });
+  assert.deepEqual([reset.status, reset.json.error.pointer], [400, "/force"]);
+});
+
+test("a query parameter that a route does not know, twice or without a value is a 400", async () => {
+  for (const [path, message] of [
+    ["/v1/runs?statsu=failed", /did you mean "status"\?.*workflow, tag, since, until, parent, id_prefix, sort, limit, cursor/],
+    ["/v1/runs?status=", /has no value/],
+    ["/v1/runs?limit", /has no value/],
+    ["/v1/runs?status=failed&status=running", /more than once/],
+    ["/v1/runs?status=done", /status is one of/],
+    ["/v1/gates?run=x", /unknown query parameter "run"/],
+    ["/v1/runs/none?wait=1", /did you mean "wait_ms"/],
+    ["/v1/runs/none/tokens?cursor=x", /number of the last/],
+    ["/v1/runs/none/events?after=1&cursor=2", /one of them/],
+    [`/v1/workflows/${plain.id}?versoin=1`, /did you mean "version"/],
+    [`/v1/workflows/${plain.id}?version=0`, /version is a whole number/],
+    ["/healthz?x=1", /unknown query parameter "x"/],
+  ] as const) {
+    const answer = await curfew.api("GET", path);
+    assert.deepEqual([answer.status, answer.json.error.code], [400, "invalid_request"], `${path}: ${answer.text}`);
+    assert.match(answer.json.error.message, message);
+  }
+  const refused = await curfew.api("POST", `${runs}?wait=1`, { input: {} });
+  assert.equal(refused.status, 400, refused.text);
+  assert.equal((await curfew.api("GET", "/v1/runs?cursor=&limit=1")).status, 200, "an empty cursor is the beginning");
+});
+
+test("a version that does not exist is told from a workflow that does not", async () => {
+  const start = await curfew.api("POST", runs, { version: 9 });
+  const read = await curfew.api("GET", `/v1/workflows/${plain.id}?version=9`);
+  for (const answer of [start, read]) {
+    assert.deepEqual([answer.status, answer.json.error.code], [404, "not_found"], answer.text);
+    assert.equal(answer.json.error.message, `version 9 of workflow "${plain.id}" does not exist; the newest is 1`);
+  }
+  for (const answer of [
+    await curfew.api("POST", "/v1/workflows/never-stored/runs", { version: 9 }),
+    await curfew.api("GET", "/v1/workflows/never-stored?version=9"),
+    await curfew.api("GET", "/v1/workflows/never-stored"),
+  ]) {
+    assert.equal(answer.json.error.message, 'workflow "never-stored" does not exist');
+  }
+  const caller = workflow({ nodes: [{ id: "call", workflow_id: plain.id, workflow_version: 9 }] });
+  const stored = await curfew.api("PUT", `/v1/workflows/${caller.id}`, caller);
+  assert.equal(stored.status, 422, stored.text);
+  assert.match(stored.json.error.message, new RegExp(`/nodes/0/workflow_id: version 9 of workflow "${plain.id}" does not exist; the newest is 1`));
+});
+
+test("no run is called . or ..", async () => {
+  for (const run_id of [".", ".."]) {
+    const answer = await curfew.api("POST", runs, { run_id, input: {} });
+    assert.deepEqual([answer.status, answer.json.error.pointer], [422, "/run_id"], answer.text);
+  }
+});

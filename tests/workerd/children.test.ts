@@ -29,6 +29,11 @@ const doubling = () => oneTask([set({ doubled: "${input.n + input.n}" })]);
 const failing = () => oneTask([check("false", "the child is unwell")]);
 const hanging = (more: Parameters<typeof oneRequest>[1] = {}) => oneRequest("${input.url}", more);
 
+async function stored<T extends WorkflowDocument>(document: T): Promise<T> {
+  await curfew.store(document);
+  return document;
+}
+
 /** Stores children first, and starts a run of the last. */
 async function startOf(documents: WorkflowDocument[], input: unknown = {}, at: Curfew = curfew): Promise<string> {
   for (const document of documents) await at.store(document);
@@ -37,7 +42,7 @@ async function startOf(documents: WorkflowDocument[], input: unknown = {}, at: C
 const endOf = async (documents: WorkflowDocument[], input: unknown = {}) => curfew.ended(await startOf(documents, input));
 
 /** The parent's first token is t1; its child is named after it. */
-const childOf = (runId: string) => `${runId}.t1`;
+const childOf = (runId: string) => `${runId}~t1`;
 
 function assertCompleted(run: RunView): void {
   assert.equal(run.status, "completed", JSON.stringify(run.error));
@@ -295,7 +300,7 @@ test("a run keeps the children it began with", async () => {
   const run = await curfew.ended(id);
   assertCompleted(run);
   assert.equal(run.output, "old");
-  assert.equal((await curfew.run(`${id}.t2`)).version, 1);
+  assert.equal((await curfew.run(`${id}~t2`)).version, 1);
 });
 
 test("ten children at once, joined", async () => {
@@ -348,7 +353,7 @@ test("the losers of a join are cancelled, and their children with them", async (
   assertCompleted(await curfew.ended(id));
   const losing = (await curfew.tokens(id)).find((token) => token.node_id === "slow");
   assert.equal(losing?.status, "cancelled");
-  assert.equal((await curfew.ended(`${id}.${losing?.id}`)).status, "cancelled");
+  assert.equal((await curfew.ended(`${id}~${losing?.id}`)).status, "cancelled");
   await aborted(path);
 });
 
@@ -389,4 +394,80 @@ test("parent and child survive the process and find each other again", async () 
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
+});
+
+/** A run that waits for the signal `go`. */
+const listening = () => workflow({ nodes: [{ id: "rest", wait: { signal: "go" } }], output_mapping: "${state.rest}" });
+
+test("nobody can choose the id of a child", async () => {
+  const child = await stored(listening());
+  for (const run_id of ["a~t1", "a~", "~", ".", "..", "a%7Et1"]) {
+    const answer = await curfew.api("POST", `/v1/workflows/${child.id}/runs`, { run_id });
+    assert.deepEqual([answer.status, answer.json.error.pointer], [422, "/run_id"], `${run_id}: ${answer.text}`);
+  }
+  for (const path of ["/v1/runs/a~", "/v1/runs/~", "/v1/runs/a~~b"]) {
+    assert.equal((await curfew.api("GET", path)).status, 400, path);
+  }
+});
+
+test("a child is read and controlled by its id, also as careful clients write it", async () => {
+  const child = listening();
+  const id = await startOf([child, calling(child)]);
+  const written = childOf(id).replace("~", "%7E");
+  await until("the child to wait", async () => (await curfew.api("GET", `/v1/runs/${written}`)).json?.status === "waiting");
+  assert.equal((await curfew.api("POST", `/v1/runs/${written}/pause`)).json.status, "paused");
+  assert.equal((await curfew.api("POST", `/v1/runs/${written.toLowerCase()}/resume`)).json.status, "waiting");
+  assert.equal((await curfew.api("GET", `/v1/runs/${written}/tokens`)).json.items.length, 1);
+  assert.equal((await curfew.api("POST", `/v1/runs/${written}/signals/go`, { n: 1 })).status, 200);
+  assert.deepEqual((await curfew.ended(id)).output, { n: 1 });
+});
+
+test("the id that a child used to have is any caller's, and the parent never touches that run", async () => {
+  const [child, stranger] = [listening(), await stored(listening())];
+  const parent = await stored(calling(await stored(child)));
+  const run_id = freshId("parent");
+  const taken = await curfew.start(stranger.id, {}, { run_id: `${run_id}.t1` });
+  await curfew.start(parent.id, {}, { run_id });
+  await until("the child to wait", async () => (await curfew.api("GET", `/v1/runs/${childOf(run_id)}`)).json?.status === "waiting");
+  assert.equal((await curfew.api("POST", `/v1/runs/${run_id}/pause`)).status, 200);
+  await until("the child to stand still", async () => (await curfew.run(childOf(run_id))).status === "paused");
+  assert.equal((await curfew.run(taken)).status, "waiting");
+  assert.equal((await curfew.api("POST", `/v1/runs/${run_id}/cancel`)).status, 200);
+  assert.equal((await curfew.ended(childOf(run_id))).status, "cancelled");
+  assert.equal((await curfew.run(taken)).status, "waiting");
+});
+
+test("a run that has the id of a child and is not it fails the token, and is left alone", async () => {
+  const [child, other] = [await stored(listening()), await stored(listening())];
+  const parent = await stored(calling(child));
+  const run_id = freshId("parent");
+  // Nobody can start such a run over the API: it is put into its object as another parent's child would be.
+  const runs = await curfew.miniflare.getDurableObjectNamespace("RUNS", "curfew");
+  const object = runs.get(runs.idFromName(childOf(run_id)));
+  const started = await curfew.start(other.id);
+  const stored_version = (await curfew.api("GET", `/v1/workflows/${other.id}`)).json;
+  const command = {
+    run_id: childOf(run_id),
+    stored: { version: stored_version.version, workflow: { ...stored_version.document, on_timeout: "human_gate" }, tasks: [], node_tasks: [null] },
+    input: {},
+    request: {},
+    parent: { run_id: started, token_id: "t1", epoch: 1, root_run_id: started, depth: 1 },
+  };
+  const answer = await object.fetch("http://run/start", { method: "POST", body: JSON.stringify(command) });
+  assert.equal(answer.status, 201, await answer.text());
+  await curfew.start(parent.id, {}, { run_id });
+  const run = await curfew.ended(run_id);
+  assert.deepEqual([run.status, run.error?.code, run.error?.class], ["failed", "child_id_taken", "permanent"]);
+  const stranger = await curfew.run(childOf(run_id));
+  assert.deepEqual([stranger.status, stranger.parent], ["waiting", { run_id: started, token_id: "t1" }]);
+  // What is said in the name of a parent that is not its own changes nothing either.
+  const say = async (path: string, body: unknown) => {
+    const said = await object.fetch(`http://run${path}`, { method: "POST", body: JSON.stringify(body) });
+    return [said.status, ((await said.json()) as { error: { code: string } }).error.code];
+  };
+  const sender = { run_id, token_id: "t1" };
+  assert.deepEqual(await say("/cancel", { reason: "run_cancelled", sender }), [409, "not_the_parent"]);
+  assert.deepEqual(await say("/hold", { number: 1, held: true, sender }), [409, "not_the_parent"]);
+  assert.deepEqual(await say("/hold", { number: 1, held: true }), [400, "invalid_request"]);
+  assert.equal((await curfew.run(childOf(run_id))).status, "waiting");
 });

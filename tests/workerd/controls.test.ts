@@ -198,7 +198,7 @@ test("what a child did while its parent was paused is kept, and it ends when bot
   await curfew.store(parent);
   const id = await curfew.start(parent.id, { url: `${peer.url}/held/${key}` });
   await until("the peer to be asked", () => peer.seen(`/held/${key}`).length === 1);
-  const childId = `${id}.t1`;
+  const childId = `${id}~t1`;
   await done(id, "pause");
   await until("the child to stand still, too", async () => (await curfew.run(childId)).status === "paused");
   peer.release(key);

@@ -191,3 +191,73 @@ test("one event starts at most 100 workflows", async () => {
   await curfew.store(document);
   assert.equal((await curfew.api("PUT", `/v1/workflows/${document.id}`, document)).status, 200, "it is one of the 100");
 });
+
+/** So many runs count as led to by the event already. */
+async function countStarts(event: string, key: string, count: number): Promise<void> {
+  const database = await curfew.miniflare.getD1Database("DB", "curfew");
+  const rows = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+    INSERT INTO event_starts SELECT ?1, 'filler-' || i, ?3 FROM n`;
+  await database.prepare(rows).bind(`${event}|${key}`, count, Date.now()).run();
+}
+
+const countedStartsOf = async (root: string): Promise<number> => {
+  const database = await curfew.miniflare.getD1Database("DB", "curfew");
+  const count = database.prepare("SELECT count(*) AS count FROM event_starts WHERE root = ?1").bind(root);
+  return (await count.first<{ count: number }>())!.count;
+};
+const countedStarts = (event: string, key: string) => countedStartsOf(`${event}|${key}`);
+
+test("one event leads to at most 1 000 runs, however many events come of it", async () => {
+  const [first, second, third] = [freshId("first"), freshId("second"), freshId("third")];
+  const child = await stored(oneTask([emit(third, "${input}")]));
+  // Two runs of the first event; each emits, directly and by a child.
+  const direct = await stored(oneTask([emit(second, "${input}")], { workflow: { trigger: { event: first } } }));
+  const byChild = await stored(workflow({ nodes: [{ id: "call", workflow_id: child.id }], trigger: { event: first } }));
+  const [a, b] = [await stored(listener(second)), await stored(listener(second))];
+  const [c, d] = [await stored(listener(third)), await stored(listener(third))];
+  await countStarts(first, "k", 995);
+  const answer = await raise(first, { n: 1 }, "k");
+  assert.deepEqual(started(answer).sort(), [direct.id, byChild.id].sort(), answer.text);
+  assert.deepEqual(answer.json.refused, []);
+  // 995, the two of the event itself, and three of the four that follow.
+  const emitters = [answer.json.runs.find((run: { workflow_id: string }) => run.workflow_id === direct.id).id];
+  emitters.push(`${answer.json.runs.find((run: { workflow_id: string }) => run.workflow_id === byChild.id).id}~t1`);
+  const refusals = await until("the refusal in a history", async () => {
+    const events = await Promise.all(emitters.map((id) => curfew.events(id, "limit_exceeded")));
+    return events.flat().length > 0 && events.flat();
+  });
+  assert.equal(refusals.length, 1);
+  const [refusal] = refusals as unknown as Record<string, any>[];
+  assert.deepEqual([refusal?.["limit"], refusal?.["most"], refusal?.["root_event"]], ["event_limit", 1000, { event: first, key: "k" }]);
+  assert.equal(refusal?.["workflow_ids"].length, 1);
+  await until("the refusal in the log", () => curfew.logs.some((line) => line.includes("event_limit") && line.includes(first)));
+  const followed = async () => {
+    const lists = await Promise.all([a, b, c, d].map(({ id }) => curfew.api("GET", `/v1/runs?workflow=${id}`)));
+    return lists.flatMap(({ json }) => json.items);
+  };
+  await until("three runs", async () => (await followed()).length === 3);
+  assert.equal(await countedStarts(first, "k"), 998);
+  // The same event again changes nothing; another one of the same name begins anew.
+  assert.equal((await raise(first, { n: 1 }, "k")).status, 200);
+  assert.equal(await countedStarts(first, "k"), 998);
+  await raise(first, { n: 2 }, "k2");
+  await until("seven runs", async () => (await followed()).length === 7);
+  assert.equal(await countedStarts(first, "k2"), 4);
+});
+
+test("an event whose runs emit nothing costs no row, and old rows are swept away", async () => {
+  const event = freshId("plain");
+  const { id } = await stored(listener(event));
+  await raise(event, 1, "k");
+  assert.equal((await runsOf(id)).length, 1);
+  const run = await curfew.runToEnd(oneTask([emit(event, 2)]));
+  assert.equal(run.status, "completed");
+  assert.equal((await runsOf(id, 2)).length, 2);
+  const database = await curfew.miniflare.getD1Database("DB", "curfew");
+  const rows = await database.prepare("SELECT root FROM event_starts WHERE root LIKE ?1").bind(`${event}|%`).all();
+  assert.deepEqual(rows.results, []);
+  await database.prepare("INSERT INTO event_starts VALUES ('old', 'a', 0), ('new', 'a', ?1)").bind(Date.now()).run();
+  await fetch(`${curfew.url}/cdn-cgi/local/scheduled`);
+  await until("the old row to be gone", async () => (await countedStartsOf("old")) === 0);
+  assert.equal(await countedStartsOf("new"), 1);
+});

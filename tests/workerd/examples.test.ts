@@ -182,7 +182,7 @@ test("trip: both children book, in runs of their own", async () => {
   assert.equal(ended.status, "completed", JSON.stringify(ended.error));
   assert.deepEqual(ended.output, { bookings: { flight: "f-1", hotel: "h-1" }, outcome: "complete" });
   assert.equal(JSON.parse(peer.seen("/both/hotels")[0]?.body ?? "").city, "Turin");
-  const children = await Promise.all(["t2", "t3"].map((token) => curfew.run(`${ended.id}.${token}`)));
+  const children = await Promise.all(["t2", "t3"].map((token) => curfew.run(`${ended.id}~${token}`)));
   assert.deepEqual(children.map((child) => [child.workflow_id, child.parent?.run_id]), [
     ["book-flight", ended.id],
     ["book-hotel", ended.id],

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { root, startCurfew, type Curfew } from "./harness.ts";
+import { until } from "./poll.ts";
 
 let curfew: Curfew;
 before(async () => {
@@ -23,7 +24,8 @@ async function older(name: string): Promise<string> {
   const later = (row: string): string =>
     row
       .replace(/"(\w+_at|told_deadline)":(\d+)/g, (_, field, at) => `"${field}":${Number(at) + Date.now() - now}`)
-      .replaceAll('"run-1"', `"${id}"`);
+      .replaceAll('"run-1"', `"${id}"`)
+      .replaceAll('"run-1.', `"${id}.`);
   const body = { run: run.map(([key, value]) => [key, later(value)]), tokens: tokens.map(([n, status, row]) => [n, status, later(row)]) };
   const answer = await curfew.api("POST", `/older/${id}`, body);
   assert.equal(answer.status, 200, answer.text);
@@ -82,4 +84,19 @@ test("events keep their numbers, and new ones go on from them", async () => {
     [1, "run_paused"],
     [2, "run_resumed"],
   ]);
+});
+
+test("a run that called a child goes on with the id it gave it", async () => {
+  const id = await older("build2_child");
+  const child = `${id}.t1`;
+  assert.equal((await curfew.run(id)).status, "running");
+  await until("the child to wait", async () => (await curfew.api("GET", `/v1/runs/${child}`)).json?.status === "waiting");
+  // Held and let go with its parent, which it knows.
+  assert.equal((await curfew.api("POST", `/v1/runs/${id}/pause`, {})).status, 200);
+  await until("the child to stand still", async () => (await curfew.run(child)).status === "paused");
+  assert.equal((await curfew.api("POST", `/v1/runs/${id}/resume`, {})).status, 200);
+  await until("the child to go on", async () => (await curfew.run(child)).status === "waiting");
+  assert.equal((await curfew.api("POST", `/v1/runs/${child}/signals/go`, { n: 7 })).status, 200);
+  const run = await curfew.ended(id);
+  assert.deepEqual([run.status, run.output], ["completed", { n: 7 }]);
 });

@@ -36,7 +36,7 @@ async function started(documents: WorkflowDocument[], path: string, at: Curfew =
   return at.start(documents.at(-1)!.id, { url: peer.url + path });
 }
 
-const childOf = (runId: string) => `${runId}.t1`;
+const childOf = (runId: string) => `${runId}~t1`;
 const reached = (path: string, times = 1) => until("the peer to be asked", () => peer.seen(path).length === times);
 const aborted = (path: string) => until(`the connection to ${path} to be closed`, () => peer.seen(path)[0]?.aborted === true);
 
@@ -209,7 +209,7 @@ describe("parents and children", { concurrency: 6 }, () => {
     await control(id, "retry", { mode: "retry_step" });
     assertCompleted(await curfew.ended(id));
     assert.equal((await curfew.run(childOf(id))).status, "failed", "what ended stays ended");
-    assert.equal((await curfew.run(`${id}.t2`)).status, "completed");
+    assert.equal((await curfew.run(`${id}~t2`)).status, "completed");
   });
 
   test("a child that is brought back by itself does not disturb the parent that gave it up", async () => {

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{is_false, is_none_yet};
-use crate::engine::{Header, Holder, ParentLink, RunStatus, StartRequest, TriggeredBy, hops_of};
+use crate::engine::{
+    ChildIds, Header, Holder, ParentLink, RunStatus, StartRequest, TriggeredBy, hops_of, root_event_of,
+};
 use crate::model::failure::Failure;
 use crate::model::time::Millis;
 use crate::store::schema;
@@ -60,6 +62,13 @@ pub struct HeaderRow {
     #[serde(default)]
     pub tokens_before: u64,
     pub revision: u64,
+    #[serde(default, skip_serializing_if = "is_dotted")]
+    pub child_ids: ChildIds,
+}
+
+/// What a row without the field means: an older build wrote it.
+fn is_dotted(form: &ChildIds) -> bool {
+    *form == ChildIds::Dotted
 }
 
 impl HeaderRow {
@@ -94,6 +103,7 @@ impl HeaderRow {
             ends: header.ends,
             tokens_before: header.tokens_before,
             revision: header.revision,
+            child_ids: header.child_ids,
         }
     }
 
@@ -109,6 +119,7 @@ impl HeaderRow {
                 .map_or_else(|| self.id.clone(), |it| it.root_run_id.clone()),
             depth: self.parent.as_ref().map_or(0, |parent| parent.depth),
             hops: hops_of(self.parent.as_ref(), self.triggered_by.as_ref()),
+            root_event: root_event_of(self.parent.as_ref(), self.triggered_by.as_ref()),
             triggered_by: self.triggered_by,
             parent: self.parent,
             paused_at: self.paused_at,
@@ -136,6 +147,7 @@ impl HeaderRow {
             tags: self.tags,
             request: self.request,
             revision: self.revision,
+            child_ids: self.child_ids,
         }
     }
 }

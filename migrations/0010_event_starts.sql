@@ -1,0 +1,10 @@
+-- Runs that were started by events which other runs emitted, by the first event of the chain: one event may start so many runs
+-- in all. Runs that the first event starts itself have no row. The sweep removes rows by their age.
+CREATE TABLE event_starts (
+  root TEXT NOT NULL,             -- 'event|key' of the first event
+  run_id TEXT NOT NULL,
+  at INTEGER NOT NULL,            -- Unix ms
+  PRIMARY KEY (root, run_id)
+) WITHOUT ROWID;
+
+CREATE INDEX event_starts_by_age ON event_starts (at);

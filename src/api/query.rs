@@ -1,0 +1,227 @@
+//! The query of a request: only names that its route knows, each once, each with a value that means something. Pure.
+
+use serde_json::json;
+use url::form_urlencoded;
+
+use super::error::Error;
+use super::routes::Route;
+use crate::engine::RunStatus;
+use crate::model::reader::{known_names, nearest, shorten};
+
+/// The longest a caller may wait for a run to end in one request.
+const WAIT_MS_MAX: u64 = 30_000;
+const LIMIT_DEFAULT: u64 = 100;
+const LIMIT_MAX: u64 = 1_000;
+/// Longer than any name or cursor that a list knows.
+const VALUE_BYTES: usize = 2_048;
+
+/// Filters of the list of runs that this build refuses by name until the index can answer for them.
+const RUN_FILTERS_TO_COME: &[&str] = &["since", "until", "parent", "id_prefix", "sort"];
+
+/// A query whose names were checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    pairs: Vec<(&'static str, String)>,
+}
+
+/// Which runs a list shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    pub status: Option<String>,
+    pub workflow: Option<String>,
+    pub tag: Option<String>,
+    /// When the last run of the page before was started, and its id.
+    pub cursor: Option<(u64, String)>,
+    pub limit: u64,
+}
+
+impl Query {
+    /// `text` is what stands behind the `?` of an address.
+    pub fn read(route: &Route, text: Option<&str>) -> Result<Query, Error> {
+        // Whoever calls back may be a service that adds parameters of its own to every address.
+        let Some(known) = route.parameters() else {
+            return Ok(Query::default());
+        };
+        let mut pairs: Vec<(&'static str, String)> = Vec::new();
+        for (name, value) in form_urlencoded::parse(text.unwrap_or_default().as_bytes()) {
+            let Some(name) = known.iter().find(|other| **other == name) else {
+                return Err(unknown(&name, known));
+            };
+            if pairs.iter().any(|(other, _)| other == name) {
+                return Err(invalid(format!("{name} stands in the query more than once")));
+            }
+            if value.is_empty() && *name != "cursor" {
+                return Err(invalid(format!(
+                    "{name} has no value; give it one or leave it out"
+                )));
+            }
+            if value.len() > VALUE_BYTES {
+                return Err(invalid(format!("{name} has more than {VALUE_BYTES} bytes")));
+            }
+            pairs.push((name, value.into_owned()));
+        }
+        // An empty cursor is the beginning of a list.
+        pairs.retain(|(_, value)| !value.is_empty());
+        Ok(Query { pairs })
+    }
+
+    pub fn one(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.pairs.iter();
+        pairs
+            .find(|(other, _)| *other == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    pub fn limit(&self) -> Result<u64, Error> {
+        match self.one("limit").map(str::parse::<u64>) {
+            None => Ok(LIMIT_DEFAULT),
+            Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
+            Some(_) => Err(invalid(format!("limit is a number from 1 to {LIMIT_MAX}"))),
+        }
+    }
+
+    /// How long the caller would wait for the end of the run.
+    pub fn wait_ms(&self) -> Result<u64, Error> {
+        match self.one("wait_ms").map(str::parse::<u64>) {
+            None => Ok(0),
+            Some(Ok(millis)) if millis <= WAIT_MS_MAX => Ok(millis),
+            Some(_) => Err(invalid(format!(
+                "wait_ms is a number of milliseconds, {WAIT_MS_MAX} at most"
+            ))),
+        }
+    }
+
+    pub fn version(&self) -> Result<Option<u64>, Error> {
+        match self.one("version").map(str::parse::<u64>) {
+            None => Ok(None),
+            Some(Ok(version)) if (1..=VERSION_MAX).contains(&version) => Ok(Some(version)),
+            Some(_) => Err(invalid("version is a whole number from 1")),
+        }
+    }
+
+    /// The number of the last event or token that the caller has seen.
+    pub fn after(&self) -> Result<u64, Error> {
+        match (self.one("after"), self.one("cursor")) {
+            (None, None) => Ok(0),
+            (Some(_), Some(_)) => Err(invalid("after and cursor mean the same; give one of them")),
+            (Some(text), None) | (None, Some(text)) => {
+                let number = text.parse::<u64>().ok().filter(|number| *number <= VERSION_MAX);
+                number
+                    .ok_or_else(|| invalid("after and cursor are the number of the last item that was seen"))
+            }
+        }
+    }
+
+    pub fn cursor(&self) -> &str {
+        self.one("cursor").unwrap_or_default()
+    }
+
+    pub fn run_filter(&self) -> Result<RunFilter, Error> {
+        if let Some(name) = RUN_FILTERS_TO_COME.iter().find(|name| self.one(name).is_some()) {
+            return Err(Error::new(
+                400,
+                "unsupported",
+                format!("{name} is not supported by this version of Curfew yet; leave it out"),
+            ));
+        }
+        let status = self.one("status");
+        let is_known = |name: &&str| serde_json::from_value::<RunStatus>(json!(name)).is_ok();
+        if status.is_some_and(|name| !is_known(&name)) {
+            return Err(invalid(
+                "status is one of running, waiting, paused, completed, failed, timed_out, cancelled",
+            ));
+        }
+        let cursor = match self.one("cursor") {
+            None => None,
+            Some(text) => {
+                let parts = text.split_once('_');
+                let read = parts.and_then(|(at, id)| Some((at.parse().ok()?, id.to_string())));
+                Some(read.ok_or_else(|| invalid("this is no cursor of this list"))?)
+            }
+        };
+        let owned = |name: &str| self.one(name).map(str::to_string);
+        Ok(RunFilter {
+            status: owned("status"),
+            workflow: owned("workflow"),
+            tag: owned("tag"),
+            cursor,
+            limit: self.limit()?,
+        })
+    }
+}
+
+/// The largest whole number that is exact in JavaScript and so in D1.
+const VERSION_MAX: u64 = (1 << 53) - 1;
+
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(400, "invalid_request", message)
+}
+
+fn unknown(name: &str, known: &[&'static str]) -> Error {
+    let near = nearest(known, name);
+    let mut message = format!("unknown query parameter \"{}\"", shorten(name));
+    if let Some(near) = near {
+        message += &format!("; did you mean \"{near}\"?");
+    }
+    message += &format!(" {}", known_names(known));
+    let mut error = invalid(message);
+    error.details = Some(json!({"parameter": shorten(name), "known": known, "nearest": near}));
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(method: &str, path: &str, text: &str) -> Result<Query, Error> {
+        let route = Route::parse(method, path).expect("a route");
+        Query::read(&route, Some(text))
+    }
+
+    #[test]
+    fn only_names_of_the_route_once_each_with_a_value() {
+        for (path, text, part) in [
+            ("/v1/runs", "statsu=failed", "did you mean \"status\"?"),
+            ("/v1/runs", "nonsense=1", "known: status, workflow, tag"),
+            ("/v1/runs", "status=failed&status=failed", "more than once"),
+            ("/v1/runs", "status=", "has no value"),
+            ("/v1/runs", "limit", "has no value"),
+            ("/v1/runs", "=1", "unknown query parameter \"\""),
+            ("/v1/runs/x", "wait=1", "did you mean \"wait_ms\"?"),
+            ("/v1/runs/x/deliverable", "a=1", "(none is known here)"),
+            ("/healthz", "a=1", "unknown query parameter \"a\""),
+        ] {
+            let error = read("GET", path, text).expect_err(text);
+            assert_eq!((error.status, error.code), (400, "invalid_request"), "{text}");
+            assert!(error.message.contains(part), "{text}: {}", error.message);
+        }
+        let query = read("GET", "/v1/runs", "tag=a%20b%26c&cursor=&limit=7").expect("fine");
+        assert_eq!((query.one("tag"), query.limit()), (Some("a b&c"), Ok(7)));
+        assert_eq!(query.one("cursor"), None);
+        // A service may add what it likes to the address it was given.
+        assert!(read("POST", "/v1/callbacks/x", "a=1&a=2").is_ok());
+    }
+
+    #[test]
+    fn values_that_make_no_sense() {
+        let of = |path: &str, text: &str| read("GET", path, text).expect("names are known");
+        for text in ["limit=0", "limit=1001", "limit=-1", "limit=ten", "limit=1e2"] {
+            assert_eq!(of("/v1/runs", text).limit().expect_err(text).status, 400);
+        }
+        for text in ["wait_ms=30001", "wait_ms=-1", "wait_ms=1.5"] {
+            assert_eq!(of("/v1/runs/x", text).wait_ms().expect_err(text).status, 400);
+        }
+        for text in ["version=0", "version=last", "version=99999999999999999999"] {
+            let query = of("/v1/workflows/x", text);
+            assert_eq!(query.version().expect_err(text).status, 400);
+        }
+        for text in ["after=x", "cursor=x", "after=1&cursor=1"] {
+            assert_eq!(of("/v1/runs/x/events", text).after().expect_err(text).status, 400);
+        }
+        for text in ["status=done", "cursor=x", "cursor=x_y", "limit=0", "since=1"] {
+            assert_eq!(of("/v1/runs", text).run_filter().expect_err(text).status, 400);
+        }
+        let filter = of("/v1/runs", "cursor=17_a_b~t1").run_filter().expect("a cursor");
+        assert_eq!(filter.cursor, Some((17, "a_b~t1".to_string())));
+    }
+}
