@@ -16,13 +16,15 @@ use super::launch;
 use super::raise::{self, Occurrence};
 use super::respond::{self, Answer, response};
 use super::routes::Route;
-use crate::engine::{Capability, RunStatus};
+use crate::engine::Capability;
 use crate::model::event::trigger_event;
 use crate::model::limits;
 use crate::model::snapshot::{self, Check, DocumentKind, Library};
 use crate::platform::call::{self, Call, Peer};
 use crate::platform::{self, deadline};
-use crate::watch::{breakers, index};
+use crate::watch::cursor::{self, GatePosition};
+use crate::watch::run_filter::{RunList, read_limit};
+use crate::watch::{breakers, gates, runs};
 
 /// The longest a caller may wait for a run to end in one request.
 const WAIT_MS_MAX: u64 = 30_000;
@@ -72,14 +74,20 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
             Err(error) => Err(error),
         },
         Route::ReadDocument { kind, id } => read_document(env, kind, &id, &url).await?,
-        Route::ListDocuments { kind } => {
-            let after = query(&url, "cursor").unwrap_or_default();
-            match limit(&url) {
-                Ok(limit) => Ok((200, Catalogue::new(env)?.list(kind, &after, limit).await?)),
-                Err(error) => Err(error),
+        Route::ListDocuments { kind } => match page_by_name(kind.name(), &url) {
+            Ok((after, limit)) => {
+                let page = Catalogue::new(env)?.list(kind, &after, limit).await?;
+                return Ok(Reply::Passed(respond::page(&page)?));
             }
-        }
-        Route::ListRuns => list_runs(env, &url).await?,
+            Err(error) => Err(error),
+        },
+        Route::ListRuns => match RunList::read(&pairs(&url)) {
+            Ok(list) => {
+                let page = runs::list(&env.d1("DB")?, &list).await?;
+                return Ok(Reply::Passed(respond::page(&page)?));
+            }
+            Err(error) => Err(error),
+        },
         Route::StartRun { workflow } => {
             let command = match read_body(&request).await? {
                 Ok(body) => launch::asked(env, &workflow, &body).await?,
@@ -102,15 +110,14 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
             Err(error) => Err(error),
         },
         Route::ListTokens { run } => {
-            let after = query(&url, "cursor")
-                .and_then(|text| text.parse::<u64>().ok())
-                .unwrap_or(0);
-            match limit(&url) {
-                Ok(limit) => {
+            let after = query(&url, "cursor").map_or(Ok(0), |text| text.parse::<u64>());
+            match (after, limit(&url)) {
+                (Ok(after), Ok(limit)) => {
                     let path = format!("/tokens?after={after}&limit={limit}");
                     return ask_object(env, &run, "GET", &path, None, 0).await;
                 }
-                Err(error) => Err(error),
+                (Err(_), _) => Err(cursor::refusal()),
+                (_, Err(error)) => Err(error),
             }
         }
         Route::ListHistory { run, door } => {
@@ -151,11 +158,21 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
             }
         }
         Route::RaiseEvent { name } => raise_event(env, name, &request).await?,
-        Route::ListGates => list_gates(env, &url).await?,
-        Route::ListBreakers => match limit(&url) {
-            Ok(limit) => {
-                let after = query(&url, "cursor").unwrap_or_default();
-                Ok((200, breakers::list(&env.d1("DB")?, &after, limit).await?))
+        Route::ListGates => {
+            let after = query(&url, "cursor").map(|text| GatePosition::read(&text));
+            match (after.transpose(), limit(&url)) {
+                (Ok(after), Ok(limit)) => {
+                    let after = after.unwrap_or_default();
+                    let page = gates::list(&env.d1("DB")?, &after, limit).await?;
+                    return Ok(Reply::Passed(respond::page(&page)?));
+                }
+                (Err(error), _) | (_, Err(error)) => Err(error),
+            }
+        }
+        Route::ListBreakers => match page_by_name(breakers::CURSOR, &url) {
+            Ok((after, limit)) => {
+                let page = breakers::list(&env.d1("DB")?, &after, limit).await?;
+                return Ok(Reply::Passed(respond::page(&page)?));
             }
             Err(error) => Err(error),
         },
@@ -354,55 +371,6 @@ async fn raise_event(env: &Env, name: String, request: &Request) -> Result<Answe
     Ok(event::answer(&name, &key, &starts))
 }
 
-async fn list_runs(env: &Env, url: &Url) -> Result<Answer> {
-    let limit = match limit(url) {
-        Ok(limit) => limit,
-        Err(error) => return Ok(Err(error)),
-    };
-    let cursor = match query(url, "cursor") {
-        None => None,
-        Some(text) => match text
-            .split_once('_')
-            .and_then(|(at, id)| Some((at.parse().ok()?, id.to_string())))
-        {
-            Some(cursor) => Some(cursor),
-            None => {
-                return Ok(Err(Error::new(
-                    400,
-                    "invalid_request",
-                    "this is no cursor of this list",
-                )));
-            }
-        },
-    };
-    let status = query(url, "status");
-    let known = |name: &String| serde_json::from_value::<RunStatus>(json!(name)).is_ok();
-    if status.as_ref().is_some_and(|name| !known(name)) {
-        let message = "status is one of running, waiting, paused, completed, failed, timed_out, cancelled";
-        return Ok(Err(Error::new(400, "invalid_request", message)));
-    }
-    let filter = index::Filter {
-        status,
-        workflow: query(url, "workflow"),
-        tag: query(url, "tag"),
-        cursor,
-        limit,
-    };
-    Ok(Ok((200, index::list(&env.d1("DB")?, filter).await?)))
-}
-
-async fn list_gates(env: &Env, url: &Url) -> Result<Answer> {
-    let limit = match limit(url) {
-        Ok(limit) => limit,
-        Err(error) => return Ok(Err(error)),
-    };
-    let cursor = query(url, "cursor").unwrap_or_default();
-    Ok(Ok((
-        200,
-        index::list_gates(&env.d1("DB")?, &cursor, limit).await?,
-    )))
-}
-
 /// How long the caller would wait for the end of the run.
 fn wait_ms(url: &Url) -> std::result::Result<u64, Error> {
     match query(url, "wait_ms").map(|text| text.parse::<u64>()) {
@@ -462,16 +430,20 @@ async fn timeout_lines(env: &Env, run: &str) -> Result<Reply> {
     Ok(Reply::Passed(respond::text(200, NDJSON, &text)?))
 }
 
+/// Where the page of a list in the order of its names begins, and how long it may be.
+fn page_by_name(list: &str, url: &Url) -> std::result::Result<(String, u64), Error> {
+    let after = cursor::read_name(list, query(url, "cursor").as_deref())?;
+    Ok((after, limit(url)?))
+}
+
 fn limit(url: &Url) -> std::result::Result<u64, Error> {
-    match query(url, "limit").map(|text| text.parse::<u64>()) {
-        None => Ok(100),
-        Some(Ok(limit)) if (1..=1_000).contains(&limit) => Ok(limit),
-        Some(_) => Err(Error::new(
-            400,
-            "invalid_request",
-            "limit is a number from 1 to 1000",
-        )),
-    }
+    read_limit(query(url, "limit").as_deref())
+}
+
+fn pairs(url: &Url) -> Vec<(String, String)> {
+    url.query_pairs()
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect()
 }
 
 fn query(url: &Url, name: &str) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
@@ -31,16 +31,13 @@ const LOAD: &str = "SELECT workflow_id, node_id, ms FROM ( \
     WHERE (workflow_id, node_id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1)) \
     ) WHERE place <= ?2";
 
-pub async fn save(samples: Vec<Value>, database: &D1Database) -> Result<()> {
-    if samples.is_empty() {
-        return Ok(());
-    }
-    let rows = serde_json::to_string(&samples)?;
+/// Samples, as a JSON array.
+pub(super) async fn save(samples: &str, database: &D1Database) -> Result<()> {
     let kept = JsValue::from_f64(KEPT.into());
     database
         .batch(vec![
-            database.prepare(SAVE).bind(&[rows.as_str().into()])?,
-            database.prepare(TIDY).bind(&[rows.as_str().into(), kept])?,
+            database.prepare(SAVE).bind(&[samples.into()])?,
+            database.prepare(TIDY).bind(&[samples.into(), kept])?,
         ])
         .await?;
     Ok(())
