@@ -5,7 +5,7 @@ use serde_json::json;
 use worker::{D1Database, Result};
 
 use super::cursor;
-use super::page::{Page, page, rows_of};
+use super::page::{Page, all_of, page, rows_of};
 
 /// Messages may come twice and in any order: the higher revision stays.
 const SAVE: &str = "INSERT INTO breakers (key, state, failures, opened_at, trial_at, escalated_at, updated_at, revision) \
@@ -22,9 +22,8 @@ const LIST: &str = "SELECT key, state, failures, opened_at, trial_at, escalated_
     WHERE key > ?1 ORDER BY key LIMIT ?2";
 
 /// What objects say of their breakers, as a JSON array.
-pub(super) async fn save(news: &str, database: &D1Database) -> Result<()> {
-    database.prepare(SAVE).bind(&[news.into()])?.run().await?;
-    Ok(())
+pub(super) async fn save(news: &str, database: &D1Database) -> Result<usize> {
+    all_of(&[SAVE], &[news.into()], database).await
 }
 
 #[derive(Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
 use super::cursor::GatePosition;
-use super::page::{Page, page, rows_of};
+use super::page::{Page, all_of, page, rows_of};
 
 /// Messages may come twice and in any order: a gate that was closed stays closed, and a reminder is not taken back. A gate that
 /// opened later under the same name is another run's, which uses an id again.
@@ -22,9 +22,8 @@ const LIST: &str = "SELECT run_id, id, opened_at, view FROM gates INDEXED BY gat
     WHERE status = 'open' AND (opened_at, run_id, id) > (?1, ?2, ?3) ORDER BY opened_at, run_id, id LIMIT ?4";
 
 /// Views of gates, as a JSON array.
-pub(super) async fn save(gates: &str, database: &D1Database) -> Result<()> {
-    database.prepare(SAVE).bind(&[gates.into()])?.run().await?;
-    Ok(())
+pub(super) async fn save(gates: &str, database: &D1Database) -> Result<usize> {
+    all_of(&[SAVE], &[gates.into()], database).await
 }
 
 #[derive(Deserialize)]

@@ -51,7 +51,11 @@ pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
             Err(error) => report_unreadable(&error.to_string()),
         }
     }
-    let failed = rows.save(database).await;
+    let Saved { rows_written, failed } = rows.save(database).await;
+    platform::log(json!({
+        "level": "info", "event": "index_saved", "messages": messages.len(), "again": failed.len(),
+        "rows_written": rows_written,
+    }));
     for (message, raw) in messages.iter().enumerate() {
         match failed.contains(&message) {
             true => raw.retry(),
@@ -81,9 +85,8 @@ impl Rows {
         }
     }
 
-    /// Returns the messages of which something could not be saved.
-    async fn save(self, database: &D1Database) -> BTreeSet<usize> {
-        let mut failed = BTreeSet::new();
+    async fn save(self, database: &D1Database) -> Saved {
+        let mut saved = Saved::default();
         for (kind, rows) in [
             (Kind::Run, of_runs(self.runs)),
             (Kind::Gate, self.gates),
@@ -91,10 +94,18 @@ impl Rows {
             (Kind::Breaker, self.breakers),
             (Kind::Latency, self.latencies),
         ] {
-            failed.extend(save_rows(kind, rows, database).await);
+            save_rows(kind, rows, database, &mut saved).await;
         }
-        failed
+        saved
     }
+}
+
+/// What came of it.
+#[derive(Default)]
+struct Saved {
+    rows_written: usize,
+    /// Messages of which something could not be saved.
+    failed: BTreeSet<usize>,
 }
 
 fn of_runs(told: Vec<(usize, Standing)>) -> Vec<Row> {
@@ -105,25 +116,28 @@ fn of_runs(told: Vec<(usize, Standing)>) -> Vec<Row> {
     rows.collect()
 }
 
-async fn save_rows(kind: Kind, rows: Vec<Row>, database: &D1Database) -> BTreeSet<usize> {
+async fn save_rows(kind: Kind, rows: Vec<Row>, database: &D1Database, saved: &mut Saved) {
     let mut pieces = Pieces::of(rows);
     while let Some(piece) = pieces.take() {
         let rows = array(&piece);
-        let saved = match kind {
+        let written = match kind {
             Kind::Run => runs::save(&rows, database).await,
             Kind::Gate => gates::save(&rows, database).await,
             Kind::Removed => runs::remove(&rows, database).await,
             Kind::Breaker => breakers::save(&rows, database).await,
             Kind::Latency => latencies::save(&rows, database).await,
         };
-        if let Err(error) = saved {
-            platform::log(json!({
-                "level": "error", "event": "index_write_failed", "rows": piece.len(), "message": error.to_string(),
-            }));
-            pieces.failed(piece);
+        match written {
+            Ok(rows_written) => saved.rows_written += rows_written,
+            Err(error) => {
+                platform::log(json!({
+                    "level": "error", "event": "index_write_failed", "rows": piece.len(), "message": error.to_string(),
+                }));
+                pieces.failed(piece);
+            }
         }
     }
-    pieces.into_failed()
+    saved.failed.extend(pieces.into_failed());
 }
 
 /// What objects answered, rather than a queue: nobody brings it again but the next pass.
@@ -143,7 +157,7 @@ pub(super) async fn save_answers(
             .collect(),
         ..Rows::default()
     };
-    match rows.save(database).await.is_empty() {
+    match rows.save(database).await.failed.is_empty() {
         true => Ok(()),
         false => Err(worker::Error::RustError(
             "not everything that was answered could be saved".into(),

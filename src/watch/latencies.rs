@@ -7,6 +7,7 @@ use serde_json::json;
 use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
+use super::page::all_of;
 use crate::model::snapshot::{Latency, Stored, adaptive_nodes};
 
 /// The last runs of a node that a limit is learnt from.
@@ -32,15 +33,11 @@ const LOAD: &str = "SELECT workflow_id, node_id, ms FROM ( \
     ) WHERE place <= ?2";
 
 /// Samples, as a JSON array.
-pub(super) async fn save(samples: &str, database: &D1Database) -> Result<()> {
-    let kept = JsValue::from_f64(KEPT.into());
-    database
-        .batch(vec![
-            database.prepare(SAVE).bind(&[samples.into()])?,
-            database.prepare(TIDY).bind(&[samples.into(), kept])?,
-        ])
-        .await?;
-    Ok(())
+pub(super) async fn save(samples: &str, database: &D1Database) -> Result<usize> {
+    let samples = JsValue::from(samples);
+    let saved = all_of(&[SAVE], std::slice::from_ref(&samples), database).await?;
+    let tidied = all_of(&[TIDY], &[samples, JsValue::from_f64(KEPT.into())], database).await?;
+    Ok(saved + tidied)
 }
 
 #[derive(Deserialize)]

@@ -1,9 +1,9 @@
-//! A page of a list in D1, as every list of the API is answered.
+//! Statements in D1 and what they are billed as; a page of a list, as every list of the API is answered.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
-use worker::{D1PreparedStatement, D1Result, Result};
+use worker::{D1Database, D1PreparedStatement, D1Result, Result};
 
 pub struct Page {
     pub body: Value,
@@ -18,6 +18,21 @@ pub fn rows_of(limit: u64) -> JsValue {
 
 pub fn read_of(result: &D1Result) -> Result<usize> {
     Ok(result.meta()?.and_then(|meta| meta.rows_read).unwrap_or(0))
+}
+
+/// In one transaction. Returns the rows written, as the database counts them.
+pub(super) async fn all_of(
+    statements: &[&str],
+    bindings: &[JsValue],
+    database: &D1Database,
+) -> Result<usize> {
+    let bound = statements.iter().map(|sql| database.prepare(*sql).bind(bindings));
+    let results = database.batch(bound.collect::<Result<_>>()?).await?;
+    let mut written = 0;
+    for result in results {
+        written += result.meta()?.and_then(|meta| meta.rows_written).unwrap_or(0);
+    }
+    Ok(written)
 }
 
 /// `cursor` is where the next page begins behind a row, `item` what is shown of it.

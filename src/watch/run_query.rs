@@ -5,7 +5,8 @@ use super::run_filter::{Order, Position, RunFilter, RunList};
 use crate::engine::RunStatus;
 
 /// Rows of `runs` that a list looks at in one request where its filters are more than an index can lead. A row of an index
-/// and the row it leads to are two that the database reads: with this many it stays below a thousand.
+/// and the row it leads to are two that the database reads: with this many it stays below a thousand, also where it takes two statements to merge
+/// all statuses, each of which reads as many.
 const LOOKED_AT: u64 = 450;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,12 +15,21 @@ pub enum Binding {
     Number(u64),
 }
 
+/// Selects that one statement may merge: the platform takes no more.
+const MERGED: usize = 5;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
+    /// Several where there is too much to merge for one.
+    pub statements: Vec<Statement>,
+    /// What each of them takes at most: fewer rows are the end of the list.
+    pub rows: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
     pub sql: String,
     pub bindings: Vec<Binding>,
-    /// What the statement takes at most: fewer rows are the end of the list.
-    pub rows: u64,
 }
 
 /// A row that was looked at; one that the filters leave out has no summary.
@@ -44,7 +54,29 @@ enum Lead<'a> {
 
 impl RunList {
     pub fn query(&self) -> Query {
-        let lead = self.lead();
+        let leads = match self.lead() {
+            Lead::Workflow(workflow, statuses) => in_parts(&statuses)
+                .map(|part| Lead::Workflow(workflow, part))
+                .collect(),
+            Lead::Statuses(statuses) => in_parts(&statuses).map(Lead::Statuses).collect(),
+            lead @ (Lead::Ids(_) | Lead::Deadlines | Lead::Parent(_) | Lead::Tag(_) | Lead::Started) => {
+                vec![lead]
+            }
+        };
+        let mut rows = 0;
+        let statements = leads.into_iter().map(|lead| {
+            let (statement, most) = self.statement(lead);
+            rows = most;
+            statement
+        });
+        Query {
+            statements: statements.collect(),
+            rows,
+        }
+    }
+
+    /// One statement, and how many rows it takes.
+    fn statement(&self, lead: Lead) -> (Statement, u64) {
         let mut builder = Builder::default();
         let left_out = builder.conditions(&self.filter, &lead);
         let rows = match (self.is_led(), left_out.is_empty()) {
@@ -119,15 +151,20 @@ impl RunList {
             }
         };
         let most = builder.number(rows);
-        Query {
+        let statement = Statement {
             sql: format!("{} ORDER BY {order} LIMIT {most}", selects.join(" UNION ALL ")),
             bindings: builder.bindings,
-            rows,
-        }
+        };
+        (statement, rows)
     }
 
-    /// The page that the rows are, and behind which of them the next one begins.
-    pub fn page(&self, rows: Vec<Row>, asked: u64) -> (Vec<String>, Option<String>) {
+    /// The page that the rows of all statements are, and behind which of them the next one begins.
+    pub fn page(&self, mut rows: Vec<Row>, asked: u64) -> (Vec<String>, Option<String>) {
+        match self.order {
+            Order::NewestFirst => rows.sort_by(|a, b| (b.at, &b.id).cmp(&(a.at, &a.id))),
+            Order::NearestDeadline | Order::ById => rows.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id))),
+        }
+        rows.truncate(asked as usize);
         let found = rows.len();
         let mut shown = Vec::new();
         let mut seen = 0;
@@ -234,6 +271,10 @@ impl RunList {
 }
 
 const NEWEST_FIRST: &str = "at DESC, id DESC";
+
+fn in_parts(statuses: &[RunStatus]) -> impl Iterator<Item = Vec<RunStatus>> {
+    statuses.chunks(MERGED).map(<[RunStatus]>::to_vec)
+}
 
 #[derive(Default)]
 struct Builder {

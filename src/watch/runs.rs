@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
-use super::page::{Page, read_of};
+use super::page::{Page, all_of, read_of};
 use super::run_filter::RunList;
 use super::run_query::{Binding, Row};
 use crate::model::time::Millis;
@@ -57,12 +57,12 @@ const FORGET_GATES: &str = "DELETE FROM gates WHERE run_id IN (SELECT value FROM
     AND run_id NOT IN (SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?1)))";
 
 /// Standings, as a JSON array. A row and its tags are never seen apart.
-pub(super) async fn save(standings: &str, database: &D1Database) -> Result<()> {
+pub(super) async fn save(standings: &str, database: &D1Database) -> Result<usize> {
     all_of(&[DROP_TAGS, SAVE, ADD_TAGS], &[standings.into()], database).await
 }
 
 /// Runs that are kept no longer, as a JSON array.
-pub(super) async fn remove(removed: &str, database: &D1Database) -> Result<()> {
+pub(super) async fn remove(removed: &str, database: &D1Database) -> Result<usize> {
     all_of(&[REMOVE_TAGS, REMOVE, REMOVE_GATES], &[removed.into()], database).await
 }
 
@@ -81,30 +81,31 @@ pub(super) async fn forget(ids: &[String], asked_at: Millis, database: &D1Databa
     Ok(())
 }
 
-/// In one transaction.
-async fn all_of(statements: &[&str], bindings: &[JsValue], database: &D1Database) -> Result<()> {
-    let bound = statements.iter().map(|sql| database.prepare(*sql).bind(bindings));
-    database.batch(bound.collect::<Result<_>>()?).await?;
-    Ok(())
-}
-
 pub async fn list(database: &D1Database, list: &RunList) -> Result<Page> {
     let query = list.query();
-    let bindings: Vec<JsValue> = query
-        .bindings
-        .iter()
-        .map(|binding| match binding {
-            Binding::Text(text) => JsValue::from(text.as_str()),
-            Binding::Number(number) => JsValue::from_f64(*number as f64),
-        })
-        .collect();
-    let result = database.prepare(&query.sql).bind(&bindings)?.all().await?;
-    let rows_read = read_of(&result)?;
-    let (summaries, next_cursor) = list.page(result.results::<Row>()?, query.rows);
+    let statements = query.statements.iter().map(|statement| {
+        let bindings: Vec<JsValue> = statement.bindings.iter().map(value_of).collect();
+        database.prepare(&statement.sql).bind(&bindings)
+    });
+    // One transaction: what moves from one status to another is seen once.
+    let results = database.batch(statements.collect::<Result<_>>()?).await?;
+    let (mut rows, mut rows_read) = (Vec::new(), 0);
+    for result in results {
+        rows.extend(result.results::<Row>()?);
+        rows_read += read_of(&result)?;
+    }
+    let (summaries, next_cursor) = list.page(rows, query.rows);
     let items = summaries.iter().map(|summary| serde_json::from_str(summary));
     let items = items.collect::<serde_json::Result<Vec<Value>>>()?;
     Ok(Page {
         body: json!({"items": items, "next_cursor": next_cursor}),
         rows_read,
     })
+}
+
+fn value_of(binding: &Binding) -> JsValue {
+    match binding {
+        Binding::Text(text) => JsValue::from(text.as_str()),
+        Binding::Number(number) => JsValue::from_f64(*number as f64),
+    }
 }

@@ -2,7 +2,7 @@
 
 use curfew::engine::RunStatus;
 use curfew::watch::run_filter::{Order, PARAMETERS, Position, RunList};
-use curfew::watch::run_query::{Binding, Row};
+use curfew::watch::run_query::{Binding, Row, Statement};
 
 fn pairs(query: &str) -> Vec<(String, String)> {
     url::form_urlencoded::parse(query.as_bytes())
@@ -14,8 +14,15 @@ fn list(query: &str) -> RunList {
     RunList::read(&pairs(query)).expect(query)
 }
 
+/// The statement, where it is one.
+fn statement(query: &str) -> Statement {
+    let mut statements = list(query).query().statements;
+    assert_eq!(statements.len(), 1, "{query}");
+    statements.remove(0)
+}
+
 fn sql(query: &str) -> String {
-    list(query).query().sql
+    statement(query).sql
 }
 
 fn refusal(query: &str) -> String {
@@ -142,15 +149,17 @@ fn each_filter_is_led_by_its_index() {
         ("id_prefix=x", "runs.id >= ?1 AND runs.id < ?2"),
     ] {
         let query_of = list(query).query();
-        assert!(query_of.sql.contains(index), "{query}: {}", query_of.sql);
-        assert!(!query_of.sql.contains("CASE"), "{query}: {}", query_of.sql);
+        for Statement { sql, .. } in query_of.statements {
+            assert!(sql.contains(index), "{query}: {sql}");
+            assert!(!sql.contains("CASE"), "{query}: {sql}");
+        }
         assert_eq!(query_of.rows, 101, "{query}");
     }
 }
 
 #[test]
 fn statuses_are_merged() {
-    let merged = list("status=failed,running").query();
+    let merged = statement("status=failed,running");
     assert_eq!(
         merged.sql,
         "SELECT runs.id AS id, runs.started_at AS at, runs.summary AS summary FROM runs INDEXED BY runs_by_status \
@@ -186,7 +195,10 @@ fn a_combination_looks_at_so_many_rows_and_no_more() {
         for limit in [1, 1_000] {
             let query_of = list(&format!("{query}&limit={limit}")).query();
             assert_eq!(query_of.rows, 450, "{query}");
-            assert!(query_of.sql.contains("CASE WHEN"), "{query}: {}", query_of.sql);
+            assert!(
+                query_of.statements.iter().all(|it| it.sql.contains("CASE WHEN")),
+                "{query}"
+            );
         }
     }
     // A range of an index needs no second look.
@@ -198,7 +210,10 @@ fn a_combination_looks_at_so_many_rows_and_no_more() {
         "tag=t&until=4",
     ] {
         let query_of = |limit: u64| list(&format!("{query}&limit={limit}")).query();
-        assert!(!query_of(1).sql.contains("CASE"), "{query}");
+        assert!(
+            !query_of(1).statements.iter().any(|it| it.sql.contains("CASE")),
+            "{query}"
+        );
         assert_eq!((query_of(10).rows, query_of(1_000).rows), (11, 450), "{query}");
     }
 }
@@ -239,16 +254,37 @@ fn a_page_ends_where_the_next_one_begins() {
             .collect::<Vec<_>>()
     };
     assert_eq!(of_two.page(rows(0), 3), (vec![], None));
-    assert_eq!(of_two.page(rows(2), 3), (vec!["a".into(), "b".into()], None));
+    assert_eq!(of_two.page(rows(2), 3), (vec!["b".into(), "a".into()], None));
     let cursor = Some("started:9:b".to_string());
-    assert_eq!(of_two.page(rows(3), 3), (vec!["a".into(), "b".into()], cursor));
+    assert_eq!(of_two.page(rows(3), 3), (vec!["c".into(), "b".into()], cursor));
+}
+
+/// Each statement brings its own rows, in their order, and as many as were asked for.
+#[test]
+fn what_several_statements_find_is_one_page() {
+    let merged = list("limit=2&workflow=a");
+    let rows = vec![
+        row(9, "a", true),
+        row(5, "d", true),
+        row(4, "e", true),
+        row(9, "b", true),
+        row(7, "c", true),
+    ];
+    let cursor = Some("started:9:a".to_string());
+    assert_eq!(merged.page(rows, 3), (vec!["b".into(), "a".into()], cursor));
+    let soonest = list("limit=2&sort=remaining");
+    let rows = vec![row(4, "b", true), row(4, "c", true), row(6, "a", true)];
+    assert_eq!(
+        soonest.page(rows, 3),
+        (vec!["b".into(), "c".into()], Some("remaining:4:c".into()))
+    );
 }
 
 #[test]
 fn a_short_page_goes_on_behind_what_was_looked_at() {
     let combined = list("limit=2&workflow=a&tag=t");
     let looked_at = |shown: [bool; 4]| {
-        let ids = ["a", "b", "c", "d"];
+        let ids = ["d", "c", "b", "a"];
         ids.into_iter()
             .zip(shown)
             .map(|(id, shown)| row(9, id, shown))
@@ -256,23 +292,15 @@ fn a_short_page_goes_on_behind_what_was_looked_at() {
     };
     let next = |at: &str| Some(format!("started:9:{at}"));
     // All four were looked at, and there may be more.
-    assert_eq!(combined.page(looked_at([false; 4]), 4), (vec![], next("d")));
-    assert_eq!(
-        combined.page(looked_at([false, true, false, false]), 4),
-        (vec!["b".into()], next("d"))
-    );
+    assert_eq!(combined.page(looked_at([false; 4]), 4), (vec![], next("a")));
+    let one = combined.page(looked_at([false, true, false, false]), 4);
+    assert_eq!(one, (vec!["c".into()], next("a")));
     // Full before the end: what was not shown is looked at again.
-    assert_eq!(
-        combined.page(looked_at([true, false, true, true]), 4),
-        (vec!["a".into(), "c".into()], next("c"))
-    );
+    let full = combined.page(looked_at([true, false, true, true]), 4);
+    assert_eq!(full, (vec!["d".into(), "b".into()], next("b")));
+    let full = combined.page(looked_at([true, true, false, false]), 5);
+    assert_eq!(full, (vec!["d".into(), "c".into()], next("c")));
     // There is nothing behind them.
-    assert_eq!(
-        combined.page(looked_at([false, true, false, true]), 5),
-        (vec!["b".into(), "d".into()], None)
-    );
-    assert_eq!(
-        combined.page(looked_at([true, true, false, false]), 5),
-        (vec!["a".into(), "b".into()], next("b"))
-    );
+    let all = combined.page(looked_at([false, true, false, true]), 5);
+    assert_eq!(all, (vec!["c".into(), "a".into()], None));
 }
