@@ -316,9 +316,11 @@ impl Builder {
             conditions.push(format!("runs.workflow_id = {}", self.text(workflow)));
         }
         if let Some(tag) = filter.tag.as_ref().filter(|_| !by_tag) {
+            // Not by `runs.tags`: what a list of twenty is read as counts, too.
             let tag = self.text(tag);
             conditions.push(format!(
-                "EXISTS (SELECT 1 FROM json_each(runs.tags) AS tag WHERE tag.value = {tag})"
+                "EXISTS (SELECT 1 FROM run_tags WHERE run_tags.tag = {tag} \
+                 AND run_tags.started_at = runs.started_at AND run_tags.run_id = runs.id)"
             ));
         }
         if let Some(parent) = filter.parent.as_ref().filter(|_| !by_parent) {

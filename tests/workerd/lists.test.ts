@@ -14,7 +14,8 @@ const STATUS = "CASE n % 1000 WHEN 7 THEN 'failed' WHEN 8 THEN 'paused' ELSE iif
 const FILL = `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1 - 1),
     facts AS (SELECT n, printf('row-%05d', n) AS id, ${STATUS} AS status, ?2 + n / 10 AS started_at,
       CASE WHEN n % 5000 = 42 THEN 'rare' WHEN n % 2 = 0 THEN 'even' ELSE 'odd' END AS workflow_id,
-      CASE WHEN n % 10 = 0 THEN '["tenth","all"]' WHEN n % 4000 = 3 THEN '["seldom","all"]' ELSE '["all"]' END AS tags,
+      CASE WHEN n % 10 = 0 THEN '["tenth","all"]' WHEN n % 4000 = 3 THEN '["seldom","all"]'
+        WHEN n % 10 = 6 THEN '["all","t1","t2","t3","t4","t5","t6","t7","t8","t9","t10","t11","t12","t13","t14","t15","t16","t17","t18","t19"]' ELSE '["all"]' END AS tags,
       CASE WHEN n % 500 = 0 THEN 'boss' WHEN n % 2 = 1 THEN 'crowd' END AS parent FROM numbers)
   INSERT INTO runs (id, workflow_id, version, status, tags, started_at, ended_at, timeout_at, revision, summary, due_at, updated_at)
   SELECT id, workflow_id, 1, status, tags, started_at, iif(status IN ('running', 'paused'), NULL, started_at + 5),
