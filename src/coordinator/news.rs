@@ -24,6 +24,9 @@ thread_local! {
 /// for the run is answered first. A message costs what three quarters of a second in memory cost.
 const MOMENT_MS: u64 = 250;
 
+/// What the queue refused is told again after so long, while the object is in memory.
+const REPEAT_MS: u64 = 1_000;
+
 #[derive(Default)]
 pub struct News {
     pending: RefCell<Pending>,
@@ -54,7 +57,7 @@ impl Object {
         let mut pending = self.news.pending.borrow_mut();
         let is_first = pending.is_empty();
         add(&mut pending);
-        if !is_first {
+        if !is_first || pending.is_empty() {
             return;
         }
         TELLERS.with_borrow_mut(|tellers| tellers.push(Rc::downgrade(self)));
@@ -88,10 +91,22 @@ impl Object {
             // Only what was in it is said again, each by its own object.
             self.put_into("INDEX_QUEUE", letter.text, move || {
                 for (object, subject) in letter.about {
-                    object.news.pending.borrow_mut().refused(subject);
+                    object.was_refused(subject);
                 }
             });
         }
+    }
+
+    fn was_refused(self: &Rc<Self>, subject: Subject) {
+        let Some(delays) = self.news.pending.borrow_mut().refused(subject) else {
+            return;
+        };
+        let first = platform::number(&self.env, "CURFEW_INDEX_REPEAT_MS").unwrap_or(REPEAT_MS);
+        let object = Rc::clone(self);
+        wasm_bindgen_futures::spawn_local(async move {
+            deadline::sleep(first.saturating_mul(delays)).await;
+            object.tell_soon(Pending::repeat_after_delay);
+        });
     }
 
     fn has_ended(&self) -> bool {

@@ -3,13 +3,17 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use worker::{D1Database, MessageBatch, MessageExt, Result};
+use worker::{D1Database, MessageBatch, MessageExt, QueueRetryOptionsBuilder, Result};
 
 use super::letters::{Announcement, Contents, read};
 use super::pieces::{Pieces, Row, array};
 use super::standing::{Standing, newest};
 use super::{breakers, gates, latencies, runs};
 use crate::platform;
+
+/// When a message comes back that could not be saved. `max_retries` of the queue says how often: together they outlast a
+/// database that is down for a quarter of an hour.
+const AGAIN_SECONDS: u32 = 10;
 
 /// What a row is of. In this order: a run that was announced and removed in one batch is gone at its end.
 #[derive(Clone, Copy)]
@@ -56,9 +60,12 @@ pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
         "level": "info", "event": "index_saved", "messages": messages.len(), "again": failed.len(),
         "rows_written": rows_written,
     }));
+    let again = QueueRetryOptionsBuilder::new()
+        .with_delay_seconds(AGAIN_SECONDS)
+        .build();
     for (message, raw) in messages.iter().enumerate() {
         match failed.contains(&message) {
-            true => raw.retry(),
+            true => raw.retry_with_options(&again),
             false => raw.ack(),
         }
     }

@@ -14,6 +14,10 @@ pub enum Subject {
     Latency,
 }
 
+/// How often what was refused is told again for no other reason, each time after twice as long. Whatever else happens to the run
+/// is another reason, and so is the sweep; but a run that the index has never heard of is unknown to the sweep.
+const REPEATS_MAX: u32 = 6;
+
 #[derive(Debug, Default)]
 pub struct Pending {
     of_run: bool,
@@ -21,6 +25,9 @@ pub struct Pending {
     latencies: Vec<Value>,
     refused_run: bool,
     refused_gates: BTreeSet<String>,
+    /// How often it was, and whether it is about to be again.
+    repeats: u32,
+    is_repeat_arranged: bool,
 }
 
 /// What is to be told now.
@@ -56,23 +63,41 @@ impl Pending {
         }
     }
 
-    /// The queue did not take it.
-    pub fn refused(&mut self, subject: Subject) {
+    /// The queue did not take it. Returns after how many times the first delay it is to be repeated, unless that is arranged
+    /// already or was tried often enough.
+    pub fn refused(&mut self, subject: Subject) -> Option<u64> {
         match subject {
             Subject::Run => self.refused_run = true,
             Subject::Gate(id) => {
                 self.refused_gates.insert(id);
             }
-            Subject::Latency => {}
+            Subject::Latency => return None,
         }
+        if self.is_repeat_arranged || self.repeats >= REPEATS_MAX {
+            return None;
+        }
+        self.is_repeat_arranged = true;
+        self.repeats += 1;
+        Some(1 << (self.repeats - 1))
+    }
+
+    /// The delay is over.
+    pub fn repeat_after_delay(&mut self) {
+        self.is_repeat_arranged = false;
+        self.tell_refused();
     }
 
     pub fn was_refused(&self) -> bool {
         self.refused_run || !self.refused_gates.is_empty()
     }
 
-    /// What was refused is to be told again.
+    /// Something else happened: what was refused is told again with it.
     pub fn repeat(&mut self) {
+        self.repeats = 0;
+        self.tell_refused();
+    }
+
+    fn tell_refused(&mut self) {
         self.of_run |= std::mem::take(&mut self.refused_run);
         self.gates.append(&mut self.refused_gates);
     }
@@ -96,9 +121,9 @@ mod tests {
         assert_eq!((due.of_run, due.gates.len(), due.latencies.len()), (true, 2, 1));
         assert!(pending.is_empty() && !pending.was_refused());
 
-        for subject in [Subject::Gate("g2".into()), Subject::Latency] {
-            pending.refused(subject);
-        }
+        assert_eq!(pending.refused(Subject::Latency), None);
+        assert!(!pending.was_refused());
+        pending.refused(Subject::Gate("g2".into()));
         assert!(pending.is_empty() && pending.was_refused());
         pending.add_gate("g3");
         pending.repeat();
@@ -111,5 +136,25 @@ mod tests {
         pending.repeat();
         assert!(pending.take().of_run);
         assert_eq!(pending.take(), Due::default());
+    }
+
+    #[test]
+    fn what_was_refused_is_repeated_after_a_while_and_not_for_ever() {
+        let mut pending = Pending::default();
+        let mut delays = Vec::new();
+        for _ in 0..10 {
+            // A message with both in it: one repeat is arranged.
+            delays.extend(pending.refused(Subject::Run));
+            assert_eq!(pending.refused(Subject::Gate("g1".into())), None);
+            pending.repeat_after_delay();
+            let due = pending.take();
+            assert!(due.of_run && due.gates.len() == 1);
+        }
+        assert_eq!(delays, [1, 2, 4, 8, 16, 32]);
+        // Another event: it may be tried again.
+        pending.refused(Subject::Run);
+        pending.repeat();
+        pending.take();
+        assert_eq!(pending.refused(Subject::Run), Some(1));
     }
 }

@@ -28,7 +28,8 @@ let curfew: Curfew;
 let worse: Curfew;
 before(async () => {
   const entry = "tests/workerd/workers/unreliable-coordinator.mjs";
-  const vars = { DEAF: "yes", REFUSING: "yes", CURFEW_SWEEP_LATE_MS: "0" };
+  // What is refused is not repeated by itself here.
+  const vars = { DEAF: "yes", REFUSING: "yes", CURFEW_SWEEP_LATE_MS: "0", CURFEW_INDEX_REPEAT_MS: "600000" };
   [curfew, worse] = await Promise.all([startCurfew(), startCurfew({ entry, vars })]);
 });
 after(() => Promise.all([curfew.dispose(), worse.dispose()]));
@@ -201,6 +202,23 @@ test("a gate that the queue refused is told of again with the next event", async
   await indexed(id, "waiting", worse);
   await worse.api("POST", `/v1/runs/${id}/cancel`, {});
   await until("the gate to be closed", async () => (await listed()) === undefined);
+});
+
+test("a gate that the queue refused is told of again after a while, though nothing else happens", async () => {
+  const entry = "tests/workerd/workers/unreliable-coordinator.mjs";
+  const repeating = await startCurfew({ entry, vars: { REFUSING: "yes", CURFEW_INDEX_REPEAT_MS: "300" } });
+  try {
+    const document = workflow({ nodes: [{ id: "ask", gate: { prompt: "Well?", choices: ["yes"] } }] });
+    await repeating.store(document);
+    const id = await repeating.start(document.id);
+    await until("the queue to refuse it", () => lines(repeating, "queue_failed")[0]);
+    // Its run, which was in the same message, is known now, too.
+    await indexed(id, "waiting", repeating);
+    const { items } = (await repeating.api("GET", "/v1/gates")).json;
+    assert.deepEqual(items.map((gate: any) => gate.run_id), [id]);
+  } finally {
+    await repeating.dispose();
+  }
 });
 
 test("a gate that the queue refused is found by the sweep", async () => {
