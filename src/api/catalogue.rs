@@ -1,14 +1,15 @@
 //! The catalogue in D1: documents are immutable, a changed one is the next version.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use wasm_bindgen::JsValue;
 use worker::{D1Database, D1PreparedStatement, Result};
 
 use super::error::Error;
 use crate::model::snapshot::{CatalogueDocument, DocumentKind, Library, Reference};
 use crate::platform;
-use crate::watch::page::{page, rows_of};
+use crate::watch::cursor;
+use crate::watch::page::{Page, page, rows_of};
 
 /// Stores `content` unless the newest version is the same; both in one statement, so that two writers at once
 /// cannot make the same version. Comparing with the newest only lets an older content be stored again on top.
@@ -159,7 +160,7 @@ impl Catalogue {
         Ok(row.map_or(0, |row| row.count))
     }
 
-    pub async fn list(&self, kind: DocumentKind, after: &str, limit: u64) -> Result<Value> {
+    pub async fn list(&self, kind: DocumentKind, after: &str, limit: u64) -> Result<Page> {
         let statement =
             self.database
                 .prepare(LIST)
@@ -168,7 +169,7 @@ impl Catalogue {
         page(
             statement,
             limit,
-            |row: &Listed| row.id.clone(),
+            |row: &Listed| cursor::write(kind.name(), &[&row.id]),
             |row| Ok(shown(row)),
         )
         .await

@@ -5,34 +5,22 @@ use url::form_urlencoded;
 
 use super::error::Error;
 use super::routes::Route;
-use crate::engine::RunStatus;
 use crate::model::reader::{known_names, nearest, shorten};
+use crate::watch::cursor::{self, GatePosition};
+use crate::watch::run_filter::{RunList, read_limit};
 
 /// The longest a caller may wait for a run to end in one request.
 const WAIT_MS_MAX: u64 = 30_000;
-const LIMIT_DEFAULT: u64 = 100;
-const LIMIT_MAX: u64 = 1_000;
 /// Longer than any name or cursor that a list knows.
 const VALUE_BYTES: usize = 2_048;
 
-/// Filters of the list of runs that this build refuses by name until the index can answer for them.
-const RUN_FILTERS_TO_COME: &[&str] = &["since", "until", "parent", "id_prefix", "sort"];
+/// Names that may stand in a query more than once.
+const REPEATABLE: &[&str] = &["status"];
 
 /// A query whose names were checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pairs: Vec<(&'static str, String)>,
-}
-
-/// Which runs a list shows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunFilter {
-    pub status: Option<String>,
-    pub workflow: Option<String>,
-    pub tag: Option<String>,
-    /// When the last run of the page before was started, and its id.
-    pub cursor: Option<(u64, String)>,
-    pub limit: u64,
 }
 
 impl Query {
@@ -47,7 +35,7 @@ impl Query {
             let Some(name) = known.iter().find(|other| **other == name) else {
                 return Err(unknown(&name, known));
             };
-            if pairs.iter().any(|(other, _)| other == name) {
+            if pairs.iter().any(|(other, _)| other == name) && !REPEATABLE.contains(name) {
                 return Err(invalid(format!("{name} stands in the query more than once")));
             }
             if value.is_empty() && *name != "cursor" {
@@ -73,11 +61,7 @@ impl Query {
     }
 
     pub fn limit(&self) -> Result<u64, Error> {
-        match self.one("limit").map(str::parse::<u64>) {
-            None => Ok(LIMIT_DEFAULT),
-            Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
-            Some(_) => Err(invalid(format!("limit is a number from 1 to {LIMIT_MAX}"))),
-        }
+        read_limit(self.one("limit"))
     }
 
     /// How long the caller would wait for the end of the run.
@@ -112,41 +96,22 @@ impl Query {
         }
     }
 
-    pub fn cursor(&self) -> &str {
-        self.one("cursor").unwrap_or_default()
+    /// Where the page of a list in the order of its names begins, and how long it may be.
+    pub fn page_by_name(&self, list: &str) -> Result<(String, u64), Error> {
+        Ok((cursor::read_name(list, self.one("cursor"))?, self.limit()?))
     }
 
-    pub fn run_filter(&self) -> Result<RunFilter, Error> {
-        if let Some(name) = RUN_FILTERS_TO_COME.iter().find(|name| self.one(name).is_some()) {
-            return Err(Error::new(
-                400,
-                "unsupported",
-                format!("{name} is not supported by this version of Curfew yet; leave it out"),
-            ));
-        }
-        let status = self.one("status");
-        let is_known = |name: &&str| serde_json::from_value::<RunStatus>(json!(name)).is_ok();
-        if status.is_some_and(|name| !is_known(&name)) {
-            return Err(invalid(
-                "status is one of running, waiting, paused, completed, failed, timed_out, cancelled",
-            ));
-        }
-        let cursor = match self.one("cursor") {
-            None => None,
-            Some(text) => {
-                let parts = text.split_once('_');
-                let read = parts.and_then(|(at, id)| Some((at.parse().ok()?, id.to_string())));
-                Some(read.ok_or_else(|| invalid("this is no cursor of this list"))?)
-            }
-        };
-        let owned = |name: &str| self.one(name).map(str::to_string);
-        Ok(RunFilter {
-            status: owned("status"),
-            workflow: owned("workflow"),
-            tag: owned("tag"),
-            cursor,
-            limit: self.limit()?,
-        })
+    pub fn gate_page(&self) -> Result<(GatePosition, u64), Error> {
+        let after = self.one("cursor").map(GatePosition::read).transpose()?;
+        Ok((after.unwrap_or_default(), self.limit()?))
+    }
+
+    pub fn run_list(&self) -> Result<RunList, Error> {
+        let pairs = self.pairs.iter();
+        let pairs: Vec<(String, String)> = pairs
+            .map(|(name, value)| (name.to_string(), value.clone()))
+            .collect();
+        RunList::read(&pairs)
     }
 }
 
@@ -183,7 +148,7 @@ mod tests {
         for (path, text, part) in [
             ("/v1/runs", "statsu=failed", "did you mean \"status\"?"),
             ("/v1/runs", "nonsense=1", "known: status, workflow, tag"),
-            ("/v1/runs", "status=failed&status=failed", "more than once"),
+            ("/v1/runs", "tag=a&tag=a", "more than once"),
             ("/v1/runs", "status=", "has no value"),
             ("/v1/runs", "limit", "has no value"),
             ("/v1/runs", "=1", "unknown query parameter \"\""),
@@ -218,10 +183,18 @@ mod tests {
         for text in ["after=x", "cursor=x", "after=1&cursor=1"] {
             assert_eq!(of("/v1/runs/x/events", text).after().expect_err(text).status, 400);
         }
-        for text in ["status=done", "cursor=x", "cursor=x_y", "limit=0", "since=1"] {
-            assert_eq!(of("/v1/runs", text).run_filter().expect_err(text).status, 400);
+        for text in [
+            "status=done",
+            "cursor=x",
+            "cursor=started:x:y",
+            "limit=0",
+            "since=now",
+        ] {
+            assert_eq!(of("/v1/runs", text).run_list().expect_err(text).status, 400);
         }
-        let filter = of("/v1/runs", "cursor=17_a_b~t1").run_filter().expect("a cursor");
-        assert_eq!(filter.cursor, Some((17, "a_b~t1".to_string())));
+        let list = of("/v1/runs", "status=failed&status=paused,running")
+            .run_list()
+            .expect("a list");
+        assert_eq!(list.filter.statuses.len(), 3);
     }
 }

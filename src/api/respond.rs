@@ -5,6 +5,7 @@ use web_sys::{Response, ResponseInit};
 use worker::Result;
 
 use super::error::Error;
+use crate::watch::page::Page;
 
 /// A status and a body, or a refusal.
 pub type Answer = std::result::Result<(u16, Value), Error>;
@@ -19,6 +20,14 @@ pub fn parts(answer: Answer) -> (u16, Value) {
 pub fn response(answer: Answer) -> Result<Response> {
     let (status, body) = parts(answer);
     text(status, "application/json", &body.to_string())
+}
+
+/// A page of a list, and what reading it is billed as.
+pub fn page(page: &Page) -> Result<Response> {
+    let response = text(200, "application/json", &page.body.to_string())?;
+    let bill = format!("rows_read={}", page.rows_read);
+    response.headers().set("x-curfew-bill", &bill)?;
+    Ok(response)
 }
 
 pub fn text(status: u16, content_type: &str, body: &str) -> Result<Response> {

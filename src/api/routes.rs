@@ -4,6 +4,7 @@ use super::auth::Role;
 use super::error::Error;
 use crate::model::ids;
 use crate::model::snapshot::DocumentKind;
+use crate::watch::run_filter;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
@@ -119,18 +120,7 @@ impl Route {
             | Route::ListTokens { .. }
             | Route::ListGates
             | Route::ListBreakers => Some(&["limit", "cursor"]),
-            Route::ListRuns => Some(&[
-                "status",
-                "workflow",
-                "tag",
-                "since",
-                "until",
-                "parent",
-                "id_prefix",
-                "sort",
-                "limit",
-                "cursor",
-            ]),
+            Route::ListRuns => Some(run_filter::PARAMETERS),
             Route::StartRun { .. } | Route::ReadRun { .. } => Some(&["wait_ms"]),
             Route::ListHistory { .. } => Some(&["after", "limit", "cursor"]),
             Route::Health

@@ -24,7 +24,7 @@ use crate::model::limits;
 use crate::model::snapshot::{self, Check, DocumentKind, Library};
 use crate::platform::call::{self, Call, Peer};
 use crate::platform::{self, deadline};
-use crate::watch::{breakers, index};
+use crate::watch::{breakers, gates, runs};
 
 const NDJSON: &str = "application/x-ndjson";
 /// How long a run's object may take to answer, beyond what the caller asked to wait.
@@ -86,15 +86,18 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
             Ok(version) => read_document(env, kind, &id, version).await?,
             Err(error) => Err(error),
         },
-        Route::ListDocuments { kind } => match query.limit() {
-            Ok(limit) => {
-                let catalogue = Catalogue::new(env)?;
-                Ok((200, catalogue.list(kind, query.cursor(), limit).await?))
+        Route::ListDocuments { kind } => match query.page_by_name(kind.name()) {
+            Ok((after, limit)) => {
+                let page = Catalogue::new(env)?.list(kind, &after, limit).await?;
+                return Ok(Reply::Passed(respond::page(&page)?));
             }
             Err(error) => Err(error),
         },
-        Route::ListRuns => match query.run_filter() {
-            Ok(filter) => Ok((200, index::list(&env.d1("DB")?, filter).await?)),
+        Route::ListRuns => match query.run_list() {
+            Ok(list) => {
+                let page = runs::list(&env.d1("DB")?, &list).await?;
+                return Ok(Reply::Passed(respond::page(&page)?));
+            }
             Err(error) => Err(error),
         },
         Route::StartRun { workflow } => {
@@ -154,17 +157,17 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
             let key = header(&request, "idempotency-key");
             raise_event(env, &name, key, &body).await?
         }
-        Route::ListGates => match query.limit() {
-            Ok(limit) => {
-                let gates = index::list_gates(&env.d1("DB")?, query.cursor(), limit).await?;
-                Ok((200, gates))
+        Route::ListGates => match query.gate_page() {
+            Ok((after, limit)) => {
+                let page = gates::list(&env.d1("DB")?, &after, limit).await?;
+                return Ok(Reply::Passed(respond::page(&page)?));
             }
             Err(error) => Err(error),
         },
-        Route::ListBreakers => match query.limit() {
-            Ok(limit) => {
-                let breakers = breakers::list(&env.d1("DB")?, query.cursor(), limit).await?;
-                Ok((200, breakers))
+        Route::ListBreakers => match query.page_by_name(breakers::CURSOR) {
+            Ok((after, limit)) => {
+                let page = breakers::list(&env.d1("DB")?, &after, limit).await?;
+                return Ok(Reply::Passed(respond::page(&page)?));
             }
             Err(error) => Err(error),
         },

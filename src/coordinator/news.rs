@@ -1,6 +1,6 @@
 //! What leaves the object by a queue: news for the index, and rings for those who run tasks.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
 use serde_json::{Value, json};
@@ -10,7 +10,9 @@ use super::consume::Ring;
 use super::object::{Object, report};
 use crate::engine::TokenId;
 use crate::platform::{self, deadline};
-use crate::watch::letters::letters;
+use crate::watch::index_view::{self, GATE_BYTES};
+use crate::watch::letters::{Removed, letters};
+use crate::watch::pending::{Pending, Subject};
 use crate::watch::standing::Standing;
 
 thread_local! {
@@ -22,36 +24,40 @@ thread_local! {
 /// for the run is answered first. A message costs what three quarters of a second in memory cost.
 const MOMENT_MS: u64 = 250;
 
+/// What the queue refused is told again after so long, while the object is in memory.
+const REPEAT_MS: u64 = 1_000;
+
 #[derive(Default)]
 pub struct News {
-    /// How the run stands is looked up when it is told.
-    of_run: Cell<bool>,
-    others: RefCell<Vec<Value>>,
-    /// The queue did not take the last word on the run.
-    was_refused: Cell<bool>,
+    pending: RefCell<Pending>,
 }
 
 impl Object {
     /// Tells the index how the run stands. A lost message costs a stale list, never a run, until the sweep asks.
     pub(super) fn announce(self: &Rc<Self>) {
-        self.tell_soon();
-        self.news.of_run.set(true);
+        self.tell_soon(Pending::add_run);
     }
 
     /// Says again what the queue refused.
     pub(super) fn announce_again(self: &Rc<Self>) {
-        if self.news.was_refused.take() {
-            self.announce();
+        if self.news.pending.borrow().was_refused() {
+            self.tell_soon(Pending::repeat);
         }
     }
 
-    pub(super) fn tell_index(self: &Rc<Self>, message: Value) {
-        self.tell_soon();
-        self.news.others.borrow_mut().push(message);
+    pub(super) fn announce_gate(self: &Rc<Self>, id: &str) {
+        self.tell_soon(|pending| pending.add_gate(id));
     }
 
-    fn tell_soon(self: &Rc<Self>) {
-        if self.news.of_run.get() || !self.news.others.borrow().is_empty() {
+    pub(super) fn announce_latency(self: &Rc<Self>, sample: Value) {
+        self.tell_soon(|pending| pending.add_latency(sample));
+    }
+
+    fn tell_soon(self: &Rc<Self>, add: impl FnOnce(&mut Pending)) {
+        let mut pending = self.news.pending.borrow_mut();
+        let is_first = pending.is_empty();
+        add(&mut pending);
+        if !is_first || pending.is_empty() {
             return;
         }
         TELLERS.with_borrow_mut(|tellers| tellers.push(Rc::downgrade(self)));
@@ -65,7 +71,7 @@ impl Object {
     /// Its own news, and with it that of the runs beside it that have ended: they have nothing to add. On a busy isolate
     /// many runs share a message.
     fn tell(self: &Rc<Self>) {
-        let mut told = Vec::new();
+        let mut told: Vec<Rc<Object>> = Vec::new();
         TELLERS.with_borrow_mut(|tellers| {
             tellers.retain(|teller| {
                 let teller = teller.upgrade();
@@ -75,15 +81,32 @@ impl Object {
                 stays
             });
         });
-        let news = told.iter().flat_map(|object| object.take_news()).collect();
+        let mut news = Vec::new();
+        for object in &told {
+            for (subject, text) in object.take_news() {
+                news.push(((Rc::clone(object), subject), text));
+            }
+        }
         for letter in letters(news) {
-            let told = told.clone();
-            self.put_into("INDEX_QUEUE", letter, move || {
-                for object in &told {
-                    object.news.was_refused.set(true);
+            // Only what was in it is said again, each by its own object.
+            self.put_into("INDEX_QUEUE", letter.text, move || {
+                for (object, subject) in letter.about {
+                    object.was_refused(subject);
                 }
             });
         }
+    }
+
+    fn was_refused(self: &Rc<Self>, subject: Subject) {
+        let Some(delays) = self.news.pending.borrow_mut().refused(subject) else {
+            return;
+        };
+        let first = platform::number(&self.env, "CURFEW_INDEX_REPEAT_MS").unwrap_or(REPEAT_MS);
+        let object = Rc::clone(self);
+        wasm_bindgen_futures::spawn_local(async move {
+            deadline::sleep(first.saturating_mul(delays)).await;
+            object.tell_soon(Pending::repeat_after_delay);
+        });
     }
 
     fn has_ended(&self) -> bool {
@@ -91,26 +114,30 @@ impl Object {
             .unwrap_or(true)
     }
 
-    fn take_news(&self) -> Vec<String> {
-        let mut news: Vec<String> = self.news.others.take().iter().map(Value::to_string).collect();
-        if self.news.of_run.take() {
-            news.extend(self.standing());
-        }
-        news
+    /// Nothing, where the run was deleted meanwhile.
+    fn take_news(&self) -> Vec<(Subject, String)> {
+        let due = self.news.pending.borrow_mut().take();
+        let told = self.with_run(|run| {
+            let mut told = Vec::new();
+            for sample in due.latencies {
+                told.push((Subject::Latency, json!({"latency": sample}).to_string()));
+            }
+            for gate in run.gates().filter(|gate| due.gates.contains(&gate.id)) {
+                let view = index_view::gate(&run.header.id, gate, GATE_BYTES);
+                told.push((Subject::Gate(gate.id.clone()), json!({"gate": view}).to_string()));
+            }
+            if due.of_run {
+                let standing = Standing::of(run, platform::now());
+                told.push((Subject::Run, json!(standing).to_string()));
+            }
+            told
+        });
+        told.unwrap_or_default()
     }
 
-    /// None: the run was deleted meanwhile, and is nothing to tell of.
-    fn standing(&self) -> Option<String> {
-        let standing = self.with_run(|run| json!(Standing::of(run, platform::now())));
-        standing.ok().map(|standing| standing.to_string())
-    }
-
-    /// Says at once how the run stands.
-    pub(super) fn tell_standing(self: &Rc<Self>) {
-        if let Some(standing) = self.standing() {
-            let object = Rc::clone(self);
-            self.put_into("INDEX_QUEUE", standing, move || object.news.was_refused.set(true));
-        }
+    /// The run is kept no longer: its rows leave the index. Where this is lost, the sweep finds them.
+    pub(super) fn announce_removal(&self, removed: &Removed) {
+        self.put_into("INDEX_QUEUE", json!({"removed": removed}).to_string(), || {});
     }
 
     /// A message lost here is rung for again: the token stands in the table.

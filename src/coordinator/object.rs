@@ -13,7 +13,6 @@ use super::dispatch::listener;
 use super::news::News;
 use super::turn::Turn;
 use crate::api::start::Command;
-use crate::api::views;
 use crate::engine::{
     Decided, Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Routes, Run, Settings,
 };
@@ -25,6 +24,7 @@ use crate::store::commit::Commit;
 use crate::store::memory::{self, Snapshots};
 use crate::store::rows::TokenRow;
 use crate::store::sqlite::Sqlite;
+use crate::watch::letters::Removed;
 use crate::watch::standing::Rung;
 
 thread_local! {
@@ -421,9 +421,9 @@ impl Object {
                 Effect::SaveEntry(entry) => self.log_entry(&entry),
                 Effect::SetAlarm(at) => self.set_alarm(at),
                 Effect::DeleteStorage => {
-                    // The last one who knows how it ended.
-                    self.tell_standing();
+                    let removed = self.with_run(Removed::of)?;
                     self.delete();
+                    self.announce_removal(&removed);
                 }
                 Effect::Dispatch(order) => orders.push(order),
                 Effect::Abort { token, epoch } => self.calls.abort((token, epoch)),
@@ -431,10 +431,7 @@ impl Object {
                 Effect::Hand(order) => *self.handed.borrow_mut() = Some(order),
                 Effect::Deliver { id, message } => self.deliver(turn, id, message),
                 Effect::Announce => self.announce(),
-                Effect::AnnounceGate(gate) => {
-                    let view = self.with_run(|run| views::gate(&run.header.id, &gate))?;
-                    self.tell_index(json!({"gate": view}));
-                }
+                Effect::AnnounceGate(gate) => self.announce_gate(&gate.id),
                 Effect::AnnounceLatency {
                     node_id,
                     token,
@@ -446,7 +443,7 @@ impl Object {
                             "token_id": token.to_string(), "at": platform::now(), "ms": millis,
                         })
                     })?;
-                    self.tell_index(json!({"latency": sample}));
+                    self.announce_latency(sample);
                 }
                 Effect::RunEnded => {
                     for sender in self.waiting.take() {

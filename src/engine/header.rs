@@ -23,6 +23,29 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
+    pub const ALL: [RunStatus; 7] = [
+        RunStatus::Running,
+        RunStatus::Waiting,
+        RunStatus::Paused,
+        RunStatus::Completed,
+        RunStatus::Failed,
+        RunStatus::TimedOut,
+        RunStatus::Cancelled,
+    ];
+
+    /// As rows, views and queries write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunStatus::Running => "running",
+            RunStatus::Waiting => "waiting",
+            RunStatus::Paused => "paused",
+            RunStatus::Completed => "completed",
+            RunStatus::Failed => "failed",
+            RunStatus::TimedOut => "timed_out",
+            RunStatus::Cancelled => "cancelled",
+        }
+    }
+
     pub fn is_terminal(self) -> bool {
         match self {
             RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => false,

@@ -1,10 +1,11 @@
 //! How breakers stand, in D1.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use worker::{D1Database, Result};
 
-use super::page::{page, rows_of};
+use super::cursor;
+use super::page::{Page, all_of, page, rows_of};
 
 /// Messages may come twice and in any order: the higher revision stays.
 const SAVE: &str = "INSERT INTO breakers (key, state, failures, opened_at, trial_at, escalated_at, updated_at, revision) \
@@ -20,20 +21,9 @@ const SAVE: &str = "INSERT INTO breakers (key, state, failures, opened_at, trial
 const LIST: &str = "SELECT key, state, failures, opened_at, trial_at, escalated_at, updated_at FROM breakers \
     WHERE key > ?1 ORDER BY key LIMIT ?2";
 
-/// What an object says of its breaker.
-#[derive(Debug, Serialize)]
-pub struct News {
-    pub breaker: Value,
-    pub revision: u64,
-}
-
-pub async fn save(news: Vec<News>, database: &D1Database) -> Result<()> {
-    if news.is_empty() {
-        return Ok(());
-    }
-    let rows = serde_json::to_string(&news)?;
-    database.prepare(SAVE).bind(&[rows.into()])?.run().await?;
-    Ok(())
+/// What objects say of their breakers, as a JSON array.
+pub(super) async fn save(news: &str, database: &D1Database) -> Result<usize> {
+    all_of(&[SAVE], &[news.into()], database).await
 }
 
 #[derive(Serialize, Deserialize)]
@@ -47,12 +37,15 @@ struct Row {
     updated_at: u64,
 }
 
-pub async fn list(database: &D1Database, cursor: &str, limit: u64) -> Result<Value> {
-    let statement = database.prepare(LIST).bind(&[cursor.into(), rows_of(limit)])?;
+/// How its cursors begin.
+pub const CURSOR: &str = "breakers";
+
+pub async fn list(database: &D1Database, after: &str, limit: u64) -> Result<Page> {
+    let statement = database.prepare(LIST).bind(&[after.into(), rows_of(limit)])?;
     page(
         statement,
         limit,
-        |row: &Row| row.key.clone(),
+        |row: &Row| cursor::write(CURSOR, &[&row.key]),
         |row| Ok(json!(row)),
     )
     .await

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
+use super::page::all_of;
 use crate::model::snapshot::{Latency, Stored, adaptive_nodes};
 
 /// The last runs of a node that a limit is learnt from.
@@ -31,19 +32,12 @@ const LOAD: &str = "SELECT workflow_id, node_id, ms FROM ( \
     WHERE (workflow_id, node_id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1)) \
     ) WHERE place <= ?2";
 
-pub async fn save(samples: Vec<Value>, database: &D1Database) -> Result<()> {
-    if samples.is_empty() {
-        return Ok(());
-    }
-    let rows = serde_json::to_string(&samples)?;
-    let kept = JsValue::from_f64(KEPT.into());
-    database
-        .batch(vec![
-            database.prepare(SAVE).bind(&[rows.as_str().into()])?,
-            database.prepare(TIDY).bind(&[rows.as_str().into(), kept])?,
-        ])
-        .await?;
-    Ok(())
+/// Samples, as a JSON array.
+pub(super) async fn save(samples: &str, database: &D1Database) -> Result<usize> {
+    let samples = JsValue::from(samples);
+    let saved = all_of(&[SAVE], std::slice::from_ref(&samples), database).await?;
+    let tidied = all_of(&[TIDY], &[samples, JsValue::from_f64(KEPT.into())], database).await?;
+    Ok(saved + tidied)
 }
 
 #[derive(Deserialize)]

@@ -11,8 +11,9 @@ use wasm_bindgen::JsValue;
 use worker::{D1Database, Env, Result};
 
 use super::event_starts;
-use super::index;
 use super::standing::{Rung, Standing};
+use super::{index, runs};
+use crate::engine::Settings;
 use crate::model::time::Millis;
 use crate::platform::call::{self, Call, Peer};
 use crate::platform::{self, deadline};
@@ -25,6 +26,11 @@ const QUIET_MS: u64 = 3_600_000;
 /// Rung in one pass, so that it ends before the next one begins.
 const DUE_MOST: u32 = 100;
 const UNHEARD_MOST: u32 = 20;
+const KEPT_TOO_LONG_MOST: u32 = 50;
+/// Rows that are looked at for those, in each of two places.
+const OLDEST: u32 = 100;
+/// How long after its time a run's row may still be there: the object deletes itself by an alarm, and its word takes a while.
+const REMOVAL_MS: u64 = 3_600_000;
 const AT_ONCE: usize = 6;
 /// How long one object may take to answer, and when a pass rings no more.
 const RING_MS: u64 = 5_000;
@@ -39,13 +45,18 @@ const UNHEARD: &str = "SELECT id, 0 AS total FROM runs \
 
 /// To the end of the line: runs that cannot be rung must not keep the others from it.
 const PUT_OFF: &str = "UPDATE runs SET updated_at = ?2, due_at = CASE WHEN due_at < ?2 THEN ?2 ELSE due_at END \
-    WHERE id IN (SELECT value FROM json_each(?1)) AND ended_at IS NULL";
+    WHERE id IN (SELECT value FROM json_each(?1))";
 
-/// Unless something was heard since: an id may be used again.
-const FORGET: &str = "DELETE FROM runs \
-    WHERE id IN (SELECT value FROM json_each(?1)) AND ended_at IS NULL AND updated_at < ?2";
-const FORGET_GATES: &str = "DELETE FROM gates WHERE run_id IN (SELECT value FROM json_each(?1)) \
-    AND run_id NOT IN (SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?1)))";
+/// Rows of runs that ended longer ago than they are kept: their removal was lost. Looked for among the oldest and again from
+/// somewhere between them and the rest, so that runs that are old and well cannot hide the others for ever.
+const KEPT_TOO_LONG: &str = "WITH oldest AS (SELECT min(started_at) AS at FROM runs) \
+    SELECT id, 0 AS total FROM ( \
+        SELECT * FROM (SELECT id, ended_at, updated_at FROM runs INDEXED BY runs_by_started \
+            WHERE started_at <= ?1 ORDER BY started_at, id LIMIT ?4) \
+        UNION SELECT * FROM (SELECT id, ended_at, updated_at FROM runs INDEXED BY runs_by_started \
+            WHERE started_at <= ?1 AND started_at >= (SELECT at + ?3 * (?1 - at) FROM oldest) \
+            ORDER BY started_at, id LIMIT ?4) \
+    ) WHERE ended_at <= ?1 AND updated_at <= ?2 LIMIT ?5";
 
 #[derive(Deserialize)]
 struct Row {
@@ -80,11 +91,28 @@ async fn pass(env: &Env, began_at: Millis) -> Result<Value> {
     let setting = |name: &str, default: u64| platform::number(env, name).unwrap_or(default);
     let late_at = began_at.saturating_sub(setting("CURFEW_SWEEP_LATE_MS", LATE_MS));
     let quiet_at = began_at.saturating_sub(setting("CURFEW_SWEEP_QUIET_MS", QUIET_MS));
+    let kept_ms = setting("CURFEW_RETENTION_MS", Settings::default().retention_ms);
+    let kept_since = moment(began_at.saturating_sub(kept_ms.saturating_add(REMOVAL_MS)));
     let (late_at, quiet_at) = (moment(late_at), moment(quiet_at));
     let due = rows(&database, DUE, &[late_at.clone(), DUE_MOST.into()]).await?;
-    let unheard = rows(&database, UNHEARD, &[quiet_at, late_at, UNHEARD_MOST.into()]).await?;
-    let found = due.first().map_or(0, |row| row.total) + unheard.len();
-    let ids: Vec<String> = due.into_iter().chain(unheard).map(|row| row.id).collect();
+    let unheard = rows(
+        &database,
+        UNHEARD,
+        &[quiet_at.clone(), late_at, UNHEARD_MOST.into()],
+    )
+    .await?;
+    let somewhere = JsValue::from_f64(platform::random());
+    let bindings = [
+        kept_since,
+        quiet_at,
+        somewhere,
+        OLDEST.into(),
+        KEPT_TOO_LONG_MOST.into(),
+    ];
+    let kept_too_long = rows(&database, KEPT_TOO_LONG, &bindings).await?;
+    let found = due.first().map_or(0, |row| row.total) + unheard.len() + kept_too_long.len();
+    let all = due.into_iter().chain(unheard).chain(kept_too_long);
+    let ids: Vec<String> = all.map(|row| row.id).collect();
     let answers = ring_all(env, ids, began_at).await;
     let (rung, gone) = (answers.standings.len(), answers.gone.len());
     keep(&database, answers, began_at).await?;
@@ -159,13 +187,9 @@ async fn ring(env: &Env, id: &str) -> std::result::Result<Rung, String> {
 }
 
 async fn keep(database: &D1Database, answers: Answers, began_at: Millis) -> Result<()> {
-    index::write(answers.standings, database).await?;
-    index::write_gates(answers.gates, database).await?;
+    let saved = index::save_answers(answers.standings, answers.gates, database).await;
     if !answers.gone.is_empty() {
-        let ids = JsValue::from(json!(answers.gone).to_string());
-        let forget = database.prepare(FORGET).bind(&[ids.clone(), moment(began_at)])?;
-        let forget_gates = database.prepare(FORGET_GATES).bind(&[ids])?;
-        database.batch(vec![forget, forget_gates]).await?;
+        runs::forget(&answers.gone, began_at, database).await?;
     }
     if !answers.unanswered.is_empty() {
         let ids = JsValue::from(json!(answers.unanswered).to_string());
@@ -175,5 +199,5 @@ async fn keep(database: &D1Database, answers: Answers, began_at: Millis) -> Resu
             .run()
             .await?;
     }
-    Ok(())
+    saved
 }

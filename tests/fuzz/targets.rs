@@ -172,7 +172,7 @@ impl Request<'_> {
         let body = body::read(&route, self.body)?;
         match &route {
             Route::StartRun { .. } => Wish::read(&body, rules).map(drop),
-            Route::ListRuns => query.run_filter().map(drop),
+            Route::ListRuns => query.run_list().map(drop),
             Route::ListTokens { .. } | Route::ListHistory { .. } => query.after().map(drop),
             Route::RaiseEvent { .. } => self.header("idempotency-key").map_or(Ok(()), event::check_key),
             Route::Callback { capability } => match Capability::parse(capability) {

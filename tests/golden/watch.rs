@@ -1,5 +1,6 @@
 //! What a run's object tells the index: objects, queue consumer and sweep may be of different versions.
 
+use curfew::watch::letters::Removed;
 use curfew::watch::standing::{Rung, Standing};
 use serde_json::json;
 
@@ -12,6 +13,7 @@ fn how_a_run_stands() {
     check_json("standing.json", &json!(Standing::of(&run.run, 61_000)));
     check_json("rung.json", &json!(Rung::of(&run.run, 61_000)));
     check_json("rung_nobody.json", &json!(Rung::default()));
+    check_json("removed.json", &json!({"removed": Removed::of(&run.run)}));
     for name in ["rung.json", "rung_nobody.json"] {
         let rung: Rung = serde_json::from_str(&read(name)).expect("what was answered can be read");
         check_json(name, &json!(rung));

@@ -39,27 +39,37 @@ fn a_run_without_a_limit_is_never_due() {
     assert_eq!(Standing::of(&run.run, run.now).due_at, None);
 }
 
-fn told(id: &str, revision: u64, at: u64) -> Standing {
+fn told(id: &str, started_at: u64, revision: u64, at: u64) -> Standing {
     Standing {
         revision,
         at,
         due_at: None,
-        summary: json!({"id": id, "status": RunStatus::Running}),
+        summary: json!({"id": id, "status": RunStatus::Running, "started_at": started_at}),
     }
 }
 
 #[test]
 fn of_several_words_about_a_run_the_newest_counts() {
-    let words = vec![
-        told("a", 2, 10),
-        told("b", 1, 5),
-        told("a", 3, 9),
-        told("a", 1, 99),
-        told("b", 1, 6),
-        told("b", 1, 4),
+    let words = [
+        told("a", 1, 2, 10),
+        told("b", 1, 1, 5),
+        told("a", 1, 3, 9),
+        told("a", 1, 1, 99),
+        told("b", 1, 1, 6),
+        told("b", 1, 1, 4),
+        // The id is used again: revisions begin anew.
+        told("c", 1, 9, 50),
+        told("c", 2, 1, 60),
+        told("c", 1, 8, 70),
     ];
-    assert_eq!(newest(words), [told("a", 3, 9), told("b", 1, 6)]);
-    assert_eq!(newest(Vec::new()), []);
+    let newest_of = newest(words.into_iter().enumerate().collect());
+    let expected = [
+        (2, told("a", 1, 3, 9)),
+        (4, told("b", 1, 1, 6)),
+        (7, told("c", 2, 1, 60)),
+    ];
+    assert_eq!(newest_of, expected);
+    assert_eq!(newest::<()>(Vec::new()), []);
 }
 
 #[test]

@@ -28,7 +28,8 @@ let curfew: Curfew;
 let worse: Curfew;
 before(async () => {
   const entry = "tests/workerd/workers/unreliable-coordinator.mjs";
-  const vars = { DEAF: "yes", REFUSING: "yes", CURFEW_SWEEP_LATE_MS: "0" };
+  // What is refused is not repeated by itself here.
+  const vars = { DEAF: "yes", REFUSING: "yes", CURFEW_SWEEP_LATE_MS: "0", CURFEW_INDEX_REPEAT_MS: "600000" };
   [curfew, worse] = await Promise.all([startCurfew(), startCurfew({ entry, vars })]);
 });
 after(() => Promise.all([curfew.dispose(), worse.dispose()]));
@@ -181,17 +182,78 @@ test("an object that cannot be rung goes to the end of the line", async () => {
   await indexed(id, "cancelled", worse);
 });
 
-test("the last one who knows how a run ended says so before it goes", async () => {
-  const brief = await startCurfew({ vars: { CURFEW_RETENTION_MS: "1500" } });
+/** A gate that the queue refused; nothing else happens to its run. */
+async function refusedGate(): Promise<{ id: string; listed: () => Promise<any> }> {
+  const document = workflow({ nodes: [{ id: "ask", gate: { prompt: "Well?", choices: ["yes"] } }] });
+  await worse.store(document);
+  const before = lines(worse, "queue_failed").length;
+  const id = await worse.start(document.id);
+  await until("the queue to refuse it", () => lines(worse, "queue_failed")[before]);
+  const listed = async (): Promise<any> => (await worse.api("GET", "/v1/gates?limit=1000")).json.items.find((gate: any) => gate.run_id === id);
+  assert.equal(await listed(), undefined);
+  return { id, listed };
+}
+
+test("a gate that the queue refused is told of again with the next event", async () => {
+  const { id, listed } = await refusedGate();
+  // An event that changes nothing.
+  assert.equal((await worse.api("POST", `/v1/runs/${id}/gates/none`, { choice: "yes" })).status, 404);
+  assert.equal((await until("the gate to be listed", listed)).prompt, "Well?");
+  await indexed(id, "waiting", worse);
+  await worse.api("POST", `/v1/runs/${id}/cancel`, {});
+  await until("the gate to be closed", async () => (await listed()) === undefined);
+});
+
+test("a gate that the queue refused is told of again after a while, though nothing else happens", async () => {
+  const entry = "tests/workerd/workers/unreliable-coordinator.mjs";
+  const repeating = await startCurfew({ entry, vars: { REFUSING: "yes", CURFEW_INDEX_REPEAT_MS: "300" } });
   try {
-    const run = await brief.runToEnd(oneTask([set({ x: 1 })]));
-    await indexed(run.id, "completed", brief);
-    await query("DELETE FROM runs WHERE id = ?", [run.id], brief);
-    await indexed(run.id, "completed", brief);
-    await until("its storage to be deleted", async () => (await brief.api("GET", `/v1/runs/${run.id}`)).status === 404);
+    const document = workflow({ nodes: [{ id: "ask", gate: { prompt: "Well?", choices: ["yes"] } }] });
+    await repeating.store(document);
+    const id = await repeating.start(document.id);
+    await until("the queue to refuse it", () => lines(repeating, "queue_failed")[0]);
+    // Its run, which was in the same message, is known now, too.
+    await indexed(id, "waiting", repeating);
+    const { items } = (await repeating.api("GET", "/v1/gates")).json;
+    assert.deepEqual(items.map((gate: any) => gate.run_id), [id]);
   } finally {
-    await brief.dispose();
+    await repeating.dispose();
   }
+});
+
+test("a gate that the queue refused is found by the sweep", async () => {
+  const { id, listed } = await refusedGate();
+  // The word on the run was in the same message.
+  await query("INSERT INTO runs (id, workflow_id, version, status, started_at, revision, summary, updated_at) VALUES (?, 'w', 1, 'running', 1, 1, '{}', 0)", [id], worse);
+  await sweep(worse);
+  assert.equal((await listed())?.prompt, "Well?");
+  await worse.api("POST", `/v1/runs/${id}/cancel`, {});
+});
+
+test("rows of runs that ended longer ago than they are kept are removed, fifty in a pass", async () => {
+  const insert = `INSERT INTO runs (id, workflow_id, version, status, started_at, ended_at, revision, summary, updated_at, tags)
+    SELECT value, 'kept', 1, 'completed', 1000 + key, ?1, 1, '{}', ?1, '["old"]' FROM json_each(?2)`;
+  const ids = Array.from({ length: 70 }, () => freshId("kept"));
+  const month = 30 * 86_400_000;
+  await query(insert, [Date.now() - month - 2 * 3_600_000, JSON.stringify(ids)]);
+  await query("INSERT INTO run_tags SELECT 'old', started_at, id FROM runs WHERE workflow_id = 'kept'");
+  await query("INSERT INTO gates (run_id, id, status, opened_at, view) VALUES (?, 'g1', 'decided', 1, '{}')", [ids[0]]);
+  // One that is within its time.
+  const [recent] = [freshId("kept")];
+  await query(insert, [Date.now() - month, JSON.stringify([recent])]);
+  // And one that lives, of which the index believes that it ended long ago: it is asked, not removed.
+  const alive = await curfew.runToEnd(oneTask([set({ x: 1 })]));
+  await indexed(alive.id, "completed");
+  await query("UPDATE runs SET ended_at = 5, started_at = 4, updated_at = 6 WHERE id = ?", [alive.id]);
+  const first = await sweep();
+  const second = await sweep();
+  assert.deepEqual([first.found, first.gone + second.gone], [50, 70], JSON.stringify([first, second]));
+  const left = await query("SELECT id FROM runs WHERE workflow_id = 'kept'");
+  assert.deepEqual(left.map(({ id }) => id), [recent]);
+  assert.equal((await row(alive.id))?.ended_at, alive.ended_at);
+  assert.deepEqual(await query("SELECT run_id FROM run_tags WHERE tag = 'old' AND run_id <> ?", [recent]), []);
+  assert.deepEqual(await query("SELECT id FROM gates WHERE run_id = ?", [ids[0]]), []);
+  assert.equal((await sweep()).found, 0);
 });
 
 test("a sweep that cannot read the index fails without a noise but its own", async () => {

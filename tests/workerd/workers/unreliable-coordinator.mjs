@@ -1,6 +1,6 @@
 // @ts-check
-// The coordinator on a worse platform: alarms that never ring (DEAF), a queue that refuses the first word on a run's end (REFUSING),
-// and objects that cannot be reached when they are rung (those named broken-...).
+// The coordinator on a worse platform: alarms that never ring (DEAF), a queue that refuses the first word on a run's end and the first
+// on a gate of each run (REFUSING), and objects that cannot be reached when they are rung (those named broken-...).
 import Entry, { RunObject as Run } from "../../../src/entry.mjs";
 
 export default Entry;
@@ -9,6 +9,7 @@ export default Entry;
 class WorkerQueue {
   #queue;
   #hasRefused = false;
+  #hasRefusedGate = false;
 
   /** @param {Queue} queue */
   constructor(queue) {
@@ -20,6 +21,10 @@ class WorkerQueue {
     if (!this.#hasRefused && message.includes('"status":"completed"')) {
       this.#hasRefused = true;
       throw new Error("the queue takes nothing now");
+    }
+    if (!this.#hasRefusedGate && message.includes('"gate"')) {
+      this.#hasRefusedGate = true;
+      throw new Error("the queue takes no gates now");
     }
     return this.#queue.send(message, options);
   }

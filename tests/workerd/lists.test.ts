@@ -1,0 +1,235 @@
+// Lists of the index: what each filter finds, page by page, and how many rows of the database that reads. Fifty thousand rows are
+// written by hand; the statement is the one the API sends, and the count is D1's own.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { startCurfew, type Answer, type Curfew } from "./harness.ts";
+
+const ROWS = 50_000;
+/** Rows started at ten of them a millisecond, so that pages end between runs of one moment. */
+const FIRST_AT = 1_700_000_000_000;
+const LAST_AT = FIRST_AT + Math.floor((ROWS - 1) / 10);
+
+/** Of row n: of every thousand one has failed, one is paused, 48 run with a limit, the others have completed. */
+const STATUS = "CASE n % 1000 WHEN 7 THEN 'failed' WHEN 8 THEN 'paused' ELSE iif(n % 1000 BETWEEN 100 AND 147, 'running', 'completed') END";
+const FILL = `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1 - 1),
+    facts AS (SELECT n, printf('row-%05d', n) AS id, ${STATUS} AS status, ?2 + n / 10 AS started_at,
+      CASE WHEN n % 5000 = 42 THEN 'rare' WHEN n % 2 = 0 THEN 'even' ELSE 'odd' END AS workflow_id,
+      CASE WHEN n % 10 = 0 THEN '["tenth","all"]' WHEN n % 4000 = 3 THEN '["seldom","all"]'
+        WHEN n % 10 = 6 THEN '["all","t1","t2","t3","t4","t5","t6","t7","t8","t9","t10","t11","t12","t13","t14","t15","t16","t17","t18","t19"]' ELSE '["all"]' END AS tags,
+      CASE WHEN n % 500 = 0 THEN 'boss' WHEN n % 2 = 1 THEN 'crowd' END AS parent FROM numbers)
+  INSERT INTO runs (id, workflow_id, version, status, tags, started_at, ended_at, timeout_at, revision, summary, due_at, updated_at)
+  SELECT id, workflow_id, 1, status, tags, started_at, iif(status IN ('running', 'paused'), NULL, started_at + 5),
+    iif(n % 3 = 0, NULL, ?2 + 1000000 - n / 7), 1, json_object('id', id, 'workflow_id', workflow_id, 'status', status, 'started_at', started_at,
+      'tags', json(tags), 'parent', iif(parent IS NULL, NULL, json_object('run_id', parent, 'token_id', 't1'))), NULL, 9000000000000
+  FROM facts`;
+
+interface Shown {
+  id: string;
+  n: number;
+  workflow_id: string;
+  status: string;
+  started_at: number;
+  tags: string[];
+  parent: { run_id: string } | null;
+}
+
+let curfew: Curfew;
+/** What was filled in, newest first. */
+let all: Shown[];
+before(async () => {
+  curfew = await startCurfew();
+  const database = await curfew.miniflare.getD1Database("DB", "curfew");
+  await database.prepare(FILL).bind(ROWS, FIRST_AT).run();
+  await database.prepare("INSERT INTO run_tags SELECT tag.value, runs.started_at, runs.id FROM runs, json_each(runs.tags) AS tag").run();
+  const { results } = await database.prepare("SELECT summary FROM runs ORDER BY started_at DESC, id DESC").all<{ summary: string }>();
+  all = results.map(({ summary }) => JSON.parse(summary)).map((run) => ({ ...run, n: Number(run.id.slice(4)) }));
+  assert.equal(all.length, ROWS);
+});
+after(() => curfew.dispose());
+
+const rowsRead = (answer: Answer): number => Number(/rows_read=(\d+)/.exec(answer.headers.get("x-curfew-bill") ?? "")?.[1] ?? Number.NaN);
+
+async function get(query: string, cursor: string | null = null): Promise<Answer> {
+  const answer = await curfew.api("GET", `/v1/runs?${query}${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`);
+  assert.equal(answer.status, 200, `${query}: ${answer.text}`);
+  return answer;
+}
+
+interface Page {
+  ids: string[];
+  read: number;
+  cursor: string | null;
+}
+
+/** The pages of a list, `most` of them at most. */
+async function pages(query: string, most = Infinity): Promise<Page[]> {
+  const found: Page[] = [];
+  for (let cursor: string | null = null; found.length < most; ) {
+    const answer = await get(query, cursor);
+    cursor = answer.json.next_cursor;
+    found.push({ ids: answer.json.items.map((run: Shown) => run.id), read: rowsRead(answer), cursor });
+    if (cursor === null) break;
+  }
+  return found;
+}
+
+const ids = (wanted: (run: Shown) => boolean): string[] => all.filter(wanted).map(({ id }) => id);
+/** What is read where nothing is found: an index is entered once for each status. */
+const ENTRIES = 10;
+
+const led: [query: string, wanted: (run: Shown) => boolean][] = [
+  ["", () => true],
+  ["sort=started", () => true],
+  ["status=completed", ({ status }) => status === "completed"],
+  ["status=failed", ({ status }) => status === "failed"],
+  ["status=cancelled", () => false],
+  ["status=failed,paused", ({ status }) => ["failed", "paused"].includes(status)],
+  ["status=running&status=failed,completed", ({ status }) => ["running", "failed", "completed"].includes(status)],
+  ["status=running,waiting,paused,completed,failed,timed_out,cancelled", () => true],
+  ["workflow=even", ({ workflow_id }) => workflow_id === "even"],
+  ["workflow=rare", ({ workflow_id }) => workflow_id === "rare"],
+  ["workflow=none", () => false],
+  ["workflow=odd&status=completed", ({ workflow_id, status }) => workflow_id === "odd" && status === "completed"],
+  ["workflow=odd&status=failed", ({ workflow_id, status }) => workflow_id === "odd" && status === "failed"],
+  ["workflow=even&status=running,paused", ({ workflow_id, status }) => workflow_id === "even" && ["running", "paused"].includes(status)],
+  ["tag=all", () => true],
+  ["tag=tenth", ({ tags }) => tags.includes("tenth")],
+  ["tag=seldom", ({ tags }) => tags.includes("seldom")],
+  [`since=${LAST_AT + 1}`, () => false],
+  [`since=${FIRST_AT + 4_000}`, ({ started_at }) => started_at >= FIRST_AT + 4_000],
+  [`until=${FIRST_AT + 100}`, ({ started_at }) => started_at <= FIRST_AT + 100],
+  [`until=${FIRST_AT - 1}`, () => false],
+  ["parent=boss", ({ parent }) => parent?.run_id === "boss"],
+  ["parent=crowd", ({ parent }) => parent?.run_id === "crowd"],
+  ["parent=nobody", () => false],
+];
+
+/** For the report: what was read at most for a page, and how many it showed. */
+const note = (query: string, found: Page[]): void => {
+  const most = found.reduce((worst, page) => (page.read > worst.read ? page : worst));
+  console.log(`  rows read: ${most.read} for ${most.ids.length} shown (${query || "no filter"})`);
+};
+
+for (const [query, wanted] of led) {
+  test(`led by an index: ${query || "no filter"}`, async () => {
+    const expected = ids(wanted);
+    const found = await pages(query, 6);
+    note(query, found);
+    assert.deepEqual(found.flatMap((page) => page.ids), expected.slice(0, 600));
+    for (const page of found) assert.ok(page.read <= 3 * page.ids.length + ENTRIES, `${page.read} rows read for ${page.ids.length}`);
+    assert.equal(found.at(-1)!.cursor === null, expected.length <= 600);
+  });
+}
+
+test("a page far down a list reads no more than the first one", async () => {
+  for (const [query, wanted] of [["", () => true], ["status=completed", ({ status }: Shown) => status === "completed"], ["workflow=even", ({ workflow_id }: Shown) => workflow_id === "even"], ["tag=all", () => true]] as const) {
+    const expected = ids(wanted);
+    const place = Math.floor(expected.length * 0.9);
+    const before = all.find(({ id }) => id === expected[place - 1])!;
+    const answer = await get(query, `started:${before.started_at}:${before.id}`);
+    assert.deepEqual(answer.json.items.map(({ id }: Shown) => id), expected.slice(place, place + 100));
+    assert.ok(rowsRead(answer) <= 310, `${query}: ${rowsRead(answer)}`);
+  }
+});
+
+test("by the beginning of the id, in the order of ids", async () => {
+  for (const prefix of ["row-0", "row-4999", "row-31415", "row-5", "zzz"]) {
+    const expected = ids(({ id }) => id.startsWith(prefix)).toSorted();
+    const found = await pages(`id_prefix=${prefix}`, 4);
+    note(`id_prefix=${prefix}`, found);
+    assert.deepEqual(found.flatMap((page) => page.ids), expected.slice(0, 400));
+    for (const page of found) assert.ok(page.read <= 3 * page.ids.length + ENTRIES, `${prefix}: ${page.read} rows read`);
+  }
+});
+
+test("by what is left of the limit: runs that have not ended and have one, the nearest deadline first", async () => {
+  const deadline = ({ n }: Shown): number => 1_000_000 - Math.floor(n / 7);
+  const expected = all.filter(({ n, status }) => n % 3 !== 0 && ["running", "paused"].includes(status));
+  expected.sort((a, b) => deadline(a) - deadline(b) || (a.id < b.id ? -1 : 1));
+  const found = await pages("sort=remaining", 6);
+  note("sort=remaining", found);
+  assert.deepEqual(found.flatMap((page) => page.ids), expected.slice(0, 600).map(({ id }) => id));
+  for (const page of found) assert.ok(page.read <= 3 * page.ids.length + ENTRIES, `${page.read} rows read`);
+});
+
+const combined: [query: string, wanted: (run: Shown) => boolean][] = [
+  ["workflow=rare&tag=all", ({ workflow_id }) => workflow_id === "rare"],
+  ["workflow=even&tag=tenth", ({ workflow_id, tags }) => workflow_id === "even" && tags.includes("tenth")],
+  ["tag=all&status=failed", ({ status }) => status === "failed"],
+  ["tag=all&status=cancelled", () => false],
+  ["parent=crowd&status=running", ({ parent, status }) => parent?.run_id === "crowd" && status === "running"],
+  ["parent=crowd&tag=seldom", ({ parent, tags }) => parent?.run_id === "crowd" && tags.includes("seldom")],
+  [`since=${FIRST_AT + 1_000}&until=${FIRST_AT + 1_100}`, ({ started_at }) => started_at >= FIRST_AT + 1_000 && started_at <= FIRST_AT + 1_100],
+  [`workflow=even&since=${FIRST_AT + 4_800}`, ({ workflow_id, started_at }) => workflow_id === "even" && started_at >= FIRST_AT + 4_800],
+  [`status=completed,failed&until=${FIRST_AT + 200}`, ({ status, started_at }) => ["completed", "failed"].includes(status) && started_at <= FIRST_AT + 200],
+  [`workflow=odd&status=failed&tag=all&since=${FIRST_AT}`, ({ workflow_id, status }) => workflow_id === "odd" && status === "failed"],
+  ["sort=started&id_prefix=row-49", ({ id }) => id.startsWith("row-49")],
+];
+
+for (const [query, wanted] of combined) {
+  test(`no index alone: ${query}`, async () => {
+    const expected = ids(wanted);
+    for (const limit of [100, 1_000]) {
+      const found = await pages(`${query}&limit=${limit}`, 150);
+      note(`${query}&limit=${limit}`, found);
+      assert.deepEqual(found.flatMap((page) => page.ids), expected.slice(0, found.flatMap((page) => page.ids).length));
+      assert.ok(found.at(-1)!.cursor !== null || found.flatMap((page) => page.ids).length === expected.length);
+      for (const page of found) assert.ok(page.read <= 1_000 && page.ids.length <= limit, `${page.read} rows read for ${page.ids.length}`);
+    }
+  });
+}
+
+test("filters in another order than by the start", async () => {
+  for (const [query, wanted] of [
+    ["id_prefix=row-0&status=failed", ({ id, status }: Shown) => id.startsWith("row-0") && status === "failed"],
+    ["id_prefix=row-0&tag=seldom", ({ id, tags }: Shown) => id.startsWith("row-0") && tags.includes("seldom")],
+    ["sort=remaining&workflow=rare", ({ n, workflow_id, status }: Shown) => n % 3 !== 0 && workflow_id === "rare" && ["running", "paused"].includes(status)],
+    ["sort=remaining&tag=tenth", ({ n, tags, status }: Shown) => n % 3 !== 0 && tags.includes("tenth") && ["running", "paused"].includes(status)],
+    ["sort=remaining&parent=crowd&status=paused", ({ n, parent, status }: Shown) => n % 3 !== 0 && parent?.run_id === "crowd" && status === "paused"],
+  ] as const) {
+    const found = await pages(`${query}&limit=1000`);
+    note(query, found);
+    assert.deepEqual(found.flatMap((page) => page.ids).toSorted(), ids(wanted).toSorted(), query);
+    for (const page of found) assert.ok(page.read <= 1_000, `${query}: ${page.read} rows read`);
+  }
+});
+
+test("a list refuses what it cannot read, and a cursor of another list", async () => {
+  for (const [path, query, word] of [
+    ["runs", "status=sleepy", "status"],
+    ["runs", "since=yesterday", "since"],
+    ["runs", "sort=ended", "sort"],
+    ["runs", "workflow=a&workflow=b", "workflow"],
+    ["runs", "cursor=gates:1:a:g1", "cursor"],
+    ["runs", "sort=remaining&cursor=started:1:a", "cursor"],
+    ["gates", "cursor=started:1:a", "cursor"],
+    ["gates", "cursor=1_a_g1", "cursor"],
+    ["breakers", "cursor=gates:1:a:g1", "cursor"],
+    ["workflows", "cursor=tasks:a", "cursor"],
+    ["runs/x/tokens", "cursor=started:1:a", "cursor"],
+  ] as const) {
+    const answer = await curfew.api("GET", `/v1/${path}?${query}`);
+    assert.equal(answer.status, 400, `${path}?${query}: ${answer.text}`);
+    assert.equal(answer.json.error.code, "invalid_request");
+    assert.ok(answer.json.error.message.includes(word), answer.text);
+  }
+});
+
+test("open gates are read by their index, page by page, also those of one moment", async () => {
+  const database = await curfew.miniflare.getD1Database("DB", "curfew");
+  const fill = `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 9999)
+    INSERT INTO gates (run_id, id, status, opened_at, view)
+    SELECT printf('gate_%05d', n), 'g1', iif(n % 10 = 0, 'open', 'decided'), 9 + n / 700, json_object('run_id', printf('gate_%05d', n)) FROM numbers`;
+  await database.prepare(fill).run();
+  const found: string[] = [];
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const answer = await curfew.api("GET", `/v1/gates?limit=90${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+    assert.equal(answer.status, 200, answer.text);
+    const { items, next_cursor } = answer.json;
+    assert.ok(rowsRead(answer) <= 3 * items.length + ENTRIES, `${rowsRead(answer)} rows read for ${items.length}`);
+    found.push(...items.map(({ run_id }: { run_id: string }) => run_id));
+    cursor = next_cursor;
+  }
+  const expected = Array.from({ length: 1_000 }, (_, index) => `gate_${String(index * 10).padStart(5, "0")}`);
+  assert.deepEqual(found, expected);
+});
