@@ -74,15 +74,9 @@ impl Ending {
 
 /// `message` is the same whenever the queue delivers it: the object knows by it who asks again because no answer came.
 async fn take(ring: &Ring, message: &str, env: &Env) -> Fate {
-    let object: Peer = match env
-        .durable_object("RUNS")
-        .and_then(|runs| runs.get_by_name(&ring.run_id))
-    {
-        Ok(stub) => stub.into_rpc(),
-        Err(error) => {
-            report("claim_failed", &error.to_string());
-            return Fate::Again;
-        }
+    let object = RunOf {
+        env,
+        run_id: &ring.run_id,
     };
     let name = json!({"token_id": ring.token_id, "epoch": ring.epoch}).to_string();
     let claim = json!({"token_id": ring.token_id, "epoch": ring.epoch, "claimant": message}).to_string();
@@ -124,7 +118,7 @@ fn is_report_of(text: &str, ring: &Ring) -> bool {
 }
 
 /// The executor's report, or why there is none; `None` when the object said that the attempt does not count any more.
-async fn run(object: &Peer, name: &str, order: &str, env: &Env) -> Option<Result<String, String>> {
+async fn run(object: &RunOf<'_>, name: &str, order: &str, env: &Env) -> Option<Result<String, String>> {
     let heartbeat_ms = number(env, HEARTBEAT).unwrap_or(HEARTBEAT_MS);
     // The executor is not told to stop when the run ends, because the run may be extended: at that moment the object is
     // asked, and it knows.
@@ -158,11 +152,28 @@ async fn execute(executor: &Peer, order: &str) -> Result<String, String> {
     }
 }
 
+/// The object of a run, whoever it is by now.
+struct RunOf<'a> {
+    env: &'a Env,
+    run_id: &'a str,
+}
+
+impl RunOf<'_> {
+    /// A stub for each question: one whose object left memory while it was asked stays broken.
+    fn stub(&self) -> Result<Peer, String> {
+        let runs = self.env.durable_object("RUNS");
+        let stub = runs.and_then(|runs| runs.get_by_name(self.run_id));
+        stub.map(|stub| stub.into_rpc())
+            .map_err(|error| error.to_string())
+    }
+}
+
 /// Status and body; `None` if there was no answer.
-async fn ask(object: &Peer, door: &str, body: &str) -> Option<(u16, String)> {
+async fn ask(object: &RunOf<'_>, door: &str, body: &str) -> Option<(u16, String)> {
     let url = format!("http://run{door}");
     let asked = async {
-        let answer = call::send(object, Call::post(&url, body)).await?;
+        let stub = object.stub()?;
+        let answer = call::send(&stub, Call::post(&url, body)).await?;
         let status = answer.status();
         Ok::<_, String>((status, answer.text_unbounded().await?))
     };

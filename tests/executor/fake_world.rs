@@ -50,6 +50,8 @@ pub struct FakeWorld {
     pub admissions: RefCell<VecDeque<Admission>>,
     /// What happened, in order: `call a {...}`, `sleep 100`.
     pub story: RefCell<Vec<String>>,
+    /// The idempotency key of each call, and where its result is to be brought.
+    pub keys: RefCell<Vec<String>>,
 }
 
 impl FakeWorld {
@@ -66,6 +68,7 @@ impl FakeWorld {
             secrets: Vec::new(),
             admissions: RefCell::default(),
             story: RefCell::default(),
+            keys: RefCell::default(),
         }
     }
 
@@ -89,6 +92,7 @@ impl World for FakeWorld {
     }
 
     async fn perform(&self, call: ActionCall<'_>) -> Result<Value, Stopped> {
+        self.keys.borrow_mut().push(call.idempotency_key("work"));
         let by = call.deadline_at.map(|at| format!(" by {at}")).unwrap_or_default();
         let body = match &call.action.kind {
             Kind::ServiceCall(service) => service.body.as_ref().map_or(Value::Null, |body| {

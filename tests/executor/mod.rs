@@ -10,6 +10,7 @@ mod mcp;
 mod rendered;
 mod requests;
 mod retries;
+mod rounds;
 mod secrets;
 mod shell;
 mod task_partial;

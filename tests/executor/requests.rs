@@ -1,6 +1,7 @@
 //! What an action sends: templates filled in, everything in it checked before a connection is opened.
 
 use curfew::executor::request::Outgoing;
+use curfew::executor::task::ActionCall;
 use curfew::model::action::Kind;
 use curfew::model::failure::Failure;
 use serde_json::{Value, json};
@@ -201,6 +202,37 @@ fn urls_are_of_the_web_and_without_a_password() {
     assert_eq!(
         refused,
         "expression_failed Validation: url: expression `input.none`: no such key: none"
+    );
+}
+
+#[test]
+fn whoever_is_to_call_back_hears_where() {
+    let url = Some("https://curfew.example/v1/callbacks/c");
+    let sent = |kind: &str, implementation: Value| {
+        calling(kind, implementation, json!({}), None, |call| {
+            let call = ActionCall {
+                callback_url: url,
+                ..*call
+            };
+            line(match &call.action.kind {
+                Kind::HttpRequest(request) => Outgoing::http_request(request, &call, "key"),
+                Kind::ServiceCall(service) => Outgoing::service_call(service, &call, "key"),
+                other => panic!("{other:?} sends nothing"),
+            })
+        })
+    };
+    assert_eq!(
+        sent("http_request", json!({"url": "https://a.example/p"})),
+        "GET https://a.example/p [idempotency-key=key; curfew-callback-url=https://curfew.example/v1/callbacks/c]"
+    );
+    assert_eq!(
+        sent("service_call", json!({"binding": "B", "method": "GET"})),
+        "GET http://service/ [idempotency-key=key; curfew-callback-url=https://curfew.example/v1/callbacks/c]"
+    );
+    let written = json!({"url": "https://a.example/p", "headers": {"Curfew-Callback-Url": "elsewhere"}});
+    assert_eq!(
+        sent("http_request", written),
+        "GET https://a.example/p [idempotency-key=key; curfew-callback-url=elsewhere]"
     );
 }
 

@@ -93,10 +93,71 @@ test("no callback in time is a timeout, reported like any other", async () => {
     await strict.store(document);
     const id = await strict.start(document.id, { url: `${peer.url}/ok/${freshId("c")}` });
     const run = await strict.ended(id);
-    assert.deepEqual([run.status, run.error?.code], ["failed", "execution_timeout"]);
+    assert.deepEqual([run.status, run.error?.code], ["failed", "tool_timeout"]);
     const [record] = (await strict.api("GET", `/v1/runs/${id}/timeouts`)).json.items;
-    assert.deepEqual([record.timeout_event.scope, record.final_action], ["tool", "fail"]);
+    assert.deepEqual([record.timeout_event.scope, record.final_action, record.error], ["tool", "fail", { code: "tool_timeout" }]);
   } finally {
     await strict.dispose();
+  }
+});
+
+test("the call says where its result is to be brought, unless the document says it in its own way", async () => {
+  const path = `/ok/${freshId("c")}`;
+  const document = handingOut();
+  const written = handingOut();
+  Object.assign(written.actions[0]!.implementation, { headers: { "Curfew-Callback-Url": "${callback.url}?by=me" } });
+  const plain = handingOut();
+  Object.assign(plain.actions[0]!, { execution: {}, implementation: { method: "POST", url: "${input.url}" } });
+  for (const { id } of [document, written, plain]) {
+    await curfew.store([document, written, plain].find((one) => one.id === id)!);
+    await curfew.start(id, { url: `${peer.url}${path}/${id}` });
+    await until("the peer to be asked", () => peer.seen(`${path}/${id}`)[0]);
+  }
+  const seen = (id: string) => peer.seen(`${path}/${id}`)[0]!;
+  const header = (id: string) => seen(id).headers["curfew-callback-url"];
+  assert.equal(header(document.id), JSON.parse(seen(document.id).body).bring_to);
+  assert.equal(header(written.id), `${JSON.parse(seen(written.id).body).bring_to}?by=me`);
+  assert.equal(header(plain.id), undefined, "nobody waits for a callback");
+});
+
+test("a node's own timeout is the deadline of its result", async () => {
+  const { id } = await handedOut(handingOut({}, { timeout: "1500ms" }));
+  const [token] = await curfew.tokens(id);
+  assert.equal(token?.timeout_at, token!.started_at! + 1_500);
+  const run = await curfew.ended(id);
+  assert.deepEqual([run.status, run.error?.code], ["failed", "tool_timeout"]);
+});
+
+test("outside development a run that is to be called back is refused where nobody says where", async () => {
+  const vars = { CURFEW_TOKENS: JSON.stringify({ all: "admin" }) };
+  const [unset, set] = await Promise.all([
+    startCurfew({ vars }),
+    startCurfew({ vars: { ...vars, CURFEW_PUBLIC_URL: "https://curfew.example" } }),
+  ]);
+  try {
+    const name = freshId("called");
+    const child = handingOut();
+    const document = { ...handingOut(), trigger: { event: name } };
+    const parent = { id: freshId("parent"), timeout: "1m", nodes: [{ id: "call", workflow_id: child.id }] };
+    const plain = { id: freshId("plain"), timeout: "1m", nodes: [{ id: "a" }] };
+    for (const at of [unset, set]) {
+      for (const one of [child, document, parent, plain]) {
+        const stored = await at.api("PUT", `/v1/workflows/${one.id}`, one, "all");
+        assert.equal(stored.status, 201, stored.text);
+      }
+    }
+    const start = (at: Curfew, id: string) => at.api("POST", `/v1/workflows/${id}/runs`, { input: { url: `${peer.url}/ok` } }, "all");
+    for (const { id } of [document, parent]) {
+      const refused = await start(unset, id);
+      assert.deepEqual([refused.status, refused.json.error.code], [422, "no_public_url"]);
+      assert.match(refused.json.error.message, /CURFEW_PUBLIC_URL/);
+      assert.equal((await start(set, id)).status, 201);
+    }
+    assert.equal((await start(unset, plain.id)).status, 201);
+    const raised = await unset.api("POST", `/v1/events/${name}`, { payload: {} }, "all");
+    assert.equal(raised.status, 200, raised.text);
+    assert.deepEqual([raised.json.runs, raised.json.refused[0].error.code], [[], "no_public_url"]);
+  } finally {
+    await Promise.all([unset.dispose(), set.dispose()]);
   }
 });

@@ -116,7 +116,11 @@ test("the lane is chosen by what a task does and may take", async () => {
     [oneRequest(`${peer.url}/ok`), "direct"],
     [oneRequest(`${peer.url}/ok`, { workflow: { timeout: "1h" }, node: { timeout: "30s" } }), "direct"],
     [oneRequest(`${peer.url}/ok`, { workflow: { timeout: "1h" }, node: { timeout: "2m" } }), "queue"],
-    [oneRequest(`${peer.url}/ok`, { workflow: { timeout: "1h" } }), "queue"],
+    [oneRequest(`${peer.url}/ok`, { workflow: { timeout: "14m" } }), "queue"],
+    // Longer than a consumer may live.
+    [oneRequest(`${peer.url}/ok`, { workflow: { timeout: "1h" } }), "direct"],
+    [oneRequest(`${peer.url}/ok`, { workflow: { timeout: "1h" }, node: { timeout: "15m", dispatch: "queue" } }), "direct"],
+    [oneRequest(`${peer.url}/ok`, { workflow: { timeout: null } }), "direct"],
     [oneRequest(`${peer.url}/ok`, { workflow: { timeout: "1h" }, node: { dispatch: "direct" } }), "direct"],
   ];
   for (const [document, lane] of cases) {

@@ -1,7 +1,7 @@
 // Infrastructure retry in the executor: real peers that fail, real waits, what is told of it.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { freshId, oneTask, set, workflow } from "./documents.ts";
+import { check, freshId, oneTask, set, workflow } from "./documents.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
@@ -163,4 +163,26 @@ describe("retries", { concurrency: 8 }, () => {
     const [ofA, ofB] = [await a?.(), await b?.()];
     assert.ok((ofA?.ended_at ?? 0) - (ofB?.ended_at ?? NaN) >= 900);
   });
+});
+
+test("a peer that honours the key gives each business retry another answer, and each call that is made again the same", async () => {
+  const path = `/judged/${freshId("j")}`;
+  /** What was answered, by the key. */
+  const given = new Map<string, { good: boolean }>();
+  peer.route(path, ({ headers }, asked) => {
+    const key = String(headers["idempotency-key"]);
+    // The first call of each round gets nothing at all.
+    if (asked % 2 === 1) return { status: 503, body: {} };
+    const answer = given.get(key) ?? { good: given.size > 0 };
+    given.set(key, answer);
+    return { body: answer };
+  });
+  const steps = [
+    { ref: "ask", action: { kind: "http_request", implementation: { url: peer.url + path }, execution: quick } },
+    { ref: "judge", ...check("state.ask.body.good", "not good enough"), on_failure: "retry" },
+  ];
+  const run = await curfew.runToEnd(oneTask(steps, { task: { retry: { max_attempts: 3 } } }));
+  assert.equal(run.status, "completed", JSON.stringify(run.error));
+  const keys = peer.seen(path).map(({ headers }) => headers["idempotency-key"]);
+  assert.deepEqual(keys, [`${run.id}:t1:ask`, `${run.id}:t1:ask`, `${run.id}:t1:ask:2`, `${run.id}:t1:ask:2`]);
 });
