@@ -1,10 +1,11 @@
 //! One run in memory and the loop around it: an event goes in, its decision is committed, then performed.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use futures_channel::oneshot;
 use js_sys::Reflect;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use wasm_bindgen::JsCast;
 use worker::{Env, Error, Result, State, Storage};
@@ -46,6 +47,8 @@ pub struct Object {
     pub(super) listener: Listener,
     pub(super) news: News,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
+    /// Snapshots of children whose starts are under way, by the node that calls them.
+    pub(super) child_snapshots: RefCell<Vec<(String, Weak<RawValue>)>>,
     requests: Cell<u64>,
     /// The answer to the claim that is being handled.
     handed: RefCell<Option<Order>>,
@@ -83,6 +86,7 @@ impl Object {
             run: RefCell::default(),
             calls: Calls::default(),
             news: News::default(),
+            child_snapshots: RefCell::default(),
             waiting: RefCell::default(),
             requests: Cell::default(),
             handed: RefCell::default(),

@@ -92,6 +92,7 @@ impl Run {
 
     /// Turns what was gathered into effects: saves first, the alarm, then orders.
     pub(super) fn conclude(&mut self) -> Vec<Effect> {
+        self.send_waiting_starts();
         self.note_status();
         let mut scratch = std::mem::take(&mut self.scratch);
         self.scratch.now = scratch.now;
@@ -198,7 +199,8 @@ impl Run {
         }
         effects.extend(scratch.handed.map(Effect::Hand));
         for id in scratch.sends {
-            if let Some(entry) = self.outbox.get(&id) {
+            if let Some(entry) = self.outbox.get_mut(&id) {
+                entry.may_have_left = true;
                 effects.push(Effect::Deliver {
                     id,
                     message: entry.message.clone(),

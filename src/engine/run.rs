@@ -14,7 +14,7 @@ use super::context::Context;
 use super::effect::{Effect, Event, Rejection};
 use super::gate::GateState;
 use super::header::{Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of};
-use super::outbox::OutboxEntry;
+use super::outbox::{OutboxEntry, Starts};
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::expression::Scope;
 use crate::model::snapshot::Snapshot;
@@ -61,6 +61,7 @@ pub struct Run {
     /// Tokens that wait for a callback.
     pub(super) called_back: BTreeSet<TokenId>,
     pub(super) outbox: BTreeMap<u64, OutboxEntry>,
+    pub(super) starts: Starts,
     pub(super) messages_posted: u64,
     pub(super) scratch: Scratch,
 }
@@ -180,6 +181,7 @@ impl Run {
             listeners: BTreeMap::new(),
             called_back: BTreeSet::new(),
             outbox: BTreeMap::new(),
+            starts: Starts::default(),
             messages_posted: 0,
             scratch: Scratch::default(),
         }
