@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use serde_json::Value;
-
 use super::branch::{Instance, InstanceId};
 use super::chronicle::Entry;
 use super::effect::{Effect, Order};
@@ -12,6 +10,7 @@ use super::header::RunStatus;
 use super::lane::Load;
 use super::run::Run;
 use super::token::{Cut, Token, TokenId, TokenStatus};
+use super::undo::Patch;
 use crate::model::time::Millis;
 
 /// What one `handle` gathers before it answers.
@@ -40,8 +39,8 @@ pub(super) struct Scratch {
     pub new_messages: BTreeSet<u64>,
     pub deleted_messages: BTreeSet<u64>,
     pub sends: BTreeSet<u64>,
-    /// What the context held where a join merged into it.
-    pub merge_undo: Vec<(String, Option<Value>)>,
+    /// The way back from what a join merged into the context, or from what a retry took back: the next token born carries it.
+    pub merge_undo: Vec<Patch>,
     /// Tokens whose end is the run's, or the join's around them: how it found them.
     pub cut: BTreeMap<TokenId, (TokenStatus, Option<u64>)>,
     /// Instances whose join went on and left nothing open.
@@ -92,8 +91,8 @@ impl Run {
 
     /// Turns what was gathered into effects: saves first, the alarm, then orders.
     pub(super) fn conclude(&mut self) -> Vec<Effect> {
-        self.send_waiting_starts();
         self.note_status();
+        self.send_waiting_starts();
         let mut scratch = std::mem::take(&mut self.scratch);
         self.scratch.now = scratch.now;
         self.number_what_the_end_cut(&mut scratch);

@@ -28,11 +28,13 @@ mod recall;
 mod record;
 mod report;
 mod resume;
+mod rewind;
 mod route;
 mod run;
 mod supervise;
 mod together;
 mod token;
+mod undo;
 mod wait;
 
 pub use branch::{Branch, FanIn, Instance, InstanceId};
@@ -41,7 +43,7 @@ pub use chronicle::{Entry, EntryKind, LATE_NOTED};
 pub use context::{Context, GONE};
 pub use effect::{
     ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, Past, PastToken,
-    Rejection, RestartPoint, RetryMode,
+    Rejection, RestartPoint, RetryMode, RowsToGoOn,
 };
 pub use escalation::Escalation;
 pub use gate::{Decision, GateKind, GateState, GateStatus};
@@ -51,6 +53,8 @@ pub use no_route::{Routes, Stranded};
 pub use recall::Remembered;
 pub use record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
 pub use resume::{MET_A_BOUND, ResumePlan, can_go_on};
+pub use rewind::{Rewind, WrittenAt};
 pub use run::{NewRun, Run};
 pub use together::Decided;
 pub use token::{Cut, Lane, Token, TokenId, TokenStatus};
+pub use undo::{Back, Patch, Step};

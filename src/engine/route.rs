@@ -257,7 +257,7 @@ impl Run {
         Ok(())
     }
 
-    /// Writes to the context and notes on the token what stood there before.
+    /// Writes to the context and notes the way back on the token.
     fn write_context(&mut self, id: TokenId, values: Vec<(&Path, Value)>) -> Result<(), Failure> {
         let undo = self.context.write(values, Some(id))?;
         if !undo.is_empty() {

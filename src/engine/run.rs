@@ -237,7 +237,12 @@ impl Run {
             Event::PauseRequested => self.pause_requested(),
             Event::ResumeRequested => self.resume_requested(),
             Event::ExtendRequested(by) => self.extend_requested(by),
-            Event::RetryRequested { mode, token, past } => self.retry_requested(mode, token, &past),
+            Event::RetryRequested {
+                mode,
+                token,
+                past,
+                rows,
+            } => self.retry_requested(mode, token, &past, &rows),
             Event::ParentHolds {
                 number,
                 held,

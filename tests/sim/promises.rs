@@ -203,12 +203,13 @@ impl Decided<'_> {
                 continue;
             }
             for index in 0..instance.total {
+                let place = (instance.id, index);
                 let is_of = |token: &Token| {
                     let branch = token.branch.as_ref();
-                    branch.is_some_and(|it| it.instance == instance.id && it.index == index)
+                    branch.is_some_and(|it| (it.instance, it.index) == place)
                 };
-                let goes_on = live.iter().any(|token| is_of(token)) || inner.contains(&(instance.id, index));
-                let last = past.tokens.iter().filter(|token| is_of(token));
+                let goes_on = live.iter().any(|token| is_of(token)) || inner.contains(&place);
+                let last = past.tokens.iter().filter(|token| token.branch == Some(place));
                 let last = last.max_by_key(|token| (token.exit_order, token.id));
                 let at_its_end = last.is_none_or(|token| token.status == TokenStatus::Completed);
                 assert!(
