@@ -203,6 +203,14 @@ pub fn unfinished(ended: &[PastToken]) -> Vec<TokenId> {
     failed.map(|token| token.id).take(ERRORS_SHOWN).collect()
 }
 
+/// Whether a deliverable tells of the run's tokens: one that completed shows its output, one that has not ended nothing.
+pub fn shows_tokens(header: &Header) -> bool {
+    match header.status {
+        RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => true,
+        RunStatus::Completed | RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => false,
+    }
+}
+
 /// What an ended run has to show: its output, or as much as there is. `errors` are those of the tokens of `unfinished`.
 pub fn deliverable(
     run: &Run,

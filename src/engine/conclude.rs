@@ -47,6 +47,8 @@ pub(super) struct Scratch {
     pub decided: BTreeSet<InstanceId>,
     /// Tasks run inside this decision.
     pub inline: u32,
+    /// What the results of this decision take as text.
+    pub result_bytes: usize,
     /// Calls to executors that may begin in this one, and what there is for them to carry.
     pub room: u32,
     pub load: Load,

@@ -41,8 +41,9 @@ impl Run {
 
     /// As above, with what the work has emitted: it leaves with the commit in which the token is done, and only then.
     pub(super) fn succeed_with(&mut self, id: TokenId, result: Value, events: Vec<Emitted>) {
-        if let Err(failure) = self.check_result(id, &result) {
-            return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+        match self.check_result(id, &result) {
+            Ok(bytes) => self.scratch.result_bytes += bytes,
+            Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         }
         let mapped = self.map_output(id, &result);
         // The result is on the token whatever its mapping makes of it.
@@ -168,10 +169,10 @@ impl Run {
         }
     }
 
-    /// A result that could not be saved, or not be read again, is none.
-    fn check_result(&self, id: TokenId, result: &Value) -> Result<(), Failure> {
+    /// A result that could not be saved, or not be read again, is none. How many bytes it takes.
+    fn check_result(&self, id: TokenId, result: &Value) -> Result<usize, Failure> {
         let Some(token) = self.tokens.get(&id) else {
-            return Ok(());
+            return Ok(0);
         };
         let node = &self.snapshot.workflow.nodes[token.node];
         let bytes = json_bytes(result);
@@ -193,7 +194,7 @@ impl Run {
                 ),
             ));
         }
-        Ok(())
+        Ok(bytes)
     }
 
     fn map_output(&mut self, id: TokenId, result: &Value) -> Result<(), Failure> {

@@ -3,13 +3,13 @@
 
 use std::rc::Rc;
 
-use curfew::engine::{Context, Patch, RetryMode, TokenStatus};
+use curfew::engine::{Context, Effect, Patch, RetryMode, RunStatus, TokenStatus};
 use curfew::model::path::Path;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::controls::{point, restart};
-use super::driver::Driver;
+use super::driver::{Driver, SETTINGS};
 use super::graphs::{fan, with};
 
 /// A node `a` that comes back to itself, and maps its result.
@@ -120,6 +120,33 @@ fn what_is_discarded_goes_and_what_others_wrote_since_stays() {
     let back = point(&run, "a");
     restart(&mut run, Some(back));
     assert_eq!(run.reload().state(), &json!({}));
+}
+
+/// What one decision brings into memory is bounded in bytes, not only in tasks.
+#[test]
+fn large_results_of_inline_tasks_are_several_commits() {
+    let document = json!({
+        "nodes": [{"id": "a", "task_id": "a", "output_mapping": {"state.n": "${has(state.n) ? state.n + 1 : 1}"}}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "a", "condition": "state.n < 30"}],
+        "tasks": [{"id": "a", "steps": [
+            {"action": {"kind": "update_context", "implementation": {"set": {"text": "${input.text}"}}}},
+        ]}],
+    });
+    let mut run = Driver::start_with(SETTINGS, document, json!({"text": "x".repeat(400 << 10)}));
+    let mut most = 0;
+    for _ in 0..30 {
+        let bytes = run.effects.iter().map(|effect| match effect {
+            Effect::SaveToken(token) => token.output.as_ref().map_or(0, |output| output.to_string().len()),
+            _other => 0,
+        });
+        most = most.max(bytes.sum::<usize>());
+        if run.run.header.status == RunStatus::Completed {
+            break;
+        }
+        run.wake("");
+    }
+    run.stands("completed {}");
+    assert!(most > 4 << 20 && most < 5 << 20, "{most} bytes in one commit");
 }
 
 /// What stands at a name, or is written there.

@@ -281,7 +281,19 @@ fn rows_written_before_load_and_the_run_goes_on_to_its_end() {
     }
 }
 
-fn goes_on_to_its_end(name: &str) {
+/// Rows whose writers kept whole values are taken back as they were.
+#[test]
+fn a_run_of_an_older_build_can_be_restarted_from_a_node() {
+    let run = store_of("run_midway_third.json");
+    let restarted = |node: &str| {
+        let point = run.restart_point(&run.recall(SETTINGS).expect("readable"), node);
+        point.expect("a way back").context.state().clone()
+    };
+    assert_eq!(restarted("send"), json!({"pack": {"boxes": 2}}));
+    assert_eq!(restarted("pack"), json!({}));
+}
+
+fn store_of(name: &str) -> Store {
     let golden: Value = serde_json::from_str(&read(name)).expect("golden files are JSON");
     let mut store = Store {
         alarm_at: golden["alarm_at"].as_u64(),
@@ -296,7 +308,11 @@ fn goes_on_to_its_end(name: &str) {
             .tokens
             .insert(row[0].as_u64().expect("an id"), (status, row[2].to_string()));
     }
-    let mut run = store.recall(SETTINGS).expect("the rows can be read");
+    store
+}
+
+fn goes_on_to_its_end(name: &str) {
+    let mut run = store_of(name).recall(SETTINGS).expect("the rows can be read");
     let mut story = Vec::new();
     for (now, event) in [
         (3_000, Event::Loaded),
