@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::Error;
 use crate::engine::{
-    Entry, Header, Holder, MET_A_BOUND, Past, ResumePlan, Run, RunStatus, TimeoutRecord, Token, TokenId,
+    Entry, Header, Holder, MET_A_BOUND, Past, PastToken, ResumePlan, Run, RunStatus, TimeoutRecord, TokenId,
     TokenStatus, can_go_on,
 };
 use crate::model::failure::{Failure, FailureClass};
@@ -14,6 +14,9 @@ use crate::model::time::{Millis, format_moment};
 
 /// Nodes named in one deliverable; a long run has been at more.
 const NODES_SHOWN: usize = 1_000;
+
+/// Errors in one deliverable.
+const ERRORS_SHOWN: usize = 100;
 
 pub fn event(run_id: &str, entry: &Entry) -> Value {
     let mut view = json!({"seq": entry.seq, "at": entry.at, "kind": entry.kind});
@@ -48,7 +51,7 @@ pub fn timeout_line(header: &Header, entry: &Entry) -> Option<Value> {
 }
 
 /// A record with what a resume would start from. The state is left out of lists: it is the same for all.
-pub fn timeout(run: &Run, entry: &Entry, ended: &[Token], with_state: bool) -> Option<Value> {
+pub fn timeout(run: &Run, entry: &Entry, ended: &[PastToken], with_state: bool) -> Option<Value> {
     let record: &TimeoutRecord = entry.record.as_ref()?;
     let mut view = json!({
         "id": entry.seq,
@@ -73,7 +76,7 @@ pub fn timeout(run: &Run, entry: &Entry, ended: &[Token], with_state: bool) -> O
 }
 
 /// The last token that had done its work by then.
-fn checkpoint(run: &Run, ended: &[Token], at: Millis) -> Value {
+fn checkpoint(run: &Run, ended: &[PastToken], at: Millis) -> Value {
     let done = ended.iter().filter(|token| {
         token.status == TokenStatus::Completed && token.ended_at.is_some_and(|ended| ended <= at)
     });
@@ -106,13 +109,12 @@ pub fn lateness(rows: &[(String, u64, u64, u64)]) -> Value {
         .collect()
 }
 
-/// Which ways back are open, which one to take, and why.
-pub fn resume(run: &Run, past: &Past) -> Value {
+/// Which ways back are open, which one to take, and why. `errors` are those of the tokens that failed.
+pub fn resume(run: &Run, past: &Past, plan: &ResumePlan, errors: &BTreeMap<TokenId, Failure>) -> Value {
     let header = &run.header;
-    let plan = run.resume_plan(past);
     let closed = match header.status {
         RunStatus::Failed | RunStatus::TimedOut if header.met_a_bound() => Some(MET_A_BOUND.to_string()),
-        RunStatus::Failed | RunStatus::TimedOut if !can_go_on(header, &plan) => {
+        RunStatus::Failed | RunStatus::TimedOut if !can_go_on(header, plan) => {
             Some("nothing was under way when the run ended: restart it".to_string())
         }
         RunStatus::Failed | RunStatus::TimedOut => None,
@@ -125,7 +127,7 @@ pub fn resume(run: &Run, past: &Past) -> Value {
     let (recommended, why) = match closed.is_some() {
         true => (Value::Null, Value::Null),
         false => {
-            let (mode, why) = recommend(header.error.as_ref(), &plan, past);
+            let (mode, why) = recommend(header.error.as_ref(), plan, past);
             (json!(mode), json!(why))
         }
     };
@@ -138,7 +140,7 @@ pub fn resume(run: &Run, past: &Past) -> Value {
             .map(|token| {
                 json!({
                     "token_id": token.id.to_string(), "node_id": nodes[token.node].id, "status": token.status,
-                    "error": token.error, "has_partial_work": token.checkpoint.is_some(),
+                    "error": errors.get(&token.id), "has_partial_work": token.has_checkpoint,
                 })
             })
             .collect()
@@ -173,7 +175,7 @@ fn how_it_goes_on(run: &Run) -> String {
 
 fn recommend(error: Option<&Failure>, plan: &ResumePlan, past: &Past) -> (&'static str, &'static str) {
     let mut ended = past.tokens.iter().filter(|token| plan.tokens.contains(&token.id));
-    if ended.any(|token| token.checkpoint.is_some()) {
+    if ended.any(|token| token.has_checkpoint) {
         return ("retry_step", "steps were finished that need not be done again");
     }
     let Some(error) = error else {
@@ -198,8 +200,27 @@ fn recommend(error: Option<&Failure>, plan: &ResumePlan, past: &Past) -> (&'stat
     }
 }
 
-/// What an ended run has to show: its output, or as much as there is.
-pub fn deliverable(run: &Run, ended: &[Token], timeouts: u64) -> Result<Value, Error> {
+/// Tokens whose errors a deliverable shows: the first of those that have one.
+pub fn unfinished(ended: &[PastToken]) -> Vec<TokenId> {
+    let failed = ended.iter().filter(|token| token.has_error);
+    failed.map(|token| token.id).take(ERRORS_SHOWN).collect()
+}
+
+/// Whether a deliverable tells of the run's tokens: one that completed shows its output, one that has not ended nothing.
+pub fn shows_tokens(header: &Header) -> bool {
+    match header.status {
+        RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => true,
+        RunStatus::Completed | RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => false,
+    }
+}
+
+/// What an ended run has to show: its output, or as much as there is. `errors` are those of the tokens of `unfinished`.
+pub fn deliverable(
+    run: &Run,
+    ended: &[PastToken],
+    errors: &BTreeMap<TokenId, Failure>,
+    timeouts: u64,
+) -> Result<Value, Error> {
     let header = &run.header;
     let reason = match header.status {
         RunStatus::Completed => {
@@ -218,7 +239,7 @@ pub fn deliverable(run: &Run, ended: &[Token], timeouts: u64) -> Result<Value, E
         }
     };
     let nodes = &run.snapshot().workflow.nodes;
-    let mut completed: Vec<&Token> = ended
+    let mut completed: Vec<&PastToken> = ended
         .iter()
         .filter(|token| token.status == TokenStatus::Completed)
         .collect();
@@ -239,9 +260,10 @@ pub fn deliverable(run: &Run, ended: &[Token], timeouts: u64) -> Result<Value, E
     };
     let unfinished: Vec<Value> = ended
         .iter()
-        .filter(|token| token.error.is_some())
-        .take(100)
-        .map(|token| json!({"token_id": token.id.to_string(), "node_id": nodes[token.node].id, "error": token.error}))
+        .filter_map(|token| {
+            let error = errors.get(&token.id)?;
+            Some(json!({"token_id": token.id.to_string(), "node_id": nodes[token.node].id, "error": error}))
+        })
         .collect();
     Ok(json!({
         "kind": "fallback",

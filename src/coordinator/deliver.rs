@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use serde_json::json;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 use worker::Error;
 
 use super::object::{Object, report};
@@ -106,6 +106,23 @@ impl Object {
         Ok(Delivery::Raised(Raised { rest, refused }))
     }
 
+    /// The snapshot of the workflow that a node calls, as text: written once for all its children that start together.
+    fn child_snapshot(&self, node_id: &str) -> worker::Result<Option<Rc<RawValue>>> {
+        let mut known = self.child_snapshots.borrow_mut();
+        known.retain(|(_, text)| text.strong_count() > 0);
+        let found = known.iter().find(|(node, _)| node == node_id);
+        if let Some(text) = found.and_then(|(_, text)| text.upgrade()) {
+            return Ok(Some(text));
+        }
+        let text = self.with_run(|run| {
+            let node = run.snapshot().workflow.node_index(node_id)?;
+            let child = run.snapshot().stored.child(node)?;
+            Some(Rc::<RawValue>::from(to_raw_value(&child).ok()?))
+        })?;
+        known.extend(text.iter().map(|text| (node_id.to_string(), Rc::downgrade(text))));
+        Ok(text)
+    }
+
     async fn send_message(&self, turn: &Turn, message: Message) -> std::result::Result<Delivery, String> {
         let wrong = |error: Error| error.to_string();
         // Whoever gets a message of a parent holds its sender against the parent it knows.
@@ -125,34 +142,30 @@ impl Object {
                 budget_ms,
                 node_decides,
             } => {
-                let command = self.with_run(|run| {
-                    let node = run.snapshot().workflow.node_index(&node_id)?;
-                    let child = run.snapshot().stored.child(node)?;
-                    Some(Command {
-                        run_id: run_id.clone(),
-                        stored: to_raw_value(&child).ok()?.into(),
-                        input,
-                        request: StartRequest {
-                            version: None,
-                            timeout_ms,
-                            budget_ms,
-                            node_decides,
-                        },
-                        parent: Some(ParentLink {
-                            run_id: run.header.id.clone(),
-                            token_id,
-                            epoch,
-                            root_run_id: run.header.root_run_id.clone(),
-                            depth: run.header.depth + 1,
-                            hops: run.header.hops,
-                            root_event: run.header.root_event.clone(),
-                        }),
-                        triggered_by: None,
-                    })
+                let stored = self.child_snapshot(&node_id).map_err(wrong)?;
+                let stored = stored.ok_or("the called workflow is not in the snapshot")?;
+                let command = self.with_run(|run| Command {
+                    run_id: run_id.clone(),
+                    stored,
+                    input,
+                    request: StartRequest {
+                        version: None,
+                        timeout_ms,
+                        budget_ms,
+                        node_decides,
+                    },
+                    parent: Some(ParentLink {
+                        run_id: run.header.id.clone(),
+                        token_id,
+                        epoch,
+                        root_run_id: run.header.root_run_id.clone(),
+                        depth: run.header.depth + 1,
+                        hops: run.header.hops,
+                        root_event: run.header.root_event.clone(),
+                    }),
+                    triggered_by: None,
                 });
-                let command = command
-                    .map_err(wrong)?
-                    .ok_or("the called workflow is not in the snapshot")?;
+                let command = command.map_err(wrong)?;
                 let body = serde_json::to_string(&command).map_err(|error| error.to_string())?;
                 (run_id, "/start", body, Delivery::Gone)
             }

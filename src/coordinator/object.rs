@@ -1,9 +1,10 @@
 //! One run in memory and the loop around it: an event goes in, its decision is committed, then performed.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use futures_channel::oneshot;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use worker::{Env, Error, Result, State, Storage};
 
@@ -13,16 +14,13 @@ use super::dispatch::listener;
 use super::news::News;
 use super::turn::Turn;
 use crate::api::start::Command;
-use crate::engine::{
-    Decided, Effect, Entry, Event, NewRun, Order, Past, Rejection, RestartPoint, Routes, Run, Settings,
-};
+use crate::engine::{Decided, Effect, Entry, Event, NewRun, Order, Rejection, Routes, Run, Settings};
 use crate::model::limits::TooLarge;
 use crate::model::snapshot::Snapshot;
 use crate::platform::ask::Listener;
 use crate::platform::{self, call, deadline};
 use crate::store::commit::Commit;
 use crate::store::memory::{self, Snapshots};
-use crate::store::rows::TokenRow;
 use crate::store::sqlite::Sqlite;
 use crate::watch::letters::Removed;
 use crate::watch::standing::Rung;
@@ -50,6 +48,8 @@ pub struct Object {
     requests: Cell<u64>,
     /// The answer to the claim that is being handled.
     handed: RefCell<Option<Order>>,
+    /// Snapshots of children whose starts are under way, by the node that calls them.
+    pub(super) child_snapshots: RefCell<Vec<(String, Weak<RawValue>)>>,
 }
 
 /// How executors that are called directly say that they live.
@@ -111,6 +111,7 @@ impl Object {
             waiting: RefCell::default(),
             requests: Cell::default(),
             handed: RefCell::default(),
+            child_snapshots: RefCell::default(),
         })
     }
 
@@ -218,6 +219,21 @@ impl Object {
             return Err(error);
         }
         Ok(Started::New)
+    }
+
+    /// As `feed`, with an event that is made from the run's rows: what is due has changed them before they are read.
+    pub fn feed_from_rows<E>(
+        self: &Rc<Self>,
+        turn: &Turn,
+        event: impl FnOnce() -> Result<std::result::Result<Event, E>>,
+    ) -> Result<std::result::Result<std::result::Result<(), Rejection>, E>> {
+        if self.with_run(|run| run.is_due(platform::now()))? {
+            self.wake(turn)?;
+        }
+        Ok(match event()? {
+            Ok(event) => Ok(self.handle(turn, event)?),
+            Err(error) => Err(error),
+        })
     }
 
     /// First what is due, then what came.
@@ -330,27 +346,6 @@ impl Object {
         Ok(())
     }
 
-    pub fn tokens(&self, after: u64, most: u64) -> Result<Vec<(u64, String, String)>> {
-        self.sqlite.tokens(after, most)
-    }
-
-    /// Where a restart from `node_id` would go on, with the past it takes to get there. `None`: no such node.
-    pub fn restart_point(&self, node_id: &str) -> Result<Option<RestartPoint>> {
-        let tokens = self.sqlite.tokens(0, u32::MAX as u64)?;
-        self.with_run(|run| {
-            let snapshot = run.snapshot();
-            let node = snapshot.workflow.node_index(node_id)?;
-            let history = tokens.into_iter().filter_map(|(id, _, row)| {
-                let row: TokenRow = serde_json::from_str(&row).ok()?;
-                row.into_past(id, snapshot)
-            });
-            Some(RestartPoint {
-                node,
-                history: history.collect(),
-            })
-        })
-    }
-
     /// The order that the last event handed out.
     pub fn take_handed(&self) -> Option<Order> {
         self.handed.take()
@@ -358,14 +353,6 @@ impl Object {
 
     pub fn sqlite(&self) -> &Sqlite {
         &self.sqlite
-    }
-
-    /// Everything that ended.
-    pub fn past(&self) -> Result<Past> {
-        let tokens = self.sqlite.tokens(0, u32::MAX as u64)?;
-        let instances = self.sqlite.instances()?;
-        self.with_run(|run| memory::past(tokens, &instances, run.snapshot()))?
-            .map_err(Error::RustError)
     }
 
     /// A request or an alarm came to this object.

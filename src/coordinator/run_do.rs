@@ -19,7 +19,6 @@ use crate::engine::{Capability, Event, Holder, Outcome, Rejection, Run, RunStatu
 use crate::model::limits::{SIGNALS_KEPT, SIGNALS_KEPT_BYTES};
 use crate::model::reader::shorten;
 use crate::platform::{self, errand};
-use crate::store::rows::{TokenRow, parse_status};
 
 #[wasm_bindgen]
 extern "C" {
@@ -126,7 +125,7 @@ impl Doors {
                     false => Ok(Err(Error::not_found("the run"))),
                 }
             }
-            ("GET", "/tokens") => self.tokens(number("after", 0), number("limit", 1_000)),
+            ("GET", "/tokens") => self.object.tokens(number("after", 0), number("limit", 1_000)),
             ("GET", "/events") => self.object.events(number("after", 0), number("limit", 1_000)),
             ("GET", "/timeouts") => self.object.timeouts(number("after", 0), number("limit", 1_000)),
             ("GET", "/timeout-lines") => self.object.timeout_lines(),
@@ -135,13 +134,17 @@ impl Doors {
             ("GET", "/deliverable") => self.object.deliverable(),
             ("POST", path) => {
                 let body: Value = serde_json::from_str(body)?;
-                let event = match path {
-                    "/restart" => Some(self.restart(&body)?),
-                    "/retry" => Some(self.retry(&body)?),
-                    other => command(other, body),
+                let fed = match path {
+                    "/restart" => Some(self.object.feed_from_rows(&turn, || self.restart(&body))?),
+                    "/retry" => Some(self.object.feed_from_rows(&turn, || self.retry(&body))?),
+                    other => match command(other, body) {
+                        Some(Ok(event)) => Some(Ok(self.object.feed(&turn, event)?)),
+                        Some(Err(error)) => Some(Err(error)),
+                        None => None,
+                    },
                 };
-                match event {
-                    Some(Ok(event)) => match self.object.feed(&turn, event)? {
+                match fed {
+                    Some(Ok(answer)) => match answer {
                         Ok(()) if path == "/claim" => self.hand(),
                         // When to ask again whether the attempt is still needed.
                         Ok(()) if path == "/heartbeat" => {
@@ -200,7 +203,8 @@ impl Doors {
         let from = match read_restart(body) {
             Ok(None) => None,
             Ok(Some(node)) => match self.object.restart_point(&node)? {
-                Some(point) => Some(point),
+                Some(Ok(point)) => Some(point),
+                Some(Err(rejection)) => return Ok(Err(refusal(&rejection))),
                 None => {
                     let message = format!("no node is named \"{}\"", shorten(&node));
                     return Ok(Err(Error::invalid_request("/from_node_id", message)));
@@ -226,7 +230,14 @@ impl Doors {
             Err(error) => return Ok(Err(error)),
         };
         let past = Box::new(self.object.past()?);
-        Ok(Ok(Event::RetryRequested { mode, token, past }))
+        let plan = self.object.with_run(|run| run.resume_plan(&past))?;
+        let rows = Box::new(self.object.rows_to_go_on(&plan)?);
+        Ok(Ok(Event::RetryRequested {
+            mode,
+            token,
+            past,
+            rows,
+        }))
     }
 
     fn view(&self) -> Result<Value> {
@@ -238,24 +249,6 @@ impl Doors {
             }
         }
         Ok(view)
-    }
-
-    fn tokens(&self, after: u64, limit: u64) -> Result<Answer> {
-        let rows = self.object.tokens(after, limit.clamp(1, 1_000) + 1)?;
-        let run_ends_at = self.object.with_run(|run| run.header.timeout_at)?;
-        let more = rows.len() as u64 > limit;
-        let mut items = Vec::new();
-        let mut last = after;
-        for (id, status, row) in rows.into_iter().take(limit as usize) {
-            last = id;
-            let row = serde_json::from_str::<TokenRow>(&row)?;
-            let status = parse_status(&status).map_err(worker::Error::RustError)?;
-            items.push(views::token(id, status, row, run_ends_at));
-        }
-        Ok(Ok((
-            200,
-            json!({"items": items, "next_cursor": more.then(|| last.to_string())}),
-        )))
     }
 }
 

@@ -303,7 +303,8 @@ impl Run {
             | Message::Emit { .. } => None,
         });
         let Some(start) = start else { return false };
-        let never_left = self.scratch.new_messages.contains(&start);
+        let entry = self.outbox.get(&start);
+        let never_left = entry.is_some_and(|entry| !entry.may_have_left);
         self.unpost(start);
         never_left
     }

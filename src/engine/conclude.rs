@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use serde_json::Value;
-
 use super::branch::{Instance, InstanceId};
 use super::chronicle::Entry;
 use super::effect::{Effect, Order};
@@ -12,6 +10,7 @@ use super::header::RunStatus;
 use super::lane::Load;
 use super::run::Run;
 use super::token::{Cut, Token, TokenId, TokenStatus};
+use super::undo::Patch;
 use crate::model::time::Millis;
 
 /// What one `handle` gathers before it answers.
@@ -40,14 +39,16 @@ pub(super) struct Scratch {
     pub new_messages: BTreeSet<u64>,
     pub deleted_messages: BTreeSet<u64>,
     pub sends: BTreeSet<u64>,
-    /// What the context held where a join merged into it.
-    pub merge_undo: Vec<(String, Option<Value>)>,
+    /// The way back from what a join merged into the context, or from what a retry took back: the next token born carries it.
+    pub merge_undo: Vec<Patch>,
     /// Tokens whose end is the run's, or the join's around them: how it found them.
     pub cut: BTreeMap<TokenId, (TokenStatus, Option<u64>)>,
     /// Instances whose join went on and left nothing open.
     pub decided: BTreeSet<InstanceId>,
     /// Tasks run inside this decision.
     pub inline: u32,
+    /// What the results of this decision take as text.
+    pub result_bytes: usize,
     /// Calls to executors that may begin in this one, and what there is for them to carry.
     pub room: u32,
     pub load: Load,
@@ -94,6 +95,7 @@ impl Run {
     /// Turns what was gathered into effects: saves first, the alarm, then orders.
     pub(super) fn conclude(&mut self) -> Vec<Effect> {
         self.note_status();
+        self.send_waiting_starts();
         let mut scratch = std::mem::take(&mut self.scratch);
         self.scratch.now = scratch.now;
         self.number_what_the_end_cut(&mut scratch);
@@ -202,7 +204,8 @@ impl Run {
         }
         effects.extend(scratch.handed.map(Effect::Hand));
         for id in scratch.sends {
-            if let Some(entry) = self.outbox.get(&id) {
+            if let Some(entry) = self.outbox.get_mut(&id) {
+                entry.may_have_left = true;
                 effects.push(Effect::Deliver {
                     id,
                     message: entry.message.clone(),

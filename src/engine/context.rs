@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::effect::Effect;
 use super::token::TokenId;
+use super::undo::{Patch, inverse};
 use crate::model::failure::Failure;
 use crate::model::limits::CONTEXT_BYTES;
 use crate::model::path::{Path, Root};
@@ -82,12 +83,12 @@ impl Context {
         &self.output
     }
 
-    /// Writes all values or none: over the limit, the context is as it was. Returns what stood there before.
+    /// Writes all values or none: over the limit, the context is as it was. Returns the way back.
     pub fn write(
         &mut self,
         values: Vec<(&Path, Value)>,
         writer: Option<TokenId>,
-    ) -> Result<Vec<(String, Option<Value>)>, Failure> {
+    ) -> Result<Vec<Patch>, Failure> {
         let mut touched: Vec<(Root, String, Option<Value>)> = Vec::new();
         for (path, value) in values {
             let name = path.top().to_string();
@@ -126,28 +127,64 @@ impl Context {
         for (key, _) in &keys {
             self.changed.insert(key.clone(), writer);
         }
-        let before = touched.into_iter().map(|(_, _, before)| before);
-        Ok(keys.into_iter().map(|(key, _)| key).zip(before).collect())
+        let mut way_back = Vec::new();
+        for ((root, name, before), (key, _)) in touched.iter().zip(&keys) {
+            way_back.extend(inverse(key, before.as_ref(), self.root(*root).get(name)));
+        }
+        Ok(way_back)
     }
 
-    /// Puts back what stood at `key`.
-    pub fn undo(&mut self, key: &str, before: Option<Value>) {
-        let Some((root, name)) = split_key(key) else {
-            return;
-        };
-        self.account(key, before.as_ref().map_or(0, json_bytes));
-        match before {
-            Some(value) => self.root_mut(root).insert(name.to_string(), value),
-            None => self.root_mut(root).remove(name),
-        };
-        self.changed.insert(key.to_string(), None);
+    /// Takes writes back, last first, where they still stand. What that makes of the names' sizes is counted by
+    /// `count_changed`: many patches may be of one name.
+    pub fn take_back(&mut self, patches: &[Patch]) {
+        for patch in patches.iter().rev() {
+            let Some((root, name)) = split_key(&patch.name) else {
+                continue;
+            };
+            let mut value = self.root_mut(root).remove(name);
+            patch.apply(&mut value);
+            if let Some(value) = value {
+                self.root_mut(root).insert(name.to_string(), value);
+            }
+            self.changed.insert(patch.name.clone(), None);
+        }
+    }
+
+    /// As `take_back`, for several lists, the last one first; returns the way back from there.
+    pub fn take_back_noted<'a>(&mut self, lists: impl IntoIterator<Item = &'a [Patch]>) -> Vec<Patch> {
+        let mut before: BTreeMap<String, Option<Value>> = BTreeMap::new();
+        for patches in lists {
+            for patch in patches {
+                if !before.contains_key(&patch.name) {
+                    before.insert(patch.name.clone(), self.value_of(&patch.name).cloned());
+                }
+            }
+            self.take_back(patches);
+        }
+        self.count_changed();
+        let names = before.iter();
+        names
+            .flat_map(|(name, before)| inverse(name, before.as_ref(), self.value_of(name)))
+            .collect()
+    }
+
+    pub fn count_changed(&mut self) {
+        let keys: Vec<String> = self.changed.keys().cloned().collect();
+        for key in keys {
+            let bytes = self.value_of(&key).map_or(0, json_bytes);
+            self.account(&key, bytes);
+        }
     }
 
     /// Forgets everything but the input.
     pub fn clear(&mut self) {
         let keys: Vec<String> = self.names.keys().cloned().collect();
         for key in keys {
-            self.undo(&key, None);
+            if let Some((root, name)) = split_key(&key) {
+                self.root_mut(root).remove(name);
+                self.account(&key, 0);
+                self.changed.insert(key, None);
+            }
         }
     }
 

@@ -6,13 +6,14 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::branch::Instance;
+use super::branch::{Instance, InstanceId};
 use super::callback::{Capability, Outcome};
 use super::chronicle::Entry;
+use super::context::Context;
 use super::gate::{Decision, GateState};
 use super::header::{EventRef, Header, Holder, RunStatus};
 use super::lane::Company;
-use super::token::{Token, TokenId};
+use super::token::{Cut, Token, TokenId, TokenStatus};
 use crate::model::failure::Failure;
 use crate::model::limits::TooLarge;
 use crate::model::time::Millis;
@@ -109,6 +110,7 @@ pub enum Event {
         mode: RetryMode,
         token: Option<TokenId>,
         past: Box<Past>,
+        rows: Box<RowsToGoOn>,
     },
     /// The run that called this one stands still, goes on, or has more time to give.
     ParentHolds {
@@ -160,30 +162,49 @@ pub enum RetryMode {
     Escalate,
 }
 
-/// Everything that ended, as the store remembers it.
+/// Everything a run has been through, as far as it takes to plan a way back: small, however much the tokens hold.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
+    pub tokens: Vec<PastToken>,
+    /// Without what the branches around them had made.
+    pub instances: Vec<Instance>,
+}
+
+/// What a plan needs to know of a token, live or ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PastToken {
+    pub id: TokenId,
+    pub node: usize,
+    pub status: TokenStatus,
+    /// The innermost branch it was in.
+    pub branch: Option<(InstanceId, u32)>,
+    pub born_order: u64,
+    pub exit_order: Option<u64>,
+    pub ended_at: Option<Millis>,
+    pub cut: Option<Cut>,
+    pub joins_at: Option<usize>,
+    pub arrival: Option<u64>,
+    pub has_error: bool,
+    pub has_checkpoint: bool,
+    /// It wrote to the context when its work was done; something did when it was born.
+    pub wrote: bool,
+    pub wrote_at_birth: bool,
+    pub went_back_to: Option<TokenId>,
+}
+
+/// What a run that is brought back goes on with, whole: the tokens and instances of its `ResumePlan`.
+#[derive(Clone, Debug, Default)]
+pub struct RowsToGoOn {
     pub tokens: Vec<Token>,
     pub instances: Vec<Instance>,
 }
 
-/// Where to go on from, and the past it takes to get there.
+/// Where to go on from: the node, the token that was born there, and the context as it was then (`Rewind`).
 #[derive(Clone, Debug)]
 pub struct RestartPoint {
     pub node: usize,
-    pub history: Vec<PastToken>,
-}
-
-/// What a restart needs to know of a token.
-#[derive(Clone, Debug)]
-pub struct PastToken {
-    pub id: TokenId,
-    pub node: usize,
-    pub in_branch: bool,
-    pub born_order: u64,
-    pub exit_order: Option<u64>,
-    pub undo: Vec<(String, Option<Value>)>,
-    pub merge_undo: Vec<(String, Option<Value>)>,
+    pub target: TokenId,
+    pub context: Box<Context>,
 }
 
 /// Something to do. Saves come first and are committed together; orders are performed after the commit.

@@ -1,12 +1,13 @@
 //! Fan-in: arrivals, the moment a join fires, fails or gives up waiting. Exactly one continuation, ever.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::branch::{Arrival, FanIn, InstanceId};
 use super::chronicle::EntryKind;
 use super::record::{FinalAction, Passed, TimeoutScope};
 use super::run::{Due, Run};
 use super::token::{TokenId, TokenStatus};
+use super::undo::Patch;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::fan::{
     BranchFailurePolicy, EarlyCompletePolicy, Strategy, SyncTimeoutPolicy, Synchronization,
@@ -348,13 +349,7 @@ impl Run {
     }
 
     /// One that failed keeps the reason it failed for.
-    fn end_at_join(
-        &mut self,
-        id: TokenId,
-        status: TokenStatus,
-        reason: &str,
-        undo: Vec<(String, Option<Value>)>,
-    ) {
+    fn end_at_join(&mut self, id: TokenId, status: TokenStatus, reason: &str, undo: Vec<Patch>) {
         self.end(id, status, |token| {
             if status == TokenStatus::Completed {
                 token.reason = Some(reason.into());

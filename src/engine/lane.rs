@@ -23,6 +23,9 @@ const CALLING_TASKS: usize = 6;
 /// keep the object from everything else, nor make one commit of a whole run.
 const INLINE_BATCH: u32 = 200;
 
+/// The same for what they bring: all of it is in memory, several times over, until it is committed.
+const INLINE_BYTES: usize = 4 << 20;
+
 impl Run {
     /// The node's word, else the task's. `auto` is inline where that is possible, and the queue for what may take long,
     /// so that the object need not stay awake for it. Nothing goes into the queue that may outlive its consumer.
@@ -69,13 +72,17 @@ impl Run {
 
     /// Nothing more can begin in this decision: what is due is left to the next.
     pub(super) fn is_full(&self) -> bool {
-        self.scratch.is_deferred || self.scratch.inline >= INLINE_BATCH
+        self.scratch.is_deferred || self.is_inline_spent()
+    }
+
+    fn is_inline_spent(&self) -> bool {
+        self.scratch.inline >= INLINE_BATCH || self.scratch.result_bytes >= INLINE_BYTES
     }
 
     /// Runs a pure task where it stands: it begins and ends in this decision, and costs the row of its token.
     pub(super) fn run_inline(&mut self, id: TokenId, task: usize) {
         let now = self.scratch.now;
-        if self.scratch.inline >= INLINE_BATCH {
+        if self.is_inline_spent() {
             return self.leave_to_next_wake(id);
         }
         self.scratch.inline += 1;

@@ -28,12 +28,14 @@ mod recall;
 mod record;
 mod report;
 mod resume;
+mod rewind;
 mod route;
 mod run;
 mod size;
 mod supervise;
 mod together;
 mod token;
+mod undo;
 mod wait;
 
 pub use branch::{Branch, FanIn, Instance, InstanceId};
@@ -42,7 +44,7 @@ pub use chronicle::{Entry, EntryKind, LATE_NOTED};
 pub use context::{Context, GONE};
 pub use effect::{
     ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, ParentSender, Past,
-    PastToken, Rejection, RestartPoint, RetryMode, StartRefusal,
+    PastToken, Rejection, RestartPoint, RetryMode, RowsToGoOn, StartRefusal,
 };
 pub use emit::EVENT_LIMIT;
 pub use escalation::Escalation;
@@ -56,6 +58,8 @@ pub use no_route::{Routes, Stranded};
 pub use recall::Remembered;
 pub use record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
 pub use resume::{MET_A_BOUND, ResumePlan, can_go_on};
+pub use rewind::{Rewind, WrittenAt};
 pub use run::{NewRun, Run};
 pub use together::Decided;
 pub use token::{Cut, Lane, Token, TokenId, TokenStatus};
+pub use undo::{Back, Patch, Step};

@@ -1,6 +1,8 @@
 //! Messages that must leave the object: saved with the decision that made them, sent after the commit, sent again
 //! until they arrived. Whoever gets one twice does nothing the second time.
 
+use std::collections::BTreeSet;
+
 use super::effect::Message;
 use super::run::{Due, Run};
 use crate::model::time::{MINUTE, Millis, SECOND};
@@ -11,6 +13,19 @@ pub struct OutboxEntry {
     pub attempts: u32,
     /// When to send it again if nothing was heard.
     pub due_at: Millis,
+    /// It was sent once, or may have been before the object came back.
+    pub may_have_left: bool,
+}
+
+/// Starts of children that are under way at a time. Each carries the child's whole snapshot, and a new object at the other end.
+const STARTS_UNDER_WAY: usize = 8;
+
+/// Starts of children: those that were sent and not answered yet, and those that wait for one of them to be answered. While
+/// any waits, as many as may be are under way, each with a moment at which it is sent again; so none waits for ever.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Starts {
+    under_way: BTreeSet<u64>,
+    waiting: BTreeSet<u64>,
 }
 
 impl Run {
@@ -24,9 +39,19 @@ impl Run {
                 message,
                 attempts: 0,
                 due_at: 0,
+                may_have_left: false,
             },
         );
         self.send(id);
+    }
+
+    /// Starts that waited and have room now. Once a decision: a start that it takes back must not have left before.
+    pub(super) fn send_waiting_starts(&mut self) {
+        while self.starts.under_way.len() < STARTS_UNDER_WAY
+            && let Some(id) = self.starts.waiting.pop_first()
+        {
+            self.send(id);
+        }
     }
 
     /// Sends a message now and plans the next time. An event takes calls: in a turn that has none left it stays due, and the
@@ -42,6 +67,16 @@ impl Run {
             entry.due_at = now;
             self.due.insert((now, Due::Message(id)));
             return;
+        }
+        if matches!(entry.message, Message::StartChild { .. }) {
+            let is_full = self.starts.under_way.len() >= STARTS_UNDER_WAY;
+            if is_full && !self.starts.under_way.contains(&id) {
+                entry.due_at = Millis::MAX;
+                self.starts.waiting.insert(id);
+                return;
+            }
+            self.starts.waiting.remove(&id);
+            self.starts.under_way.insert(id);
         }
         entry.attempts += 1;
         entry.due_at = now.saturating_add(patience_ms(entry.attempts));
@@ -59,6 +94,7 @@ impl Run {
         if is_gone && entry.attempts >= GONE_AFTER && !self.is_about_a_start(&entry.message) {
             return self.unpost(id);
         }
+        self.starts.under_way.remove(&id);
         let Some(entry) = self.outbox.get_mut(&id) else {
             return;
         };
@@ -99,6 +135,8 @@ impl Run {
             return;
         };
         self.due.remove(&(entry.due_at, Due::Message(id)));
+        self.starts.under_way.remove(&id);
+        self.starts.waiting.remove(&id);
         self.scratch.sends.remove(&id);
         // Posted and taken back in one decision: it was never saved.
         if !self.scratch.new_messages.remove(&id) {

@@ -93,6 +93,7 @@ impl Run {
                 message,
                 attempts: 0,
                 due_at: 0,
+                may_have_left: true,
             };
             run.due.insert((0, Due::Message(id)));
             run.outbox.insert(id, entry);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::branch::{Instance, InstanceId};
 use super::chronicle::EntryKind;
-use super::effect::{Past, Rejection, RetryMode};
+use super::effect::{Past, PastToken, Rejection, RetryMode, RowsToGoOn};
 use super::gate::GateKind;
 use super::header::{Header, Holder, RunStatus};
 use super::run::{Due, Run};
@@ -30,12 +30,12 @@ pub struct ResumePlan {
 
 /// What ended, by the branch it was in.
 struct Branches<'a> {
-    tokens: BTreeMap<(InstanceId, u32), Vec<&'a Token>>,
+    tokens: BTreeMap<(InstanceId, u32), Vec<&'a PastToken>>,
     inner: BTreeMap<(InstanceId, u32), Vec<&'a Instance>>,
 }
 
 enum Member<'a> {
-    Token(&'a Token),
+    Token(&'a PastToken),
     Instance(&'a Instance),
 }
 
@@ -46,8 +46,7 @@ impl<'a> Branches<'a> {
             inner: BTreeMap::new(),
         };
         for token in &past.tokens {
-            if let Some(branch) = &token.branch {
-                let place = (branch.instance, branch.index);
+            if let Some(place) = token.branch {
                 branches.tokens.entry(place).or_default().push(token);
             }
         }
@@ -60,7 +59,7 @@ impl<'a> Branches<'a> {
         branches
     }
 
-    fn tokens(&self, instance: InstanceId, index: u32) -> &[&'a Token] {
+    fn tokens(&self, instance: InstanceId, index: u32) -> &[&'a PastToken] {
         self.tokens.get(&(instance, index)).map_or(&[], Vec::as_slice)
     }
 
@@ -117,9 +116,15 @@ pub fn can_go_on(header: &Header, plan: &ResumePlan) -> bool {
     !plan.tokens.is_empty() || header.error.as_ref().is_some_and(out_of_time)
 }
 
-/// It had done its work and stood at a join.
-fn waits_again(token: &Token) -> bool {
-    token.joins_at.is_some() && token.arrival.is_some()
+impl PastToken {
+    /// It had done its work and stood at a join.
+    fn waits_again(&self) -> bool {
+        waits_again(self.joins_at, self.arrival)
+    }
+}
+
+fn waits_again(joins_at: Option<usize>, arrival: Option<u64>) -> bool {
+    joins_at.is_some() && arrival.is_some()
 }
 
 impl Run {
@@ -127,7 +132,7 @@ impl Run {
     /// it ended; a branch that the join could do without stays as it is.
     pub fn resume_plan(&self, past: &Past) -> ResumePlan {
         let end = self.header.ends;
-        let is_cut = |token: &&Token| token.cut.is_some_and(|cut| cut.end == end);
+        let is_cut = |token: &&PastToken| token.cut.is_some_and(|cut| cut.end == end);
         let mut tokens: BTreeSet<TokenId> = past.tokens.iter().filter(is_cut).map(|token| token.id).collect();
         let is_closed = |instance: &&Instance| instance.closed_by == Some(end);
         let closed: Vec<&Instance> = past.instances.iter().filter(is_closed).collect();
@@ -155,7 +160,7 @@ impl Run {
             }
         }
         let by_itself =
-            |token: &&Token| tokens.contains(&token.id) && token.error.is_some() && !waits_again(token);
+            |token: &&PastToken| tokens.contains(&token.id) && token.has_error && !token.waits_again();
         ResumePlan {
             failed: past
                 .tokens
@@ -180,15 +185,13 @@ impl Run {
             for index in 0..instance.total {
                 let members = branches.tokens(instance.id, index).iter();
                 let mut cut = members.filter(|token| token.cut.is_some_and(|cut| cut.end == end));
-                match cut.clone().find(|token| waits_again(token)) {
-                    Some(token) => {
-                        completed += u32::from(token.joins_at == Some(node) && token.error.is_none())
-                    }
+                match cut.clone().find(|token| token.waits_again()) {
+                    Some(token) => completed += u32::from(token.joins_at == Some(node) && !token.has_error),
                     None => {
                         // One that failed by itself was no hope any more, nor is a fan-out whose own join had failed.
                         let inner = branches.inner(instance.id, index).iter();
                         let mut inner = inner.filter(|inner| inner.closed_by == Some(end));
-                        let lived = cut.any(|token| token.error.is_none())
+                        let lived = cut.any(|token| !token.has_error)
                             || inner.any(|inner| self.could_be_met(inner, branches, end));
                         under_way += u32::from(lived);
                     }
@@ -203,6 +206,7 @@ impl Run {
         mode: RetryMode,
         chosen: Option<TokenId>,
         past: &Past,
+        rows: &RowsToGoOn,
     ) -> Result<(), Rejection> {
         match self.header.status {
             RunStatus::Failed | RunStatus::TimedOut => {}
@@ -234,6 +238,7 @@ impl Run {
             );
             return Err(Rejection::NotResumable(message));
         }
+        let ended = whole_tokens(&plan, rows)?;
         self.begin_anew();
         self.note(
             EntryKind::RunRetried,
@@ -241,21 +246,15 @@ impl Run {
                 .map(TokenId::to_string).collect::<Vec<_>>()}),
         );
         if mode == RetryMode::Escalate {
-            let error = past_error(&plan, past);
+            let error = past_error(&plan, &ended);
             self.hold_since(Holder::Escalation, self.scratch.now);
             let prompt = format!("The run ended: {error}. Shall it go on from there?");
             self.open_run_gate(GateKind::Escalation, prompt, &["retry", "fail"]);
         }
-        self.reopen_instances(&plan, past);
-        let mut ended: Vec<&Token> = past
-            .tokens
-            .iter()
-            .filter(|token| plan.tokens.contains(&token.id))
-            .collect();
+        self.reopen_instances(&plan, rows);
         if mode == RetryMode::DiscardAndRetry {
             self.take_back_writes(&ended, chosen);
         }
-        ended.sort_by_key(|token| token.id);
         for token in ended {
             let keeps = match mode {
                 RetryMode::RetryStep | RetryMode::Escalate => true,
@@ -285,26 +284,27 @@ impl Run {
         self.scratch.announce = true;
     }
 
-    /// What the tokens had written before they failed.
+    /// What the tokens had written before they failed, where it still stands: a branch beside them may have written over it, or
+    /// behind it, since, and that stays. The first token that is born now carries the way back from here, so that a restart finds
+    /// what the others had written as they had left it.
     fn take_back_writes(&mut self, ended: &[&Token], chosen: Option<TokenId>) {
         let mut writers: Vec<&&Token> = ended
             .iter()
-            .filter(|token| !waits_again(token) && chosen.is_none_or(|chosen| chosen == token.id))
+            .filter(|token| !waits_again(token.joins_at, token.arrival))
+            .filter(|token| chosen.is_none_or(|chosen| chosen == token.id))
             .collect();
         writers.sort_by_key(|token| std::cmp::Reverse((token.exit_order, token.id)));
-        for token in writers {
-            for (key, before) in token.undo.iter().rev() {
-                self.context.undo(key, before.clone());
-            }
-        }
+        let lists = writers.iter().map(|token| token.undo.as_slice());
+        let way_back = self.context.take_back_noted(lists);
+        self.scratch.merge_undo.extend(way_back);
     }
 
     /// Outer ones first: each counts as a member of the branch it was born in.
-    fn reopen_instances(&mut self, plan: &ResumePlan, past: &Past) {
+    fn reopen_instances(&mut self, plan: &ResumePlan, rows: &RowsToGoOn) {
         let warn_at = self.snapshot.workflow.timeouts.warn_at;
         let clock = self.clock();
         for id in &plan.instances {
-            let Some(mut instance) = past.instances.iter().find(|it| it.id == *id).cloned() else {
+            let Some(mut instance) = rows.instances.iter().find(|it| it.id == *id).cloned() else {
                 continue;
             };
             instance.closed = false;
@@ -325,7 +325,7 @@ impl Run {
 
     /// A new token where one was cut off.
     fn take_place(&mut self, ended: &Token, keeps_work: bool) {
-        if !waits_again(ended) {
+        if !waits_again(ended.joins_at, ended.arrival) {
             // The other way round for one that was brought back and cut off again before it could sleep.
             let cut_left_ms = ended.cut.and_then(|cut| cut.sleep_left_ms);
             let sleep_left_ms = cut_left_ms.or(ended.sleep_left_ms);
@@ -393,8 +393,18 @@ impl Run {
     }
 }
 
-fn past_error(plan: &ResumePlan, past: &Past) -> String {
-    let failed = past.tokens.iter().find(|token| plan.failed.contains(&token.id));
+/// The tokens of the plan in the order of their birth, as their rows have them.
+fn whole_tokens<'a>(plan: &ResumePlan, rows: &'a RowsToGoOn) -> Result<Vec<&'a Token>, Rejection> {
+    let by_id: BTreeMap<TokenId, &Token> = rows.tokens.iter().map(|token| (token.id, token)).collect();
+    let whole = plan.tokens.iter().map(|id| {
+        let unread = || Rejection::NotResumable(format!("token {id} could not be read; try again"));
+        by_id.get(id).copied().ok_or_else(unread)
+    });
+    whole.collect()
+}
+
+fn past_error(plan: &ResumePlan, ended: &[&Token]) -> String {
+    let failed = ended.iter().find(|token| plan.failed.contains(&token.id));
     failed
         .and_then(|token| token.error.as_ref())
         .map_or_else(|| "its time was over".into(), |error| error.message.clone())

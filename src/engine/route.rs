@@ -40,8 +40,9 @@ impl Run {
 
     /// As above, with what the work has emitted: it leaves with the commit in which the token is done, and only then.
     pub(super) fn succeed_with(&mut self, id: TokenId, result: Value, events: Vec<Emitted>) {
-        if let Err(failure) = self.check_result(id, &result) {
-            return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+        match self.check_result(id, &result) {
+            Ok(bytes) => self.scratch.result_bytes += bytes,
+            Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         }
         let branch_before = self.tokens.get(&id).and_then(|token| token.branch.clone());
         let mapped = self.map_output(id, &result);
@@ -84,9 +85,8 @@ impl Run {
             token.output = None;
             token.branch = branch;
         });
-        for (key, before) in undo.into_iter().rev() {
-            self.context.undo(&key, before);
-        }
+        self.context.take_back(&undo);
+        self.context.count_changed();
     }
 
     /// What a node with a learnt limit took, without the time in which the clocks stood still.
@@ -252,7 +252,7 @@ impl Run {
         Ok(())
     }
 
-    /// Writes to the context and notes on the token what stood there before.
+    /// Writes to the context and notes the way back on the token.
     fn write_context(&mut self, id: TokenId, values: Vec<(&Path, Value)>) -> Result<(), Failure> {
         let undo = self.context.write(values, Some(id))?;
         if !undo.is_empty() {

@@ -17,7 +17,7 @@ use super::header::{
     ChildIds, Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of,
     root_event_of,
 };
-use super::outbox::OutboxEntry;
+use super::outbox::{OutboxEntry, Starts};
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::expression::Scope;
 use crate::model::snapshot::Snapshot;
@@ -67,6 +67,7 @@ pub struct Run {
     /// Tokens that wait for a callback.
     pub(super) called_back: BTreeSet<TokenId>,
     pub(super) outbox: BTreeMap<u64, OutboxEntry>,
+    pub(super) starts: Starts,
     pub(super) messages_posted: u64,
     /// How often in a row what woke the run could not be saved.
     pub(super) failed_wakes: u32,
@@ -192,6 +193,7 @@ impl Run {
             listeners: BTreeMap::new(),
             called_back: BTreeSet::new(),
             outbox: BTreeMap::new(),
+            starts: Starts::default(),
             messages_posted: 0,
             failed_wakes: 0,
             joined_bytes: 0,
@@ -280,7 +282,12 @@ impl Run {
             Event::PauseRequested => self.pause_requested(),
             Event::ResumeRequested => self.resume_requested(),
             Event::ExtendRequested(by) => self.extend_requested(by),
-            Event::RetryRequested { mode, token, past } => self.retry_requested(mode, token, &past),
+            Event::RetryRequested {
+                mode,
+                token,
+                past,
+                rows,
+            } => self.retry_requested(mode, token, &past, &rows),
             Event::ParentHolds {
                 number,
                 held,

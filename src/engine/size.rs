@@ -38,11 +38,6 @@ impl NewRun {
 impl Token {
     /// What its row takes, at most.
     pub(super) fn row_bytes(&self) -> usize {
-        let values = |values: &[(String, Option<Value>)]| -> usize {
-            let each = values.iter();
-            each.map(|(name, value)| name.len() + 16 + value.as_ref().map_or(0, json_bytes))
-                .sum()
-        };
         let branch = self.branch.as_ref().map_or(0, |branch| {
             let item = branch.item.as_ref().map_or(0, json_bytes);
             // A large one that is the token's own output is not written twice.
@@ -55,8 +50,7 @@ impl Token {
         TOKEN_BYTES
             + self.output.as_ref().map_or(0, json_bytes)
             + branch
-            + values(&self.undo)
-            + values(&self.merge_undo)
+            + self.undo_bytes()
             + self.checkpoint.as_ref().map_or(0, bytes_of)
             + bytes_of(&(&self.error, &self.cause, &self.escalation))
             + bytes_of(&(&self.steps, &self.loops))
@@ -64,24 +58,21 @@ impl Token {
 }
 
 impl Run {
-    /// A result that could not be saved, or not be read again, is none.
-    pub(super) fn check_result(&self, id: TokenId, result: &Value) -> Result<(), Failure> {
+    /// A result that could not be saved, or not be read again, is none. How many bytes it takes.
+    pub(super) fn check_result(&self, id: TokenId, result: &Value) -> Result<usize, Failure> {
         let Some(token) = self.tokens.get(&id) else {
-            return Ok(());
+            return Ok(0);
         };
+        let bytes = json_bytes(result);
         let node = &self.snapshot.workflow.nodes[token.node].id;
-        TooLarge::check(
-            format!("the result of node {node}"),
-            json_bytes(result),
-            RESULT_BYTES,
-        )?;
+        TooLarge::check(format!("the result of node {node}"), bytes, RESULT_BYTES)?;
         if depth_of(result) > DEPTH {
             return Err(Failure::validation(
                 "limit_exceeded",
                 format!("the result of node {node} is nested deeper than the limit of {DEPTH}"),
             ));
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// Whether a token whose work is done can be saved with all that it has to keep.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::branch::Branch;
 use super::escalation::Escalation;
 use super::no_route::Stranded;
+use super::undo::Patch;
 use crate::model::failure::Failure;
 use crate::model::text::json_bytes;
 use crate::model::time::{Millis, SECOND};
@@ -214,10 +215,12 @@ pub struct Token {
     /// How many tokens had done their work when this one was born, and when it had done its own.
     pub born_order: u64,
     pub exit_order: Option<u64>,
-    /// What the context held where this token wrote, and where the join it was born of merged: the way back for a
-    /// restart.
-    pub undo: Vec<(String, Option<Value>)>,
-    pub merge_undo: Vec<(String, Option<Value>)>,
+    /// The way back from what this token wrote to the context, for a restart or a retry without it.
+    pub undo: Vec<Patch>,
+    /// The same for what changed when it was born: the join it is born of merged, or a retry took something back.
+    pub merge_undo: Vec<Patch>,
+    /// Born of a restart that found the context as it was at the birth of this token; 0: empty, as at the start.
+    pub went_back_to: Option<TokenId>,
     /// Names of the context that have no row but this token's, and what stands there; `None`: its output.
     pub kept: Vec<(String, Option<Value>)>,
     /// What the executor was told, where that is nearer than `timeout_at`: a pause came since, or an older build told
@@ -311,6 +314,7 @@ impl Token {
             exit_order: None,
             undo: Vec::new(),
             merge_undo: Vec::new(),
+            went_back_to: None,
             kept: Vec::new(),
             told_deadline: None,
             claimed_by: None,
@@ -326,6 +330,11 @@ impl Token {
             stranded: None,
             joined_bytes: 0,
         }
+    }
+
+    /// What its row spends on the way back.
+    pub fn undo_bytes(&self) -> usize {
+        self.undo.iter().chain(&self.merge_undo).map(Patch::bytes).sum()
     }
 
     /// Takes a name of the context onto its own row, where that has room for it.

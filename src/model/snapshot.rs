@@ -126,7 +126,10 @@ impl Stored {
     pub fn child(&self, node: usize) -> Option<Stored> {
         let index = (*self.node_children.get(node)?)?;
         let mut child = self.children.get(index)?.clone();
-        child.children = self.children.clone();
+        // One that calls nothing needs none of the others.
+        if child.node_children.iter().any(Option::is_some) {
+            child.children = self.children.clone();
+        }
         Some(child)
     }
 }

@@ -45,6 +45,32 @@ pub fn cut(mut text: String, most: usize) -> String {
     text
 }
 
+/// As `json_bytes`, if that is no more than `most`: stops counting there.
+pub fn json_bytes_up_to(value: &Value, most: usize) -> Option<usize> {
+    let mut counter = Bounded { bytes: 0, most };
+    let counted = serde_json::to_writer(&mut counter, value);
+    counted.is_ok().then_some(counter.bytes)
+}
+
+struct Bounded {
+    bytes: usize,
+    most: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len();
+        match self.bytes <= self.most {
+            true => Ok(bytes.len()),
+            false => Err(io::Error::from(io::ErrorKind::StorageFull)),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 struct Counter(usize);
 
 impl io::Write for Counter {
@@ -80,7 +106,11 @@ mod tests {
             json!("x".repeat(10_000)),
         ] {
             assert_eq!(json(&value), value.to_string());
-            assert_eq!(json_bytes(&value), value.to_string().len());
+            let bytes = value.to_string().len();
+            assert_eq!(json_bytes(&value), bytes);
+            assert_eq!(bytes_of(&value), bytes);
+            assert_eq!(json_bytes_up_to(&value, bytes), Some(bytes));
+            assert_eq!(json_bytes_up_to(&value, bytes - 1), None);
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::commit::{CONTEXT, FAILED_WAKES, GATE, INSTANCE, OUTBOX, SIGNALS};
 use super::rows::{self, HeaderRow, InstanceRow, KEEPING, TokenRow, parse_status};
-use crate::engine::{Past, Remembered, Run, Settings};
+use crate::engine::{Instance, Past, Remembered, Run, Settings, Token};
 use crate::model::recent::Recent;
 use crate::model::snapshot::Snapshot;
 use crate::model::time::Millis;
@@ -109,22 +109,51 @@ fn row<'a>(rows: &'a [(String, String)], key: &str) -> Result<&'a str, String> {
     Ok(text)
 }
 
-/// Everything that ended, for a run that is to be brought back: all tokens and all instances, as rows.
-pub fn past(
-    tokens: Vec<(u64, String, String)>,
-    instances: &[(String, String)],
-    snapshot: &Snapshot,
-) -> Result<Past, String> {
-    let mut past = Past::default();
-    for (id, status, row) in tokens {
-        let row: TokenRow = serde_json::from_str(&row).map_err(|error| format!("token t{id}: {error}"))?;
-        past.tokens
-            .push(row.into_token(id, parse_status(&status)?, snapshot)?);
+/// Folds the rows of tokens and instances, one after the other, into what plans are made from.
+pub struct PastReader<'a> {
+    snapshot: &'a Snapshot,
+    past: Past,
+}
+
+impl<'a> PastReader<'a> {
+    pub fn new(snapshot: &'a Snapshot) -> PastReader<'a> {
+        PastReader {
+            snapshot,
+            past: Past::default(),
+        }
     }
-    for (key, value) in instances {
-        let row: InstanceRow = serde_json::from_str(value).map_err(|error| format!("row {key}: {error}"))?;
-        past.instances.push(row.into_instance(snapshot)?);
+
+    pub fn token(&mut self, id: u64, status: &str, row: &str) -> Result<(), String> {
+        let token = rows::past_token(id, status, row, self.snapshot)?;
+        self.past.tokens.push(token);
+        Ok(())
     }
-    past.instances.sort_by_key(|instance| instance.id);
-    Ok(past)
+
+    pub fn instance(&mut self, row: &str) -> Result<(), String> {
+        let mut light = instance(row, self.snapshot)?;
+        light.last_error = None;
+        if let Some(branch) = &mut light.parent {
+            branch.item = None;
+            branch.output = Value::Null;
+        }
+        self.past.instances.push(light);
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> Past {
+        self.past.tokens.sort_by_key(|token| token.id);
+        self.past.instances.sort_by_key(|instance| instance.id);
+        self.past
+    }
+}
+
+/// A token that goes on, from its whole row.
+pub fn token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Result<Token, String> {
+    let row: TokenRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
+    row.into_token(id, parse_status(status)?, snapshot)
+}
+
+pub fn instance(row: &str, snapshot: &Snapshot) -> Result<Instance, String> {
+    let row: InstanceRow = serde_json::from_str(row).map_err(|error| format!("an instance: {error}"))?;
+    row.into_instance(snapshot)
 }

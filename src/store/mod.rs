@@ -2,6 +2,7 @@
 
 pub mod commit;
 pub mod memory;
+pub mod pages;
 pub mod places;
 pub mod rows;
 pub mod schema;

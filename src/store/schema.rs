@@ -63,17 +63,21 @@ pub const LOAD_SUMMARY: &str = "SELECT status, count(*), max(id), \
 /// Asked only of runs that have events.
 pub const LOAD_LATE: &str = "SELECT value ->> '$.fields.token_id', value ->> '$.fields.epoch' FROM run \
      WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.kind' = 'late_result_discarded'";
+/// Rows are listed without their texts, which `LOAD_VALUES` brings page by page: sorting would hold all of them at once.
 /// `?`: the key to begin after, how many.
-pub const LOAD_EVENTS: &str =
-    "SELECT key, value FROM run WHERE key > ? AND key < 'event0' ORDER BY key LIMIT ?";
+pub const LIST_EVENTS: &str = "SELECT id, key, status, octet_length(value) FROM run \
+     WHERE key > ? AND key < 'event0' ORDER BY key LIMIT ?";
 /// The same, of those that left a record behind.
-pub const LOAD_TIMEOUTS: &str = "SELECT key, value FROM run \
+pub const LIST_TIMEOUTS: &str = "SELECT id, key, status, octet_length(value) FROM run \
      WHERE key > ? AND key < 'event0' AND value ->> '$.record' IS NOT NULL ORDER BY key LIMIT ?";
 /// How late deadlines were enforced, by whose they were: scope, how many, milliseconds in all and at most.
 pub const LOAD_LATENESS: &str = "SELECT value ->> '$.record.timeout_event.scope', count(*), \
          sum(value ->> '$.record.timeout_event.lateness_ms'), max(value ->> '$.record.timeout_event.lateness_ms') \
      FROM run WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.record' IS NOT NULL GROUP BY 1";
-pub const LOAD_INSTANCES: &str = "SELECT key, value FROM run WHERE key >= 'instance/' AND key < 'instance0'";
+pub const LIST_INSTANCES: &str = "SELECT id, key, status, octet_length(value) FROM run \
+     WHERE key > ? AND key < 'instance0' ORDER BY key LIMIT ?";
 /// `?`: the key to begin after, how many.
-pub const LOAD_TOKENS: &str =
-    "SELECT key, status, value FROM run WHERE key > ? AND key < 'token0' ORDER BY key LIMIT ?";
+pub const LIST_TOKENS: &str = "SELECT id, key, status, octet_length(value) FROM run \
+     WHERE key > ? AND key < 'token0' ORDER BY key LIMIT ?";
+/// The `?` stands for as many places as are asked for.
+pub const LOAD_VALUES: &str = "SELECT id, value FROM run WHERE id IN (?)";

@@ -1,12 +1,14 @@
 //! The object's SQLite. Nothing here awaits: all statements of one commit land together or not at all.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
 use wasm_bindgen::prelude::*;
-use worker::{Result, SqlStorage, SqlStorageValue, Storage};
+use worker::{Error, Result, SqlStorage, SqlStorageValue, Storage};
 
-use super::commit::{Commit, EVENT, TOKEN, event_key, token_key};
+use super::commit::{Commit, EVENT, INSTANCE, TOKEN, event_key, token_key};
 use super::memory::Rows;
+use super::pages::Listed;
 use super::places::Places;
 use super::rows::KEEPING;
 use super::schema;
@@ -28,6 +30,9 @@ extern "C" {
     #[wasm_bindgen(method, getter = rowsRead)]
     fn rows_read(this: &Saver) -> f64;
 }
+
+/// More rows than there can be.
+pub const ALL: u64 = u32::MAX as u64;
 
 pub struct Sqlite {
     sql: SqlStorage,
@@ -138,23 +143,63 @@ impl Sqlite {
         Ok(rows)
     }
 
-    /// Events after number `after`, oldest first: number, row.
-    pub fn events(&self, after: u64, most: u64) -> Result<Vec<(u64, String)>> {
-        self.read_events(schema::LOAD_EVENTS, after, most)
+    /// Events after number `after`, oldest first.
+    pub fn list_events(&self, after: u64, most: u64) -> Result<Vec<Listed>> {
+        self.list(schema::LIST_EVENTS, event_key(after), most)
     }
 
     /// Those of them that left a record behind.
-    pub fn timeouts(&self, after: u64, most: u64) -> Result<Vec<(u64, String)>> {
-        self.read_events(schema::LOAD_TIMEOUTS, after, most)
+    pub fn list_timeouts(&self, after: u64, most: u64) -> Result<Vec<Listed>> {
+        self.list(schema::LIST_TIMEOUTS, event_key(after), most)
     }
 
-    fn read_events(&self, statement: &str, after: u64, most: u64) -> Result<Vec<(u64, String)>> {
-        let bindings = vec![event_key(after).into(), SqlStorageValue::Float(most as f64)];
-        let rows = self
-            .read(statement, bindings)?
+    /// Tokens by id, terminal ones too.
+    pub fn list_tokens(&self, after: u64, most: u64) -> Result<Vec<Listed>> {
+        self.list(schema::LIST_TOKENS, token_key(after), most)
+    }
+
+    pub fn list_instances(&self) -> Result<Vec<Listed>> {
+        self.list(schema::LIST_INSTANCES, INSTANCE.to_string(), ALL)
+    }
+
+    fn list(&self, statement: &str, after: String, most: u64) -> Result<Vec<Listed>> {
+        let bindings = vec![after.into(), SqlStorageValue::Float(most as f64)];
+        let rows = self.read(statement, bindings)?.into_iter();
+        Ok(rows
+            .filter_map(|row| {
+                let [place, key, status, bytes] = &row[..] else {
+                    return None;
+                };
+                let key = text(key);
+                let (_, number) = key.split_once('/')?;
+                Some(Listed {
+                    place: integer(place),
+                    number: number.parse().ok()?,
+                    status: text(status),
+                    bytes: integer(bytes),
+                })
+            })
+            .collect())
+    }
+
+    /// The texts of one page, in its order. A row may be asked for twice.
+    pub fn values(&self, page: &[Listed]) -> Result<Vec<String>> {
+        if page.is_empty() {
+            return Ok(Vec::new());
+        }
+        let marks = vec!["?"; page.len()].join(", ");
+        let places = page.iter().map(|row| SqlStorageValue::Float(row.place as f64));
+        let rows = self.read(&schema::LOAD_VALUES.replace('?', &marks), places.collect())?;
+        let found: BTreeMap<u64, String> = rows
             .into_iter()
-            .filter_map(|row| Some((event_of(&text(row.first()?))?, text(row.get(1)?))));
-        Ok(rows.collect())
+            .filter_map(|row| Some((integer(row.first()?), text(row.get(1)?))))
+            .collect();
+        page.iter()
+            .map(|row| {
+                let gone = || Error::RustError(format!("row {} is gone", row.place));
+                found.get(&row.place).cloned().ok_or_else(gone)
+            })
+            .collect()
     }
 
     /// How late deadlines were enforced: scope, count, milliseconds in all, at most.
@@ -164,28 +209,6 @@ impl Sqlite {
             .filter_map(|row| {
                 let number = |index: usize| row.get(index).map(integer);
                 Some((text(row.first()?), number(1)?, number(2)?, number(3)?))
-            })
-            .collect())
-    }
-
-    pub fn instances(&self) -> Result<Vec<(String, String)>> {
-        let rows = self.read(schema::LOAD_INSTANCES, Vec::new())?.into_iter();
-        Ok(rows
-            .filter_map(|row| Some((text(row.first()?), text(row.get(1)?))))
-            .collect())
-    }
-
-    /// Tokens by id, terminal ones too: id, status as in its column, row.
-    pub fn tokens(&self, after: u64, most: u64) -> Result<Vec<(u64, String, String)>> {
-        let bindings = vec![token_key(after).into(), SqlStorageValue::Float(most as f64)];
-        let rows = self.read(schema::LOAD_TOKENS, bindings)?.into_iter();
-        Ok(rows
-            .filter_map(|row| {
-                Some((
-                    token_of(&text(row.first()?))?,
-                    text(row.get(1)?),
-                    text(row.get(2)?),
-                ))
             })
             .collect())
     }

@@ -1,6 +1,6 @@
 //! `GET /deliverable`: every run that ended has something to show.
 
-use curfew::api::recovery::{deliverable, resume};
+use curfew::api::recovery::deliverable;
 use curfew::engine::{Routes, Settings};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn document() -> Value {
 
 fn view(run: &Driver) -> Value {
     let timeouts = run.records().len() as u64;
-    deliverable(&run.run, &run.past().tokens, timeouts).expect("an ended run has a deliverable")
+    run.deliverable(timeouts)
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn completed_nodes_are_named_once() {
 fn a_run_that_has_not_ended_has_none_yet() {
     let mut run = Driver::start(document());
     for _ in 0..2 {
-        let error = deliverable(&run.run, &[], 0).expect_err("not ended");
+        let error = deliverable(&run.run, &[], &Default::default(), 0).expect_err("not ended");
         assert_eq!((error.status, error.code), (409, "run_not_ended"));
         run.pause();
     }
@@ -161,7 +161,7 @@ fn after_every_forced_end_there_is_one_and_a_way_back() {
             (&json!("fallback"), &json!(reason)),
             "{what}: {view}"
         );
-        let ways = resume(&run.run, &run.past());
+        let ways = run.ways_back();
         assert!(ways["recommended"].is_string(), "{what}: {ways}");
     }
 }

@@ -1,6 +1,5 @@
 //! `GET /resume`: which ways back are open, which one to take, and why.
 
-use curfew::api::recovery::resume;
 use curfew::engine::RetryMode;
 use curfew::model::failure::{Failure, FailureClass};
 use curfew::wire::{Checkpoint, TaskReport};
@@ -17,7 +16,7 @@ fn document() -> Value {
 }
 
 fn view(run: &Driver) -> Value {
-    resume(&run.run, &run.past())
+    run.ways_back()
 }
 
 fn failed_with(class: FailureClass) -> Driver {

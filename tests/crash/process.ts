@@ -1,7 +1,7 @@
 // One life of the process: Curfew on a directory that outlives it, until it is killed or stopped.
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { until } from "../workerd/poll.ts";
@@ -60,9 +60,25 @@ function lives(pid: number): boolean {
 }
 
 /** What the process holds in memory, in MiB; undefined where nobody says. */
-export function residentMiB(pid: number): number | undefined {
+export const residentMiB = (pid: number): number | undefined => memoryMiB(pid, "VmRSS");
+
+/** The most it has held, since it began or since `forgetPeak`. */
+export const peakMiB = (pid: number | undefined): number | undefined => memoryMiB(pid, "VmHWM");
+
+/** Begins a new peak at what the process holds now, which is returned; undefined where that cannot be done. */
+export function forgetPeak(pid: number | undefined): number | undefined {
   try {
-    const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+    writeFileSync(`/proc/${pid}/clear_refs`, "5");
+    return memoryMiB(pid, "VmHWM");
+  } catch {
+    return undefined;
+  }
+}
+
+function memoryMiB(pid: number | undefined, field: "VmRSS" | "VmHWM"): number | undefined {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    const kib = new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(status)?.[1];
     return kib === undefined ? undefined : Number(kib) / 1024;
   } catch {
     return undefined;

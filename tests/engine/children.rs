@@ -1,6 +1,6 @@
 //! A child run does a token's work: parent and child find each other whatever is lost between them.
 
-use curfew::engine::RunStatus;
+use curfew::engine::{Effect, Message, RunStatus};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, WORKFLOW_TIMEOUT_MS, create_run, start_among, store_document};
@@ -442,4 +442,77 @@ fn children_in_branches_are_joined_like_any_work() {
         sent[0].ends_with("cancel run-1~t3 (fan_in_completed)"),
         "{sent:?}"
     );
+}
+
+/// Twenty children at once.
+fn twenty() -> Driver {
+    Driver::start(json!({
+        "nodes": [{"id": "a"}, {"id": "p", "workflow_id": "child"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "p", "spawn_count": 20}],
+    }))
+}
+
+fn starts(run: &Driver) -> Vec<u64> {
+    run.effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Deliver { id, message } => matches!(message, Message::StartChild { .. }).then_some(*id),
+            _other => None,
+        })
+        .collect()
+}
+
+#[test]
+fn eight_starts_are_under_way_at_a_time_and_the_next_leaves_when_one_is_answered() {
+    let mut run = twenty();
+    assert_eq!(starts(&run), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(
+        run.store
+            .run
+            .keys()
+            .filter(|key| key.starts_with("outbox/"))
+            .count(),
+        20
+    );
+    assert_eq!(starts(run.delivered(3)), [9]);
+    // One that failed goes again later; its place is taken at once.
+    assert_eq!(starts(run.delivery_failed(1, false)), [10]);
+    // Nobody said anything: those under way are sent again, and the one that failed waits for its turn.
+    assert_eq!(starts(run.at(60_000).wake("")), [2, 4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(starts(run.delivered(2)), [1]);
+    for id in 4..=20 {
+        run.delivered(id);
+    }
+    run.delivered(1);
+    assert!(!run.store.run.keys().any(|key| key.starts_with("outbox/")));
+}
+
+#[test]
+fn an_object_that_comes_back_sends_no_more_than_eight_starts() {
+    let mut run = twenty();
+    run.reload().at(2_000).load();
+    run.wake("");
+    assert_eq!(starts(&run), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert!(
+        run.run.next_deadline().is_some_and(|at| at > 2_000),
+        "nothing is due now"
+    );
+    assert_eq!(starts(run.delivered(8)), [9]);
+}
+
+/// The cancels of those that may live leave at once; of the others nobody ever hears.
+#[test]
+fn a_start_that_never_left_is_taken_back_without_a_word() {
+    let mut run = twenty();
+    run.cancel(None);
+    assert_eq!(starts(&run), [0; 0]);
+    let cancels = run.lines_of("deliver");
+    assert_eq!(cancels.len(), 8, "{cancels:?}");
+    let rows = run.store.run.iter().filter(|(key, _)| key.starts_with("outbox/"));
+    assert!(rows.clone().all(|(_, row)| row.contains("cancel_child")));
+    assert_eq!(rows.count(), 8);
+    // After a crash nobody knows which have left.
+    let mut run = twenty();
+    run.reload().at(2_000).load().cancel(None);
+    assert_eq!(run.lines_of("deliver").len(), 20);
 }

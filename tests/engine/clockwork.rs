@@ -1,13 +1,13 @@
 //! What scenarios of time say to the driver, and what they read from it: extensions, retries, the words between a run
 //! and its children, and the events and records a run has left behind.
 
+use curfew::api::recovery;
 use curfew::engine::{
     ChildNews, Effect, Entry, Event, Extension, Instance, Message, Order, ParentSender, Past, RetryMode,
     TimeoutRecord, Token, TokenId,
 };
 use curfew::model::time::Millis;
-use curfew::store::commit::{EVENT, INSTANCE};
-use curfew::store::memory;
+use curfew::store::commit::EVENT;
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, child_of, parse_attempt, start_among};
@@ -28,15 +28,13 @@ impl Driver {
     }
 
     pub fn retry(&mut self, mode: RetryMode) -> &mut Driver {
-        let past = Box::new(self.past());
-        let token = None;
-        self.feed(Event::RetryRequested { mode, token, past })
+        let retry = self.store.retry(&self.run, mode, None);
+        self.feed(retry)
     }
 
     pub fn retry_token(&mut self, mode: RetryMode, token: &str) -> &mut Driver {
-        let past = Box::new(self.past());
-        let token = TokenId::parse(token);
-        self.feed(Event::RetryRequested { mode, token, past })
+        let retry = self.store.retry(&self.run, mode, TokenId::parse(token));
+        self.feed(retry)
     }
 
     pub fn restart(&mut self) -> &mut Driver {
@@ -97,35 +95,37 @@ impl Driver {
         self
     }
 
-    /// Everything that ended, as the shell reads it for a retry.
+    /// Everything the run has been through, as the shell reads it to plan a way back.
     pub fn past(&self) -> Past {
-        let tokens = self
-            .store
-            .tokens
-            .iter()
-            .map(|(id, (status, row))| (*id, status.clone(), row.clone()))
-            .collect();
-        let instances: Vec<(String, String)> = self
-            .store
-            .run
-            .iter()
-            .filter(|(key, _)| key.starts_with(INSTANCE))
-            .map(|(key, row)| (key.clone(), row.clone()))
-            .collect();
-        memory::past(tokens, &instances, self.run.snapshot()).expect("rows can be read")
+        self.store.past(self.run.snapshot()).expect("rows can be read")
     }
 
     /// A token as its row has it, live or ended.
     pub fn row(&self, token: &str) -> Token {
         let id = TokenId::parse(token).expect("a token is t1");
-        let mut tokens = self.past().tokens.into_iter();
+        let tokens = self.store.whole_tokens(self.run.snapshot());
+        let mut tokens = tokens.expect("rows can be read").into_iter();
         tokens.find(|row| row.id == id).expect("the token has a row")
     }
 
     /// The instance as its row has it.
     pub fn instance_row(&self, number: u64) -> Instance {
-        let mut instances = self.past().instances.into_iter();
+        let instances = self.store.whole_instances(self.run.snapshot());
+        let mut instances = instances.expect("rows can be read").into_iter();
         instances.find(|it| it.id.0 == number).expect("it has a row")
+    }
+
+    /// The ways back, as the API shows them.
+    pub fn ways_back(&self) -> Value {
+        let past = self.past();
+        let plan = self.run.resume_plan(&past);
+        recovery::resume(&self.run, &past, &plan, &self.store.errors())
+    }
+
+    pub fn deliverable(&self, timeouts: u64) -> Value {
+        let past = self.past().tokens;
+        recovery::deliverable(&self.run, &past, &self.store.errors(), timeouts)
+            .expect("every ended run has one")
     }
 
     /// Every event of the run so far, from its rows.

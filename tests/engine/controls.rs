@@ -1,7 +1,6 @@
 //! What a person does to a run: pause and resume with every clock, cancel, restart.
 
-use curfew::engine::{Event, PastToken, RestartPoint, RunStatus, TokenId};
-use curfew::store::rows::TokenRow;
+use curfew::engine::{Event, RestartPoint, RunStatus};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, WORKFLOW_TIMEOUT_MS};
@@ -252,24 +251,8 @@ pub(super) fn restart(run: &mut Driver, from: Option<RestartPoint>) {
 
 /// The way back as the shell finds it: from the rows of all tokens.
 pub(super) fn point(run: &Driver, node: &str) -> RestartPoint {
-    let workflow = &run.run.snapshot().workflow;
-    let index = |id: &str| workflow.node_index(id).expect("a node of the document");
-    let past = |(id, (_, row)): (&u64, &(String, String))| {
-        let row: TokenRow = serde_json::from_str(row).expect("rows can be read");
-        PastToken {
-            id: TokenId(*id),
-            node: index(&row.node_id),
-            in_branch: row.branch.is_some(),
-            born_order: row.born_order,
-            exit_order: row.exit_order,
-            undo: row.undo,
-            merge_undo: row.merge_undo,
-        }
-    };
-    RestartPoint {
-        node: index(node),
-        history: run.store.tokens.iter().map(past).collect(),
-    }
+    let point = run.store.restart_point(&run.run, node);
+    point.unwrap_or_else(|no| panic!("no way back to {node}: {no:?}"))
 }
 
 #[test]
@@ -336,15 +319,16 @@ fn a_restart_from_a_node_has_the_state_as_it_was_then() {
 
 #[test]
 fn there_is_no_way_back_into_a_branch_or_to_a_node_never_reached() {
-    let mut run = Driver::start(three(json!({})));
+    let run = Driver::start(three(json!({})));
     for (node, why) in [
         ("b", "the node lies in a branch"),
         ("z", "the run has never been at this node"),
     ] {
-        let back = point(&run, node);
-        restart(&mut run, Some(back));
-        assert!(format!("{:?}", run.answer).contains(why), "{:?}", run.answer);
-        assert_eq!(run.effects, Vec::new());
+        let no = run
+            .store
+            .restart_point(&run.run, node)
+            .expect_err("there is none");
+        assert!(format!("{no:?}").contains(why), "{no:?}");
     }
 }
 

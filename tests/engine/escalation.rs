@@ -311,12 +311,7 @@ fn a_run_that_ended_meanwhile_goes_on_with_the_node() {
     let mut run = escalated(json!({"timeout_ms": 10_000, "on_timeout": "cancel_all"}));
     run.at(11_000).wake("");
     assert_eq!(run.run.header.status, RunStatus::TimedOut);
-    let past = Box::new(run.store.past(run.run.snapshot()).expect("rows can be read"));
-    run.at(12_000).feed(Event::RetryRequested {
-        mode: RetryMode::RetryStep,
-        token: None,
-        past,
-    });
+    run.at(12_000).retry(RetryMode::RetryStep);
     run.stands("running a:executing");
     run.fail("t2@1").stands("waiting a:awaiting_human");
     run.reload().decide("g2.1", "skip").stands("running b:executing");

@@ -201,11 +201,9 @@ impl History {
                 ];
                 let tokens = self.run.resume_plan(&past).tokens;
                 let chosen = tokens.get(dice.below(9) as usize).copied();
-                Event::RetryRequested {
-                    mode: *dice.pick(&modes),
-                    token: chosen.filter(|_| dice.chance(50)),
-                    past: Box::new(past),
-                }
+                let mode = *dice.pick(&modes);
+                let token = chosen.filter(|_| dice.chance(50));
+                store.retry(&self.run, mode, token)
             }
             9 | 10 if dice.chance(50) => Event::ExtendRequested(Extension::By(1 + dice.below(30_000))),
             9 | 10 => Event::ExtendRequested(Extension::Until(self.now + dice.below(90_000))),

@@ -48,5 +48,6 @@ mod supervision;
 mod supervision_ends;
 mod timeouts;
 mod together;
+mod undo;
 mod waits;
 mod warnings;

@@ -105,15 +105,14 @@ impl Supervised {
             18 => {
                 self.child_ended(*dice.pick(&[RunStatus::Completed, RunStatus::Failed, RunStatus::TimedOut]))
             }
-            _retry => Event::RetryRequested {
-                mode: *dice.pick(&[
+            _retry => {
+                let mode = *dice.pick(&[
                     RetryMode::RetryStep,
                     RetryMode::DiscardAndRetry,
                     RetryMode::Escalate,
-                ]),
-                token: None,
-                past: Box::new(self.driver.past()),
-            },
+                ]);
+                self.driver.store.retry(&self.driver.run, mode, None)
+            }
         };
         (now, event)
     }
@@ -250,9 +249,9 @@ proptest! {
                 run.do_well();
             }
             prop_assert_eq!(run.driver.run.live_tokens().count(), 0);
-            let past = Box::new(run.driver.past());
             let now = run.driver.now + 10;
-            run.feed(now, Event::RetryRequested { mode: RetryMode::RetryStep, token: None, past });
+            let retry = run.driver.store.retry(&run.driver.run, RetryMode::RetryStep, None);
+            run.feed(now, retry);
             if run.driver.answer.is_err() {
                 return Ok(());
             }

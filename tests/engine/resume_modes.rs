@@ -268,6 +268,7 @@ fn a_retry_without_a_past_is_refused() {
         mode: RetryMode::RetryStep,
         token: None,
         past: Box::default(),
+        rows: Box::default(),
     });
     run.check("rejected not_resumable nothing was under way when the run ended; restart it");
 }

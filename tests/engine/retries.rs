@@ -1,6 +1,5 @@
 //! Runs brought back from their end: what the end cut off goes on, and what cannot be met still cannot.
 
-use curfew::api::recovery;
 use curfew::engine::RetryMode;
 use serde_json::json;
 
@@ -43,8 +42,7 @@ fn a_join_that_nothing_can_reach_fails_the_run_again() {
 fn a_run_that_had_done_all_its_work_completes_when_it_is_brought_back() {
     for mode in [RetryMode::RetryStep, RetryMode::DiscardAndRetry] {
         let mut run = done_too_late();
-        let past = run.store.past(run.run.snapshot()).expect("rows can be read");
-        let view = recovery::resume(&run.run, &past);
+        let view = run.ways_back();
         assert_eq!(
             (&view["resumable"], &view["recommended"]),
             (&json!(true), &json!("retry_step"))

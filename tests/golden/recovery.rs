@@ -21,7 +21,7 @@ fn past(run: &Driver) -> curfew::engine::Past {
 }
 
 fn deliverable(run: &Driver, timeouts: u64) -> Value {
-    recovery::deliverable(&run.run, &past(run).tokens, timeouts).expect("every ended run has one")
+    run.deliverable(timeouts)
 }
 
 /// A person gave up on it.
@@ -77,12 +77,9 @@ fn events() {
 #[test]
 fn ways_back() {
     let ended = aborted();
-    check_json(
-        "view_resume_timed_out.json",
-        &recovery::resume(&ended.run, &past(&ended)),
-    );
+    check_json("view_resume_timed_out.json", &ended.ways_back());
     let paused = at_the_gate();
-    let view = recovery::resume(&paused.run, &past(&paused));
+    let view = paused.ways_back();
     check_json("view_resume_at_the_gate.json", &view);
 }
 
@@ -100,6 +97,6 @@ fn deliverables() {
     completed.at(33_000).succeed("t2@2", json!("sent"));
     check_json("view_deliverable_completed.json", &deliverable(&completed, 1));
     let running: &Run = &late().run;
-    let refused = recovery::deliverable(running, &[], 0).expect_err("it has not ended");
+    let refused = recovery::deliverable(running, &[], &Default::default(), 0).expect_err("it has not ended");
     assert_eq!((refused.status, refused.code), (409, "run_not_ended"));
 }

@@ -1,11 +1,13 @@
 //! The rows of a run and the statements that make its tables, byte for byte; and that rows written once are read for
 //! ever: a run in the middle of its way goes on to its end.
 
-use curfew::engine::{Effect, Event, Header, Lane, Token, TokenId, TokenStatus};
+use curfew::engine::{
+    Back, Effect, Event, Header, Lane, Patch, Step, Token, TokenId, TokenStatus, WrittenAt,
+};
 use curfew::model::failure::{Failure, FailureClass};
 use curfew::store::commit::{Commit, Parcel};
 use curfew::store::places::Places;
-use curfew::store::rows::{HeaderRow, TokenRow, parse_status};
+use curfew::store::rows::{HeaderRow, TokenRow, parse_status, past_token, patches_of};
 use curfew::store::schema;
 use curfew::wire::{StepReport, StepStatus};
 use serde_json::{Value, json};
@@ -136,6 +138,37 @@ fn header_rows() {
     }
 }
 
+fn patch(path: &[&str], back: Back) -> Patch {
+    Patch {
+        name: "state.x".into(),
+        path: path.iter().map(|key| Step::Key((*key).to_string())).collect(),
+        left: Some(7),
+        back,
+    }
+}
+
+/// Older builds kept the whole value that stood at a name.
+#[test]
+fn the_way_back_of_an_older_row_is_read() {
+    let (run, _) = midway();
+    let text = r#"{"node_id":"send","epoch":1,"created_at":1,"undo":[["state.a",[]],["state.b",[null]]],
+        "merge_undo":[["output.c",[[1,2]]]]}"#;
+    let row: TokenRow = serde_json::from_str(text).expect("a stored token can be read");
+    let token = row
+        .into_token(1, TokenStatus::Completed, run.run.snapshot())
+        .expect("its node is there");
+    let undo = vec![
+        Patch::whole("state.a".into(), None),
+        Patch::whole("state.b".into(), Some(Value::Null)),
+    ];
+    let merge_undo = vec![Patch::whole("output.c".into(), Some(json!([1, 2])))];
+    assert_eq!((&token.undo, &token.merge_undo), (&undo, &merge_undo));
+    assert_eq!(patches_of(text, WrittenAt::Exit).expect("readable"), undo);
+    assert_eq!(patches_of(text, WrittenAt::Birth).expect("readable"), merge_undo);
+    let past = past_token(1, "completed", text, run.run.snapshot()).expect("readable");
+    assert!(past.wrote && past.wrote_at_birth && !past.has_error);
+}
+
 #[test]
 fn token_rows() {
     let (run, _) = midway();
@@ -183,9 +216,26 @@ fn token_rows() {
         ..minimal.clone()
     };
     check_json("token_keeping.json", &json!(TokenRow::of(&keeping, &run.run)));
+    // The ways back from writes, one of each kind, and those of a token that a restart gave birth to.
+    let undoing = Token {
+        undo: vec![
+            patch(&[], Back::Remove(())),
+            patch(&[], Back::Put(Value::Null)),
+            patch(&["a", "b"], Back::Put(json!({"c": 1}))),
+            Patch {
+                path: vec![Step::Key("list".into()), Step::Index(3)],
+                ..patch(&[], Back::Text(4, 1, "é".into()))
+            },
+        ],
+        merge_undo: vec![patch(&["list"], Back::Items(400, 1, Vec::new()))],
+        went_back_to: Some(TokenId(7)),
+        ..minimal.clone()
+    };
+    check_json("token_undoing.json", &json!(TokenRow::of(&undoing, &run.run)));
     for (name, token) in [
         ("token_minimal.json", minimal),
         ("token_keeping.json", keeping),
+        ("token_undoing.json", undoing),
         ("token_full.json", full_token(&run)),
     ] {
         let row: TokenRow = serde_json::from_str(&read(name)).expect("a stored token can be read");
@@ -225,12 +275,25 @@ fn rows_written_before_load_and_the_run_goes_on_to_its_end() {
         "run_midway.json",
         "run_midway_first.json",
         "run_midway_second.json",
+        "run_midway_third.json",
     ] {
         goes_on_to_its_end(name);
     }
 }
 
-fn goes_on_to_its_end(name: &str) {
+/// Rows whose writers kept whole values are taken back as they were.
+#[test]
+fn a_run_of_an_older_build_can_be_restarted_from_a_node() {
+    let run = store_of("run_midway_third.json");
+    let restarted = |node: &str| {
+        let point = run.restart_point(&run.recall(SETTINGS).expect("readable"), node);
+        point.expect("a way back").context.state().clone()
+    };
+    assert_eq!(restarted("send"), json!({"pack": {"boxes": 2}}));
+    assert_eq!(restarted("pack"), json!({}));
+}
+
+fn store_of(name: &str) -> Store {
     let golden: Value = serde_json::from_str(&read(name)).expect("golden files are JSON");
     let mut store = Store {
         alarm_at: golden["alarm_at"].as_u64(),
@@ -245,7 +308,11 @@ fn goes_on_to_its_end(name: &str) {
             .tokens
             .insert(row[0].as_u64().expect("an id"), (status, row[2].to_string()));
     }
-    let mut run = store.recall(SETTINGS).expect("the rows can be read");
+    store
+}
+
+fn goes_on_to_its_end(name: &str) {
+    let mut run = store_of(name).recall(SETTINGS).expect("the rows can be read");
     let mut story = Vec::new();
     for (now, event) in [
         (3_000, Event::Loaded),
@@ -316,11 +383,12 @@ fn statements() {
         schema::LOAD,
         schema::LOAD_SUMMARY,
         schema::LOAD_LATE,
-        schema::LOAD_EVENTS,
-        schema::LOAD_TIMEOUTS,
+        schema::LIST_EVENTS,
+        schema::LIST_TIMEOUTS,
         schema::LOAD_LATENESS,
-        schema::LOAD_INSTANCES,
-        schema::LOAD_TOKENS,
+        schema::LIST_INSTANCES,
+        schema::LIST_TOKENS,
+        schema::LOAD_VALUES,
     ] {
         text += &format!("{statement};\n");
     }

@@ -101,8 +101,8 @@ impl World {
         let token = choice
             .filter(|_| !tokens.is_empty())
             .map(|choice| tokens[choice as usize % tokens.len()]);
-        let past = Box::new(past);
-        self.deliver(id, Some(Event::RetryRequested { mode, token, past }));
+        let retry = hosted.store.retry(&object.run, mode, token);
+        self.deliver(id, Some(retry));
     }
 
     /// A person looks after a run: resumes it, decides, sends the signals it waits for. True if there was anything to do.

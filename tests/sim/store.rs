@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{Entry, EntryKind, GONE, Past, Run, Settings, TokenStatus};
+use curfew::engine::{
+    Entry, EntryKind, Event, GONE, Instance, Past, Rejection, RestartPoint, RetryMode, Rewind, RowsToGoOn,
+    Run, Settings, Token, TokenId, TokenStatus,
+};
+use curfew::model::failure::Failure;
 use curfew::model::limits::ROW_BYTES;
 use curfew::model::snapshot::Snapshot;
 use curfew::model::time::Millis;
 use curfew::store::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES};
-use curfew::store::memory::{self, Rows, Snapshots};
-use curfew::store::rows::{HeaderRow, KEEPING, parse_status};
+use curfew::store::memory::{self, PastReader, Rows, Snapshots};
+use curfew::store::rows::{HeaderRow, KEEPING, error_of, parse_status, patches_of};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -193,16 +197,72 @@ impl Store {
         }
     }
 
-    /// Everything that ended, as the object reads it for a retry.
+    /// Everything the run has been through, as the object reads it to plan a way back.
     pub fn past(&self, snapshot: &Snapshot) -> Result<Past, String> {
+        let mut past = PastReader::new(snapshot);
+        for (id, (status, row)) in &self.tokens {
+            past.token(*id, status, row)?;
+        }
+        for row in self.instance_rows() {
+            past.instance(row)?;
+        }
+        Ok(past.finish())
+    }
+
+    fn instance_rows(&self) -> impl Iterator<Item = &String> {
+        let rows = self.run.range("instance/".to_string().."instance0".to_string());
+        rows.map(|(_, row)| row)
+    }
+
+    /// Every token, whole.
+    pub fn whole_tokens(&self, snapshot: &Snapshot) -> Result<Vec<Token>, String> {
         let tokens = self.tokens.iter();
-        let tokens = tokens.map(|(id, (status, row))| (*id, status.clone(), row.clone()));
-        let instances: Vec<(String, String)> = self
-            .run
-            .range("instance/".to_string().."instance0".to_string())
-            .map(|(key, row)| (key.clone(), row.clone()))
-            .collect();
-        memory::past(tokens.collect(), &instances, snapshot)
+        tokens
+            .map(|(id, (status, row))| memory::token(*id, status, row, snapshot))
+            .collect()
+    }
+
+    pub fn whole_instances(&self, snapshot: &Snapshot) -> Result<Vec<Instance>, String> {
+        let rows = self.instance_rows();
+        rows.map(|row| memory::instance(row, snapshot)).collect()
+    }
+
+    /// The errors of all tokens that have one.
+    pub fn errors(&self) -> BTreeMap<TokenId, Failure> {
+        let tokens = self.tokens.iter();
+        tokens
+            .filter_map(|(id, (_, row))| Some((TokenId(*id), error_of(row).expect("rows can be read")?)))
+            .collect()
+    }
+
+    /// As the object asks for it: with the plan's rows and no others.
+    pub fn retry(&self, run: &Run, mode: RetryMode, token: Option<TokenId>) -> Event {
+        let snapshot = run.snapshot();
+        let past = self.past(snapshot).expect("rows can be read");
+        let plan = run.resume_plan(&past);
+        let mut tokens = self.whole_tokens(snapshot).expect("rows can be read");
+        tokens.retain(|token| plan.tokens.contains(&token.id));
+        let mut instances = self.whole_instances(snapshot).expect("rows can be read");
+        instances.retain(|instance| plan.instances.contains(&instance.id));
+        Event::RetryRequested {
+            mode,
+            token,
+            past: Box::new(past),
+            rows: Box::new(RowsToGoOn { tokens, instances }),
+        }
+    }
+
+    /// The way back to a node, as the object finds it.
+    pub fn restart_point(&self, run: &Run, node_id: &str) -> Result<RestartPoint, Rejection> {
+        let workflow = &run.snapshot().workflow;
+        let node = workflow.node_index(node_id).expect("a node of the document");
+        let past = self.past(run.snapshot()).expect("rows can be read");
+        let mut rewind = Rewind::plan(run, node, &past.tokens)?;
+        for (token, at) in rewind.writes().to_vec() {
+            let (_, row) = &self.tokens[&token.0];
+            rewind.take_back(&patches_of(row, at).expect("rows can be read"));
+        }
+        Ok(rewind.finish())
     }
 
     /// The events of the run, oldest first.

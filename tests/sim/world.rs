@@ -4,9 +4,9 @@
 //! An object does what the platform shell does: what is due goes first, a decision and its alarm are saved together,
 //! orders are carried out after that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use curfew::engine::{Effect, Event, Routes, Settings};
+use curfew::engine::{Effect, Event, Message, Routes, Settings};
 use curfew::model::time::Millis;
 use curfew::store::commit::{Commit, FAILED_WAKES};
 use serde_json::{Value, json};
@@ -75,6 +75,8 @@ pub struct World {
     /// By when runs must have ended that are left alone.
     pub(super) ends_by: BTreeMap<String, Millis>,
     pub(super) bus: Bus,
+    /// Children whose start has left their parent.
+    starts_sent: BTreeSet<String>,
 }
 
 impl World {
@@ -107,6 +109,7 @@ impl World {
             mail: BTreeMap::new(),
             posted: 0,
             outcome: Outcome::default(),
+            starts_sent: BTreeSet::new(),
             unkind_events,
             quiet: false,
             ends_by: BTreeMap::new(),
@@ -407,8 +410,10 @@ impl World {
 
     pub(super) fn handle(&mut self, id: &str, event: Event) -> Fate {
         let (now, trace, room) = (self.now, self.trace, self.room);
+        let starts_sent = std::mem::take(&mut self.starts_sent);
         let hosted = self.hosted(id);
         let Some(object) = &mut hosted.object else {
+            self.starts_sent = starts_sent;
             return Fate::Survived; // Deleted while this was on its way.
         };
         let (answer, effects) = object.run.handle(now, room, event.clone());
@@ -425,8 +430,10 @@ impl World {
             effects: &effects,
             now,
             room,
+            starts_sent: &starts_sent,
         }
         .check();
+        self.starts_sent = starts_sent;
         self.accepted = answer.is_ok();
         self.count_waits_for_room(id);
         self.outcome.stale_answers += u64::from(answer.is_err());
@@ -522,7 +529,12 @@ impl World {
                 Effect::Dispatch(order) => self.call(id, order),
                 Effect::Enqueue { token, epoch } => self.enqueue(id, (token, epoch)),
                 Effect::Hand(order) => self.work(id, order),
-                Effect::Deliver { id: letter, message } => self.send(id, letter, &message),
+                Effect::Deliver { id: letter, message } => {
+                    if let Message::StartChild { run_id, .. } = &message {
+                        self.starts_sent.insert(run_id.clone());
+                    }
+                    self.send(id, letter, &message);
+                }
                 Effect::Abort { token, epoch } => {
                     if let Some(object) = &mut self.hosted(id).object {
                         object.open_calls.remove(&(token, epoch));

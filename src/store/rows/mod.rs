@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub use header::HeaderRow;
 pub use instance::{BranchRow, FanInRow, InstanceRow};
-pub use token::{KEEPING, TokenRow, kept, parse_status, status_of};
+pub use token::{KEEPING, TokenRow, error_of, kept, parse_status, past_token, patches_of, status_of};
 
 /// A `null` that was written is a value, unlike a field that was not.
 fn written<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {

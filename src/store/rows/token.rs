@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::instance::BranchRow;
 use super::{is_false, is_none_yet, is_zero, values_at, written};
-use crate::engine::{Cut, Escalation, Lane, PastToken, Run, Stranded, Token, TokenId, TokenStatus};
+use crate::engine::{
+    Cut, Escalation, InstanceId, Lane, PastToken, Patch, Run, Stranded, Token, TokenId, TokenStatus,
+    WrittenAt,
+};
 use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
 use crate::model::time::Millis;
@@ -71,10 +75,17 @@ pub struct TokenRow {
     pub born_order: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_order: Option<u64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "values_at")]
+    /// Of builds that kept the whole value that stood there; nobody writes it any more.
+    #[serde(default, skip_serializing, with = "values_at")]
     pub undo: Vec<(String, Option<Value>)>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "values_at")]
+    #[serde(default, skip_serializing, with = "values_at")]
     pub merge_undo: Vec<(String, Option<Value>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo_patches: Vec<Patch>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merge_undo_patches: Vec<Patch>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub went_back_to: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "values_at")]
     pub kept: Vec<(String, Option<Value>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,8 +129,11 @@ impl TokenRow {
             reminded: token.reminded,
             born_order: token.born_order,
             exit_order: token.exit_order,
-            undo: token.undo,
-            merge_undo: token.merge_undo,
+            undo: Vec::new(),
+            merge_undo: Vec::new(),
+            undo_patches: token.undo,
+            merge_undo_patches: token.merge_undo,
+            went_back_to: token.went_back_to.map(|id| id.0),
             kept: token.kept,
             told_deadline: token.told_deadline,
             claimed_by: token.claimed_by,
@@ -156,19 +170,6 @@ impl TokenRow {
         }
     }
 
-    /// What a restart needs to know of this token.
-    pub fn into_past(self, id: u64, snapshot: &Snapshot) -> Option<PastToken> {
-        Some(PastToken {
-            id: TokenId(id),
-            node: snapshot.workflow.node_index(&self.node_id)?,
-            in_branch: self.branch.is_some(),
-            born_order: self.born_order,
-            exit_order: self.exit_order,
-            undo: self.undo,
-            merge_undo: self.merge_undo,
-        })
-    }
-
     pub fn into_token(self, id: u64, status: TokenStatus, snapshot: &Snapshot) -> Result<Token, String> {
         let node = snapshot
             .workflow
@@ -187,8 +188,9 @@ impl TokenRow {
             reminded: self.reminded,
             born_order: self.born_order,
             exit_order: self.exit_order,
-            undo: self.undo,
-            merge_undo: self.merge_undo,
+            undo: patches(self.undo, self.undo_patches),
+            merge_undo: patches(self.merge_undo, self.merge_undo_patches),
+            went_back_to: self.went_back_to.map(TokenId),
             kept: self.kept,
             told_deadline: self.told_deadline,
             claimed_by: self.claimed_by,
@@ -228,6 +230,112 @@ impl TokenRow {
             joined_bytes: 0,
         })
     }
+}
+
+/// What an older build wrote, and what this one did: a token is written by one of them only, or the older came first.
+fn patches(older: Vec<(String, Option<Value>)>, patches: Vec<Patch>) -> Vec<Patch> {
+    let older = older.into_iter();
+    older
+        .map(|(name, before)| Patch::whole(name, before))
+        .chain(patches)
+        .collect()
+}
+
+/// What a plan needs of a row; the rest is passed over.
+#[derive(Deserialize)]
+struct PastRow {
+    node_id: String,
+    #[serde(default)]
+    ended_at: Option<Millis>,
+    #[serde(default)]
+    error: Option<IgnoredAny>,
+    #[serde(default)]
+    branch: Option<PastBranch>,
+    #[serde(default)]
+    joins_at: Option<String>,
+    #[serde(default)]
+    arrival: Option<u64>,
+    #[serde(default)]
+    born_order: u64,
+    #[serde(default)]
+    exit_order: Option<u64>,
+    #[serde(default)]
+    undo: Vec<IgnoredAny>,
+    #[serde(default)]
+    merge_undo: Vec<IgnoredAny>,
+    #[serde(default)]
+    undo_patches: Vec<IgnoredAny>,
+    #[serde(default)]
+    merge_undo_patches: Vec<IgnoredAny>,
+    #[serde(default)]
+    went_back_to: Option<u64>,
+    #[serde(default)]
+    checkpoint: Option<IgnoredAny>,
+    #[serde(default)]
+    cut: Option<Cut>,
+}
+
+#[derive(Deserialize)]
+struct PastBranch {
+    instance: u64,
+    index: u32,
+}
+
+/// The row as far as plans go.
+pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Result<PastToken, String> {
+    let row: PastRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
+    let node_index = |id: &str| snapshot.workflow.node_index(id);
+    Ok(PastToken {
+        id: TokenId(id),
+        node: node_index(&row.node_id)
+            .ok_or_else(|| format!("token t{id} stands at unknown node {}", row.node_id))?,
+        status: parse_status(status)?,
+        branch: row
+            .branch
+            .map(|branch| (InstanceId(branch.instance), branch.index)),
+        born_order: row.born_order,
+        exit_order: row.exit_order,
+        ended_at: row.ended_at,
+        cut: row.cut,
+        joins_at: row.joins_at.as_deref().and_then(node_index),
+        arrival: row.arrival,
+        has_error: row.error.is_some(),
+        has_checkpoint: row.checkpoint.is_some(),
+        wrote: !row.undo.is_empty() || !row.undo_patches.is_empty(),
+        wrote_at_birth: !row.merge_undo.is_empty() || !row.merge_undo_patches.is_empty(),
+        went_back_to: row.went_back_to.map(TokenId),
+    })
+}
+
+/// The way back from one of the token's writes.
+#[derive(Deserialize)]
+struct UndoRow {
+    #[serde(default, with = "values_at")]
+    undo: Vec<(String, Option<Value>)>,
+    #[serde(default, with = "values_at")]
+    merge_undo: Vec<(String, Option<Value>)>,
+    #[serde(default)]
+    undo_patches: Vec<Patch>,
+    #[serde(default)]
+    merge_undo_patches: Vec<Patch>,
+}
+
+pub fn patches_of(row: &str, at: WrittenAt) -> Result<Vec<Patch>, serde_json::Error> {
+    let row: UndoRow = serde_json::from_str(row)?;
+    Ok(match at {
+        WrittenAt::Exit => patches(row.undo, row.undo_patches),
+        WrittenAt::Birth => patches(row.merge_undo, row.merge_undo_patches),
+    })
+}
+
+/// The error on a token's row.
+pub fn error_of(row: &str) -> Result<Option<Failure>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct ErrorRow {
+        #[serde(default)]
+        error: Option<Failure>,
+    }
+    Ok(serde_json::from_str::<ErrorRow>(row)?.error)
 }
 
 /// What a token that has ended keeps of the context.

@@ -1,0 +1,21 @@
+// @ts-check
+// The coordinator, with a door that says how large the SQLite of a run's object is.
+import Entry, { RunObject as Current } from "../../../src/entry.mjs";
+
+export class RunObject extends Current {
+  /** @param {Request} request */
+  async fetch(request) {
+    if (new URL(request.url).pathname !== "/database-size") return super.fetch(request);
+    return Response.json({ bytes: this.ctx.storage.sql.databaseSize });
+  }
+}
+
+export default class extends Entry {
+  /** @param {Request} request */
+  fetch(request) {
+    const [, door, run] = new URL(request.url).pathname.split("/");
+    if (door !== "database-size") return super.fetch(request);
+    const object = this.env.RUNS.get(this.env.RUNS.idFromName(run));
+    return object.fetch(`http://run/${door}`, { method: "POST" });
+  }
+}
