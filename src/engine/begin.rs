@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::branch::Branch;
+use super::branch::{Branch, branch_steps};
 use super::effect::Order;
 use super::lane::Company;
 use super::route::{error_value, mapping_failure};
 use super::run::Run;
 use super::token::{Lane, Token, TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
+use crate::model::work::{TOKEN_STEPS, write_steps};
 use crate::model::workflow::Work;
 
 impl Run {
@@ -50,6 +51,10 @@ impl Run {
             merge_undo: std::mem::take(&mut self.scratch.merge_undo),
             ..Token::new(id, node, self.scratch.now)
         };
+        self.work.count(TOKEN_STEPS / 2);
+        if let Some(branch) = &token.branch {
+            self.work.count(branch_steps(branch));
+        }
         self.enter_branch(&token);
         self.tokens.insert(id, token);
         self.count_move(None, TokenStatus::Pending);
@@ -80,7 +85,8 @@ impl Run {
         }
     }
 
-    /// A token stands at its node: begin what the node says. While the clocks stand still nothing new begins.
+    /// A token stands at its node: begin what the node says. While the clocks stand still nothing new begins. What the
+    /// budget of this decision does not allow begins in the next turn.
     pub(super) fn begin(&mut self, id: TokenId) {
         let Some(token) = self.tokens.get(&id) else {
             return;
@@ -89,6 +95,11 @@ impl Run {
             self.change(id, |token| token.watch_at = None);
             return;
         }
+        if self.work.is_spent() {
+            return self.leave_to_next_wake(id);
+        }
+        self.work.begin_unit();
+        self.work.count(TOKEN_STEPS / 2);
         if self.snapshot.call_of(token.node).is_some() {
             return self.start_child(id);
         }
@@ -143,6 +154,14 @@ impl Run {
                 return None;
             }
         };
+        // Whoever is to do it elsewhere gets it as text.
+        match lane {
+            Lane::Inline => {}
+            Lane::Direct | Lane::Queue if Rc::ptr_eq(&input, &self.context.input) => {
+                self.work.count(self.context.input_steps());
+            }
+            Lane::Direct | Lane::Queue => self.work.count(write_steps(&input)),
+        }
         let now = self.scratch.now;
         let limit = self.execution_limit(node);
         let timeout_ms = limit.limit.millis();

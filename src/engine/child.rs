@@ -88,7 +88,7 @@ impl Run {
                     "snapshots are resolved"
                 );
                 let empty = json!({});
-                let mut scope = crate::model::expression::Scope::new();
+                let mut scope = crate::model::expression::Scope::metered(Some(&self.work));
                 scope
                     .bind("input", input)
                     .bind("state", &empty)

@@ -28,20 +28,11 @@ impl Run {
     }
 
     pub(super) fn check_input(&self) -> Result<(), Failure> {
-        let problems = match &self.snapshot.workflow.input_schema {
-            Some(schema) => schema.validate(&self.context.input),
-            None => Vec::new(),
+        let Some(schema) = &self.snapshot.workflow.input_schema else {
+            return Ok(());
         };
-        match problems.first() {
-            None => Ok(()),
-            Some(problem) => Err(Failure::validation(
-                "invalid_input",
-                format!(
-                    "the input does not fit input_schema at \"{}\": {}",
-                    problem.pointer, problem.message
-                ),
-            )),
-        }
+        let place = "the input does not fit input_schema at";
+        schema.check(&self.context.input, Some(&self.work), "invalid_input", place)
     }
 
     fn check_output(&self, output: Value) -> Result<Value, Failure> {
@@ -52,20 +43,11 @@ impl Run {
                 format!("the run's output is {bytes} bytes; the limit is {CONTEXT_BYTES}"),
             ));
         }
-        let problems = match &self.snapshot.workflow.output_schema {
-            Some(schema) => schema.validate(&output),
-            None => Vec::new(),
-        };
-        match problems.first() {
-            None => Ok(output),
-            Some(problem) => Err(Failure::validation(
-                "invalid_output",
-                format!(
-                    "the output does not fit output_schema at \"{}\": {}",
-                    problem.pointer, problem.message
-                ),
-            )),
+        if let Some(schema) = &self.snapshot.workflow.output_schema {
+            let place = "the output does not fit output_schema at";
+            schema.check(&output, Some(&self.work), "invalid_output", place)?;
         }
+        Ok(output)
     }
 
     pub(super) fn fail(&mut self, failure: Failure) {

@@ -211,7 +211,10 @@ impl Run {
             .map(|token| token.node)
             .ok_or(Rejection::UnknownGate)?;
         if let Some(schema) = self.gate_of(node).and_then(|gate| gate.input_schema)
-            && let Some(problem) = schema.validate(&decision.input).into_iter().next()
+            && let Some(problem) = schema
+                .validate_on(Some(&self.work), &decision.input)
+                .into_iter()
+                .next()
         {
             return Err(invalid(&format!("/input{}", problem.pointer), problem.message));
         }

@@ -58,7 +58,7 @@ impl Run {
 
     /// Nothing more can begin in this decision: what is due is left to the next.
     pub(super) fn is_full(&self) -> bool {
-        self.scratch.is_deferred || self.scratch.inline >= INLINE_BATCH
+        self.scratch.is_deferred || self.scratch.inline >= INLINE_BATCH || self.work.is_spent()
     }
 
     /// Runs a pure task where it stands: it begins and ends in this decision, and costs the row of its token.
@@ -77,6 +77,7 @@ impl Run {
         };
         let done = run_here(
             now,
+            &self.work,
             Assignment {
                 task: &resolved.task,
                 input: &order.input,
@@ -161,7 +162,7 @@ impl Run {
     }
 
     /// Due already, it stays as it is: every answer that comes before the next wake would cost a row.
-    fn leave_to_next_wake(&mut self, id: TokenId) {
+    pub(super) fn leave_to_next_wake(&mut self, id: TokenId) {
         let now = self.scratch.now;
         let is_due = |token: &Token| token.watch_at.is_some_and(|at| at <= now);
         if !self.tokens.get(&id).is_some_and(is_due) {

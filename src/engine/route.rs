@@ -13,8 +13,12 @@ use crate::model::limits::{DEPTH, RESULT_BYTES, depth_of};
 use crate::model::path::{Path, Root};
 use crate::model::text::json_bytes;
 use crate::model::wait::Wait;
+use crate::model::work::write_steps;
 use crate::model::workflow::{On, Work};
 use crate::wire::Emitted;
+
+/// How often a result is walked over, whatever its mapping makes of it.
+const RESULT_PASSES: u64 = 2;
 
 impl Run {
     /// The token whose attempt this is, if it is the one that counts and still `doing` that.
@@ -174,6 +178,8 @@ impl Run {
             return Ok(());
         };
         let node = &self.snapshot.workflow.nodes[token.node];
+        // Measured here, kept on the token and saved with it.
+        self.work.count(RESULT_PASSES * write_steps(result));
         let bytes = json_bytes(result);
         if bytes > RESULT_BYTES {
             return Err(Failure::validation(
@@ -259,7 +265,7 @@ impl Run {
 
     /// Writes to the context and notes on the token what stood there before.
     fn write_context(&mut self, id: TokenId, values: Vec<(&Path, Value)>) -> Result<(), Failure> {
-        let undo = self.context.write(values, Some(id))?;
+        let undo = self.context.write(values, Some(id), &self.work)?;
         if !undo.is_empty() {
             self.change(id, |token| token.undo.extend(undo));
         }
@@ -359,5 +365,9 @@ pub(super) fn error_value(failure: Option<&Failure>) -> Value {
 }
 
 pub(super) fn mapping_failure(place: &str, wrong: &crate::model::expression::Error) -> Failure {
-    Failure::validation("expression_failed", format!("{place}: {wrong}"))
+    let code = match wrong.is_unit_exhausted {
+        true => "limit_exceeded",
+        false => "expression_failed",
+    };
+    Failure::validation(code, format!("{place}: {wrong}"))
 }

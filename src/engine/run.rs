@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::branch::{Instance, InstanceId};
+use super::branch::{Instance, InstanceId, branch_steps};
 use super::conclude::Scratch;
 use super::context::Context;
 use super::effect::{Effect, Event, Rejection};
@@ -20,6 +20,7 @@ use crate::model::expression::Scope;
 use crate::model::snapshot::Snapshot;
 use crate::model::time::{Limit, Millis};
 use crate::model::timeouts::Layer;
+use crate::model::work::Meter;
 
 /// Something that happens by itself when its moment comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +63,10 @@ pub struct Run {
     pub(super) called_back: BTreeSet<TokenId>,
     pub(super) outbox: BTreeMap<u64, OutboxEntry>,
     pub(super) messages_posted: u64,
+    /// What the decision under way has computed; after it, what it took.
+    pub(super) work: Meter,
+    /// What decisions before the next one took in the same turn.
+    work_before: u64,
     pub(super) scratch: Scratch,
 }
 
@@ -142,6 +147,8 @@ impl Run {
         run.scratch.room = room;
         run.scratch.header_changed = true;
         run.scratch.announce = true;
+        // It is saved as text.
+        run.work.count(run.context.input_steps());
         match run.check_input() {
             Ok(()) => run.give_birth(initial, None, None, BTreeMap::new(), None),
             // A caller hears of it before there is a run; a parent hears of it from the child.
@@ -181,6 +188,8 @@ impl Run {
             called_back: BTreeSet::new(),
             outbox: BTreeMap::new(),
             messages_posted: 0,
+            work: Meter::default(),
+            work_before: 0,
             scratch: Scratch::default(),
         }
     }
@@ -191,6 +200,7 @@ impl Run {
         // A clock that jumps back must not make the run younger than what it has already seen.
         self.scratch.now = now.max(self.scratch.now).max(self.header.started_at);
         self.scratch.room = room;
+        self.work = Meter::after(std::mem::take(&mut self.work_before));
         // Whatever woke the object, the run's own limit comes first: a result cannot outrun it. Where that may be what
         // cannot be decided, nothing comes first.
         if !matches!(event, Event::Abandoned) {
@@ -246,6 +256,16 @@ impl Run {
         };
         self.settle();
         (answer, self.conclude())
+    }
+
+    /// Steps of computation that the last decision took, and those before it in the same turn.
+    pub fn steps(&self) -> u64 {
+        self.work.spent()
+    }
+
+    /// The next decision is made in a turn in which others took `steps` already: it begins no more than is left.
+    pub fn continue_turn(&mut self, steps: u64) {
+        self.work_before = steps;
     }
 
     /// Something is due: the object feeds `Woken` before whatever else came in.
@@ -311,6 +331,9 @@ impl Run {
 
     /// What expressions of this token may name beyond the context.
     pub(super) fn vars(&self, token: &Token, error: Value) -> Vars {
+        if let Some(branch) = &token.branch {
+            self.work.count(branch_steps(branch));
+        }
         let items = self
             .chain(token.branch.as_ref())
             .filter_map(|(branch, instance)| {
@@ -330,7 +353,7 @@ impl Run {
     }
 
     pub(super) fn scope<'a>(&'a self, vars: &'a Vars) -> Scope<'a> {
-        let mut scope = Scope::new();
+        let mut scope = Scope::metered(Some(&self.work));
         scope
             .bind("input", &self.context.input)
             .bind("state", self.context.state())

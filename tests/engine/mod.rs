@@ -48,3 +48,6 @@ mod timeouts;
 mod together;
 mod waits;
 mod warnings;
+mod work;
+#[path = "../../bench/worst.rs"]
+mod worst;
