@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::branch::{Branch, branch_steps};
+use super::branch::Branch;
 use super::effect::Order;
 use super::lane::Company;
 use super::route::{error_value, mapping_failure};
@@ -51,10 +51,6 @@ impl Run {
             merge_undo: std::mem::take(&mut self.scratch.merge_undo),
             ..Token::new(id, node, self.scratch.now)
         };
-        self.work.count(TOKEN_STEPS / 2);
-        if let Some(branch) = &token.branch {
-            self.work.count(branch_steps(branch));
-        }
         self.enter_branch(&token);
         self.tokens.insert(id, token);
         self.count_move(None, TokenStatus::Pending);
@@ -99,7 +95,7 @@ impl Run {
             return self.leave_to_next_wake(id);
         }
         self.work.begin_unit();
-        self.work.count(TOKEN_STEPS / 2);
+        self.work.count(TOKEN_STEPS);
         if self.snapshot.call_of(token.node).is_some() {
             return self.start_child(id);
         }
@@ -147,21 +143,17 @@ impl Run {
     pub(super) fn begin_attempt(&mut self, id: TokenId, task: usize, lane: Lane) -> Option<Order> {
         let token = self.tokens.get(&id)?;
         let node = token.node;
-        let input = match self.task_input(token) {
+        let input = self.task_input(token).and_then(|input| {
+            self.pay_for_order(&input, lane)?;
+            Ok(input)
+        });
+        let input = match input {
             Ok(input) => input,
             Err(failure) => {
                 self.end_unsuccessfully(id, TokenStatus::Failed, failure);
                 return None;
             }
         };
-        // Whoever is to do it elsewhere gets it as text.
-        match lane {
-            Lane::Inline => {}
-            Lane::Direct | Lane::Queue if Rc::ptr_eq(&input, &self.context.input) => {
-                self.work.count(self.context.input_steps());
-            }
-            Lane::Direct | Lane::Queue => self.work.count(write_steps(&input)),
-        }
         let now = self.scratch.now;
         let limit = self.execution_limit(node);
         let timeout_ms = limit.limit.millis();
@@ -214,12 +206,24 @@ impl Run {
         Some(order)
     }
 
+    /// Whoever is to do it elsewhere gets the input as text.
+    fn pay_for_order(&self, input: &Rc<Value>, lane: Lane) -> Result<(), Failure> {
+        let steps = match lane {
+            Lane::Inline => return Ok(()),
+            Lane::Direct | Lane::Queue if Rc::ptr_eq(input, &self.context.input) => {
+                self.context.input_steps()
+            }
+            Lane::Direct | Lane::Queue => write_steps(input),
+        };
+        self.work.pay_for("the input of the task", steps)
+    }
+
     pub(super) fn task_input(&self, token: &Token) -> Result<Rc<Value>, Failure> {
         let node = &self.snapshot.workflow.nodes[token.node];
         let Some(mapping) = &node.input_mapping else {
             return Ok(self.context.input.clone());
         };
-        let vars = self.vars(token, error_value(token.cause.as_ref()));
+        let vars = self.vars(token, error_value(token.cause.as_ref()))?;
         mapping
             .render(&self.scope(&vars))
             .map(Rc::new)

@@ -12,6 +12,7 @@ use super::token::{Token, TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::CALL_DEPTH;
 use crate::model::task::StepAction;
+use crate::model::work::copy_steps;
 use crate::model::workflow::ChildFailurePolicy;
 
 impl Run {
@@ -81,7 +82,10 @@ impl Run {
         let task = self.snapshot.task_of(node).map(|task| &task.task);
         let step = task.and_then(|task| task.steps.first());
         match step.and_then(|step| step.input_mapping.as_ref().map(|mapping| (step, mapping))) {
-            None => Ok(input.clone()),
+            None => {
+                self.work.pay_for("the input of the child", copy_steps(input))?;
+                Ok(input.clone())
+            }
             Some((step, mapping)) => {
                 debug_assert!(
                     matches!(step.action, StepAction::Inline(_)),

@@ -13,7 +13,7 @@ use crate::model::failure::Failure;
 use crate::model::limits::CONTEXT_BYTES;
 use crate::model::path::{Path, Root};
 use crate::model::text::{json, json_bytes};
-use crate::model::work::{Exhausted, Meter, copy_steps, write_steps};
+use crate::model::work::{Meter, copy_steps, write_steps};
 
 #[derive(Clone, Debug)]
 pub struct Context {
@@ -98,12 +98,7 @@ impl Context {
         writer: Option<TokenId>,
         meter: &Meter,
     ) -> Result<Vec<(String, Option<Value>)>, Failure> {
-        self.pay_for(&values, meter).map_err(|exhausted| {
-            Failure::validation(
-                "limit_exceeded",
-                format!("what is written to the context: {exhausted}"),
-            )
-        })?;
+        self.pay_for(&values, meter)?;
         let mut touched: Vec<(Root, String, Option<Value>)> = Vec::new();
         let mut seen = BTreeSet::new();
         for (path, value) in values {
@@ -146,14 +141,15 @@ impl Context {
 
     /// A name is measured and saved as a whole, whatever part of it is written. One that was there is copied for the way
     /// back, a new one for the token that keeps it.
-    fn pay_for(&self, values: &[(&Path, Value)], meter: &Meter) -> Result<(), Exhausted> {
+    fn pay_for(&self, values: &[(&Path, Value)], meter: &Meter) -> Result<(), Failure> {
+        let pay = |steps| meter.pay_for("what is written to the context", steps);
         let mut seen = BTreeSet::new();
         for (path, value) in values {
-            meter.pay(2 * write_steps(value))?;
+            pay(2 * write_steps(value))?;
             match self.root(path.root).get(path.top()) {
-                None => meter.pay(copy_steps(value))?,
+                None => pay(copy_steps(value))?,
                 Some(before) if seen.insert((path.root, path.top())) => {
-                    meter.pay(copy_steps(before) + write_steps(before))?;
+                    pay(copy_steps(before) + write_steps(before))?;
                 }
                 Some(_) => {}
             }

@@ -9,6 +9,7 @@ use super::token::{TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::CONTEXT_BYTES;
 use crate::model::text::json_bytes;
+use crate::model::work::{copy_steps, write_steps};
 use serde_json::{Value, json};
 
 impl Run {
@@ -16,7 +17,11 @@ impl Run {
     pub(super) fn complete(&mut self) {
         let workflow = &self.snapshot.workflow;
         let output = match &workflow.output_mapping {
-            None => Ok(self.context.output().clone()),
+            None => {
+                let output = self.context.output();
+                let paid = self.work.pay_for("the run's output", copy_steps(output));
+                paid.map(|()| output.clone())
+            }
             Some(mapping) => mapping
                 .render(&self.scope(&Vars::default()))
                 .map_err(|wrong| mapping_failure("output_mapping of the workflow", &wrong)),
@@ -36,6 +41,7 @@ impl Run {
     }
 
     fn check_output(&self, output: Value) -> Result<Value, Failure> {
+        self.work.pay_for("the run's output", 2 * write_steps(&output))?;
         let bytes = json_bytes(&output);
         if bytes > CONTEXT_BYTES {
             return Err(Failure::validation(

@@ -138,18 +138,19 @@ impl Run {
         let Some(token) = self.tokens.get(&id) else { return };
         let node = token.node;
         let Some(gate) = self.gate_of(node) else { return };
-        let vars = self.vars(token, super::route::error_value(token.cause.as_ref()));
+        let node_id = self.snapshot.workflow.nodes[node].id.clone();
         let prompt = match &gate.prompt {
             None => Ok(Value::Null),
-            Some(prompt) => prompt.render(&self.scope(&vars)),
+            Some(prompt) => self
+                .vars(token, super::route::error_value(token.cause.as_ref()))
+                .and_then(|vars| {
+                    let rendered = prompt.render(&self.scope(&vars));
+                    rendered.map_err(|wrong| mapping_failure(&format!("prompt of gate {node_id}"), &wrong))
+                }),
         };
-        let node_id = self.snapshot.workflow.nodes[node].id.clone();
         let prompt = match prompt {
             Ok(prompt) => prompt,
-            Err(wrong) => {
-                let failure = mapping_failure(&format!("prompt of gate {node_id}"), &wrong);
-                return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
-            }
+            Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         };
         let now = self.scratch.now;
         let timeout_ms = gate

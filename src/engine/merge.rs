@@ -12,7 +12,7 @@ use crate::model::failure::Failure;
 use crate::model::fan::{MergeStrategy, Synchronization};
 use crate::model::path::Root;
 use crate::model::reader::kind_of;
-use crate::model::work::Meter;
+use crate::model::work::{Meter, copy_steps, write_steps};
 
 impl Run {
     /// Merges what the branches made into the context, or into the branch the join lies in.
@@ -101,10 +101,8 @@ struct Part {
 
 /// The value a branch brings to the merge.
 fn source(source: &Expression, branch: &Value, meter: &Meter, place: &str) -> Result<Value, Failure> {
-    // As much as a copy of the branch, which was made to be named.
-    meter
-        .pay_copy(branch)
-        .map_err(|exhausted| Failure::validation("limit_exceeded", format!("{place}: {exhausted}")))?;
+    // The branch was copied to be named, and its row is written once more.
+    meter.pay_for(place, copy_steps(branch) + write_steps(branch))?;
     let mut scope = Scope::metered(Some(meter));
     scope.bind("_branch", branch);
     source

@@ -13,7 +13,7 @@ use crate::model::limits::{DEPTH, RESULT_BYTES, depth_of};
 use crate::model::path::{Path, Root};
 use crate::model::text::json_bytes;
 use crate::model::wait::Wait;
-use crate::model::work::write_steps;
+use crate::model::work::{TOKEN_STEPS, write_steps};
 use crate::model::workflow::{On, Work};
 use crate::wire::Emitted;
 
@@ -179,7 +179,10 @@ impl Run {
         };
         let node = &self.snapshot.workflow.nodes[token.node];
         // Measured here, kept on the token and saved with it.
-        self.work.count(RESULT_PASSES * write_steps(result));
+        self.work.pay_for(
+            format_args!("the result of node {}", node.id),
+            RESULT_PASSES * write_steps(result),
+        )?;
         let bytes = json_bytes(result);
         if bytes > RESULT_BYTES {
             return Err(Failure::validation(
@@ -228,7 +231,7 @@ impl Run {
             };
             return self.write_context(id, vec![(&target, result.clone())]);
         };
-        let vars = self.vars(token, error_value(token.cause.as_ref()));
+        let vars = self.vars(token, error_value(token.cause.as_ref()))?;
         let mut scope = self.scope(&vars);
         scope.bind("result", result);
         let mut shared = Vec::new();
@@ -293,7 +296,7 @@ impl Run {
     /// The transitions to take: all matches of the first tier that has any, lowest priority number first.
     fn matching_moves(&self, token: &Token, on: On, error: Option<&Failure>) -> Result<Vec<Move>, Failure> {
         let error = error_value(error);
-        let vars = self.vars(token, error.clone());
+        let vars = self.vars(token, error.clone())?;
         let scope = self.scope(&vars);
         let mut matches: Vec<usize> = Vec::new();
         let transitions = &self.snapshot.workflow.transitions;
@@ -343,6 +346,7 @@ impl Run {
     pub(super) fn end(&mut self, id: TokenId, status: TokenStatus, update: impl FnOnce(&mut Token)) {
         let now = self.scratch.now;
         let order = self.work_done() + 1;
+        self.work.count(TOKEN_STEPS);
         self.change(id, |token| {
             token.status = status;
             token.exit_order = token.exit_order.or(Some(order));

@@ -17,6 +17,7 @@ use super::header::{Header, ParentLink, RunStatus, Settings, StartRequest, Trigg
 use super::outbox::OutboxEntry;
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::expression::Scope;
+use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
 use crate::model::time::{Limit, Millis};
 use crate::model::timeouts::Layer;
@@ -330,9 +331,9 @@ impl Run {
     }
 
     /// What expressions of this token may name beyond the context.
-    pub(super) fn vars(&self, token: &Token, error: Value) -> Vars {
-        if let Some(branch) = &token.branch {
-            self.work.count(branch_steps(branch));
+    pub(super) fn vars(&self, token: &Token, error: Value) -> Result<Vars, Failure> {
+        for (branch, _) in self.chain(token.branch.as_ref()) {
+            self.work.pay_for("what the branch holds", branch_steps(branch))?;
         }
         let items = self
             .chain(token.branch.as_ref())
@@ -342,14 +343,14 @@ impl Run {
                     branch.item.clone().unwrap_or(Value::Null),
                 ))
             });
-        Vars {
+        Ok(Vars {
             error,
             branch: token
                 .branch
                 .as_ref()
                 .map_or(Value::Null, |branch| self.branch_value(branch)),
             items: items.collect(),
-        }
+        })
     }
 
     pub(super) fn scope<'a>(&'a self, vars: &'a Vars) -> Scope<'a> {

@@ -12,7 +12,7 @@ use crate::model::schema::Schema;
 use crate::model::secret::SECRET;
 use crate::model::task::{Step, Task};
 use crate::model::text::json_bytes;
-use crate::model::work::Meter;
+use crate::model::work::{Meter, copy_steps};
 use crate::wire::{Checkpoint, Emitted, StepReport};
 
 #[derive(Clone, Debug)]
@@ -208,15 +208,13 @@ pub(super) fn check(
 /// Pays for copies that the rules of a task make, where somebody counts.
 pub(super) fn pay_copies<'v>(
     meter: Option<&Meter>,
-    what: &str,
+    what: impl std::fmt::Display,
     values: impl IntoIterator<Item = &'v Value>,
 ) -> Result<(), Failure> {
     let Some(meter) = meter else { return Ok(()) };
-    values.into_iter().try_for_each(|value| {
-        meter
-            .pay_copy(value)
-            .map_err(|exhausted| Failure::validation("limit_exceeded", format!("{what}: {exhausted}")))
-    })
+    values
+        .into_iter()
+        .try_for_each(|value| meter.pay_for(&what, copy_steps(value)))
 }
 
 pub(super) fn expression_failure(step: &Step, field: &str, wrong: &Error) -> Failure {

@@ -319,7 +319,7 @@ impl<'a> Attempt<'a> {
             None => {
                 pay_copies(
                     meter,
-                    &format!("the input of step {}", step.reference),
+                    format_args!("the input of step {}", step.reference),
                     [task_input],
                 )?;
                 task_input.clone()

@@ -3,15 +3,19 @@
 //! A run's object has one thread, and its isolate is shared with other runs: whoever computes for long keeps all of them
 //! waiting. Expressions, schemas, inline tasks and the copies around them are paid from one [`Meter`]. It counts steps from
 //! fixed prices and never looks at a clock, so the same history makes the same decisions on every machine. A step is about
-//! 10 ns of the release build in workerd, for the worst kind of work that has that price; most kinds take less.
+//! 8 ns of the release build in workerd for the worst kinds of work, dense patterns and many small objects, and 4 ns natively;
+//! `npm run engine` prints what the worst documents take.
 //!
 //! A decision consists of units: one token's begin, one token's end with the merge it causes, one inline task with both. A
 //! unit is atomic. The budget of the decision is looked at between units, and the rest waits for the next turn; what a
 //! single unit may take is bounded too, and a unit that needs more fails its token.
 
 use std::cell::Cell;
+use std::fmt::{self, Display};
 
 use serde_json::Value;
+
+use super::failure::Failure;
 
 /// Steps of one decision, after which no further unit begins: about 50 ms.
 pub const DECISION_STEPS: u64 = 6_000_000;
@@ -34,8 +38,9 @@ pub const BYTES_PER_STEP: u64 = 16;
 /// One value copied, compared or written as JSON, with its place in the list or the object that holds it.
 const VALUE_STEPS: u64 = 4;
 
-/// What a token costs apart from what its document computes: its birth, its attempt and its row.
-pub const TOKEN_STEPS: u64 = 1_000;
+/// What a token costs apart from what its document computes, each at its birth, at its begin, and at its end: its row, and
+/// the account of it.
+pub const TOKEN_STEPS: u64 = 800;
 
 /// The computation of the decision under way.
 #[derive(Debug)]
@@ -95,9 +100,10 @@ impl Meter {
         Err(self.exhaust())
     }
 
-    /// Pays for a copy of `value`.
-    pub fn pay_copy(&self, value: &Value) -> Result<(), Exhausted> {
-        self.pay(copy_steps(value))
+    /// As `pay`, with the failure of the token that was to do it; `what` is what was too expensive.
+    pub fn pay_for(&self, what: impl Display, steps: u64) -> Result<(), Failure> {
+        self.pay(steps)
+            .map_err(|exhausted| Failure::validation("limit_exceeded", format!("{what}: {exhausted}")))
     }
 
     /// The unit asked for more than it has.
@@ -115,8 +121,8 @@ impl Meter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhausted;
 
-impl std::fmt::Display for Exhausted {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Display for Exhausted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
             "too much computation for one token: more than {UNIT_STEPS} steps; map less data, use fewer or simpler \
