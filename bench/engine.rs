@@ -1,6 +1,10 @@
 //! The engine alone: events a second of a chain, and as many decisions under an instruction counter as anywhere else.
 //!
 //! `engine chain 200` makes 200 runs of 50 nodes and prints what it did; scripts/engine.mjs counts its instructions.
+//! `engine worst` prints what the worst documents within the limits take in a turn, a line each.
+
+#[path = "worst.rs"]
+mod worst;
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -61,6 +65,7 @@ fn report(order: &Order) -> Event {
         partial: Vec::new(),
         checkpoint: None,
         events: Vec::new(),
+        gave_up_before: None,
     }))
 }
 
@@ -101,6 +106,20 @@ fn run(snapshot: &Rc<Snapshot>, settings: Settings, number: usize) -> (usize, us
     (events, bytes)
 }
 
+fn print_worst() {
+    for document in worst::documents() {
+        let longest = worst::longest(&document);
+        let millis = longest.time.as_secs_f64() * 1_000.0;
+        let nanos_per_step = longest.time_in_all.as_nanos() as f64 / longest.steps_in_all as f64;
+        println!(
+            "{}",
+            json!({"document": document.name, "steps": longest.steps, "millis": (millis * 10.0).round() / 10.0,
+                "decisions": longest.decisions, "status": longest.status, "error": longest.error,
+                "nanos_per_step": (nanos_per_step * 10.0).round() / 10.0})
+        );
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args()
         .skip(1)
@@ -111,6 +130,9 @@ fn main() {
         .get(1)
         .and_then(|word| word.parse().ok())
         .unwrap_or(1_000);
+    if kind == "worst" {
+        return print_worst();
+    }
     let settings = Settings::default();
     let snapshot = Rc::new(snapshot(kind));
     let started = Instant::now();

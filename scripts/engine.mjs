@@ -1,6 +1,7 @@
 // `npm run engine`: the engine alone. How many events it decides in a second, for orientation; and how many instructions a run
 // takes, which is the same on every machine with the same compiler: more than was recorded is a failure. `-- --record` keeps
-// the counts of now.
+// the counts of now. And what the worst documents within the limits take in a turn: its steps are held by a native test, its time
+// is printed, because machines differ.
 import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,6 +28,7 @@ await script(async () => {
     const { events_per_second: perSecond } = JSON.parse((await execute(binary, [kind, String(TIMED)])).stdout);
     console.log(`[curfew] ${kind}: ${perSecond} events a second`);
   }
+  await printWorst(binary);
   if (!(await hasValgrind())) {
     console.log("[curfew] valgrind is not installed: instructions were not counted");
     return;
@@ -60,6 +62,18 @@ async function build() {
   const built = artifacts.find(({ target, executable }) => target?.name === "engine" && executable);
   if (built === undefined) throw new StepFailed("cargo built no engine");
   return built.executable;
+}
+
+/** @param {string} binary */
+async function printWorst(binary) {
+  const lines = (await execute(binary, ["worst"])).stdout.trim().split("\n");
+  const documents = lines.map((line) => JSON.parse(line));
+  console.log("[curfew] the longest decision of the worst documents, natively:");
+  for (const { document, millis, steps, decisions, status } of documents) {
+    console.log(`[curfew]   ${String(millis).padStart(6)} ms, ${String(steps).padStart(8)} steps, ${String(decisions).padStart(5)} decisions, ${status}: ${document}`);
+  }
+  const longest = documents.reduce((one, other) => (other.millis > one.millis ? other : one));
+  console.log(`[curfew] worst turn: ${longest.millis} ms, ${Math.max(...documents.map(({ steps }) => steps))} steps`);
 }
 
 async function hasValgrind() {

@@ -142,13 +142,20 @@ impl Object {
         platform::log(json!({
             "level": "warn", "event": "call_lost", "attempts": attempts.len(), "message": message,
         }));
-        for attempt in attempts {
+        // Decided as one: many attempts lost together share the budget of computation of this turn.
+        let mut decided = Decided::default();
+        for attempt in &attempts {
             let lost = Event::CallLost {
                 token: attempt.0,
                 epoch: attempt.1,
                 message: message.clone(),
             };
-            note(attempt, self.feed(turn, lost));
+            note(*attempt, self.feed_into(&mut decided, turn, lost));
+        }
+        if let Err(error) = self.carry_out_all(decided, turn) {
+            report("feed_failed", &error.to_string());
+        }
+        for attempt in attempts {
             self.calls.abort(attempt);
         }
     }

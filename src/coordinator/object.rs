@@ -144,17 +144,17 @@ impl Object {
 
     fn note_loaded(self: &Rc<Self>, turn: &Turn) -> Result<()> {
         let loaded = self.handle(turn, Event::Loaded);
-        self.count_if_failed(loaded)
+        self.count_if_failed(loaded).map(|_| ())
     }
 
     /// A run that cannot be saved when it is woken is given up after some times, or its alarm would ring for ever.
-    fn count_if_failed(&self, handled: Result<std::result::Result<(), Rejection>>) -> Result<()> {
+    fn count_if_failed<T>(&self, handled: Result<T>) -> Result<T> {
         if handled.is_err()
             && let Err(error) = self.sqlite.count_failed_wake()
         {
             report("count_failed_wake_failed", &error.to_string());
         }
-        handled.map(|_| ())
+        handled
     }
 
     async fn recall(&self) -> Result<Option<Recalled>> {
@@ -238,10 +238,11 @@ impl Object {
 
     /// First what is due, then what came.
     pub fn feed(self: &Rc<Self>, turn: &Turn, event: Event) -> Result<std::result::Result<(), Rejection>> {
+        let mut decided = Decided::default();
         if self.with_run(|run| run.is_due(platform::now()))? {
-            self.wake(turn)?;
+            decided = Decided::after(self.wake(turn)?);
         }
-        self.handle(turn, event)
+        self.handle_in(decided, turn, event).map(|(answer, _)| answer)
     }
 
     /// As `feed`, but what is decided is left to `carry_out_all`.
@@ -252,8 +253,9 @@ impl Object {
         event: Event,
     ) -> Result<std::result::Result<(), Rejection>> {
         if self.with_run(|run| run.is_due(platform::now()))? {
+            let steps = decided.steps();
             self.carry_out_all(std::mem::take(decided), turn)?;
-            self.wake(turn)?;
+            *decided = Decided::after(self.wake_after(steps, turn)?);
         }
         Ok(self.decide(decided, turn, event))
     }
@@ -283,16 +285,22 @@ impl Object {
     }
 
     /// Somebody knocked, or something is due.
-    pub fn wake(self: &Rc<Self>, turn: &Turn) -> Result<()> {
+    pub fn wake(self: &Rc<Self>, turn: &Turn) -> Result<u64> {
+        self.wake_after(0, turn)
+    }
+
+    /// As above, after decisions of the same turn that took `steps`; returns what all of them took.
+    fn wake_after(self: &Rc<Self>, steps: u64, turn: &Turn) -> Result<u64> {
         let open_calls = self.open_calls();
-        let woken = self.handle(turn, Event::Woken { open_calls });
-        self.count_if_failed(woken)
+        let woken = self.handle_in(Decided::after(steps), turn, Event::Woken { open_calls });
+        let (_, steps) = self.count_if_failed(woken)?;
+        Ok(steps)
     }
 
     pub fn alarm_rang(self: &Rc<Self>, turn: &Turn) -> Result<()> {
         let open_calls = self.open_calls();
         let woken = self.handle(turn, Event::AlarmRang { open_calls });
-        self.count_if_failed(woken)
+        self.count_if_failed(woken).map(|_| ())
     }
 
     /// The attempts whose call is there, and whose executor is.
@@ -308,21 +316,26 @@ impl Object {
     }
 
     fn handle(self: &Rc<Self>, turn: &Turn, event: Event) -> Result<std::result::Result<(), Rejection>> {
-        let mut decided = Decided::default();
-        let answer = self.decide(&mut decided, turn, event);
-        self.carry_out_all(decided, turn)?;
+        let (answer, _) = self.handle_in(Decided::default(), turn, event)?;
         Ok(answer)
+    }
+
+    fn handle_in(
+        self: &Rc<Self>,
+        mut decided: Decided,
+        turn: &Turn,
+        event: Event,
+    ) -> Result<(std::result::Result<(), Rejection>, u64)> {
+        let answer = self.decide(&mut decided, turn, event);
+        let steps = decided.steps();
+        self.carry_out_all(decided, turn)?;
+        Ok((answer, steps))
     }
 
     fn decide(&self, decided: &mut Decided, turn: &Turn, event: Event) -> std::result::Result<(), Rejection> {
         let room = turn.room() + u32::from(self.calls.has_one_at_hand());
         match &mut *self.run.borrow_mut() {
-            Some(run) => {
-                let room = room.saturating_sub(decided.calls());
-                let (answer, effects) = run.handle(platform::now(), room, event);
-                decided.add(effects);
-                answer
-            }
+            Some(run) => decided.decide(run, platform::now(), room, event),
             // The run was deleted while this event was on its way.
             None => Err(Rejection::RunFinished),
         }

@@ -12,6 +12,7 @@ use super::route::{error_value, mapping_failure};
 use super::run::Run;
 use super::token::{Lane, Token, TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
+use crate::model::work::{TOKEN_STEPS, write_steps};
 use crate::model::workflow::Work;
 
 impl Run {
@@ -80,7 +81,8 @@ impl Run {
         }
     }
 
-    /// A token stands at its node: begin what the node says. While the clocks stand still nothing new begins.
+    /// A token stands at its node: begin what the node says. While the clocks stand still nothing new begins. What the
+    /// budget of this decision does not allow begins in the next turn.
     pub(super) fn begin(&mut self, id: TokenId) {
         let Some(token) = self.tokens.get(&id) else {
             return;
@@ -89,6 +91,11 @@ impl Run {
             self.change(id, |token| token.watch_at = None);
             return;
         }
+        if self.work.is_spent() {
+            return self.leave_to_next_wake(id);
+        }
+        self.work.begin_unit();
+        self.work.count(TOKEN_STEPS);
         if self.snapshot.call_of(token.node).is_some() {
             return self.start_child(id);
         }
@@ -136,7 +143,11 @@ impl Run {
     pub(super) fn begin_attempt(&mut self, id: TokenId, task: usize, lane: Lane) -> Option<Order> {
         let token = self.tokens.get(&id)?;
         let node = token.node;
-        let input = match self.task_input(token) {
+        let input = self.task_input(token).and_then(|input| {
+            self.pay_for_order(&input, lane)?;
+            Ok(input)
+        });
+        let input = match input {
             Ok(input) => input,
             Err(failure) => {
                 self.end_unsuccessfully(id, TokenStatus::Failed, failure);
@@ -196,12 +207,24 @@ impl Run {
         Some(order)
     }
 
+    /// Whoever is to do it elsewhere gets the input as text.
+    fn pay_for_order(&self, input: &Rc<Value>, lane: Lane) -> Result<(), Failure> {
+        let steps = match lane {
+            Lane::Inline => return Ok(()),
+            Lane::Direct | Lane::Queue if Rc::ptr_eq(input, &self.context.input) => {
+                self.context.input_steps()
+            }
+            Lane::Direct | Lane::Queue => write_steps(input),
+        };
+        self.work.pay_for("the input of the task", steps)
+    }
+
     pub(super) fn task_input(&self, token: &Token) -> Result<Rc<Value>, Failure> {
         let node = &self.snapshot.workflow.nodes[token.node];
         let Some(mapping) = &node.input_mapping else {
             return Ok(self.context.input.clone());
         };
-        let vars = self.vars(token, error_value(token.cause.as_ref()));
+        let vars = self.vars(token, error_value(token.cause.as_ref()))?;
         mapping
             .render(&self.scope(&vars))
             .map(Rc::new)

@@ -12,6 +12,7 @@ use super::run::Run;
 use super::token::{Token, TokenId, warning_at};
 use crate::model::failure::Failure;
 use crate::model::time::Millis;
+use crate::model::work::copy_steps;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InstanceId(pub u64);
@@ -23,6 +24,11 @@ pub struct Branch {
     pub index: u32,
     pub item: Option<Value>,
     pub output: Value,
+}
+
+/// Steps that a copy of what a branch carries takes.
+pub(super) fn branch_steps(branch: &Branch) -> u64 {
+    branch.item.as_ref().map_or(0, copy_steps) + copy_steps(&branch.output)
 }
 
 /// One firing of one sibling group.

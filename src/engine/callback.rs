@@ -162,17 +162,11 @@ impl Run {
             .and_then(|action| action.output_schema.as_ref());
         let outcome = match outcome {
             Outcome::Output(output) => {
-                let problem = schema.and_then(|schema| schema.validate(&output).into_iter().next());
-                match problem {
-                    None => Ok(output),
-                    Some(problem) => Err(Failure::validation(
-                        "schema_mismatch",
-                        format!(
-                            "output_schema of the action, at \"{}\": {}",
-                            problem.pointer, problem.message
-                        ),
-                    )),
-                }
+                let place = "output_schema of the action, at";
+                let fits = schema.map_or(Ok(()), |schema| {
+                    schema.check(&output, Some(&self.work), "schema_mismatch", place)
+                });
+                fits.map(|()| output)
             }
             Outcome::Failed(failure) => Err(failure),
         };

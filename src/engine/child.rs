@@ -14,6 +14,7 @@ use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::{CALL_DEPTH, RESULT_BYTES, ROW_BYTES, TooLarge};
 use crate::model::task::StepAction;
 use crate::model::text::json_bytes;
+use crate::model::work::copy_steps;
 use crate::model::workflow::ChildFailurePolicy;
 
 impl Run {
@@ -174,14 +175,17 @@ impl Run {
         let task = self.snapshot.task_of(node).map(|task| &task.task);
         let step = task.and_then(|task| task.steps.first());
         match step.and_then(|step| step.input_mapping.as_ref().map(|mapping| (step, mapping))) {
-            None => Ok(input.clone()),
+            None => {
+                self.work.pay_for("the input of the child", copy_steps(input))?;
+                Ok(input.clone())
+            }
             Some((step, mapping)) => {
                 debug_assert!(
                     matches!(step.action, StepAction::Inline(_)),
                     "snapshots are resolved"
                 );
                 let empty = json!({});
-                let mut scope = crate::model::expression::Scope::new();
+                let mut scope = crate::model::expression::Scope::metered(Some(&self.work));
                 scope
                     .bind("input", input)
                     .bind("state", &empty)

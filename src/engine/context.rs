@@ -1,7 +1,8 @@
 //! The run's data: `input` never changes, `state` and `output` are written by mappings. A top-level name stands on the row of the
 //! token that wrote it first, which is written anyway, and has a row of its own once it is written again.
 
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
@@ -13,6 +14,7 @@ use crate::model::failure::Failure;
 use crate::model::limits::CONTEXT_BYTES;
 use crate::model::path::{Path, Root};
 use crate::model::text::{json, json_bytes};
+use crate::model::work::{Meter, copy_steps, write_steps};
 
 #[derive(Clone, Debug)]
 pub struct Context {
@@ -21,6 +23,7 @@ pub struct Context {
     output: Value,
     names: BTreeMap<String, Name>,
     total_bytes: usize,
+    input_steps: OnceCell<u64>,
     /// Names that changed since they were saved, and the token that did it if it was one.
     changed: BTreeMap<String, Option<TokenId>>,
 }
@@ -47,6 +50,7 @@ impl Context {
             output: Value::Object(Map::new()),
             names: BTreeMap::new(),
             total_bytes: 0,
+            input_steps: OnceCell::new(),
             changed: BTreeMap::new(),
         }
     }
@@ -75,6 +79,11 @@ impl Context {
         Ok(())
     }
 
+    /// Steps that writing the input as JSON takes; it never changes.
+    pub(super) fn input_steps(&self) -> u64 {
+        *self.input_steps.get_or_init(|| write_steps(&self.input))
+    }
+
     pub fn state(&self) -> &Value {
         &self.state
     }
@@ -88,14 +97,14 @@ impl Context {
         &mut self,
         values: Vec<(&Path, Value)>,
         writer: Option<TokenId>,
+        meter: &Meter,
     ) -> Result<Vec<Patch>, Failure> {
+        self.pay_for(&values, meter)?;
         let mut touched: Vec<(Root, String, Option<Value>)> = Vec::new();
+        let mut seen = BTreeSet::new();
         for (path, value) in values {
-            let name = path.top().to_string();
-            if !touched
-                .iter()
-                .any(|(root, other, _)| *root == path.root && *other == name)
-            {
+            if seen.insert((path.root, path.top())) {
+                let name = path.top().to_string();
                 let before = self.root(path.root).get(&name).cloned();
                 touched.push((path.root, name, before));
             }
@@ -132,6 +141,24 @@ impl Context {
             way_back.extend(inverse(key, before.as_ref(), self.root(*root).get(name)));
         }
         Ok(way_back)
+    }
+
+    /// A name is measured and saved as a whole, whatever part of it is written. One that was there is copied for the way
+    /// back, a new one for the token that keeps it.
+    fn pay_for(&self, values: &[(&Path, Value)], meter: &Meter) -> Result<(), Failure> {
+        let pay = |steps| meter.pay_for("what is written to the context", steps);
+        let mut seen = BTreeSet::new();
+        for (path, value) in values {
+            pay(2 * write_steps(value))?;
+            match self.root(path.root).get(path.top()) {
+                None => pay(copy_steps(value))?,
+                Some(before) if seen.insert((path.root, path.top())) => {
+                    pay(copy_steps(before) + write_steps(before))?;
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Takes writes back, last first, where they still stand. What that makes of the names' sizes is counted by

@@ -123,6 +123,7 @@ impl Run {
             if at > now || !self.is_running() || self.is_paused() || self.is_full() {
                 return;
             }
+            self.work.begin_unit();
             match due {
                 Due::Token(id) => self.token_due(id, open_calls),
                 Due::FanIn(instance, node) => self.fan_in_due(instance, node),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::branch::{Branch, Instance, InstanceId};
+use super::branch::{Branch, Instance, InstanceId, branch_steps};
 use super::route::mapping_failure;
 use super::run::Run;
 use super::token::{Token, TokenId};
@@ -12,6 +12,7 @@ use crate::model::failure::Failure;
 use crate::model::fan::Spawn;
 use crate::model::limits::{FAN_OUT_WIDTH, ITEM_BYTES, ITEMS_BYTES, TooLarge};
 use crate::model::text::json_bytes;
+use crate::model::work::{TOKEN_STEPS, write_steps};
 
 /// What one matching transition will do; worked out before the token ends, because it may still fail.
 #[derive(Debug)]
@@ -71,14 +72,28 @@ impl Run {
                 });
             }
         }
+        let births = |count: u64, steps: u64| {
+            self.work.pay_for(
+                format_args!("the tokens of transition {}", transition.id),
+                count * TOKEN_STEPS + steps,
+            )
+        };
         if transition.group.is_none() {
+            // It takes along what the branch has made.
+            births(1, token.branch.as_ref().map_or(0, branch_steps))?;
             return Ok(Move::Step { transition: index });
         }
         let births = match &transition.spawn {
-            Spawn::One => Births::Count(1),
-            Spawn::Count(count) => Births::Count(*count),
+            Spawn::One => {
+                births(1, 0)?;
+                Births::Count(1)
+            }
+            Spawn::Count(count) => {
+                births(u64::from(*count), 0)?;
+                Births::Count(*count)
+            }
             Spawn::ForEach { collection, .. } => {
-                let vars = self.vars(token, error.clone());
+                let vars = self.vars(token, error.clone())?;
                 let place = format!("foreach of transition {}", transition.id);
                 let value = collection
                     .evaluate(&self.scope(&vars))
@@ -95,6 +110,7 @@ impl Run {
                         format!("{place}: {} items; the limit is {FAN_OUT_WIDTH}", items.len()),
                     ));
                 }
+                births(items.len() as u64, items.iter().map(write_steps).sum())?;
                 check_items(&place, &items)?;
                 Births::Items(items)
             }

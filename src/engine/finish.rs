@@ -9,6 +9,7 @@ use super::token::{TokenId, TokenStatus};
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::limits::{OUTPUT_BYTES, TooLarge};
 use crate::model::text::json_bytes;
+use crate::model::work::{copy_steps, write_steps};
 use serde_json::{Value, json};
 
 impl Run {
@@ -16,7 +17,11 @@ impl Run {
     pub(super) fn complete(&mut self) {
         let workflow = &self.snapshot.workflow;
         let output = match &workflow.output_mapping {
-            None => Ok(self.context.output().clone()),
+            None => {
+                let output = self.context.output();
+                let paid = self.work.pay_for("the run's output", copy_steps(output));
+                paid.map(|()| output.clone())
+            }
             Some(mapping) => mapping
                 .render(&self.scope(&Vars::default()))
                 .map_err(|wrong| mapping_failure("output_mapping of the workflow", &wrong)),
@@ -28,38 +33,21 @@ impl Run {
     }
 
     pub(super) fn check_input(&self) -> Result<(), Failure> {
-        let problems = match &self.snapshot.workflow.input_schema {
-            Some(schema) => schema.validate(&self.context.input),
-            None => Vec::new(),
+        let Some(schema) = &self.snapshot.workflow.input_schema else {
+            return Ok(());
         };
-        match problems.first() {
-            None => Ok(()),
-            Some(problem) => Err(Failure::validation(
-                "invalid_input",
-                format!(
-                    "the input does not fit input_schema at \"{}\": {}",
-                    problem.pointer, problem.message
-                ),
-            )),
-        }
+        let place = "the input does not fit input_schema at";
+        schema.check(&self.context.input, Some(&self.work), "invalid_input", place)
     }
 
     fn check_output(&self, output: Value) -> Result<Value, Failure> {
+        self.work.pay_for("the run's output", 2 * write_steps(&output))?;
         TooLarge::check("the run's output", json_bytes(&output), OUTPUT_BYTES)?;
-        let problems = match &self.snapshot.workflow.output_schema {
-            Some(schema) => schema.validate(&output),
-            None => Vec::new(),
-        };
-        match problems.first() {
-            None => Ok(output),
-            Some(problem) => Err(Failure::validation(
-                "invalid_output",
-                format!(
-                    "the output does not fit output_schema at \"{}\": {}",
-                    problem.pointer, problem.message
-                ),
-            )),
+        if let Some(schema) = &self.snapshot.workflow.output_schema {
+            let place = "the output does not fit output_schema at";
+            schema.check(&output, Some(&self.work), "invalid_output", place)?;
         }
+        Ok(output)
     }
 
     pub(super) fn fail(&mut self, failure: Failure) {

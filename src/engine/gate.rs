@@ -141,19 +141,21 @@ impl Run {
         let Some(token) = self.tokens.get(&id) else { return };
         let node = token.node;
         let Some(gate) = self.gate_of(node) else { return };
-        let vars = self.vars(token, super::route::error_value(token.cause.as_ref()));
+        let node_id = self.snapshot.workflow.nodes[node].id.clone();
         let prompt = match &gate.prompt {
             None => Ok(Value::Null),
-            Some(prompt) => prompt.render(&self.scope(&vars)),
+            Some(prompt) => self
+                .vars(token, super::route::error_value(token.cause.as_ref()))
+                .and_then(|vars| {
+                    let rendered = prompt.render(&self.scope(&vars));
+                    rendered.map_err(|wrong| mapping_failure(&format!("prompt of gate {node_id}"), &wrong))
+                }),
         };
-        let node_id = self.snapshot.workflow.nodes[node].id.clone();
-        let prompt = prompt
-            .map_err(|wrong| mapping_failure(&format!("prompt of gate {node_id}"), &wrong))
-            .and_then(|prompt| {
-                let what = format!("the prompt of gate {node_id}");
-                TooLarge::check(what, json_bytes(&prompt), PROMPT_BYTES)?;
-                Ok(prompt)
-            });
+        let prompt = prompt.and_then(|prompt| {
+            let what = format!("the prompt of gate {node_id}");
+            TooLarge::check(what, json_bytes(&prompt), PROMPT_BYTES)?;
+            Ok(prompt)
+        });
         let prompt = match prompt {
             Ok(prompt) => prompt,
             Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
@@ -219,7 +221,10 @@ impl Run {
             .map(|token| token.node)
             .ok_or(Rejection::UnknownGate)?;
         if let Some(schema) = self.gate_of(node).and_then(|gate| gate.input_schema)
-            && let Some(problem) = schema.validate(&decision.input).into_iter().next()
+            && let Some(problem) = schema
+                .validate_on(Some(&self.work), &decision.input)
+                .into_iter()
+                .next()
         {
             return Err(invalid(&format!("/input{}", problem.pointer), problem.message));
         }

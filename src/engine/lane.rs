@@ -72,7 +72,7 @@ impl Run {
 
     /// Nothing more can begin in this decision: what is due is left to the next.
     pub(super) fn is_full(&self) -> bool {
-        self.scratch.is_deferred || self.is_inline_spent()
+        self.scratch.is_deferred || self.is_inline_spent() || self.work.is_spent()
     }
 
     fn is_inline_spent(&self) -> bool {
@@ -95,6 +95,7 @@ impl Run {
         };
         let done = run_here(
             now,
+            &self.work,
             Assignment {
                 task: &resolved.task,
                 input: &order.input,
@@ -181,7 +182,7 @@ impl Run {
     }
 
     /// Due already, it stays as it is: every answer that comes before the next wake would cost a row.
-    fn leave_to_next_wake(&mut self, id: TokenId) {
+    pub(super) fn leave_to_next_wake(&mut self, id: TokenId) {
         let now = self.scratch.now;
         let is_due = |token: &Token| token.watch_at.is_some_and(|at| at <= now);
         if !self.tokens.get(&id).is_some_and(is_due) {

@@ -12,6 +12,7 @@ use crate::model::failure::Failure;
 use crate::model::fan::{MergeStrategy, Synchronization};
 use crate::model::path::Root;
 use crate::model::reader::kind_of;
+use crate::model::work::{Meter, copy_steps, write_steps};
 
 impl Run {
     /// Merges what the branches made into the context, or into the branch the join lies in.
@@ -33,7 +34,7 @@ impl Run {
                 .tokens
                 .get(token)
                 .map(|token: &Token| self.branch_of_join(token, &edge.synchronization));
-            let value = source(&merge.source, &branch.unwrap_or_default(), &place)?;
+            let value = source(&merge.source, &branch.unwrap_or_default(), &self.work, &place)?;
             values.push(Part {
                 index: *index,
                 order: *order,
@@ -60,7 +61,9 @@ impl Run {
             (Root::Branch, None) => Ok(()), // Refused above.
             (Root::State | Root::Output, _) => {
                 // The continuation, or the late token, carries the way back.
-                let undo = self.context.write(vec![(&merge.target, value)], None)?;
+                let undo = self
+                    .context
+                    .write(vec![(&merge.target, value)], None, &self.work)?;
                 self.scratch.merge_undo.extend(undo);
                 Ok(())
             }
@@ -97,8 +100,10 @@ struct Part {
 }
 
 /// The value a branch brings to the merge.
-fn source(source: &Expression, branch: &Value, place: &str) -> Result<Value, Failure> {
-    let mut scope = Scope::new();
+fn source(source: &Expression, branch: &Value, meter: &Meter, place: &str) -> Result<Value, Failure> {
+    // The branch was copied to be named, and its row is written once more.
+    meter.pay_for(place, copy_steps(branch) + write_steps(branch))?;
+    let mut scope = Scope::metered(Some(meter));
     scope.bind("_branch", branch);
     source
         .evaluate(&scope)

@@ -19,8 +19,28 @@ impl Run {
             .inspect_err(|_| {
                 self.note_late(&report.token_id, report.epoch, report.status.name());
             })?;
+        if self.has_missed_its_deadline(id) {
+            self.execution_timed_out(id, None);
+            self.note_late(&report.token_id, report.epoch, report.status.name());
+            return Err(Rejection::StaleAttempt {
+                token: report.token_id,
+                epoch: report.epoch,
+            });
+        }
         self.take_report(id, report);
         Ok(())
+    }
+
+    /// What is due goes before what came. In a turn that has computed all it may, the look at what is due was put off: it is
+    /// made up for here, or this report would outrun its deadline.
+    fn has_missed_its_deadline(&self, id: TokenId) -> bool {
+        let Some(token) = self.tokens.get(&id) else {
+            return false;
+        };
+        let enforced_at = token
+            .timeout_at
+            .map(|at| at.saturating_add(self.settings.grace_ms));
+        self.work.is_spent() && !self.is_paused() && enforced_at.is_some_and(|at| at <= self.scratch.now)
     }
 
     /// What an attempt that counts came to.

@@ -12,6 +12,7 @@ use super::token::{Token, TokenId, TokenStatus};
 use crate::model::failure::Failure;
 use crate::model::path::{Path, Root};
 use crate::model::wait::Wait;
+use crate::model::work::TOKEN_STEPS;
 use crate::model::workflow::{On, Work};
 use crate::wire::Emitted;
 
@@ -217,7 +218,7 @@ impl Run {
             };
             return self.write_context(id, vec![(&target, result.clone())]);
         };
-        let vars = self.vars(token, error_value(token.cause.as_ref()));
+        let vars = self.vars(token, error_value(token.cause.as_ref()))?;
         let mut scope = self.scope(&vars);
         scope.bind("result", result);
         let mut shared = Vec::new();
@@ -254,7 +255,7 @@ impl Run {
 
     /// Writes to the context and notes the way back on the token.
     fn write_context(&mut self, id: TokenId, values: Vec<(&Path, Value)>) -> Result<(), Failure> {
-        let undo = self.context.write(values, Some(id))?;
+        let undo = self.context.write(values, Some(id), &self.work)?;
         if !undo.is_empty() {
             self.change(id, |token| token.undo.extend(undo));
         }
@@ -282,7 +283,7 @@ impl Run {
     /// The transitions to take: all matches of the first tier that has any, lowest priority number first.
     fn matching_moves(&self, token: &Token, on: On, error: Option<&Failure>) -> Result<Vec<Move>, Failure> {
         let error = error_value(error);
-        let vars = self.vars(token, error.clone());
+        let vars = self.vars(token, error.clone())?;
         let scope = self.scope(&vars);
         let mut matches: Vec<usize> = Vec::new();
         let transitions = &self.snapshot.workflow.transitions;
@@ -328,6 +329,7 @@ impl Run {
     pub(super) fn end(&mut self, id: TokenId, status: TokenStatus, update: impl FnOnce(&mut Token)) {
         let now = self.scratch.now;
         let order = self.work_done() + 1;
+        self.work.count(TOKEN_STEPS);
         self.change(id, |token| {
             token.status = status;
             token.exit_order = token.exit_order.or(Some(order));
@@ -351,5 +353,9 @@ pub(super) fn error_value(failure: Option<&Failure>) -> Value {
 }
 
 pub(super) fn mapping_failure(place: &str, wrong: &crate::model::expression::Error) -> Failure {
-    Failure::validation("expression_failed", format!("{place}: {wrong}"))
+    let code = match wrong.is_unit_exhausted {
+        true => "limit_exceeded",
+        false => "expression_failed",
+    };
+    Failure::validation(code, format!("{place}: {wrong}"))
 }

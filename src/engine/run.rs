@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::branch::{Instance, InstanceId};
+use super::branch::{Instance, InstanceId, branch_steps};
 use super::conclude::Scratch;
 use super::context::Context;
 use super::effect::{Effect, Event, Rejection};
@@ -20,9 +20,11 @@ use super::header::{
 use super::outbox::{OutboxEntry, Starts};
 use super::token::{Token, TokenId, TokenStatus};
 use crate::model::expression::Scope;
+use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
 use crate::model::time::{Limit, Millis};
 use crate::model::timeouts::Layer;
+use crate::model::work::Meter;
 
 /// What wakes a run may fail to be saved so many times in a row: then it is given up, or it would never end.
 const FAILED_WAKES_MAX: u32 = 5;
@@ -73,6 +75,10 @@ pub struct Run {
     pub(super) failed_wakes: u32,
     /// What tokens hold that wait at joins.
     pub(super) joined_bytes: usize,
+    /// What the decision under way has computed; after it, what it took.
+    pub(super) work: Meter,
+    /// What decisions before the next one took in the same turn.
+    work_before: u64,
     pub(super) scratch: Scratch,
 }
 
@@ -155,6 +161,8 @@ impl Run {
         run.scratch.room = room;
         run.scratch.header_changed = true;
         run.scratch.announce = true;
+        // It is saved as text.
+        run.work.count(run.context.input_steps());
         match run.check_input() {
             Ok(()) => run.give_birth(initial, None, None, BTreeMap::new(), None),
             // A caller hears of it before there is a run; a parent hears of it from the child.
@@ -197,6 +205,8 @@ impl Run {
             messages_posted: 0,
             failed_wakes: 0,
             joined_bytes: 0,
+            work: Meter::default(),
+            work_before: 0,
             scratch: Scratch::default(),
         }
     }
@@ -210,6 +220,7 @@ impl Run {
         if self.is_running() && self.failed_wakes >= FAILED_WAKES_MAX && matches!(event, Event::Loaded) {
             return (self.abandoned(), self.conclude());
         }
+        self.work = Meter::after(std::mem::take(&mut self.work_before));
         // Whatever woke the object, the run's own limit comes first: a result cannot outrun it.
         if !event.comes_first() {
             self.pass_workflow_deadline();
@@ -303,6 +314,16 @@ impl Run {
         self.scratch.forget_failed_wakes |= std::mem::take(&mut self.failed_wakes) > 0;
     }
 
+    /// Steps of computation that the last decision took, and those before it in the same turn.
+    pub fn steps(&self) -> u64 {
+        self.work.spent()
+    }
+
+    /// The next decision is made in a turn in which others took `steps` already: it begins no more than is left.
+    pub fn continue_turn(&mut self, steps: u64) {
+        self.work_before = steps;
+    }
+
     /// Something is due: the object feeds `Woken` before whatever else came in.
     pub fn is_due(&self, now: Millis) -> bool {
         self.next_deadline().is_some_and(|at| at <= now)
@@ -365,7 +386,10 @@ impl Run {
     }
 
     /// What expressions of this token may name beyond the context.
-    pub(super) fn vars(&self, token: &Token, error: Value) -> Vars {
+    pub(super) fn vars(&self, token: &Token, error: Value) -> Result<Vars, Failure> {
+        for (branch, _) in self.chain(token.branch.as_ref()) {
+            self.work.pay_for("what the branch holds", branch_steps(branch))?;
+        }
         let items = self
             .chain(token.branch.as_ref())
             .filter_map(|(branch, instance)| {
@@ -374,18 +398,18 @@ impl Run {
                     branch.item.clone().unwrap_or(Value::Null),
                 ))
             });
-        Vars {
+        Ok(Vars {
             error,
             branch: token
                 .branch
                 .as_ref()
                 .map_or(Value::Null, |branch| self.branch_value(branch)),
             items: items.collect(),
-        }
+        })
     }
 
     pub(super) fn scope<'a>(&'a self, vars: &'a Vars) -> Scope<'a> {
-        let mut scope = Scope::new();
+        let mut scope = Scope::metered(Some(&self.work));
         scope
             .bind("input", &self.context.input)
             .bind("state", self.context.state())

@@ -12,10 +12,13 @@ use crate::model::limits::{
     CHECKPOINT_BYTES, DEPTH, JOINED_BYTES, RESULT_BYTES, ROW_BYTES, TooLarge, depth_of,
 };
 use crate::model::text::{bytes_of, json_bytes};
+use crate::model::work::write_steps;
 use crate::wire::Artifact;
 
 /// Numbers, moments and names of a token's row, of its keys and of the room behind it.
 const TOKEN_BYTES: usize = 4 << 10;
+/// A result is measured, and written with its token.
+const RESULT_PASSES: u64 = 2;
 /// As much of a branch's output as its token may write again.
 const WRITTEN_TWICE_BYTES: usize = 16 << 10;
 /// What a message to another run says besides the value it carries.
@@ -63,8 +66,12 @@ impl Run {
         let Some(token) = self.tokens.get(&id) else {
             return Ok(0);
         };
-        let bytes = json_bytes(result);
         let node = &self.snapshot.workflow.nodes[token.node].id;
+        // Measured here, kept on the token and saved with it.
+        let steps = RESULT_PASSES * write_steps(result);
+        self.work
+            .pay_for(format_args!("the result of node {node}"), steps)?;
+        let bytes = json_bytes(result);
         TooLarge::check(format!("the result of node {node}"), bytes, RESULT_BYTES)?;
         if depth_of(result) > DEPTH {
             return Err(Failure::validation(

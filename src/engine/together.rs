@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::effect::Effect;
+use super::effect::{Effect, Event, Rejection};
 use super::lane::calls_for;
 use super::run::Run;
 use super::token::{TokenId, TokenStatus};
+use crate::model::time::Millis;
 
 /// What a later effect of the same kind makes superfluous.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -26,12 +27,35 @@ enum Subject {
 pub struct Decided {
     effects: Vec<Effect>,
     decisions: usize,
+    steps: u64,
 }
 
 impl Decided {
+    /// Nothing yet, in a turn in which decisions that are carried out already took so many steps of computation.
+    pub fn after(steps: u64) -> Decided {
+        Decided {
+            steps,
+            ..Decided::default()
+        }
+    }
+
+    /// Decides on `event` in the same turn: what the decisions before it computed counts.
+    pub fn decide(&mut self, run: &mut Run, now: Millis, room: u32, event: Event) -> Result<(), Rejection> {
+        run.continue_turn(self.steps);
+        let (answer, effects) = run.handle(now, room.saturating_sub(self.calls()), event);
+        self.steps = run.steps();
+        self.add(effects);
+        answer
+    }
+
     pub fn add(&mut self, effects: Vec<Effect>) {
         self.effects.extend(effects);
         self.decisions += 1;
+    }
+
+    /// Steps of computation that the turn has taken so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// The calls that its orders take.

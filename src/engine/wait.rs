@@ -72,7 +72,7 @@ impl Run {
             return Ok(self.scratch.now);
         };
         let place = format!("until of node {}", self.snapshot.workflow.nodes[token.node].id);
-        let vars = self.vars(token, super::route::error_value(token.cause.as_ref()));
+        let vars = self.vars(token, super::route::error_value(token.cause.as_ref()))?;
         let value = until
             .render(&self.scope(&vars))
             .map_err(|wrong| mapping_failure(&place, &wrong))?;

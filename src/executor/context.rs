@@ -12,6 +12,7 @@ use crate::model::schema::Schema;
 use crate::model::secret::SECRET;
 use crate::model::task::{Step, Task};
 use crate::model::text::json_bytes;
+use crate::model::work::{Meter, copy_steps};
 use crate::wire::{Checkpoint, Emitted, StepReport};
 
 #[derive(Clone, Debug)]
@@ -78,8 +79,8 @@ impl Context {
         (text.len() <= RESULT_BYTES).then(|| Box::new(checkpoint))
     }
 
-    pub(super) fn scope<'a>(&'a self, input: &'a Value) -> Scope<'a> {
-        let mut scope = Scope::new();
+    pub(super) fn scope<'a>(&'a self, input: &'a Value, meter: Option<&'a Meter>) -> Scope<'a> {
+        let mut scope = Scope::metered(meter);
         scope
             .bind("input", input)
             .bind("state", &self.state)
@@ -88,12 +89,22 @@ impl Context {
     }
 
     /// What an implementation sees: `secret` too, if it names one.
-    pub(super) fn scope_with<'a>(&'a self, input: &'a Value, secret: Option<&'a Value>) -> Scope<'a> {
-        let mut scope = self.scope(input);
+    pub(super) fn scope_with<'a>(
+        &'a self,
+        input: &'a Value,
+        secret: Option<&'a Value>,
+        meter: Option<&'a Meter>,
+    ) -> Scope<'a> {
+        let mut scope = self.scope(input, meter);
         if let Some(values) = secret {
             scope.bind(SECRET, values);
         }
         scope
+    }
+
+    /// What a copy of it would hold.
+    pub(super) fn values(&self) -> [&Value; 3] {
+        [&self.state, &self.output, &self.last_result]
     }
 
     pub(super) fn write(&mut self, values: Vec<(&Path, Value)>) {
@@ -119,10 +130,11 @@ impl Context {
         action: &Action,
         input: &Value,
         result: &Value,
+        meter: Option<&Meter>,
     ) -> Result<(), Failure> {
         match &step.output_mapping {
             Some(mapping) => {
-                let mut scope = self.scope(input);
+                let mut scope = self.scope(input, meter);
                 scope.bind("result", result);
                 let mut values = Vec::with_capacity(mapping.len());
                 for (path, template) in mapping {
@@ -164,12 +176,18 @@ impl Context {
 
     /// The task's output: what was written, else the last step's result. Taken out only if it is good: a task that
     /// fails here still has its last result to show.
-    pub(super) fn deliver(&mut self, task: &Task) -> Result<Value, Failure> {
+    pub(super) fn deliver(&mut self, task: &Task, meter: Option<&Meter>) -> Result<Value, Failure> {
         let output = match self.wrote_output {
             true => &mut self.output,
             false => &mut self.last_result,
         };
-        check(task.output_schema.as_ref(), output, "output_schema of the task")?;
+        check(
+            task.output_schema.as_ref(),
+            output,
+            "output_schema of the task",
+            meter,
+        )?;
+        pay_copies(meter, "the task's output", [&*output])?;
         let bytes = json_bytes(output);
         if bytes > RESULT_BYTES {
             return Err(Failure::validation(
@@ -181,22 +199,36 @@ impl Context {
     }
 }
 
-pub(super) fn check(schema: Option<&Schema>, value: &Value, place: &str) -> Result<(), Failure> {
-    let problems = schema.map(|schema| schema.validate(value)).unwrap_or_default();
-    match problems.first() {
+pub(super) fn check(
+    schema: Option<&Schema>,
+    value: &Value,
+    place: &str,
+    meter: Option<&Meter>,
+) -> Result<(), Failure> {
+    match schema {
         None => Ok(()),
-        Some(problem) => Err(Failure::validation(
-            "schema_mismatch",
-            format!("{place}, at \"{}\": {}", problem.pointer, problem.message),
-        )),
+        Some(schema) => schema.check(value, meter, "schema_mismatch", &format!("{place}, at")),
     }
 }
 
+/// Pays for copies that the rules of a task make, where somebody counts.
+pub(super) fn pay_copies<'v>(
+    meter: Option<&Meter>,
+    what: impl std::fmt::Display,
+    values: impl IntoIterator<Item = &'v Value>,
+) -> Result<(), Failure> {
+    let Some(meter) = meter else { return Ok(()) };
+    values
+        .into_iter()
+        .try_for_each(|value| meter.pay_for(&what, copy_steps(value)))
+}
+
 pub(super) fn expression_failure(step: &Step, field: &str, wrong: &Error) -> Failure {
-    Failure::validation(
-        "expression_failed",
-        format!("{field} of step {}: {wrong}", step.reference),
-    )
+    let code = match wrong.is_unit_exhausted {
+        true => "limit_exceeded",
+        false => "expression_failed",
+    };
+    Failure::validation(code, format!("{field} of step {}: {wrong}", step.reference))
 }
 
 /// Text for a person: a string as it is, anything else as JSON.

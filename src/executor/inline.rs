@@ -9,14 +9,20 @@ use serde_json::Value;
 use super::secrets::Missing;
 use super::task::{ActionCall, Assignment, Done, Stopped, World, run_task};
 use crate::model::time::Millis;
+use crate::model::work::Meter;
 use crate::wire::RetryReport;
 
 /// A world in which nothing happens and no time passes.
-struct Still {
+struct Still<'m> {
     now: Millis,
+    meter: &'m Meter,
 }
 
-impl World for Still {
+impl World for Still<'_> {
+    fn meter(&self) -> Option<&Meter> {
+        Some(self.meter)
+    }
+
     fn now(&self) -> Millis {
         self.now
     }
@@ -42,9 +48,10 @@ impl World for Still {
     }
 }
 
-/// Runs a pure task to its end. It waits for nothing, so the first poll is the last.
-pub fn run_here(now: Millis, assignment: Assignment<'_>) -> Done {
-    let world = Still { now };
+/// Runs a pure task to its end, on the account of the decision it is part of. It waits for nothing, so the first poll is
+/// the last.
+pub fn run_here(now: Millis, meter: &Meter, assignment: Assignment<'_>) -> Done {
+    let world = Still { now, meter };
     let task = pin!(run_task(&world, assignment));
     match task.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,

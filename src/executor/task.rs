@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::breaker::{Admission, Pass};
 use super::call::{Bounds, Calls, until_final};
-use super::context::{Context, check, expression_failure, plain};
+use super::context::{Context, check, expression_failure, pay_copies, plain};
 use super::emit::emit;
 use super::partial::Partial;
 use super::redact::Redactor;
@@ -17,6 +17,7 @@ use crate::model::expression::Scope;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::task::{OnFailure, Outcome, Step, StepAction, Task};
 use crate::model::time::{Limit, Millis};
+use crate::model::work::Meter;
 use crate::wire::{
     ActionTimeouts, Artifact, Checkpoint, Emitted, ReportStatus, RetryReport, StepReport, StepStatus,
 };
@@ -34,6 +35,10 @@ pub trait World {
     fn secret(&self, name: &str) -> Result<String, Missing>;
     /// A call failed and is made again: for the log.
     fn note_retry(&self, step_ref: &str, retry: &RetryReport);
+    /// On whose account the task computes, where that is counted: inside a decision of a run.
+    fn meter(&self) -> Option<&Meter> {
+        None
+    }
     /// Whether the breaker of this key lets a call through that ends at `deadline_at`. A world without breakers does.
     async fn admit(&self, _key: &str, _deadline_at: Option<Millis>) -> Admission {
         Admission::Call(Pass::Blind)
@@ -167,7 +172,12 @@ pub async fn run_task(world: &impl World, mut assignment: Assignment<'_>) -> Don
     loop {
         // Taken: a retry within the executor begins with the first step, whatever this pass began with.
         let mut attempt = Attempt::begin(task, assignment.resume_from.take(), &secrets, rounds_before);
-        let end = match check(task.input_schema.as_ref(), input, "input_schema of the task") {
+        let end = match check(
+            task.input_schema.as_ref(),
+            input,
+            "input_schema of the task",
+            world.meter(),
+        ) {
             Ok(()) => attempt.run(world, &assignment).await,
             Err(failure) => End::Failed {
                 failure,
@@ -178,7 +188,7 @@ pub async fn run_task(world: &impl World, mut assignment: Assignment<'_>) -> Don
         let (mut failure, retry, timed_out) = match end {
             // The result, and what is to be checked of it, comes by the callback.
             End::Succeeded if task.only_action().is_some_and(Action::is_async) => return attempt.suspended(),
-            End::Succeeded => match attempt.context.deliver(task) {
+            End::Succeeded => match attempt.context.deliver(task, world.meter()) {
                 Ok(output) => return attempt.completed(output),
                 Err(failure) => (failure, false, false),
             },
@@ -238,7 +248,7 @@ impl<'a> Attempt<'a> {
         let (input, deadline_at) = (assignment.input, assignment.deadline_at);
         for step in assignment.task.steps.iter().skip(self.first) {
             let began = world.now();
-            let outcome = match self.outcome(step, input) {
+            let outcome = match self.outcome(step, input, world.meter()) {
                 Ok(Outcome::Skip) => {
                     self.report(step, StepStatus::Skipped, 0);
                     continue;
@@ -315,13 +325,13 @@ impl<'a> Attempt<'a> {
         End::Succeeded
     }
 
-    fn outcome(&self, step: &Step, input: &Value) -> Result<Outcome, Failure> {
+    fn outcome(&self, step: &Step, input: &Value, meter: Option<&Meter>) -> Result<Outcome, Failure> {
         let Some(condition) = &step.condition else {
             return Ok(Outcome::Continue);
         };
         let holds = condition
             .when
-            .evaluate_bool(&self.context.scope(input))
+            .evaluate_bool(&self.context.scope(input, meter))
             .map_err(|wrong| expression_failure(step, "condition", &wrong))?;
         Ok(if holds {
             condition.then
@@ -344,16 +354,25 @@ impl<'a> Attempt<'a> {
                 format!("step {} came without its action", step.reference),
             )));
         };
+        let meter = world.meter();
         let input = match &step.input_mapping {
-            None => task_input.clone(),
+            None => {
+                pay_copies(
+                    meter,
+                    format_args!("the input of step {}", step.reference),
+                    [task_input],
+                )?;
+                task_input.clone()
+            }
             Some(mapping) => mapping
-                .render(&self.context.scope(task_input))
+                .render(&self.context.scope(task_input, meter))
                 .map_err(|wrong| expression_failure(step, "input_mapping", &wrong))?,
         };
         check(
             action.input_schema.as_ref(),
             &input,
             &format!("input_schema of step {}", step.reference),
+            meter,
         )?;
         let limit = step
             .timeout_override
@@ -378,20 +397,30 @@ impl<'a> Attempt<'a> {
                 let mut values = Vec::with_capacity(writes.len());
                 for (path, template) in writes {
                     let value = template
-                        .render(&self.context.scope_with(&input, secret.as_ref()))
+                        .render(&self.context.scope_with(&input, secret.as_ref(), meter))
                         .map_err(|wrong| expression_failure(step, "set", &wrong))?;
                     values.push((path, value));
                 }
                 // Its writes precede the checks of its result. A step that fails leaves nothing behind, or a later
                 // attempt that goes on with it would write twice.
+                let what = format!("what step {} writes", step.reference);
                 if action.output_schema.is_some() || step.output_mapping.is_some() {
+                    pay_copies(meter, &what, self.context.values())?;
                     before = Some(self.context.clone());
                 }
+                pay_copies(
+                    meter,
+                    &what,
+                    values
+                        .iter()
+                        .map(|(_, value)| value)
+                        .chain([&self.context.output]),
+                )?;
                 self.context.write(values);
                 self.context.output.clone()
             }
             Kind::Assert(assert) => {
-                let scope = self.context.scope_with(&input, secret.as_ref());
+                let scope = self.context.scope_with(&input, secret.as_ref(), meter);
                 let holds = assert
                     .condition
                     .evaluate_bool(&scope)
@@ -411,8 +440,11 @@ impl<'a> Attempt<'a> {
                 Value::Bool(true)
             }
             Kind::EmitEvent(event) => {
-                let scope = self.context.scope_with(&input, secret.as_ref());
+                let scope = self.context.scope_with(&input, secret.as_ref(), meter);
                 let event = emit(event, step, &scope, self.secrets.redactor(), &self.context.events)?;
+                let what = format!("what step {} emits", step.reference);
+                let events = self.context.events.iter().chain([&event]);
+                pay_copies(meter, &what, events.map(|event| &event.payload))?;
                 let payload = event.payload.clone();
                 emitted = Some(event);
                 payload
@@ -430,7 +462,7 @@ impl<'a> Attempt<'a> {
             | Kind::ServiceCall(_)
             | Kind::LlmCall(_)
             | Kind::Shell(_) => {
-                let mut scope = self.context.scope_with(&input, secret.as_ref());
+                let mut scope = self.context.scope_with(&input, secret.as_ref(), meter);
                 scope.bind("callback", &assignment.callback);
                 let call = ActionCall {
                     action,
@@ -449,8 +481,8 @@ impl<'a> Attempt<'a> {
         };
         let place = format!("output_schema of step {}", step.reference);
         let schema = action.output_schema.as_ref().filter(|_| !action.is_async());
-        let kept = check(schema, &result, &place)
-            .and_then(|()| self.context.keep(step, action, task_input, &result));
+        let kept = check(schema, &result, &place, meter)
+            .and_then(|()| self.context.keep(step, action, task_input, &result, meter));
         if let Err(failure) = kept {
             if let Some(before) = before {
                 self.context = before;

@@ -29,4 +29,5 @@ pub mod text;
 pub mod time;
 pub mod timeouts;
 pub mod wait;
+pub mod work;
 pub mod workflow;

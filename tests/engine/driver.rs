@@ -266,7 +266,8 @@ impl Driver {
         Driver::of(run, effects, SETTINGS)
     }
 
-    fn save(&mut self) {
+    /// What `effects` say is in the rows now.
+    pub fn save(&mut self) {
         let commit = Commit::of(&self.effects, &self.run).expect("rows are JSON");
         self.store.apply(&commit).expect("no commit breaks a rule");
         self.store.alarm_at = self.run.alarm_at();

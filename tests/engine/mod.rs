@@ -51,3 +51,6 @@ mod together;
 mod undo;
 mod waits;
 mod warnings;
+mod work;
+#[path = "../../bench/worst.rs"]
+mod worst;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use curfew::engine::{Context, Effect, Patch, RetryMode, RunStatus, TokenStatus};
 use curfew::model::path::Path;
+use curfew::model::work::Meter;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -271,7 +272,7 @@ proptest! {
                 (path, write.of(path.find(root)))
             });
             let values: Vec<(&Path, Value)> = values.collect();
-            let patches = context.write(values, None).expect("small enough");
+            let patches = context.write(values, None, &Meter::default()).expect("small enough");
             let text = serde_json::to_string(&patches).expect("JSON");
             history.push((before, serde_json::from_str(&text).expect("read again")));
         }
@@ -290,7 +291,7 @@ proptest! {
         let mut patches: Vec<Vec<Patch>> = Vec::new();
         for (path, write) in &writes {
             let value = write.of(path.find(context.state()));
-            patches.push(context.write(vec![(path, value)], None).expect("small enough"));
+            patches.push(context.write(vec![(path, value)], None, &Meter::default()).expect("small enough"));
         }
         let before = both(&context);
         let way_back = context.take_back_noted([which.get(&patches).as_slice()]);

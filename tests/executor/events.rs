@@ -4,6 +4,7 @@ use curfew::executor::inline::run_here;
 use curfew::executor::task::Assignment;
 use curfew::model::problem::Problems;
 use curfew::model::task::Task;
+use curfew::model::work::Meter;
 use curfew::wire::{ActionTimeouts, ReportStatus};
 use serde_json::{Value, json};
 
@@ -164,6 +165,7 @@ fn a_pure_task_emits_inside_the_coordinator() {
     assert!(task.is_pure());
     let done = run_here(
         1_000,
+        &Meter::default(),
         Assignment {
             task: &task,
             input: &json!({"n": 3}),

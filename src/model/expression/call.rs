@@ -11,6 +11,7 @@ use super::budget::{Budget, Fault, NODE, fail, shorten};
 use super::functions::Function;
 use super::operate::{int, integral, order};
 use super::value::{Operand, Text, json_text, plain_text};
+use crate::model::work::{OBJECT_STEPS, OPERATION_STEPS};
 
 pub(super) fn call<'a>(
     function: Function,
@@ -132,6 +133,7 @@ fn text<'v>(function: &str, value: &'v Operand, budget: &mut Budget) -> Result<&
 
 fn read<T: FromStr>(function: &str, value: &Operand, budget: &mut Budget) -> Result<T, Fault> {
     let text = text(function, value, budget)?;
+    budget.search(text.len())?;
     text.parse()
         .or_else(|_| fail(format!("{function} cannot read \"{}\"", shorten(text, 60))))
 }
@@ -142,7 +144,10 @@ fn texts<'v>(
     two: &'v Operand,
     budget: &mut Budget,
 ) -> Result<(&'v str, &'v str), Fault> {
-    Ok((text(function, one, budget)?, text(function, two, budget)?))
+    let (one, two) = (text(function, one, budget)?, text(function, two, budget)?);
+    // All of them look for the one in the other.
+    budget.search(one.len())?;
+    Ok((one, two))
 }
 
 fn part<'a>(
@@ -243,6 +248,9 @@ fn parse_json<'a>(text: &str, budget: &mut Budget) -> Result<Operand<'a>, Fault>
     let nodes = marks.count() as u64 + 1;
     budget.spend(nodes)?;
     budget.allocate(nodes * NODE + text.len() as u64)?;
+    // Made twice: as JSON, and as the evaluator's own.
+    let objects = text.bytes().filter(|byte| *byte == b'{').count() as u64;
+    budget.pay(2 * (objects * OBJECT_STEPS + nodes * OPERATION_STEPS))?;
     match serde_json::from_str(text) {
         Ok(value) => Ok(Operand::adopt(value)),
         Err(error) => fail(format!("parse_json: {error}")),
@@ -321,6 +329,7 @@ fn replace<'a>(arguments: &[Operand<'a>], budget: &mut Budget) -> Result<Operand
     let to = text("replace", to, budget)?;
     let limit = limit("replace", count.first())?;
     let matches = whole.matches(from).take(limit).count();
+    budget.pay(matches as u64 * OPERATION_STEPS / 2)?;
     let grown = matches.saturating_mul(to.len().saturating_sub(from.len()));
     budget.allocate(whole.len().saturating_add(grown) as u64)?;
     Ok(Operand::Text(Text::Shared(

@@ -19,15 +19,16 @@ use super::budget::{Budget, Fault, NODE, fail, shorten};
 use super::node::{Binary, Comprehension, Goal, Node, Step};
 use super::value::{List, Operand, Table, Text};
 use super::{call, operate};
+use crate::model::work::OBJECT_STEPS;
 
 pub(super) struct Machine<'a, 'b> {
     scope: &'a Scope<'a>,
     locals: Vec<Operand<'a>>,
-    budget: &'b mut Budget,
+    budget: &'b mut Budget<'a>,
 }
 
 impl<'a, 'b> Machine<'a, 'b> {
-    pub fn new(scope: &'a Scope<'a>, budget: &'b mut Budget) -> Self {
+    pub fn new(scope: &'a Scope<'a>, budget: &'b mut Budget<'a>) -> Self {
         Machine {
             scope,
             locals: Vec::new(),
@@ -106,6 +107,7 @@ impl<'a, 'b> Machine<'a, 'b> {
     }
 
     fn map(&mut self, entries: &'a [(Node, Node)]) -> Result<Operand<'a>, Fault> {
+        self.budget.pay(OBJECT_STEPS)?;
         let mut values = BTreeMap::new();
         for (key, value) in entries {
             let key = self.run(key)?;
@@ -154,12 +156,12 @@ impl<'a, 'b> Machine<'a, 'b> {
         let left = self.truth(&parts.0, operator);
         match left {
             Ok(value) if value == decisive => return Ok(Operand::Bool(decisive)),
-            Err(Fault::Exhausted(message)) => return Err(Fault::Exhausted(message)),
+            Err(fault @ (Fault::Exhausted(_) | Fault::UnitExhausted(_))) => return Err(fault),
             Ok(_) | Err(Fault::Failed(_)) => {}
         }
         match (left, self.truth(&parts.1, operator)) {
             (_, Ok(value)) if value == decisive => Ok(Operand::Bool(decisive)),
-            (_, Err(Fault::Exhausted(message))) => Err(Fault::Exhausted(message)),
+            (_, Err(fault @ (Fault::Exhausted(_) | Fault::UnitExhausted(_)))) => Err(fault),
             (Err(fault), _) | (Ok(_), Err(fault)) => Err(fault),
             (Ok(_), Ok(value)) => Ok(Operand::Bool(value)),
         }
@@ -217,7 +219,7 @@ impl<'a, 'b> Machine<'a, 'b> {
                     match self.truth(&node.body, if exists { "exists" } else { "all" }) {
                         Ok(value) if value == exists => return Ok(Operand::Bool(exists)),
                         Ok(_) => {}
-                        Err(Fault::Exhausted(message)) => return Err(Fault::Exhausted(message)),
+                        Err(fault @ (Fault::Exhausted(_) | Fault::UnitExhausted(_))) => return Err(fault),
                         Err(fault @ Fault::Failed(_)) => failure = failure.or(Some(fault)),
                     }
                 }

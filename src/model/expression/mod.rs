@@ -48,6 +48,8 @@ use evaluate::Machine;
 use node::Program;
 use value::Operand;
 
+use super::work::Meter;
+
 /// The root identifiers an expression reads from its scope.
 pub type Names = BTreeSet<String>;
 
@@ -87,14 +89,14 @@ impl Expression {
     }
 
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
-        let mut budget = Budget::new();
+        let mut budget = Budget::new(scope.meter);
         let value = self.value(scope, &mut budget)?;
         value.into_json(&mut budget, 0).map_err(|fault| self.error(fault))
     }
 
     /// Evaluates a condition; a result other than a bool is an error.
     pub fn evaluate_bool(&self, scope: &Scope) -> Result<bool, Error> {
-        match self.value(scope, &mut Budget::new())? {
+        match self.value(scope, &mut Budget::new(scope.meter))? {
             Operand::Bool(value) => Ok(value),
             other => Err(self.error(Fault::Failed(format!(
                 "result must be a bool, found {}",
@@ -110,7 +112,7 @@ impl Expression {
 
     /// The value before it is copied out, on a budget the caller may share
     /// between several expressions.
-    fn value<'a>(&'a self, scope: &'a Scope<'a>, budget: &mut Budget) -> Result<Operand<'a>, Error> {
+    fn value<'a>(&'a self, scope: &'a Scope<'a>, budget: &mut Budget<'a>) -> Result<Operand<'a>, Error> {
         match self.program() {
             Ok(program) => Machine::new(scope, budget)
                 .run(&program.root)
@@ -122,6 +124,7 @@ impl Expression {
     fn error(&self, fault: Fault) -> Error {
         Error {
             expression: shorten(&self.inner.source, 200),
+            is_unit_exhausted: matches!(fault, Fault::UnitExhausted(_)),
             message: fault.message(),
         }
     }
@@ -148,11 +151,20 @@ impl Eq for Expression {}
 #[derive(Clone, Debug, Default)]
 pub struct Scope<'a> {
     values: BTreeMap<&'a str, Cow<'a, Value>>,
+    meter: Option<&'a Meter>,
 }
 
 impl<'a> Scope<'a> {
     pub fn new() -> Self {
         Scope::default()
+    }
+
+    /// What is evaluated in this scope is counted on `meter`, and stops where its unit must.
+    pub fn metered(meter: Option<&'a Meter>) -> Self {
+        Scope {
+            values: BTreeMap::new(),
+            meter,
+        }
     }
 
     /// Binds a name to a value that is read in place, never copied as a whole.
@@ -179,14 +191,19 @@ impl<'a> Scope<'a> {
 /// Why an evaluation failed, with the expression that did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The source, cut to 200 characters.
+    /// The source, cut to 200 characters; empty where a constant part of a template was too large.
     pub expression: String,
     pub message: String,
+    /// Not this evaluation alone was too expensive, but all of its unit together.
+    pub is_unit_exhausted: bool,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "expression `{}`: {}", self.expression, self.message)
+        match self.expression.as_str() {
+            "" if self.is_unit_exhausted => formatter.write_str(&self.message),
+            expression => write!(formatter, "expression `{expression}`: {}", self.message),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::budget::{Budget, Fault};
 use super::value::{MAX_VALUE_DEPTH, plain_text};
 use super::{Error, Expression, Names, Scope, scan};
+use crate::model::work::copy_steps;
 
 /// JSON in which strings may hold `${CEL}`. A string that is exactly one
 /// placeholder becomes its value; with text around it, a string. `$${` is a
@@ -77,7 +78,7 @@ impl Template {
     /// Fills in the values. The limits of one evaluation hold for the whole
     /// template, or many small expressions would add up to no limit.
     pub fn render(&self, scope: &Scope) -> Result<Value, Error> {
-        render(&self.root, scope, &mut Budget::new(), 0)
+        render(&self.root, scope, &mut Budget::new(scope.meter), 0)
     }
 
     /// Whether rendering needs no scope.
@@ -218,9 +219,14 @@ fn visit(piece: &Piece, pointer: &mut String, see: &mut impl FnMut(&Expression, 
     }
 }
 
-fn render(piece: &Piece, scope: &Scope, budget: &mut Budget, depth: usize) -> Result<Value, Error> {
+fn render<'a>(
+    piece: &'a Piece,
+    scope: &'a Scope<'a>,
+    budget: &mut Budget<'a>,
+    depth: usize,
+) -> Result<Value, Error> {
     match piece {
-        Piece::Constant(value) => Ok(value.clone()),
+        Piece::Constant(value) => constant_copy(value, budget),
         Piece::Whole(expression) => expression
             .value(scope, budget)?
             .into_json(budget, depth)
@@ -256,6 +262,15 @@ fn render(piece: &Piece, scope: &Scope, budget: &mut Budget, depth: usize) -> Re
             Ok(Value::Object(values))
         }
     }
+}
+
+fn constant_copy(value: &Value, budget: &mut Budget) -> Result<Value, Error> {
+    budget.pay(copy_steps(value)).map_err(|fault| Error {
+        expression: String::new(),
+        is_unit_exhausted: true,
+        message: fault.message(),
+    })?;
+    Ok(value.clone())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use std::rc::Rc;
 use serde_json::{Map, Number, Value};
 
 use super::budget::{Budget, Fault, NODE, fail};
+use crate::model::work::OBJECT_STEPS;
 
 /// Below the 128 levels serde_json can read back, with room for an envelope.
 pub(super) const MAX_VALUE_DEPTH: usize = crate::model::limits::DEPTH;
@@ -253,6 +254,7 @@ impl<'a> Operand<'a> {
             }
             Operand::Map(Table::Shared(entries)) => {
                 let depth = deeper(depth)?;
+                budget.pay(OBJECT_STEPS)?;
                 let mut copies = Map::new();
                 for (key, value) in entries.iter() {
                     budget.allocate(NODE + key.as_str().len() as u64)?;
@@ -291,23 +293,28 @@ fn charge_items(items: &[Value], budget: &mut Budget, depth: usize) -> Result<()
 
 fn charge_entries(entries: &Map<String, Value>, budget: &mut Budget, depth: usize) -> Result<(), Fault> {
     let depth = deeper(depth)?;
+    budget.pay(OBJECT_STEPS)?;
     entries.iter().try_for_each(|(key, value)| {
         budget.allocate(NODE + key.len() as u64)?;
         charge(value, budget, depth)
     })
 }
 
+/// One piece of JSON written: escaped text has a piece for each character.
+const WRITE_STEPS: u64 = 2;
+
 /// Writes compact JSON, refusing bytes that the budget does not cover: escapes
 /// can make the text six times as long as the value.
-struct Writer<'b> {
+struct Writer<'b, 'm> {
     bytes: Vec<u8>,
-    budget: &'b mut Budget,
+    budget: &'b mut Budget<'m>,
     fault: Option<Fault>,
 }
 
-impl io::Write for Writer<'_> {
+impl io::Write for Writer<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Err(fault) = self.budget.allocate(bytes.len() as u64) {
+        let paid = self.budget.allocate(bytes.len() as u64);
+        if let Err(fault) = paid.and_then(|()| self.budget.pay(WRITE_STEPS)) {
             self.fault = Some(fault);
             return Err(io::ErrorKind::OutOfMemory.into());
         }

@@ -8,6 +8,7 @@ use serde_json::{Map, Number, Value};
 
 use super::compile::{At, Compiler, Origin, Step};
 use super::messages::Quoted;
+use super::pattern_cost::steps_per_byte;
 use super::values::{as_count, sorted_entries, weight};
 use super::{Counted, NodeId, Pattern, Rule, Types, limits, references};
 
@@ -270,19 +271,20 @@ impl<'s> Compiler<'s> {
             self.problem_at(at, message);
             return None;
         }
-        let mut cost = 1;
+        let mut units = 1;
         let built = loop {
             let mut builder = RegexBuilder::new(source);
-            let built = builder.size_limit(cost * limits::PATTERN_UNIT).build();
-            if built.is_ok() || cost >= limits::PATTERN_UNITS {
+            let built = builder.size_limit(units * limits::PATTERN_UNIT).build();
+            if built.is_ok() || units >= limits::PATTERN_UNITS {
                 break built;
             }
-            cost *= 2;
+            units *= 2;
         };
-        let room = self.pattern_units.checked_sub(cost);
+        let room = self.pattern_units.checked_sub(units);
         match (built, room) {
             (Ok(regex), Some(room)) => {
                 self.pattern_units = room;
+                let cost = steps_per_byte(source, units);
                 return Some(Pattern { regex, cost });
             }
             (Ok(_), None) => {

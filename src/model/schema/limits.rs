@@ -12,9 +12,9 @@ pub(super) const NESTING: usize = 128;
 /// needs. The deepest chains measured in wasm took 75 KB of its 1 MiB stack.
 pub(super) const DEPTH: usize = 512;
 
-/// Steps one `validate` call may spend: measured in wasm, some 10 ms of plain
-/// rules and at most half a second of the densest patterns.
-pub(super) const STEPS: usize = 1_000_000;
+/// Steps one check may spend, whoever asks for it: what one unit of a run's
+/// decision may, so that a check in the API or in an executor is bounded alike.
+pub(super) const STEPS: usize = crate::model::work::UNIT_STEPS as usize;
 
 pub(super) const VALIDATE_PROBLEMS: usize = 20;
 pub(super) const COMPILE_PROBLEMS: usize = 100;
@@ -23,12 +23,21 @@ pub(super) const COMPILE_PROBLEMS: usize = 100;
 /// each stacked repetition operator and frees them recursively.
 pub(super) const PATTERN_BYTES: usize = 2_048;
 
-/// Compiled size that costs one step for each byte matched.
+/// Compiled size that costs `PATTERN_STEPS` for each byte matched.
 pub(super) const PATTERN_UNIT: usize = 1_024;
+
+/// The densest patterns visit every state of the compiled form at each byte.
+pub(super) const PATTERN_STEPS: usize = 30;
+
+/// One state of a pattern at one byte.
+pub(super) const STATE_STEPS: usize = 8;
 
 /// Largest compiled pattern, and the total for one schema, in units.
 pub(super) const PATTERN_UNITS: usize = 256;
 pub(super) const SCHEMA_PATTERN_UNITS: usize = 8_192;
+
+/// Saying what is wrong.
+pub(super) const MESSAGE_STEPS: usize = 60;
 
 /// Bytes of text compared or copied for one step.
 pub(super) const TEXT_BYTES: usize = 64;
@@ -67,9 +76,9 @@ mod tests {
         }
         chain.insert("2000".to_owned(), json!(true));
         let chain = json!({"$ref": "#/$defs/0", "$defs": chain});
-        let expensive = " schema too expensive to check";
+        let expensive = " schema too expensive to check: ";
         let text = "a".repeat(200_000);
-        let many = Value::from_iter(0..200_000);
+        let many = Value::from_iter(0..400_000);
         let cases = [
             (doubling, json!(null), expensive),
             (chain, json!(null), " schema nests too deeply to check"),
@@ -81,19 +90,23 @@ mod tests {
             (json!({"pattern": "(a|aa|b{900})*c"}), json!(text), expensive),
             (json!({"uniqueItems": true}), many.clone(), expensive),
             (
-                json!({"items": {"enum": (0..1_000).collect::<Vec<_>>()}}),
+                json!({"items": {"enum": (0..7_000).collect::<Vec<_>>()}}),
                 many.clone(),
                 expensive,
             ),
             (
-                json!({"not": {"items": {"allOf": [{"not": {"items": {}}}, {}]}}, "items": {"minimum": -1}, "contains": {"allOf": [{"minimum": -1}, {"maximum": -1}]}}),
+                json!({"not": {"items": {"allOf": [{"not": {"items": {}}}, {}]}}, "allOf": [{"items": {"minimum": -1}}, {"items": {"minimum": -1}}], "items": {"minimum": -1}, "contains": {"allOf": [{"minimum": -1}, {"maximum": -1}]}}),
                 many,
                 expensive,
             ),
         ];
         for (schema, instance, expected) in cases {
             let started = Instant::now();
-            assert_eq!(problems(&schema, &instance), [expected]);
+            let found = problems(&schema, &instance);
+            assert!(
+                matches!(&found[..], [only] if only.starts_with(expected)),
+                "{found:?}"
+            );
             // Generous for a debug build on a busy machine.
             assert!(started.elapsed() < Duration::from_secs(20), "{expected}");
         }

@@ -12,6 +12,7 @@ mod compile;
 mod keywords;
 mod limits;
 mod messages;
+mod pattern_cost;
 mod references;
 mod rules;
 #[cfg(test)]
@@ -23,6 +24,10 @@ use std::sync::Arc;
 
 use regex_lite::Regex;
 use serde_json::{Number, Value};
+
+use super::failure::Failure;
+use super::work::Meter;
+use validate::Misfit;
 
 /// A compiled schema. Cloning shares the compiled form.
 #[derive(Debug, Clone)]
@@ -50,8 +55,54 @@ impl Schema {
     /// Lists what is wrong with `instance`, at most
     /// `limits::VALIDATE_PROBLEMS` problems; empty means valid.
     pub fn validate(&self, instance: &Value) -> Vec<Problem> {
-        validate::validate(&self.nodes, instance)
+        self.validate_on(None, instance)
     }
+
+    /// As above, on the account of a unit.
+    pub fn validate_on(&self, meter: Option<&Meter>, instance: &Value) -> Vec<Problem> {
+        match validate::check(&self.nodes, instance, meter) {
+            Ok(()) => Vec::new(),
+            Err(Misfit::Problems(problems)) => problems,
+            Err(Misfit::TooExpensive) => vec![Problem {
+                pointer: String::new(),
+                message: too_expensive(),
+            }],
+        }
+    }
+
+    /// Checks `instance` on the account of a unit: the failure of its token if it does not fit, or if the check takes
+    /// more than the unit has left. `place` says what does not fit, as in `output_schema of the task, at`.
+    pub fn check(
+        &self,
+        instance: &Value,
+        meter: Option<&Meter>,
+        code: &str,
+        place: &str,
+    ) -> Result<(), Failure> {
+        match validate::check(&self.nodes, instance, meter) {
+            Ok(()) => Ok(()),
+            Err(Misfit::Problems(problems)) => {
+                let first = problems.first();
+                let (pointer, message) = first.map_or(("", ""), |it| (&it.pointer, &it.message));
+                Err(Failure::validation(
+                    code,
+                    format!("{place} \"{pointer}\": {message}"),
+                ))
+            }
+            Err(Misfit::TooExpensive) => Err(Failure::validation(
+                "limit_exceeded",
+                format!("{place} \"\": {}", too_expensive()),
+            )),
+        }
+    }
+}
+
+fn too_expensive() -> String {
+    format!(
+        "schema too expensive to check: it and all else that is computed with it may take {} steps; use fewer or \
+         shorter patterns, fewer alternatives, or less data",
+        limits::STEPS
+    )
 }
 
 type NodeId = usize;

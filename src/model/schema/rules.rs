@@ -277,6 +277,10 @@ impl<'s> Check<'s> {
     }
 
     fn any_of(&mut self, nodes: &[NodeId], instance: &Value) {
+        // Without a word first: most instances fit, and what is wrong with every other alternative costs most to say.
+        if nodes.iter().any(|node| self.matches(*node, instance)) || self.is_done() {
+            return;
+        }
         let mut misses = Vec::new();
         for node in nodes {
             match self.attempt(*node, instance) {
@@ -288,6 +292,10 @@ impl<'s> Check<'s> {
     }
 
     fn one_of(&mut self, nodes: &[NodeId], instance: &Value) {
+        let matches = nodes.iter().filter(|node| self.matches(**node, instance));
+        if matches.take(2).count() == 1 || self.is_done() {
+            return;
+        }
         let mut misses = Vec::new();
         let mut matched = None;
         for (index, node) in nodes.iter().enumerate() {

@@ -10,30 +10,54 @@ use serde_json::Value;
 use super::messages::Found;
 use super::values::{nests_deeper_than, text_weight};
 use super::{Node, NodeId, Pattern, Problem, limits, references};
+use crate::model::work::Meter;
 
-pub(super) fn validate(nodes: &[Node], instance: &Value) -> Vec<Problem> {
+/// Why an instance does not fit, or could not be checked to the end.
+pub(super) enum Misfit {
+    Problems(Vec<Problem>),
+    TooExpensive,
+}
+
+pub(super) fn check(nodes: &[Node], instance: &Value, meter: Option<&Meter>) -> Result<(), Misfit> {
+    let left = meter.map_or(u64::MAX, Meter::left);
+    let steps = limits::STEPS.min(usize::try_from(left).unwrap_or(usize::MAX));
     let mut check = Check {
         nodes,
         path: String::new(),
         problems: Vec::new(),
         room: limits::VALIDATE_PROBLEMS,
         quiet: false,
-        steps: limits::STEPS,
+        steps,
         depth: 0,
         stopped: None,
     };
     if nests_deeper_than(instance, limits::NESTING) {
-        check.stopped = Some("instance nests too deeply to check");
+        check.stopped = Some(Stop::Reason("instance nests too deeply to check"));
     } else {
         check.node(0, instance);
     }
+    if let Some(meter) = meter {
+        meter.count((steps - check.steps) as u64);
+        if matches!(check.stopped, Some(Stop::OutOfSteps)) {
+            meter.exhaust();
+        }
+    }
     match check.stopped {
-        Some(reason) => vec![Problem {
+        Some(Stop::OutOfSteps) => Err(Misfit::TooExpensive),
+        Some(Stop::Reason(reason)) => Err(Misfit::Problems(vec![Problem {
             pointer: String::new(),
             message: reason.to_owned(),
-        }],
-        None => check.problems,
+        }])),
+        None if check.problems.is_empty() => Ok(()),
+        None => Err(Misfit::Problems(check.problems)),
     }
+}
+
+/// Why a check was given up.
+#[derive(Clone, Copy)]
+enum Stop {
+    OutOfSteps,
+    Reason(&'static str),
 }
 
 pub(super) struct Check<'s> {
@@ -47,7 +71,7 @@ pub(super) struct Check<'s> {
     quiet: bool,
     steps: usize,
     depth: usize,
-    stopped: Option<&'static str>,
+    stopped: Option<Stop>,
 }
 
 impl<'s> Check<'s> {
@@ -59,7 +83,7 @@ impl<'s> Check<'s> {
     pub(super) fn pay(&mut self, steps: usize) -> bool {
         match self.steps.checked_sub(steps) {
             Some(left) => self.steps = left,
-            None => self.stopped = Some("schema too expensive to check"),
+            None => self.stopped = Some(Stop::OutOfSteps),
         }
         !self.is_done()
     }
@@ -70,7 +94,7 @@ impl<'s> Check<'s> {
                 pointer: String::new(),
                 message: String::new(),
             });
-        } else if self.pay(text_weight(&self.path)) {
+        } else if self.pay(limits::MESSAGE_STEPS + text_weight(&self.path)) {
             self.problems.push(Problem {
                 pointer: self.path.clone(),
                 message: fmt::format(message),
@@ -91,7 +115,7 @@ impl<'s> Check<'s> {
             }
             Node::Rules { rules, .. } => {
                 if self.depth >= limits::DEPTH {
-                    self.stopped = Some("schema nests too deeply to check");
+                    self.stopped = Some(Stop::Reason("schema nests too deeply to check"));
                     return;
                 }
                 self.depth += 1;
@@ -132,7 +156,7 @@ impl<'s> Check<'s> {
     }
 
     pub(super) fn finds(&mut self, pattern: &Pattern, text: &str) -> bool {
-        let cost = text.len().saturating_mul(pattern.cost);
+        let cost = (text.len() + 1).saturating_mul(pattern.cost);
         self.pay(cost) && pattern.regex.is_match(text)
     }
 }
