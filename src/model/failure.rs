@@ -119,7 +119,7 @@ mod tests {
         let read: Failure = serde_json::from_str(&text).expect("a failure");
         for failure in [made, read] {
             assert_eq!((failure.code.len(), failure.message.len()), (128, 4_096));
-            assert!(failure.message.ends_with("(cut, 100000 bytes in all)"));
+            assert!(failure.message.ends_with("[cut, 100000 bytes in all]"));
         }
     }
 

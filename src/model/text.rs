@@ -39,7 +39,7 @@ pub fn cut(mut text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
     }
-    let mark = format!("… (cut, {} bytes in all)", text.len());
+    let mark = format!("… [cut, {} bytes in all]", text.len());
     text.truncate(text.floor_char_boundary(most.saturating_sub(mark.len())));
     text.push_str(&mark);
     text
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(cut("short".into(), 5), "short");
         let text = cut("ä".repeat(3_000), 4_096);
         assert!(text.len() <= 4_096, "{}", text.len());
-        assert!(text.ends_with("ä… (cut, 6000 bytes in all)"), "{text}");
+        assert!(text.ends_with("ä… [cut, 6000 bytes in all]"), "{text}");
     }
 
     #[test]

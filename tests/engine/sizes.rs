@@ -154,11 +154,11 @@ fn a_child_with_an_output_that_no_token_could_keep_fails_its_parents_token() {
     assert_eq!(child.run.header.status, RunStatus::Completed);
     // Its output is within the limit of a run, but wrapped it would not be a result any more.
     let mut child = Driver::start_child(&parent);
-    child.run.header.id = "run-1.t1".into();
+    child.run.header.id = "run-1~t1".into();
     let report = curfew::engine::ChildReport {
         token_id: "t1".into(),
         epoch: 1,
-        run_id: "run-1.t1".into(),
+        run_id: "run-1~t1".into(),
         status: RunStatus::Completed,
         output: None,
         error: Some(Failure::new(
@@ -229,7 +229,7 @@ fn a_long_message_travels_cut_along_a_failure_route() {
     run.report(report);
     let why = run.order().input["why"].as_str().expect("a text").to_string();
     assert_eq!(why.len(), 4_096);
-    assert!(why.ends_with("m… (cut, 4194304 bytes in all)"));
+    assert!(why.ends_with("m… [cut, 4194304 bytes in all]"));
 }
 
 #[test]

@@ -282,7 +282,7 @@ fn a_crowd_of_lost_attempts_begins_again_over_several_turns() {
 /// What a person may write that is large and honest.
 #[test]
 fn honest_documents_do_not_meet_the_budget() {
-    let large = json!({"text": "x".repeat(1_000_000), "rows": (0..3_000).map(|n| json!({"id": n, "name": "somebody", "tags": ["a", "b"]})).collect::<Vec<_>>()});
+    let large = json!({"text": "x".repeat(900_000), "rows": (0..2_500).map(|n| json!({"id": n, "name": "somebody", "tags": ["a", "b"]})).collect::<Vec<_>>()});
     let node = |id: &str| {
         json!({"id": id, "task_id": "t", "input_mapping": {"rows": "${input.rows}"},
         "output_mapping": {(format!("state.{id}")): "${result.rows.filter(r, r.id % 30 == 0)}"}})
