@@ -61,6 +61,7 @@ fn report(order: &Order) -> Event {
         partial: Vec::new(),
         checkpoint: None,
         events: Vec::new(),
+        gave_up_before: None,
     }))
 }
 
