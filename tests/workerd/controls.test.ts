@@ -80,24 +80,36 @@ test("paused: clocks show what is left, work in flight is kept, nothing new begi
 });
 
 test("a paused run does not time out, nor its work, and both have their time when it goes on", async () => {
-  const cases = [{ workflow: { timeout: "1s" } }, { node: { timeout: "1s" } }];
-  for (const more of cases) {
-    const path = `/hang-first/${freshId("k")}/1`;
-    const document = oneRequest("${input.url}", more);
-    await curfew.store(document);
-    const id = await curfew.start(document.id, { url: peer.url + path });
-    await until("the peer to be asked", () => peer.seen(path).length === 1);
-    await done(id, "pause");
-    // The executor has a clock of its own that nobody can stop; what it says must not end the run.
-    await until("the executor to give up", () => peer.seen(path)[0]?.aborted === true);
-    await until("the run to hear of it", async () => (await curfew.tokens(id))[0]?.status === "pending");
-    assert.equal((await curfew.run(id)).status, "paused");
-    const resumed = await done(id, "resume");
-    assert.ok((resumed.timeout_at ?? 0) > Date.now(), "the deadline lies ahead again");
-    const run = await curfew.ended(id);
-    assertCompleted(run);
-    assert.equal(run.output.body.count, 2);
-  }
+  const path = `/hang-first/${freshId("k")}/1`;
+  const document = oneRequest("${input.url}", { node: { timeout: "1s" } });
+  await curfew.store(document);
+  const id = await curfew.start(document.id, { url: peer.url + path });
+  await until("the peer to be asked", () => peer.seen(path).length === 1);
+  await done(id, "pause");
+  // The executor has a clock of its own that nobody can stop; what it says must not end the run.
+  await until("the executor to give up", () => peer.seen(path)[0]?.aborted === true);
+  await until("the run to hear of it", async () => (await curfew.tokens(id))[0]?.status === "pending");
+  assert.equal((await curfew.run(id)).status, "paused");
+  const resumed = await done(id, "resume");
+  assert.ok((resumed.timeout_at ?? 0) > Date.now(), "the deadline lies ahead again");
+  const run = await curfew.ended(id);
+  assertCompleted(run);
+  assert.equal(run.output.body.count, 2);
+});
+
+test("a call of a paused run goes on past the limit that the run had, and is made once", async () => {
+  const key = freshId("k");
+  const document = oneRequest(`${peer.url}/held/${key}`, { workflow: { timeout: "2s" } });
+  await curfew.store(document);
+  const id = await curfew.start(document.id);
+  await until("the peer to be asked", () => peer.seen(`/held/${key}`).length === 1);
+  const paused = await done(id, "pause");
+  await passed((paused.timeout_at ?? 0) + 1_000);
+  assert.equal(peer.seen(`/held/${key}`)[0]?.closedAt, undefined, "it is still open");
+  await done(id, "resume");
+  peer.release(key);
+  assertCompleted(await curfew.ended(id));
+  assert.equal(peer.seen(`/held/${key}`).length, 1);
 });
 
 test("a paused run survives the process, and the deadlines that passed meanwhile", async () => {

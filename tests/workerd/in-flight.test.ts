@@ -38,7 +38,7 @@ async function evict(runId: string): Promise<void> {
 }
 
 /** Starts a run whose only call is asked for and not answered. */
-async function underWay(path: string, lane: string, limits: object): Promise<string> {
+async function underWay(path: string, lane: string, limits: Record<string, unknown>): Promise<string> {
   const document = oneRequest(peer.url + path, { task: { dispatch: lane }, workflow: limits });
   await curfew.store(document);
   const id = await curfew.start(document.id);
