@@ -154,7 +154,7 @@ describe("parents and children", { concurrency: 6 }, () => {
     assertCompleted(ended);
     assert.equal(ended.output, 200);
     assert.equal((await curfew.run(childOf(id))).status, "timed_out");
-    assert.equal((await curfew.run(`${childOf(id)}.2`)).status, "completed");
+    assert.equal((await curfew.run(`${childOf(id)}~2`)).status, "completed");
   });
 
   test("a budget is the rest of the parent's: at the limit both wait for one decision, and are extended together", async () => {
