@@ -39,6 +39,9 @@ struct Name {
     on_token: bool,
 }
 
+/// So many values are compared with each other; more of them are looked up.
+const FEW: usize = 8;
+
 /// The text of a row that says that nothing stands there any more, whatever a token says.
 pub const GONE: &str = "";
 
@@ -100,10 +103,17 @@ impl Context {
         meter: &Meter,
     ) -> Result<Vec<Patch>, Failure> {
         self.pay_for(&values, meter)?;
+        let is_few = values.len() <= FEW;
         let mut touched: Vec<(Root, String, Option<Value>)> = Vec::new();
         let mut seen = BTreeSet::new();
         for (path, value) in values {
-            if seen.insert((path.root, path.top())) {
+            let is_new = match is_few {
+                true => !touched
+                    .iter()
+                    .any(|(root, name, _)| *root == path.root && name == path.top()),
+                false => seen.insert((path.root, path.top())),
+            };
+            if is_new {
                 let name = path.top().to_string();
                 let before = self.root(path.root).get(&name).cloned();
                 touched.push((path.root, name, before));
@@ -148,15 +158,21 @@ impl Context {
     fn pay_for(&self, values: &[(&Path, Value)], meter: &Meter) -> Result<(), Failure> {
         let pay = |steps| meter.pay_for("what is written to the context", steps);
         let mut seen = BTreeSet::new();
-        for (path, value) in values {
-            pay(2 * write_steps(value))?;
-            match self.root(path.root).get(path.top()) {
-                None => pay(copy_steps(value))?,
-                Some(before) if seen.insert((path.root, path.top())) => {
-                    pay(copy_steps(before) + write_steps(before))?;
-                }
-                Some(_) => {}
-            }
+        for (index, (path, value)) in values.iter().enumerate() {
+            let Some(before) = self.root(path.root).get(path.top()) else {
+                pay(copy_steps(value) + 2 * write_steps(value))?;
+                continue;
+            };
+            let is_same = |(other, _): &(&Path, Value)| (other.root, other.top()) == (path.root, path.top());
+            let is_first = match values.len() <= FEW {
+                true => !values[..index].iter().any(is_same),
+                false => seen.insert((path.root, path.top())),
+            };
+            let undo = match is_first {
+                true => copy_steps(before) + write_steps(before),
+                false => 0,
+            };
+            pay(undo + 2 * write_steps(value))?;
         }
         Ok(())
     }
