@@ -12,9 +12,6 @@ fn started(document: Value, input: Value) -> Driver {
 /// Mapped inputs of the orders of the last event.
 fn orders(run: &Driver) -> Vec<String> {
     run.lines_of("dispatch")
-        .iter()
-        .map(|line| line.replace("", ""))
-        .collect()
 }
 
 /// Branches tell `item` and their place to the executor.

@@ -323,7 +323,7 @@ fn what_an_adaptive_node_took_leaves_out_stopped_time() {
     };
     // With a limit and without one yet.
     for latency in [Some(learnt()), None] {
-        let mut run = adaptive(latency.clone(), json!({}));
+        let mut run = adaptive(latency, json!({}));
         run.at(2_000).pause().at(500_000).resume();
         run.at(500_500).pause().reload().at(600_000).resume();
         run.at(601_000).succeed("t1@1", json!(1));
