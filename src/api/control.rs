@@ -16,9 +16,6 @@ const RETRY_MODES: &[(&str, RetryMode)] = &[
     ("escalate", RetryMode::Escalate),
 ];
 
-/// The longest reason of a cancel, in bytes: it is kept with the run, with its history and in the index.
-const REASON_BYTES: usize = 4_096;
-
 /// Whether `body` is one that the run's door takes. What a signal carries is the caller's own matter.
 pub fn check(door: &str, body: &Value) -> Result<(), Error> {
     let (control, _name) = door
@@ -46,10 +43,6 @@ pub fn read_empty(body: &Value) -> Result<(), Error> {
 pub fn read_cancel(body: &Value) -> Result<Option<String>, Error> {
     read(body, |reader| {
         let reason = reader.string("reason");
-        if reason.is_some_and(|text| text.len() > REASON_BYTES) {
-            let message = format!("a reason has at most {REASON_BYTES} bytes");
-            reader.report("reason", "limit_exceeded", message);
-        }
         Some(reason.map(str::to_string))
     })
 }
