@@ -37,7 +37,7 @@ isolate.addEventListener("error", (event) => {
   const { error } = /** @type {ErrorEvent} */ (event);
   // The shim only knows a trap, and would go on with an instance that is damaged in another way.
   if (isDamage(error)) {
-    isolate.dispatchEvent(new ErrorEvent("error", { error: new WebAssembly.RuntimeError("damaged", { cause: error }) }));
+    isolate.dispatchEvent(new ErrorEvent("error", { error: new WebAssembly.RuntimeError("damaged") }));
     return;
   }
   // Anything else is no panic, e.g. a callback of the instance before this one that comes too late.

@@ -96,12 +96,14 @@ for (const where of ["", "/object"]) {
     assert.equal((await call(`${where}/ok`)).status, 200);
   });
 
-  test(`a wasm stack overflow in ${who} breaks the instance too`, async () => {
-    const before = (await (await call(`${where}/ok`)).json()) as { instancesBroken: number };
-    await assertInternalError(await call(`${where}/overflow`));
-    const after = (await (await call(`${where}/ok`)).json()) as { instancesBroken: number };
-    assert.equal(after.instancesBroken, before.instancesBroken + 1);
-  });
+  for (const [damage, what] of [["overflow", "a wasm stack overflow"], ["dropped", "a closure that was left in the middle"]]) {
+    test(`${what} in ${who} breaks the instance too`, async () => {
+      const before = (await (await call(`${where}/ok`)).json()) as { instancesBroken: number };
+      await assertInternalError(await call(`${where}/${damage}`));
+      const after = (await (await call(`${where}/ok`)).json()) as { instancesBroken: number };
+      assert.equal(after.instancesBroken, before.instancesBroken + 1);
+    });
+  }
 
   test(`an exception in ${who} does not leak`, async () => {
     await assertInternalError(await call(`${where}/throw`));

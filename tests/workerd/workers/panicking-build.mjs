@@ -25,6 +25,12 @@ function panic(wasmFunction) {
 function handle(path) {
   if (path.endsWith("/panic")) return panic(trap);
   if (path.endsWith("/overflow")) return panic(overflow);
+  if (path.endsWith("/dropped")) {
+    queueMicrotask(() => {
+      throw new Error("closure invoked recursively or after being dropped");
+    });
+    return new Promise(() => {});
+  }
   if (path.endsWith("/throw")) throw new Error("detail that nobody may see");
   if (path.endsWith("/hang")) {
     // With a timer pending the runtime cannot tell that this request will never be answered.
