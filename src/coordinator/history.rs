@@ -140,7 +140,11 @@ impl Object {
         let mut rows = RowsToGoOn::default();
         self.each_row(&tokens, |listed, row| {
             let token = memory::token(listed.number, &listed.status, row, &snapshot);
-            rows.tokens.push(token.map_err(Error::RustError)?);
+            let mut token = token.map_err(Error::RustError)?;
+            if token.undo_apart.contains(&WrittenAt::Exit) {
+                token.undo = self.sqlite().undo(listed.number, WrittenAt::Exit)?;
+            }
+            rows.tokens.push(token);
             Ok(())
         })?;
         self.each_row(&instances, |_, row| {
@@ -172,9 +176,13 @@ impl Object {
         });
         let (rows, moments): (Vec<Listed>, Vec<WrittenAt>) = found.unzip();
         let mut moments = moments.into_iter();
-        self.each_row(&rows, |_, row| {
+        self.each_row(&rows, |listed, row| {
             if let Some(at) = moments.next() {
-                rewind.take_back(&rows::patches_of(row, at)?);
+                let patches = match rows::patches_of(row, at)? {
+                    Some(patches) => patches,
+                    None => self.sqlite().undo(listed.number, at)?,
+                };
+                rewind.take_back(&patches);
             }
             Ok(())
         })?;

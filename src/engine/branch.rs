@@ -258,7 +258,7 @@ impl Run {
     /// A token waits at a join, with what it brings.
     pub(super) fn count_joined(&mut self, id: TokenId) {
         if let Some(token) = self.tokens.get_mut(&id) {
-            token.joined_bytes = token.row_bytes();
+            token.joined_bytes = token.value_bytes();
             self.joined_bytes += token.joined_bytes;
         }
     }

@@ -62,4 +62,4 @@ pub use rewind::{Rewind, WrittenAt};
 pub use run::{NewRun, Run};
 pub use together::Decided;
 pub use token::{Cut, Lane, Token, TokenId, TokenStatus};
-pub use undo::{Back, Patch, Step};
+pub use undo::{Back, Patch, Step, UNDO_INLINE_BYTES};

@@ -1,6 +1,8 @@
 //! The state as it was when a token was born: every later write is taken back, newest first. Whoever has the rows hands them
 //! in one after the other, so that no more of them are in memory than it likes.
 
+use serde::{Deserialize, Serialize};
+
 use super::context::Context;
 use super::effect::{PastToken, Rejection, RestartPoint};
 use super::run::Run;
@@ -17,10 +19,20 @@ pub struct Rewind {
 }
 
 /// Which of a token's writes: they are on its row as `undo` and `merge_undo`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WrittenAt {
     Exit,
     Birth,
+}
+
+impl WrittenAt {
+    pub fn name(self) -> &'static str {
+        match self {
+            WrittenAt::Exit => "exit",
+            WrittenAt::Birth => "birth",
+        }
+    }
 }
 
 impl Rewind {

@@ -56,17 +56,20 @@ impl Run {
         if let Err(failure) = mapped {
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         }
-        if let Err(failure) = self.check_token(id) {
-            self.take_back_work(id, branch_before);
-            return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
-        }
+        let bytes = match self.check_token(id) {
+            Ok(bytes) => bytes,
+            Err(failure) => {
+                self.take_back_work(id, branch_before);
+                return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+            }
+        };
         let Some(token) = self.tokens.get(&id) else {
             return;
         };
         let cause = token.cause.clone();
         let moves = self.matching_moves(token, On::Success, cause.as_ref());
         let moves = moves.and_then(|moves| match moves.iter().any(Move::is_join) {
-            true => self.check_joined(id).map(|()| moves),
+            true => self.check_joined(bytes).map(|()| moves),
             false => Ok(moves),
         });
         match moves {

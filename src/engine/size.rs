@@ -15,8 +15,11 @@ use crate::model::text::{bytes_of, json_bytes};
 use crate::model::work::write_steps;
 use crate::wire::Artifact;
 
-/// Numbers, moments and names of a token's row, of its keys and of the room behind it.
-const TOKEN_BYTES: usize = 4 << 10;
+/// Numbers, moments and names of a token's row, its keys, up to three failures, and the room behind it.
+const TOKEN_BYTES: usize = 20 << 10;
+/// A step in a report, or one of its retries: names and numbers.
+const STEP_BYTES: usize = 512;
+const LOOP_BYTES: usize = 96;
 /// A result is measured, and written with its token.
 const RESULT_PASSES: u64 = 2;
 /// As much of a branch's output as its token may write again.
@@ -40,7 +43,12 @@ impl NewRun {
 
 impl Token {
     /// What its row takes, at most.
-    pub(super) fn row_bytes(&self) -> usize {
+    fn row_bytes(&self) -> usize {
+        TOKEN_BYTES + self.value_bytes()
+    }
+
+    /// What it holds besides names and numbers.
+    pub(super) fn value_bytes(&self) -> usize {
         let branch = self.branch.as_ref().map_or(0, |branch| {
             let item = branch.item.as_ref().map_or(0, json_bytes);
             // A large one that is the token's own output is not written twice.
@@ -50,13 +58,13 @@ impl Token {
             };
             item + output
         });
-        TOKEN_BYTES
-            + self.output.as_ref().map_or(0, json_bytes)
+        let retries = self.steps.iter().map(|step| step.retries.len()).sum::<usize>();
+        self.output.as_ref().map_or(0, json_bytes)
             + branch
             + self.undo_bytes()
             + self.checkpoint.as_ref().map_or(0, bytes_of)
-            + bytes_of(&(&self.error, &self.cause, &self.escalation))
-            + bytes_of(&(&self.steps, &self.loops))
+            + (self.steps.len() + retries) * STEP_BYTES
+            + self.loops.len() * LOOP_BYTES
     }
 }
 
@@ -72,7 +80,7 @@ impl Run {
         self.work
             .pay_for(format_args!("the result of node {node}"), steps)?;
         let bytes = json_bytes(result);
-        TooLarge::check(format!("the result of node {node}"), bytes, RESULT_BYTES)?;
+        TooLarge::check(format_args!("the result of node {node}"), bytes, RESULT_BYTES)?;
         if depth_of(result) > DEPTH {
             return Err(Failure::validation(
                 "limit_exceeded",
@@ -82,30 +90,32 @@ impl Run {
         Ok(bytes)
     }
 
-    /// Whether a token whose work is done can be saved with all that it has to keep.
-    pub(super) fn check_token(&self, id: TokenId) -> Result<(), Failure> {
+    /// Whether a token whose work is done can be saved with all that it has to keep. How many bytes its values take.
+    pub(super) fn check_token(&self, id: TokenId) -> Result<usize, Failure> {
         let Some(token) = self.tokens.get(&id) else {
-            return Ok(());
+            return Ok(0);
         };
         let node = &self.snapshot.workflow.nodes[token.node].id;
         if let Some(branch) = &token.branch {
-            let what = || format!("the output of branch {} at node {node}", branch.index);
-            TooLarge::check(what(), json_bytes(&branch.output), RESULT_BYTES)?;
+            // The result itself was measured.
+            if token.output.as_ref() != Some(&branch.output) {
+                let what = format_args!("the output of branch {} at node {node}", branch.index);
+                TooLarge::check(what, json_bytes(&branch.output), RESULT_BYTES)?;
+            }
         }
         let what = "the token with its result, its branch and what it overwrote in the context";
-        Ok(TooLarge::check(
-            format!("{what}, at node {node},"),
-            token.row_bytes(),
-            ROW_BYTES,
-        )?)
+        let bytes = token.value_bytes();
+        let row = TOKEN_BYTES + bytes;
+        TooLarge::check(format_args!("{what}, at node {node},"), row, ROW_BYTES)?;
+        Ok(bytes)
     }
 
-    /// Whether a token may wait at a join: results that wait are held in memory until the join fires.
-    pub(super) fn check_joined(&self, id: TokenId) -> Result<(), Failure> {
-        let waiting = self.tokens.get(&id).map_or(0, Token::row_bytes);
+    /// Whether a token with values of so many bytes may wait at a join: results that wait are held in memory until the join fires.
+    pub(super) fn check_joined(&self, bytes: usize) -> Result<(), Failure> {
+        let waiting = self.joined_bytes + bytes;
         Ok(TooLarge::check(
             "all results that wait at joins",
-            self.joined_bytes + waiting,
+            waiting,
             JOINED_BYTES,
         )?)
     }

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::branch::Branch;
 use super::escalation::Escalation;
 use super::no_route::Stranded;
-use super::undo::Patch;
+use super::rewind::WrittenAt;
+use super::undo::{Patch, UNDO_INLINE_BYTES};
 use crate::model::failure::Failure;
 use crate::model::text::json_bytes;
 use crate::model::time::{Millis, SECOND};
@@ -219,6 +220,8 @@ pub struct Token {
     pub undo: Vec<Patch>,
     /// The same for what changed when it was born: the join it is born of merged, or a retry took something back.
     pub merge_undo: Vec<Patch>,
+    /// Those of both lists that are rows of their own, and are read only when they are needed.
+    pub undo_apart: Vec<WrittenAt>,
     /// Born of a restart that found the context as it was at the birth of this token; 0: empty, as at the start.
     pub went_back_to: Option<TokenId>,
     /// Names of the context that have no row but this token's, and what stands there; `None`: its output.
@@ -314,6 +317,7 @@ impl Token {
             exit_order: None,
             undo: Vec::new(),
             merge_undo: Vec::new(),
+            undo_apart: Vec::new(),
             went_back_to: None,
             kept: Vec::new(),
             told_deadline: None,
@@ -332,9 +336,13 @@ impl Token {
         }
     }
 
-    /// What its row spends on the way back.
+    /// What its row spends on the way back. A long list is a row of its own.
     pub fn undo_bytes(&self) -> usize {
-        self.undo.iter().chain(&self.merge_undo).map(Patch::bytes).sum()
+        let lists = [&self.undo, &self.merge_undo].into_iter();
+        lists
+            .map(|list| list.iter().map(Patch::bytes).sum::<usize>())
+            .filter(|bytes| *bytes <= UNDO_INLINE_BYTES)
+            .sum()
     }
 
     /// Takes a name of the context onto its own row, where that has room for it.

@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 
 use crate::model::text::{bytes_of, json_bytes_up_to};
 
+/// What a token's row holds of one way back. A longer one is legal, a large value may be overwritten, and is a row of its own.
+pub const UNDO_INLINE_BYTES: usize = 64 << 10;
+
 /// One change, taken back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Patch {

@@ -81,10 +81,10 @@ pub struct TooLarge {
 }
 
 impl TooLarge {
-    pub fn check(what: impl Into<String>, bytes: usize, most: usize) -> Result<(), TooLarge> {
+    pub fn check(what: impl std::fmt::Display, bytes: usize, most: usize) -> Result<(), TooLarge> {
         match bytes > most {
             true => Err(TooLarge {
-                what: what.into(),
+                what: what.to_string(),
                 bytes,
                 most,
             }),

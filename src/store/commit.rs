@@ -7,7 +7,7 @@ use serde_json::Error;
 
 use super::places::Places;
 use super::rows::{HeaderRow, InstanceRow, TokenRow, parse_status, status_of};
-use crate::engine::{Effect, Run, TokenStatus};
+use crate::engine::{Effect, Run, TokenStatus, WrittenAt};
 use crate::model::limits::TooLarge;
 use crate::model::text::written;
 
@@ -52,8 +52,14 @@ impl Commit {
                         branch.group = Some((*group).to_string());
                         branch.total = Some(*total);
                     }
-                    let row = (token.id.0, status_of(token), written(&own)?);
-                    commit.tokens.push(row);
+                    let mut text = written(&own)?;
+                    if text.len() > UNDO_APART_FROM_BYTES {
+                        for (at, patches) in own.take_undo_apart() {
+                            commit.save(undo_key(token.id.0, at), &patches)?;
+                        }
+                        text = written(&own)?;
+                    }
+                    commit.tokens.push((token.id.0, status_of(token), text));
                 }
                 Effect::SaveInstance(instance) => {
                     let row = InstanceRow::of(instance, snapshot);
@@ -127,6 +133,9 @@ impl Commit {
     }
 }
 
+/// Rows of tokens that are longer hold no long way back: it would count against what the token itself may hold.
+const UNDO_APART_FROM_BYTES: usize = 256 << 10;
+
 /// Cloudflare's limit is two million bytes for a row with all its columns.
 const PLATFORM_ROW_BYTES: usize = 1_999_000;
 
@@ -182,6 +191,13 @@ pub const EVENT_END: &str = "event0";
 /// The key of event number `seq`.
 pub fn event_key(seq: u64) -> String {
     format!("{EVENT}{seq:012}")
+}
+
+/// The way back from one of a token's writes, where that is long.
+pub const UNDO: &str = "undo/";
+
+pub fn undo_key(token: u64, at: WrittenAt) -> String {
+    format!("{UNDO}{token:012}/{}", at.name())
 }
 
 pub const TOKEN: &str = "token/";

@@ -54,9 +54,12 @@ pub const SAVE: &str = "INSERT INTO run (id, key, value, status) VALUES (?, ?, ?
      ON CONFLICT (id) DO UPDATE SET value = excluded.value, status = excluded.status";
 pub const DELETE: &str = "DELETE FROM run WHERE id = ?";
 
-/// Tokens that have ended stay where they are, and events are read when somebody asks for them.
+/// Tokens that have ended stay where they are; events and ways back are read when somebody asks for them.
 pub const LOAD: &str = "SELECT id, key, status, value FROM run \
-     WHERE status NOT IN ('completed', 'failed', 'timed_out', 'cancelled') AND NOT (key >= 'event/' AND key < 'event0')";
+     WHERE status NOT IN ('completed', 'failed', 'timed_out', 'cancelled') AND NOT (key >= 'event/' AND key < 'event0') \
+     AND NOT (key >= 'undo/' AND key < 'undo0')";
+/// The way back from a write. `?`: its key.
+pub const LOAD_UNDO: &str = "SELECT value FROM run WHERE key = ?";
 /// By status, which is none for all that are no tokens: how many rows, the last of them, and the last event.
 pub const LOAD_SUMMARY: &str = "SELECT status, count(*), max(id), \
          max(CASE WHEN key >= 'event/' AND key < 'event0' THEN key ELSE '' END) FROM run GROUP BY status";

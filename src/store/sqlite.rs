@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use wasm_bindgen::prelude::*;
 use worker::{Error, Result, SqlStorage, SqlStorageValue, Storage};
 
-use super::commit::{Commit, EVENT, INSTANCE, TOKEN, event_key, token_key};
+use super::commit::{Commit, EVENT, INSTANCE, TOKEN, event_key, token_key, undo_key};
 use super::memory::Rows;
 use super::pages::Listed;
 use super::places::Places;
 use super::rows::KEEPING;
 use super::schema;
+use crate::engine::{Patch, WrittenAt};
 use crate::model::time::Millis;
 
 #[wasm_bindgen(module = "/src/store/save.mjs")]
@@ -160,6 +161,13 @@ impl Sqlite {
 
     pub fn list_instances(&self) -> Result<Vec<Listed>> {
         self.list(schema::LIST_INSTANCES, INSTANCE.to_string(), ALL)
+    }
+
+    /// The way back from one of a token's writes that is a row of its own.
+    pub fn undo(&self, token: u64, at: WrittenAt) -> Result<Vec<Patch>> {
+        let rows = self.read(schema::LOAD_UNDO, vec![undo_key(token, at).into()])?;
+        let row = rows.first().and_then(|row| row.first()).map(text);
+        Ok(serde_json::from_str(&row.unwrap_or_default())?)
     }
 
     fn list(&self, statement: &str, after: String, most: u64) -> Result<Vec<Listed>> {

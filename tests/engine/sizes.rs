@@ -422,3 +422,85 @@ mod failed_wakes {
         assert_eq!(run.run.header.status, RunStatus::Cancelled);
     }
 }
+
+/// A large value may be overwritten by a large result: what was there is kept beside the token, not on its row.
+mod overwritten {
+    use super::*;
+    use crate::engine::controls::{point, restart};
+    use curfew::engine::RetryMode;
+
+    fn refining() -> Value {
+        let refine = json!({"state.doc": "${result}"});
+        json!({
+            "nodes": [
+                {"id": "a", "action_id": "work", "output_mapping": refine},
+                {"id": "b", "action_id": "work", "output_mapping": refine},
+                {"id": "c", "action_id": "work"},
+            ],
+            "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "b", "to_node_id": "c"}],
+        })
+    }
+
+    fn version(letter: &str) -> Value {
+        json!(letter.repeat(RESULT - 2))
+    }
+
+    #[test]
+    fn the_largest_value_by_the_largest_result_and_back() {
+        let mut run = Driver::start(refining());
+        run.succeed("t1@1", version("a")).succeed("t2@1", version("b"));
+        assert_eq!(run.standing(), "running c:executing");
+        assert!(run.store.run.contains_key("undo/000000000002/exit"));
+        assert!(run.store.tokens[&2].1.len() < RESULT + 2_000);
+        run.reload().load();
+        let back = point(&run, "b");
+        restart(&mut run, Some(back));
+        assert_eq!(run.state()["doc"], version("a"));
+        assert_eq!(run.reload().state()["doc"], version("a"));
+    }
+
+    /// The writer of a large value fails behind its write, and the write is taken back.
+    #[test]
+    fn discarded_with_the_token_that_wrote() {
+        let mut document = refining();
+        document["transitions"][1]["condition"] = json!("state.nothing.there");
+        let mut run = Driver::start(document);
+        run.succeed("t1@1", version("a")).succeed("t2@1", version("b"));
+        assert_eq!(run.run.header.status, RunStatus::Failed);
+        run.reload().retry(RetryMode::DiscardAndRetry);
+        assert_eq!(run.state()["doc"], version("a"));
+    }
+
+    /// A join that overwrites: its continuation is born with the way back, and is saved again with a result of its own.
+    #[test]
+    fn by_a_join() {
+        let mut run = Driver::start(json!({
+            "nodes": [
+                {"id": "a", "action_id": "work", "output_mapping": {"state.doc": "${result}"}},
+                {"id": "b", "action_id": "work"},
+                {"id": "c", "action_id": "work"},
+                {"id": "d", "action_id": "work"},
+            ],
+            "transitions": [
+                {"id": "fan", "from_node_id": "a", "to_node_id": "b", "spawn_count": 2},
+                {"from_node_id": "b", "to_node_id": "c", "synchronization": {"strategy": "all", "sibling_group": "fan",
+                    "merge": {"target": "state.doc", "strategy": "last_wins"}}},
+                {"from_node_id": "c", "to_node_id": "d"},
+            ],
+        }));
+        run.succeed("t1@1", version("a"))
+            .succeed("t2@1", json!("x"))
+            .succeed("t3@1", json!("y"));
+        assert!(run.store.run.contains_key("undo/000000000004/birth"));
+        run.reload().load();
+        run.succeed("t4@2", version("c"));
+        assert_eq!(run.standing(), "running d:executing");
+        run.reload();
+        let back = point(&run, "a");
+        restart(&mut run, Some(back));
+        assert_eq!(run.state(), &json!({}));
+        let mut run_again = run;
+        run_again.reload();
+        assert_eq!(run_again.state(), &json!({}));
+    }
+}

@@ -163,8 +163,11 @@ fn the_way_back_of_an_older_row_is_read() {
     ];
     let merge_undo = vec![Patch::whole("output.c".into(), Some(json!([1, 2])))];
     assert_eq!((&token.undo, &token.merge_undo), (&undo, &merge_undo));
-    assert_eq!(patches_of(text, WrittenAt::Exit).expect("readable"), undo);
-    assert_eq!(patches_of(text, WrittenAt::Birth).expect("readable"), merge_undo);
+    assert_eq!(patches_of(text, WrittenAt::Exit).expect("readable"), Some(undo));
+    assert_eq!(
+        patches_of(text, WrittenAt::Birth).expect("readable"),
+        Some(merge_undo)
+    );
     let past = past_token(1, "completed", text, run.run.snapshot()).expect("readable");
     assert!(past.wrote && past.wrote_at_birth && !past.has_error);
 }
@@ -475,4 +478,33 @@ fn exactly_the_live_tokens_are_loaded() {
         assert_eq!(parse_status(status.name()), Ok(status));
         assert_eq!(json!(status), json!(status.name()), "one name everywhere");
     }
+}
+
+/// A long way back is a row of its own, and the token's row says so.
+#[test]
+fn a_way_back_apart() {
+    let (run, _) = midway();
+    let mut token = run.run.live_tokens().next().expect("one lives").clone();
+    token.output = Some(json!("x".repeat(300 << 10)));
+    token.undo = vec![patch(&[], Back::Put(json!("y".repeat(70 << 10))))];
+    token.merge_undo = vec![patch(&["z"], Back::Remove(()))];
+    let effects = [Effect::SaveToken(Box::new(token.clone()))];
+    let commit = Commit::of(&effects, &run.run).expect("rows are JSON");
+    let (_, _, row) = &commit.tokens[0];
+    let mut shown: Value = serde_json::from_str(row).expect("a row is JSON");
+    shown["output"] = json!("300 KiB of text");
+    check_json("token_undo_apart.json", &shown);
+    let [(key, text)] = &commit.run[..] else {
+        panic!("{:?}", commit.run.iter().map(|(key, _)| key).collect::<Vec<_>>());
+    };
+    assert_eq!(*key, format!("undo/{:012}/exit", token.id.0));
+    let patches: Vec<Patch> = serde_json::from_str(text).expect("a way back can be read");
+    assert_eq!(patches, token.undo);
+    assert_eq!(patches_of(row, WrittenAt::Exit).expect("readable"), None);
+    assert_eq!(
+        patches_of(row, WrittenAt::Birth).expect("readable"),
+        Some(token.merge_undo)
+    );
+    let past = past_token(token.id.0, "executing", row, run.run.snapshot()).expect("readable");
+    assert!(past.wrote && past.wrote_at_birth);
 }

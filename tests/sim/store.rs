@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use curfew::engine::{
-    Entry, EntryKind, Event, GONE, Instance, Past, Rejection, RestartPoint, RetryMode, Rewind, RowsToGoOn,
-    Run, Settings, Token, TokenId, TokenStatus,
+    Entry, EntryKind, Event, GONE, Instance, Past, Patch, Rejection, RestartPoint, RetryMode, Rewind,
+    RowsToGoOn, Run, Settings, Token, TokenId, TokenStatus, WrittenAt,
 };
 use curfew::model::failure::Failure;
 use curfew::model::limits::ROW_BYTES;
 use curfew::model::snapshot::Snapshot;
 use curfew::model::time::Millis;
-use curfew::store::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES};
+use curfew::store::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, undo_key};
 use curfew::store::memory::{self, PastReader, Rows, Snapshots};
 use curfew::store::rows::{HeaderRow, KEEPING, error_of, parse_status, patches_of};
 use serde_json::value::RawValue;
@@ -165,7 +165,7 @@ impl Store {
             run: self
                 .run
                 .iter()
-                .filter(|(key, _)| !key.starts_with("event/"))
+                .filter(|(key, _)| !key.starts_with("event/") && !key.starts_with(UNDO))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             tokens: self
@@ -242,6 +242,11 @@ impl Store {
         let plan = run.resume_plan(&past);
         let mut tokens = self.whole_tokens(snapshot).expect("rows can be read");
         tokens.retain(|token| plan.tokens.contains(&token.id));
+        for token in &mut tokens {
+            if token.undo_apart.contains(&WrittenAt::Exit) {
+                token.undo = self.undo_apart(token.id, WrittenAt::Exit);
+            }
+        }
         let mut instances = self.whole_instances(snapshot).expect("rows can be read");
         instances.retain(|instance| plan.instances.contains(&instance.id));
         Event::RetryRequested {
@@ -260,9 +265,18 @@ impl Store {
         let mut rewind = Rewind::plan(run, node, &past.tokens)?;
         for (token, at) in rewind.writes().to_vec() {
             let (_, row) = &self.tokens[&token.0];
-            rewind.take_back(&patches_of(row, at).expect("rows can be read"));
+            let patches = patches_of(row, at).expect("rows can be read");
+            rewind.take_back(&patches.unwrap_or_else(|| self.undo_apart(token, at)));
         }
         Ok(rewind.finish())
+    }
+
+    fn undo_apart(&self, token: TokenId, at: WrittenAt) -> Vec<Patch> {
+        let row = self
+            .run
+            .get(&undo_key(token.0, at))
+            .expect("the row that the token speaks of");
+        serde_json::from_str(row).expect("a way back can be read")
     }
 
     /// The events of the run, oldest first.
@@ -285,7 +299,9 @@ impl Store {
 fn check_sizes(commit: &Commit) -> Result<(), String> {
     let rows = commit.run.iter().map(|(key, value)| (key.clone(), value));
     let tokens = commit.tokens.iter().map(|(id, _, row)| (format!("t{id}"), row));
-    match rows.chain(tokens).find(|(_, row)| row.len() > ROW_BYTES) {
+    // What was overwritten may have been all of the context, and a patch says where.
+    let most = |key: &str| ROW_BYTES + if key.starts_with(UNDO) { 1 << 10 } else { 0 };
+    match rows.chain(tokens).find(|(key, row)| row.len() > most(key)) {
         Some((key, row)) => Err(format!("row {key} has {} bytes", row.len())),
         None => Ok(()),
     }

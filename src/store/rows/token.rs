@@ -10,7 +10,7 @@ use super::instance::BranchRow;
 use super::{is_false, is_none_yet, is_zero, values_at, written};
 use crate::engine::{
     Cut, Escalation, InstanceId, Lane, PastToken, Patch, Run, Stranded, Token, TokenId, TokenStatus,
-    WrittenAt,
+    UNDO_INLINE_BYTES, WrittenAt,
 };
 use crate::model::failure::Failure;
 use crate::model::snapshot::Snapshot;
@@ -84,6 +84,9 @@ pub struct TokenRow {
     pub undo_patches: Vec<Patch>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merge_undo_patches: Vec<Patch>,
+    /// Those of the two that are rows of their own (`undo/`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo_apart: Vec<WrittenAt>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub went_back_to: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "values_at")]
@@ -115,6 +118,22 @@ pub struct TokenRow {
 }
 
 impl TokenRow {
+    /// Takes the long ways back out of the row: each is to be a row of its own.
+    pub fn take_undo_apart(&mut self) -> Vec<(WrittenAt, Vec<Patch>)> {
+        let lists = [
+            (WrittenAt::Exit, &mut self.undo_patches),
+            (WrittenAt::Birth, &mut self.merge_undo_patches),
+        ];
+        let mut apart = Vec::new();
+        for (at, list) in lists {
+            if list.iter().map(Patch::bytes).sum::<usize>() > UNDO_INLINE_BYTES {
+                apart.push((at, std::mem::take(list)));
+                self.undo_apart.push(at);
+            }
+        }
+        apart
+    }
+
     pub fn of(token: &Token, run: &Run) -> TokenRow {
         let workflow = &run.snapshot().workflow;
         let token = token.clone();
@@ -133,6 +152,7 @@ impl TokenRow {
             merge_undo: Vec::new(),
             undo_patches: token.undo,
             merge_undo_patches: token.merge_undo,
+            undo_apart: token.undo_apart,
             went_back_to: token.went_back_to.map(|id| id.0),
             kept: token.kept,
             told_deadline: token.told_deadline,
@@ -190,6 +210,7 @@ impl TokenRow {
             exit_order: self.exit_order,
             undo: patches(self.undo, self.undo_patches),
             merge_undo: patches(self.merge_undo, self.merge_undo_patches),
+            undo_apart: self.undo_apart,
             went_back_to: self.went_back_to.map(TokenId),
             kept: self.kept,
             told_deadline: self.told_deadline,
@@ -268,6 +289,8 @@ struct PastRow {
     #[serde(default)]
     merge_undo_patches: Vec<IgnoredAny>,
     #[serde(default)]
+    undo_apart: Vec<WrittenAt>,
+    #[serde(default)]
     went_back_to: Option<u64>,
     #[serde(default)]
     checkpoint: Option<IgnoredAny>,
@@ -301,8 +324,12 @@ pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Resu
         arrival: row.arrival,
         has_error: row.error.is_some(),
         has_checkpoint: row.checkpoint.is_some(),
-        wrote: !row.undo.is_empty() || !row.undo_patches.is_empty(),
-        wrote_at_birth: !row.merge_undo.is_empty() || !row.merge_undo_patches.is_empty(),
+        wrote: !row.undo.is_empty()
+            || !row.undo_patches.is_empty()
+            || row.undo_apart.contains(&WrittenAt::Exit),
+        wrote_at_birth: !row.merge_undo.is_empty()
+            || !row.merge_undo_patches.is_empty()
+            || row.undo_apart.contains(&WrittenAt::Birth),
         went_back_to: row.went_back_to.map(TokenId),
     })
 }
@@ -318,14 +345,18 @@ struct UndoRow {
     undo_patches: Vec<Patch>,
     #[serde(default)]
     merge_undo_patches: Vec<Patch>,
+    #[serde(default)]
+    undo_apart: Vec<WrittenAt>,
 }
 
-pub fn patches_of(row: &str, at: WrittenAt) -> Result<Vec<Patch>, serde_json::Error> {
+/// None: it is a row of its own.
+pub fn patches_of(row: &str, at: WrittenAt) -> Result<Option<Vec<Patch>>, serde_json::Error> {
     let row: UndoRow = serde_json::from_str(row)?;
-    Ok(match at {
+    let patches = match at {
         WrittenAt::Exit => patches(row.undo, row.undo_patches),
         WrittenAt::Birth => patches(row.merge_undo, row.merge_undo_patches),
-    })
+    };
+    Ok(Some(patches).filter(|_| !row.undo_apart.contains(&at)))
 }
 
 /// The error on a token's row.
