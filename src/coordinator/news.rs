@@ -114,12 +114,12 @@ impl Object {
             .unwrap_or(true)
     }
 
-    /// Nothing, where the run was deleted meanwhile.
+    /// Nothing, where the run is not in memory: it was deleted, or what it decided last could not be saved.
     fn take_news(&self) -> Vec<(Subject, String)> {
         let due = self.news.pending.borrow_mut().take();
         let told = self.with_run(|run| {
             let mut told = Vec::new();
-            for sample in due.latencies {
+            for sample in &due.latencies {
                 told.push((Subject::Latency, json!({"latency": sample}).to_string()));
             }
             for gate in run.gates().filter(|gate| due.gates.contains(&gate.id)) {
@@ -132,7 +132,10 @@ impl Object {
             }
             told
         });
-        told.unwrap_or_default()
+        told.unwrap_or_else(|_| {
+            self.news.pending.borrow_mut().put_back(due);
+            Vec::new()
+        })
     }
 
     /// The run is kept no longer: its rows leave the index. Where this is lost, the sweep finds them.

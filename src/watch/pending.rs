@@ -63,6 +63,12 @@ impl Pending {
         }
     }
 
+    /// It could not be told now: it is told with the next event, as what was refused.
+    pub fn put_back(&mut self, due: Due) {
+        self.refused_run |= due.of_run;
+        self.refused_gates.extend(due.gates);
+    }
+
     /// The queue did not take it. Returns after how many times the first delay it is to be repeated, unless that is arranged
     /// already or was tried often enough.
     pub fn refused(&mut self, subject: Subject) -> Option<u64> {
@@ -124,6 +130,10 @@ mod tests {
         assert_eq!(pending.refused(Subject::Latency), None);
         assert!(!pending.was_refused());
         pending.refused(Subject::Gate("g2".into()));
+        assert!(pending.is_empty() && pending.was_refused());
+        pending.add_run();
+        let due = pending.take();
+        pending.put_back(due);
         assert!(pending.is_empty() && pending.was_refused());
         pending.add_gate("g3");
         pending.repeat();

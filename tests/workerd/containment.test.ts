@@ -146,3 +146,20 @@ test("a commit of several statements is kept whole or not at all", async () => {
   assert.equal((await send({ items })).status, 200);
   assert.equal((await curfew.tokens(run)).length, 61);
 });
+
+test("a gate that was opened just before is listed all the same", async () => {
+  const asking = workflow({
+    timeout: "10m",
+    nodes: [{ id: "begin" }, { id: "ask", gate: { prompt: "Well?" } }, { id: "wait", wait: { signal: "go" } }],
+    transitions: [{ from_node_id: "begin", to_node_id: "ask" }, { from_node_id: "begin", to_node_id: "wait" }],
+  });
+  await curfew.store(asking);
+  const run = await curfew.start(asking.id);
+  // At once: the index has not been told of the gate yet.
+  assert.equal((await signal(run, POISON)).status, 500);
+  assert.equal((await curfew.run(run)).status, "waiting");
+  await until("the gate to be listed", async () => {
+    const { json } = await curfew.api("GET", "/v1/gates?limit=1000");
+    return json.items.some((gate: { run_id: string }) => gate.run_id === run);
+  });
+});
