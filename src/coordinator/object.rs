@@ -167,6 +167,10 @@ impl Object {
         let alarm_at = self.storage.get_alarm().await?;
         if self.run.borrow().is_none() {
             let rows = self.sqlite.load(alarm_at.map(|at| at as u64))?;
+            // A start that broke off before its commit leaves the table and nothing in it.
+            if !rows.hold_run() {
+                return Ok(None);
+            }
             let run = SNAPSHOTS.with_borrow_mut(|snapshots| memory::recall(rows, self.settings, snapshots));
             let run = run.map_err(Error::RustError)?;
             *self.run.borrow_mut() = Some(run);

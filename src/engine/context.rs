@@ -16,6 +16,9 @@ use crate::model::path::{Path, Root};
 use crate::model::text::{json, json_bytes};
 use crate::model::work::{Meter, copy_steps, write_steps};
 
+/// How often what is written, and what stood there, is gone over: measured, compared, made text of, and saved.
+const WRITE_PASSES: u64 = 4;
+
 #[derive(Clone, Debug)]
 pub struct Context {
     pub input: Rc<Value>,
@@ -160,7 +163,7 @@ impl Context {
         let mut seen = BTreeSet::new();
         for (index, (path, value)) in values.iter().enumerate() {
             let Some(before) = self.root(path.root).get(path.top()) else {
-                pay(copy_steps(value) + 2 * write_steps(value))?;
+                pay(copy_steps(value) + WRITE_PASSES * write_steps(value))?;
                 continue;
             };
             let is_same = |(other, _): &(&Path, Value)| (other.root, other.top()) == (path.root, path.top());
@@ -169,10 +172,10 @@ impl Context {
                 false => seen.insert((path.root, path.top())),
             };
             let undo = match is_first {
-                true => copy_steps(before) + write_steps(before),
+                true => copy_steps(before) + WRITE_PASSES * write_steps(before),
                 false => 0,
             };
-            pay(undo + 2 * write_steps(value))?;
+            pay(undo + WRITE_PASSES * write_steps(value))?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::model::text::{bytes_of, json_bytes_up_to};
+use crate::model::text::{bytes_of, json_bytes, json_bytes_up_to};
 
 /// What a token's row holds of one way back. A longer one is legal, a large value may be overwritten, and is a row of its own.
 pub const UNDO_INLINE_BYTES: usize = 64 << 10;
@@ -53,6 +53,10 @@ pub enum Back {
 /// Patches of one value that are no larger together are kept as they are: the smaller the place a patch is about, the more of
 /// what others write beside it stays. Larger ones must not take more than the whole value that stood there.
 const PRECISE_BYTES: usize = 256;
+/// What a patch takes besides its place and the values it puts back.
+const PATCH_BYTES: usize = 48;
+/// Differences are looked for no deeper than this: each level looks at all that lies below it.
+const DEPTH_MAX: usize = 16;
 
 impl Patch {
     /// As older builds wrote it: the whole value that stood at a top-level name.
@@ -152,14 +156,23 @@ fn child<'a>(value: &'a mut Value, step: &Step) -> Option<&'a mut Value> {
     }
 }
 
-/// The way from `new` back to `old`, to be applied last first.
+/// The way from `new` back to `old`, to be applied last first. The places of all patches together take no more than `old` does:
+/// a small change far down may have a long way to it.
 pub fn inverse(name: &str, old: Option<&Value>, new: Option<&Value>) -> Vec<Patch> {
     let mut found = Difference {
         name,
         path: Vec::new(),
+        path_bytes: 0,
         patches: Vec::new(),
+        room: PRECISE_BYTES + old.map_or(0, json_bytes),
+        is_full: false,
     };
     found.between(old, new);
+    if found.is_full {
+        let back = old.map_or(Back::Remove(()), |old| Back::Put(old.clone()));
+        let left = new.map_or(NOTHING, hash);
+        return vec![found.patch(left, back)];
+    }
     found.patches.reverse();
     found.patches
 }
@@ -168,7 +181,12 @@ pub fn inverse(name: &str, old: Option<&Value>, new: Option<&Value>) -> Vec<Patc
 struct Difference<'a> {
     name: &'a str,
     path: Vec<Step>,
+    path_bytes: usize,
     patches: Vec<Patch>,
+    /// What the places of further patches may take.
+    room: usize,
+    /// One found no room: what is around it is put back as a whole.
+    is_full: bool,
 }
 
 impl Difference<'_> {
@@ -184,6 +202,10 @@ impl Difference<'_> {
     fn of(&mut self, old: &Value, new: &Value) {
         let begin = self.patches.len();
         match (old, new) {
+            (old, new) if self.path.len() >= DEPTH_MAX && old != new => {
+                return self.push(hash(new), Back::Put(old.clone()));
+            }
+            (_, _) if self.path.len() >= DEPTH_MAX => return,
             (Value::Object(old), Value::Object(new)) => self.of_fields(old, new),
             (Value::Array(old), Value::Array(new)) => self.of_items(old, new),
             (Value::String(old), Value::String(new)) => self.of_texts(old, new),
@@ -192,19 +214,25 @@ impl Difference<'_> {
         }
         // Many small changes may take more than all that stood there.
         let bytes: usize = self.patches[begin..].iter().map(Patch::bytes).sum();
-        if bytes > PRECISE_BYTES && json_bytes_up_to(old, bytes).is_some() {
-            self.patches.truncate(begin);
+        if self.is_full || (bytes > PRECISE_BYTES && json_bytes_up_to(old, bytes).is_some()) {
+            self.drop_from(begin);
             self.push(hash(new), Back::Put(old.clone()));
         }
     }
 
     fn of_fields(&mut self, old: &Map<String, Value>, new: &Map<String, Value>) {
         for (key, before) in old {
+            if self.is_full {
+                return;
+            }
             self.below(Step::Key(key.clone()), |it| {
                 it.between(Some(before), new.get(key))
             });
         }
         for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
+            if self.is_full {
+                return;
+            }
             self.below(Step::Key(key.clone()), |it| it.between(None, Some(value)));
         }
     }
@@ -266,6 +294,9 @@ impl Difference<'_> {
         let opposite = gap.old.len().min(gap.new.len());
         let begin = self.patches.len();
         for index in 0..opposite {
+            if self.is_full {
+                break;
+            }
             self.below(Step::Index(gap.at + index), |it| {
                 it.of(&gap.old[index], &gap.new[index])
             });
@@ -280,8 +311,8 @@ impl Difference<'_> {
             })
         };
         let mut kept = opposite;
-        if edits > PRECISE_BYTES && is_smaller(&gap.old[..opposite]) {
-            self.patches.truncate(begin);
+        if self.is_full || (edits > PRECISE_BYTES && is_smaller(&gap.old[..opposite])) {
+            self.drop_from(begin);
             kept = 0;
         }
         let (before, after) = (&gap.old[kept..], &gap.new[kept..]);
@@ -293,18 +324,60 @@ impl Difference<'_> {
     }
 
     fn below(&mut self, step: Step, look: impl FnOnce(&mut Self)) {
+        let bytes = step.bytes();
         self.path.push(step);
+        self.path_bytes += bytes;
         look(self);
+        self.path_bytes -= bytes;
         self.path.pop();
     }
 
     fn push(&mut self, left: u32, back: Back) {
-        self.patches.push(Patch {
+        let bytes = self.place_bytes();
+        match self.room.checked_sub(bytes) {
+            Some(room) => {
+                self.room = room;
+                let patch = self.patch(left, back);
+                self.patches.push(patch);
+            }
+            None => self.is_full = true,
+        }
+    }
+
+    /// What lies here is put back in another way.
+    fn drop_from(&mut self, begin: usize) {
+        let dropped = self.patches.drain(begin..);
+        let name = self.name;
+        self.room += dropped
+            .map(|patch| place_bytes(name, patch.path.iter().map(Step::bytes).sum()))
+            .sum::<usize>();
+        self.is_full = false;
+    }
+
+    fn place_bytes(&self) -> usize {
+        place_bytes(self.name, self.path_bytes)
+    }
+
+    fn patch(&self, left: u32, back: Back) -> Patch {
+        Patch {
             name: self.name.to_string(),
             path: self.path.clone(),
             left: Some(left),
             back,
-        });
+        }
+    }
+}
+
+fn place_bytes(name: &str, path_bytes: usize) -> usize {
+    PATCH_BYTES + name.len() + path_bytes
+}
+
+impl Step {
+    fn bytes(&self) -> usize {
+        match self {
+            Step::Index(_) => size_of::<Step>(),
+            Step::Key(key) => size_of::<Step>() + key.len(),
+        }
     }
 }
 
@@ -429,6 +502,24 @@ mod tests {
         }
         assert_eq!(value.as_ref(), Some(old), "{patches:?}");
         patches
+    }
+
+    /// The way to each place counts as well: many small changes below a long key, or far down.
+    #[test]
+    fn places_take_no_more_than_what_stood_there() {
+        let numbers = |number: u64| json!(vec![number; 20_000]);
+        let key = "k".repeat(50_000);
+        let long_key = |number| json!({ key.as_str(): numbers(number), "other": number });
+        let deep = |number| (0..90).fold(numbers(number), |inner, _| json!({ "a": inner, "b": [1] }));
+        let rows = |number: u64| json!(vec![json!({ key.as_str(): { "x": number, "y": [number] } }); 10]);
+        for (old, new) in [(long_key(1), long_key(2)), (deep(1), deep(2)), (rows(1), rows(2))] {
+            let patches = back(&old, &new);
+            let places = patches
+                .iter()
+                .map(|patch| place_bytes(&patch.name, patch.path.iter().map(Step::bytes).sum()));
+            assert!(places.sum::<usize>() <= json_bytes(&old) + PRECISE_BYTES);
+            assert!(patches.iter().map(Patch::bytes).sum::<usize>() <= 2 * json_bytes(&old));
+        }
     }
 
     fn bytes(old: &Value, new: &Value) -> usize {

@@ -40,7 +40,7 @@ impl Commit {
             match effect {
                 Effect::SaveSnapshot(text) => commit.run.push(("snapshot".to_string(), text.to_string())),
                 Effect::SaveInput(input) => commit.save("input".to_string(), &**input)?,
-                Effect::SaveRun(header) => commit.save("header".to_string(), &HeaderRow::of(header))?,
+                Effect::SaveRun(header) => commit.save(HEADER.to_string(), &HeaderRow::of(header))?,
                 Effect::SaveContext { key, text } => {
                     commit.run.push((format!("{CONTEXT}{key}"), text.to_string()));
                 }
@@ -175,6 +175,7 @@ impl Parcel {
     }
 }
 
+pub const HEADER: &str = "header";
 /// How often in a row what woke the run could not be saved.
 pub const FAILED_WAKES: &str = "failed_wakes";
 pub const CONTEXT: &str = "context/";

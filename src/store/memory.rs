@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::commit::{CONTEXT, FAILED_WAKES, GATE, INSTANCE, OUTBOX, SIGNALS};
+use super::commit::{CONTEXT, FAILED_WAKES, GATE, HEADER, INSTANCE, OUTBOX, SIGNALS};
 use super::rows::{self, HeaderRow, InstanceRow, KEEPING, TokenRow, parse_status};
 use crate::engine::{Instance, Past, Remembered, Run, Settings, Token};
 use crate::model::recent::Recent;
@@ -26,12 +26,19 @@ pub struct Rows {
     pub late: Vec<(String, u64)>,
 }
 
+impl Rows {
+    /// A run was saved here: its first commit writes the header with all the rest.
+    pub fn hold_run(&self) -> bool {
+        self.run.iter().any(|(key, _)| key == HEADER)
+    }
+}
+
 /// Snapshots by their text: the runs of a workflow share one.
 pub type Snapshots = Recent<Snapshot>;
 
 /// Puts the run together again. An error means rows this build cannot read: a bug or a newer schema.
 pub fn recall(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Result<Run, String> {
-    let header: HeaderRow = parse(&rows.run, "header")?;
+    let header: HeaderRow = parse(&rows.run, HEADER)?;
     if header.schema > super::schema::VERSION {
         return Err(format!(
             "the run was saved with schema {}, this build knows {}",

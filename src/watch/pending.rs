@@ -131,10 +131,6 @@ mod tests {
         assert!(!pending.was_refused());
         pending.refused(Subject::Gate("g2".into()));
         assert!(pending.is_empty() && pending.was_refused());
-        pending.add_run();
-        let due = pending.take();
-        pending.put_back(due);
-        assert!(pending.is_empty() && pending.was_refused());
         pending.add_gate("g3");
         pending.repeat();
         assert!(!pending.was_refused());
@@ -146,6 +142,19 @@ mod tests {
         pending.repeat();
         assert!(pending.take().of_run);
         assert_eq!(pending.take(), Due::default());
+    }
+
+    #[test]
+    fn what_could_not_be_told_now_is_told_later() {
+        let mut pending = Pending::default();
+        pending.add_run();
+        pending.add_gate("g1");
+        let due = pending.take();
+        pending.put_back(due);
+        assert!(pending.is_empty() && pending.was_refused());
+        pending.repeat();
+        let due = pending.take();
+        assert_eq!((due.of_run, due.gates.len()), (true, 1));
     }
 
     #[test]

@@ -100,6 +100,14 @@ test("a start that cannot be stored leaves nothing behind", async () => {
   assert.equal((await curfew.ended(id)).status, "completed");
 });
 
+test("a start that broke off before its commit does not keep its id", async () => {
+  const id = `halfway-${process.pid}`;
+  assert.equal((await curfew.api("GET", `/v1/runs/${id}`)).status, 404);
+  assert.equal((await curfew.api("POST", `/v1/runs/${id}/cancel`, {})).status, 404);
+  await curfew.start(sleeper.id, {}, { run_id: id });
+  assert.equal((await curfew.ended(id)).status, "completed");
+});
+
 const failures = () => curfew.logs.filter((line) => line.includes('"commit_failed"')).length;
 
 test("in an alarm, and again after every start of the process", async () => {

@@ -173,3 +173,19 @@ test("the reason of a cancellation is bounded", async () => {
   assert.equal(refused.status, 413, refused.text);
   assert.equal((await curfew.api("POST", `/v1/runs/${run}/cancel`, { reason: "enough" })).status, 200);
 });
+
+test("a small change far down does not cost what lies above it, once for each", async () => {
+  const overwriting = workflow({
+    nodes: [
+      { id: "a", output_mapping: { "state.x": "${input.a}" } },
+      { id: "b", output_mapping: { "state.x": "${input.b}" } },
+    ],
+    transitions: [{ from_node_id: "a", to_node_id: "b" }],
+  });
+  const key = "k".repeat(200_000);
+  const end = await curfew.runToEnd(overwriting, { a: { [key]: Array(40_000).fill(1) }, b: { [key]: Array(40_000).fill(2) } });
+  assert.equal(end.status, "completed", JSON.stringify(end.error));
+  const again = await curfew.api("POST", `/v1/runs/${end.id}/restart`, { from_node_id: "b" });
+  assert.equal(again.status, 200, again.text.slice(0, 300));
+  assert.equal((await curfew.ended(end.id)).status, "completed");
+});
