@@ -44,8 +44,8 @@ impl Error {
         }
     }
 
-    /// A body that was read field by field: one problem in a sentence, all of them in the details. A field that nobody
-    /// knows comes first and is a 400: whoever wrote it asks for something else than this request can do.
+    /// A body that was read field by field: one problem in a sentence, all of them in the details. An unknown field
+    /// comes first and is a 400: it asks for something that this request cannot do.
     pub fn invalid_body(problems: Problems) -> Error {
         let mut problems = problems.into_sorted();
         let unknown = problems.iter().find(|problem| problem.code == UNKNOWN_FIELD);

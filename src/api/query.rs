@@ -26,7 +26,7 @@ pub struct Query {
 impl Query {
     /// `text` is what stands behind the `?` of an address.
     pub fn read(route: &Route, text: Option<&str>) -> Result<Query, Error> {
-        // Whoever calls back may be a service that adds parameters of its own to every address.
+        // A service that calls back may add parameters of its own to every address.
         let Some(known) = route.parameters() else {
             return Ok(Query::default());
         };

@@ -18,7 +18,7 @@ use crate::wire::TaskReport;
 const OBJECT_MS: u64 = 10_000;
 /// How often a report is sent before it is left to the watch.
 const REPORTS: u32 = 5;
-/// How often whoever has an attempt says that it lives.
+/// How often the holder of an attempt sends a heartbeat.
 pub const HEARTBEAT: &str = "CURFEW_HEARTBEAT_MS";
 pub const HEARTBEAT_MS: u64 = 30_000;
 /// How soon an object is asked again that should know by now that its run is over, and says otherwise or nothing: its clock
@@ -152,7 +152,7 @@ async fn execute(executor: &Peer, order: &str) -> Result<String, String> {
     }
 }
 
-/// The object of a run, whoever it is by now.
+/// The object of a run, by its name.
 struct RunOf<'a> {
     env: &'a Env,
     run_id: &'a str,

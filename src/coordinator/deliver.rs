@@ -125,7 +125,7 @@ impl Object {
 
     async fn send_message(&self, turn: &Turn, message: Message) -> std::result::Result<Delivery, String> {
         let wrong = |error: Error| error.to_string();
-        // Whoever gets a message of a parent holds its sender against the parent it knows.
+        // The receiver compares the sender with the parent in its header.
         let sender = |token_id: Option<String>| ParentSender {
             run_id: self.run_id(),
             token_id,

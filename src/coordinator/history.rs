@@ -1,4 +1,4 @@
-//! What a run has been through, read from its rows when somebody asks: a page of them at a time, however many there are.
+//! What a run has been through, read from its rows on request: a page of them at a time, however many there are.
 
 use std::collections::BTreeMap;
 

@@ -24,7 +24,7 @@ thread_local! {
 /// for the run is answered first. A message costs what three quarters of a second in memory cost.
 const MOMENT_MS: u64 = 250;
 
-/// What the queue refused is told again after so long, while the object is in memory.
+/// Messages that the queue refused are sent again after this delay, while the object is in memory.
 const REPEAT_MS: u64 = 1_000;
 
 #[derive(Default)]

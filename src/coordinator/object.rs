@@ -67,7 +67,7 @@ impl SignsOfLife {
         let silence_ms = platform::number(env, "CURFEW_CALL_SILENCE_MS").unwrap_or(90_000);
         SignsOfLife {
             heartbeat_ms,
-            // Whoever is a little late with one of them is alive.
+            // One heartbeat that comes a little late does not count as silence.
             silence_ms: silence_ms.max(heartbeat_ms.saturating_mul(2)),
         }
     }
@@ -288,7 +288,7 @@ impl Object {
             .map_or_else(Rung::default, |run| Rung::of(run, platform::now())))
     }
 
-    /// Somebody knocked, or something is due.
+    /// A request came in, or something is due.
     pub fn wake(self: &Rc<Self>, turn: &Turn) -> Result<u64> {
         self.wake_after(0, turn)
     }
@@ -503,8 +503,8 @@ impl Object {
     }
 
     /// A decision was not saved: memory is ahead of the database, which took nothing of it. The next event loads what is
-    /// true. The object itself is not reset: `abort()` ends JavaScript on the spot and takes microtasks of the isolate with
-    /// it, those of other runs among them.
+    /// true. The object itself is not reset: after `abort()` inside wasm the queue of futures, which all
+    /// objects of the isolate share, never ran again.
     fn forget_run(&self) {
         *self.run.borrow_mut() = None;
         self.handed.take();

@@ -282,7 +282,7 @@ fn read_cancel(body: Value) -> std::result::Result<Event, Error> {
         reason: body["reason"].as_str().map(str::to_string),
     };
     match body.get("sender") {
-        // The API lets nobody else write a sender.
+        // The API refuses a sender from callers.
         Some(sender) => from_parent(sender, cancel),
         None => Ok(cancel),
     }

@@ -27,7 +27,7 @@ pub(super) enum Reported {
         step_ref: Option<String>,
         partial: Vec<Artifact>,
     },
-    /// Nobody: no callback came before the resume deadline.
+    /// No callback came before the resume deadline.
     NoCallback,
 }
 

@@ -207,7 +207,7 @@ impl Run {
         Some(order)
     }
 
-    /// Whoever is to do it elsewhere gets the input as text.
+    /// An executor gets the input as text.
     fn pay_for_order(&self, input: &Rc<Value>, lane: Lane) -> Result<(), Failure> {
         let steps = match lane {
             Lane::Inline => return Ok(()),

@@ -28,7 +28,7 @@ pub enum Event {
     AlarmRang {
         open_calls: Vec<(TokenId, u64)>,
     },
-    /// Somebody knocked, or something is due before the alarm has rung. `open_calls` are the attempts whose call this object
+    /// A request came in, or something is due before the alarm rang. `open_calls` are the attempts whose call this object
     /// still holds.
     Woken {
         open_calls: Vec<(TokenId, u64)>,
@@ -37,7 +37,7 @@ pub enum Event {
     Abandoned,
     /// An executor answered.
     TaskReported(Box<TaskReport>),
-    /// Somebody took an attempt out of the queue and asks for it. `claimant` is the same when it asks again because no
+    /// A consumer took an attempt out of the queue and asks for it. `claimant` is the same when it asks again because no
     /// answer came.
     Claimed {
         token: String,
@@ -452,11 +452,11 @@ pub enum Rejection {
     },
     /// The run has ended.
     RunFinished,
-    /// Whoever asks as the parent of this run is not its parent.
+    /// The sender is not the parent of this run.
     NotParent {
         run_id: String,
     },
-    /// Whoever reports is not the run that the token waits for.
+    /// The reporting run is not the child that the token waits for.
     NotChild {
         run_id: String,
     },

@@ -55,7 +55,7 @@ impl Run {
         }
     }
 
-    /// Nobody else would tell that an event of this run did not start everything it triggers.
+    /// Notes in the run's history that one of its events did not start everything it triggers.
     pub(super) fn starts_refused(&mut self, id: u64, workflows: &[String]) {
         let Some(Message::Emit { key, name, root, .. }) = self.outbox.get(&id).map(|entry| &entry.message)
         else {

@@ -36,6 +36,7 @@ mod supervise;
 mod together;
 mod token;
 mod undo;
+mod value_hash;
 mod wait;
 
 pub use branch::{Branch, FanIn, Instance, InstanceId};

@@ -46,7 +46,7 @@ impl Run {
                 .ok_or(stale)
         })?;
         if self.is_paused() {
-            // One that was claimed and has no answer is taken back: nobody works on it.
+            // The answer to its first claim was lost, so it is not being executed: it goes back to pending.
             if self
                 .tokens
                 .get(&id)
@@ -90,7 +90,7 @@ impl Run {
             self.change(id, |token| {
                 token.watch_at = Some(at);
                 token.unheard = false;
-                // Whoever beats has its order: from now on nobody else gets it.
+                // A consumer that sends heartbeats has its order: a repeated claim is refused from now on.
                 token.claimed_by = None;
             });
         }

@@ -1,5 +1,5 @@
-//! The state as it was when a token was born: every later write is taken back, newest first. Whoever has the rows hands them
-//! in one after the other, so that no more of them are in memory than it likes.
+//! The state as it was when a token was born: every later write is taken back, newest first. The caller hands in
+//! the patches row by row, so that it decides how many rows are in memory.
 
 use serde::{Deserialize, Serialize};
 

@@ -428,7 +428,7 @@ impl Run {
         !self.header.status.is_terminal()
     }
 
-    /// An alarm that should have rung by now may be lost. One in the future still stands: to write it again costs a row.
+    /// An alarm whose time has passed may be lost. One in the future still stands: to write it again costs a row.
     fn forget_passed_alarm(&mut self, now: Millis) {
         if self.alarm_at.is_some_and(|at| at <= now) {
             self.alarm_at = None;

@@ -142,7 +142,7 @@ pub(super) fn check_child_input(node: &str, input: &Value) -> Result<(), Failure
     )?)
 }
 
-/// What somebody brings from outside and is to become a token's result.
+/// A value from outside that is to become a token's result.
 pub(super) fn check_brought(what: &'static str, value: &Value) -> Result<(), Rejection> {
     TooLarge::check(what, json_bytes(value), RESULT_BYTES).map_err(Rejection::TooLarge)
 }

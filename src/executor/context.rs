@@ -211,7 +211,7 @@ pub(super) fn check(
     }
 }
 
-/// Pays for copies that the rules of a task make, where somebody counts.
+/// Counts the copies that a task's rules make, where a meter is given.
 pub(super) fn pay_copies<'v>(
     meter: Option<&Meter>,
     what: impl std::fmt::Display,

@@ -22,7 +22,7 @@ pub struct Outgoing {
 /// Methods that fetch has in capitals whatever is written; others mean what they say.
 const USUAL_METHODS: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
-/// Whoever knows it may bring the result of an async action.
+/// A request with this URL delivers the result of an async action.
 pub const CALLBACK_HEADER: &str = "curfew-callback-url";
 
 /// Headers that belong to the connection: the platform writes them.

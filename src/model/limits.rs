@@ -20,7 +20,7 @@ pub const EVENTS_BYTES: usize = 512 << 10;
 /// The sentence of a failure, everywhere, and its code.
 pub const FAILURE_BYTES: usize = 4 << 10;
 pub const FAILURE_CODE_BYTES: usize = 128;
-/// Why somebody cancels a run.
+/// The reason of a cancellation.
 pub const REASON_BYTES: usize = 4 << 10;
 pub const NODES: usize = 500;
 pub const TRANSITIONS: usize = 2_000;

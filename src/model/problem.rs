@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::timeouts::TimeRules;
 
-/// The code of a field that nobody knows.
+/// The code of an unknown field.
 pub const UNKNOWN_FIELD: &str = "unknown_field";
 
 /// One thing wrong at one place. `code` is stable; `message` says what to do.

@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports every field nobody asked for, with the nearest name and all that are known.
+    /// Reports every unknown field, with the nearest name and all known ones.
     pub fn finish(self) {
         let known = self.known.borrow();
         for field in self.object.keys() {

@@ -54,7 +54,7 @@ pub const SAVE: &str = "INSERT INTO run (id, key, value, status) VALUES (?, ?, ?
      ON CONFLICT (id) DO UPDATE SET value = excluded.value, status = excluded.status";
 pub const DELETE: &str = "DELETE FROM run WHERE id = ?";
 
-/// Tokens that have ended stay where they are; events and ways back are read when somebody asks for them.
+/// Tokens that have ended stay where they are; events and undo patches are read on request.
 pub const LOAD: &str = "SELECT id, key, status, value FROM run \
      WHERE status NOT IN ('completed', 'failed', 'timed_out', 'cancelled') AND NOT (key >= 'event/' AND key < 'event0') \
      AND NOT (key >= 'undo/' AND key < 'undo0')";

@@ -10,11 +10,11 @@ use crate::model::text;
 
 /// A gate, prompt and all. A page of a thousand must still fit into the memory of a Worker.
 pub const GATE_BYTES: usize = 16 << 10;
-/// A run: its texts are a sentence or two, unless somebody means harm.
+/// A run: its texts are a sentence or two, unless a caller is hostile.
 const RUN_BYTES: usize = 8 << 10;
 /// The least that a person is shown of a prompt.
 const PROMPT_BYTES_MIN: usize = 200;
-/// A name, or what somebody wrote in place of one.
+/// A name, or any text in the place of one.
 const NAME_BYTES: usize = 512;
 
 pub fn run(header: &Header) -> Value {

@@ -10,7 +10,7 @@ use serde_json::Value;
 pub enum Subject {
     Run,
     Gate(String),
-    /// How long a node took. One that is lost is missed by nobody.
+    /// How long a node took. Losing one does no harm.
     Latency,
 }
 
@@ -30,7 +30,7 @@ pub struct Pending {
     is_repeat_arranged: bool,
 }
 
-/// What is to be told now.
+/// What is to be sent now.
 #[derive(Debug, Default, PartialEq)]
 pub struct Due {
     pub of_run: bool,
@@ -63,7 +63,7 @@ impl Pending {
         }
     }
 
-    /// It could not be told now: it is told with the next event, as what was refused.
+    /// It could not be sent now: it is sent with the next event, like what was refused.
     pub fn put_back(&mut self, due: Due) {
         self.refused_run |= due.of_run;
         self.refused_gates.extend(due.gates);
@@ -97,7 +97,7 @@ impl Pending {
         self.refused_run || !self.refused_gates.is_empty()
     }
 
-    /// Something else happened: what was refused is told again with it.
+    /// Another event came in: what was refused is sent again with it.
     pub fn repeat(&mut self) {
         self.repeats = 0;
         self.tell_refused();

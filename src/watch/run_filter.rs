@@ -188,7 +188,7 @@ fn values<'a>(pairs: &'a [(String, String)], name: &str) -> impl Iterator<Item =
         .filter(|value| !value.is_empty())
 }
 
-/// The value of a parameter that has one. Whoever says two things has one of them ignored, and does not know which.
+/// The value of a parameter that takes one. Two different values are refused: one of them would be ignored.
 fn one<'a>(pairs: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Error> {
     let mut values = values(pairs, name);
     let first = values.next();

@@ -75,7 +75,7 @@ pub struct TokenRow {
     pub born_order: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_order: Option<u64>,
-    /// Of builds that kept the whole value that stood there; nobody writes it any more.
+    /// Of builds that kept the whole value that stood there; read, never written.
     #[serde(default, skip_serializing, with = "values_at")]
     pub undo: Vec<(String, Option<Value>)>,
     #[serde(default, skip_serializing, with = "values_at")]
