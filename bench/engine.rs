@@ -9,11 +9,11 @@ mod worst;
 use std::rc::Rc;
 use std::time::Instant;
 
-use curfew::engine::{Effect, Event, NewRun, Order, Run, RunStatus, Settings, StartRequest};
-use curfew::model::snapshot::{Library, Resolution, Snapshot, resolve};
-use curfew::model::timeouts::TimeRules;
-use curfew::store::commit::Commit;
-use curfew::wire::{ReportStatus, TaskReport};
+use curfew::definition::snapshot::{Library, Resolution, Snapshot, resolve};
+use curfew::definition::timeouts::TimeRules;
+use curfew::protocol::task::{ReportStatus, TaskReport};
+use curfew::run::{Effect, Event, NewRun, Order, Run, RunStatus, Settings, StartRequest};
+use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
 
 const NODES: usize = 50;

@@ -5,11 +5,11 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use curfew::engine::{Effect, Event, NewRun, Order, Run, RunStatus, Settings, StartRequest};
-use curfew::model::snapshot::{Library, Resolution, Snapshot, resolve};
-use curfew::model::timeouts::TimeRules;
-use curfew::store::commit::Commit;
-use curfew::wire::{ReportStatus, TaskReport};
+use curfew::definition::snapshot::{Library, Resolution, Snapshot, resolve};
+use curfew::definition::timeouts::TimeRules;
+use curfew::protocol::task::{ReportStatus, TaskReport};
+use curfew::run::{Effect, Event, NewRun, Order, Run, RunStatus, Settings, StartRequest};
+use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
 
 /// One document, its input, and what an executor answers to every order.

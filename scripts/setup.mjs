@@ -96,7 +96,7 @@ function rustFiles(directory) {
       const path = `${directory}/${entry.name}`;
       if (entry.isDirectory()) return rustFiles(path);
       // entry.mjs is bundled by wrangler, not compiled in; everything else may be.
-      return path === "src/entry.mjs" ? [] : [path];
+      return path === "src/worker/entry.mjs" ? [] : [path];
     });
 }
 

@@ -1,29 +1,26 @@
 //! Curfew: a durable workflow coordinator for Cloudflare Workers.
 //!
-//! Layers, from the inside out; each may use those above it and none below:
+//! The rooms, from the inside out. `tests/rooms.rs` reads every `use crate::` and fails on an edge that its table does not
+//! list; ARCHITECTURE.md shows the same table.
 //!
-//! - `model`: what a workflow is. Pure.
-//! - `wire`: what coordinator and executor say to each other. Pure.
-//! - `engine`: the decisions, `Run::handle(now, event) -> effects`. Pure.
-//! - `store`: rows <-> engine state. Pure but for `store::sqlite`.
-//! - `breaker::{machine, wire}`, `executor::task`, `api::{routes, auth, start, views}`: the rules of the shells. Pure.
-//! - `platform`, `coordinator`, `executor`, `breaker`, `api`, `watch`: the shells, on wasm only. They carry out; they decide nothing.
-//!
-//! The dependency `worker` exists for wasm32 alone, so a pure module that reaches for the platform does not
-//! compile in the native tests.
+//! Everything but `worker` is pure: it compiles natively and knows no clock, no randomness and no platform. The dependency
+//! `worker` exists for wasm32 alone, so a pure module that imports the platform does not compile in the native tests.
+
+pub mod base;
+pub mod cel;
+pub mod json_schema;
+
+pub mod definition;
+pub mod protocol;
+
+pub mod breaker;
+pub mod task;
+
+pub mod run;
 
 pub mod api;
-pub mod breaker;
-pub mod engine;
-pub mod executor;
-pub mod model;
-pub mod store;
-pub mod watch;
-pub mod wire;
+pub mod index;
+pub mod storage;
 
 #[cfg(target_arch = "wasm32")]
-mod coordinator;
-#[cfg(target_arch = "wasm32")]
-mod entry;
-#[cfg(target_arch = "wasm32")]
-mod platform;
+mod worker;

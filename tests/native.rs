@@ -2,10 +2,11 @@
 
 mod api;
 mod breaker;
-mod engine;
-mod executor;
+mod definition;
 mod fuzz;
 mod golden;
-mod model;
+mod index;
+mod rooms;
+mod run;
 mod sim;
-mod watch;
+mod task;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::error::Error;
-use crate::model::ids;
+use crate::api::error::Error;
+use crate::base::ids;
 
 /// What a credential may do; each role may also do what the ones before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]

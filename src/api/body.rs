@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::control;
-use super::error::Error;
-use super::routes::Route;
-use crate::model::limits;
+use crate::api::control;
+use crate::api::error::Error;
+use crate::api::routes::Route;
+use crate::base::limits;
 
 /// The body of a request to `route` as JSON; one that is not there is what the route takes for it.
 pub fn read(route: &Route, bytes: &[u8]) -> Result<Value, Error> {

@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-use super::decision::read_decision;
-use super::error::Error;
-use crate::engine::{Extension, RetryMode, TokenId};
-use crate::model::problem::Problems;
-use crate::model::reader::{Reader, shorten};
-use crate::model::time::{Limit, parse_moment};
+use crate::api::decision::read_decision;
+use crate::api::error::Error;
+use crate::base::time::{Limit, parse_moment};
+use crate::definition::problem::Problems;
+use crate::definition::reader::{Reader, shorten};
+use crate::run::{Extension, RetryMode, TokenId};
 
 const RETRY_MODES: &[(&str, RetryMode)] = &[
     ("retry_step", RetryMode::RetryStep),

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::error::Error;
-use crate::engine::Decision;
-use crate::model::problem::Problems;
-use crate::model::reader::Reader;
+use crate::api::error::Error;
+use crate::definition::problem::Problems;
+use crate::definition::reader::Reader;
+use crate::run::GateDecision;
 
-pub fn read_decision(body: &Value) -> Result<Decision, Error> {
+pub fn read_decision(body: &Value) -> Result<GateDecision, Error> {
     let problems = Problems::default();
     let decision = Reader::new(body, "", &problems).and_then(|reader| {
         let choice = reader.required_string("choice");
@@ -15,7 +15,7 @@ pub fn read_decision(body: &Value) -> Result<Decision, Error> {
         let comment = reader.string("comment");
         let by = reader.string("by");
         reader.finish();
-        Some(Decision {
+        Some(GateDecision {
             choice: choice?.to_string(),
             input: input.unwrap_or(Value::Null),
             comment: comment.map(str::to_string),

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::model::limits::{DEPTH, TooLarge};
-use crate::model::problem::{Problem, Problems, UNKNOWN_FIELD};
-use crate::model::snapshot::{DocumentKind, missing_document};
+use crate::base::limits::{DEPTH, TooLarge};
+use crate::definition::problem::{Problem, Problems, UNKNOWN_FIELD};
+use crate::definition::snapshot::{DocumentKind, missing_document};
 
 /// Problems of a request's body that an answer lists: a body can hold more of them than an answer should.
 const PROBLEMS_SHOWN: usize = 100;

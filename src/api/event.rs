@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::error::Error;
-use crate::engine::{EVENT_LIMIT, EventRef};
-use crate::model::ids;
-use crate::model::limits::{EVENT_RUNS, TRIGGERED};
+use crate::api::error::Error;
+use crate::base::ids;
+use crate::base::limits::{EVENT_RUNS, TRIGGERED};
+use crate::run::{EVENT_LIMIT, EventRef};
 
 /// What came of one workflow that an event triggers.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,25 +1,15 @@
-//! HTTP in, answers out. `routes`, `auth`, `query`, `body`, `start`, `event`, `views` and `error` are pure; `worker`, `launch`, `raise` and
-//! `catalogue` are the shell.
+//! The HTTP API without the platform: routes, credentials, bodies, queries, views and errors.
 
 pub mod auth;
 pub mod body;
 pub mod control;
+pub mod cursor;
 pub mod decision;
 pub mod error;
 pub mod event;
 pub mod query;
 pub mod recovery;
 pub mod routes;
+pub mod run_filter;
 pub mod start;
 pub mod views;
-
-#[cfg(target_arch = "wasm32")]
-mod catalogue;
-#[cfg(target_arch = "wasm32")]
-pub mod launch;
-#[cfg(target_arch = "wasm32")]
-pub mod raise;
-#[cfg(target_arch = "wasm32")]
-pub mod respond;
-#[cfg(target_arch = "wasm32")]
-pub mod worker;

@@ -3,11 +3,11 @@
 use serde_json::json;
 use url::form_urlencoded;
 
-use super::error::Error;
-use super::routes::Route;
-use crate::model::reader::{known_names, nearest, shorten};
-use crate::watch::cursor::{self, GatePosition};
-use crate::watch::run_filter::{RunList, read_limit};
+use crate::api::cursor::{self, GatePosition};
+use crate::api::error::Error;
+use crate::api::routes::Route;
+use crate::api::run_filter::{RunList, read_limit};
+use crate::definition::reader::{known_names, nearest, shorten};
 
 /// The longest a caller may wait for a run to end in one request.
 const WAIT_MS_MAX: u64 = 30_000;

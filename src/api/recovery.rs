@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::error::Error;
-use crate::engine::{
-    Entry, Header, Holder, MET_A_BOUND, Past, PastToken, ResumePlan, Run, RunStatus, TimeoutRecord, TokenId,
-    TokenStatus, can_go_on,
+use crate::api::error::Error;
+use crate::base::failure::{Failure, FailureClass};
+use crate::base::time::{Millis, format_moment};
+use crate::run::{
+    Header, MET_A_BOUND, Past, PastToken, PauseReason, ResumePlan, Run, RunEvent, RunStatus, TimeoutRecord,
+    TokenId, TokenStatus, can_go_on,
 };
-use crate::model::failure::{Failure, FailureClass};
-use crate::model::time::{Millis, format_moment};
 
 /// Nodes named in one deliverable; a long run has been at more.
 const NODES_SHOWN: usize = 1_000;
@@ -18,7 +18,7 @@ const NODES_SHOWN: usize = 1_000;
 /// Errors in one deliverable.
 const ERRORS_SHOWN: usize = 100;
 
-pub fn event(run_id: &str, entry: &Entry) -> Value {
+pub fn event(run_id: &str, entry: &RunEvent) -> Value {
     let mut view = json!({"seq": entry.seq, "at": entry.at, "kind": entry.kind});
     if let Value::Object(fields) = &mut view {
         fields.extend(entry.fields.clone());
@@ -34,7 +34,7 @@ fn recovery_path(run_id: &str, seq: u64) -> String {
 }
 
 /// One line of the log of timeouts.
-pub fn timeout_line(header: &Header, entry: &Entry) -> Option<Value> {
+pub fn timeout_line(header: &Header, entry: &RunEvent) -> Option<Value> {
     let record = entry.record.as_ref()?;
     Some(json!({
         "timestamp": format_moment(record.timeout_event.timestamp),
@@ -51,7 +51,7 @@ pub fn timeout_line(header: &Header, entry: &Entry) -> Option<Value> {
 }
 
 /// A record with what a resume would start from. The state is left out of lists: it is the same for all.
-pub fn timeout(run: &Run, entry: &Entry, ended: &[PastToken], with_state: bool) -> Option<Value> {
+pub fn timeout(run: &Run, entry: &RunEvent, ended: &[PastToken], with_state: bool) -> Option<Value> {
     let record: &TimeoutRecord = entry.record.as_ref()?;
     let mut view = json!({
         "id": entry.seq,
@@ -94,7 +94,7 @@ fn checkpoint(run: &Run, ended: &[PastToken], at: Millis) -> Value {
 pub fn lateness(rows: &[(String, u64, u64, u64)]) -> Value {
     let mut layers: BTreeMap<&str, (u64, u64, u64)> = BTreeMap::new();
     for (scope, count, sum, most) in rows {
-        let scope = serde_json::from_value::<crate::engine::TimeoutScope>(json!(scope));
+        let scope = serde_json::from_value::<crate::run::TimeoutScope>(json!(scope));
         let Ok(scope) = scope else { continue };
         let layer = layers.entry(scope.layer()).or_default();
         *layer = (layer.0 + count, layer.1 + sum, layer.2.max(*most));
@@ -166,7 +166,10 @@ pub fn resume(run: &Run, past: &Past, plan: &ResumePlan, errors: &BTreeMap<Token
 
 fn how_it_goes_on(run: &Run) -> String {
     let id = &run.header.id;
-    match (run.gate_of_run(), run.header.held_by.contains(&Holder::Person)) {
+    match (
+        run.gate_of_run(),
+        run.header.pause_reasons.contains(&PauseReason::Person),
+    ) {
         (Some(gate), _) => format!("a person decides: POST /v1/runs/{id}/gates/{}", gate.id),
         (None, true) => format!("the run is paused: POST /v1/runs/{id}/resume"),
         (None, false) => "the run that called this one stands still; it goes on with it".to_string(),

@@ -1,10 +1,10 @@
 //! Which request means what. Pure: a method, a path and a query in, a route out.
 
-use super::auth::Role;
-use super::error::Error;
-use crate::model::ids;
-use crate::model::snapshot::DocumentKind;
-use crate::watch::run_filter;
+use crate::api::auth::Role;
+use crate::api::error::Error;
+use crate::api::run_filter;
+use crate::base::ids;
+use crate::definition::snapshot::DocumentKind;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {

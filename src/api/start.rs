@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::error::Error;
-use crate::engine::{ParentLink, StartRequest, TriggeredBy};
-use crate::model::ids;
-use crate::model::limits::{ROW_BYTES, TooLarge};
-use crate::model::problem::Problems;
-use crate::model::reader::Reader;
-use crate::model::schema::Schema;
-use crate::model::snapshot::Stored;
-use crate::model::text::{bytes_of, json_bytes};
-use crate::model::time::Limit;
-use crate::model::timeouts::{Layer, TimeRules};
+use crate::api::error::Error;
+use crate::base::ids;
+use crate::base::limits::{ROW_BYTES, TooLarge};
+use crate::base::text::{bytes_of, json_bytes};
+use crate::base::time::Limit;
+use crate::definition::problem::Problems;
+use crate::definition::reader::Reader;
+use crate::definition::snapshot::Stored;
+use crate::definition::timeouts::{Layer, TimeRules};
+use crate::json_schema::Schema;
+use crate::run::{ParentLink, StartRequest, TriggeredBy};
 
 /// The caller's wish.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
+pub struct StartBody {
     pub run_id: Option<String>,
     pub input: Value,
     pub request: StartRequest,
 }
 
-impl Wish {
-    pub fn read(body: &Value, rules: &TimeRules) -> Result<Wish, Error> {
+impl StartBody {
+    pub fn read(body: &Value, rules: &TimeRules) -> Result<StartBody, Error> {
         let problems = Problems::new(*rules);
         let wish = Reader::new(body, "", &problems).map(|reader| {
             let run_id = reader.string("run_id");
@@ -45,7 +45,7 @@ impl Wish {
                 );
             }
             reader.finish();
-            Wish {
+            StartBody {
                 run_id: run_id.map(str::to_string),
                 input,
                 request: StartRequest {
@@ -126,7 +126,7 @@ impl Ready {
 }
 
 impl Command {
-    pub fn new(run_id: String, wish: Wish, ready: &Ready) -> Result<Command, Error> {
+    pub fn new(run_id: String, wish: StartBody, ready: &Ready) -> Result<Command, Error> {
         check_timeout(wish.request.timeout_ms, &ready.stored)?;
         // Numbers may be longer as they are saved than as they were sent.
         TooLarge::check("the input", json_bytes(&wish.input), ROW_BYTES)

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::{GateState, Header, Run, TokenStatus, TriggeredBy};
-use crate::model::time::Millis;
-use crate::store::rows::TokenRow;
+use crate::base::time::Millis;
+use crate::run::{GateState, Header, Run, TokenStatus, TriggeredBy};
+use crate::storage::rows::TokenRow;
 
 pub fn run(run: &Run, now: Millis) -> Value {
     let header = &run.header;
@@ -40,8 +40,8 @@ pub fn run(run: &Run, now: Millis) -> Value {
     if let Some(event) = &header.triggered_by {
         view["triggered_by"] = triggered_by(event);
     }
-    if !header.held_by.is_empty() {
-        view["paused_by"] = json!(header.held_by);
+    if !header.pause_reasons.is_empty() {
+        view["paused_by"] = json!(header.pause_reasons);
     }
     if let Some(open) = run.gate_of_run() {
         view["gate"] = gate(&header.id, open);

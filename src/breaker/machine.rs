@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::time::{MINUTE, Millis, SECOND};
+use crate::base::time::{MINUTE, Millis, SECOND};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {

@@ -3,7 +3,7 @@
 use curfew::api::body;
 use curfew::api::control::{check, read_cancel, read_extension, read_restart, read_retry};
 use curfew::api::routes::Route;
-use curfew::engine::{Extension, RetryMode, TokenId};
+use curfew::run::{Extension, RetryMode, TokenId};
 use serde_json::{Value, json};
 
 #[test]

@@ -1,10 +1,10 @@
 //! `GET /deliverable`: every run that ended has something to show.
 
 use curfew::api::recovery::deliverable;
-use curfew::engine::{Routes, Settings};
+use curfew::run::{Routes, Settings};
 use serde_json::{Value, json};
 
-use crate::engine::driver::Driver;
+use crate::run::driver::Driver;
 
 fn document() -> Value {
     json!({

@@ -2,7 +2,7 @@
 
 use curfew::api::error::Error;
 use curfew::api::event::{Outcome, Start, answer, check_key, crowded, run_id};
-use curfew::model::ids;
+use curfew::base::ids;
 use serde_json::json;
 
 fn start(workflow_id: &str, outcome: Outcome) -> Start {

@@ -1,11 +1,11 @@
 //! `GET /resume`: which ways back are open, which one to take, and why.
 
-use curfew::engine::RetryMode;
-use curfew::model::failure::{Failure, FailureClass};
-use curfew::wire::{Checkpoint, TaskReport};
+use curfew::base::failure::{Failure, FailureClass};
+use curfew::protocol::task::{Checkpoint, TaskReport};
+use curfew::run::RetryMode;
 use serde_json::{Value, json};
 
-use crate::engine::driver::{Driver, failed};
+use crate::run::driver::{Driver, failed};
 
 fn document() -> Value {
     json!({

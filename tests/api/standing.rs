@@ -3,7 +3,7 @@
 use curfew::api::views;
 use serde_json::{Value, json};
 
-use crate::engine::driver::Driver;
+use crate::run::driver::Driver;
 
 fn document() -> Value {
     json!({

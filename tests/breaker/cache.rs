@@ -1,13 +1,13 @@
 //! What an executor asks, remembers and says of breakers.
 
+use curfew::base::failure::{Failure, FailureClass};
 use curfew::breaker::machine::Outcome::{self, Alive, Failed, Unknown};
-use curfew::breaker::wire::Said;
-use curfew::executor::breaker::{Admission, BELIEVED_MS, Memory, Pass, word_of};
-use curfew::executor::task::Stopped;
-use curfew::model::failure::{Failure, FailureClass};
+use curfew::protocol::breaker::AdmissionResponse;
+use curfew::task::breaker::{Admission, BELIEVED_MS, Memory, Permit, word_of};
+use curfew::task::steps::Stopped;
 use serde_json::{Value, json};
 
-const CLOSED: Said = Said::Closed { failures: 0 };
+const CLOSED: AdmissionResponse = AdmissionResponse::Closed { failures: 0 };
 
 fn healthy() -> Memory {
     let mut memory = Memory::default();
@@ -23,20 +23,20 @@ fn closed_is_believed_for_a_while_and_costs_nothing() {
     assert!(memory.is_healthy("k", 1_000 + BELIEVED_MS - 1));
     assert!(!memory.is_healthy("k", 1_000 + BELIEVED_MS));
     assert!(!memory.is_healthy("other", 1_000));
-    assert!(!memory.is_news("k", Pass::Healthy, Alive));
-    assert!(!memory.is_news("k", Pass::Healthy, Unknown));
+    assert!(!memory.is_news("k", Permit::Healthy, Alive));
+    assert!(!memory.is_news("k", Permit::Healthy, Unknown));
 }
 
 #[test]
 fn the_first_failure_ends_the_belief_and_a_success_after_it_is_news() {
     let mut memory = healthy();
-    assert!(memory.is_news("k", Pass::Healthy, Failed));
+    assert!(memory.is_news("k", Permit::Healthy, Failed));
     assert!(!memory.is_healthy("k", 1_001));
-    memory.hear("k", Said::Closed { failures: 1 }, 1_001);
+    memory.hear("k", AdmissionResponse::Closed { failures: 1 }, 1_001);
     assert!(!memory.is_healthy("k", 1_002));
     // A call that began before somebody else's failed.
-    assert!(memory.is_news("k", Pass::Healthy, Alive));
-    assert!(memory.is_news("k", Pass::Watched, Alive));
+    assert!(memory.is_news("k", Permit::Healthy, Alive));
+    assert!(memory.is_news("k", Permit::Watched, Alive));
     memory.hear("k", CLOSED, 1_003);
     assert!(memory.is_healthy("k", 1_004));
 }
@@ -45,30 +45,34 @@ fn the_first_failure_ends_the_belief_and_a_success_after_it_is_news() {
 fn a_trial_is_always_answered_for_and_a_blind_call_only_if_it_failed() {
     let mut memory = Memory::default();
     for word in [Alive, Failed, Unknown] {
-        assert!(memory.is_news("k", Pass::Trial(1), word), "{word:?}");
-        assert_eq!(memory.is_news("k", Pass::Blind, word), word == Failed);
+        assert!(memory.is_news("k", Permit::Trial(1), word), "{word:?}");
+        assert_eq!(memory.is_news("k", Permit::Blind, word), word == Failed);
     }
 }
 
 #[test]
 fn open_and_trial_are_not_remembered() {
-    let open = Said::Open {
+    let open = AdmissionResponse::Open {
         retry_after_ms: 5,
         escalated: false,
     };
-    for said in [open, Said::Trial { trial: 2 }, Said::Closed { failures: 2 }] {
+    for said in [
+        open,
+        AdmissionResponse::Trial { trial: 2 },
+        AdmissionResponse::Closed { failures: 2 },
+    ] {
         let mut memory = healthy();
         memory.hear("k", said, 1_001);
         assert!(!memory.is_healthy("k", 1_001), "{said:?}");
     }
-    assert_eq!(Admission::from(CLOSED), Admission::Call(Pass::Healthy));
+    assert_eq!(Admission::from(CLOSED), Admission::Call(Permit::Healthy));
     assert_eq!(
-        Admission::from(Said::Closed { failures: 1 }),
-        Admission::Call(Pass::Watched)
+        Admission::from(AdmissionResponse::Closed { failures: 1 }),
+        Admission::Call(Permit::Watched)
     );
     assert_eq!(
-        Admission::from(Said::Trial { trial: 2 }),
-        Admission::Call(Pass::Trial(2))
+        Admission::from(AdmissionResponse::Trial { trial: 2 }),
+        Admission::Call(Permit::Trial(2))
     );
 }
 

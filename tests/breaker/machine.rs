@@ -1,8 +1,8 @@
 //! The breaker's own story: closed, open, tried, escalated, closed again.
 
+use curfew::base::time::Millis;
 use curfew::breaker::machine::{Answer, Breaker, Event, Outcome, Settings, Standing};
-use curfew::breaker::wire::{Said, view};
-use curfew::model::time::Millis;
+use curfew::protocol::breaker::{AdmissionResponse, view};
 use serde_json::json;
 
 struct Told {
@@ -212,7 +212,7 @@ fn what_is_kept_and_what_is_said_is_pinned() {
         Answer::Trial { number: 7 },
         open_for(9),
     ]
-    .map(Said::from);
+    .map(AdmissionResponse::from);
     assert_eq!(
         json!(said),
         json!([{"state": "closed", "failures": 2}, {"state": "trial", "trial": 7},

@@ -1,8 +1,8 @@
 //! The breaker as the contract's sentences have it, with nothing clever: the whole history is kept and read again for
 //! every question.
 
+use curfew::base::time::Millis;
 use curfew::breaker::machine::{Answer, Outcome, Settings};
-use curfew::model::time::Millis;
 
 /// What happened, in order.
 #[derive(Clone, Copy, Debug)]

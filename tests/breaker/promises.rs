@@ -1,8 +1,8 @@
 //! Whatever is asked and reported, in whatever order and at whatever times, the machine says what the naive one says,
 //! also when it was stored and loaded in between, and keeps its promises.
 
+use curfew::base::time::Millis;
 use curfew::breaker::machine::{Answer, Breaker, Event, Outcome, Settings, Standing};
-use curfew::model::time::Millis;
 use proptest::prelude::*;
 
 use super::naive::Naive;

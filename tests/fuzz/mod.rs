@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::engine::dice::Dice;
+use crate::run::dice::Dice;
 
 /// Enough to notice a target that has become careless; the long command has seconds instead.
 const TRIES: u64 = 2_000;

@@ -4,19 +4,19 @@ use curfew::api::auth::{self, Role};
 use curfew::api::error::Error;
 use curfew::api::query::Query;
 use curfew::api::routes::Route;
-use curfew::api::start::Wish;
+use curfew::api::start::StartBody;
 use curfew::api::{body, event};
-use curfew::engine::{Capability, Event};
-use curfew::executor::sse::Parser;
-use curfew::model::expression::{Expression, Scope, Template};
-use curfew::model::snapshot::{DocumentKind, Library, check};
-use curfew::model::time::{parse_duration, parse_moment};
-use curfew::model::timeouts::{Preset, TimeRules};
-use curfew::wire::{TaskOrder, TaskReport};
+use curfew::base::time::{parse_duration, parse_moment};
+use curfew::cel::{Expression, Scope, Template};
+use curfew::definition::snapshot::{DocumentKind, Library, check};
+use curfew::definition::timeouts::{Preset, TimeRules};
+use curfew::protocol::task::{TaskOrder, TaskReport};
+use curfew::run::{Capability, Event};
+use curfew::task::sse::Parser;
 use serde_json::{Value, json};
 
 use super::fuzz;
-use crate::engine::driver::Driver;
+use crate::run::driver::Driver;
 
 #[test]
 fn documents() {
@@ -171,7 +171,7 @@ impl Request<'_> {
         query.version()?;
         let body = body::read(&route, self.body)?;
         match &route {
-            Route::StartRun { .. } => Wish::read(&body, rules).map(drop),
+            Route::StartRun { .. } => StartBody::read(&body, rules).map(drop),
             Route::ListRuns => query.run_list().map(drop),
             Route::ListTokens { .. } | Route::ListHistory { .. } => query.after().map(drop),
             Route::RaiseEvent { .. } => self.header("idempotency-key").map_or(Ok(()), event::check_key),

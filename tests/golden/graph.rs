@@ -1,17 +1,17 @@
 //! Rows, messages and views of what runs hold beyond a chain of tasks: branches, joins, gates, signals, children.
 
 use curfew::api::views;
-use curfew::engine::{
-    ChildIds, ChildReport, Event, EventRef, GateKind, GateState, Holder, Message, ParentLink, RunStatus,
+use curfew::run::{
+    ChildIds, ChildReport, Event, EventRef, GateKind, GateState, Message, ParentLink, PauseReason, RunStatus,
     TriggeredBy,
 };
-use curfew::store::rows::{HeaderRow, InstanceRow, TokenRow};
+use curfew::storage::rows::{HeaderRow, InstanceRow, TokenRow};
 use serde_json::{Value, json};
 
 use super::rows::failure;
 use super::{check_json, read};
-use crate::engine::driver::{Driver, SETTINGS};
-use crate::engine::graphs::{joining, nested};
+use crate::run::driver::{Driver, SETTINGS};
+use crate::run::graphs::{joining, nested};
 
 /// One run with a bit of everything: a fan-out over items whose inner join is half full, a gate, a sleeping child,
 /// signals nobody waits for.
@@ -43,7 +43,7 @@ fn busy() -> Driver {
     );
     let branch = |run: &Driver, index: u32| {
         let of_branch =
-            |token: &&curfew::engine::Token| token.branch.as_ref().is_some_and(|it| it.index == index);
+            |token: &&curfew::run::Token| token.branch.as_ref().is_some_and(|it| it.index == index);
         run.run
             .live_tokens()
             .find(of_branch)
@@ -128,7 +128,7 @@ fn a_decided_gate() {
     );
     run.at(4_000).feed(Event::GateDecided {
         gate,
-        decision: curfew::engine::Decision {
+        decision: curfew::run::GateDecision {
             choice: "yes".into(),
             input: json!({"boxes": 2}),
             comment: Some("by ship".into()),
@@ -139,7 +139,7 @@ fn a_decided_gate() {
     let decided = run.run.gates().next().expect("it is kept");
     check_json("row_gate_decided.json", &json!(decided));
     check_json("view_gate_decided.json", &views::gate("run-1", decided));
-    let again: curfew::engine::GateState =
+    let again: curfew::run::GateState =
         serde_json::from_str(&read("row_gate_decided.json")).expect("a stored gate can be read");
     assert_eq!(&again, decided);
 }
@@ -293,7 +293,7 @@ fn gates_and_pauses_of_the_first_build_are_read() {
     let header = row.into_header();
     assert_eq!(header.paused_at, Some(5_000));
     assert!(
-        header.held_by.iter().eq([&Holder::Person]),
+        header.pause_reasons.iter().eq([&PauseReason::Person]),
         "only a person could pause"
     );
     // Such rows are a run that a person resumes and decides in.

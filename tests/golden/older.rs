@@ -4,11 +4,11 @@
 
 use std::fs;
 
-use curfew::engine::{ChildReport, Decision, Event, GateStatus, RunStatus, TokenStatus};
+use curfew::run::{ChildReport, Event, GateDecision, GateStatus, RunStatus, TokenStatus};
 use serde_json::{Value, json};
 
 use super::path;
-use crate::engine::driver::{Driver, SETTINGS};
+use crate::run::driver::{Driver, SETTINGS};
 use crate::sim::store::Store;
 
 fn older() -> Vec<(String, Value)> {
@@ -54,7 +54,7 @@ fn go_on(driver: &mut Driver) {
         .live_tokens()
         .find(|token| token.status == TokenStatus::Executing);
     if let Some(gate) = gate {
-        let decision = Decision {
+        let decision = GateDecision {
             choice: gate.choices[0].clone(),
             input: Value::Null,
             comment: None,

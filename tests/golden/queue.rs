@@ -1,12 +1,12 @@
 //! Rows and views of attempts that lie in the queue, and of those that were claimed from it.
 
 use curfew::api::views;
-use curfew::engine::{Routes, Settings};
-use curfew::store::rows::{TokenRow, parse_status};
+use curfew::run::{Routes, Settings};
+use curfew::storage::rows::{TokenRow, parse_status};
 use serde_json::json;
 
 use super::{check_json, read};
-use crate::engine::driver::{Driver, SETTINGS};
+use crate::run::driver::{Driver, SETTINGS};
 
 fn start() -> Driver {
     let settings = Settings {

@@ -1,20 +1,20 @@
 //! What the API says of a run that ran out of time, failed, was cancelled, or has something to show.
 
 use curfew::api::recovery;
-use curfew::engine::{Entry, Run, RunStatus};
+use curfew::run::{Run, RunEvent, RunStatus};
 use serde_json::{Value, json};
 
 use super::check_json;
 use super::time::{at_the_gate, late};
-use crate::engine::driver::Driver;
+use crate::run::driver::Driver;
 
-fn entry(run: &Driver, seq: u64) -> Entry {
+fn entry(run: &Driver, seq: u64) -> RunEvent {
     let entries = run.store.entries();
     let found = entries.into_iter().find(|entry| entry.seq == seq);
     found.expect("it was noted")
 }
 
-fn past(run: &Driver) -> curfew::engine::Past {
+fn past(run: &Driver) -> curfew::run::Past {
     run.store
         .past(run.run.snapshot())
         .expect("what was saved can be read")
@@ -48,7 +48,7 @@ fn a_timeout_as_record_and_as_line() {
 fn the_timeout_of_a_run() {
     let run = at_the_gate();
     let ended = past(&run).tokens;
-    let of_run = |entry: &Entry| recovery::timeout(&run.run, entry, &ended, true);
+    let of_run = |entry: &RunEvent| recovery::timeout(&run.run, entry, &ended, true);
     let records: Vec<Value> = run.store.entries().iter().filter_map(of_run).collect();
     assert_eq!(records.len(), 2, "one of the step, one of the run");
     check_json("view_timeout_of_run.json", &records[1]);

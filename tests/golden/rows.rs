@@ -1,19 +1,17 @@
 //! The rows of a run and the statements that make its tables, byte for byte; and that rows written once are read for
 //! ever: a run in the middle of its way goes on to its end.
 
-use curfew::engine::{
-    Back, Effect, Event, Header, Lane, Patch, Step, Token, TokenId, TokenStatus, WrittenAt,
-};
-use curfew::model::failure::{Failure, FailureClass};
-use curfew::store::commit::{Commit, Parcel};
-use curfew::store::places::Places;
-use curfew::store::rows::{HeaderRow, TokenRow, parse_status, past_token, patches_of};
-use curfew::store::schema;
-use curfew::wire::{StepReport, StepStatus};
+use curfew::base::failure::{Failure, FailureClass};
+use curfew::protocol::task::{StepReport, StepStatus};
+use curfew::run::{Back, Effect, Event, Header, Lane, Patch, Step, Token, TokenId, TokenStatus, WrittenAt};
+use curfew::storage::commit::{Commit, EncodedBatch};
+use curfew::storage::row_ids::RowIds;
+use curfew::storage::rows::{HeaderRow, TokenRow, parse_status, past_token, patches_of};
+use curfew::storage::schema;
 use serde_json::{Value, json};
 
 use super::{check, check_json, read};
-use crate::engine::driver::{Driver, ROOM, SETTINGS, render, succeeded};
+use crate::run::driver::{Driver, ROOM, SETTINGS, render, succeeded};
 use crate::sim::store::Store;
 
 /// A workflow with a failure behind it and work before it.
@@ -212,7 +210,7 @@ fn token_rows() {
     );
     // A name whose value is its output, and one that has another.
     let keeping = Token {
-        kept: vec![
+        context_on_token: vec![
             ("state.pack".into(), None),
             ("output.note".into(), Some(Value::Null)),
         ],
@@ -399,7 +397,7 @@ fn statements() {
 }
 
 /// What a parcel says, as JavaScript takes it apart: its characters are counted otherwise there.
-fn unpacked(parcel: &Parcel) -> Vec<String> {
+fn unpacked(parcel: &EncodedBatch) -> Vec<String> {
     let units: Vec<u16> = parcel.text.encode_utf16().collect();
     let mut from = 0;
     let parts = parcel.ends.iter().map(|end| {
@@ -417,7 +415,7 @@ fn a_commit_is_one_text_that_comes_apart_again() {
         tokens: vec![(7, "completed", "{}".into())],
         deleted: vec!["outbox/1".into(), "outbox/2".into()],
     };
-    let mut places = Places::up_to(40);
+    let mut places = RowIds::up_to(40);
     places.note("outbox/2", 39);
     let parcel = commit.parcel(&mut places);
     assert_eq!(parcel.rows, 2);
@@ -439,7 +437,7 @@ fn a_commit_is_one_text_that_comes_apart_again() {
 
 #[test]
 fn a_row_stays_in_its_place_and_new_ones_go_behind_all_others() {
-    let mut places = Places::default();
+    let mut places = RowIds::default();
     let mut written = |run: &[&str], tokens: &[(u64, &'static str)]| -> String {
         let commit = Commit {
             run: run.iter().map(|key| (key.to_string(), String::new())).collect(),

@@ -2,18 +2,19 @@
 //! those who hold its clocks.
 
 use curfew::api::views;
-use curfew::engine::{
-    ChildNews, Cut, Effect, Escalation, GateState, Header, Holder, Message, Token, TokenId, TokenStatus,
+use curfew::base::failure::{Failure, FailureClass};
+use curfew::protocol::task::{Artifact, Checkpoint, StepReport, StepStatus, TaskReport};
+use curfew::run::{
+    ChildNews, Effect, Escalation, GateState, Header, Interrupted, Message, PauseReason, Token, TokenId,
+    TokenStatus,
 };
-use curfew::model::failure::{Failure, FailureClass};
-use curfew::store::rows::{HeaderRow, InstanceRow, TokenRow};
-use curfew::wire::{Artifact, Checkpoint, StepReport, StepStatus, TaskReport};
+use curfew::storage::rows::{HeaderRow, InstanceRow, TokenRow};
 use serde_json::{Value, json};
 
 use super::rows::full_token;
 use super::{check_json, read};
-use crate::engine::driver::{Driver, SETTINGS, succeeded, timed_out};
-use crate::engine::graphs::three;
+use crate::run::driver::{Driver, SETTINGS, succeeded, timed_out};
+use crate::run::graphs::three;
 
 /// Two steps, the second of them slow; the run's limit is near and a person is to say what then.
 fn document() -> Value {
@@ -97,7 +98,7 @@ pub fn at_the_gate() -> Driver {
 }
 
 fn event_row(run: &Driver, seq: u64) -> Value {
-    let row = &run.store.run[&curfew::store::commit::event_key(seq)];
+    let row = &run.store.run[&curfew::storage::commit::event_key(seq)];
     serde_json::from_str(row).expect("rows are JSON")
 }
 
@@ -144,16 +145,20 @@ fn a_run_at_the_gate_of_its_limit() {
 fn the_header_of_a_run_that_two_hold() {
     let run = at_the_gate();
     let mut header: Header = run.run.header.clone();
-    let holders = [&Holder::Person, &Holder::WorkflowTimeout];
-    assert!(header.held_by.iter().eq(holders), "{:?}", header.held_by);
+    let holders = [&PauseReason::Person, &PauseReason::WorkflowTimeout];
+    assert!(
+        header.pause_reasons.iter().eq(holders),
+        "{:?}",
+        header.pause_reasons
+    );
     check_json("header_held_by_two.json", &json!(HeaderRow::of(&header)));
     let read_again = |name: &str| -> Header {
         let row: HeaderRow = serde_json::from_str(&read(name)).expect("a stored header can be read");
         row.into_header()
     };
     assert_eq!(read_again("header_held_by_two.json"), header);
-    header.parent_word = 3;
-    header.words_said = 4;
+    header.hold_seq_received = 3;
+    header.hold_seq_sent = 4;
     header.on_budget = true;
     header.warned = true;
     header.ends = 2;
@@ -167,11 +172,11 @@ fn the_header_of_a_run_that_two_hold() {
 /// A token with everything a timeout and the end of its run can leave on it.
 fn timely_token(run: &Driver) -> Token {
     let mut token = full_token(run);
-    token.told_deadline = Some(61_500);
+    token.executor_deadline = Some(61_500);
     token.timeout_reason = Some("3 x the p99 of 40 runs".into());
     token.warned = true;
     token.checkpoint = Some(Box::new(checkpoint()));
-    token.cut = Some(Cut {
+    token.interrupted = Some(Interrupted {
         end: 1,
         from: TokenStatus::Suspended,
         sleep_left_ms: Some(9_000),
@@ -278,7 +283,7 @@ fn the_row_of_an_instance_that_the_end_of_its_run_closed() {
     let row: InstanceRow = serde_json::from_str(text).expect("a stored instance can be read");
     check_json("row_instance_closed_by_the_end.json", &json!(row));
     let saved = run.effects.iter().filter_map(|effect| match effect {
-        Effect::SaveToken(token) => token.cut,
+        Effect::SaveToken(token) => token.interrupted,
         _other => None,
     });
     assert_eq!(

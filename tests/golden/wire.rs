@@ -1,18 +1,18 @@
 //! What coordinator and executor say to each other, and what the API says of a run, byte for byte.
 
 use curfew::api::views;
-use curfew::model::failure::FailureClass;
-use curfew::store::rows::TokenRow;
-use curfew::wire::{
+use curfew::base::failure::FailureClass;
+use curfew::protocol::task::{
     ActionTimeouts, Artifact, Checkpoint, Emitted, ReportStatus, RetryReport, StepReport, StepStatus,
     TaskOrder, TaskReport,
 };
+use curfew::storage::rows::TokenRow;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::rows::{failure, full_header, full_token, midway};
 use super::{check_json, read};
-use crate::engine::driver::Driver;
+use crate::run::driver::Driver;
 
 #[test]
 fn orders() {

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use curfew::engine::{Effect, Message, Token, TokenStatus};
-use curfew::wire::Emitted;
+use curfew::protocol::task::Emitted;
+use curfew::run::{Effect, Message, Token, TokenStatus};
 use serde_json::{Value, json};
 
 use super::world::World;

@@ -1,7 +1,7 @@
 //! How unkind one seed's world is. Each fault has its own weight, often none at all: a bug that two faults hide from
 //! each other shows where only one of them happens.
 
-use crate::engine::dice::Dice;
+use crate::run::dice::Dice;
 
 /// Chances in percent.
 #[derive(Debug, Default)]

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use curfew::engine::{GateState, GateStatus, Run, TokenId, TokenStatus};
-use curfew::model::time::Millis;
-use curfew::store::rows::parse_status;
+use curfew::base::time::Millis;
+use curfew::run::{GateState, GateStatus, Run, TokenId, TokenStatus};
+use curfew::storage::rows::parse_status;
 use serde_json::Value;
 
 use super::store::Store;

@@ -1,10 +1,10 @@
 //! What is on its way to an object.
 
-use curfew::engine::{Event, RetryMode, TokenId};
+use curfew::run::{Event, RetryMode, TokenId};
 
 use serde_json::Value;
 
-use crate::engine::driver::Start;
+use crate::run::driver::Start;
 
 pub enum Mail {
     /// The end of a call to the executor. `life` is the object's life in which the call was made.

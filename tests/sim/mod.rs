@@ -144,7 +144,7 @@ fn every_run_ends_and_no_promise_breaks() {
         ("events", total.emitted),
         ("events brought in parts", total.events_in_parts),
         ("tokens that waited for room", total.waits_for_room),
-        ("tokens without a route", total.stranded),
+        ("tokens without a route", total.unroutable),
         ("tokens that failed for want of one", total.no_route),
         ("worlds without persons", total.quiet_worlds),
     ] {

@@ -39,7 +39,7 @@ pub struct Outcome {
     pub emitted: u64,
     pub events_in_parts: u64,
     pub waits_for_room: u64,
-    pub stranded: u64,
+    pub unroutable: u64,
     pub no_route: u64,
     /// Worlds in which, in the end, nobody acted.
     pub quiet_worlds: u64,
@@ -82,7 +82,7 @@ impl Outcome {
         self.emitted += other.emitted;
         self.events_in_parts += other.events_in_parts;
         self.waits_for_room += other.waits_for_room;
-        self.stranded += other.stranded;
+        self.unroutable += other.unroutable;
         self.no_route += other.no_route;
         self.quiet_worlds += other.quiet_worlds;
     }

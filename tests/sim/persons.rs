@@ -1,7 +1,7 @@
 //! What persons do to the runs of a world, sensible or not: they look after a run, pause it, give it more time, cancel
 //! it, bring it back from its end.
 
-use curfew::engine::{Decision, Event, Extension, GateKind, RetryMode, Routes, RunStatus};
+use curfew::run::{Event, Extension, GateDecision, GateKind, RetryMode, Routes, RunStatus};
 use serde_json::{Value, json};
 
 use super::mail::Mail;
@@ -117,7 +117,7 @@ impl World {
         }
         for gate in &gates {
             let (choice, input) = self.decide(gate.kind);
-            let decision = Decision {
+            let decision = GateDecision {
                 choice: choice.to_string(),
                 input,
                 comment: None,

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use curfew::engine::{
-    Effect, Entry, EntryKind, Event, GateStatus, Holder, InstanceId, Message, Run, RunStatus, Token,
-    TokenStatus, invocations,
+use curfew::base::time::{MINUTE, Millis};
+use curfew::definition::fan::{BranchFailurePolicy, Strategy};
+use curfew::run::{
+    Effect, Event, GateStatus, InstanceId, Message, PauseReason, Run, RunEvent, RunEventKind, RunStatus,
+    Token, TokenStatus, invocations,
 };
-use curfew::model::fan::{BranchFailurePolicy, Strategy};
-use curfew::model::time::{MINUTE, Millis};
-use curfew::store::rows::TokenRow;
+use curfew::storage::rows::TokenRow;
 
 use super::hosted::Hosted;
 use super::store::Store;
@@ -51,12 +51,12 @@ impl Decided<'_> {
     fn check_holders(&self) {
         let header = &self.run.header;
         let paused = header.paused_at.is_some();
-        assert_eq!(paused, !header.held_by.is_empty(), "{header:?}");
+        assert_eq!(paused, !header.pause_reasons.is_empty(), "{header:?}");
         assert_eq!(paused, header.status == RunStatus::Paused, "{header:?}");
         let at_gate = header
-            .held_by
+            .pause_reasons
             .iter()
-            .filter(|holder| matches!(holder, Holder::WorkflowTimeout | Holder::Escalation))
+            .filter(|holder| matches!(holder, PauseReason::WorkflowTimeout | PauseReason::Escalation))
             .count();
         let open = self
             .run
@@ -173,7 +173,7 @@ impl Decided<'_> {
     /// end of its path, or is one that the joins can do without.
     fn check_nothing_reopened_is_lost(&self) {
         let retried =
-            |effect: &Effect| matches!(effect, Effect::SaveEntry(it) if it.kind == EntryKind::RunRetried);
+            |effect: &Effect| matches!(effect, Effect::SaveEvent(it) if it.kind == RunEventKind::RunRetried);
         if !self.effects.iter().any(retried) {
             return;
         }
@@ -334,16 +334,16 @@ impl World {
     }
 
     /// What the events of a commit say about the world.
-    pub(super) fn count_entry(&mut self, entry: &Entry) {
+    pub(super) fn count_entry(&mut self, entry: &RunEvent) {
         let outcome = &mut self.outcome;
         outcome.timeouts += u64::from(entry.record.is_some());
         let count = match entry.kind {
-            EntryKind::DeadlineWarning => &mut outcome.warnings,
-            EntryKind::RunExtended => &mut outcome.extensions,
-            EntryKind::RunRetried => &mut outcome.retries,
-            EntryKind::DispatchRungAgain => &mut outcome.rung_again,
-            EntryKind::AttemptReaped => &mut outcome.reaped,
-            EntryKind::RunPaused if entry.record.is_some() => &mut outcome.timeout_gates,
+            RunEventKind::DeadlineWarning => &mut outcome.warnings,
+            RunEventKind::RunExtended => &mut outcome.extensions,
+            RunEventKind::RunRetried => &mut outcome.retries,
+            RunEventKind::DispatchRungAgain => &mut outcome.rung_again,
+            RunEventKind::AttemptReaped => &mut outcome.reaped,
+            RunEventKind::RunPaused if entry.record.is_some() => &mut outcome.timeout_gates,
             _others => return,
         };
         *count += 1;

@@ -1,7 +1,7 @@
 //! The queue of a world and whoever takes attempts out of it: messages that are lost, come late or twice, and consumers
 //! that die with a claim, never say that they live, report twice, or report to a run that has moved on.
 
-use curfew::engine::{Event, Order, TokenId, TokenStatus};
+use curfew::run::{Event, Order, TokenId, TokenStatus};
 
 use super::mail::{Mail, lost};
 use super::world::{Fate, World};

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use curfew::engine::{
-    Entry, EntryKind, Event, GONE, Instance, Past, Patch, Rejection, RestartPoint, RetryMode, Rewind,
-    RowsToGoOn, Run, Settings, Token, TokenId, TokenStatus, WrittenAt,
+use curfew::base::failure::Failure;
+use curfew::base::limits::ROW_BYTES;
+use curfew::base::time::Millis;
+use curfew::definition::snapshot::Snapshot;
+use curfew::run::{
+    Event, GONE, Instance, Past, Patch, Rejection, RestartPoint, RetryMode, Rewind, RowsToGoOn, Run,
+    RunEvent, RunEventKind, Settings, Token, TokenId, TokenStatus, WrittenAt,
 };
-use curfew::model::failure::Failure;
-use curfew::model::limits::ROW_BYTES;
-use curfew::model::snapshot::Snapshot;
-use curfew::model::time::Millis;
-use curfew::store::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, undo_key};
-use curfew::store::memory::{self, PastReader, Rows, Snapshots};
-use curfew::store::rows::{HeaderRow, KEEPING, error_of, parse_status, patches_of};
+use curfew::storage::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, undo_key};
+use curfew::storage::restore::{self, PastReader, Rows, Snapshots};
+use curfew::storage::rows::{HeaderRow, KEEPING, error_of, parse_status, patches_of};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -188,7 +188,7 @@ impl Store {
             late: self
                 .entries()
                 .iter()
-                .filter(|entry| entry.kind == EntryKind::LateResultDiscarded)
+                .filter(|entry| entry.kind == RunEventKind::LateResultDiscarded)
                 .filter_map(|entry| {
                     let token = entry.fields.get("token_id")?.as_str()?;
                     Some((token.to_string(), entry.fields.get("epoch")?.as_u64()?))
@@ -218,13 +218,13 @@ impl Store {
     pub fn whole_tokens(&self, snapshot: &Snapshot) -> Result<Vec<Token>, String> {
         let tokens = self.tokens.iter();
         tokens
-            .map(|(id, (status, row))| memory::token(*id, status, row, snapshot))
+            .map(|(id, (status, row))| restore::token(*id, status, row, snapshot))
             .collect()
     }
 
     pub fn whole_instances(&self, snapshot: &Snapshot) -> Result<Vec<Instance>, String> {
         let rows = self.instance_rows();
-        rows.map(|row| memory::instance(row, snapshot)).collect()
+        rows.map(|row| restore::instance(row, snapshot)).collect()
     }
 
     /// The errors of all tokens that have one.
@@ -280,10 +280,10 @@ impl Store {
     }
 
     /// The events of the run, oldest first.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<RunEvent> {
         let rows = self.run.range(EVENT.to_string()..EVENT_END.to_string());
         rows.map(|(key, row)| {
-            let mut entry: Entry = serde_json::from_str(row).expect("an event can be read");
+            let mut entry: RunEvent = serde_json::from_str(row).expect("an event can be read");
             entry.seq = key[EVENT.len()..].parse().expect("events are numbered");
             entry
         })
@@ -291,7 +291,7 @@ impl Store {
     }
 
     pub fn recall(&self, settings: Settings) -> Result<Run, String> {
-        memory::recall(self.rows(), settings, &mut Snapshots::default())
+        restore::recall(self.rows(), settings, &mut Snapshots::default())
     }
 }
 
@@ -310,7 +310,7 @@ fn check_sizes(commit: &Commit) -> Result<(), String> {
 /// A retry says so in the commit that makes it.
 fn is_brought_back_by(commit: &Commit) -> Result<bool, String> {
     for (key, value) in &commit.run {
-        if key.starts_with(EVENT) && parse::<Entry>(value)?.kind == EntryKind::RunRetried {
+        if key.starts_with(EVENT) && parse::<RunEvent>(value)?.kind == RunEventKind::RunRetried {
             return Ok(true);
         }
     }

@@ -1,14 +1,14 @@
 //! What the runs of a world send: orders to the executor, letters to each other, and what becomes of them on the way.
 
-use curfew::engine::{Capability, Event, Message, Order, Outcome, TokenId};
-use curfew::wire::{Checkpoint, ReportStatus, TaskReport};
+use curfew::protocol::task::{Checkpoint, ReportStatus, TaskReport};
+use curfew::run::{Capability, Event, Message, Order, Outcome, TokenId};
 use serde_json::json;
 
 use super::events::events_of;
 use super::mail::{Content, Mail, lost};
 use super::world::World;
-use crate::engine::clockwork::asked_by_parent;
-use crate::engine::driver::{Start, failed, succeeded, timed_out};
+use crate::run::clockwork::asked_by_parent;
+use crate::run::driver::{Start, failed, succeeded, timed_out};
 
 impl World {
     /// A message leaves; it may be lost, come late or come twice.

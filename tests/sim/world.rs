@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use curfew::engine::{Effect, Event, Message, Routes, Settings};
-use curfew::model::time::Millis;
-use curfew::store::commit::{Commit, FAILED_WAKES};
+use curfew::base::time::Millis;
+use curfew::run::{Effect, Event, Message, Routes, Settings};
+use curfew::storage::commit::{Commit, FAILED_WAKES};
 use serde_json::{Value, json};
 
 use super::events::Bus;
@@ -17,9 +17,9 @@ use super::hosted::{Hosted, Object};
 use super::mail::{Content, Mail};
 use super::outcome::Outcome;
 use super::promises::{Decided, calls_of};
-use crate::engine::dice::Dice;
-use crate::engine::driver::{Start, render, store_document};
-use crate::engine::generator;
+use crate::run::dice::Dice;
+use crate::run::driver::{Start, render, store_document};
+use crate::run::generator;
 
 pub(super) const SETTINGS: Settings = Settings {
     retry_delay_ms: 1_000,
@@ -504,15 +504,15 @@ impl World {
             }
             match effect {
                 Effect::SaveToken(token) => {
-                    let is_stranded = token.stranded.is_some_and(|it| !it.told);
-                    self.outcome.stranded += u64::from(is_stranded);
+                    let is_stranded = token.unroutable.is_some_and(|it| !it.told);
+                    self.outcome.unroutable += u64::from(is_stranded);
                     let failed = token.error.as_ref().is_some_and(|it| it.code == "no_route");
                     self.outcome.no_route += u64::from(failed);
                     let too_large = token.error.as_ref().is_some_and(|it| it.code == "limit_exceeded");
                     self.outcome.too_large += u64::from(too_large);
                     self.check_answer(id, token);
                 }
-                Effect::SaveEntry(entry) => self.count_entry(entry),
+                Effect::SaveEvent(entry) => self.count_entry(entry),
                 Effect::RunEnded => {
                     let now = self.now;
                     self.hosted(id).ends.insert(now);

@@ -1,4 +1,4 @@
-// src/entry.mjs: whatever happens in the wasm, the caller gets an answer, soon, and without details.
+// src/worker/entry.mjs: whatever happens in the wasm, the caller gets an answer, soon, and without details.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,10 +22,10 @@ const logs: string[] = [];
 before(async () => {
   const text = (path: string) => readFileSync(join(root, path), "utf8");
   const manifest: NonNullable<WorkerOptions["config"]["manifest"]> = {
-    mainModule: "src/entry.mjs",
+    mainModule: "src/worker/entry.mjs",
     modulesRoot: root,
     modules: {
-      "src/entry.mjs": { type: "esm", contents: text("src/entry.mjs") },
+      "src/worker/entry.mjs": { type: "esm", contents: text("src/worker/entry.mjs") },
       ...conversation(),
       "build/index.js": { type: "esm", contents: text("tests/workerd/workers/panicking-build.mjs") },
       "build/trap.wasm": { type: "wasm", contents: TRAP_WASM },

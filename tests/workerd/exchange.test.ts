@@ -1,4 +1,4 @@
-// src/platform/exchange.mjs and clock.mjs: what the executor's wasm does not do itself.
+// src/worker/platform/exchange.mjs and clock.mjs: what the executor's wasm does not do itself.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { mock, test } from "node:test";
@@ -6,8 +6,8 @@ import { root } from "./harness.ts";
 
 const WHOLE = 0;
 
-const { Exchange } = await import(join(root, "src/platform/exchange.mjs"));
-const { Clock } = await import(join(root, "src/platform/clock.mjs"));
+const { Exchange } = await import(join(root, "src/worker/platform/exchange.mjs"));
+const { Clock } = await import(join(root, "src/worker/platform/clock.mjs"));
 
 test("the body of a redirect is read unless nobody wants it", async () => {
   const peer = { fetch: async () => new Response("moved", { status: 302, headers: { location: "/there" } }) };

@@ -231,17 +231,17 @@ export function moduleWorker(name: string, path: string, config: Partial<WorkerO
 
 /** What coordinator and executor speak to each other with. */
 export function conversation(): Manifest["modules"] {
-  const paths = ["ask", "answer", "clock", "knock"].map((name) => `src/platform/${name}.mjs`);
+  const paths = ["executor_client", "executor_server", "clock", "object_request"].map((name) => `src/worker/platform/${name}.mjs`);
   return Object.fromEntries(paths.map((path) => [path, { type: "esm", contents: readFileSync(join(root, path), "utf8") }]));
 }
 
 function curfewManifest(): Manifest {
   const text = (path: string) => readFileSync(join(root, path), "utf8");
   return {
-    mainModule: "src/entry.mjs",
+    mainModule: "src/worker/entry.mjs",
     modulesRoot: root,
     modules: {
-      "src/entry.mjs": { type: "esm", contents: text("src/entry.mjs") },
+      "src/worker/entry.mjs": { type: "esm", contents: text("src/worker/entry.mjs") },
       ...conversation(),
       "build/index.js": { type: "esm", contents: text("build/index.js") },
       "build/index_bg.wasm": { type: "wasm", contents: new Uint8Array(readFileSync(join(root, "build/index_bg.wasm"))) },

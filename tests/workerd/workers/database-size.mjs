@@ -1,6 +1,6 @@
 // @ts-check
 // The coordinator, with a door that says how large the SQLite of a run's object is.
-import Entry, { RunObject as Current } from "../../../src/entry.mjs";
+import Entry, { RunObject as Current } from "../../../src/worker/entry.mjs";
 
 export class RunObject extends Current {
   /** @param {Request} request */

@@ -1,6 +1,6 @@
 // @ts-check
 // The coordinator on a database that refuses every statement that would write the word in FAILING.
-import Entry, { RunObject as Run } from "../../../src/entry.mjs";
+import Entry, { RunObject as Run } from "../../../src/worker/entry.mjs";
 
 export default Entry;
 

@@ -1,7 +1,7 @@
 // @ts-check
 // Stands in for an executor that freezes: it accepts the first conversation of each `key` and is never heard of again. The ones
 // after it are answered.
-import { HEARTBEAT_HEADER } from "../../../src/platform/ask.mjs";
+import { HEARTBEAT_HEADER } from "../../../src/worker/platform/executor_client.mjs";
 
 /** @type {Set<string>} */
 const met = new Set();

@@ -1,6 +1,6 @@
 // @ts-check
 // The coordinator, with a door by which rows of an older build get into an object, and one that says which tables it has.
-import Entry, { RunObject as Current } from "../../../src/entry.mjs";
+import Entry, { RunObject as Current } from "../../../src/worker/entry.mjs";
 
 /** As builds before made them: rows sorted by their keys, tokens in a table of their own. */
 const TABLES = [

@@ -53,7 +53,7 @@ export default class extends WorkerEntrypoint {
     await panic(trap);
   }
 
-  /** @param {number} number @param {string} order @param {any} _env @param {import("../../../src/platform/answer.mjs").Asker} asker */
+  /** @param {number} number @param {string} order @param {any} _env @param {import("../../../src/worker/platform/executor_server.mjs").Asker} asker */
   execute(number, order, _env, asker) {
     if (order === "panic") /** @type {any} */ (trap)();
     if (order === "fail") asker.fail("detail that nobody may see");
@@ -78,7 +78,7 @@ export class RunObject {
     this.abandoned = undefined;
   }
 
-  /** @type {import("../../../src/platform/knock.mjs").Doors["knock"]} */
+  /** @type {import("../../../src/worker/platform/object_request.mjs").Doors["knock"]} */
   knock(_number, _method, url, _body, caller) {
     // The entry cuts off where a run's object lives, which these requests do not name.
     const path = url.slice(url.indexOf("/"));

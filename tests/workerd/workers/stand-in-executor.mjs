@@ -1,7 +1,7 @@
 // @ts-check
 // Stands in for the executor: one that has lost its clock. It knows no deadline, and answers an order when the order's own
 // input says so, `answer_after_ms` after it came, or never. Its steps say that it was here.
-import { reports } from "../../../src/platform/answer.mjs";
+import { reports } from "../../../src/worker/platform/executor_server.mjs";
 
 /** @param {any} order */
 async function executed({ token_id, epoch, input }) {
@@ -12,7 +12,7 @@ async function executed({ token_id, epoch, input }) {
   return JSON.stringify({ token_id, epoch, status: "completed", output: "from the stand-in", steps });
 }
 
-/** @type {import("../../../src/platform/answer.mjs").Executor} */
+/** @type {import("../../../src/worker/platform/executor_server.mjs").Executor} */
 const executor = {
   execute: (number, order, asker) => executed(JSON.parse(order)).then((report) => asker.answer(number, report), asker.fail),
   leave: () => {},

@@ -1,7 +1,7 @@
 // @ts-check
 // The coordinator on a bad day: an object that is told to leaves memory (/evict), and the answer to the first claim of each run whose
 // name begins with unheard- is lost on its way.
-import Entry, { RunObject as Run } from "../../../src/entry.mjs";
+import Entry, { RunObject as Run } from "../../../src/worker/entry.mjs";
 
 export default Entry;
 

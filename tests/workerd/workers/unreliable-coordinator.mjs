@@ -1,7 +1,7 @@
 // @ts-check
 // The coordinator on a worse platform: alarms that never ring (DEAF), a queue that refuses the first word on a run's end and the first
 // on a gate of each run (REFUSING), and objects that cannot be reached when they are rung (those named broken-...).
-import Entry, { RunObject as Run } from "../../../src/entry.mjs";
+import Entry, { RunObject as Run } from "../../../src/worker/entry.mjs";
 
 export default Entry;
 

@@ -1,7 +1,7 @@
 // @ts-check
 // Stands in for an executor that is killed in the middle of its work: the first order of each `key` of an input breaks the
 // connection, answers garbage, or hangs, as the input's `mishap` says; the orders after it are done.
-import { reports } from "../../../src/platform/answer.mjs";
+import { reports } from "../../../src/worker/platform/executor_server.mjs";
 
 /** @type {Set<string>} */
 const met = new Set();
@@ -19,7 +19,7 @@ async function executed({ token_id, epoch, input }) {
   return "";
 }
 
-/** @type {import("../../../src/platform/answer.mjs").Executor} */
+/** @type {import("../../../src/worker/platform/executor_server.mjs").Executor} */
 const executor = {
   execute: (number, order, asker) => executed(JSON.parse(order)).then((report) => asker.answer(number, report), asker.fail),
   leave: () => {},

@@ -1,7 +1,7 @@
 // @ts-check
 // The executor with an AI binding made of a fetch, as the platform's own one is: a stream if one was asked for, an error that
 // is thrown with its number, or the response itself for whoever asks for that. Models called `old-...` know no raw response.
-import Entry from "../../../src/entry.mjs";
+import Entry from "../../../src/worker/entry.mjs";
 
 /** @param {string} url */
 const ai = (url) => ({

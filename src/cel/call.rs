@@ -1,0 +1,338 @@
+//! Owns what each function does with its arguments.
+//!
+//! Safe on any arguments: a wrong type is a message that names what was
+//! expected, and each function pays for what it reads and makes before doing
+//! so. Positions in text count characters, never bytes, so no cut can fall
+//! inside one.
+
+use std::str::FromStr;
+
+use super::budget::{Budget, Fault, NODE, fail, shorten};
+use super::functions::Function;
+use super::operate::{int, integral, order};
+use super::value::{Operand, Text, json_text, plain_text};
+use crate::base::compute::{OBJECT_STEPS, OPERATION_STEPS};
+
+pub(super) fn call<'a>(
+    function: Function,
+    arguments: &[Operand<'a>],
+    budget: &mut Budget,
+) -> Result<Operand<'a>, Fault> {
+    // resolve has checked the count; a hole would read as null, not panic.
+    let argument = |place: usize| arguments.get(place).unwrap_or(&Operand::Null);
+    let first = argument(0);
+    match function {
+        Function::Abs => match first {
+            Operand::Int(number) => int(i64::try_from(*number).ok().and_then(i64::checked_abs)),
+            Operand::Double(number) => Ok(Operand::Double(number.abs())),
+            other => unsuitable("abs", "a number", other),
+        },
+        Function::Bool => match first {
+            Operand::Bool(value) => Ok(Operand::Bool(*value)),
+            Operand::Text(text) if text.as_str() == "true" => Ok(Operand::Bool(true)),
+            Operand::Text(text) if text.as_str() == "false" => Ok(Operand::Bool(false)),
+            other => unsuitable("bool", "a bool, \"true\" or \"false\"", other),
+        },
+        Function::Ceil => whole("ceil", first, f64::ceil),
+        Function::Floor => whole("floor", first, f64::floor),
+        Function::Round => whole("round", first, f64::round),
+        Function::Int => match first {
+            Operand::Text(_) => int(Some(read("int", first, budget)?)),
+            other => whole("int", other, f64::trunc),
+        },
+        Function::Double => match first {
+            Operand::Int(number) => Ok(Operand::Double(*number as f64)),
+            Operand::Double(number) => Ok(Operand::Double(*number)),
+            Operand::Text(_) => Operand::double(read("double", first, budget)?),
+            other => unsuitable("double", "a number or a string", other),
+        },
+        Function::String => Ok(Operand::Text(plain_text(first, budget)?)),
+        Function::Json => Ok(Operand::Text(Text::Shared(json_text(first, budget)?.into()))),
+        Function::ParseJson => parse_json(text("parse_json", first, budget)?, budget),
+        Function::Dyn | Function::HasValue | Function::OrValue => Ok(first.clone()),
+        Function::Type => Ok(Operand::Text(Text::Borrowed(first.kind()))),
+        Function::Size => size(first, budget),
+        Function::Keys => match first {
+            Operand::Map(map) => {
+                let keys = map.keys(budget)?.into_iter().map(Operand::Text);
+                Ok(Operand::list(keys.collect()))
+            }
+            other => unsuitable("keys", "a map", other),
+        },
+        Function::Max => extreme("max", arguments, true, budget),
+        Function::Min => extreme("min", arguments, false, budget),
+        Function::Contains => {
+            let (whole, part) = texts("contains", first, argument(1), budget)?;
+            Ok(Operand::Bool(whole.contains(part)))
+        }
+        Function::StartsWith => {
+            let (whole, part) = texts("startsWith", first, argument(1), budget)?;
+            Ok(Operand::Bool(whole.starts_with(part)))
+        }
+        Function::EndsWith => {
+            let (whole, part) = texts("endsWith", first, argument(1), budget)?;
+            Ok(Operand::Bool(whole.ends_with(part)))
+        }
+        Function::LowerAscii => {
+            let text = text("lowerAscii", first, budget)?;
+            budget.allocate(text.len() as u64)?;
+            Ok(Operand::Text(Text::Shared(text.to_ascii_lowercase().into())))
+        }
+        Function::UpperAscii => {
+            let text = text("upperAscii", first, budget)?;
+            budget.allocate(text.len() as u64)?;
+            Ok(Operand::Text(Text::Shared(text.to_ascii_uppercase().into())))
+        }
+        Function::Trim => {
+            let whole = text("trim", first, budget)?;
+            let start = whole.len() - whole.trim_start().len();
+            part(first, start, start + whole.trim().len(), budget)
+        }
+        Function::Substring => {
+            let whole = text("substring", first, budget)?;
+            let start = character("substring", whole, argument(1))?;
+            let end = match arguments.get(2) {
+                Some(end) => character("substring", whole, end)?,
+                None => whole.len(),
+            };
+            if start > end {
+                return fail("substring ends before it starts");
+            }
+            part(first, start, end, budget)
+        }
+        Function::IndexOf => {
+            let (whole, sought) = texts("indexOf", first, argument(1), budget)?;
+            let start = match arguments.get(2) {
+                Some(start) => character("indexOf", whole, start)?,
+                None => 0,
+            };
+            let found = whole[start..].find(sought).map(|offset| start + offset);
+            let place = found.map(|offset| whole[..offset].chars().count() as i128);
+            Ok(Operand::Int(place.unwrap_or(-1)))
+        }
+        Function::Split => split(first, argument(1), arguments.get(2), budget),
+        Function::Join => join(first, arguments.get(1), budget),
+        Function::Replace => replace(arguments, budget),
+    }
+}
+
+fn unsuitable<T>(function: &str, expected: &str, found: &Operand) -> Result<T, Fault> {
+    fail(format!("{function} expects {expected}, found {}", found.kind()))
+}
+
+/// The text of an argument, paid as read.
+fn text<'v>(function: &str, value: &'v Operand, budget: &mut Budget) -> Result<&'v str, Fault> {
+    match value {
+        Operand::Text(text) => {
+            budget.read(text.as_str().len())?;
+            Ok(text.as_str())
+        }
+        other => unsuitable(function, "a string", other),
+    }
+}
+
+fn read<T: FromStr>(function: &str, value: &Operand, budget: &mut Budget) -> Result<T, Fault> {
+    let text = text(function, value, budget)?;
+    budget.search(text.len())?;
+    text.parse()
+        .or_else(|_| fail(format!("{function} cannot read \"{}\"", shorten(text, 60))))
+}
+
+fn texts<'v>(
+    function: &str,
+    one: &'v Operand,
+    two: &'v Operand,
+    budget: &mut Budget,
+) -> Result<(&'v str, &'v str), Fault> {
+    let (one, two) = (text(function, one, budget)?, text(function, two, budget)?);
+    // All of them look for the one in the other.
+    budget.search(one.len())?;
+    Ok((one, two))
+}
+
+fn part<'a>(
+    value: &Operand<'a>,
+    start: usize,
+    end: usize,
+    budget: &mut Budget,
+) -> Result<Operand<'a>, Fault> {
+    match value {
+        Operand::Text(text) => Ok(Operand::Text(text.part(start, end, budget)?)),
+        other => unsuitable("substring", "a string", other),
+    }
+}
+
+/// The byte offset of a character position; the end of the text counts.
+fn character(function: &str, whole: &str, place: &Operand) -> Result<usize, Fault> {
+    let Some(place) = integral(place) else {
+        return unsuitable(function, "a whole number", place);
+    };
+    let ends = whole.char_indices().map(|(offset, _)| offset);
+    let offset = usize::try_from(place)
+        .ok()
+        .and_then(|place| ends.chain([whole.len()]).nth(place));
+    match offset {
+        Some(offset) => Ok(offset),
+        None => {
+            let size = whole.chars().count();
+            fail(format!(
+                "{function} position {place} is out of range for a string of size {size}"
+            ))
+        }
+    }
+}
+
+/// A number made whole, as an int: counts and indexes are what it is used for.
+fn whole<'a>(name: &str, value: &Operand, round: fn(f64) -> f64) -> Result<Operand<'a>, Fault> {
+    match value {
+        Operand::Int(number) => Ok(Operand::Int(*number)),
+        Operand::Double(number) => {
+            let rounded = round(*number);
+            // The upper bound is 2^63, the first double that does not fit.
+            if rounded >= i64::MIN as f64 && rounded < i64::MAX as f64 {
+                Ok(Operand::Int(rounded as i128))
+            } else {
+                fail("integer overflow")
+            }
+        }
+        other => unsuitable(name, "a number", other),
+    }
+}
+
+fn size<'a>(value: &Operand, budget: &mut Budget) -> Result<Operand<'a>, Fault> {
+    let size = match value {
+        Operand::Text(_) => text("size", value, budget)?.chars().count(),
+        Operand::List(list) => list.size(),
+        Operand::Map(map) => map.size(),
+        other => return unsuitable("size", "a string, list or map", other),
+    };
+    Ok(Operand::Int(size as i128))
+}
+
+fn extreme<'a>(
+    name: &str,
+    arguments: &[Operand<'a>],
+    greatest: bool,
+    budget: &mut Budget,
+) -> Result<Operand<'a>, Fault> {
+    let items: Box<dyn Iterator<Item = Operand<'a>> + '_> = match arguments {
+        [Operand::List(list)] => Box::new(list.items()),
+        several => Box::new(several.iter().cloned()),
+    };
+    let mut best: Option<Operand<'a>> = None;
+    for item in items {
+        budget.spend(1)?;
+        let better = match &best {
+            Some(best) => {
+                let order = order(&item, best, budget)?;
+                if greatest { order.is_gt() } else { order.is_lt() }
+            }
+            // Comparing with itself refuses what has no order.
+            None => order(&item, &item, budget)?.is_eq(),
+        };
+        if better {
+            best = Some(item);
+        }
+    }
+    match best {
+        Some(best) => Ok(best),
+        None => fail(format!("{name} of an empty list")),
+    }
+}
+
+fn parse_json<'a>(text: &str, budget: &mut Budget) -> Result<Operand<'a>, Fault> {
+    // Paid before parsing: two bytes of text can become a whole node.
+    let marks = text
+        .bytes()
+        .filter(|byte| matches!(byte, b',' | b'[' | b'{' | b':'));
+    let nodes = marks.count() as u64 + 1;
+    budget.spend(nodes)?;
+    budget.allocate(nodes * NODE + text.len() as u64)?;
+    // Made twice: as JSON, and as the evaluator's own.
+    let objects = text.bytes().filter(|byte| *byte == b'{').count() as u64;
+    budget.pay(2 * (objects * OBJECT_STEPS + nodes * OPERATION_STEPS))?;
+    match serde_json::from_str(text) {
+        Ok(value) => Ok(Operand::adopt(value)),
+        Err(error) => fail(format!("parse_json: {error}")),
+    }
+}
+
+fn limit(name: &str, count: Option<&Operand>) -> Result<usize, Fault> {
+    match count.map(|count| (integral(count), count)) {
+        None => Ok(usize::MAX),
+        // CEL's convention: a negative count is no limit.
+        Some((Some(count), _)) => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
+        Some((None, count)) => unsuitable(name, "a whole number", count),
+    }
+}
+
+fn split<'a>(
+    value: &Operand<'a>,
+    separator: &Operand,
+    count: Option<&Operand>,
+    budget: &mut Budget,
+) -> Result<Operand<'a>, Fault> {
+    let (whole, separator) = texts("split", value, separator, budget)?;
+    let mut parts = Vec::new();
+    let mut at = 0;
+    // An empty separator splits characters, without the empty ends Rust adds.
+    let bounds: Box<dyn Iterator<Item = (usize, usize)>> = if separator.is_empty() {
+        Box::new(whole.char_indices().skip(1).map(|(offset, _)| (offset, offset)))
+    } else {
+        let found = whole.match_indices(separator);
+        Box::new(found.map(|(offset, found)| (offset, offset + found.len())))
+    };
+    let limit = limit("split", count)?;
+    if limit == 0 || (separator.is_empty() && whole.is_empty()) {
+        return Ok(Operand::list(parts));
+    }
+    for (start, end) in bounds.take(limit - 1) {
+        budget.spend(1)?;
+        budget.allocate(NODE)?;
+        parts.push(part(value, at, start, budget)?);
+        at = end;
+    }
+    budget.allocate(NODE)?;
+    parts.push(part(value, at, whole.len(), budget)?);
+    Ok(Operand::list(parts))
+}
+
+fn join<'a>(
+    list: &Operand<'a>,
+    separator: Option<&Operand>,
+    budget: &mut Budget,
+) -> Result<Operand<'a>, Fault> {
+    let separator = match separator {
+        Some(separator) => text("join", separator, budget)?,
+        None => "",
+    };
+    let Operand::List(list) = list else {
+        return unsuitable("join", "a list", list);
+    };
+    let mut joined = String::new();
+    for (place, item) in list.items().enumerate() {
+        let separator = if place == 0 { "" } else { separator };
+        let item = text("join", &item, budget)?;
+        budget.spend(1)?;
+        budget.allocate((separator.len() + item.len()) as u64)?;
+        joined.push_str(separator);
+        joined.push_str(item);
+    }
+    Ok(Operand::Text(Text::Shared(joined.into())))
+}
+
+fn replace<'a>(arguments: &[Operand<'a>], budget: &mut Budget) -> Result<Operand<'a>, Fault> {
+    let [whole, from, to, count @ ..] = arguments else {
+        return fail("wrong call of replace");
+    };
+    let (whole, from) = texts("replace", whole, from, budget)?;
+    let to = text("replace", to, budget)?;
+    let limit = limit("replace", count.first())?;
+    let matches = whole.matches(from).take(limit).count();
+    budget.pay(matches as u64 * OPERATION_STEPS / 2)?;
+    let grown = matches.saturating_mul(to.len().saturating_sub(from.len()));
+    budget.allocate(whole.len().saturating_add(grown) as u64)?;
+    Ok(Operand::Text(Text::Shared(
+        whole.replacen(from, to, limit).into(),
+    )))
+}

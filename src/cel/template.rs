@@ -1,0 +1,377 @@
+//! Owns templates: JSON whose strings may hold `${expression}`.
+//!
+//! A template is split once and rendered many times. Splitting finds the end of
+//! an expression with the same scanner that guards the parser, so a brace or a
+//! quote inside a CEL string never ends one. Rendering is safe because all
+//! expressions of a template share one budget, and the constant parts are no
+//! larger than the definition they came from.
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use super::budget::{Budget, Fault};
+use super::value::{MAX_VALUE_DEPTH, plain_text};
+use super::{Error, Expression, Names, Scope, scan};
+use crate::base::compute::copy_steps;
+
+/// JSON in which strings may hold `${CEL}`. A string that is exactly one
+/// placeholder becomes its value; with text around it, a string. `$${` is a
+/// literal `${`. Object keys are taken as they are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template {
+    root: Rc<Piece>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Piece {
+    Constant(Value),
+    Whole(Expression),
+    Mixed(Vec<Segment>),
+    List(Vec<Piece>),
+    Map(Vec<(String, Piece)>),
+}
+
+#[derive(Debug, PartialEq)]
+enum Segment {
+    Text(String),
+    Placeholder(Expression),
+}
+
+/// What is wrong, by JSON pointer.
+type Problems = Vec<(String, String)>;
+
+impl Template {
+    /// Splits strings into text and expressions, without parsing these.
+    pub fn parse(value: &Value) -> Result<Template, Problems> {
+        let mut problems = Vec::new();
+        let root = Rc::new(split(value, &mut String::new(), 0, &mut problems));
+        if problems.is_empty() {
+            Ok(Template { root })
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// Parses every expression and gives the names they need together.
+    pub fn check(&self) -> Result<Names, Problems> {
+        let (mut names, mut problems) = (Names::new(), Vec::new());
+        self.visit(&mut |expression, pointer| match expression.check() {
+            Ok(found) => names.extend(found),
+            Err(message) => {
+                let error = expression.error(Fault::Failed(message));
+                problems.push((pointer.to_string(), error.to_string()));
+            }
+        });
+        if problems.is_empty() {
+            Ok(names)
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// Shows every expression, with the JSON pointer of its string.
+    pub fn visit(&self, see: &mut impl FnMut(&Expression, &str)) {
+        visit(&self.root, &mut String::new(), see);
+    }
+
+    /// Fills in the values. The limits of one evaluation hold for the whole
+    /// template, or many small expressions would add up to no limit.
+    pub fn render(&self, scope: &Scope) -> Result<Value, Error> {
+        render(&self.root, scope, &mut Budget::new(scope.meter), 0)
+    }
+
+    /// Whether rendering needs no scope.
+    pub fn is_constant(&self) -> bool {
+        matches!(*self.root, Piece::Constant(_))
+    }
+}
+
+/// Runs `visit` with one more step on the pointer.
+fn step<T>(pointer: &mut String, name: &str, visit: impl FnOnce(&mut String) -> T) -> T {
+    let length = pointer.len();
+    pointer.push('/');
+    pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+    let result = visit(pointer);
+    pointer.truncate(length);
+    result
+}
+
+fn split(value: &Value, pointer: &mut String, depth: usize, problems: &mut Problems) -> Piece {
+    if depth > MAX_VALUE_DEPTH {
+        let message = format!("template is nested deeper than {MAX_VALUE_DEPTH} levels");
+        problems.push((pointer.clone(), message));
+        return Piece::Constant(Value::Null);
+    }
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => Piece::Constant(value.clone()),
+        Value::String(text) => split_text(text).unwrap_or_else(|message| {
+            problems.push((pointer.clone(), message));
+            Piece::Constant(Value::Null)
+        }),
+        Value::Array(items) => {
+            let mut pieces = Vec::with_capacity(items.len());
+            for (place, item) in items.iter().enumerate() {
+                pieces.push(step(pointer, &place.to_string(), |pointer| {
+                    split(item, pointer, depth + 1, problems)
+                }));
+            }
+            fold_list(pieces)
+        }
+        Value::Object(entries) => {
+            let mut pieces = Vec::with_capacity(entries.len());
+            for (key, value) in entries {
+                let piece = step(pointer, key, |pointer| split(value, pointer, depth + 1, problems));
+                pieces.push((key.clone(), piece));
+            }
+            fold_map(pieces)
+        }
+    }
+}
+
+/// Constant only if everything inside is; escapes are already resolved.
+fn fold_list(pieces: Vec<Piece>) -> Piece {
+    if !pieces.iter().all(|piece| matches!(piece, Piece::Constant(_))) {
+        return Piece::List(pieces);
+    }
+    let values = pieces.into_iter().filter_map(constant);
+    Piece::Constant(Value::Array(values.collect()))
+}
+
+fn fold_map(pieces: Vec<(String, Piece)>) -> Piece {
+    let mut all = pieces.iter();
+    if !all.all(|(_, piece)| matches!(piece, Piece::Constant(_))) {
+        return Piece::Map(pieces);
+    }
+    let values = pieces.into_iter();
+    let values = values.filter_map(|(key, piece)| Some((key, constant(piece)?)));
+    Piece::Constant(Value::Object(values.collect()))
+}
+
+fn constant(piece: Piece) -> Option<Value> {
+    match piece {
+        Piece::Constant(value) => Some(value),
+        Piece::Whole(_) | Piece::Mixed(_) | Piece::List(_) | Piece::Map(_) => None,
+    }
+}
+
+fn split_text(text: &str) -> Result<Piece, String> {
+    let mut segments = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(dollar) = rest.find('$') {
+        literal.push_str(&rest[..dollar]);
+        rest = &rest[dollar..];
+        if let Some(after) = rest.strip_prefix("$${") {
+            literal.push_str("${");
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("${") {
+            let Some(length) = scan::placeholder(after) else {
+                let column = text[..text.len() - rest.len()].chars().count() + 1;
+                return Err(format!("`${{` at column {column} is not closed"));
+            };
+            if !literal.is_empty() {
+                segments.push(Segment::Text(std::mem::take(&mut literal)));
+            }
+            let expression = Expression::new(after[..length].trim());
+            segments.push(Segment::Placeholder(expression));
+            rest = &after[length + 1..];
+        } else {
+            literal.push('$');
+            rest = &rest[1..];
+        }
+    }
+    literal.push_str(rest);
+    if segments.is_empty() {
+        return Ok(Piece::Constant(Value::String(literal)));
+    }
+    if !literal.is_empty() {
+        segments.push(Segment::Text(literal));
+    }
+    match segments.as_slice() {
+        [Segment::Placeholder(expression)] => Ok(Piece::Whole(expression.clone())),
+        _ => Ok(Piece::Mixed(segments)),
+    }
+}
+
+fn visit(piece: &Piece, pointer: &mut String, see: &mut impl FnMut(&Expression, &str)) {
+    match piece {
+        Piece::Constant(_) => {}
+        Piece::Whole(expression) => see(expression, pointer),
+        Piece::Mixed(segments) => {
+            for segment in segments {
+                match segment {
+                    Segment::Text(_) => {}
+                    Segment::Placeholder(expression) => see(expression, pointer),
+                }
+            }
+        }
+        Piece::List(pieces) => {
+            for (place, piece) in pieces.iter().enumerate() {
+                step(pointer, &place.to_string(), |pointer| visit(piece, pointer, see));
+            }
+        }
+        Piece::Map(pieces) => {
+            for (key, piece) in pieces {
+                step(pointer, key, |pointer| visit(piece, pointer, see));
+            }
+        }
+    }
+}
+
+fn render<'a>(
+    piece: &'a Piece,
+    scope: &'a Scope<'a>,
+    budget: &mut Budget<'a>,
+    depth: usize,
+) -> Result<Value, Error> {
+    match piece {
+        Piece::Constant(value) => constant_copy(value, budget),
+        Piece::Whole(expression) => expression
+            .value(scope, budget)?
+            .into_json(budget, depth)
+            .map_err(|fault| expression.error(fault)),
+        Piece::Mixed(segments) => {
+            let mut text = String::new();
+            for segment in segments {
+                match segment {
+                    Segment::Text(literal) => text.push_str(literal),
+                    Segment::Placeholder(expression) => {
+                        let value = expression.value(scope, budget)?;
+                        let part = plain_text(&value, budget)
+                            .and_then(|part| {
+                                budget.allocate(part.as_str().len() as u64)?;
+                                Ok(part)
+                            })
+                            .map_err(|fault| expression.error(fault))?;
+                        text.push_str(part.as_str());
+                    }
+                }
+            }
+            Ok(Value::String(text))
+        }
+        Piece::List(pieces) => {
+            let values = pieces.iter().map(|piece| render(piece, scope, budget, depth + 1));
+            Ok(Value::Array(values.collect::<Result<_, _>>()?))
+        }
+        Piece::Map(pieces) => {
+            let mut values = Map::new();
+            for (key, piece) in pieces {
+                values.insert(key.clone(), render(piece, scope, budget, depth + 1)?);
+            }
+            Ok(Value::Object(values))
+        }
+    }
+}
+
+fn constant_copy(value: &Value, budget: &mut Budget) -> Result<Value, Error> {
+    budget.pay(copy_steps(value)).map_err(|fault| Error {
+        expression: String::new(),
+        is_unit_exhausted: true,
+        message: fault.message(),
+    })?;
+    Ok(value.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rendered(template: Value) -> Result<Value, Error> {
+        let state = json!({"n": 3, "s": "a\"b", "list": [1, 2], "none": null});
+        let template = Template::parse(&template).expect("splits");
+        template.render(Scope::new().bind("state", &state))
+    }
+
+    #[test]
+    fn rendering_keeps_types_and_joins_text() {
+        for (template, expected) in [
+            (json!("${state.n}"), json!(3)),
+            (json!("${ state.list }"), json!([1, 2])),
+            (json!("n=${state.n}!"), json!("n=3!")),
+            (json!("${state.s}${state.none}"), json!("a\"bnull")),
+            (json!("${state.list} ${ {'a': 1.0} }"), json!("[1,2] {\"a\":1.0}")),
+            (json!("${'}'}"), json!("}")),
+            (json!(r#"${"}" + '\'}' + r'\' + '''}'}'''}"#), json!(r"}'}\}'}")),
+            (json!("${{'a': {'b': 1}}.a}"), json!({"b": 1})),
+            (json!("${{'a': '}'}.a}}"), json!("}}")),
+            (json!("$${state.n}"), json!("${state.n}")),
+            (json!("$$${state.n}"), json!("$${state.n}")),
+            (json!("$${${state.n}}"), json!("${3}")),
+            (json!("5$ $5 {} $"), json!("5$ $5 {} $")),
+            (json!("é${'é'}é"), json!("ééé")),
+            (json!("${1 // } \n}"), json!(1)),
+            (
+                json!({"${a}": ["x", "${state.n + 1}"]}),
+                json!({"${a}": ["x", 4]}),
+            ),
+        ] {
+            let name = template.to_string();
+            assert_eq!(rendered(template), Ok(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn constants_are_known() {
+        for (template, constant) in [
+            (json!({"a": [1, "b", {"c": "$${x}"}]}), true),
+            (json!(null), true),
+            (json!({"a": [1, "${b}"]}), false),
+            (json!("a${b}"), false),
+        ] {
+            assert_eq!(
+                Template::parse(&template).map(|one| one.is_constant()),
+                Ok(constant)
+            );
+        }
+    }
+
+    #[test]
+    fn problems_come_with_pointers() {
+        let problems = Template::parse(&json!({"a/b": ["x", "é ${1"], "c": "${'}", "d": "${{}"}));
+        let open = |column| format!("`${{` at column {column} is not closed");
+        assert_eq!(
+            problems,
+            Err(vec![
+                ("/a~1b/1".into(), open(3)),
+                ("/c".into(), open(1)),
+                ("/d".into(), open(1)),
+            ])
+        );
+        let root = Template::parse(&json!("${")).unwrap_err();
+        assert_eq!(root, vec![(String::new(), open(1))]);
+        let template = Template::parse(&json!(["${a}", {"k": "${1 +} and ${}"}])).unwrap();
+        assert_eq!(
+            template.check(),
+            Err(vec![
+                (
+                    "/1/k".into(),
+                    "expression `1 +`: column 4: unexpected end of expression".into()
+                ),
+                (
+                    "/1/k".into(),
+                    "expression ``: column 1: expression is empty".into()
+                ),
+            ])
+        );
+        let template = Template::parse(&json!(["${a + b}", "x${c}"])).unwrap();
+        assert_eq!(template.check(), Ok(["a", "b", "c"].map(String::from).into()));
+        let error = rendered(json!(["${state.n}", "${state.zzz}"])).unwrap_err();
+        assert_eq!(error.to_string(), "expression `state.zzz`: no such key: zzz");
+    }
+
+    #[test]
+    fn expressions_of_a_template_share_their_limits() {
+        let state = json!("x".repeat(1 << 20));
+        let template = |count| Template::parse(&json!(vec!["${state}"; count])).unwrap();
+        let mut scope = Scope::new();
+        scope.bind("state", &state);
+        assert!(template(3).render(&scope).is_ok());
+        let error = template(5).render(&scope).unwrap_err();
+        assert!(error.message.starts_with("expression too expensive: "));
+        assert_eq!(template(2), template(2).clone());
+        assert_ne!(template(2), template(3));
+    }
+}

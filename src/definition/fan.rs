@@ -1,0 +1,215 @@
+//! Fan-out and fan-in as a transition writes them down.
+
+use crate::base::limits::FAN_OUT_WIDTH;
+use crate::base::time::Limit;
+use crate::cel::Expression;
+use crate::definition::path::Path;
+use crate::definition::reader::{Reader, shorten};
+
+/// How many tokens a transition gives birth to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spawn {
+    One,
+    Count(u32),
+    ForEach {
+        collection: Expression,
+        item_var: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Synchronization {
+    pub strategy: Strategy,
+    pub group: String,
+    pub timeout: Limit,
+    pub on_timeout: SyncTimeoutPolicy,
+    pub on_branch_failure: BranchFailurePolicy,
+    pub on_early_complete: EarlyCompletePolicy,
+    pub merge: Option<Merge>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    All,
+    Any,
+    MOfN(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncTimeoutPolicy {
+    ProceedWithAvailable,
+    Fail,
+}
+
+/// What an `all` does about a branch that did not complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BranchFailurePolicy {
+    ProceedWithAvailable,
+    Fail,
+}
+
+/// What becomes of siblings still under way when the fan-in fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlyCompletePolicy {
+    /// Their calls run on; nobody listens.
+    Abandon,
+    /// Their calls are aborted.
+    Cancel,
+    /// They go on and are merged when they arrive.
+    AllowLateMerge,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Merge {
+    pub source: Expression,
+    pub target: Path,
+    pub strategy: MergeStrategy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeStrategy {
+    Append,
+    Concat,
+    MergeObject,
+    KeyedByBranch,
+    LastWins,
+}
+
+/// `names` are the ones the collection may use.
+pub fn read_spawn(reader: &Reader, names: &[&str]) -> Spawn {
+    let count = reader.integer("spawn_count", 1, FAN_OUT_WIDTH as i64);
+    let each = reader.object("foreach").and_then(|each| {
+        each.required_string("collection");
+        let collection = each.expression("collection", names);
+        let item_var = each.string("item_var").unwrap_or("item");
+        if !is_variable(item_var) {
+            each.report(
+                "item_var",
+                "invalid_id",
+                format!("\"{}\" is no name for a variable that is free", shorten(item_var)),
+            );
+        }
+        each.finish();
+        Some(Spawn::ForEach {
+            collection: collection?,
+            item_var: item_var.to_string(),
+        })
+    });
+    if reader.has("foreach") && reader.has("spawn_count") {
+        reader.report(
+            "foreach",
+            "both_forms",
+            "write either \"foreach\" or \"spawn_count\", not both",
+        );
+    }
+    match (each, count) {
+        (Some(each), _) => each,
+        (None, Some(count)) => Spawn::Count(count as u32),
+        (None, None) => Spawn::One,
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    const TAKEN: &[&str] = &[
+        "input", "state", "output", "run", "error", "result", "_branch", "secret", "true", "false", "null",
+        "in",
+    ];
+    let mut characters = name.chars();
+    characters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && characters.all(|character| character.is_ascii_alphanumeric() || character == '_')
+        && name.len() <= 64
+        && !TAKEN.contains(&name)
+}
+
+pub fn read_synchronization(reader: &Reader) -> Option<Synchronization> {
+    let reader = reader.object("synchronization")?;
+    let strategy = read_strategy(&reader);
+    let group = reader.required_string("sibling_group");
+    let timeout = reader.limit("timeout", "timeout_ms");
+    let on_timeout = reader.choice(
+        "on_timeout",
+        &[
+            ("proceed_with_available", SyncTimeoutPolicy::ProceedWithAvailable),
+            ("fail", SyncTimeoutPolicy::Fail),
+        ],
+    );
+    let on_branch_failure = reader.choice(
+        "on_branch_failure",
+        &[
+            (
+                "proceed_with_available",
+                BranchFailurePolicy::ProceedWithAvailable,
+            ),
+            ("fail", BranchFailurePolicy::Fail),
+        ],
+    );
+    let on_early_complete = reader.choice(
+        "on_early_complete",
+        &[
+            ("abandon", EarlyCompletePolicy::Abandon),
+            ("cancel", EarlyCompletePolicy::Cancel),
+            ("allow_late_merge", EarlyCompletePolicy::AllowLateMerge),
+        ],
+    );
+    let merge = reader.object("merge").and_then(read_merge);
+    reader.finish();
+    Some(Synchronization {
+        strategy: strategy?,
+        group: group?.to_string(),
+        timeout,
+        on_timeout: on_timeout.unwrap_or(SyncTimeoutPolicy::Fail),
+        on_branch_failure: on_branch_failure.unwrap_or(BranchFailurePolicy::Fail),
+        on_early_complete: on_early_complete.unwrap_or(EarlyCompletePolicy::Abandon),
+        merge,
+    })
+}
+
+fn read_strategy(reader: &Reader) -> Option<Strategy> {
+    let Some(written) = reader.any("strategy") else {
+        return Some(Strategy::All);
+    };
+    if written.is_object() {
+        let quorum = reader.object("strategy")?;
+        let count = quorum.integer("m_of_n", 1, FAN_OUT_WIDTH as i64);
+        if !quorum.has("m_of_n") {
+            quorum.report("m_of_n", "missing_field", "write {\"m_of_n\": 2}");
+        }
+        quorum.finish();
+        return Some(Strategy::MOfN(count? as u32));
+    }
+    reader.choice("strategy", &[("all", Strategy::All), ("any", Strategy::Any)])
+}
+
+fn read_merge(reader: Reader) -> Option<Merge> {
+    let source = match reader.has("source") {
+        true => reader.expression("source", &["_branch"]),
+        false => Some(Expression::new("_branch.output")),
+    };
+    let target = reader
+        .required_string("target")
+        .and_then(|text| match Path::parse(text) {
+            Ok(path) => Some(path),
+            Err(message) => {
+                reader.report("target", "invalid_target", message);
+                None
+            }
+        });
+    let strategy = reader.choice(
+        "strategy",
+        &[
+            ("append", MergeStrategy::Append),
+            ("concat", MergeStrategy::Concat),
+            ("merge_object", MergeStrategy::MergeObject),
+            ("keyed_by_branch", MergeStrategy::KeyedByBranch),
+            ("last_wins", MergeStrategy::LastWins),
+        ],
+    );
+    reader.finish();
+    Some(Merge {
+        source: source?,
+        target: target?,
+        strategy: strategy.unwrap_or(MergeStrategy::Append),
+    })
+}

@@ -1,0 +1,199 @@
+//! What can be said of a graph without running it: cycles, nodes nothing reaches, loops that do no work.
+
+use crate::definition::fan::{EarlyCompletePolicy, Spawn, Strategy};
+use crate::definition::path::Root;
+use crate::definition::reader::Reader;
+use crate::definition::workflow::{Node, Transition, Work};
+
+/// Marks the transitions whose two ends lie in one cycle.
+pub fn mark_cycles(node_count: usize, transitions: &mut [Transition]) {
+    let component = components(node_count, transitions.iter().map(|t| (t.from, t.to)));
+    for transition in transitions {
+        let within = component[transition.from] == component[transition.to];
+        transition.in_cycle = within;
+        if !within {
+            // Fires at most once on a path as it is.
+            transition.iterations_max = None;
+        }
+    }
+}
+
+/// Reports what would never run, or run for ever without doing anything.
+pub fn check(reader: &Reader, initial: usize, nodes: &[Node], transitions: &[Transition]) {
+    if nodes.is_empty() {
+        return;
+    }
+    let mut reached = vec![false; nodes.len()];
+    let mut stack = vec![initial];
+    while let Some(node) = stack.pop() {
+        if std::mem::replace(&mut reached[node], true) {
+            continue;
+        }
+        stack.extend(transitions.iter().filter(|t| t.from == node).map(|t| t.to));
+    }
+    for (index, node) in nodes.iter().enumerate() {
+        if !reached[index] {
+            reader.problems().warn(
+                &node_pointer(reader, &node.id),
+                "unreachable_node",
+                format!(
+                    "no path leads to node \"{}\" from \"{}\"; add a transition to it or remove it",
+                    node.id, nodes[initial].id
+                ),
+            );
+        }
+    }
+    // A cycle of pass-through nodes alone, with no condition and no bound on any edge, never ends and never waits.
+    let idle = |t: &&Transition| {
+        matches!(nodes[t.from].work, Work::PassThrough)
+            && matches!(nodes[t.to].work, Work::PassThrough)
+            && t.condition.is_none()
+            && t.iterations_max.is_none()
+            && t.synchronization.is_none()
+    };
+    let edges: Vec<_> = transitions.iter().filter(idle).map(|t| (t.from, t.to)).collect();
+    let component = components(nodes.len(), edges.iter().copied());
+    for (from, to) in edges {
+        if component[from] == component[to] {
+            reader.problems().report(
+                &node_pointer(reader, &nodes[from].id),
+                "empty_loop",
+                format!(
+                    "node \"{}\" is part of a loop that does nothing and never ends; give it work, a condition or loop_config",
+                    nodes[from].id
+                ),
+            );
+        }
+    }
+}
+
+/// Reports joins that can never be met as they are written.
+pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) {
+    for (index, transition) in transitions.iter().enumerate() {
+        let Some(join) = &transition.synchronization else {
+            continue;
+        };
+        let place = transition_pointer(reader, &transition.id) + "/synchronization";
+        let spawning = || {
+            transitions
+                .iter()
+                .filter(|other| other.group.as_ref() == Some(&join.group))
+        };
+        if spawning().next().is_none() {
+            reader.problems().report(
+                &(place.clone() + "/sibling_group"),
+                "unknown_group",
+                format!(
+                    "nothing spawns a group \"{}\"; name a transition with spawn_count or foreach, or a sibling_group",
+                    crate::definition::reader::shorten(&join.group)
+                ),
+            );
+            continue;
+        }
+        let most: Option<u32> = spawning()
+            .map(|other| match other.spawn {
+                Spawn::One => Some(1),
+                Spawn::Count(count) => Some(count),
+                Spawn::ForEach { .. } => None,
+            })
+            .sum();
+        if let (Strategy::MOfN(wanted), Some(most)) = (join.strategy, most)
+            && wanted > most
+        {
+            reader.problems().report(
+                &(place.clone() + "/strategy/m_of_n"),
+                "quorum_too_large",
+                format!("{wanted} of {most}: the group never has that many branches"),
+            );
+        }
+        let merges_into_branch = join
+            .merge
+            .as_ref()
+            .is_some_and(|merge| merge.target.root == Root::Branch);
+        if merges_into_branch && join.on_early_complete == EarlyCompletePolicy::AllowLateMerge {
+            reader.problems().report(
+                &(place.clone() + "/merge/target"),
+                "invalid_target",
+                "a late branch cannot be merged into a branch that has gone on; merge into state or output",
+            );
+        }
+        let differs = transitions[..index].iter().any(|other| {
+            other.to == transition.to
+                && other
+                    .synchronization
+                    .as_ref()
+                    .is_some_and(|it| it.group == join.group && it != join)
+        });
+        if differs {
+            reader.problems().report(
+                &place,
+                "different_joins",
+                format!(
+                    "another transition joins group \"{}\" at node \"{}\" in another way; they are one join and must be written alike",
+                    join.group, nodes[transition.to].id
+                ),
+            );
+        }
+    }
+}
+
+fn transition_pointer(reader: &Reader, id: &str) -> String {
+    reader
+        .array("transitions")
+        .into_iter()
+        .enumerate()
+        .find(|(position, element)| match element.value["id"].as_str() {
+            Some(written) => written == id,
+            None => format!("t{}", position + 1) == id,
+        })
+        .map_or_else(|| reader.at("transitions"), |(_, element)| element.pointer)
+}
+
+/// The place of a node in the document: nodes with problems were left out, so its index there may differ.
+pub(super) fn node_pointer(reader: &Reader, id: &str) -> String {
+    reader
+        .array("nodes")
+        .into_iter()
+        .find(|element| element.value["id"].as_str() == Some(id))
+        .map_or_else(|| reader.at("nodes"), |element| element.pointer)
+}
+
+/// Strongly connected components (Kosaraju, with explicit stacks: a document must not choose our stack depth).
+fn components(node_count: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
+    let mut forward = vec![Vec::new(); node_count];
+    let mut backward = vec![Vec::new(); node_count];
+    for (from, to) in edges {
+        forward[from].push(to);
+        backward[to].push(from);
+    }
+    let mut seen = vec![false; node_count];
+    let mut finished = Vec::with_capacity(node_count);
+    for start in 0..node_count {
+        let mut stack = vec![(start, 0)];
+        if std::mem::replace(&mut seen[start], true) {
+            continue;
+        }
+        while let Some((node, next)) = stack.pop() {
+            match forward[node].get(next) {
+                Some(&to) => {
+                    stack.push((node, next + 1));
+                    if !std::mem::replace(&mut seen[to], true) {
+                        stack.push((to, 0));
+                    }
+                }
+                None => finished.push(node),
+            }
+        }
+    }
+    let mut component = vec![usize::MAX; node_count];
+    for (number, &start) in finished.iter().rev().enumerate() {
+        let mut stack = vec![start];
+        while let Some(node) = stack.pop() {
+            if component[node] == usize::MAX {
+                component[node] = number;
+                stack.extend(&backward[node]);
+            }
+        }
+    }
+    component
+}

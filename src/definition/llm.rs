@@ -1,0 +1,346 @@
+//! `llm_call`: one question to a language model, as a document writes it. The same document reads the same for every
+//! provider; how each of them wants it said is the executor's business.
+
+use serde_json::Value;
+use url::Url;
+
+use crate::cel::Template;
+use crate::definition::problem::pointer_to;
+use crate::definition::reader::{Element, Reader, kind_of, shorten};
+use crate::json_schema::Schema;
+
+#[derive(Clone, Debug)]
+pub struct LlmCall {
+    pub provider: Provider,
+    /// Absent: the provider's own.
+    pub base_url: Option<Template>,
+    pub api_key: Option<Template>,
+    pub headers: Option<Template>,
+    pub model: Template,
+    pub system: Option<Template>,
+    pub question: Question,
+    pub answer: AnswerFormat,
+    pub max_tokens: Option<Template>,
+    pub temperature: Option<Template>,
+    pub top_p: Option<Template>,
+    pub stop: Option<Template>,
+    pub tools: Option<Template>,
+    pub tool_choice: Option<Template>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// Chat completions, of OpenAI or of anybody who speaks like it.
+    OpenAi,
+    Anthropic,
+    /// The executor's `AI` binding.
+    WorkersAi,
+}
+
+const PROVIDERS: &[(&str, Provider)] = &[
+    ("openai", Provider::OpenAi),
+    ("anthropic", Provider::Anthropic),
+    ("workers_ai", Provider::WorkersAi),
+];
+
+#[derive(Clone, Debug)]
+pub enum Question {
+    Prompt(Template),
+    Messages(Template),
+}
+
+/// What the answer has to be.
+#[derive(Clone, Debug)]
+pub enum AnswerFormat {
+    Text,
+    Json,
+    /// JSON that fits. As written, for the provider, and compiled, for us.
+    Fitting {
+        written: Value,
+        schema: Schema,
+    },
+}
+
+#[derive(Clone, Copy)]
+enum FormatName {
+    Text,
+    JsonObject,
+    JsonSchema,
+}
+
+const FORMATS: &[(&str, FormatName)] = &[
+    ("text", FormatName::Text),
+    ("json_object", FormatName::JsonObject),
+    ("json_schema", FormatName::JsonSchema),
+];
+
+/// Who may have said a message.
+pub const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool"];
+
+pub const TOOL_CHOICES: &[&str] = &["auto", "none", "required"];
+
+/// `names` are those that its templates may use.
+pub(super) fn read(reader: &Reader, names: &[&str]) -> Option<LlmCall> {
+    reader.required_string("provider");
+    let provider = reader.choice("provider", PROVIDERS);
+    if !reader.has("model") {
+        reader.report("model", "missing_field", "\"model\" is required");
+    }
+    let field = Field { reader, names };
+    let model = field.text("model");
+    let base_url = field.text("base_url");
+    if let Some(url) = reader
+        .any("base_url")
+        .and_then(Value::as_str)
+        .filter(|_| is_constant(&base_url))
+    {
+        report_wrong_url(reader, url);
+    }
+    let question = read_question(&field);
+    let api_key = field.text("api_key");
+    let headers = field.checked("headers", |value| match value {
+        Value::Object(_) => Ok(()),
+        other => Err(expected("an object of headers", other)),
+    });
+    if provider == Some(Provider::WorkersAi) {
+        report_unused(reader);
+    }
+    let answer = reader.object("response_format").map(read_format);
+    let system = field.text("system");
+    let max_tokens = field.checked("max_tokens", |value| match value.as_i64() {
+        Some(number) if number >= 1 => Ok(()),
+        Some(number) => Err(out_of_range(format!("{number} is less than 1"))),
+        None => Err(expected("a whole number", value)),
+    });
+    let temperature = field.checked("temperature", |value| within(value, 2.0));
+    let top_p = field.checked("top_p", |value| within(value, 1.0));
+    let stop = field.checked("stop", |value| match value {
+        Value::String(_) => Ok(()),
+        Value::Array(items) if items.iter().all(Value::is_string) => Ok(()),
+        other => Err(expected("a string or a list of strings", other)),
+    });
+    let tools = read_tools(&field);
+    let tool_choice = read_tool_choice(&field);
+    Some(LlmCall {
+        provider: provider?,
+        base_url,
+        api_key,
+        headers,
+        model: model?,
+        system,
+        question: question?,
+        answer: answer.unwrap_or(Some(AnswerFormat::Text))?,
+        max_tokens,
+        temperature,
+        top_p,
+        stop,
+        tools,
+        tool_choice,
+    })
+}
+
+/// Reads templates whose value must be of some kind: checked here where it stands there already, by the executor where
+/// it is still to come.
+struct Field<'a, 'r> {
+    reader: &'a Reader<'r>,
+    names: &'a [&'a str],
+}
+
+type Wrong = (&'static str, String);
+
+impl Field<'_, '_> {
+    fn text(&self, field: &'static str) -> Option<Template> {
+        self.checked(field, |value| match value {
+            Value::String(text) if text.is_empty() => Err(("wrong_type", "it is empty".into())),
+            Value::String(_) => Ok(()),
+            other => Err(expected("a string", other)),
+        })
+    }
+
+    fn checked(
+        &self,
+        field: &'static str,
+        check: impl FnOnce(&Value) -> Result<(), Wrong>,
+    ) -> Option<Template> {
+        let template = self.reader.template(field, self.names)?;
+        let written = self.reader.any(field)?;
+        // Text around an expression is text; a lone expression may become anything.
+        let is_known = !written.is_string() || template.is_constant();
+        if is_known && let Err((code, message)) = check(written) {
+            self.reader.report(field, code, message);
+            return None;
+        }
+        Some(template)
+    }
+}
+
+fn read_question(field: &Field) -> Option<Question> {
+    let reader = field.reader;
+    match (reader.has("prompt"), reader.has("messages")) {
+        (true, true) => {
+            let message = "write either \"prompt\" or \"messages\", not both";
+            reader.report("prompt", "both_forms", message);
+            None
+        }
+        (false, false) => {
+            let message = "\"prompt\" (a text) or \"messages\" (a list of {role, content}) is required";
+            reader.report("prompt", "missing_field", message);
+            None
+        }
+        (true, false) => field.text("prompt").map(Question::Prompt),
+        (false, true) => {
+            let messages = field.checked("messages", |value| match value {
+                Value::Array(items) if items.is_empty() => {
+                    Err(out_of_range("there is no message in it".into()))
+                }
+                Value::Array(_) => Ok(()),
+                other => Err(expected("a list of {role, content}", other)),
+            });
+            if reader.any("messages").is_some_and(Value::is_array) {
+                for element in reader.array("messages") {
+                    read_message(reader, &element);
+                }
+            }
+            messages.map(Question::Messages)
+        }
+    }
+}
+
+/// Only who speaks is checked: what is said may be of any form that the provider knows.
+fn read_message(reader: &Reader, element: &Element) {
+    let report = |pointer: &str, code, message: String| reader.problems().report(pointer, code, message);
+    let message = match element.value {
+        Value::Object(message) => message,
+        text if holds_expression(text) => return,
+        other => {
+            let (code, message) = expected("an object {role, content}", other);
+            return report(&element.pointer, code, message);
+        }
+    };
+    let pointer = pointer_to(&element.pointer, "role");
+    match message.get("role") {
+        None | Some(Value::Null) => report(&pointer, "missing_field", "\"role\" is required".into()),
+        Some(role) if holds_expression(role) => {}
+        Some(Value::String(role)) if ROLES.contains(&role.as_str()) => {}
+        Some(Value::String(role)) => {
+            let message = format!("\"{}\" is none of {}", shorten(role), ROLES.join(", "));
+            report(&pointer, "invalid_choice", message);
+        }
+        Some(other) => {
+            let (code, message) = expected("a string", other);
+            report(&pointer, code, message);
+        }
+    }
+    if !message.contains_key("content") && !message.contains_key("tool_calls") {
+        let pointer = pointer_to(&element.pointer, "content");
+        report(&pointer, "missing_field", "\"content\" is required".into());
+    }
+}
+
+fn read_format(reader: Reader) -> Option<AnswerFormat> {
+    reader.required_string("type");
+    let name = reader.choice("type", FORMATS);
+    let written = reader.any("schema");
+    let schema = reader.schema("schema");
+    let format = match name {
+        None => None,
+        Some(FormatName::JsonSchema) => {
+            if written.is_none() {
+                reader.report("schema", "missing_field", "\"schema\" is required");
+            }
+            schema
+                .zip(written.cloned())
+                .map(|(schema, written)| AnswerFormat::Fitting { written, schema })
+        }
+        Some(FormatName::Text | FormatName::JsonObject) if written.is_some() => {
+            reader.report(
+                "schema",
+                "unsupported",
+                "a schema goes with \"type\": \"json_schema\"",
+            );
+            None
+        }
+        Some(FormatName::Text) => Some(AnswerFormat::Text),
+        Some(FormatName::JsonObject) => Some(AnswerFormat::Json),
+    };
+    reader.finish();
+    format
+}
+
+fn read_tools(field: &Field) -> Option<Template> {
+    let reader = field.reader;
+    let tools = field.checked("tools", |value| match value {
+        Value::Array(_) => Ok(()),
+        other => Err(expected("a list of {name, description, parameters}", other)),
+    });
+    if reader.any("tools").is_some_and(Value::is_array) {
+        for element in reader.array("tools") {
+            if !element.value.is_object() && !holds_expression(element.value) {
+                let (code, message) = expected("an object {name, description, parameters}", element.value);
+                reader.problems().report(&element.pointer, code, message);
+            }
+        }
+    }
+    tools
+}
+
+fn read_tool_choice(field: &Field) -> Option<Template> {
+    field.checked("tool_choice", |value| match value {
+        Value::Object(_) => Ok(()),
+        Value::String(word) if TOOL_CHOICES.contains(&word.as_str()) => Ok(()),
+        Value::String(word) => {
+            let choices = TOOL_CHOICES.join(", ");
+            let message = format!(
+                "\"{}\" is none of {choices}; a tool goes as {{\"name\": ...}}",
+                shorten(word)
+            );
+            Err(("invalid_choice", message))
+        }
+        other => Err(expected("a word or {\"name\": ...}", other)),
+    })
+}
+
+/// The binding says who answers, and for whom.
+fn report_unused(reader: &Reader) {
+    for field in ["base_url", "api_key", "headers"] {
+        if reader.has(field) {
+            let message =
+                format!("workers_ai is called through the executor's binding AI, without \"{field}\"");
+            reader.report(field, "unsupported", message);
+        }
+    }
+}
+
+fn report_wrong_url(reader: &Reader, text: &str) {
+    let why = match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => return,
+        Ok(url) => format!("{} is neither http nor https", url.scheme()),
+        Err(error) => error.to_string(),
+    };
+    let message = format!("\"{}\" is no URL: {why}", shorten(text));
+    reader.report("base_url", "invalid_url", message);
+}
+
+fn is_constant(template: &Option<Template>) -> bool {
+    template.as_ref().is_some_and(Template::is_constant)
+}
+
+fn holds_expression(value: &Value) -> bool {
+    value.is_string() && Template::parse(value).is_ok_and(|template| !template.is_constant())
+}
+
+fn within(value: &Value, most: f64) -> Result<(), Wrong> {
+    match value.as_f64() {
+        Some(number) if (0.0..=most).contains(&number) => Ok(()),
+        Some(number) => Err(out_of_range(format!("{number} is outside 0 to {most}"))),
+        None => Err(expected("a number", value)),
+    }
+}
+
+fn out_of_range(message: String) -> Wrong {
+    ("out_of_range", message)
+}
+
+fn expected(what: &str, found: &Value) -> Wrong {
+    ("wrong_type", format!("expected {what}, found {}", kind_of(found)))
+}

@@ -1,0 +1,198 @@
+//! Infrastructure retry: an action's own `execution.retry_policy`, and what counts where it says nothing.
+//!
+//! Only the numbers are here. When a failed call is tried again is decided by the executor, which knows the time.
+
+use serde_json::Value;
+
+use crate::base::failure::{FAILURE_CLASSES, FailureClass};
+use crate::base::time::{Limit, MINUTE, SECOND};
+use crate::definition::reader::{Element, Reader, kind_of, shorten};
+use crate::definition::task::{BACKOFFS, Backoff};
+
+/// What an action writes about trying again. The default is an action that writes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Counts attempts, the first one too; absent: each class has its own number.
+    pub attempts_max: Option<u32>,
+    pub backoff: Backoff,
+    /// Absent: 1 s, and a rate limit without a word of the peer waits its minute.
+    pub initial_delay_ms: Option<u64>,
+    pub max_delay_ms: u64,
+    /// Adds up to half of the delay, so that those who failed together do not come back together.
+    pub jitter: bool,
+    /// Absent: the classes that trying again may help.
+    pub retry_on: Option<RetryOn>,
+    /// Bounds all attempts of the step and the waits between them.
+    pub total_timeout: Limit,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RetryOn {
+    /// `"*"`: whatever happened. Not a timeout, which `on_timeout` speaks for, and nothing that is permanent.
+    Anything,
+    Classes(Vec<FailureClass>),
+}
+
+impl Default for RetryPolicy {
+    fn default() -> RetryPolicy {
+        RetryPolicy {
+            attempts_max: None,
+            backoff: Backoff::Exponential,
+            initial_delay_ms: None,
+            max_delay_ms: MINUTE,
+            jitter: true,
+            retry_on: None,
+            total_timeout: Limit::Unset,
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// The wait before retry `retry` (the first is 1); `random` is in 0..1.
+    pub fn delay_ms(&self, retry: u32, random: f64) -> u64 {
+        let delay = self
+            .backoff
+            .delay_ms(retry, self.initial_delay_ms.unwrap_or(SECOND))
+            .min(self.max_delay_ms);
+        let jitter = match self.jitter {
+            true => (delay as f64 / 2.0 * random.clamp(0.0, 1.0)) as u64,
+            false => 0,
+        };
+        delay.saturating_add(jitter).min(self.max_delay_ms)
+    }
+
+    /// How long `attempts_max` attempts of `timeout_ms` take at worst, with the waits between them. None if the number
+    /// of attempts is not written: each class has its own, and nobody can say which will fail.
+    pub fn room_ms(&self, timeout_ms: u64) -> Option<u64> {
+        let attempts = self.attempts_max?;
+        let waits = (1..attempts).map(|retry| self.delay_ms(retry, 1.0));
+        let calls = timeout_ms.saturating_mul(u64::from(attempts));
+        Some(waits.fold(calls, u64::saturating_add))
+    }
+
+    pub(super) fn read(reader: Reader, retries_timeouts: bool) -> RetryPolicy {
+        let default = RetryPolicy::default();
+        let attempts_max = reader.integer("max_attempts", 1, 100);
+        let backoff = reader.choice("backoff", BACKOFFS);
+        let initial = reader.limit("initial_delay", "initial_delay_ms").millis();
+        let max = reader.limit("max_delay", "max_delay_ms").millis();
+        let jitter = reader.boolean("jitter");
+        let retry_on = read_retry_on(&reader, retries_timeouts);
+        let total_timeout = reader.limit("total_timeout", "total_timeout_ms");
+        reader.finish();
+        RetryPolicy {
+            attempts_max: attempts_max.map(|attempts| attempts as u32),
+            backoff: backoff.unwrap_or(default.backoff),
+            initial_delay_ms: initial,
+            max_delay_ms: max.unwrap_or(default.max_delay_ms),
+            jitter: jitter.unwrap_or(default.jitter),
+            retry_on,
+            total_timeout,
+        }
+    }
+}
+
+fn read_retry_on(reader: &Reader, retries_timeouts: bool) -> Option<RetryOn> {
+    reader.any("retry_on")?;
+    let elements = reader.array("retry_on");
+    if elements.iter().any(|element| element.value == "*") {
+        return Some(RetryOn::Anything);
+    }
+    let classes = elements.iter();
+    let classes = classes.filter_map(|element| read_class(element, retries_timeouts, reader));
+    Some(RetryOn::Classes(classes.collect()))
+}
+
+fn read_class(element: &Element, retries_timeouts: bool, reader: &Reader) -> Option<FailureClass> {
+    let refuse = |code, message: String| {
+        reader.problems().report(&element.pointer, code, message);
+        None
+    };
+    let Value::String(word) = element.value else {
+        let found = kind_of(element.value);
+        return refuse("wrong_type", format!("expected an error class, found {found}"));
+    };
+    let Some((_, class)) = FAILURE_CLASSES.iter().find(|(known, _)| known == word) else {
+        let known: Vec<_> = FAILURE_CLASSES.iter().map(|(known, _)| *known).collect();
+        let word = shorten(word);
+        let message = format!("\"{word}\" is none of *, {}", known.join(", "));
+        return refuse("invalid_choice", message);
+    };
+    match class {
+        // Two fields that speak of the same thing would have to agree; only one of them is asked.
+        FailureClass::Timeout if !retries_timeouts => refuse(
+            "invalid_choice",
+            "a timeout is tried again by \"on_timeout\": \"retry\" of the execution".into(),
+        ),
+        FailureClass::Permanent => refuse("invalid_choice", "what is permanent is never tried again".into()),
+        FailureClass::Network
+        | FailureClass::ServerError
+        | FailureClass::ProviderTransient
+        | FailureClass::RateLimited
+        | FailureClass::Timeout
+        | FailureClass::BadRequest
+        | FailureClass::Auth
+        | FailureClass::NotFound
+        | FailureClass::Validation
+        | FailureClass::Assertion
+        | FailureClass::BreakerOpen
+        | FailureClass::Unknown => Some(*class),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_as_written_and_jitter_adds_up_to_half() {
+        let policy = RetryPolicy::default();
+        let delays = |policy: &RetryPolicy, random| [1, 2, 3].map(|retry| policy.delay_ms(retry, random));
+        assert_eq!(delays(&policy, 0.0), [1_000, 2_000, 4_000]);
+        assert_eq!(delays(&policy, 0.5), [1_250, 2_500, 5_000]);
+        let steady = RetryPolicy {
+            jitter: false,
+            initial_delay_ms: Some(200),
+            ..policy
+        };
+        assert_eq!(delays(&steady, 0.9), [200, 400, 800]);
+        let linear = RetryPolicy {
+            backoff: Backoff::Linear,
+            max_delay_ms: 500,
+            ..steady.clone()
+        };
+        assert_eq!(delays(&linear, 0.9), [200, 400, 500]);
+        let none = RetryPolicy {
+            backoff: Backoff::None,
+            ..linear
+        };
+        assert_eq!(delays(&none, 0.9), [0, 0, 0]);
+    }
+
+    #[test]
+    fn the_longest_delay_holds_with_jitter_and_no_number_overflows() {
+        let policy = RetryPolicy {
+            max_delay_ms: 1_100,
+            ..RetryPolicy::default()
+        };
+        assert_eq!(policy.delay_ms(1, 0.99), 1_100);
+        let huge = RetryPolicy {
+            initial_delay_ms: Some(u64::MAX),
+            max_delay_ms: u64::MAX,
+            attempts_max: Some(100),
+            ..policy
+        };
+        assert_eq!(huge.delay_ms(99, 1.0), u64::MAX);
+        assert_eq!(huge.room_ms(u64::MAX), Some(u64::MAX));
+    }
+
+    #[test]
+    fn room_is_for_every_attempt_and_every_wait() {
+        let policy = RetryPolicy {
+            attempts_max: Some(3),
+            ..RetryPolicy::default()
+        };
+        assert_eq!(policy.room_ms(30_000), Some(90_000 + 1_500 + 3_000));
+        assert_eq!(RetryPolicy::default().room_ms(30_000), None);
+    }
+}

@@ -1,0 +1,333 @@
+//! What may be said about time besides a limit itself: presets with their defaults and hard limits, the bounds of a
+//! deployment, and the `timeouts` and `gate` of a workflow.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::limits::{TIMEOUT_CEILING_MS, TIMEOUT_MAX_MS, TIMEOUT_MIN_MS};
+use crate::base::time::{DAY, HOUR, Limit, MINUTE, SECOND, format_duration};
+use crate::definition::reader::Reader;
+
+/// A set of defaults and hard limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preset {
+    #[default]
+    Standard,
+    Service,
+    Flow,
+}
+
+const PRESETS: &[(&str, Preset)] = &[
+    ("standard", Preset::Standard),
+    ("service", Preset::Service),
+    ("flow", Preset::Flow),
+];
+
+/// Which default and hard limit is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    Flow,
+    Step,
+    LlmCall,
+    Tool,
+}
+
+impl Layer {
+    /// As the fields of `timeouts` are named.
+    pub fn name(self) -> &'static str {
+        match self {
+            Layer::Flow => "flow",
+            Layer::Step => "step",
+            Layer::LlmCall => "llm_call",
+            Layer::Tool => "tool",
+        }
+    }
+}
+
+impl Preset {
+    pub fn parse(name: &str) -> Option<Preset> {
+        let (_, preset) = PRESETS.iter().find(|(word, _)| *word == name)?;
+        Some(*preset)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Standard => "standard",
+            Preset::Service => "service",
+            Preset::Flow => "flow",
+        }
+    }
+
+    /// What counts where nothing is written.
+    pub fn default_limit(self, layer: Layer) -> Option<u64> {
+        match (self, layer) {
+            (Preset::Standard, Layer::Flow) => Some(HOUR),
+            (Preset::Service, Layer::Flow) => Some(30 * SECOND),
+            (Preset::Standard | Preset::Service, Layer::Step | Layer::LlmCall | Layer::Tool) => None,
+            (Preset::Flow, Layer::Flow) => Some(30 * MINUTE),
+            (Preset::Flow, Layer::Step) => Some(10 * MINUTE),
+            (Preset::Flow, Layer::LlmCall) => Some(2 * MINUTE),
+            (Preset::Flow, Layer::Tool) => Some(5 * MINUTE),
+        }
+    }
+
+    /// The most that may be written without `allow_exceed_hard`.
+    pub fn hard_limit(self, layer: Layer) -> Option<u64> {
+        match (self, layer) {
+            (Preset::Standard, Layer::Flow | Layer::Step | Layer::LlmCall | Layer::Tool) => None,
+            (Preset::Service, Layer::Flow) => Some(HOUR),
+            (Preset::Service, Layer::Step | Layer::LlmCall | Layer::Tool) => None,
+            (Preset::Flow, Layer::Flow) => Some(45 * MINUTE),
+            (Preset::Flow, Layer::Step) => Some(15 * MINUTE),
+            (Preset::Flow, Layer::LlmCall) => Some(3 * MINUTE),
+            (Preset::Flow, Layer::Tool) => Some(10 * MINUTE),
+        }
+    }
+
+    /// The least that may be written.
+    pub fn least(self, layer: Layer) -> Option<u64> {
+        match (self, layer) {
+            (Preset::Service, Layer::Flow) => Some(SECOND),
+            (Preset::Service, Layer::Step | Layer::LlmCall | Layer::Tool) => None,
+            (Preset::Standard | Preset::Flow, Layer::Flow | Layer::Step | Layer::LlmCall | Layer::Tool) => {
+                None
+            }
+        }
+    }
+
+    /// Why this preset refuses `limit`, if it does. `null` is over any hard limit; `exceeding` lifts the hard limit and
+    /// never the least.
+    pub fn refuse(self, layer: Layer, limit: Limit, exceeding: bool) -> Option<Refusal> {
+        let told = match limit {
+            Limit::Unset => return None,
+            Limit::Never => "no limit (null)".to_string(),
+            Limit::After(millis) => format_duration(millis),
+        };
+        let millis = limit.millis();
+        let of = format!("for a {} under preset \"{}\"", layer.name(), self.name());
+        if let Some(most) = self.hard_limit(layer)
+            && !exceeding
+            && millis.is_none_or(|millis| millis > most)
+        {
+            let most = format_duration(most);
+            return Some(Refusal::OverHardLimit(format!(
+                "{told} is over the hard limit of {most} {of}"
+            )));
+        }
+        let least = self.least(layer)?;
+        let is_under = millis.is_some_and(|millis| millis < least);
+        is_under.then(|| {
+            let least = format_duration(least);
+            Refusal::UnderMinimum(format!("{told} is under the minimum of {least} {of}"))
+        })
+    }
+}
+
+/// A limit that a preset does not accept, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    OverHardLimit(String),
+    UnderMinimum(String),
+}
+
+impl Refusal {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refusal::OverHardLimit(_) => "over_hard_limit",
+            Refusal::UnderMinimum(_) => "under_minimum",
+        }
+    }
+
+    /// With the way out: `place` says where the flag goes.
+    pub fn message(&self, place: &str) -> String {
+        match self {
+            Refusal::OverHardLimit(why) => {
+                format!("{why}; write less, or \"allow_exceed_hard\": true {place}")
+            }
+            Refusal::UnderMinimum(why) => format!("{why}; write at least that"),
+        }
+    }
+}
+
+/// What limits one deployment sets: variables CURFEW_PRESET, CURFEW_TIMEOUT_MIN_MS, CURFEW_TIMEOUT_MAX_MS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRules {
+    pub preset: Preset,
+    pub min_ms: u64,
+    pub max_ms: u64,
+}
+
+impl Default for TimeRules {
+    fn default() -> Self {
+        TimeRules {
+            preset: Preset::Standard,
+            min_ms: TIMEOUT_MIN_MS,
+            max_ms: TIMEOUT_MAX_MS,
+        }
+    }
+}
+
+impl TimeRules {
+    /// No deployment's bounds are wider.
+    pub const WIDEST: TimeRules = TimeRules {
+        preset: Preset::Standard,
+        min_ms: 1,
+        max_ms: TIMEOUT_CEILING_MS,
+    };
+
+    /// An empty variable counts as not set.
+    pub fn from_variables(
+        preset: Option<&str>,
+        min_ms: Option<&str>,
+        max_ms: Option<&str>,
+    ) -> Result<TimeRules, String> {
+        let written = |value: Option<&str>| {
+            let text = value.map(str::trim).filter(|text| !text.is_empty());
+            text.map(|text| text.chars().take(40).collect::<String>())
+        };
+        let default = TimeRules::default();
+        let preset = match written(preset) {
+            None => default.preset,
+            Some(name) => Preset::parse(&name).ok_or_else(|| {
+                format!("CURFEW_PRESET is \"{name}\"; write \"standard\", \"service\" or \"flow\"")
+            })?,
+        };
+        let bound = |name: &str, value: Option<&str>, default: u64| match written(value) {
+            None => Ok(default),
+            Some(text) => text
+                .parse::<u64>()
+                .ok()
+                .filter(|millis| (1..=TIMEOUT_CEILING_MS).contains(millis))
+                .ok_or_else(|| {
+                    format!("{name} is \"{text}\"; write whole milliseconds from 1 to {TIMEOUT_CEILING_MS}")
+                }),
+        };
+        let min_ms = bound("CURFEW_TIMEOUT_MIN_MS", min_ms, default.min_ms)?;
+        let max_ms = bound("CURFEW_TIMEOUT_MAX_MS", max_ms, default.max_ms)?;
+        if min_ms > max_ms {
+            return Err(format!(
+                "CURFEW_TIMEOUT_MIN_MS is {min_ms} and CURFEW_TIMEOUT_MAX_MS is {max_ms}; write a minimum that is not above the maximum"
+            ));
+        }
+        Ok(TimeRules {
+            preset,
+            min_ms,
+            max_ms,
+        })
+    }
+}
+
+/// `timeouts` of a workflow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timeouts {
+    pub preset: Option<Preset>,
+    pub step: Limit,
+    pub flow: Limit,
+    pub llm_call: Limit,
+    pub tool: Limit,
+    /// Children get at most what is left of this run.
+    pub inherit_budget: bool,
+    /// The part of a deadline after which a warning is due.
+    pub warn_at: f64,
+}
+
+const WARN_AT: f64 = 0.8;
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            preset: None,
+            step: Limit::Unset,
+            flow: Limit::Unset,
+            llm_call: Limit::Unset,
+            tool: Limit::Unset,
+            inherit_budget: false,
+            warn_at: WARN_AT,
+        }
+    }
+}
+
+impl Timeouts {
+    /// The workflow's own word, else that of its preset, else that of the deployment's.
+    pub fn default_limit(&self, layer: Layer, deployment: Preset) -> Limit {
+        let own = match layer {
+            Layer::Flow => self.flow,
+            Layer::Step => self.step,
+            Layer::LlmCall => self.llm_call,
+            Layer::Tool => self.tool,
+        };
+        let preset = self.preset.unwrap_or(deployment);
+        own.or(preset.default_limit(layer).map_or(Limit::Unset, Limit::After))
+    }
+}
+
+pub(super) fn read_timeouts(reader: Reader) -> Timeouts {
+    let timeouts = Timeouts {
+        preset: reader.choice("preset", PRESETS),
+        step: reader.limit("step", "step_ms"),
+        flow: reader.limit("flow", "flow_ms"),
+        llm_call: reader.limit("llm_call", "llm_call_ms"),
+        tool: reader.limit("tool", "tool_ms"),
+        inherit_budget: reader.boolean("inherit_budget").unwrap_or(false),
+        warn_at: read_warn_at(&reader),
+    };
+    reader.finish();
+    timeouts
+}
+
+fn read_warn_at(reader: &Reader) -> f64 {
+    let Some(written) = reader.any("warn_at") else {
+        return WARN_AT;
+    };
+    let fraction = written.as_f64().filter(|part| *part > 0.0 && *part < 1.0);
+    if fraction.is_none() {
+        reader.report(
+            "warn_at",
+            "out_of_range",
+            "a warning comes at a fraction of the deadline between 0 and 1, like 0.8",
+        );
+    }
+    fraction.unwrap_or(WARN_AT)
+}
+
+/// How the timeout gate of a workflow ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeoutGate {
+    pub timeout_ms: u64,
+    pub on_timeout: GateEnd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateEnd {
+    CancelAll,
+    Fail,
+}
+
+const GATE_ENDS: &[(&str, GateEnd)] = &[("cancel_all", GateEnd::CancelAll), ("fail", GateEnd::Fail)];
+
+impl Default for TimeoutGate {
+    fn default() -> Self {
+        TimeoutGate {
+            timeout_ms: 7 * DAY,
+            on_timeout: GateEnd::CancelAll,
+        }
+    }
+}
+
+pub(super) fn read_timeout_gate(reader: Reader) -> TimeoutGate {
+    let default = TimeoutGate::default();
+    let timeout = reader.limit("timeout", "timeout_ms");
+    if timeout == Limit::Never {
+        reader.report(
+            reader.spelling("timeout", "timeout_ms"),
+            "wrong_type",
+            "a timeout gate needs a deadline of its own, so that every run ends; leave it out for 7 days",
+        );
+    }
+    let on_timeout = reader.choice("on_timeout", GATE_ENDS);
+    reader.finish();
+    TimeoutGate {
+        timeout_ms: timeout.millis().unwrap_or(default.timeout_ms),
+        on_timeout: on_timeout.unwrap_or(default.on_timeout),
+    }
+}

@@ -1,0 +1,341 @@
+//! From a list of runs to the statement that reads one page of it, and from the rows it finds to the page. Pure; the indexes
+//! are those of `migrations`, and `tests/workerd/lists.test.ts` counts what each list reads.
+
+use crate::api::run_filter::{Order, Position, RunFilter, RunList};
+use crate::run::RunStatus;
+
+/// Rows of `runs` that a list looks at in one request where its filters are more than an index can lead. A row of an index
+/// and the row it leads to are two that the database reads: with this many it stays below a thousand, also where it takes two statements to merge
+/// all statuses, each of which reads as many.
+const LOOKED_AT: u64 = 450;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Binding {
+    Text(String),
+    Number(u64),
+}
+
+/// Selects that one statement may merge: the platform takes no more.
+const MERGED: usize = 5;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Several where there is too much to merge for one.
+    pub statements: Vec<Statement>,
+    /// What each of them takes at most: fewer rows are the end of the list.
+    pub rows: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    pub sql: String,
+    pub bindings: Vec<Binding>,
+}
+
+/// A row that was looked at; one that the filters leave out has no summary.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+pub struct Row {
+    pub id: String,
+    pub at: u64,
+    pub summary: Option<String>,
+}
+
+/// The index that leads a list, and what it is led by.
+enum Lead<'a> {
+    Ids(&'a str),
+    Deadlines,
+    Parent(&'a str),
+    Tag(&'a str),
+    /// In each of these statuses, merged.
+    Workflow(&'a str, Vec<RunStatus>),
+    Statuses(Vec<RunStatus>),
+    Started,
+}
+
+impl RunList {
+    pub fn query(&self) -> Query {
+        let leads = match self.lead() {
+            Lead::Workflow(workflow, statuses) => in_parts(&statuses)
+                .map(|part| Lead::Workflow(workflow, part))
+                .collect(),
+            Lead::Statuses(statuses) => in_parts(&statuses).map(Lead::Statuses).collect(),
+            lead @ (Lead::Ids(_) | Lead::Deadlines | Lead::Parent(_) | Lead::Tag(_) | Lead::Started) => {
+                vec![lead]
+            }
+        };
+        let mut rows = 0;
+        let statements = leads.into_iter().map(|lead| {
+            let (statement, most) = self.statement(lead);
+            rows = most;
+            statement
+        });
+        Query {
+            statements: statements.collect(),
+            rows,
+        }
+    }
+
+    /// One statement, and how many rows it takes.
+    fn statement(&self, lead: Lead) -> (Statement, u64) {
+        let mut builder = Builder::default();
+        let left_out = builder.conditions(&self.filter, &lead);
+        let rows = match (self.is_led(), left_out.is_empty()) {
+            (true, _) => self.limit + 1,
+            (false, true) => LOOKED_AT.min(self.limit + 1),
+            (false, false) => LOOKED_AT,
+        };
+        let summary = match left_out.is_empty() {
+            true => "runs.summary".to_string(),
+            false => format!("CASE WHEN {} THEN runs.summary END", left_out.join(" AND ")),
+        };
+        let of_runs = |index: &str| {
+            format!(
+                "SELECT runs.id AS id, runs.started_at AS at, {summary} AS summary FROM runs INDEXED BY {index} WHERE "
+            )
+        };
+        let (selects, order) = match lead {
+            Lead::Ids(prefix) => {
+                let select = format!(
+                    "SELECT runs.id AS id, 0 AS at, {summary} AS summary FROM runs WHERE {}",
+                    self.ids(prefix, &mut builder)
+                );
+                (vec![select], "id")
+            }
+            Lead::Deadlines => {
+                let mut select = format!(
+                    "SELECT runs.id AS id, runs.timeout_at AS at, {summary} AS summary \
+                     FROM runs INDEXED BY runs_by_deadline WHERE runs.ended_at IS NULL AND runs.timeout_at IS NOT NULL"
+                );
+                if let Some(after) = &self.after {
+                    let (at, id) = (builder.number(after.at), builder.text(&after.id));
+                    select.push_str(&format!(" AND (runs.timeout_at, runs.id) > ({at}, {id})"));
+                }
+                (vec![select], "at, id")
+            }
+            Lead::Parent(parent) => {
+                let started = self.started("runs.started_at", "runs.id", &mut builder);
+                let parent = builder.text(parent);
+                let select = of_runs("runs_by_parent") + &format!("runs.parent_id = {parent} AND {started}");
+                (vec![select], NEWEST_FIRST)
+            }
+            Lead::Tag(tag) => {
+                let started = self.started("run_tags.started_at", "run_tags.run_id", &mut builder);
+                let tag = builder.text(tag);
+                let select = format!(
+                    "SELECT run_tags.run_id AS id, run_tags.started_at AS at, {summary} AS summary \
+                     FROM run_tags CROSS JOIN runs ON runs.id = run_tags.run_id WHERE run_tags.tag = {tag} AND {started}"
+                );
+                (vec![select], NEWEST_FIRST)
+            }
+            Lead::Workflow(workflow, statuses) => {
+                let started = self.started("runs.started_at", "runs.id", &mut builder);
+                let workflow = builder.text(workflow);
+                let in_status = |status: RunStatus| {
+                    let status = builder.text(status.name());
+                    let both = format!("runs.workflow_id = {workflow} AND runs.status = {status}");
+                    of_runs("runs_by_workflow") + &format!("{both} AND {started}")
+                };
+                (statuses.into_iter().map(in_status).collect(), NEWEST_FIRST)
+            }
+            Lead::Statuses(statuses) => {
+                let started = self.started("runs.started_at", "runs.id", &mut builder);
+                let in_status = |status: RunStatus| {
+                    let status = builder.text(status.name());
+                    of_runs("runs_by_status") + &format!("runs.status = {status} AND {started}")
+                };
+                (statuses.into_iter().map(in_status).collect(), NEWEST_FIRST)
+            }
+            Lead::Started => {
+                let started = self.started("runs.started_at", "runs.id", &mut builder);
+                (vec![of_runs("runs_by_started") + &started], NEWEST_FIRST)
+            }
+        };
+        let most = builder.number(rows);
+        let statement = Statement {
+            sql: format!("{} ORDER BY {order} LIMIT {most}", selects.join(" UNION ALL ")),
+            bindings: builder.bindings,
+        };
+        (statement, rows)
+    }
+
+    /// The page that the rows of all statements are, and behind which of them the next one begins.
+    pub fn page(&self, mut rows: Vec<Row>, asked: u64) -> (Vec<String>, Option<String>) {
+        match self.order {
+            Order::NewestFirst => rows.sort_by(|a, b| (b.at, &b.id).cmp(&(a.at, &a.id))),
+            Order::NearestDeadline | Order::ById => rows.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id))),
+        }
+        rows.truncate(asked as usize);
+        let found = rows.len();
+        let mut shown = Vec::new();
+        let mut seen = 0;
+        let mut last = None;
+        for row in rows {
+            if shown.len() as u64 == self.limit {
+                break;
+            }
+            seen += 1;
+            last = Some(Position {
+                at: row.at,
+                id: row.id,
+            });
+            shown.extend(row.summary);
+        }
+        let is_more = seen < found || found as u64 == asked;
+        let next = last.filter(|_| is_more).map(|last| last.write(self.order));
+        (shown, next)
+    }
+
+    fn lead(&self) -> Lead<'_> {
+        let filter = &self.filter;
+        match (self.order, &filter.id_prefix) {
+            (Order::ById, Some(prefix)) => return Lead::Ids(prefix),
+            (Order::ById, None) => return Lead::Ids(""),
+            (Order::NearestDeadline, _) => return Lead::Deadlines,
+            (Order::NewestFirst, _) => {}
+        }
+        if let Some(parent) = &filter.parent {
+            return Lead::Parent(parent);
+        }
+        if let Some(tag) = &filter.tag {
+            return Lead::Tag(tag);
+        }
+        let statuses: Vec<RunStatus> = filter.statuses.iter().copied().collect();
+        match (&filter.workflow, statuses.is_empty()) {
+            (Some(workflow), true) => Lead::Workflow(workflow, RunStatus::ALL.to_vec()),
+            (Some(workflow), false) => Lead::Workflow(workflow, statuses),
+            (None, false) => Lead::Statuses(statuses),
+            (None, true) => Lead::Started,
+        }
+    }
+
+    /// One filter, or a workflow with a status: what is read is what is shown.
+    fn is_led(&self) -> bool {
+        let RunFilter {
+            statuses,
+            workflow,
+            tag,
+            since,
+            until,
+            parent,
+            id_prefix,
+        } = &self.filter;
+        let of_both = usize::from(!statuses.is_empty()) + usize::from(workflow.is_some());
+        let others = [
+            tag.is_some(),
+            since.is_some(),
+            until.is_some(),
+            parent.is_some(),
+            id_prefix.is_some(),
+        ];
+        let others = others.into_iter().filter(|is_set| *is_set).count();
+        match self.order {
+            Order::NewestFirst => {
+                (of_both + others <= 1 && id_prefix.is_none()) || (of_both == 2 && others == 0)
+            }
+            Order::ById => of_both + others <= 1,
+            Order::NearestDeadline => of_both + others == 0,
+        }
+    }
+
+    /// From where on, and until when: one bound each way, because an index is entered by one.
+    fn started(&self, at: &str, id: &str, builder: &mut Builder) -> String {
+        let until = self.filter.until;
+        let mut terms = Vec::new();
+        match &self.after {
+            Some(after) if until.is_none_or(|until| after.at <= until) => {
+                let (after_at, after_id) = (builder.number(after.at), builder.text(&after.id));
+                terms.push(format!("({at}, {id}) < ({after_at}, {after_id})"));
+            }
+            Some(_) | None => terms.extend(until.map(|until| format!("{at} <= {}", builder.number(until)))),
+        }
+        terms.extend(
+            self.filter
+                .since
+                .map(|since| format!("{at} >= {}", builder.number(since))),
+        );
+        match terms.is_empty() {
+            true => "true".into(),
+            false => terms.join(" AND "),
+        }
+    }
+
+    fn ids(&self, prefix: &str, builder: &mut Builder) -> String {
+        let from = match &self.after {
+            Some(after) if after.id.as_str() >= prefix => format!("runs.id > {}", builder.text(&after.id)),
+            Some(_) | None => format!("runs.id >= {}", builder.text(prefix)),
+        };
+        // Behind every character of an id.
+        let to = builder.text(&format!("{prefix}\u{7f}"));
+        format!("{from} AND runs.id < {to}")
+    }
+}
+
+const NEWEST_FIRST: &str = "at DESC, id DESC";
+
+fn in_parts(statuses: &[RunStatus]) -> impl Iterator<Item = Vec<RunStatus>> {
+    statuses.chunks(MERGED).map(<[RunStatus]>::to_vec)
+}
+
+#[derive(Default)]
+struct Builder {
+    bindings: Vec<Binding>,
+}
+
+impl Builder {
+    fn text(&mut self, text: &str) -> String {
+        self.bind(Binding::Text(text.to_string()))
+    }
+
+    fn number(&mut self, number: u64) -> String {
+        self.bind(Binding::Number(number))
+    }
+
+    fn bind(&mut self, binding: Binding) -> String {
+        self.bindings.push(binding);
+        format!("?{}", self.bindings.len())
+    }
+
+    /// What the leading index leaves to be looked at row by row.
+    fn conditions(&mut self, filter: &RunFilter, lead: &Lead) -> Vec<String> {
+        let (by_status, by_workflow, by_tag, by_parent, by_started, by_id) = match lead {
+            Lead::Ids(_) => (false, false, false, false, false, true),
+            Lead::Deadlines => (false, false, false, false, false, false),
+            Lead::Parent(_) => (false, false, false, true, true, false),
+            Lead::Tag(_) => (false, false, true, false, true, false),
+            Lead::Workflow(..) => (true, true, false, false, true, false),
+            Lead::Statuses(_) => (true, false, false, false, true, false),
+            Lead::Started => (false, false, false, false, true, false),
+        };
+        let mut conditions = Vec::new();
+        if !by_status && !filter.statuses.is_empty() {
+            let names = filter.statuses.iter().map(|status| self.text(status.name()));
+            let names = names.collect::<Vec<_>>().join(", ");
+            conditions.push(format!("runs.status IN ({names})"));
+        }
+        if let Some(workflow) = filter.workflow.as_ref().filter(|_| !by_workflow) {
+            conditions.push(format!("runs.workflow_id = {}", self.text(workflow)));
+        }
+        if let Some(tag) = filter.tag.as_ref().filter(|_| !by_tag) {
+            // Not by `runs.tags`: what a list of twenty is read as counts, too.
+            let tag = self.text(tag);
+            conditions.push(format!(
+                "EXISTS (SELECT 1 FROM run_tags WHERE run_tags.tag = {tag} \
+                 AND run_tags.started_at = runs.started_at AND run_tags.run_id = runs.id)"
+            ));
+        }
+        if let Some(parent) = filter.parent.as_ref().filter(|_| !by_parent) {
+            conditions.push(format!("runs.parent_id = {}", self.text(parent)));
+        }
+        if let Some(since) = filter.since.filter(|_| !by_started) {
+            conditions.push(format!("runs.started_at >= {}", self.number(since)));
+        }
+        if let Some(until) = filter.until.filter(|_| !by_started) {
+            conditions.push(format!("runs.started_at <= {}", self.number(until)));
+        }
+        if let Some(prefix) = filter.id_prefix.as_ref().filter(|_| !by_id) {
+            let (from, to) = (self.text(prefix), self.text(&format!("{prefix}\u{7f}")));
+            conditions.push(format!("(runs.id >= {from} AND runs.id < {to})"));
+        }
+        conditions
+    }
+}

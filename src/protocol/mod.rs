@@ -1,0 +1,4 @@
+//! What crosses a boundary between two deployed parts. Each shape is pinned by a golden file.
+
+pub mod breaker;
+pub mod task;

@@ -1,0 +1,70 @@
+//! Events that a task has emitted: messages of the outbox, posted in the commit in which its token is done. What they start is
+//! found by the shell; that they start it once is a matter of their keys.
+
+use serde_json::json;
+
+use crate::base::failure::{Failure, FailureClass};
+use crate::base::limits::{EVENT_HOPS, EVENT_RUNS, EVENTS_BYTES, TooLarge};
+use crate::base::text::json_bytes;
+use crate::protocol::task::Emitted;
+use crate::run::event::Message;
+use crate::run::state::Run;
+use crate::run::time::event_log::RunEventKind;
+use crate::run::token::TokenId;
+
+/// The code of a start that an event was not allowed to make, and the name of that limit.
+pub const EVENT_LIMIT: &str = "event_limit";
+
+impl Run {
+    /// Whether these may leave.
+    pub(in crate::run) fn check_events(&self, events: &[Emitted]) -> Result<(), Failure> {
+        let bytes = events.iter().map(|event| json_bytes(&event.payload)).sum();
+        TooLarge::check("what the task's events carry", bytes, EVENTS_BYTES)?;
+        self.check_hops(events)
+    }
+
+    /// Workflows that start each other by events must come to an end, like those that call each other.
+    fn check_hops(&self, events: &[Emitted]) -> Result<(), Failure> {
+        match events.first() {
+            Some(event) if self.header.hops >= EVENT_HOPS => Err(Failure::new(
+                "event_loop",
+                FailureClass::Permanent,
+                format!(
+                    "event {} was not emitted: {EVENT_HOPS} events have led to this run, each emitted by a run that the \
+                     one before it started; look for workflows that trigger each other, or let one of them wait for a signal",
+                    event.name
+                ),
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// A token is done once, so that its number and the event's place tell one emission from all others of this run. The
+    /// moment the run began tells it from an earlier run of the same id.
+    pub(in crate::run) fn post_events(&mut self, id: TokenId, events: Vec<Emitted>) {
+        let hops = self.header.hops + 1;
+        for (index, event) in events.into_iter().enumerate() {
+            self.post(Message::Emit {
+                key: format!("{}/{}/{id}/{index}", self.header.id, self.header.started_at),
+                name: event.name,
+                payload: event.payload,
+                hops,
+                after: None,
+                root: self.header.root_event.clone(),
+            });
+        }
+    }
+
+    /// Notes in the run's history that one of its events did not start everything it triggers.
+    pub(in crate::run) fn starts_refused(&mut self, id: u64, workflows: &[String]) {
+        let Some(Message::Emit { key, name, root, .. }) = self.outbox.get(&id).map(|entry| &entry.message)
+        else {
+            return;
+        };
+        let fields = json!({
+            "limit": EVENT_LIMIT, "most": EVENT_RUNS, "event_name": name, "event_key": key, "root_event": root,
+            "workflow_ids": workflows,
+        });
+        self.note(RunEventKind::LimitExceeded, fields);
+    }
+}

@@ -1,0 +1,6 @@
+//! fan
+
+pub mod instances;
+pub mod join;
+pub mod merge;
+pub mod out;

@@ -1,0 +1,232 @@
+//! Fan-out: what a firing of transitions gives birth to.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::base::compute::{TOKEN_STEPS, write_steps};
+use crate::base::failure::Failure;
+use crate::base::limits::{FAN_OUT_WIDTH, ITEM_BYTES, ITEMS_BYTES, TooLarge};
+use crate::base::text::json_bytes;
+use crate::definition::fan::Spawn;
+use crate::run::fan::instances::{Branch, Instance, InstanceId, branch_steps};
+use crate::run::state::Run;
+use crate::run::token::route::mapping_failure;
+use crate::run::token::{Token, TokenId};
+
+/// What one matching transition will do; worked out before the token ends, because it may still fail.
+#[derive(Debug)]
+pub(in crate::run) enum Move {
+    Step {
+        transition: usize,
+    },
+    Spawn {
+        transition: usize,
+        births: Births,
+    },
+    Join {
+        transition: usize,
+        instance: InstanceId,
+        index: u32,
+    },
+}
+
+#[derive(Debug)]
+pub(in crate::run) enum Births {
+    Count(u32),
+    Items(Vec<Value>),
+}
+
+impl Move {
+    pub(in crate::run) fn is_join(&self) -> bool {
+        match self {
+            Move::Join { .. } => true,
+            Move::Step { .. } | Move::Spawn { .. } => false,
+        }
+    }
+}
+
+impl Births {
+    fn count(&self) -> u32 {
+        match self {
+            Births::Count(count) => *count,
+            Births::Items(items) => items.len() as u32,
+        }
+    }
+}
+
+impl Run {
+    /// What a transition means for this token: a join of its own group, a fan-out, or a plain step.
+    pub(in crate::run) fn plan(&self, token: &Token, index: usize, error: &Value) -> Result<Move, Failure> {
+        let transition = &self.snapshot.workflow.transitions[index];
+        if let Some(join) = &transition.synchronization {
+            // A token of another group passes.
+            let own = self
+                .chain(token.branch.as_ref())
+                .find(|(_, instance)| instance.group == join.group);
+            if let Some((branch, instance)) = own {
+                return Ok(Move::Join {
+                    transition: index,
+                    instance: instance.id,
+                    index: branch.index,
+                });
+            }
+        }
+        let births = |count: u64, steps: u64| {
+            self.work.pay_for(
+                format_args!("the tokens of transition {}", transition.id),
+                count * TOKEN_STEPS + steps,
+            )
+        };
+        if transition.group.is_none() {
+            // It takes along what the branch has made.
+            births(1, token.branch.as_ref().map_or(0, branch_steps))?;
+            return Ok(Move::Step { transition: index });
+        }
+        let births = match &transition.spawn {
+            Spawn::One => {
+                births(1, 0)?;
+                Births::Count(1)
+            }
+            Spawn::Count(count) => {
+                births(u64::from(*count), 0)?;
+                Births::Count(*count)
+            }
+            Spawn::ForEach { collection, .. } => {
+                let vars = self.vars(token, error.clone())?;
+                let place = format!("foreach of transition {}", transition.id);
+                let value = collection
+                    .evaluate(&self.scope(&vars))
+                    .map_err(|wrong| mapping_failure(&place, &wrong))?;
+                let Value::Array(items) = value else {
+                    return Err(Failure::validation(
+                        "not_a_list",
+                        format!("{place}: \"{}\" is not a list", collection.source()),
+                    ));
+                };
+                if items.len() > FAN_OUT_WIDTH {
+                    return Err(Failure::validation(
+                        "limit_exceeded",
+                        format!("{place}: {} items; the limit is {FAN_OUT_WIDTH}", items.len()),
+                    ));
+                }
+                births(items.len() as u64, items.iter().map(write_steps).sum())?;
+                check_items(&place, &items)?;
+                Births::Items(items)
+            }
+        };
+        Ok(Move::Spawn {
+            transition: index,
+            births,
+        })
+    }
+
+    /// Births the tokens of `moves`, children of a token that has just come to its end or to a join.
+    pub(in crate::run) fn follow(&mut self, parent: &Token, moves: Vec<Move>, cause: Option<Failure>) {
+        let snapshot = std::rc::Rc::clone(&self.snapshot);
+        let mut groups: BTreeMap<String, Vec<(usize, Births)>> = BTreeMap::new();
+        for next in moves {
+            match next {
+                Move::Join { .. } => {}
+                Move::Step { transition } => {
+                    let loops = self.loops_after(parent, transition);
+                    let to = snapshot.workflow.transitions[transition].to;
+                    self.spawn_token(to, Some(parent.id), parent.branch.clone(), loops, cause.clone());
+                }
+                Move::Spawn { transition, births } => {
+                    let group = snapshot.workflow.transitions[transition]
+                        .group
+                        .clone()
+                        .unwrap_or_default();
+                    groups.entry(group).or_default().push((transition, births));
+                }
+            }
+        }
+        for (group, spawns) in groups {
+            self.fan_out(parent, group, spawns, cause.as_ref());
+        }
+    }
+
+    fn fan_out(
+        &mut self,
+        parent: &Token,
+        group: String,
+        spawns: Vec<(usize, Births)>,
+        cause: Option<&Failure>,
+    ) {
+        let snapshot = std::rc::Rc::clone(&self.snapshot);
+        let total: u32 = spawns.iter().map(|(_, births)| births.count()).sum();
+        if total == 0 || !self.is_running() {
+            return;
+        }
+        let item_var = spawns.iter().find_map(|(transition, _)| {
+            match &snapshot.workflow.transitions[*transition].spawn {
+                Spawn::ForEach { item_var, .. } => Some(item_var.clone()),
+                Spawn::One | Spawn::Count(_) => None,
+            }
+        });
+        self.instances_born += 1;
+        let id = InstanceId(self.instances_born);
+        self.open_instance(Instance::new(id, group, total, parent.branch.clone(), item_var));
+        let mut index = 0;
+        for (transition, births) in spawns {
+            let to = snapshot.workflow.transitions[transition].to;
+            let loops = self.loops_after(parent, transition);
+            let items: Vec<Option<Value>> = match births {
+                Births::Count(count) => (0..count).map(|_| None).collect(),
+                Births::Items(items) => items.into_iter().map(Some).collect(),
+            };
+            for item in items {
+                if !self.is_running() {
+                    return;
+                }
+                let branch = Branch {
+                    instance: id,
+                    index,
+                    item,
+                    output: Value::Null,
+                };
+                index += 1;
+                self.spawn_token(to, Some(parent.id), Some(branch), loops.clone(), cause.cloned());
+            }
+        }
+    }
+
+    fn loops_after(&self, parent: &Token, transition: usize) -> BTreeMap<String, u64> {
+        let mut loops = parent.loops.clone();
+        let transition = &self.snapshot.workflow.transitions[transition];
+        if transition.in_cycle {
+            *loops.entry(transition.id.clone()).or_default() += 1;
+        }
+        loops
+    }
+
+    /// The waiting tokens of a join, by branch.
+    pub(in crate::run) fn waiting_tokens(
+        &self,
+        instance: InstanceId,
+        node: usize,
+    ) -> Vec<(u32, TokenId, bool, u64)> {
+        self.instances
+            .get(&instance)
+            .and_then(|instance| instance.fan_ins.get(&node))
+            .map(|fan_in| {
+                let arrivals = fan_in.arrivals.iter();
+                arrivals
+                    .map(|(index, it)| (*index, it.token, it.completed, it.order))
+                    .collect()
+            })
+            .unwrap_or_default()
+    }
+}
+
+/// Each item is on the rows of its branch.
+fn check_items(place: &str, items: &[Value]) -> Result<(), Failure> {
+    let mut all = 0;
+    for (index, item) in items.iter().enumerate() {
+        let bytes = json_bytes(item);
+        TooLarge::check(format!("{place}: item {index}"), bytes, ITEM_BYTES)?;
+        all += bytes;
+    }
+    Ok(TooLarge::check(format!("{place}: the list"), all, ITEMS_BYTES)?)
+}

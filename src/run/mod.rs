@@ -1,0 +1,43 @@
+//! The decisions, pure: `Run::handle(now, event)` returns effects. No clock, no randomness, no I/O.
+
+mod coalesce;
+mod context;
+mod decision;
+mod emit;
+mod event;
+mod fan;
+mod header;
+mod outbox;
+mod recovery;
+mod restore;
+mod size;
+mod state;
+mod time;
+mod token;
+mod wait;
+
+pub use coalesce::Decided;
+pub use context::{Context, GONE};
+pub use emit::EVENT_LIMIT;
+pub use event::{
+    ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, ParentSender, Past,
+    PastToken, Rejection, RestartPoint, RetryMode, RowsToGoOn, StartRefusal,
+};
+pub use fan::instances::{Branch, FanIn, Instance, InstanceId};
+pub use header::{
+    ChildIds, EventRef, Header, ParentLink, PauseReason, RunStatus, Settings, StartRequest, TriggeredBy,
+    hops_of, root_event_of,
+};
+pub use recovery::resume::{MET_A_BOUND, ResumePlan, can_go_on};
+pub use recovery::rewind::{Rewind, WrittenAt};
+pub use recovery::undo::{Back, Patch, Step, UNDO_INLINE_BYTES};
+pub use restore::StoredRun;
+pub use state::{NewRun, Run};
+pub use time::event_log::{LATE_NOTED, RunEvent, RunEventKind};
+pub use time::timeout_record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
+pub use token::lane::{BatchKind, invocations};
+pub use token::unroutable::{Routes, Unroutable};
+pub use token::{Interrupted, Lane, Token, TokenId, TokenStatus};
+pub use wait::callback::{Capability, Outcome};
+pub use wait::escalation::Escalation;
+pub use wait::gate::{GateDecision, GateKind, GateState, GateStatus};

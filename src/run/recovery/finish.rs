@@ -1,0 +1,177 @@
+//! How a run ends: once, with a reason, leaving nothing under way.
+
+use crate::base::compute::{copy_steps, write_steps};
+use crate::base::failure::{Failure, FailureClass};
+use crate::base::limits::{OUTPUT_BYTES, TooLarge};
+use crate::base::text::json_bytes;
+use crate::run::event::Rejection;
+use crate::run::header::{LIMIT_EXCEEDED, RunStatus};
+use crate::run::state::{Run, Vars};
+use crate::run::time::event_log::RunEventKind;
+use crate::run::token::route::mapping_failure;
+use crate::run::token::{TokenId, TokenStatus};
+use serde_json::{Value, json};
+
+impl Run {
+    /// No token is live: the run completes with what its output mapping says.
+    pub(in crate::run) fn complete(&mut self) {
+        let workflow = &self.snapshot.workflow;
+        let output = match &workflow.output_mapping {
+            None => {
+                let output = self.context.output();
+                let paid = self.work.pay_for("the run's output", copy_steps(output));
+                paid.map(|()| output.clone())
+            }
+            Some(mapping) => mapping
+                .render(&self.scope(&Vars::default()))
+                .map_err(|wrong| mapping_failure("output_mapping of the workflow", &wrong)),
+        };
+        match output.and_then(|output| self.check_output(output)) {
+            Ok(output) => self.finish(RunStatus::Completed, Some(output), None),
+            Err(failure) => self.fail(failure),
+        }
+    }
+
+    pub(in crate::run) fn check_input(&self) -> Result<(), Failure> {
+        let Some(schema) = &self.snapshot.workflow.input_schema else {
+            return Ok(());
+        };
+        let place = "the input does not fit input_schema at";
+        schema.check(&self.context.input, Some(&self.work), "invalid_input", place)
+    }
+
+    fn check_output(&self, output: Value) -> Result<Value, Failure> {
+        self.work.pay_for("the run's output", 2 * write_steps(&output))?;
+        TooLarge::check("the run's output", json_bytes(&output), OUTPUT_BYTES)?;
+        if let Some(schema) = &self.snapshot.workflow.output_schema {
+            let place = "the output does not fit output_schema at";
+            schema.check(&output, Some(&self.work), "invalid_output", place)?;
+        }
+        Ok(output)
+    }
+
+    pub(in crate::run) fn fail(&mut self, failure: Failure) {
+        let fields = json!({"code": failure.code, "class": failure.class, "node_id": failure.node_id,
+            "token_id": failure.token_id});
+        self.note(RunEventKind::RunFailed, fields);
+        self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
+        self.finish(RunStatus::Failed, None, Some(failure));
+    }
+
+    /// The way out of a bug, and of a run that cannot be saved: none of what is due is looked at.
+    pub(in crate::run) fn abandoned(&mut self) -> Result<(), Rejection> {
+        if self.header.status.is_terminal() {
+            return Err(Rejection::RunFinished);
+        }
+        self.fail(Failure::new(
+            "internal_error",
+            FailureClass::Permanent,
+            "Curfew could not decide or save what was due in this run, several times in a row, and gave it up: a bug of \
+             Curfew. What was done is kept; GET .../resume says which ways back are open",
+        ));
+        Ok(())
+    }
+
+    /// A bound of the run was reached: say which one.
+    pub(in crate::run) fn exceed(&mut self, limit: &str, most: u64) {
+        self.note(RunEventKind::LimitExceeded, json!({"limit": limit, "most": most}));
+        self.fail(Failure::new(
+            LIMIT_EXCEEDED,
+            FailureClass::Permanent,
+            format!("limit {limit} exceeded: the run may have {most}"),
+        ));
+    }
+
+    /// Ends every live token and aborts what is under way.
+    pub(in crate::run) fn end_live_tokens(&mut self, status: TokenStatus, reason: &str) {
+        let live: Vec<TokenId> = self.tokens.keys().copied().collect();
+        for id in live {
+            self.cut_off(id);
+            self.cancel_token(id, status, reason, true);
+        }
+        let instances: Vec<_> = self.instances.keys().copied().collect();
+        for id in instances {
+            self.close_instance(id);
+        }
+        self.changes.emptied_branches.clear();
+    }
+
+    /// Ends a live token from outside. With `abort` what it had under way is stopped, else nobody listens any more.
+    pub(in crate::run) fn cancel_token(
+        &mut self,
+        id: TokenId,
+        status: TokenStatus,
+        reason: &str,
+        abort: bool,
+    ) {
+        if abort {
+            self.abort_work(id, reason);
+        } else if let Some(token) = self.tokens.get(&id)
+            && token.status == TokenStatus::WaitingForSubworkflow
+        {
+            // A child that runs may run on; one that was not heard to be there need not begin.
+            let token = token.clone();
+            if !self.take_back_start(&token) {
+                self.let_child_go(&token);
+            }
+        }
+        self.withdraw_gate(id);
+        self.stop_listening(id);
+        self.end(id, status, |token| token.reason = Some(reason.to_string()));
+    }
+
+    /// Remembers how its end found a token that might have gone on.
+    pub(in crate::run) fn cut_off(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let sleeps = token.status == TokenStatus::Suspended && token.timeout_at.is_none();
+        let left = token.watch_at.map(|at| at.saturating_sub(self.clock()));
+        self.changes
+            .interrupted
+            .insert(id, (token.status, left.filter(|_| sleeps)));
+    }
+
+    /// Stops what a token has under way: its call, or its child.
+    pub(in crate::run) fn abort_work(&mut self, id: TokenId, reason: &str) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        match token.status {
+            TokenStatus::Executing => self.changes.aborts.push((id, token.epoch)),
+            TokenStatus::WaitingForSubworkflow => {
+                let token = token.clone();
+                self.cancel_child(&token, reason);
+            }
+            // What lies in a queue finds nobody to claim from, what was claimed hears it at its next heartbeat.
+            TokenStatus::Pending
+            | TokenStatus::Dispatched
+            | TokenStatus::WaitingForSiblings
+            | TokenStatus::AwaitingHuman
+            | TokenStatus::Suspended
+            | TokenStatus::Completed
+            | TokenStatus::Failed
+            | TokenStatus::TimedOut
+            | TokenStatus::Cancelled => {}
+        }
+    }
+
+    pub(in crate::run) fn finish(
+        &mut self,
+        status: RunStatus,
+        output: Option<Value>,
+        error: Option<Failure>,
+    ) {
+        self.header.status = status;
+        self.header.ended_at = Some(self.changes.now);
+        self.header.output = output;
+        self.header.error = error;
+        self.header.paused_at = None;
+        self.header.pause_reasons.clear();
+        self.header.ends += 1;
+        self.forget_failed_wakes();
+        self.withdraw_run_gate();
+        self.notify_parent();
+        self.changes.arrivals.clear();
+        self.changes.orders.clear();
+        self.changes.header_changed = true;
+        self.changes.announce = true;
+        self.changes.ended = true;
+    }
+}

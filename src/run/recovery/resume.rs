@@ -1,0 +1,421 @@
+//! Bringing a run back that failed or timed out: what its end cut off goes on, with a whole limit of its own and
+//! nothing done lost. Ended tokens stay ended: others take their places.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use crate::base::failure::Failure;
+use crate::run::event::{Past, PastToken, Rejection, RetryMode, RowsToGoOn};
+use crate::run::fan::instances::{Instance, InstanceId};
+use crate::run::header::{Header, PauseReason, RunStatus};
+use crate::run::state::{Due, Run};
+use crate::run::time::event_log::RunEventKind;
+use crate::run::time::timeout_gate::WORKFLOW_TIMEOUT;
+use crate::run::token::{Token, TokenId, TokenStatus};
+use crate::run::wait::gate::GateKind;
+
+/// Going on without the path that was cut would look like a success.
+pub const MET_A_BOUND: &str = "the run met one of its limits where a path would have gone on; restart it";
+
+/// What goes on when the run does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResumePlan {
+    /// Tokens whose places are taken again.
+    pub tokens: Vec<TokenId>,
+    /// Those among them that failed or ran out of time by themselves.
+    pub failed: Vec<TokenId>,
+    pub instances: Vec<InstanceId>,
+}
+
+/// What ended, by the branch it was in.
+struct Branches<'a> {
+    tokens: BTreeMap<(InstanceId, u32), Vec<&'a PastToken>>,
+    inner: BTreeMap<(InstanceId, u32), Vec<&'a Instance>>,
+}
+
+enum Member<'a> {
+    Token(&'a PastToken),
+    Instance(&'a Instance),
+}
+
+impl<'a> Branches<'a> {
+    fn of(past: &'a Past) -> Branches<'a> {
+        let mut branches = Branches {
+            tokens: BTreeMap::new(),
+            inner: BTreeMap::new(),
+        };
+        for token in &past.tokens {
+            if let Some(place) = token.branch {
+                branches.tokens.entry(place).or_default().push(token);
+            }
+        }
+        for instance in &past.instances {
+            if let Some(branch) = &instance.parent {
+                let place = (branch.instance, branch.index);
+                branches.inner.entry(place).or_default().push(instance);
+            }
+        }
+        branches
+    }
+
+    fn tokens(&self, instance: InstanceId, index: u32) -> &[&'a PastToken] {
+        self.tokens.get(&(instance, index)).map_or(&[], Vec::as_slice)
+    }
+
+    fn inner(&self, instance: InstanceId, index: u32) -> &[&'a Instance] {
+        self.inner.get(&(instance, index)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Something of the branch goes on.
+    fn lives(
+        &self,
+        instance: InstanceId,
+        index: u32,
+        tokens: &BTreeSet<TokenId>,
+        instances: &BTreeSet<InstanceId>,
+    ) -> bool {
+        let mut members = self.tokens(instance, index).iter();
+        let mut inner = self.inner(instance, index).iter();
+        members.any(|token| tokens.contains(&token.id)) || inner.any(|it| instances.contains(&it.id))
+    }
+
+    /// The last to end in a branch that did not get through. One that completed ended its path, and an inner fan-out
+    /// whose join fired went on behind it.
+    fn what_ended(&self, instance: InstanceId, index: u32) -> Option<Member<'a>> {
+        let members = self.tokens(instance, index).iter();
+        let last = members.max_by_key(|token| (token.exit_order, token.id));
+        let last = last.filter(|token| token.status != TokenStatus::Completed);
+        let inner = self.inner(instance, index).iter().max_by_key(|inner| inner.id);
+        let inner = inner.filter(|inner| !inner.has_fired());
+        match (last, inner) {
+            // What a token gave birth to ended after it.
+            (Some(token), Some(inner)) if self.last_exit(inner.id) > token.exit_order => {
+                Some(Member::Instance(inner))
+            }
+            (Some(token), _) => Some(Member::Token(token)),
+            (None, Some(inner)) => Some(Member::Instance(inner)),
+            (None, None) => None,
+        }
+    }
+
+    /// When the last token inside an instance ended.
+    fn last_exit(&self, instance: InstanceId) -> Option<u64> {
+        let inside = self.tokens.range((instance, 0)..=(instance, u32::MAX));
+        inside
+            .flat_map(|(_, tokens)| tokens)
+            .filter_map(|token| token.exit_order)
+            .max()
+    }
+}
+
+/// Something was under way when the run ended; or all was done and only the time was over, as in front of the gate
+/// of its limit: then it has nothing left to do but to complete.
+pub fn can_go_on(header: &Header, plan: &ResumePlan) -> bool {
+    let out_of_time = |error: &Failure| error.code == WORKFLOW_TIMEOUT;
+    !plan.tokens.is_empty() || header.error.as_ref().is_some_and(out_of_time)
+}
+
+impl PastToken {
+    /// It had done its work and stood at a join.
+    fn waits_again(&self) -> bool {
+        waits_again(self.joins_at, self.arrival)
+    }
+}
+
+fn waits_again(joins_at: Option<usize>, arrival: Option<u64>) -> bool {
+    joins_at.is_some() && arrival.is_some()
+}
+
+impl Run {
+    /// What the run's last end cut off. Where a join had failed, every branch that had not got through goes on, whenever
+    /// it ended; a branch that the join could do without stays as it is.
+    pub fn resume_plan(&self, past: &Past) -> ResumePlan {
+        let end = self.header.ends;
+        let is_cut = |token: &&PastToken| token.interrupted.is_some_and(|cut| cut.end == end);
+        let mut tokens: BTreeSet<TokenId> = past.tokens.iter().filter(is_cut).map(|token| token.id).collect();
+        let is_closed = |instance: &&Instance| instance.closed_by == Some(end);
+        let closed: Vec<&Instance> = past.instances.iter().filter(is_closed).collect();
+        let mut instances: BTreeSet<InstanceId> = closed.iter().map(|instance| instance.id).collect();
+        let by_branch = Branches::of(past);
+        let mut open = closed;
+        while let Some(instance) = open.pop() {
+            if self.could_be_met(instance, &by_branch, end) {
+                continue;
+            }
+            for index in 0..instance.total {
+                if by_branch.lives(instance.id, index, &tokens, &instances) {
+                    continue;
+                }
+                match by_branch.what_ended(instance.id, index) {
+                    Some(Member::Token(token)) => {
+                        tokens.insert(token.id);
+                    }
+                    Some(Member::Instance(inner)) => {
+                        instances.insert(inner.id);
+                        open.push(inner);
+                    }
+                    None => {}
+                }
+            }
+        }
+        let by_itself =
+            |token: &&PastToken| tokens.contains(&token.id) && token.has_error && !token.waits_again();
+        ResumePlan {
+            failed: past
+                .tokens
+                .iter()
+                .filter(by_itself)
+                .map(|token| token.id)
+                .collect(),
+            tokens: tokens.into_iter().collect(),
+            instances: instances.into_iter().collect(),
+        }
+    }
+
+    /// The run's end found this instance with a join that might still have fired, or that had.
+    fn could_be_met(&self, instance: &Instance, branches: &Branches, end: u64) -> bool {
+        let mut joins = self.snapshot.joins_of(&instance.group).peekable();
+        if instance.has_fired() || joins.peek().is_none() {
+            return true;
+        }
+        joins.any(|transition| {
+            let node = self.snapshot.workflow.transitions[transition].to;
+            let (mut completed, mut under_way) = (0, 0);
+            for index in 0..instance.total {
+                let members = branches.tokens(instance.id, index).iter();
+                let mut cut = members.filter(|token| token.interrupted.is_some_and(|cut| cut.end == end));
+                match cut.clone().find(|token| token.waits_again()) {
+                    Some(token) => completed += u32::from(token.joins_at == Some(node) && !token.has_error),
+                    None => {
+                        // One that failed by itself was no hope any more, nor is a fan-out whose own join had failed.
+                        let inner = branches.inner(instance.id, index).iter();
+                        let mut inner = inner.filter(|inner| inner.closed_by == Some(end));
+                        let lived = cut.any(|token| !token.has_error)
+                            || inner.any(|inner| self.could_be_met(inner, branches, end));
+                        under_way += u32::from(lived);
+                    }
+                }
+            }
+            self.may_fire(transition, completed, under_way, instance.total)
+        })
+    }
+
+    pub(in crate::run) fn retry_requested(
+        &mut self,
+        mode: RetryMode,
+        chosen: Option<TokenId>,
+        past: &Past,
+        rows: &RowsToGoOn,
+    ) -> Result<(), Rejection> {
+        match self.header.status {
+            RunStatus::Failed | RunStatus::TimedOut => {}
+            RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => return Err(Rejection::NotEnded),
+            RunStatus::Completed => {
+                return Err(Rejection::NotResumable(
+                    "the run completed; restart it to run it again".into(),
+                ));
+            }
+            RunStatus::Cancelled => {
+                return Err(Rejection::NotResumable(
+                    "the run was cancelled; restart it to run it again".into(),
+                ));
+            }
+        }
+        if self.header.met_a_bound() {
+            return Err(Rejection::NotResumable(MET_A_BOUND.into()));
+        }
+        let plan = self.resume_plan(past);
+        if !can_go_on(&self.header, &plan) {
+            let message = "nothing was under way when the run ended; restart it";
+            return Err(Rejection::NotResumable(message.into()));
+        }
+        if let Some(chosen) = chosen.filter(|chosen| !plan.tokens.contains(chosen)) {
+            let can: Vec<String> = plan.tokens.iter().map(TokenId::to_string).collect();
+            let message = format!(
+                "token {chosen} is none of those that can go on: {}",
+                can.join(", ")
+            );
+            return Err(Rejection::NotResumable(message));
+        }
+        let ended = whole_tokens(&plan, rows)?;
+        self.begin_anew();
+        self.note(
+            RunEventKind::RunRetried,
+            json!({"mode": mode.name(), "token_ids": plan.tokens.iter().take(crate::run::time::timeout_record::SHOWN)
+                .map(TokenId::to_string).collect::<Vec<_>>()}),
+        );
+        if mode == RetryMode::Escalate {
+            let error = past_error(&plan, &ended);
+            self.hold_since(PauseReason::Escalation, self.changes.now);
+            let prompt = format!("The run ended: {error}. Shall it go on from there?");
+            self.open_run_gate(GateKind::Escalation, prompt, &["retry", "fail"]);
+        }
+        self.reopen_instances(&plan, rows);
+        if mode == RetryMode::DiscardAndRetry {
+            self.take_back_writes(&ended, chosen);
+        }
+        for token in ended {
+            let keeps = match mode {
+                RetryMode::RetryStep | RetryMode::Escalate => true,
+                RetryMode::DiscardAndRetry => chosen.is_some_and(|chosen| chosen != token.id),
+            };
+            self.take_place(token, keeps);
+        }
+        self.judge_reopened(&plan);
+        Ok(())
+    }
+
+    /// As it was before the end, with a whole limit; what was born before counts for no limit any more.
+    pub(in crate::run) fn begin_anew(&mut self) {
+        let now = self.changes.now;
+        let header = &mut self.header;
+        header.status = RunStatus::Running;
+        header.ended_at = None;
+        header.output = None;
+        header.error = None;
+        header.reason = None;
+        header.paused_at = None;
+        header.pause_reasons.clear();
+        header.warned = false;
+        header.tokens_before = self.born;
+        header.timeout_at = header.timeout_ms.map(|millis| now.saturating_add(millis));
+        self.changes.header_changed = true;
+        self.changes.announce = true;
+    }
+
+    /// What the tokens had written before they failed, where it still stands: a branch beside them may have written over it, or
+    /// behind it, since, and that stays. The first token that is born now carries the way back from here, so that a restart finds
+    /// what the others had written as they had left it.
+    fn take_back_writes(&mut self, ended: &[&Token], chosen: Option<TokenId>) {
+        let mut writers: Vec<&&Token> = ended
+            .iter()
+            .filter(|token| !waits_again(token.joins_at, token.arrival))
+            .filter(|token| chosen.is_none_or(|chosen| chosen == token.id))
+            .collect();
+        writers.sort_by_key(|token| std::cmp::Reverse((token.exit_order, token.id)));
+        let lists = writers.iter().map(|token| token.undo.as_slice());
+        let way_back = self.context.take_back_noted(lists);
+        self.changes.merge_undo.extend(way_back);
+    }
+
+    /// Outer ones first: each counts as a member of the branch it was born in.
+    fn reopen_instances(&mut self, plan: &ResumePlan, rows: &RowsToGoOn) {
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        let clock = self.clock();
+        for id in &plan.instances {
+            let Some(mut instance) = rows.instances.iter().find(|it| it.id == *id).cloned() else {
+                continue;
+            };
+            instance.closed = false;
+            instance.closed_by = None;
+            instance.last_error = None;
+            for (node, fan_in) in &mut instance.fan_ins {
+                if fan_in.fired_at.is_some() {
+                    continue;
+                }
+                fan_in.timeout_at = fan_in.timeout_ms.map(|millis| clock.saturating_add(millis));
+                fan_in.warned = false;
+                self.due
+                    .extend(fan_in.due_at(warn_at).map(|at| (at, Due::FanIn(*id, *node))));
+            }
+            self.open_instance(instance);
+        }
+    }
+
+    /// A new token where one was cut off.
+    fn take_place(&mut self, ended: &Token, keeps_work: bool) {
+        if !waits_again(ended.joins_at, ended.arrival) {
+            // The other way round for one that was brought back and cut off again before it could sleep.
+            let cut_left_ms = ended.interrupted.and_then(|cut| cut.sleep_left_ms);
+            let sleep_left_ms = cut_left_ms.or(ended.sleep_left_ms);
+            self.spawn_token(
+                ended.node,
+                Some(ended.id),
+                ended.branch.clone(),
+                ended.loops.clone(),
+                ended.cause.clone(),
+            );
+            let checkpoint = ended.checkpoint.clone().filter(|_| keeps_work);
+            let work_of = ended.work_of.or(Some(ended.id)).filter(|_| keeps_work);
+            if self.is_running() {
+                self.change(TokenId(self.born), |token| {
+                    token.checkpoint = checkpoint;
+                    token.work_of = work_of;
+                    token.sleep_left_ms = sleep_left_ms;
+                    token.reason = Some("resumed".into());
+                });
+            }
+            return;
+        }
+        self.born += 1;
+        let id = TokenId(self.born);
+        let token = Token {
+            status: TokenStatus::WaitingForSiblings,
+            epoch: ended.epoch,
+            lane: ended.lane,
+            parent: Some(ended.id),
+            dispatched_at: ended.dispatched_at,
+            started_at: ended.started_at,
+            ended_at: ended.ended_at,
+            reason: Some("resumed".into()),
+            error: ended.error.clone(),
+            cause: ended.cause.clone(),
+            output: ended.output.clone(),
+            steps: ended.steps.clone(),
+            loops: ended.loops.clone(),
+            branch: ended.branch.clone(),
+            joins_at: ended.joins_at,
+            arrival: ended.arrival,
+            born_order: self.work_done(),
+            ..Token::new(id, ended.node, self.changes.now)
+        };
+        self.enter_branch(&token);
+        self.count_move(None, TokenStatus::WaitingForSiblings);
+        if let (Some(node), Some(order)) = (token.joins_at, token.arrival) {
+            self.arrivals_seen = self.arrivals_seen.max(order);
+            self.recall_arrival(&token, node, order);
+        }
+        self.tokens.insert(id, token);
+        self.count_joined(id);
+        let order = self.work_done();
+        self.change(id, |token| token.exit_order = Some(order));
+    }
+
+    /// Joins are asked again, inner ones first: one may have failed although all had come, and where nothing is left to
+    /// come nobody else would ask.
+    fn judge_reopened(&mut self, plan: &ResumePlan) {
+        for id in plan.instances.iter().rev() {
+            if self.is_running() {
+                self.branch_ended(*id);
+            }
+        }
+    }
+}
+
+/// The tokens of the plan in the order of their birth, as their rows have them.
+fn whole_tokens<'a>(plan: &ResumePlan, rows: &'a RowsToGoOn) -> Result<Vec<&'a Token>, Rejection> {
+    let by_id: BTreeMap<TokenId, &Token> = rows.tokens.iter().map(|token| (token.id, token)).collect();
+    let whole = plan.tokens.iter().map(|id| {
+        let unread = || Rejection::NotResumable(format!("token {id} could not be read; try again"));
+        by_id.get(id).copied().ok_or_else(unread)
+    });
+    whole.collect()
+}
+
+fn past_error(plan: &ResumePlan, ended: &[&Token]) -> String {
+    let failed = ended.iter().find(|token| plan.failed.contains(&token.id));
+    failed
+        .and_then(|token| token.error.as_ref())
+        .map_or_else(|| "its time was over".into(), |error| error.message.clone())
+}
+
+impl RetryMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            RetryMode::RetryStep => "retry_step",
+            RetryMode::DiscardAndRetry => "discard_and_retry",
+            RetryMode::Escalate => "escalate",
+        }
+    }
+}

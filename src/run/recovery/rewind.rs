@@ -1,0 +1,157 @@
+//! The state as it was when a token was born: every later write is taken back, newest first. The caller hands in
+//! the patches row by row, so that it decides how many rows are in memory.
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::context::Context;
+use crate::run::event::{PastToken, Rejection, RestartPoint};
+use crate::run::recovery::undo::Patch;
+use crate::run::state::Run;
+use crate::run::token::TokenId;
+
+/// A restart from a node, on its way back.
+#[derive(Debug)]
+pub struct Rewind {
+    node: usize,
+    target: TokenId,
+    writes: Vec<(TokenId, WrittenAt)>,
+    context: Box<Context>,
+}
+
+/// Which of a token's writes: they are on its row as `undo` and `merge_undo`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WrittenAt {
+    Exit,
+    Birth,
+}
+
+impl WrittenAt {
+    pub fn name(self) -> &'static str {
+        match self {
+            WrittenAt::Exit => "exit",
+            WrittenAt::Birth => "birth",
+        }
+    }
+}
+
+impl Rewind {
+    /// To the birth of the last token at `node`.
+    pub fn plan(run: &Run, node: usize, past: &[PastToken]) -> Result<Rewind, Rejection> {
+        let born_there = past.iter().filter(|token| token.node == node);
+        let Some(target) = born_there.max_by_key(|token| token.id) else {
+            return Err(Rejection::NoWayBack("the run has never been at this node".into()));
+        };
+        if target.branch.is_some() {
+            let message = "the node lies in a branch; go back to the node that fans out, or to the start";
+            return Err(Rejection::NoWayBack(message.into()));
+        }
+        let Some(stretches) = stretches_back_to(target, past) else {
+            let message = "the run has not been at this node since it was restarted; go back to a node it has \
+                           been at since, or to the start";
+            return Err(Rejection::NoWayBack(message.into()));
+        };
+        let stands = |write: &Write| stretches.iter().any(|stretch| stretch.holds(write));
+        let mut writes: Vec<Write> = past.iter().flat_map(Write::of).filter(stands).collect();
+        writes.sort_by_key(|write| std::cmp::Reverse(write.moment()));
+        Ok(Rewind {
+            node,
+            target: target.id,
+            writes: writes.iter().map(|write| (write.token, write.at)).collect(),
+            context: Box::new(run.context().clone()),
+        })
+    }
+
+    /// The writes to be taken back, in this order.
+    pub fn writes(&self) -> &[(TokenId, WrittenAt)] {
+        &self.writes
+    }
+
+    pub fn take_back(&mut self, patches: &[Patch]) {
+        self.context.take_back(patches);
+    }
+
+    /// When all of them are.
+    pub fn finish(mut self) -> RestartPoint {
+        self.context.count_changed();
+        RestartPoint {
+            node: self.node,
+            target: self.target,
+            context: self.context,
+        }
+    }
+}
+
+/// A token writes when its work is done, a join when its continuation is born, which is after the work that made it fire.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    token: TokenId,
+    at: WrittenAt,
+    order: u64,
+}
+
+impl Write {
+    fn of(past: &PastToken) -> impl Iterator<Item = Write> {
+        let token = past.id;
+        let exit = past.exit_order.filter(|_| past.wrote).map(|order| Write {
+            token,
+            at: WrittenAt::Exit,
+            order,
+        });
+        let birth = past.wrote_at_birth.then_some(Write {
+            token,
+            at: WrittenAt::Birth,
+            order: past.born_order,
+        });
+        exit.into_iter().chain(birth)
+    }
+
+    fn moment(&self) -> (u64, WrittenAt, TokenId) {
+        (self.order, self.at, self.token)
+    }
+
+    /// After the birth of that token: what came with it counts as before.
+    fn is_after_birth_of(&self, token: &PastToken) -> bool {
+        match self.at {
+            WrittenAt::Exit => self.order > token.born_order,
+            WrittenAt::Birth => (self.order, self.token) > (token.born_order, token.id),
+        }
+    }
+}
+
+/// From the birth of one token to the birth of another, or to now.
+struct Stretch<'a> {
+    from: &'a PastToken,
+    to: Option<&'a PastToken>,
+}
+
+impl Stretch<'_> {
+    fn holds(&self, write: &Write) -> bool {
+        write.is_after_birth_of(self.from) && self.to.is_none_or(|to| !write.is_after_birth_of(to))
+    }
+}
+
+/// What lies between the target and now. A restart took back all that came after the token it went back to: that is not to be
+/// taken back again, and leads nowhere: None.
+fn stretches_back_to<'a>(target: &'a PastToken, past: &'a [PastToken]) -> Option<Vec<Stretch<'a>>> {
+    let mut stretches = Vec::new();
+    let mut to: Option<&PastToken> = None;
+    loop {
+        let before_end = |token: &&PastToken| to.is_none_or(|to| token.id <= to.id);
+        let restarts = past.iter().filter(|token| token.went_back_to.is_some());
+        let last = restarts
+            .filter(|token| token.id > target.id)
+            .filter(before_end)
+            .max_by_key(|token| token.id);
+        let Some(restart) = last else {
+            stretches.push(Stretch { from: target, to });
+            return Some(stretches);
+        };
+        stretches.push(Stretch { from: restart, to });
+        let went_to = past.iter().find(|token| Some(token.id) == restart.went_back_to)?;
+        if went_to.id < target.id {
+            return None;
+        }
+        to = Some(went_to);
+    }
+}

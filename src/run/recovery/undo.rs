@@ -1,0 +1,538 @@
+//! The way back from a write to the context: what the write changed, and nothing of what it left alone. A patch is as large as
+//! the change, whatever stood there before, so what a run keeps to be taken back grows with what was written.
+//!
+//! Patches are applied last first. Each says what the write left at its place (`left`, a hash): where something else stands by
+//! then, a later write changed it and the patch does nothing. Applying one never fails.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::base::text::{bytes_of, json_bytes, json_bytes_up_to};
+use crate::run::recovery::value_hash::{NOTHING, hash, hash_items, hash_text, hash64};
+
+/// What a token's row holds of one way back. A longer one is legal, a large value may be overwritten, and is a row of its own.
+pub const UNDO_INLINE_BYTES: usize = 64 << 10;
+
+/// One change, taken back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Patch {
+    /// The top-level name: `state.<name>` or `output.<name>`.
+    pub name: String,
+    /// The place below that name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<Step>,
+    /// What the write left there. None, of older builds: the patch counts whatever stands there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<u32>,
+    #[serde(flatten)]
+    pub back: Back,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Step {
+    Index(usize),
+    Key(String),
+}
+
+/// What to do at the place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Back {
+    /// This stood there.
+    Put(Value),
+    /// Nothing stood there.
+    Remove(()),
+    /// Of the array there: from the index on, so many elements are replaced by those. An append is taken back by `(n, 1, [])`.
+    Items(usize, usize, Vec<Value>),
+    /// The same of a text, counted in bytes.
+    Text(usize, usize, String),
+}
+
+/// Patches of one value that are no larger together are kept as they are: the smaller the place a patch is about, the more of
+/// what others write beside it stays. Larger ones must not take more than the whole value that stood there.
+const PRECISE_BYTES: usize = 256;
+/// What a patch takes besides its place and the values it puts back.
+const PATCH_BYTES: usize = 48;
+/// Differences are looked for no deeper than this: each level looks at all that lies below it.
+const DEPTH_MAX: usize = 16;
+
+impl Patch {
+    /// As older builds wrote it: the whole value that stood at a top-level name.
+    pub fn whole(name: String, before: Option<Value>) -> Patch {
+        Patch {
+            name,
+            path: Vec::new(),
+            left: None,
+            back: before.map_or(Back::Remove(()), Back::Put),
+        }
+    }
+
+    /// The bytes it takes in a row.
+    pub fn bytes(&self) -> usize {
+        bytes_of(self)
+    }
+
+    /// Takes the change back in the value of the patch's name. What does not fit there stays as it is.
+    pub fn apply(&self, value: &mut Option<Value>) {
+        let Some((last, way)) = self.path.split_last() else {
+            return self.apply_whole(value);
+        };
+        let mut here = value.as_mut();
+        for step in way {
+            here = here.and_then(|value| child(value, step));
+        }
+        match (here, last, &self.back) {
+            (Some(Value::Object(fields)), Step::Key(key), Back::Put(before))
+                if self.fits(fields.get(key)) =>
+            {
+                fields.insert(key.clone(), before.clone());
+            }
+            (Some(Value::Object(fields)), Step::Key(key), Back::Remove(())) if self.fits(fields.get(key)) => {
+                fields.remove(key);
+            }
+            (Some(here), step, Back::Put(_) | Back::Items(..) | Back::Text(..)) => {
+                if let Some(there) = child(here, step) {
+                    self.change(there);
+                }
+            }
+            (_, _, _) => {}
+        }
+    }
+
+    fn apply_whole(&self, value: &mut Option<Value>) {
+        match &self.back {
+            Back::Put(before) if self.fits(value.as_ref()) => *value = Some(before.clone()),
+            Back::Remove(()) if self.fits(value.as_ref()) => *value = None,
+            Back::Put(_) | Back::Remove(()) => {}
+            Back::Items(..) | Back::Text(..) => {
+                if let Some(value) = value {
+                    self.change(value);
+                }
+            }
+        }
+    }
+
+    /// In a value that stays where it is.
+    fn change(&self, value: &mut Value) {
+        match (&self.back, value) {
+            (Back::Put(before), value) if self.fits(Some(value)) => *value = before.clone(),
+            (Back::Items(at, take, put), Value::Array(items)) => {
+                let range = *at..at.saturating_add(*take);
+                if items
+                    .get(range.clone())
+                    .is_some_and(|taken| self.is_left(hash_items(taken)))
+                {
+                    items.splice(range, put.iter().cloned());
+                }
+            }
+            (Back::Text(at, take, put), Value::String(text)) => {
+                let range = *at..at.saturating_add(*take);
+                if text
+                    .get(range.clone())
+                    .is_some_and(|taken| self.is_left(hash_text(taken)))
+                {
+                    text.replace_range(range, put);
+                }
+            }
+            (_, _) => {}
+        }
+    }
+
+    fn fits(&self, there: Option<&Value>) -> bool {
+        self.is_left(there.map_or(NOTHING, hash))
+    }
+
+    fn is_left(&self, there: u32) -> bool {
+        self.left.is_none_or(|left| left == there)
+    }
+}
+
+fn child<'a>(value: &'a mut Value, step: &Step) -> Option<&'a mut Value> {
+    match step {
+        Step::Key(key) => value.as_object_mut()?.get_mut(key),
+        Step::Index(index) => value.as_array_mut()?.get_mut(*index),
+    }
+}
+
+/// The way from `new` back to `old`, to be applied last first. The places of all patches together take no more than `old` does:
+/// a small change far down may have a long way to it.
+pub fn inverse(name: &str, old: Option<&Value>, new: Option<&Value>) -> Vec<Patch> {
+    let mut found = Difference {
+        name,
+        path: Vec::new(),
+        path_bytes: 0,
+        patches: Vec::new(),
+        room: PRECISE_BYTES + old.map_or(0, json_bytes),
+        is_full: false,
+    };
+    found.between(old, new);
+    if found.is_full {
+        let back = old.map_or(Back::Remove(()), |old| Back::Put(old.clone()));
+        let left = new.map_or(NOTHING, hash);
+        return vec![found.patch(left, back)];
+    }
+    found.patches.reverse();
+    found.patches
+}
+
+/// Gathers patches in the order in which they are applied.
+struct Difference<'a> {
+    name: &'a str,
+    path: Vec<Step>,
+    path_bytes: usize,
+    patches: Vec<Patch>,
+    /// What the places of further patches may take.
+    room: usize,
+    /// One found no room: what is around it is put back as a whole.
+    is_full: bool,
+}
+
+impl Difference<'_> {
+    fn between(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        match (old, new) {
+            (None, None) => {}
+            (None, Some(new)) => self.push(hash(new), Back::Remove(())),
+            (Some(old), None) => self.push(NOTHING, Back::Put(old.clone())),
+            (Some(old), Some(new)) => self.of(old, new),
+        }
+    }
+
+    fn of(&mut self, old: &Value, new: &Value) {
+        let begin = self.patches.len();
+        match (old, new) {
+            (old, new) if self.path.len() >= DEPTH_MAX && old != new => {
+                return self.push(hash(new), Back::Put(old.clone()));
+            }
+            (_, _) if self.path.len() >= DEPTH_MAX => return,
+            (Value::Object(old), Value::Object(new)) => self.of_fields(old, new),
+            (Value::Array(old), Value::Array(new)) => self.of_items(old, new),
+            (Value::String(old), Value::String(new)) => self.of_texts(old, new),
+            (old, new) if old != new => return self.push(hash(new), Back::Put(old.clone())),
+            (_, _) => return,
+        }
+        // Many small changes may take more than all that stood there.
+        let bytes: usize = self.patches[begin..].iter().map(Patch::bytes).sum();
+        if self.is_full || (bytes > PRECISE_BYTES && json_bytes_up_to(old, bytes).is_some()) {
+            self.drop_from(begin);
+            self.push(hash(new), Back::Put(old.clone()));
+        }
+    }
+
+    fn of_fields(&mut self, old: &Map<String, Value>, new: &Map<String, Value>) {
+        for (key, before) in old {
+            if self.is_full {
+                return;
+            }
+            self.below(Step::Key(key.clone()), |it| {
+                it.between(Some(before), new.get(key))
+            });
+        }
+        for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
+            if self.is_full {
+                return;
+            }
+            self.below(Step::Key(key.clone()), |it| it.between(None, Some(value)));
+        }
+    }
+
+    fn of_texts(&mut self, old: &str, new: &str) {
+        if old == new {
+            return;
+        }
+        let (a, b) = (old.as_bytes(), new.as_bytes());
+        let mut from = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+        while !(old.is_char_boundary(from) && new.is_char_boundary(from)) {
+            from -= 1;
+        }
+        let rest = a.len().min(b.len()) - from;
+        let mut behind = (a.iter().rev().zip(b.iter().rev()).take(rest))
+            .take_while(|(a, b)| a == b)
+            .count();
+        while !(old.is_char_boundary(a.len() - behind) && new.is_char_boundary(b.len() - behind)) {
+            behind -= 1;
+        }
+        let (before, after) = (&old[from..a.len() - behind], &new[from..b.len() - behind]);
+        self.push(
+            hash_text(after),
+            Back::Text(from, after.len(), before.to_string()),
+        );
+    }
+
+    /// Elements that are the same, in the same order, are left alone; between them those that stand opposite each other are
+    /// compared, and what is over is put back or taken out.
+    fn of_items(&mut self, old: &[Value], new: &[Value]) {
+        let from = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+        let rest = old.len().min(new.len()) - from;
+        let behind = (old.iter().rev().zip(new.iter().rev()).take(rest))
+            .take_while(|(a, b)| a == b)
+            .count();
+        let (old_end, new_end) = (old.len() - behind, new.len() - behind);
+        let mut same = align(&old[from..old_end], &new[from..new_end]);
+        same.push((old_end - from, new_end - from));
+        let (mut old_at, mut new_at) = (from, from);
+        let mut spliced = Vec::new();
+        for (old_to, new_to) in same {
+            let (old_to, new_to) = (old_to + from, new_to + from);
+            let gap = Gap {
+                old: &old[old_at..old_to],
+                new: &new[new_at..new_to],
+                at: new_at,
+            };
+            spliced.extend(self.of_gap(&gap));
+            (old_at, new_at) = (old_to + 1, new_to + 1);
+        }
+        // Elements are changed where they stand; then they are moved, the last ones first, so that the numbers of the others hold.
+        for (left, back) in spliced.into_iter().rev() {
+            self.push(left, back);
+        }
+    }
+
+    /// Changes elements in place, and returns what else is to be done.
+    fn of_gap(&mut self, gap: &Gap) -> Option<(u32, Back)> {
+        let opposite = gap.old.len().min(gap.new.len());
+        let begin = self.patches.len();
+        for index in 0..opposite {
+            if self.is_full {
+                break;
+            }
+            self.below(Step::Index(gap.at + index), |it| {
+                it.of(&gap.old[index], &gap.new[index])
+            });
+        }
+        let edits: usize = self.patches[begin..].iter().map(Patch::bytes).sum();
+        let is_smaller = |values: &[Value]| {
+            let mut left = edits;
+            values.iter().all(|value| {
+                let bytes = json_bytes_up_to(value, left);
+                left = left.saturating_sub(bytes.unwrap_or(left));
+                bytes.is_some() && left > 0
+            })
+        };
+        let mut kept = opposite;
+        if self.is_full || (edits > PRECISE_BYTES && is_smaller(&gap.old[..opposite])) {
+            self.drop_from(begin);
+            kept = 0;
+        }
+        let (before, after) = (&gap.old[kept..], &gap.new[kept..]);
+        if before.is_empty() && after.is_empty() {
+            return None;
+        }
+        let back = Back::Items(gap.at + kept, after.len(), before.to_vec());
+        Some((hash_items(after), back))
+    }
+
+    fn below(&mut self, step: Step, look: impl FnOnce(&mut Self)) {
+        let bytes = step.bytes();
+        self.path.push(step);
+        self.path_bytes += bytes;
+        look(self);
+        self.path_bytes -= bytes;
+        self.path.pop();
+    }
+
+    fn push(&mut self, left: u32, back: Back) {
+        let bytes = self.place_bytes();
+        match self.room.checked_sub(bytes) {
+            Some(room) => {
+                self.room = room;
+                let patch = self.patch(left, back);
+                self.patches.push(patch);
+            }
+            None => self.is_full = true,
+        }
+    }
+
+    /// What lies here is put back in another way.
+    fn drop_from(&mut self, begin: usize) {
+        let dropped = self.patches.drain(begin..);
+        let name = self.name;
+        self.room += dropped
+            .map(|patch| place_bytes(name, patch.path.iter().map(Step::bytes).sum()))
+            .sum::<usize>();
+        self.is_full = false;
+    }
+
+    fn place_bytes(&self) -> usize {
+        place_bytes(self.name, self.path_bytes)
+    }
+
+    fn patch(&self, left: u32, back: Back) -> Patch {
+        Patch {
+            name: self.name.to_string(),
+            path: self.path.clone(),
+            left: Some(left),
+            back,
+        }
+    }
+}
+
+fn place_bytes(name: &str, path_bytes: usize) -> usize {
+    PATCH_BYTES + name.len() + path_bytes
+}
+
+impl Step {
+    fn bytes(&self) -> usize {
+        match self {
+            Step::Index(_) => size_of::<Step>(),
+            Step::Key(key) => size_of::<Step>() + key.len(),
+        }
+    }
+}
+
+/// A stretch of two arrays between elements that are the same.
+struct Gap<'a> {
+    old: &'a [Value],
+    new: &'a [Value],
+    /// Where it begins in the new one.
+    at: usize,
+}
+
+/// Elements that are the same in both, as pairs of numbers that rise together: the longest such row, equal elements being told
+/// apart by how many of them came before.
+fn align(old: &[Value], new: &[Value]) -> Vec<(usize, usize)> {
+    if old.is_empty() || new.is_empty() || (old.len() == 1 && new.len() == 1) {
+        return Vec::new();
+    }
+    let mut places: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (index, value) in new.iter().enumerate().rev() {
+        places.entry(hash64(value)).or_default().push(index);
+    }
+    let pairs: Vec<(usize, usize)> = (old.iter().enumerate())
+        .filter_map(|(index, value)| {
+            let place = places.get_mut(&hash64(value))?.pop()?;
+            (*value == new[place]).then_some((index, place))
+        })
+        .collect();
+    // `ends[n]`: the pair with the lowest second number that a row of n + 1 pairs can end with.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
+    for (index, (_, place)) in pairs.iter().enumerate() {
+        let length = ends.partition_point(|&end| pairs[end].1 < *place);
+        before.push(length.checked_sub(1).map(|shorter| ends[shorter]));
+        match ends.get_mut(length) {
+            Some(end) => *end = index,
+            None => ends.push(index),
+        }
+    }
+    let mut row: Vec<(usize, usize)> = std::iter::successors(ends.last().copied(), |&end| before[end])
+        .map(|index| pairs[index])
+        .collect();
+    row.reverse();
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn back(old: &Value, new: &Value) -> Vec<Patch> {
+        let patches = inverse("state.x", Some(old), Some(new));
+        let mut value = Some(new.clone());
+        for patch in patches.iter().rev() {
+            patch.apply(&mut value);
+        }
+        assert_eq!(value.as_ref(), Some(old), "{patches:?}");
+        patches
+    }
+
+    /// The way to each place counts as well: many small changes below a long key, or far down.
+    #[test]
+    fn places_take_no_more_than_what_stood_there() {
+        let numbers = |number: u64| json!(vec![number; 20_000]);
+        let key = "k".repeat(50_000);
+        let long_key = |number| json!({ key.as_str(): numbers(number), "other": number });
+        let deep = |number| (0..90).fold(numbers(number), |inner, _| json!({ "a": inner, "b": [1] }));
+        let rows = |number: u64| json!(vec![json!({ key.as_str(): { "x": number, "y": [number] } }); 10]);
+        for (old, new) in [(long_key(1), long_key(2)), (deep(1), deep(2)), (rows(1), rows(2))] {
+            let patches = back(&old, &new);
+            let places = patches
+                .iter()
+                .map(|patch| place_bytes(&patch.name, patch.path.iter().map(Step::bytes).sum()));
+            assert!(places.sum::<usize>() <= json_bytes(&old) + PRECISE_BYTES);
+            assert!(patches.iter().map(Patch::bytes).sum::<usize>() <= 2 * json_bytes(&old));
+        }
+    }
+
+    fn bytes(old: &Value, new: &Value) -> usize {
+        back(old, new).iter().map(Patch::bytes).sum()
+    }
+
+    /// Everything that a person would call a small change of something large.
+    #[test]
+    fn a_patch_is_as_large_as_the_change() {
+        let line = |n: usize| json!({"n": n, "text": "x".repeat(500)});
+        let list = |range: std::ops::Range<usize>| Value::Array(range.map(line).collect());
+        let mut other = list(0..200);
+        other[100]["n"] = json!("changed");
+        let mut last = list(0..200);
+        last[199]["n"] = json!(-1);
+        last.as_array_mut().unwrap().push(line(200));
+        for (name, old, new) in [
+            ("append", list(0..200), list(0..201)),
+            ("prepend", list(1..200), list(0..200)),
+            ("one in the middle", list(0..200), other),
+            ("the last changed, and one appended", list(0..200), last),
+            ("a window that moves on", list(0..200), list(1..201)),
+        ] {
+            assert!(bytes(&old, &new) < 800, "{name}: {}", bytes(&old, &new));
+        }
+        let text = "é".repeat(50_000);
+        assert!(bytes(&json!(text), &json!(format!("{text}è!"))) < 100);
+        assert!(bytes(&json!({"a": {"b": text}}), &json!({"a": {"b": text, "c": 1}})) < 100);
+    }
+
+    #[test]
+    fn a_patch_is_hardly_larger_than_what_stood_there() {
+        let numbers = |by: usize| Value::Array((0..1_000).map(|n| json!(n * 7 + by)).collect());
+        let (old, new) = (numbers(1), numbers(2));
+        assert!(bytes(&old, &new) < old.to_string().len() + 100);
+        let keys = |by: usize| -> Value { (0..1_000).map(|n| (format!("k{n}"), json!(n + by))).collect() };
+        let (old, new) = (keys(0), keys(1));
+        assert!(bytes(&old, &new) < old.to_string().len() + 100);
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_since_stays() {
+        let apply = |patches: &[Patch], value: Value| {
+            let mut value = Some(value);
+            for patch in patches.iter().rev() {
+                patch.apply(&mut value);
+            }
+            value
+        };
+        let append = back(&json!([1]), &json!([1, 2]));
+        assert_eq!(
+            apply(&append, json!([1, 2, 3])),
+            Some(json!([1, 3])),
+            "theirs came behind"
+        );
+        assert_eq!(
+            apply(&append, json!([1, 7, 3])),
+            Some(json!([1, 7, 3])),
+            "theirs stands there"
+        );
+        for other in [json!(null), json!("text"), json!({"a": 1}), json!([])] {
+            assert_eq!(apply(&append, other.clone()), Some(other), "another shape");
+        }
+        let number = back(&json!({"n": 1}), &json!({"n": 2}));
+        assert_eq!(
+            apply(&number, json!({"n": 2, "m": 1})),
+            Some(json!({"n": 1, "m": 1}))
+        );
+        assert_eq!(apply(&number, json!({"n": 3})), Some(json!({"n": 3})));
+        let text = back(&json!("é"), &json!("éa"));
+        assert_eq!(apply(&text, json!("x")), Some(json!("x")));
+    }
+
+    /// A row of this build is read by every later one.
+    #[test]
+    fn hashes_stay_what_they_are() {
+        let value = json!({"a": [1, -2, 2.5, "text of some length", true, null]});
+        assert_eq!(hash(&value), 260_659_894);
+    }
+}

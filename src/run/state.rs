@@ -1,0 +1,452 @@
+//! A run: its header, its live tokens, its context; `handle` decides what an event means.
+//!
+//! Only live tokens are held. A token that ends leaves memory with the commit that saves it, so that a loop of
+//! ten thousand nodes costs no more per node than the first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::base::compute::Meter;
+use crate::base::failure::Failure;
+use crate::base::time::{Limit, Millis};
+use crate::cel::Scope;
+use crate::definition::snapshot::Snapshot;
+use crate::definition::timeouts::Layer;
+use crate::run::context::Context;
+use crate::run::decision::PendingChanges;
+use crate::run::event::{Effect, Event, Rejection};
+use crate::run::fan::instances::{Instance, InstanceId, branch_steps};
+use crate::run::header::{
+    ChildIds, Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of,
+    root_event_of,
+};
+use crate::run::outbox::{OutboxEntry, Starts};
+use crate::run::token::{Token, TokenId, TokenStatus};
+use crate::run::wait::gate::GateState;
+
+/// What wakes a run may fail to be saved so many times in a row: then it is given up, or it would never end.
+const FAILED_WAKES_MAX: u32 = 5;
+
+/// Something that happens by itself when its moment comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Due {
+    Token(TokenId),
+    FanIn(InstanceId, usize),
+    Message(u64),
+}
+
+#[derive(Debug)]
+pub struct Run {
+    pub header: Header,
+    pub(in crate::run) snapshot: Rc<Snapshot>,
+    pub(in crate::run) settings: Settings,
+    pub(in crate::run) context: Context,
+    pub(in crate::run) tokens: BTreeMap<TokenId, Token>,
+    pub(in crate::run) counts: BTreeMap<TokenStatus, u64>,
+    pub(in crate::run) born: u64,
+    /// `run` in expressions.
+    pub(in crate::run) facts: Value,
+    /// The moment the storage alarm stands at.
+    pub(in crate::run) alarm_at: Option<Millis>,
+    /// What needs attention, by its moment.
+    pub(in crate::run) due: BTreeSet<(Millis, Due)>,
+    pub(in crate::run) instances: BTreeMap<InstanceId, Instance>,
+    pub(in crate::run) instances_born: u64,
+    pub(in crate::run) arrivals_seen: u64,
+    pub(in crate::run) gates: BTreeMap<String, GateState>,
+    /// The gate the whole run stands at.
+    pub(in crate::run) stands_at: Option<String>,
+    /// Events of the run that have a row.
+    pub(in crate::run) noted: u64,
+    /// Attempts whose late result is among them.
+    pub(in crate::run) late: BTreeSet<(String, u64)>,
+    /// Signals that came before anybody waited for them.
+    pub(in crate::run) signals: BTreeMap<String, Vec<Value>>,
+    /// Tokens that wait for a signal, by its name.
+    pub(in crate::run) listeners: BTreeMap<String, BTreeSet<TokenId>>,
+    /// Tokens that wait for a callback.
+    pub(in crate::run) called_back: BTreeSet<TokenId>,
+    pub(in crate::run) outbox: BTreeMap<u64, OutboxEntry>,
+    pub(in crate::run) starts: Starts,
+    pub(in crate::run) messages_posted: u64,
+    /// How often in a row what woke the run could not be saved.
+    pub(in crate::run) failed_wakes: u32,
+    /// What tokens hold that wait at joins.
+    pub(in crate::run) joined_bytes: usize,
+    /// What the decision under way has computed; after it, what it took.
+    pub(in crate::run) work: Meter,
+    /// What decisions before the next one took in the same turn.
+    work_before: u64,
+    pub(in crate::run) changes: PendingChanges,
+}
+
+/// Names of one token's path.
+#[derive(Debug, Default)]
+pub(in crate::run) struct Vars {
+    pub error: Value,
+    pub branch: Value,
+    pub items: Vec<(String, Value)>,
+}
+
+/// A run to be.
+pub struct NewRun {
+    pub id: String,
+    pub snapshot: Rc<Snapshot>,
+    pub input: Value,
+    pub request: StartRequest,
+    pub parent: Option<ParentLink>,
+    pub triggered_by: Option<TriggeredBy>,
+    /// Nobody can guess it.
+    pub secret: String,
+}
+
+/// The limit of a run, whatever is left of its parent.
+pub(in crate::run) fn own_limit_ms(request: &StartRequest, snapshot: &Snapshot) -> Option<u64> {
+    let written = snapshot.workflow.timeout;
+    let limit = || written.or(snapshot.default_limit(Layer::Flow)).millis();
+    request.timeout_ms.or_else(limit)
+}
+
+impl Run {
+    /// Starts a run: its first token is born at the initial node.
+    pub fn create(now: Millis, room: u32, settings: Settings, new: NewRun) -> (Run, Vec<Effect>) {
+        let workflow = &new.snapshot.workflow;
+        let own_ms = own_limit_ms(&new.request, &new.snapshot);
+        let budget_ms = new.request.budget_ms;
+        let on_budget = budget_ms.is_some_and(|budget| own_ms.is_none_or(|own| budget <= own));
+        let timeout_ms = if on_budget { budget_ms } else { own_ms };
+        let header = Header {
+            root_run_id: new
+                .parent
+                .as_ref()
+                .map_or_else(|| new.id.clone(), |it| it.root_run_id.clone()),
+            depth: new.parent.as_ref().map_or(0, |parent| parent.depth),
+            hops: hops_of(new.parent.as_ref(), new.triggered_by.as_ref()),
+            root_event: root_event_of(new.parent.as_ref(), new.triggered_by.as_ref()),
+            triggered_by: new.triggered_by,
+            parent: new.parent,
+            paused_at: None,
+            pause_reasons: BTreeSet::new(),
+            hold_seq_received: 0,
+            hold_seq_sent: 0,
+            on_budget,
+            warned: false,
+            gates_opened: 0,
+            secret: Some(new.secret).filter(|_| new.snapshot.has_async()),
+            ends: 0,
+            tokens_before: 0,
+            id: new.id,
+            workflow_id: workflow.id.clone(),
+            version: new.snapshot.version,
+            status: RunStatus::Running,
+            started_at: now,
+            ended_at: None,
+            timeout_at: timeout_ms.map(|millis| now.saturating_add(millis)),
+            timeout_ms,
+            attempt: 1,
+            output: None,
+            error: None,
+            reason: None,
+            tags: workflow.tags.clone(),
+            request: new.request,
+            revision: 0,
+            child_ids: ChildIds::Reserved,
+        };
+        let initial = workflow.initial_node;
+        let snapshot = Rc::clone(&new.snapshot.text);
+        let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
+        run.changes.now = now;
+        run.changes.room = room;
+        run.changes.header_changed = true;
+        run.changes.announce = true;
+        // It is saved as text.
+        run.work.count(run.context.input_steps());
+        match run.check_input() {
+            Ok(()) => run.spawn_token(initial, None, None, BTreeMap::new(), None),
+            // A caller hears of it before there is a run; a parent hears of it from the child.
+            Err(failure) => run.fail(failure),
+        }
+        run.settle();
+        let mut effects = vec![
+            Effect::SaveSnapshot(snapshot),
+            Effect::SaveInput(run.context.input.clone()),
+        ];
+        effects.extend(run.build_decision());
+        (run, effects)
+    }
+
+    pub(in crate::run) fn build(
+        header: Header,
+        snapshot: Rc<Snapshot>,
+        settings: Settings,
+        context: Context,
+    ) -> Run {
+        let facts = facts_of(&header);
+        Run {
+            header,
+            snapshot,
+            settings,
+            context,
+            tokens: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            born: 0,
+            facts,
+            alarm_at: None,
+            due: BTreeSet::new(),
+            instances: BTreeMap::new(),
+            instances_born: 0,
+            arrivals_seen: 0,
+            gates: BTreeMap::new(),
+            stands_at: None,
+            noted: 0,
+            late: BTreeSet::new(),
+            signals: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            called_back: BTreeSet::new(),
+            outbox: BTreeMap::new(),
+            starts: Starts::default(),
+            messages_posted: 0,
+            failed_wakes: 0,
+            joined_bytes: 0,
+            work: Meter::default(),
+            work_before: 0,
+            changes: PendingChanges::default(),
+        }
+    }
+
+    /// Decides what `event` means. A rejection changes nothing but the deadlines that were due anyway. `room`: so many
+    /// calls to executors may begin; what is beyond that begins in the next wake.
+    pub fn handle(&mut self, now: Millis, room: u32, event: Event) -> (Result<(), Rejection>, Vec<Effect>) {
+        // A clock that jumps back must not make the run younger than what it has already seen.
+        self.changes.now = now.max(self.changes.now).max(self.header.started_at);
+        self.changes.room = room;
+        if self.is_running() && self.failed_wakes >= FAILED_WAKES_MAX && matches!(event, Event::Loaded) {
+            return (self.abandoned(), self.build_decision());
+        }
+        self.work = Meter::after(std::mem::take(&mut self.work_before));
+        // Whatever woke the object, the run's own limit comes first: a result cannot outrun it.
+        if !event.comes_first() {
+            self.pass_workflow_deadline();
+        }
+        let answer = self.apply(now, event);
+        self.settle();
+        (answer, self.build_decision())
+    }
+
+    fn apply(&mut self, now: Millis, event: Event) -> Result<(), Rejection> {
+        match event {
+            Event::Abandoned => self.abandoned(),
+            Event::Loaded => {
+                self.take_over_lost_attempts();
+                Ok(())
+            }
+            Event::AlarmRang { open_calls } => {
+                self.forget_failed_wakes();
+                self.alarm_at = None;
+                self.pass_deadlines(&open_calls);
+                Ok(())
+            }
+            Event::Woken { open_calls } => {
+                self.forget_failed_wakes();
+                self.forget_passed_alarm(now);
+                self.pass_deadlines(&open_calls);
+                Ok(())
+            }
+            Event::Claimed {
+                token,
+                epoch,
+                claimant,
+            } => self.claimed(&token, epoch, claimant),
+            Event::CallbackReceived { capability, outcome } => self.callback_received(&capability, *outcome),
+            Event::Heartbeat { token, epoch } => self.heartbeat(&token, epoch),
+            Event::TaskReported(report) => self.task_reported(*report),
+            Event::CallLost {
+                token,
+                epoch,
+                message,
+            } => self.call_lost(token, epoch, &message),
+            Event::ChildEnded(report) => self.child_ended(*report),
+            Event::ChildRefused { id, refusal } => {
+                self.child_refused(id, refusal);
+                Ok(())
+            }
+            Event::FromParent { sender, event } => {
+                self.check_parent(&sender)?;
+                self.apply(now, *event)
+            }
+            Event::Delivered { id } => {
+                self.unpost(id);
+                Ok(())
+            }
+            Event::DeliveryFailed { id, is_gone } => {
+                self.delivery_failed(id, is_gone);
+                Ok(())
+            }
+            Event::StartsRefused { id, workflows } => {
+                self.starts_refused(id, &workflows);
+                Ok(())
+            }
+            Event::DeliveryUnfinished { id, after } => {
+                self.delivery_unfinished(id, after);
+                Ok(())
+            }
+            Event::SignalReceived { name, payload } => self.signal_received(name, payload),
+            Event::GateDecided { gate, decision } => self.gate_decided(&gate, decision),
+            Event::CancelRequested { reason } => self.cancel_requested(reason),
+            Event::PauseRequested => self.pause_requested(),
+            Event::ResumeRequested => self.resume_requested(),
+            Event::ExtendRequested(by) => self.extend_requested(by),
+            Event::RetryRequested {
+                mode,
+                token,
+                past,
+                rows,
+            } => self.retry_requested(mode, token, &past, &rows),
+            Event::ParentHolds {
+                number,
+                held,
+                budget_ms,
+            } => self.parent_holds(number, held, budget_ms),
+            Event::ChildNews(news) => self.child_news(*news),
+            Event::RestartRequested { from } => self.restart_requested(from),
+        }
+    }
+
+    /// Counted until a wake is saved, or the run has ended.
+    pub(in crate::run) fn forget_failed_wakes(&mut self) {
+        self.changes.forget_failed_wakes |= std::mem::take(&mut self.failed_wakes) > 0;
+    }
+
+    /// Steps of computation that the last decision took, and those before it in the same turn.
+    pub fn steps(&self) -> u64 {
+        self.work.spent()
+    }
+
+    /// The next decision is made in a turn in which others took `steps` already: it begins no more than is left.
+    pub fn continue_turn(&mut self, steps: u64) {
+        self.work_before = steps;
+    }
+
+    /// Something is due: the object feeds `Woken` before whatever else came in.
+    pub fn is_due(&self, now: Millis) -> bool {
+        self.next_deadline().is_some_and(|at| at <= now)
+    }
+
+    pub fn snapshot(&self) -> &Rc<Snapshot> {
+        &self.snapshot
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub fn live_token(&self, id: TokenId) -> Option<&Token> {
+        self.tokens.get(&id)
+    }
+
+    pub fn live_tokens(&self) -> impl Iterator<Item = &Token> {
+        self.tokens.values()
+    }
+
+    pub fn counts(&self) -> &BTreeMap<TokenStatus, u64> {
+        &self.counts
+    }
+
+    pub fn alarm_at(&self) -> Option<Millis> {
+        self.alarm_at
+    }
+
+    pub fn gates(&self) -> impl Iterator<Item = &GateState> {
+        self.gates.values()
+    }
+
+    /// Whose word the run's limit is.
+    pub fn limit_source(&self) -> &'static str {
+        let request = &self.header.request;
+        match (
+            self.header.on_budget,
+            request.timeout_ms,
+            self.snapshot.workflow.timeout,
+        ) {
+            (true, _, _) => "parent",
+            (false, Some(_), _) => "request",
+            (false, None, Limit::After(_) | Limit::Never) => "workflow",
+            (false, None, Limit::Unset) => "preset",
+        }
+    }
+
+    /// The gate the whole run stands at, if it does.
+    pub fn gate_of_run(&self) -> Option<&GateState> {
+        self.run_gate()
+    }
+
+    pub fn instance(&self, id: InstanceId) -> Option<&Instance> {
+        self.instances.get(&id)
+    }
+
+    pub fn instances(&self) -> impl Iterator<Item = &Instance> {
+        self.instances.values()
+    }
+
+    /// What expressions of this token may name beyond the context.
+    pub(in crate::run) fn vars(&self, token: &Token, error: Value) -> Result<Vars, Failure> {
+        for (branch, _) in self.chain(token.branch.as_ref()) {
+            self.work.pay_for("what the branch holds", branch_steps(branch))?;
+        }
+        let items = self
+            .chain(token.branch.as_ref())
+            .filter_map(|(branch, instance)| {
+                Some((
+                    instance.item_var.clone()?,
+                    branch.item.clone().unwrap_or(Value::Null),
+                ))
+            });
+        Ok(Vars {
+            error,
+            branch: token
+                .branch
+                .as_ref()
+                .map_or(Value::Null, |branch| self.branch_value(branch)),
+            items: items.collect(),
+        })
+    }
+
+    pub(in crate::run) fn scope<'a>(&'a self, vars: &'a Vars) -> Scope<'a> {
+        let mut scope = Scope::metered(Some(&self.work));
+        scope
+            .bind("input", &self.context.input)
+            .bind("state", self.context.state())
+            .bind("output", self.context.output())
+            .bind("run", &self.facts)
+            .bind("error", &vars.error)
+            .bind("_branch", &vars.branch);
+        // Innermost last: a nested fan-out may use a name again.
+        for (name, item) in vars.items.iter().rev() {
+            scope.bind(name, item);
+        }
+        scope
+    }
+
+    pub(in crate::run) fn is_running(&self) -> bool {
+        !self.header.status.is_terminal()
+    }
+
+    /// An alarm whose time has passed may be lost. One in the future still stands: to write it again costs a row.
+    fn forget_passed_alarm(&mut self, now: Millis) {
+        if self.alarm_at.is_some_and(|at| at <= now) {
+            self.alarm_at = None;
+        }
+    }
+
+    pub(in crate::run) fn is_paused(&self) -> bool {
+        self.header.paused_at.is_some()
+    }
+
+    /// What the run's clocks show. A deadline set while they stand still is moved by the whole pause like all others,
+    /// so it counts from where they stand.
+    pub(in crate::run) fn clock(&self) -> Millis {
+        self.header.paused_at.unwrap_or(self.changes.now)
+    }
+}

@@ -1,0 +1,315 @@
+//! The clocks of a run: stopped while anybody holds them, and going on from where they stood. Work in flight goes on
+//! and its results are kept; nothing new begins.
+
+use serde_json::json;
+
+use crate::base::time::Millis;
+use crate::definition::wait::Wait;
+use crate::definition::workflow::Work;
+use crate::run::event::{ChildNews, Message, Rejection};
+use crate::run::header::PauseReason;
+use crate::run::state::{Due, Run, own_limit_ms};
+use crate::run::time::event_log::RunEventKind;
+use crate::run::token::{Token, TokenId, TokenStatus};
+use crate::run::wait::gate::GateStatus;
+
+impl Run {
+    pub(in crate::run) fn pause_requested(&mut self) -> Result<(), Rejection> {
+        if !self.is_running() {
+            return Err(Rejection::RunFinished);
+        }
+        self.hold(PauseReason::Person);
+        Ok(())
+    }
+
+    pub(in crate::run) fn resume_requested(&mut self) -> Result<(), Rejection> {
+        if !self.is_running() {
+            return Err(Rejection::RunFinished);
+        }
+        if self.header.pause_reasons.contains(&PauseReason::Person) {
+            self.release(PauseReason::Person);
+            return Ok(());
+        }
+        match self.header.pause_reasons.first() {
+            None => Err(Rejection::NotPaused),
+            Some(holder) => Err(Rejection::PausedFor {
+                holder: *holder,
+                gate: self.run_gate().map(|gate| gate.id.clone()),
+            }),
+        }
+    }
+
+    /// The parent's word on whether this run may go on, and on how much time is left for both.
+    pub(in crate::run) fn parent_holds(
+        &mut self,
+        number: u64,
+        held: bool,
+        budget_ms: Option<u64>,
+    ) -> Result<(), Rejection> {
+        if !self.is_running() {
+            return Err(Rejection::RunFinished);
+        }
+        // An older word that was overtaken.
+        if number <= self.header.hold_seq_received {
+            return Ok(());
+        }
+        // The parent was told of an end: it waits for this run no longer, and would never let it go again.
+        if self.header.ends > 0 {
+            return Ok(());
+        }
+        self.header.hold_seq_received = number;
+        self.changes.header_changed = true;
+        if let Some(budget_ms) = budget_ms.filter(|_| self.header.on_budget) {
+            self.take_budget(budget_ms);
+        }
+        match held {
+            true => self.hold(PauseReason::Parent),
+            false => self.release(PauseReason::Parent),
+        }
+        Ok(())
+    }
+
+    /// The rest of the parent's time has changed, and with it this run's: never to more than its own limit.
+    fn take_budget(&mut self, budget_ms: u64) {
+        let (Some(before), Some(timeout_ms)) = (self.header.timeout_at, self.header.timeout_ms) else {
+            return;
+        };
+        let clock = self.clock();
+        // Not `started_at`: pauses do not count.
+        let began_at = before.saturating_sub(timeout_ms);
+        let own_at =
+            own_limit_ms(&self.header.request, &self.snapshot).map(|own| began_at.saturating_add(own));
+        let budget_at = clock.saturating_add(budget_ms);
+        let after = own_at.map_or(budget_at, |own| own.min(budget_at));
+        self.header.on_budget = after == budget_at;
+        self.header.timeout_ms = Some(after.saturating_sub(began_at));
+        self.header.timeout_at = Some(after);
+        // A pause of both moves nothing but what the word took to get here.
+        if after > before.saturating_add(self.settings.grace_ms) {
+            self.header.warned = false;
+        }
+        if self.snapshot.workflow.timeouts.inherit_budget {
+            self.tell_children();
+        }
+        // What stood in front of a person for want of time has some again.
+        if after > clock && self.header.pause_reasons.contains(&PauseReason::WorkflowTimeout) {
+            self.withdraw_run_gate();
+            self.release(PauseReason::WorkflowTimeout);
+        }
+    }
+
+    /// Stops the clocks, if they go, and says so.
+    pub(in crate::run) fn hold(&mut self, holder: PauseReason) {
+        if !self.header.pause_reasons.contains(&holder) {
+            self.note(RunEventKind::RunPaused, json!({"by": holder}));
+        }
+        self.hold_since(holder, self.changes.now);
+    }
+
+    /// Stops the clocks as they stood at `moment`, where the event was noted already.
+    pub(in crate::run) fn hold_since(&mut self, holder: PauseReason, moment: Millis) {
+        if !self.header.pause_reasons.insert(holder) {
+            return;
+        }
+        self.changes.header_changed = true;
+        self.changes.announce = true;
+        if self.header.paused_at.is_none() {
+            self.header.paused_at = Some(moment);
+            self.tell_children();
+        }
+    }
+
+    /// One of those who hold the clocks lets go; when it was the last they go on.
+    pub(in crate::run) fn release(&mut self, holder: PauseReason) {
+        if !self.header.pause_reasons.remove(&holder) {
+            return;
+        }
+        self.changes.header_changed = true;
+        self.changes.announce = true;
+        match holder {
+            PauseReason::WorkflowTimeout | PauseReason::Escalation => self.tell_parent(false),
+            PauseReason::Person | PauseReason::Parent => {}
+        }
+        if !self.header.pause_reasons.is_empty() {
+            return;
+        }
+        let Some(paused_at) = self.header.paused_at.take() else {
+            return;
+        };
+        let pause = self.changes.now.saturating_sub(paused_at);
+        self.note(
+            RunEventKind::RunResumed,
+            json!({"by": holder, "paused_ms": pause}),
+        );
+        self.header.timeout_at = self.header.timeout_at.map(|at| at.saturating_add(pause));
+        self.shift_tokens(pause);
+        self.shift_joins(pause);
+        self.shift_gates(pause);
+        self.tell_children();
+    }
+
+    fn shift_tokens(&mut self, pause: u64) {
+        let live: Vec<TokenId> = self.tokens.keys().copied().collect();
+        for id in live {
+            let Some(token) = self.tokens.get(&id) else {
+                continue;
+            };
+            // A moment of the calendar comes when it comes.
+            let is_moment = matches!(
+                &self.snapshot.workflow.nodes[token.node].work,
+                Work::Wait(wait) if matches!(**wait, Wait::Until(_))
+            ) && token.status == TokenStatus::Suspended;
+            let has_clock = token.timeout_at.or(token.watch_at).is_some() && !is_moment;
+            if has_clock {
+                self.change(id, |token| {
+                    // The executor goes by what it was told.
+                    if token.status == TokenStatus::Executing {
+                        token.executor_deadline = token.executor_deadline.or(token.timeout_at);
+                    }
+                    if token.started_at.is_some() {
+                        token.stopped_ms = token.stopped_ms.saturating_add(pause);
+                    }
+                    token.timeout_at = token.timeout_at.map(|at| at.saturating_add(pause));
+                    token.watch_at = token.watch_at.map(|at| at.saturating_add(pause));
+                    if let Some(unroutable) = &mut token.unroutable {
+                        unroutable.since = unroutable.since.saturating_add(pause);
+                    }
+                });
+            }
+            // Held back while the clocks stood still.
+            let held = self
+                .tokens
+                .get(&id)
+                .is_some_and(|token| token.status == TokenStatus::Pending && token.watch_at.is_none());
+            if held {
+                self.changes.arrivals.push_back(id);
+            }
+            // Whoever came for it meanwhile was sent away: it is rung for, and has the whole time to be claimed.
+            if let Some(token) = self.tokens.get(&id)
+                && token.status == TokenStatus::Dispatched
+            {
+                self.changes.rings.insert((id, token.epoch));
+                let now = self.changes.now;
+                let watch_at = now.saturating_add(self.settings.ring_ms);
+                self.change(id, |token| {
+                    token.dispatched_at = Some(now);
+                    token.watch_at = Some(watch_at);
+                });
+            }
+        }
+    }
+
+    fn shift_joins(&mut self, pause: u64) {
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        for (id, instance) in &mut self.instances {
+            for (node, fan_in) in &mut instance.fan_ins {
+                let Some(at) = fan_in.due_at(warn_at) else {
+                    continue;
+                };
+                self.due.remove(&(at, Due::FanIn(*id, *node)));
+                fan_in.timeout_at = fan_in.timeout_at.map(|at| at.saturating_add(pause));
+                let later = fan_in.due_at(warn_at);
+                self.due
+                    .extend(later.map(|at: Millis| (at, Due::FanIn(*id, *node))));
+                self.changes.changed_instances.insert(*id);
+            }
+        }
+    }
+
+    fn shift_gates(&mut self, pause: u64) {
+        for (id, gate) in &mut self.gates {
+            let is_open = gate.status == GateStatus::Open && gate.token_id.is_some();
+            if let Some(at) = gate.timeout_at.filter(|_| is_open) {
+                gate.timeout_at = Some(at.saturating_add(pause));
+                self.changes.changed_gates.insert(id.clone());
+            }
+        }
+    }
+
+    /// Children stand still and go on with their parent.
+    pub(in crate::run) fn tell_children(&mut self) {
+        let children: Vec<(TokenId, String)> = self
+            .tokens
+            .values()
+            .filter(|token| token.status == TokenStatus::WaitingForSubworkflow)
+            .map(|token| (token.id, self.child_id(token)))
+            .collect();
+        if children.is_empty() {
+            return;
+        }
+        self.header.hold_seq_sent += 1;
+        self.changes.header_changed = true;
+        let (number, held) = (self.header.hold_seq_sent, self.is_paused());
+        let left = self
+            .header
+            .timeout_at
+            .map(|at| at.saturating_sub(self.clock()).max(1));
+        let budget_ms = left.filter(|_| self.snapshot.workflow.timeouts.inherit_budget);
+        for (token, run_id) in children {
+            self.take_back(
+                |message| matches!(message, Message::HoldChild { run_id: other, .. } if *other == run_id),
+            );
+            self.post(Message::HoldChild {
+                run_id,
+                number,
+                held,
+                budget_ms,
+                token_id: Some(token.to_string()),
+            });
+        }
+    }
+
+    /// A child that nobody waits for any more goes on by itself.
+    pub(in crate::run) fn let_child_go(&mut self, token: &Token) {
+        if !self.is_paused() {
+            return;
+        }
+        let run_id = self.child_id(token);
+        self.header.hold_seq_sent += 1;
+        self.changes.header_changed = true;
+        self.take_back(
+            |message| matches!(message, Message::HoldChild { run_id: other, .. } if *other == run_id),
+        );
+        self.post(Message::HoldChild {
+            run_id,
+            number: self.header.hold_seq_sent,
+            held: false,
+            budget_ms: None,
+            token_id: Some(token.id.to_string()),
+        });
+    }
+
+    /// The parent is told that this run stands in front of a person, or goes on.
+    pub(in crate::run) fn tell_parent(&mut self, paused: bool) {
+        let Some(parent) = self.header.parent.clone() else {
+            return;
+        };
+        self.header.hold_seq_sent += 1;
+        self.changes.header_changed = true;
+        self.take_back(|message| matches!(message, Message::TellParent { .. }));
+        let news = ChildNews {
+            token_id: parent.token_id,
+            epoch: parent.epoch,
+            run_id: self.header.id.clone(),
+            number: self.header.hold_seq_sent,
+            paused,
+        };
+        self.post(Message::TellParent {
+            run_id: parent.run_id,
+            news,
+        });
+    }
+
+    /// Messages that a newer one replaces.
+    fn take_back(&mut self, is_old: impl Fn(&Message) -> bool) {
+        let old: Vec<u64> = self
+            .outbox
+            .iter()
+            .filter(|(_, entry)| is_old(&entry.message))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in old {
+            self.unpost(id);
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The run in front of a person: its limit has passed and its clocks stand still, or it was brought back from its end.
+//! A person extends it, aborts it or fails it; the gate's own deadline makes the end certain.
+
+use serde_json::{Value, json};
+
+use crate::base::failure::{Failure, FailureClass};
+use crate::base::limits::TIMEOUT_MAX_MS;
+use crate::base::time::{Millis, format_duration};
+use crate::definition::timeouts::GateEnd;
+use crate::definition::workflow::WorkflowTimeoutPolicy;
+use crate::run::event::{Extension, Rejection};
+use crate::run::header::{PauseReason, RunStatus};
+use crate::run::state::Run;
+use crate::run::time::event_log::RunEventKind;
+use crate::run::time::timeout_record::{FinalAction, Passed, SHOWN, TimeoutScope};
+use crate::run::token::{TokenId, TokenStatus};
+use crate::run::wait::gate::{GateDecision, GateKind, GateState, GateStatus};
+
+const EXTEND: &str = "extend";
+const ABORT: &str = "abort";
+const FAIL: &str = "fail";
+const RETRY: &str = "retry";
+
+/// What a run says whose time is over.
+pub(in crate::run) const WORKFLOW_TIMEOUT: &str = "workflow_timeout";
+
+impl Run {
+    /// The run's own limit passed.
+    pub(in crate::run) fn workflow_timed_out(&mut self) {
+        match self.timeout_policy() {
+            WorkflowTimeoutPolicy::CancelAll => {
+                self.note_workflow_timeout(RunEventKind::RunTimedOut, FinalAction::Cancel);
+                self.end_by_timeout(RunStatus::TimedOut);
+            }
+            WorkflowTimeoutPolicy::Fail => {
+                self.note_workflow_timeout(RunEventKind::RunFailed, FinalAction::Fail);
+                self.end_by_timeout(RunStatus::Failed);
+            }
+            WorkflowTimeoutPolicy::HumanGate => {
+                self.note_workflow_timeout(RunEventKind::RunPaused, FinalAction::Escalate);
+                let after = format_duration(self.header.timeout_ms.unwrap_or_default());
+                let prompt =
+                    format!("The run has used up its limit of {after}. Extend it, abort it or fail it?");
+                // At the limit, however late it was noticed: what was left to others then is left to them now.
+                let limit_at = self.header.timeout_at.unwrap_or(self.changes.now);
+                self.hold_since(PauseReason::WorkflowTimeout, limit_at);
+                self.open_run_gate(GateKind::WorkflowTimeout, prompt, &[EXTEND, ABORT, FAIL]);
+            }
+        }
+    }
+
+    /// What happens when the run's limit passes. Where it is that of a parent's node, the node says what follows, and
+    /// waits to be told; what is left of the parent is not the node's.
+    fn timeout_policy(&self) -> WorkflowTimeoutPolicy {
+        match self.header.request.node_decides && !self.header.on_budget {
+            true => WorkflowTimeoutPolicy::CancelAll,
+            false => self.snapshot.workflow.on_timeout,
+        }
+    }
+
+    /// When the run ends, and all work in flight with it, if nothing changes. Where a person is asked first, work is of
+    /// use as long as the gate stands. There is none while somebody else holds the clocks.
+    pub fn work_ends_at(&self) -> Option<Millis> {
+        if self.is_paused() {
+            return self.run_gate().and_then(|gate| gate.timeout_at);
+        }
+        let limit_at = self.workflow_due_at()?;
+        Some(match self.timeout_policy() {
+            WorkflowTimeoutPolicy::CancelAll | WorkflowTimeoutPolicy::Fail => limit_at,
+            WorkflowTimeoutPolicy::HumanGate => {
+                limit_at.saturating_add(self.snapshot.workflow.gate.timeout_ms)
+            }
+        })
+    }
+
+    /// What the executor of an attempt with this deadline is told. Where the run's limit is the same moment, or a little
+    /// earlier, it gets so much more that the run's own deadline wins, also where clocks differ by a little.
+    pub(in crate::run) fn executor_deadline(&self, timeout_at: Option<Millis>) -> Option<Millis> {
+        let at = timeout_at?;
+        let limit_at = self.workflow_due_at().filter(|limit_at| *limit_at <= at);
+        let wins_by = limit_at.map(|limit_at| limit_at.saturating_add(self.settings.grace_ms));
+        wins_by.into_iter().chain(timeout_at).max()
+    }
+
+    fn note_workflow_timeout(&mut self, kind: RunEventKind, action: FinalAction) {
+        let timeout_ms = self.header.timeout_ms;
+        let due_at = self.header.timeout_at.unwrap_or(self.changes.now);
+        let passed = Passed {
+            scope: TimeoutScope::Flow,
+            due_at,
+            timeout_ms,
+        };
+        // Pauses do not count.
+        let began_at = due_at.saturating_sub(timeout_ms.unwrap_or_default());
+        let record = self.record_of_run(passed, began_at, None, action);
+        let live: Vec<String> = self.tokens.keys().take(SHOWN).map(TokenId::to_string).collect();
+        let fields = json!({
+            "by": PauseReason::WorkflowTimeout,
+            "timeout_type": "workflow",
+            "timeout_duration_ms": timeout_ms,
+            "policy_applied": action,
+            "live_tokens": self.tokens.len(),
+            "token_ids": live,
+        });
+        self.note_with(kind, fields, Some(record));
+    }
+
+    /// Ends the run, and everything in it, because its time is over.
+    fn end_by_timeout(&mut self, status: RunStatus) {
+        let after = format_duration(self.header.timeout_ms.unwrap_or_default());
+        let failure = Failure::new(
+            WORKFLOW_TIMEOUT,
+            FailureClass::Timeout,
+            format!("Workflow execution timed out after {after}"),
+        );
+        self.end_live_tokens(TokenStatus::TimedOut, WORKFLOW_TIMEOUT);
+        self.finish(status, None, Some(failure));
+    }
+
+    /// Puts the run in front of a person.
+    pub(in crate::run) fn open_run_gate(&mut self, kind: GateKind, prompt: String, choices: &[&str]) {
+        let now = self.changes.now;
+        let timeout_ms = self.snapshot.workflow.gate.timeout_ms;
+        self.header.gates_opened += 1;
+        self.changes.header_changed = true;
+        let id = format!("run{}", self.header.gates_opened);
+        let choices = choices.iter().map(ToString::to_string).collect();
+        let state = GateState {
+            input_schema: (kind == GateKind::WorkflowTimeout).then(extension_schema),
+            timeout_at: Some(now.saturating_add(timeout_ms)),
+            timeout_ms: Some(timeout_ms),
+            ..GateState::open(id, kind, Value::from(prompt), choices, now)
+        };
+        self.stands_at = Some(state.id.clone());
+        self.changes.changed_gates.insert(state.id.clone());
+        self.gates.insert(state.id.clone(), state);
+        self.tell_parent(true);
+    }
+
+    /// The gate the whole run stands at.
+    pub(in crate::run) fn run_gate(&self) -> Option<&GateState> {
+        self.gates.get(self.stands_at.as_ref()?)
+    }
+
+    fn close_run_gate(&mut self, status: GateStatus, decision: Option<GateDecision>) {
+        let Some(gate) = self.stands_at.take().and_then(|id| self.gates.get_mut(&id)) else {
+            return;
+        };
+        gate.status = status;
+        gate.decision = decision;
+        self.changes.changed_gates.insert(gate.id.clone());
+    }
+
+    /// The run goes on or ends by other hands: nobody is to decide any more.
+    pub(in crate::run) fn withdraw_run_gate(&mut self) {
+        self.close_run_gate(GateStatus::Cancelled, None);
+    }
+
+    /// A person's word at the gate of the run.
+    pub(in crate::run) fn run_gate_decided(
+        &mut self,
+        kind: GateKind,
+        mut decision: GateDecision,
+    ) -> Result<(), Rejection> {
+        decision.at = self.changes.now;
+        match (kind, decision.choice.as_str()) {
+            (GateKind::WorkflowTimeout, EXTEND) => {
+                let by = read_extension(&decision.input)?;
+                self.check_extension(by).map_err(in_decision)?;
+                self.close_run_gate(GateStatus::Decided, Some(decision));
+                self.apply_extension(by);
+            }
+            (GateKind::Escalation, RETRY) => {
+                self.close_run_gate(GateStatus::Decided, Some(decision));
+                self.release(PauseReason::Escalation);
+            }
+            (GateKind::WorkflowTimeout, ABORT) => {
+                self.close_run_gate(GateStatus::Decided, Some(decision));
+                self.note(RunEventKind::RunTimedOut, json!({"by": "person"}));
+                self.end_by_timeout(RunStatus::TimedOut);
+            }
+            (GateKind::WorkflowTimeout, _fail) => {
+                self.close_run_gate(GateStatus::Decided, Some(decision));
+                self.note(RunEventKind::RunFailed, json!({"by": "person"}));
+                self.end_by_timeout(RunStatus::Failed);
+            }
+            (GateKind::Escalation | GateKind::Node, _fail) => {
+                self.close_run_gate(GateStatus::Decided, Some(decision));
+                self.give_up("a person decided not to go on");
+            }
+        }
+        Ok(())
+    }
+
+    fn give_up(&mut self, message: &str) {
+        self.note(RunEventKind::RunFailed, json!({"by": "person"}));
+        self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
+        let failure = Failure::new("escalation_refused", FailureClass::Permanent, message);
+        self.finish(RunStatus::Failed, None, Some(failure));
+    }
+
+    /// What the gate of the run needs by itself: a warning, or its end.
+    pub(in crate::run) fn pass_run_gate(&mut self) {
+        let now = self.changes.now;
+        let Some(gate) = self.run_gate() else { return };
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        if gate.due_at(warn_at).is_none_or(|at| at > now) {
+            return;
+        }
+        let (id, opened_at, timeout_ms) = (gate.id.clone(), gate.opened_at, gate.timeout_ms);
+        let kind = gate.kind;
+        let due_at = gate.timeout_at.unwrap_or(now);
+        if due_at > now {
+            if let Some(gate) = self.gates.get_mut(&id) {
+                gate.warned = true;
+                self.changes.changed_gates.insert(id);
+            }
+            return self.warn("gate", due_at, timeout_ms, None, None);
+        }
+        let (action, status) = match self.snapshot.workflow.gate.on_timeout {
+            GateEnd::CancelAll => (FinalAction::Cancel, RunStatus::TimedOut),
+            GateEnd::Fail => (FinalAction::Fail, RunStatus::Failed),
+        };
+        let passed = Passed {
+            scope: TimeoutScope::Gate,
+            due_at,
+            timeout_ms,
+        };
+        let record = self.record_of_run(passed, opened_at, None, action);
+        let fields = json!({
+            "gate_id": id, "timeout_type": "workflow", "timeout_duration_ms": timeout_ms, "policy_applied": action,
+        });
+        self.note_with(RunEventKind::GateTimedOut, fields, Some(record));
+        self.close_run_gate(GateStatus::TimedOut, None);
+        match kind {
+            GateKind::WorkflowTimeout => self.end_by_timeout(status),
+            // It was not the run's time that was over.
+            GateKind::Escalation | GateKind::Node => {
+                let failure = Failure::new("gate_timeout", FailureClass::Timeout, "nobody decided in time");
+                self.end_live_tokens(TokenStatus::TimedOut, "gate_timeout");
+                self.finish(status, None, Some(failure));
+            }
+        }
+    }
+
+    /// More time for a run that lives: its limit moves, or the gate it stands at lets it go.
+    pub(in crate::run) fn extend_requested(&mut self, by: Extension) -> Result<(), Rejection> {
+        if !self.is_running() {
+            return Err(Rejection::CannotExtend(self.header.status));
+        }
+        if self.header.request.node_decides {
+            return Err(Rejection::LimitOfParent);
+        }
+        self.check_extension(by)?;
+        let gate = self.run_gate().map(|gate| gate.kind);
+        if gate == Some(GateKind::WorkflowTimeout) {
+            let by_ms = self
+                .extended_to(by)
+                .unwrap_or_default()
+                .saturating_sub(self.clock());
+            let decision = GateDecision {
+                choice: EXTEND.into(),
+                input: json!({"by_ms": by_ms}),
+                comment: None,
+                by: None,
+                at: self.changes.now,
+            };
+            self.close_run_gate(GateStatus::Decided, Some(decision));
+        }
+        self.apply_extension(by);
+        Ok(())
+    }
+
+    /// Where the limit would stand, by the run's own clock. A limit that has passed counts from now.
+    fn extended_to(&self, by: Extension) -> Option<Millis> {
+        let timeout_at = self.header.timeout_at?.max(self.clock());
+        Some(match by {
+            Extension::By(millis) => timeout_at.saturating_add(millis),
+            Extension::Until(moment) => {
+                let stood_still = self.changes.now.saturating_sub(self.clock());
+                moment.saturating_sub(stood_still)
+            }
+        })
+    }
+
+    fn check_extension(&self, by: Extension) -> Result<(), Rejection> {
+        let to = self.extended_to(by).ok_or(Rejection::NoDeadline)?;
+        let least = self.header.timeout_at.unwrap_or_default().max(self.clock());
+        let message = match to.saturating_sub(least) {
+            0 => "the run may take as long as that already; name a later moment".to_string(),
+            more if more > TIMEOUT_MAX_MS => {
+                let most = format_duration(TIMEOUT_MAX_MS);
+                format!("a run can be extended by {most} at a time")
+            }
+            _more => return Ok(()),
+        };
+        let pointer = match by {
+            Extension::By(_) => "/by_ms",
+            Extension::Until(_) => "/until",
+        };
+        Err(Rejection::InvalidExtension { pointer, message })
+    }
+
+    fn apply_extension(&mut self, by: Extension) {
+        let (Some(to), Some(from)) = (self.extended_to(by), self.header.timeout_at) else {
+            return;
+        };
+        let by_ms = to.saturating_sub(from);
+        self.header.timeout_at = Some(to);
+        self.header.timeout_ms = self.header.timeout_ms.map(|millis| millis.saturating_add(by_ms));
+        // The new deadline is warned of in its turn, and it is nobody else's.
+        self.header.warned = false;
+        self.header.on_budget = false;
+        self.changes.header_changed = true;
+        self.changes.announce = true;
+        self.note(
+            RunEventKind::RunExtended,
+            json!({"by_ms": by_ms, "timeout_ms": self.header.timeout_ms}),
+        );
+        if self.header.pause_reasons.contains(&PauseReason::WorkflowTimeout) {
+            self.release(PauseReason::WorkflowTimeout);
+        } else if self.snapshot.workflow.timeouts.inherit_budget {
+            self.tell_children();
+        }
+    }
+}
+
+/// What `extend` needs of a person.
+fn extension_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"by_ms": {"type": "integer", "minimum": 1, "maximum": TIMEOUT_MAX_MS}},
+    })
+}
+
+/// Where a decision says what the rejection is about.
+fn in_decision(rejection: Rejection) -> Rejection {
+    match rejection {
+        Rejection::InvalidExtension { pointer, message } => Rejection::InvalidDecision {
+            pointer: format!("/input{pointer}"),
+            message,
+        },
+        other => other,
+    }
+}
+
+fn read_extension(input: &Value) -> Result<Extension, Rejection> {
+    let by_ms = input["by_ms"].as_u64().filter(|millis| *millis > 0);
+    by_ms
+        .map(Extension::By)
+        .ok_or_else(|| Rejection::InvalidDecision {
+            pointer: "/input/by_ms".into(),
+            message: "\"extend\" needs the number of milliseconds the run gets more".into(),
+        })
+}

@@ -1,0 +1,201 @@
+//! What a timeout leaves behind, so that a person or a program can go on from it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::base::time::Millis;
+use crate::definition::timeouts::Layer;
+use crate::protocol::task::Artifact;
+use crate::run::state::Run;
+use crate::run::token::{Token, TokenId};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeoutRecord {
+    pub timeout_event: TimeoutEvent,
+    pub last_known_state: LastKnownState,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial_artifacts: Vec<Artifact>,
+    pub retry_count: u32,
+    pub final_action: FinalAction,
+    /// What went wrong, where the scope does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<TimeoutError>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeoutError {
+    pub code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeoutEvent {
+    pub timestamp: Millis,
+    pub scope: TimeoutScope,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    pub elapsed_ms: u64,
+    pub due_at: Millis,
+    /// How late it was enforced: fired - due.
+    pub lateness_ms: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LastKnownState {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_ref: Option<String>,
+    /// What the token, or the run, was doing.
+    pub phase: String,
+    pub progress: Value,
+}
+
+/// Whose clock ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeoutScope {
+    Step,
+    Flow,
+    LlmCall,
+    Tool,
+    Sync,
+    Gate,
+}
+
+impl TimeoutScope {
+    /// The layer of deadlines it belongs to, as metrics name it.
+    pub fn layer(self) -> &'static str {
+        match self {
+            TimeoutScope::Step | TimeoutScope::LlmCall | TimeoutScope::Tool => "execution",
+            TimeoutScope::Flow => "workflow",
+            TimeoutScope::Sync => "synchronization",
+            TimeoutScope::Gate => "gate",
+        }
+    }
+}
+
+/// What was done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinalAction {
+    Escalate,
+    Retry,
+    Fail,
+    Proceed,
+    Cancel,
+}
+
+/// A deadline that passed.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::run) struct Passed {
+    pub scope: TimeoutScope,
+    pub due_at: Millis,
+    pub timeout_ms: Option<u64>,
+}
+
+impl Run {
+    pub(in crate::run) fn scope_of(&self, node: usize) -> TimeoutScope {
+        match self.snapshot.layer_of(node) {
+            Layer::Step | Layer::Flow => TimeoutScope::Step,
+            Layer::LlmCall => TimeoutScope::LlmCall,
+            Layer::Tool => TimeoutScope::Tool,
+        }
+    }
+
+    /// The record of a token's timeout, as far as the token knows.
+    pub(in crate::run) fn record_of_token(
+        &self,
+        token: &Token,
+        passed: Passed,
+        final_action: FinalAction,
+    ) -> TimeoutRecord {
+        let total = self
+            .snapshot
+            .task_of(token.node)
+            .map(|task| task.task.steps.len());
+        let completed = token
+            .steps
+            .iter()
+            .filter(|step| step.status == crate::protocol::task::StepStatus::Completed)
+            .count();
+        let stopped = token.steps.iter().find(|step| {
+            matches!(
+                step.status,
+                crate::protocol::task::StepStatus::TimedOut | crate::protocol::task::StepStatus::Failed
+            )
+        });
+        // Pauses move the deadline and do not count.
+        let began_at = match (token.timeout_at, token.timeout_ms) {
+            (Some(at), Some(millis)) => at.saturating_sub(millis),
+            (_, _) => token.started_at.unwrap_or(token.created_at),
+        };
+        TimeoutRecord {
+            timeout_event: self.timeout_event(passed, began_at),
+            last_known_state: LastKnownState {
+                node_id: Some(self.snapshot.workflow.nodes[token.node].id.clone()),
+                token_id: Some(token.id.to_string()),
+                step_ref: stopped.map(|step| step.reference.clone()),
+                phase: token.status.name().to_string(),
+                progress: json!({"steps_completed": completed, "steps_total": total}),
+            },
+            partial_artifacts: Vec::new(),
+            retry_count: token.retry_count,
+            final_action,
+            error: None,
+        }
+    }
+
+    /// The record of a deadline that is not one token's.
+    pub(in crate::run) fn record_of_run(
+        &self,
+        passed: Passed,
+        began_at: Millis,
+        node: Option<usize>,
+        final_action: FinalAction,
+    ) -> TimeoutRecord {
+        let executing: Vec<TokenId> = self.tokens.keys().copied().take(SHOWN).collect();
+        let counts: Value = self
+            .counts
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(status, count)| (status.name().to_string(), json!(count)))
+            .collect();
+        TimeoutRecord {
+            timeout_event: self.timeout_event(passed, began_at),
+            last_known_state: LastKnownState {
+                node_id: node.map(|node| self.snapshot.workflow.nodes[node].id.clone()),
+                token_id: None,
+                step_ref: None,
+                phase: serde_json::to_value(self.header.status)
+                    .ok()
+                    .and_then(|word| word.as_str().map(str::to_string))
+                    .unwrap_or_default(),
+                progress: json!({
+                    "tokens": counts,
+                    "live": executing.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                }),
+            },
+            partial_artifacts: Vec::new(),
+            retry_count: 0,
+            final_action,
+            error: None,
+        }
+    }
+
+    fn timeout_event(&self, passed: Passed, began_at: Millis) -> TimeoutEvent {
+        let now = self.changes.now;
+        TimeoutEvent {
+            timestamp: now,
+            scope: passed.scope,
+            timeout_ms: passed.timeout_ms,
+            elapsed_ms: now.saturating_sub(began_at),
+            due_at: passed.due_at,
+            lateness_ms: now.saturating_sub(passed.due_at),
+        }
+    }
+}
+
+/// Tokens named in one record or event; a wide run has more.
+pub(in crate::run) const SHOWN: usize = 100;

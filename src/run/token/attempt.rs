@@ -1,0 +1,287 @@
+//! Attempts: how long one may take, and what follows when it takes longer or vanishes.
+
+use serde_json::json;
+
+use crate::base::failure::{Failure, FailureClass};
+use crate::base::time::{Limit, MINUTE};
+use crate::definition::action::ExecutionTimeoutPolicy;
+use crate::definition::timeouts::Layer;
+use crate::protocol::task::{ActionTimeouts, Artifact};
+use crate::run::event::LimitSource;
+use crate::run::state::Run;
+use crate::run::time::event_log::RunEventKind;
+use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutError, TimeoutRecord};
+use crate::run::token::{Lane, Token, TokenId, TokenStatus};
+
+/// The limit of an attempt, who set it, and why where no document says it.
+pub(in crate::run) struct ExecutionLimit {
+    pub limit: Limit,
+    pub source: LimitSource,
+    pub reason: Option<String>,
+}
+
+/// Who says that time is up, where it is not the attempt's deadline that was found passed.
+pub(in crate::run) enum Reported {
+    /// The executor, or the child.
+    Stopped {
+        step_ref: Option<String>,
+        partial: Vec<Artifact>,
+    },
+    /// No callback came before the resume deadline.
+    NoCallback,
+}
+
+/// The code of a call whose result did not come in time.
+const TOOL_TIMEOUT: &str = "tool_timeout";
+
+/// Delays between attempts grow to this and no further.
+const RETRY_DELAY_MAX_MS: u64 = MINUTE;
+
+impl Run {
+    /// How long an attempt at `node` may take: node, then task, then the action of a one-step task, then the preset.
+    /// A child's limit is its own where the node and the action say nothing.
+    pub(in crate::run) fn execution_limit(&self, node: usize) -> ExecutionLimit {
+        let task = self.snapshot.task_of(node).map(|task| &task.task);
+        let action = task.and_then(|task| task.only_action());
+        let default = match self.snapshot.call_of(node) {
+            Some(_) => Limit::Unset,
+            None => self.snapshot.default_limit(self.snapshot.layer_of(node)),
+        };
+        if self.snapshot.workflow.nodes[node].adaptive {
+            let (limit, reason) = self.snapshot.adaptive_limit(node);
+            return ExecutionLimit {
+                limit,
+                source: LimitSource::Adaptive,
+                reason: Some(reason),
+            };
+        }
+        let words = [
+            (LimitSource::Node, self.snapshot.workflow.nodes[node].timeout),
+            (
+                LimitSource::Task,
+                task.map(|task| task.timeout).unwrap_or_default(),
+            ),
+            (
+                LimitSource::Action,
+                action.map(|action| action.attempt_limit()).unwrap_or_default(),
+            ),
+        ];
+        let written = words.into_iter().find(|(_, limit)| *limit != Limit::Unset);
+        let (source, limit) = written.unwrap_or((LimitSource::Preset, default));
+        ExecutionLimit {
+            limit,
+            source,
+            reason: None,
+        }
+    }
+
+    /// What the preset says of single actions. In a task of one the attempt's own limit says it all.
+    pub(in crate::run) fn action_timeouts(&self, task: usize) -> Option<ActionTimeouts> {
+        let steps = self
+            .snapshot
+            .tasks
+            .get(task)
+            .map_or(0, |task| task.task.steps.len());
+        let limits = ActionTimeouts {
+            llm_call_ms: self.snapshot.default_limit(Layer::LlmCall).millis(),
+            tool_ms: self.snapshot.default_limit(Layer::Tool).millis(),
+        };
+        Some(limits).filter(|limits| steps > 1 && *limits != ActionTimeouts::default())
+    }
+
+    /// An attempt passed its deadline, told by its executor or found by the alarm.
+    pub(in crate::run) fn execution_timed_out(&mut self, id: TokenId, reported: Option<Reported>) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let may_retry = self.may_retry(token);
+        if reported.is_none() {
+            self.abort_work(id, "execution_timeout");
+        }
+        if may_retry {
+            self.note_execution_timeout(id, FinalAction::Retry, reported.as_ref());
+            return self.retry_after_timeout(id);
+        }
+        self.time_out(id, reported);
+    }
+
+    /// Whether another attempt follows one that took too long: the node's word, else that of the only action.
+    pub(in crate::run) fn may_retry(&self, token: &Token) -> bool {
+        let node = &self.snapshot.workflow.nodes[token.node];
+        let task = self.snapshot.task_of(token.node);
+        let action = task.and_then(|task| task.task.only_action());
+        let policy = node
+            .on_timeout
+            .or(action.and_then(|action| action.attempt_on_timeout()))
+            .unwrap_or(ExecutionTimeoutPolicy::Fail);
+        match policy {
+            ExecutionTimeoutPolicy::Retry => token.retry_count < node.max_retries,
+            ExecutionTimeoutPolicy::Fail => false,
+        }
+    }
+
+    /// A token that waited for its next attempt past its deadline: there is nothing to try again.
+    pub(in crate::run) fn pending_timed_out(&mut self, id: TokenId) {
+        self.time_out(id, None);
+    }
+
+    fn time_out(&mut self, id: TokenId, reported: Option<Reported>) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let node = &self.snapshot.workflow.nodes[token.node];
+        let message = format!("step {} timed out: context deadline exceeded", node.id);
+        let failure = match &reported {
+            None => Failure::new("execution_timeout", FailureClass::Timeout, message),
+            Some(Reported::Stopped { step_ref, .. }) => Failure {
+                step_ref: step_ref.clone(),
+                ..Failure::new("execution_timeout", FailureClass::Timeout, message)
+            },
+            Some(Reported::NoCallback) => {
+                let message = format!("{message} (no callback came)");
+                Failure::new(TOOL_TIMEOUT, FailureClass::Timeout, message)
+            }
+        };
+        self.note_execution_timeout(id, FinalAction::Fail, reported.as_ref());
+        self.end_unsuccessfully(id, TokenStatus::TimedOut, failure);
+    }
+
+    fn note_execution_timeout(&mut self, id: TokenId, action: FinalAction, reported: Option<&Reported>) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let now = self.changes.now;
+        let scope = self.scope_of(token.node);
+        let passed = Passed {
+            scope,
+            // A step inside the task may have run out of time before the attempt did.
+            due_at: token.timeout_at.unwrap_or(now).min(now),
+            timeout_ms: token.timeout_ms,
+        };
+        let mut record = self.record_of_token(token, passed, action);
+        match reported {
+            None => {}
+            Some(Reported::Stopped { partial, .. }) => record.partial_artifacts = partial.clone(),
+            Some(Reported::NoCallback) => {
+                record.error = Some(TimeoutError {
+                    code: TOOL_TIMEOUT.into(),
+                });
+            }
+        }
+        self.note_token_timeout(id, action, record);
+    }
+
+    pub(in crate::run) fn note_token_timeout(
+        &mut self,
+        id: TokenId,
+        action: FinalAction,
+        record: TimeoutRecord,
+    ) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let fields = json!({
+            "token_id": id.to_string(),
+            "workflow_run_id": self.header.id,
+            "node_id": self.snapshot.workflow.nodes[token.node].id,
+            "timeout_type": "execution",
+            "timeout_duration_ms": token.timeout_ms,
+            "policy_applied": action,
+        });
+        self.note_with(RunEventKind::TokenTimedOut, fields, Some(record));
+    }
+
+    /// Back to pending; the next attempt after a while, from the beginning.
+    pub(in crate::run) fn retry_after_timeout(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let retry_count = token.retry_count + 1;
+        let delay = retry_delay_ms(self.settings.retry_delay_ms, retry_count);
+        let at = self.clock().saturating_add(delay);
+        self.change(id, |token| {
+            token.status = TokenStatus::Pending;
+            token.retry_count = retry_count;
+            token.timeout_at = None;
+            token.watch_at = Some(at);
+            token.checkpoint = None;
+            token.reason = Some("execution_timeout".into());
+        });
+        self.note(
+            RunEventKind::TokenRetried,
+            json!({"token_id": id.to_string(), "retry_count": retry_count, "delay_ms": delay}),
+        );
+        if delay == 0 {
+            self.begin(id);
+        }
+    }
+
+    /// An attempt vanished: the next one replaces it, a few times.
+    pub(in crate::run) fn attempt_lost(&mut self, id: TokenId, message: &str) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        if token.lost_count >= self.settings.lost_max {
+            let failure = Failure::new(
+                "attempt_lost",
+                FailureClass::Network,
+                format!(
+                    "no executor answered in {} attempts; last: {message}",
+                    token.lost_count + 1
+                ),
+            );
+            self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+            return;
+        }
+        let lost_count = token.lost_count + 1;
+        let at = self.clock().saturating_add(lost_delay_ms(lost_count));
+        // Its deadline stays: a token that cannot begin again before it has run out of time.
+        self.change(id, |token| {
+            token.status = TokenStatus::Pending;
+            token.lost_count = lost_count;
+            token.watch_at = Some(at);
+            token.reason = Some("attempt_lost".into());
+        });
+        if at <= self.clock() {
+            self.begin(id);
+        }
+    }
+
+    /// After a restart every attempt under way is an attempt without a listener.
+    pub(in crate::run) fn take_over_lost_attempts(&mut self) {
+        let executing: Vec<TokenId> = self
+            .tokens
+            .values()
+            .filter(|token| token.status == TokenStatus::Executing)
+            .map(|token| token.id)
+            .collect();
+        for id in executing {
+            let Some(token) = self.tokens.get(&id) else {
+                continue; // An earlier one of the list ended the run.
+            };
+            // Whoever claimed it does not need this object in memory.
+            if token.lane == Some(Lane::Queue) {
+                self.give_benefit_of_doubt(id);
+                continue;
+            }
+            if !self.is_paused() && token.timeout_at.is_some_and(|at| at <= self.changes.now) {
+                self.execution_timed_out(id, None);
+            } else {
+                self.attempt_lost(id, "the run's object restarted during the attempt");
+            }
+        }
+    }
+}
+
+fn retry_delay_ms(first_ms: u64, retry_count: u32) -> u64 {
+    let doubled = first_ms.saturating_mul(1 << retry_count.saturating_sub(1).min(16));
+    doubled.min(RETRY_DELAY_MAX_MS.max(first_ms))
+}
+
+/// At once, then after 1, 2, 4, 8 seconds: an executor being deployed is back by then.
+fn lost_delay_ms(lost_count: u32) -> u64 {
+    match lost_count {
+        0 | 1 => 0,
+        count => 1_000 << (count - 2).min(10),
+    }
+}

@@ -1,0 +1,233 @@
+//! How a token comes to its work: birth, what its node says, and the attempt that is made.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::base::compute::{TOKEN_STEPS, write_steps};
+use crate::base::failure::{Failure, FailureClass};
+use crate::definition::workflow::Work;
+use crate::run::event::Order;
+use crate::run::fan::instances::Branch;
+use crate::run::state::Run;
+use crate::run::token::lane::BatchKind;
+use crate::run::token::route::{error_value, mapping_failure};
+use crate::run::token::{Lane, Token, TokenId, TokenStatus};
+
+impl Run {
+    /// A token is born at `node` and goes to work in the same commit.
+    pub(in crate::run) fn spawn_token(
+        &mut self,
+        node: usize,
+        parent: Option<TokenId>,
+        branch: Option<Branch>,
+        loops: BTreeMap<String, u64>,
+        cause: Option<Failure>,
+    ) {
+        // A sibling before this one met a limit, and with it the run its end.
+        if !self.is_running() {
+            return;
+        }
+        let limits = self.snapshot.workflow.limits;
+        let active = self.tokens.len() as u64;
+        if self.born - self.header.tokens_before >= limits.tokens_total {
+            return self.exceed("tokens_total", limits.tokens_total);
+        }
+        if active >= limits.tokens_active {
+            return self.exceed("tokens_active", limits.tokens_active);
+        }
+        if loops.values().any(|count| *count > limits.loop_iterations) {
+            return self.exceed("loop_iterations", limits.loop_iterations);
+        }
+        self.born += 1;
+        let id = TokenId(self.born);
+        let token = Token {
+            parent,
+            cause,
+            loops,
+            branch,
+            born_order: self.work_done(),
+            merge_undo: std::mem::take(&mut self.changes.merge_undo),
+            ..Token::new(id, node, self.changes.now)
+        };
+        self.enter_branch(&token);
+        self.tokens.insert(id, token);
+        self.count_move(None, TokenStatus::Pending);
+        self.changes.changed.insert(id);
+        self.changes.arrivals.push_back(id);
+    }
+
+    /// Lets every token that arrived somewhere do what its node says, and every join see which branches are gone;
+    /// ends the run when nothing is left.
+    pub(in crate::run) fn settle(&mut self) {
+        while self.is_running() {
+            if let Some(id) = self.changes.arrivals.pop_front() {
+                self.begin(id);
+            } else if let Some((instance, index)) = self.changes.emptied_branches.pop_first() {
+                let ended = self
+                    .instances
+                    .get_mut(&instance)
+                    .is_some_and(|it| it.drop_branch(index));
+                if ended {
+                    self.branch_ended(instance);
+                }
+            } else {
+                break;
+            }
+        }
+        if self.is_running() && !self.is_paused() && self.tokens.is_empty() {
+            self.complete();
+        }
+    }
+
+    /// A token stands at its node: begin what the node says. While the clocks stand still nothing new begins. What the
+    /// budget of this decision does not allow begins in the next turn.
+    pub(in crate::run) fn begin(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        if self.is_paused() {
+            self.change(id, |token| token.watch_at = None);
+            return;
+        }
+        if self.work.is_spent() {
+            return self.leave_to_next_wake(id);
+        }
+        self.work.begin_unit();
+        self.work.count(TOKEN_STEPS);
+        if self.snapshot.call_of(token.node).is_some() {
+            return self.start_child(id);
+        }
+        match self.snapshot.workflow.nodes[token.node].work {
+            Work::PassThrough => self.succeed(id, Value::Null),
+            Work::Gate(_) => self.open_gate(id),
+            Work::Wait(_) => self.begin_wait(id),
+            Work::Task { .. } | Work::Action { .. } | Work::Workflow { .. } => self.dispatch(id),
+        }
+    }
+
+    /// The next attempt, by the lane that is right for it.
+    pub(in crate::run) fn dispatch(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let node = token.node;
+        let Some(task) = self.snapshot.node_tasks.get(node).copied().flatten() else {
+            let failure = Failure::new("no_task", FailureClass::Permanent, "the node has no task");
+            return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+        };
+        let lane = self.lane_of(node, task);
+        if let Some(missing) = self.missing_route(lane) {
+            return self.wait_for_route(id, missing);
+        }
+        match lane {
+            Lane::Inline => self.run_inline(id, task),
+            Lane::Queue => self.enqueue(id),
+            Lane::Direct => {
+                let company = self.company_of(token, task);
+                let load = self.changes.load;
+                if !self.finds_room(id, company) {
+                    return;
+                }
+                match self.begin_attempt(id, task, Lane::Direct) {
+                    Some(order) => self.changes.orders.push(Order { company, ..order }),
+                    // It failed before its call: the room is another's.
+                    None => self.changes.load = load,
+                }
+            }
+        }
+    }
+
+    /// An attempt begins: its input is made, its deadline counts from now. One that lay in the queue has its number.
+    pub(in crate::run) fn begin_attempt(&mut self, id: TokenId, task: usize, lane: Lane) -> Option<Order> {
+        let token = self.tokens.get(&id)?;
+        let node = token.node;
+        let input = self.task_input(token).and_then(|input| {
+            self.pay_for_order(&input, lane)?;
+            Ok(input)
+        });
+        let input = match input {
+            Ok(input) => input,
+            Err(failure) => {
+                self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+                return None;
+            }
+        };
+        let now = self.changes.now;
+        let limit = self.execution_limit(node);
+        let timeout_ms = limit.limit.millis();
+        let timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
+        let (is_new, watch_ms) = match lane {
+            Lane::Inline => (true, None),
+            Lane::Direct => (true, Some(self.settings.watch_ms)),
+            Lane::Queue => (false, Some(self.settings.heartbeat_ms)),
+        };
+        let mut order = Order {
+            token: id,
+            epoch: 0,
+            task,
+            input,
+            deadline_at: self.executor_deadline(timeout_at),
+            run_ends_at: self.work_ends_at(),
+            limit: timeout_ms.map(|millis| (millis, limit.source)),
+            checkpoint: None,
+            company: BatchKind::Alone,
+            is_short_and_last: self.is_short_and_last(token),
+            calls: self.snapshot.tasks.get(task).map_or(0, |it| it.task.calls()),
+            capability: None,
+            work_of: id,
+            action_timeouts: self.action_timeouts(task),
+        };
+        self.change(id, |token| {
+            token.status = TokenStatus::Executing;
+            token.epoch += u64::from(is_new);
+            token.lane = Some(lane);
+            token.dispatched_at = token.dispatched_at.filter(|_| !is_new).or(Some(now));
+            token.started_at = Some(now);
+            token.timeout_ms = timeout_ms;
+            token.timeout_at = timeout_at;
+            token.timeout_reason = limit.reason;
+            token.executor_deadline = None;
+            token.claimed_by = None;
+            token.stopped_ms = 0;
+            token.warned = false;
+            token.unclaimed = 0;
+            token.unheard = false;
+            token.found_route();
+            token.watch_at = watch_ms.map(|millis| now.saturating_add(millis));
+            order.epoch = token.epoch;
+            order.checkpoint = token.checkpoint.clone();
+            order.work_of = token.work_of.unwrap_or(id);
+        });
+        order.capability = self
+            .tokens
+            .get(&id)
+            .and_then(|token| self.capability(token, order.epoch));
+        Some(order)
+    }
+
+    /// An executor gets the input as text.
+    fn pay_for_order(&self, input: &Rc<Value>, lane: Lane) -> Result<(), Failure> {
+        let steps = match lane {
+            Lane::Inline => return Ok(()),
+            Lane::Direct | Lane::Queue if Rc::ptr_eq(input, &self.context.input) => {
+                self.context.input_steps()
+            }
+            Lane::Direct | Lane::Queue => write_steps(input),
+        };
+        self.work.pay_for("the input of the task", steps)
+    }
+
+    pub(in crate::run) fn task_input(&self, token: &Token) -> Result<Rc<Value>, Failure> {
+        let node = &self.snapshot.workflow.nodes[token.node];
+        let Some(mapping) = &node.input_mapping else {
+            return Ok(self.context.input.clone());
+        };
+        let vars = self.vars(token, error_value(token.cause.as_ref()))?;
+        mapping
+            .render(&self.scope(&vars))
+            .map(Rc::new)
+            .map_err(|wrong| mapping_failure(&format!("input_mapping of node {}", node.id), &wrong))
+    }
+}

@@ -1,0 +1,369 @@
+//! How a token moves on: the end of its work, and the transitions that follow.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::base::compute::TOKEN_STEPS;
+use crate::base::failure::Failure;
+use crate::definition::path::{Path, Root};
+use crate::definition::wait::Wait;
+use crate::definition::workflow::{On, Work};
+use crate::protocol::task::Emitted;
+use crate::run::event::Rejection;
+use crate::run::fan::instances::Branch;
+use crate::run::fan::out::Move;
+use crate::run::state::Run;
+use crate::run::token::{Token, TokenId, TokenStatus};
+
+impl Run {
+    /// The token whose attempt this is, if it is the one that counts and still `doing` that.
+    pub(in crate::run) fn current_attempt(
+        &self,
+        token_id: &str,
+        epoch: u64,
+        doing: TokenStatus,
+    ) -> Result<TokenId, Rejection> {
+        let token = TokenId::parse(token_id).and_then(|id| self.tokens.get(&id));
+        token
+            .filter(|token| token.status == doing && token.epoch == epoch)
+            .map(|token| token.id)
+            .ok_or_else(|| Rejection::StaleAttempt {
+                token: token_id.to_string(),
+                epoch,
+            })
+    }
+
+    /// The node's work is done: map its result, then take the routes of a success.
+    pub(in crate::run) fn succeed(&mut self, id: TokenId, result: Value) {
+        self.succeed_with(id, result, Vec::new());
+    }
+
+    /// As above, with what the work has emitted: it leaves with the commit in which the token is done, and only then.
+    pub(in crate::run) fn succeed_with(&mut self, id: TokenId, result: Value, events: Vec<Emitted>) {
+        match self.check_result(id, &result) {
+            Ok(bytes) => self.changes.result_bytes += bytes,
+            Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
+        }
+        let branch_before = self.tokens.get(&id).and_then(|token| token.branch.clone());
+        let mapped = self.map_output(id, &result);
+        // The result is on the token whatever its mapping makes of it.
+        self.note_latency(id);
+        self.change(id, |token| {
+            token.reason = None;
+            token.output = Some(result);
+        });
+        if let Err(failure) = mapped {
+            return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+        }
+        let bytes = match self.check_token(id) {
+            Ok(bytes) => bytes,
+            Err(failure) => {
+                self.take_back_work(id, branch_before);
+                return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+            }
+        };
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let cause = token.cause.clone();
+        let moves = self.matching_moves(token, On::Success, cause.as_ref());
+        let moves = moves.and_then(|moves| match moves.iter().any(Move::is_join) {
+            true => self.check_joined(bytes).map(|()| moves),
+            false => Ok(moves),
+        });
+        match moves {
+            Ok(moves) => {
+                self.post_events(id, events);
+                self.leave(id, TokenStatus::Completed, moves, None, |_| {});
+            }
+            Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
+        }
+    }
+
+    /// What a token had done cannot be kept: the context and its branch are as they were before.
+    fn take_back_work(&mut self, id: TokenId, branch: Option<Branch>) {
+        let mut undo = Vec::new();
+        self.change(id, |token| {
+            undo = std::mem::take(&mut token.undo);
+            token.output = None;
+            token.branch = branch;
+        });
+        self.context.take_back(&undo);
+        self.context.count_changed();
+    }
+
+    /// What a node with a learnt limit took, without the time in which the clocks stood still.
+    fn note_latency(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let node = &self.snapshot.workflow.nodes[token.node];
+        if let Some(started_at) = token.started_at.filter(|_| node.adaptive) {
+            let since_start = self.clock().saturating_sub(started_at);
+            let millis = since_start.saturating_sub(token.stopped_ms);
+            self.changes.latencies.push((node.id.clone(), id, millis));
+        }
+    }
+
+    /// A token ends without its work done, unless a person is asked first: its failure or timeout routes, else its branch
+    /// ends, else the run.
+    pub(in crate::run) fn end_unsuccessfully(
+        &mut self,
+        id: TokenId,
+        status: TokenStatus,
+        mut failure: Failure,
+    ) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        failure.node_id = Some(self.snapshot.workflow.nodes[token.node].id.clone());
+        failure.token_id = Some(id.to_string());
+        match self.is_escalated(id, &failure) {
+            true => self.escalate(id, status, failure),
+            false => self.end_for_good(id, status, failure),
+        }
+    }
+
+    /// As above, when nobody is asked any more.
+    pub(in crate::run) fn end_for_good(&mut self, id: TokenId, status: TokenStatus, failure: Failure) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let on = match status {
+            TokenStatus::TimedOut => On::Timeout,
+            TokenStatus::Pending
+            | TokenStatus::Dispatched
+            | TokenStatus::Executing
+            | TokenStatus::WaitingForSiblings
+            | TokenStatus::WaitingForSubworkflow
+            | TokenStatus::AwaitingHuman
+            | TokenStatus::Suspended
+            | TokenStatus::Completed
+            | TokenStatus::Failed
+            | TokenStatus::Cancelled => On::Failure,
+        };
+        let moves = self.matching_moves(token, on, Some(&failure));
+        let covered = self.is_covered(token.branch.as_ref());
+        let instance = token.branch.as_ref().map(|branch| branch.instance);
+        let error = failure.clone();
+        let note = |token: &mut Token| token.error = Some(error);
+        let fatal = match moves {
+            Ok(moves) if !moves.is_empty() => {
+                return self.leave(id, status, moves, Some(failure), note);
+            }
+            Ok(_) => failure,
+            Err(wrong) => wrong,
+        };
+        self.cut_off(id);
+        self.end(id, status, note);
+        if !covered {
+            return self.fail(fatal);
+        }
+        if let Some(instance) = instance.and_then(|instance| self.instances.get_mut(&instance)) {
+            self.changes.changed_instances.insert(instance.id);
+            instance.last_error = Some(fatal);
+        }
+    }
+
+    /// A token leaves its node by `moves`: to a join, where it waits, or to its end.
+    fn leave(
+        &mut self,
+        id: TokenId,
+        status: TokenStatus,
+        moves: Vec<Move>,
+        cause: Option<Failure>,
+        update: impl FnOnce(&mut Token),
+    ) {
+        let join = moves.iter().find_map(|next| match next {
+            Move::Join {
+                transition,
+                instance,
+                index,
+            } => Some((*transition, *instance, *index)),
+            Move::Step { .. } | Move::Spawn { .. } => None,
+        });
+        if join.is_some() {
+            self.change(id, update);
+        } else {
+            self.end(id, status, update);
+        }
+        let parent = match join {
+            Some(_) => self.tokens.get(&id).cloned(),
+            None => self.changes.terminal.last().cloned(),
+        };
+        if let Some(parent) = parent {
+            self.follow(&parent, moves, cause);
+        }
+        if let Some((transition, instance, index)) = join
+            && self.is_running()
+        {
+            self.arrive(id, status, transition, (instance, index));
+        }
+    }
+
+    fn map_output(&mut self, id: TokenId, result: &Value) -> Result<(), Failure> {
+        let snapshot = Rc::clone(&self.snapshot);
+        let Some(token) = self.tokens.get(&id) else {
+            return Ok(());
+        };
+        let node = &snapshot.workflow.nodes[token.node];
+        let in_branch = token.branch.is_some();
+        let Some(mapping) = &node.output_mapping else {
+            let has_result = match &node.work {
+                Work::PassThrough => false,
+                Work::Wait(wait) => matches!(**wait, Wait::Signal { .. }),
+                Work::Task { .. } | Work::Action { .. } | Work::Workflow { .. } | Work::Gate(_) => true,
+            };
+            if !has_result {
+                return Ok(());
+            }
+            if in_branch {
+                self.write_branch(id, |output| *output = result.clone());
+                return Ok(());
+            }
+            let target = Path {
+                root: Root::State,
+                segments: vec![node.id.clone()],
+            };
+            return self.write_context(id, vec![(&target, result.clone())]);
+        };
+        let vars = self.vars(token, error_value(token.cause.as_ref()))?;
+        let mut scope = self.scope(&vars);
+        scope.bind("result", result);
+        let mut shared = Vec::new();
+        let mut own = Vec::new();
+        for (path, template) in mapping {
+            let value = template
+                .render(&scope)
+                .map_err(|wrong| mapping_failure(&format!("output_mapping of node {}", node.id), &wrong))?;
+            match path.root {
+                Root::State | Root::Output => shared.push((path, value)),
+                Root::Branch if in_branch => own.push((path, value)),
+                Root::Branch => {
+                    return Err(Failure::validation(
+                        "invalid_target",
+                        format!("output_mapping of node {}: this token is in no branch", node.id),
+                    ));
+                }
+            }
+        }
+        drop(scope);
+        let (wrote_own, dropped) = (!own.is_empty(), mapping.is_empty());
+        self.write_context(id, shared)?;
+        self.write_branch(id, |output| {
+            for (path, value) in own {
+                path.write_value(output, value);
+            }
+            // The last node's result is the branch's, unless its mapping wrote there or dropped it.
+            if !wrote_own && !dropped {
+                *output = result.clone();
+            }
+        });
+        Ok(())
+    }
+
+    /// Writes to the context and notes the way back on the token.
+    fn write_context(&mut self, id: TokenId, values: Vec<(&Path, Value)>) -> Result<(), Failure> {
+        let undo = self.context.write(values, Some(id), &self.work)?;
+        if !undo.is_empty() {
+            self.change(id, |token| token.undo.extend(undo));
+        }
+        Ok(())
+    }
+
+    /// Tokens that have done their work: they have ended or wait for siblings.
+    pub(in crate::run) fn work_done(&self) -> u64 {
+        let statuses = self.counts.iter();
+        let done = statuses
+            .filter(|(status, _)| status.is_terminal() || **status == TokenStatus::WaitingForSiblings);
+        done.map(|(_, count)| *count).sum()
+    }
+
+    fn write_branch(&mut self, id: TokenId, write: impl FnOnce(&mut Value)) {
+        if self.tokens.get(&id).is_some_and(|token| token.branch.is_some()) {
+            self.change(id, |token| {
+                if let Some(branch) = &mut token.branch {
+                    write(&mut branch.output);
+                }
+            });
+        }
+    }
+
+    /// The transitions to take: all matches of the first tier that has any, lowest priority number first.
+    fn matching_moves(&self, token: &Token, on: On, error: Option<&Failure>) -> Result<Vec<Move>, Failure> {
+        let error = error_value(error);
+        let vars = self.vars(token, error.clone())?;
+        let scope = self.scope(&vars);
+        let mut matches: Vec<usize> = Vec::new();
+        let transitions = &self.snapshot.workflow.transitions;
+        for &index in self.snapshot.routes_from(token.node) {
+            let transition = &transitions[index];
+            if transition.on != on {
+                continue;
+            }
+            if matches
+                .first()
+                .is_some_and(|&first| transitions[first].priority < transition.priority)
+            {
+                break;
+            }
+            let fired = token.loops.get(&transition.id).copied().unwrap_or(0);
+            if transition.iterations_max.is_some_and(|most| fired >= most) {
+                continue;
+            }
+            let holds = match &transition.condition {
+                None => true,
+                Some(condition) => condition.evaluate_bool(&scope).map_err(|wrong| {
+                    mapping_failure(&format!("condition of transition {}", transition.id), &wrong)
+                })?,
+            };
+            if holds {
+                matches.push(index);
+            }
+        }
+        let moves: Vec<Move> = matches
+            .into_iter()
+            .map(|index| self.plan(token, index, &error))
+            .collect::<Result<_, _>>()?;
+        if moves.iter().filter(|next| next.is_join()).count() > 1 {
+            return Err(Failure::validation(
+                "two_joins",
+                "more than one join matches at once; a token can wait at one only",
+            ));
+        }
+        Ok(moves)
+    }
+
+    /// Moves a live token to a terminal status and out of memory.
+    pub(in crate::run) fn end(&mut self, id: TokenId, status: TokenStatus, update: impl FnOnce(&mut Token)) {
+        let now = self.changes.now;
+        let order = self.work_done() + 1;
+        self.work.count(TOKEN_STEPS);
+        self.change(id, |token| {
+            token.status = status;
+            token.exit_order = token.exit_order.or(Some(order));
+            token.ended_at = token.ended_at.or(Some(now));
+            token.watch_at = None;
+            update(token);
+        });
+        self.changes.changed.remove(&id);
+        if let Some(token) = self.tokens.remove(&id) {
+            self.joined_bytes -= token.joined_bytes;
+            self.leave_branch(&token);
+            self.changes.terminal.push(token);
+        }
+    }
+}
+
+pub(in crate::run) fn error_value(failure: Option<&Failure>) -> Value {
+    failure
+        .and_then(|failure| serde_json::to_value(failure).ok())
+        .unwrap_or(Value::Null)
+}
+
+pub(in crate::run) fn mapping_failure(place: &str, wrong: &crate::cel::Error) -> Failure {
+    let code = match wrong.is_unit_exhausted {
+        true => "limit_exceeded",
+        false => "expression_failed",
+    };
+    Failure::validation(code, format!("{place}: {wrong}"))
+}

@@ -1,0 +1,138 @@
+//! A token that has no way to an executor: it waits as `pending`, because a deployment that lacks a binding is put right by
+//! the next one, and that wakes the object by its alarm. It does not wait for ever: nobody may come.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::base::failure::{Failure, FailureClass};
+use crate::base::time::{Millis, format_duration};
+use crate::run::state::Run;
+use crate::run::time::event_log::RunEventKind;
+use crate::run::token::{Lane, Token, TokenId, TokenStatus};
+
+/// The ways out of this deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Routes {
+    /// The service binding to executors. Whoever takes an attempt out of the queue needs it, too.
+    pub executor: bool,
+    /// The queue of tasks.
+    pub queue: bool,
+}
+
+/// What a lane lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    Executor,
+    Queue,
+}
+
+impl Routes {
+    pub const ALL: Routes = Routes {
+        executor: true,
+        queue: true,
+    };
+
+    fn missing_for(self, lane: Lane) -> Option<Missing> {
+        match lane {
+            Lane::Inline => None,
+            Lane::Direct | Lane::Queue if !self.executor => Some(Missing::Executor),
+            Lane::Direct => None,
+            Lane::Queue => Some(Missing::Queue).filter(|_| !self.queue),
+        }
+    }
+}
+
+impl Missing {
+    /// What to do about it.
+    fn advice(self) -> &'static str {
+        match self {
+            Missing::Executor => {
+                "no service binding EXECUTOR is configured: add [[services]] binding = \"EXECUTOR\" to the coordinator's \
+                 wrangler.toml and deploy it"
+            }
+            Missing::Queue => {
+                "CURFEW_QUEUE is on and no queue is bound as TASK_QUEUE: add [[queues.producers]] binding = \"TASK_QUEUE\" to \
+                 the coordinator's wrangler.toml or turn CURFEW_QUEUE off, and deploy it"
+            }
+        }
+    }
+}
+
+/// Since when a token has no route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unroutable {
+    pub since: Millis,
+    /// The run's events say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told: bool,
+}
+
+impl Token {
+    /// An attempt can be made: whatever becomes of it, it is not for want of a route.
+    pub(in crate::run) fn found_route(&mut self) {
+        if self.unroutable.take().is_some() {
+            self.reason = None;
+        }
+    }
+}
+
+impl Run {
+    pub(in crate::run) fn missing_route(&self, lane: Lane) -> Option<Missing> {
+        self.settings.routes.missing_for(lane)
+    }
+
+    /// Looks for a route again after a while, and fails the token when that has gone on for too long.
+    pub(in crate::run) fn wait_for_route(&mut self, id: TokenId, missing: Missing) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let (epoch, now) = (token.epoch, self.changes.now);
+        let next_at = now.saturating_add(self.settings.pending_ms);
+        let Some(unroutable) = token.unroutable else {
+            let unroutable = Unroutable {
+                since: now,
+                told: false,
+            };
+            let ends_at = now.saturating_add(self.settings.no_route_ms);
+            return self.change(id, |token| {
+                token.unroutable = Some(unroutable);
+                token.watch_at = Some(next_at.min(ends_at));
+                token.reason = Some("no_route".into());
+            });
+        };
+        let ends_at = unroutable.since.saturating_add(self.settings.no_route_ms);
+        if ends_at <= now {
+            return self.fail_for_want_of_route(id, missing);
+        }
+        let watch_at = Some(next_at.min(ends_at));
+        if unroutable.told {
+            // Only in memory: whoever loads the older moment looks at once, which is right.
+            return self.touch(id, |token| token.watch_at = watch_at);
+        }
+        self.note(
+            RunEventKind::DispatchRungAgain,
+            json!({"token_id": id.to_string(), "epoch": epoch, "reason": "no_route"}),
+        );
+        self.change(id, |token| {
+            token.unroutable = Some(Unroutable {
+                told: true,
+                ..unroutable
+            });
+            token.watch_at = watch_at;
+        });
+    }
+
+    fn fail_for_want_of_route(&mut self, id: TokenId, missing: Missing) {
+        let after = format_duration(self.settings.no_route_ms);
+        let failure = Failure::new(
+            "no_route",
+            FailureClass::Permanent,
+            format!("nothing could be dispatched for {after}: {}", missing.advice()),
+        );
+        self.change(id, |token| {
+            token.unroutable = None;
+            token.reason = Some("no_route".into());
+        });
+        self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+    }
+}

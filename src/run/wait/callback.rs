@@ -1,0 +1,189 @@
+//! Async actions: the call is answered at once, its result is brought later by whoever holds the capability. Each attempt
+//! has its own: nobody who holds one can make another.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::base::failure::{Failure, FailureClass};
+use crate::base::ids;
+use crate::base::time::Limit;
+use crate::definition::action::Action;
+use crate::run::event::Rejection;
+use crate::run::size::check_brought;
+use crate::run::state::Run;
+use crate::run::token::attempt::Reported;
+use crate::run::token::{Token, TokenId, TokenStatus};
+
+/// What a capability is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capability {
+    pub run_id: String,
+    pub token_id: String,
+    pub epoch: u64,
+    pub proof: String,
+}
+
+impl Capability {
+    /// `None`: this was never one of ours.
+    pub fn parse(text: &str) -> Option<Capability> {
+        // From the right: the id of a child holds the character that parts the others.
+        let mut parts = text.rsplitn(4, '~');
+        let (proof, epoch) = (parts.next()?, parts.next()?.parse().ok()?);
+        let (token_id, run_id) = (parts.next()?, parts.next()?);
+        let is_ours = ids::is_any_run_id(run_id) && TokenId::parse(token_id).is_some();
+        is_ours.then(|| Capability {
+            run_id: run_id.to_string(),
+            token_id: token_id.to_string(),
+            epoch,
+            proof: proof.to_string(),
+        })
+    }
+
+    pub fn text(&self) -> String {
+        format!("{}~{}~{}~{}", self.run_id, self.token_id, self.epoch, self.proof)
+    }
+}
+
+/// What only the run itself can say of an attempt. Hashed twice, so that a longer message says nothing about it.
+fn proof(secret: &str, token: TokenId, epoch: u64) -> String {
+    let inner = Sha256::digest(format!("{secret}:{token}:{epoch}"));
+    let mut outer = Sha256::new();
+    outer.update(secret);
+    outer.update(inner);
+    outer
+        .finalize()
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    Output(Value),
+    Failed(Failure),
+}
+
+impl Outcome {
+    /// `{output}` or `{error: {code?, message?}}`; any other body is the output itself, as a foreign webhook sends it.
+    pub fn read(body: Value) -> Outcome {
+        let error = &body["error"];
+        if error.is_object() || error.is_string() {
+            let word = |field: &str| error[field].as_str();
+            let message = word("message")
+                .or(error.as_str())
+                .unwrap_or("the callback reports a failure");
+            let code = word("code").unwrap_or("callback_failed");
+            return Outcome::Failed(Failure::new(code, FailureClass::Unknown, message));
+        }
+        match body {
+            Value::Object(mut fields) if fields.contains_key("output") => {
+                Outcome::Output(fields.remove("output").unwrap_or_default())
+            }
+            other => Outcome::Output(other),
+        }
+    }
+}
+
+impl Run {
+    pub(in crate::run) fn async_action(&self, token: &Token) -> Option<&Action> {
+        let action = self.snapshot.task_of(token.node)?.task.only_action()?;
+        action.is_async().then_some(action)
+    }
+
+    /// The capability of an attempt at an async action.
+    pub(in crate::run) fn capability(&self, token: &Token, epoch: u64) -> Option<String> {
+        self.async_action(token)?;
+        let capability = Capability {
+            run_id: self.header.id.clone(),
+            token_id: token.id.to_string(),
+            epoch,
+            proof: proof(self.header.secret.as_deref()?, token.id, epoch),
+        };
+        Some(capability.text())
+    }
+
+    /// The call was understood: the token waits for what it will bring.
+    pub(in crate::run) fn suspend(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else {
+            return;
+        };
+        let Some(action) = self.async_action(token) else {
+            let failure = Failure::new(
+                "invalid_report",
+                FailureClass::Permanent,
+                "the executor waits for a callback that no action asked for",
+            );
+            return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+        };
+        let node = &self.snapshot.workflow.nodes[token.node];
+        let is_bounded_by_node = node.adaptive || node.timeout != Limit::Unset;
+        let limit = action.timeout.millis().unwrap_or(0).max(self.settings.suspend_ms);
+        let at = self.clock().saturating_add(limit);
+        self.change(id, |token| {
+            token.status = TokenStatus::Suspended;
+            // The node's own limit bounds the whole of it, the call and the wait for its result: it stays as it is.
+            if !is_bounded_by_node {
+                token.timeout_ms = Some(limit);
+                token.timeout_at = Some(at);
+                token.warned = false;
+            }
+            token.watch_at = None;
+        });
+        self.called_back.insert(id);
+    }
+
+    /// Somebody brought a result. It may be there before the executor has said that the call was understood.
+    pub(in crate::run) fn callback_received(
+        &mut self,
+        capability: &Capability,
+        outcome: Outcome,
+    ) -> Result<(), Rejection> {
+        let id = TokenId::parse(&capability.token_id).ok_or(Rejection::UnknownCallback)?;
+        let secret = self.header.secret.as_deref().ok_or(Rejection::UnknownCallback)?;
+        let expected = proof(secret, id, capability.epoch);
+        if !ids::same_in_constant_time(expected.as_bytes(), capability.proof.as_bytes()) {
+            return Err(Rejection::UnknownCallback);
+        }
+        let waiting = self.current_attempt(&capability.token_id, capability.epoch, TokenStatus::Suspended);
+        let id = waiting.or_else(|_| {
+            self.current_attempt(&capability.token_id, capability.epoch, TokenStatus::Executing)
+        })?;
+        let Some(token) = self.tokens.get(&id) else {
+            return Ok(());
+        };
+        if let Outcome::Output(output) = &outcome {
+            check_brought("the result", output)?;
+        }
+        let was_executing = token.status == TokenStatus::Executing;
+        let schema = self
+            .async_action(token)
+            .and_then(|action| action.output_schema.as_ref());
+        let outcome = match outcome {
+            Outcome::Output(output) => {
+                let place = "output_schema of the action, at";
+                let fits = schema.map_or(Ok(()), |schema| {
+                    schema.check(&output, Some(&self.work), "schema_mismatch", place)
+                });
+                fits.map(|()| output)
+            }
+            Outcome::Failed(failure) => Err(failure),
+        };
+        if was_executing {
+            self.abort_work(id, "called_back");
+        }
+        self.called_back.remove(&id);
+        match outcome {
+            Ok(output) => self.succeed(id, output),
+            Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
+        }
+        Ok(())
+    }
+
+    /// Nobody brought anything in time: as if the executor had said so.
+    pub(in crate::run) fn callback_due(&mut self, id: TokenId) {
+        self.called_back.remove(&id);
+        self.execution_timed_out(id, Some(Reported::NoCallback));
+    }
+}

@@ -1,0 +1,181 @@
+//! Rows `instance/<id>`: the firings of sibling groups, and what a token says of the one it is in.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{is_false, written};
+use crate::base::failure::Failure;
+use crate::base::text::json_bytes;
+use crate::base::time::Millis;
+use crate::definition::snapshot::Snapshot;
+use crate::run::{Branch, FanIn, Instance, InstanceId, Run};
+
+/// A token's place among its siblings. Group and total are the instance's, repeated so that a token tells all of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct BranchRow {
+    pub instance: u64,
+    pub index: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u32>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "written"
+    )]
+    pub item: Option<Value>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub output: Value,
+    /// The output is the token's own, and too large to be written twice.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub output_is_result: bool,
+}
+
+impl BranchRow {
+    /// Of a token with this result.
+    pub(super) fn of_token(branch: &Branch, result: Option<&Value>, run: &Run) -> BranchRow {
+        let mut row = BranchRow::of(branch, Some(run));
+        if result == Some(&row.output) && json_bytes(&row.output) > WRITTEN_TWICE_BYTES {
+            row.output = Value::Null;
+            row.output_is_result = true;
+        }
+        row
+    }
+
+    /// The branch of a token whose row has this result.
+    pub(super) fn into_branch_of(mut self, result: Option<&Value>) -> Branch {
+        if self.output_is_result {
+            self.output = result.cloned().unwrap_or_default();
+        }
+        self.into_branch()
+    }
+
+    pub(super) fn of(branch: &Branch, run: Option<&Run>) -> BranchRow {
+        let instance = run.and_then(|run| run.instance(branch.instance));
+        BranchRow {
+            instance: branch.instance.0,
+            index: branch.index,
+            group: instance.map(|instance| instance.group.clone()),
+            total: instance.map(|instance| instance.total),
+            item: branch.item.clone(),
+            output: branch.output.clone(),
+            output_is_result: false,
+        }
+    }
+
+    pub(super) fn into_branch(self) -> Branch {
+        Branch {
+            instance: InstanceId(self.instance),
+            index: self.index,
+            item: self.item,
+            output: self.output,
+        }
+    }
+}
+
+/// What a branch brings is mostly what its last token brought. A small one is written with both.
+const WRITTEN_TWICE_BYTES: usize = 16 << 10;
+
+/// One firing of one sibling group and its joins.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct InstanceRow {
+    pub id: u64,
+    pub group: String,
+    pub total: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<BranchRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item_var: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fan_ins: Vec<FanInRow>,
+    /// Branches that arrived at a join that has fired and still takes what comes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arrived: Vec<u32>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub closed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_by: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<Failure>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FanInRow {
+    pub node_id: String,
+    pub transition_id: String,
+    pub started_at: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fired_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub warned: bool,
+}
+
+impl InstanceRow {
+    pub fn of(instance: &Instance, snapshot: &Snapshot) -> InstanceRow {
+        let workflow = &snapshot.workflow;
+        InstanceRow {
+            id: instance.id.0,
+            group: instance.group.clone(),
+            total: instance.total,
+            parent: instance.parent.as_ref().map(|branch| BranchRow::of(branch, None)),
+            item_var: instance.item_var.clone(),
+            fan_ins: instance
+                .fan_ins
+                .iter()
+                .map(|(node, fan_in)| FanInRow {
+                    node_id: workflow.nodes[*node].id.clone(),
+                    transition_id: workflow.transitions[fan_in.transition].id.clone(),
+                    started_at: fan_in.started_at,
+                    timeout_at: fan_in.timeout_at,
+                    timeout_ms: fan_in.timeout_ms,
+                    fired_at: fan_in.fired_at,
+                    warned: fan_in.warned,
+                })
+                .collect(),
+            arrived: instance.late_arrivals(),
+            closed: instance.closed,
+            closed_by: instance.closed_by,
+            last_error: instance.last_error.clone(),
+        }
+    }
+
+    pub fn into_instance(self, snapshot: &Snapshot) -> Result<Instance, String> {
+        let workflow = &snapshot.workflow;
+        let parent = self.parent.map(BranchRow::into_branch);
+        let mut instance = Instance::new(InstanceId(self.id), self.group, self.total, parent, self.item_var);
+        instance.closed = self.closed;
+        instance.closed_by = self.closed_by;
+        instance.last_error = self.last_error;
+        instance.remember_arrivals(self.arrived);
+        for row in self.fan_ins {
+            let node = workflow.node_index(&row.node_id);
+            let transition = workflow
+                .transitions
+                .iter()
+                .position(|it| it.id == row.transition_id);
+            let (Some(node), Some(transition)) = (node, transition) else {
+                return Err(format!(
+                    "a join at unknown node {} or transition {}",
+                    row.node_id, row.transition_id
+                ));
+            };
+            instance.fan_ins.insert(
+                node,
+                FanIn::recalled(
+                    transition,
+                    row.started_at,
+                    row.timeout_at,
+                    row.timeout_ms,
+                    row.fired_at,
+                    row.warned,
+                ),
+            );
+        }
+        Ok(instance)
+    }
+}

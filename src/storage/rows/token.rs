@@ -1,0 +1,409 @@
+//! Rows `token/<id>`: one each, from its birth on; terminal ones stay.
+
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{is_false, is_none_yet, is_zero, values_at, written};
+use crate::base::failure::Failure;
+use crate::base::time::Millis;
+use crate::definition::snapshot::Snapshot;
+use crate::protocol::task::{Checkpoint, StepReport};
+use crate::run::{
+    Escalation, InstanceId, Interrupted, Lane, PastToken, Patch, Run, Token, TokenId, TokenStatus,
+    UNDO_INLINE_BYTES, Unroutable, WrittenAt,
+};
+use crate::storage::rows::instance::BranchRow;
+
+/// The id is in its key, the status in a column of its own.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TokenRow {
+    pub node_id: String,
+    pub epoch: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unclaimed: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unheard: bool,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retry_count: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_count: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<Lane>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u64>,
+    pub created_at: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatched_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Failure>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "written"
+    )]
+    pub output: Option<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepReport>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub loops: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<BranchRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joins_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reminded: u32,
+    #[serde(default)]
+    pub born_order: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_order: Option<u64>,
+    /// Of builds that kept the whole value that stood there; read, never written.
+    #[serde(default, skip_serializing, with = "values_at")]
+    pub undo: Vec<(String, Option<Value>)>,
+    #[serde(default, skip_serializing, with = "values_at")]
+    pub merge_undo: Vec<(String, Option<Value>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo_patches: Vec<Patch>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merge_undo_patches: Vec<Patch>,
+    /// Those of the two that are rows of their own (`undo/`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo_apart: Vec<WrittenAt>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub went_back_to: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "values_at")]
+    pub kept: Vec<(String, Option<Value>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_deadline: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_by: Option<String>,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub stopped_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_reason: Option<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub warned: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Box<Checkpoint>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Interrupted>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleep_left_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_of: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub child_news: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<Box<Escalation>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stranded: Option<Unroutable>,
+}
+
+impl TokenRow {
+    /// Takes the long ways back out of the row: each is to be a row of its own.
+    pub fn take_undo_apart(&mut self) -> Vec<(WrittenAt, Vec<Patch>)> {
+        let lists = [
+            (WrittenAt::Exit, &mut self.undo_patches),
+            (WrittenAt::Birth, &mut self.merge_undo_patches),
+        ];
+        let mut apart = Vec::new();
+        for (at, list) in lists {
+            if list.iter().map(Patch::bytes).sum::<usize>() > UNDO_INLINE_BYTES {
+                apart.push((at, std::mem::take(list)));
+                self.undo_apart.push(at);
+            }
+        }
+        apart
+    }
+
+    pub fn of(token: &Token, run: &Run) -> TokenRow {
+        let workflow = &run.snapshot().workflow;
+        let token = token.clone();
+        TokenRow {
+            node_id: workflow.nodes[token.node].id.clone(),
+            branch: token
+                .branch
+                .as_ref()
+                .map(|branch| BranchRow::of_token(branch, token.output.as_ref(), run)),
+            joins_at: token.joins_at.map(|node| workflow.nodes[node].id.clone()),
+            arrival: token.arrival,
+            reminded: token.reminded,
+            born_order: token.born_order,
+            exit_order: token.exit_order,
+            undo: Vec::new(),
+            merge_undo: Vec::new(),
+            undo_patches: token.undo,
+            merge_undo_patches: token.merge_undo,
+            undo_apart: token.undo_apart,
+            went_back_to: token.went_back_to.map(|id| id.0),
+            kept: token.context_on_token,
+            told_deadline: token.executor_deadline,
+            claimed_by: token.claimed_by,
+            stopped_ms: token.stopped_ms,
+            timeout_reason: token.timeout_reason,
+            warned: token.warned,
+            checkpoint: token.checkpoint,
+            cut: token.interrupted,
+            sleep_left_ms: token.sleep_left_ms,
+            work_of: token.work_of.map(|id| id.0),
+            child_news: token.child_news,
+            escalation: token.escalation,
+            stranded: token.unroutable,
+            epoch: token.epoch,
+            unclaimed: token.unclaimed,
+            unheard: token.unheard,
+            retry_count: token.retry_count,
+            lost_count: token.lost_count,
+            lane: token.lane,
+            parent: token.parent.map(|id| id.0),
+            created_at: token.created_at,
+            dispatched_at: token.dispatched_at,
+            started_at: token.started_at,
+            ended_at: token.ended_at,
+            timeout_at: token.timeout_at,
+            timeout_ms: token.timeout_ms,
+            watch_at: token.watch_at,
+            reason: token.reason,
+            error: token.error,
+            cause: token.cause,
+            output: token.output,
+            steps: token.steps,
+            loops: token.loops,
+        }
+    }
+
+    pub fn into_token(self, id: u64, status: TokenStatus, snapshot: &Snapshot) -> Result<Token, String> {
+        let node = snapshot
+            .workflow
+            .node_index(&self.node_id)
+            .ok_or_else(|| format!("token t{id} stands at unknown node {}", self.node_id))?;
+        let joins_at = self
+            .joins_at
+            .as_deref()
+            .and_then(|id| snapshot.workflow.node_index(id));
+        Ok(Token {
+            branch: self
+                .branch
+                .map(|branch| branch.into_branch_of(self.output.as_ref())),
+            joins_at,
+            arrival: self.arrival,
+            reminded: self.reminded,
+            born_order: self.born_order,
+            exit_order: self.exit_order,
+            undo: patches(self.undo, self.undo_patches),
+            merge_undo: patches(self.merge_undo, self.merge_undo_patches),
+            undo_apart: self.undo_apart,
+            went_back_to: self.went_back_to.map(TokenId),
+            context_on_token: self.kept,
+            executor_deadline: self.told_deadline,
+            claimed_by: self.claimed_by,
+            stopped_ms: self.stopped_ms,
+            timeout_reason: self.timeout_reason,
+            warned: self.warned,
+            checkpoint: self.checkpoint,
+            interrupted: self.cut,
+            sleep_left_ms: self.sleep_left_ms,
+            work_of: self.work_of.map(TokenId),
+            child_news: self.child_news,
+            escalation: self.escalation,
+            unroutable: self.stranded,
+            id: TokenId(id),
+            node,
+            status,
+            epoch: self.epoch,
+            unclaimed: self.unclaimed,
+            unheard: self.unheard,
+            retry_count: self.retry_count,
+            lost_count: self.lost_count,
+            lane: self.lane,
+            parent: self.parent.map(TokenId),
+            created_at: self.created_at,
+            dispatched_at: self.dispatched_at,
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            timeout_at: self.timeout_at,
+            timeout_ms: self.timeout_ms,
+            watch_at: self.watch_at,
+            reason: self.reason,
+            error: self.error,
+            cause: self.cause,
+            output: self.output,
+            steps: self.steps,
+            loops: self.loops,
+            joined_bytes: 0,
+        })
+    }
+}
+
+/// What an older build wrote, and what this one did: a token is written by one of them only, or the older came first.
+fn patches(older: Vec<(String, Option<Value>)>, patches: Vec<Patch>) -> Vec<Patch> {
+    let older = older.into_iter();
+    older
+        .map(|(name, before)| Patch::whole(name, before))
+        .chain(patches)
+        .collect()
+}
+
+/// What a plan needs of a row; the rest is passed over.
+#[derive(Deserialize)]
+struct PastRow {
+    node_id: String,
+    #[serde(default)]
+    ended_at: Option<Millis>,
+    #[serde(default)]
+    error: Option<IgnoredAny>,
+    #[serde(default)]
+    branch: Option<PastBranch>,
+    #[serde(default)]
+    joins_at: Option<String>,
+    #[serde(default)]
+    arrival: Option<u64>,
+    #[serde(default)]
+    born_order: u64,
+    #[serde(default)]
+    exit_order: Option<u64>,
+    #[serde(default)]
+    undo: Vec<IgnoredAny>,
+    #[serde(default)]
+    merge_undo: Vec<IgnoredAny>,
+    #[serde(default)]
+    undo_patches: Vec<IgnoredAny>,
+    #[serde(default)]
+    merge_undo_patches: Vec<IgnoredAny>,
+    #[serde(default)]
+    undo_apart: Vec<WrittenAt>,
+    #[serde(default)]
+    went_back_to: Option<u64>,
+    #[serde(default)]
+    checkpoint: Option<IgnoredAny>,
+    #[serde(default)]
+    cut: Option<Interrupted>,
+}
+
+#[derive(Deserialize)]
+struct PastBranch {
+    instance: u64,
+    index: u32,
+}
+
+/// The row as far as plans go.
+pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Result<PastToken, String> {
+    let row: PastRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
+    let node_index = |id: &str| snapshot.workflow.node_index(id);
+    Ok(PastToken {
+        id: TokenId(id),
+        node: node_index(&row.node_id)
+            .ok_or_else(|| format!("token t{id} stands at unknown node {}", row.node_id))?,
+        status: parse_status(status)?,
+        branch: row
+            .branch
+            .map(|branch| (InstanceId(branch.instance), branch.index)),
+        born_order: row.born_order,
+        exit_order: row.exit_order,
+        ended_at: row.ended_at,
+        interrupted: row.cut,
+        joins_at: row.joins_at.as_deref().and_then(node_index),
+        arrival: row.arrival,
+        has_error: row.error.is_some(),
+        has_checkpoint: row.checkpoint.is_some(),
+        wrote: !row.undo.is_empty()
+            || !row.undo_patches.is_empty()
+            || row.undo_apart.contains(&WrittenAt::Exit),
+        wrote_at_birth: !row.merge_undo.is_empty()
+            || !row.merge_undo_patches.is_empty()
+            || row.undo_apart.contains(&WrittenAt::Birth),
+        went_back_to: row.went_back_to.map(TokenId),
+    })
+}
+
+/// The way back from one of the token's writes.
+#[derive(Deserialize)]
+struct UndoRow {
+    #[serde(default, with = "values_at")]
+    undo: Vec<(String, Option<Value>)>,
+    #[serde(default, with = "values_at")]
+    merge_undo: Vec<(String, Option<Value>)>,
+    #[serde(default)]
+    undo_patches: Vec<Patch>,
+    #[serde(default)]
+    merge_undo_patches: Vec<Patch>,
+    #[serde(default)]
+    undo_apart: Vec<WrittenAt>,
+}
+
+/// None: it is a row of its own.
+pub fn patches_of(row: &str, at: WrittenAt) -> Result<Option<Vec<Patch>>, serde_json::Error> {
+    let row: UndoRow = serde_json::from_str(row)?;
+    let patches = match at {
+        WrittenAt::Exit => patches(row.undo, row.undo_patches),
+        WrittenAt::Birth => patches(row.merge_undo, row.merge_undo_patches),
+    };
+    Ok(Some(patches).filter(|_| !row.undo_apart.contains(&at)))
+}
+
+/// The error on a token's row.
+pub fn error_of(row: &str) -> Result<Option<Failure>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct ErrorRow {
+        #[serde(default)]
+        error: Option<Failure>,
+    }
+    Ok(serde_json::from_str::<ErrorRow>(row)?.error)
+}
+
+/// What a token that has ended keeps of the context.
+#[derive(Deserialize)]
+struct KeptRow {
+    #[serde(default)]
+    output: Value,
+    #[serde(default, with = "values_at")]
+    kept: Vec<(String, Option<Value>)>,
+}
+
+/// Names and values, of the row of a token whose status is `KEEPING`.
+pub fn kept(row: &str) -> Result<Vec<(String, Value)>, serde_json::Error> {
+    let KeptRow { output, kept } = serde_json::from_str(row)?;
+    let kept = kept.into_iter();
+    Ok(kept
+        .map(|(name, value)| (name, value.unwrap_or_else(|| output.clone())))
+        .collect())
+}
+
+/// The status of a completed token that keeps something of the context: whoever loads the run finds it by this.
+pub const KEEPING: &str = "completed+";
+
+/// As the column has it.
+pub fn status_of(token: &Token) -> &'static str {
+    match token.context_on_token.is_empty() {
+        true => token.status.name(),
+        false => KEEPING,
+    }
+}
+
+pub fn parse_status(column: &str) -> Result<TokenStatus, String> {
+    if column == KEEPING {
+        return Ok(TokenStatus::Completed);
+    }
+    TokenStatus::ALL
+        .into_iter()
+        .find(|status| status.name() == column)
+        .ok_or_else(|| format!("unknown token status {column}"))
+}

@@ -1,0 +1,266 @@
+//! A question as its provider wants to hear it: templates filled in, everything checked.
+
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use crate::base::failure::Failure;
+use crate::cel::{Scope, Template};
+use crate::definition::llm::{AnswerFormat, LlmCall, Provider, Question};
+use crate::definition::reader::shorten;
+use crate::task::context::plain;
+use crate::task::llm::messages;
+use crate::task::request::{Outgoing, parse_url, render, text};
+use crate::task::steps::ActionCall;
+
+const OPENAI_URL: &str = "https://api.openai.com/v1";
+const ANTHROPIC_URL: &str = "https://api.anthropic.com";
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// Anthropic answers no question without a limit.
+const ANTHROPIC_TOKENS: u64 = 4_096;
+
+/// How OpenAI calls the schema of an answer; it wants a name.
+const SCHEMA_NAME: &str = "answer";
+
+#[derive(Debug)]
+pub enum Request {
+    Http(Outgoing),
+    /// To the executor's `AI` binding.
+    Binding {
+        model: String,
+        inputs: Value,
+    },
+}
+
+/// The request, and the model that it asks.
+pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(Request, String), Failure> {
+    let scope = call.scope;
+    let filled = Filled::of(llm, scope)?;
+    let model = filled.model.clone();
+    let (base_url, path) = match llm.provider {
+        Provider::OpenAi => (OPENAI_URL, "chat/completions"),
+        Provider::Anthropic => (ANTHROPIC_URL, "messages"),
+        Provider::WorkersAi => {
+            let inputs = filled.into_workers_ai(&llm.answer);
+            return Ok((
+                Request::Binding {
+                    model: model.clone(),
+                    inputs,
+                },
+                model,
+            ));
+        }
+    };
+    let base_url = match &llm.base_url {
+        Some(base_url) => text(base_url, scope, "base_url")?,
+        None => base_url.to_string(),
+    };
+    let base_url = parse_url(&base_url)?;
+    let body = match llm.provider {
+        Provider::OpenAi | Provider::WorkersAi => filled.into_openai(&llm.answer, &base_url),
+        Provider::Anthropic => filled.into_anthropic(&llm.answer),
+    };
+    let url = endpoint(base_url, llm.provider, path);
+    let mut request = Outgoing::new(url, "POST", None, body, scope, key)?;
+    if llm.provider == Provider::Anthropic {
+        request.set_header("anthropic-version", ANTHROPIC_VERSION)?;
+    }
+    if let Some(api_key) = optional(llm.api_key.as_ref(), scope, "api_key")? {
+        let api_key = plain(api_key);
+        match llm.provider {
+            Provider::OpenAi | Provider::WorkersAi => {
+                request.set_header("authorization", &format!("Bearer {api_key}"))?;
+            }
+            Provider::Anthropic => request.set_header("x-api-key", &api_key)?,
+        }
+    }
+    request.set_headers(llm.headers.as_ref(), scope)?;
+    Ok((Request::Http(request), model))
+}
+
+/// `path` below the base, whatever query that carries. Anthropic's is written with and without its `/v1`.
+fn endpoint(mut base_url: Url, provider: Provider, path: &str) -> Url {
+    let base = base_url.path().trim_end_matches('/').to_string();
+    let version = match provider {
+        Provider::Anthropic if !base.ends_with("/v1") => "v1/",
+        Provider::Anthropic | Provider::OpenAi | Provider::WorkersAi => "",
+    };
+    base_url.set_path(&format!("{base}/{version}{path}"));
+    base_url
+}
+
+/// The implementation with its templates filled in.
+struct Filled {
+    model: String,
+    system: Option<String>,
+    messages: Vec<Map<String, Value>>,
+    max_tokens: Option<Value>,
+    temperature: Option<Value>,
+    top_p: Option<Value>,
+    stop: Option<Vec<Value>>,
+    tools: Option<Vec<Value>>,
+    tool_choice: Option<Value>,
+}
+
+impl Filled {
+    fn of(llm: &LlmCall, scope: &Scope) -> Result<Filled, Failure> {
+        let messages = match &llm.question {
+            Question::Prompt(prompt) => {
+                vec![messages::said("user", &plain(render(prompt, scope, "prompt")?))]
+            }
+            Question::Messages(list) => messages::checked(render(list, scope, "messages")?)?,
+        };
+        let number = |template: &Option<Template>, field: &str| -> Result<Option<Value>, Failure> {
+            match optional(template.as_ref(), scope, field)? {
+                Some(value) if !value.is_number() => Err(wrong_type(field, "a number", &value)),
+                other => Ok(other),
+            }
+        };
+        let list = |template: &Option<Template>, field: &str| -> Result<Option<Vec<Value>>, Failure> {
+            match optional(template.as_ref(), scope, field)? {
+                None => Ok(None),
+                Some(Value::Array(items)) => Ok(Some(items)),
+                Some(other) => Err(wrong_type(field, "a list", &other)),
+            }
+        };
+        let stop = match optional(llm.stop.as_ref(), scope, "stop")? {
+            None => None,
+            Some(Value::Array(items)) if items.iter().all(Value::is_string) => Some(items),
+            Some(word @ Value::String(_)) => Some(vec![word]),
+            Some(other) => return Err(wrong_type("stop", "a string or a list of strings", &other)),
+        };
+        Ok(Filled {
+            model: text(&llm.model, scope, "model")?,
+            system: optional(llm.system.as_ref(), scope, "system")?.map(plain),
+            messages,
+            max_tokens: number(&llm.max_tokens, "max_tokens")?,
+            temperature: number(&llm.temperature, "temperature")?,
+            top_p: number(&llm.top_p, "top_p")?,
+            stop,
+            tools: list(&llm.tools, "tools")?,
+            tool_choice: optional(llm.tool_choice.as_ref(), scope, "tool_choice")?,
+        })
+    }
+
+    fn into_openai(self, answer: &AnswerFormat, base_url: &Url) -> Value {
+        // OpenAI's own models know only the new name of the limit, everybody else surely the old one.
+        let limit = match base_url.host_str() {
+            Some("api.openai.com") => "max_completion_tokens",
+            Some(_) | None => "max_tokens",
+        };
+        let format = match answer {
+            AnswerFormat::Text => None,
+            AnswerFormat::Json => Some(json!({"type": "json_object"})),
+            AnswerFormat::Fitting { written, .. } => Some(json!({
+                "type": "json_schema",
+                "json_schema": {"name": SCHEMA_NAME, "schema": written},
+            })),
+        };
+        let model = self.model.clone();
+        let mut body = self.into_chat(limit, format);
+        body["model"] = model.into();
+        body["stream"] = true.into();
+        // Or there is no count of tokens in a stream.
+        body["stream_options"] = json!({"include_usage": true});
+        body
+    }
+
+    fn into_workers_ai(self, answer: &AnswerFormat) -> Value {
+        let format = match answer {
+            AnswerFormat::Text => None,
+            AnswerFormat::Json => Some(json!({"type": "json_object"})),
+            AnswerFormat::Fitting { written, .. } => {
+                Some(json!({"type": "json_schema", "json_schema": written}))
+            }
+        };
+        // Workers AI does not stream an answer that it has to fit into a form.
+        let stream = format.is_none();
+        let mut inputs = self.into_chat("max_tokens", format);
+        inputs["stream"] = stream.into();
+        inputs
+    }
+
+    fn into_chat(self, limit: &str, format: Option<Value>) -> Value {
+        let system = self.system.map(|text| messages::said("system", &text));
+        let said = system.into_iter().chain(self.messages);
+        let mut body = json!({"messages": said.map(messages::for_openai).collect::<Vec<_>>()});
+        let tools = self
+            .tools
+            .map(|tools| tools.into_iter().map(messages::tool_for_openai).collect());
+        for (field, value) in [
+            (limit, self.max_tokens),
+            ("temperature", self.temperature),
+            ("top_p", self.top_p),
+            ("stop", self.stop.map(Value::Array)),
+            ("tools", tools),
+            ("tool_choice", self.tool_choice.map(messages::choice_for_openai)),
+            ("response_format", format),
+        ] {
+            if let Some(value) = value {
+                body[field] = value;
+            }
+        }
+        body
+    }
+
+    fn into_anthropic(self, answer: &AnswerFormat) -> Value {
+        let mut system: Vec<String> = self.system.into_iter().collect();
+        let said = self.messages.into_iter();
+        let said: Vec<Value> = said
+            .filter_map(|message| messages::for_anthropic(message, &mut system))
+            .collect();
+        system.extend(instruction(answer));
+        let mut body = json!({
+            "model": self.model,
+            "max_tokens": self.max_tokens.unwrap_or_else(|| ANTHROPIC_TOKENS.into()),
+            "messages": said,
+            "stream": true,
+        });
+        let tools = self
+            .tools
+            .map(|tools| tools.into_iter().map(messages::tool_for_anthropic).collect());
+        let system = (!system.is_empty()).then(|| system.join("\n\n").into());
+        for (field, value) in [
+            ("system", system),
+            ("temperature", self.temperature),
+            ("top_p", self.top_p),
+            ("stop_sequences", self.stop.map(Value::Array)),
+            ("tools", tools),
+            (
+                "tool_choice",
+                self.tool_choice.map(messages::choice_for_anthropic),
+            ),
+        ] {
+            if let Some(value) = value {
+                body[field] = value;
+            }
+        }
+        body
+    }
+}
+
+/// For a provider that takes no form of the answer: it is asked for it in words.
+fn instruction(answer: &AnswerFormat) -> Option<String> {
+    let plainly = "Answer with one JSON value and nothing else: no words around it and no code fence.";
+    match answer {
+        AnswerFormat::Text => None,
+        AnswerFormat::Json => Some(plainly.to_string()),
+        AnswerFormat::Fitting { written, .. } => {
+            Some(format!("{plainly} It must fit this JSON Schema:\n{written}"))
+        }
+    }
+}
+
+/// What is null, or an empty text, counts as not written.
+fn optional(template: Option<&Template>, scope: &Scope, field: &str) -> Result<Option<Value>, Failure> {
+    let Some(template) = template else {
+        return Ok(None);
+    };
+    let value = render(template, scope, field)?;
+    Ok(Some(value).filter(|value| !value.is_null() && value.as_str() != Some("")))
+}
+
+fn wrong_type(field: &str, expected: &str, found: &Value) -> Failure {
+    let found = shorten(&found.to_string());
+    Failure::validation("wrong_type", format!("{field} must be {expected}, found {found}"))
+}

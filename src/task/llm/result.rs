@@ -1,0 +1,70 @@
+//! What the step gets of an answer that is whole, and why it may get none although the model has answered.
+
+use serde_json::Value;
+
+use crate::base::failure::Failure;
+use crate::definition::llm::AnswerFormat;
+use crate::json_schema::Schema;
+use crate::task::llm::provider_error::unreadable;
+use crate::task::llm::response_decoder::ResponseDecoder;
+use crate::task::steps::Stopped;
+
+/// `{text, tool_calls, usage, finish_reason, model}`, and `json` where it was asked for.
+pub fn of(intake: ResponseDecoder, format: &AnswerFormat, asked_model: &str) -> Result<Value, Stopped> {
+    let reply = &intake.reply;
+    // A model that asks for a tool first has not answered yet.
+    let asks_first = reply.text.trim().is_empty() && !reply.calls.is_empty();
+    let json = match format {
+        AnswerFormat::Text => None,
+        AnswerFormat::Json | AnswerFormat::Fitting { .. } if asks_first => Some(Ok(Value::Null)),
+        AnswerFormat::Json => Some(parse(&reply.text, reply.finish_reason.as_deref())),
+        AnswerFormat::Fitting { schema, .. } => {
+            let parsed = parse(&reply.text, reply.finish_reason.as_deref());
+            Some(parsed.and_then(|json| fit(json, schema)))
+        }
+    };
+    match json {
+        None => Ok(Value::Object(intake.reply.into_fields(asked_model))),
+        Some(Ok(json)) => {
+            let mut fields = intake.reply.into_fields(asked_model);
+            fields.insert("json".into(), json);
+            Ok(Value::Object(fields))
+        }
+        Some(Err(failure)) => Err(intake.stopped(failure)),
+    }
+}
+
+fn parse(text: &str, finish_reason: Option<&str>) -> Result<Value, Failure> {
+    serde_json::from_str(unfenced(text)).map_err(|error| {
+        let reason = finish_reason.unwrap_or("unknown");
+        unreadable(format!(
+            "the model was asked for JSON and answered something else (finish_reason {reason}): {error}"
+        ))
+    })
+}
+
+fn fit(json: Value, schema: &Schema) -> Result<Value, Failure> {
+    match schema.validate(&json).first() {
+        None => Ok(json),
+        Some(problem) => Err(Failure::validation(
+            "schema_mismatch",
+            format!(
+                "the model's answer does not fit the schema of response_format, at \"{}\": {}",
+                problem.pointer, problem.message
+            ),
+        )),
+    }
+}
+
+/// Models like to put a fence of Markdown around JSON, whatever they are told.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    let inside = text
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"))
+        .and_then(|inside| inside.split_once('\n'));
+    match inside {
+        Some((language, inside)) if language.trim().is_empty() || language.trim() == "json" => inside,
+        Some(_) | None => text,
+    }
+}

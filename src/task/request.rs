@@ -1,0 +1,239 @@
+//! What an action sends: its templates filled in, everything in it checked. Pure; `http` sends it.
+
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::base::failure::Failure;
+use crate::cel::{Scope, Template};
+use crate::definition::action::{HttpRequest, ServiceCall};
+use crate::task::context::plain;
+use crate::task::steps::ActionCall;
+
+/// One request on the wire.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outgoing {
+    pub url: Url,
+    pub method: String,
+    /// Names in lower case, each once.
+    pub headers: Vec<(String, String)>,
+    pub body: Option<String>,
+}
+
+/// Methods that fetch has in capitals whatever is written; others mean what they say.
+const USUAL_METHODS: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
+
+/// A request with this URL delivers the result of an async action.
+pub const CALLBACK_HEADER: &str = "curfew-callback-url";
+
+/// Headers that belong to the connection: the platform writes them.
+const CONNECTION_HEADERS: &[&str] = &[
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+impl Outgoing {
+    pub fn http_request(request: &HttpRequest, call: &ActionCall, key: &str) -> Result<Outgoing, Failure> {
+        let scope = call.scope;
+        let mut url = parse_url(&text(&request.url, scope, "url")?)?;
+        if let Some(query) = &request.query {
+            add_query(&mut url, object(render(query, scope, "query")?, "query")?);
+        }
+        let body = match &request.body {
+            Some(body) => render(body, scope, "body")?,
+            None => Value::Null,
+        };
+        let method = text(&request.method, scope, "method")?;
+        Outgoing::new(url, &method, request.headers.as_ref(), body, scope, key)?
+            .called_back_at(call.callback_url)
+    }
+
+    /// To the user's own Worker: without a body of its own it gets the step's input.
+    pub fn service_call(service: &ServiceCall, call: &ActionCall, key: &str) -> Result<Outgoing, Failure> {
+        let scope = call.scope;
+        let path = text(&service.path, scope, "path")?;
+        let method = text(&service.method, scope, "method")?;
+        let body = match &service.body {
+            Some(body) => render(body, scope, "body")?,
+            None if has_no_body(&method) => Value::Null,
+            None => call.input.clone(),
+        };
+        // The host of a bound Worker means nothing; the binding says who answers.
+        let url = parse_url(&format!("http://service/{}", path.trim_start_matches('/')))?;
+        Outgoing::new(url, &method, service.headers.as_ref(), body, scope, key)?
+            .called_back_at(call.callback_url)
+    }
+
+    /// Says where the result is to be brought, unless the implementation says it in its own way.
+    fn called_back_at(mut self, url: Option<&str>) -> Result<Outgoing, Failure> {
+        let is_written = self.headers.iter().any(|(name, _)| name == CALLBACK_HEADER);
+        if let Some(url) = url.filter(|_| !is_written) {
+            self.set_header(CALLBACK_HEADER, url)?;
+        }
+        Ok(self)
+    }
+
+    pub(super) fn new(
+        url: Url,
+        method: &str,
+        headers: Option<&Template>,
+        body: Value,
+        scope: &Scope,
+        key: &str,
+    ) -> Result<Outgoing, Failure> {
+        let method = parse_method(method)?;
+        let kind = match &body {
+            Value::Null => None,
+            Value::String(_) => Some("text/plain; charset=utf-8"),
+            Value::Object(_) | Value::Array(_) | Value::Number(_) | Value::Bool(_) => {
+                Some("application/json")
+            }
+        };
+        if kind.is_some() && has_no_body(&method) {
+            return Err(Failure::validation(
+                "invalid_body",
+                format!("a {method} request has no body"),
+            ));
+        }
+        let mut request = Outgoing {
+            url,
+            method,
+            headers: Vec::new(),
+            body: kind.map(|_| plain(body)),
+        };
+        if let Some(kind) = kind {
+            request.set_header("content-type", kind)?;
+        }
+        request.set_header("idempotency-key", key)?;
+        request.set_headers(headers, scope)?;
+        Ok(request)
+    }
+
+    /// Those that an implementation writes: in place of any that are there already.
+    pub(super) fn set_headers(&mut self, headers: Option<&Template>, scope: &Scope) -> Result<(), Failure> {
+        let Some(headers) = headers else {
+            return Ok(());
+        };
+        for (name, value) in object(render(headers, scope, "headers")?, "headers")? {
+            if !value.is_null() {
+                self.set_header(&name, &plain(value))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_header(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let name = name.to_ascii_lowercase();
+        let value = value.trim_matches([' ', '\t']);
+        // A line break in a value would begin a header, or a request, of its own.
+        let breaks_out = value.chars().any(|c| c.is_control() && c != '\t');
+        if !is_token(&name) || breaks_out {
+            return Err(Failure::validation(
+                "invalid_header",
+                format!("header \"{name}\" has an invalid name or value"),
+            ));
+        }
+        if CONNECTION_HEADERS.contains(&name.as_str()) {
+            return Err(Failure::validation(
+                "invalid_header",
+                format!("header \"{name}\" belongs to the connection and cannot be written"),
+            ));
+        }
+        self.headers.retain(|(other, _)| *other != name);
+        self.headers.push((name, value.to_string()));
+        Ok(())
+    }
+}
+
+pub(super) fn parse_url(text: &str) -> Result<Url, Failure> {
+    let wrong = |why: String| Failure::validation("invalid_url", format!("\"{text}\" is no URL: {why}"));
+    let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
+    match url.scheme() {
+        "http" | "https" => {}
+        scheme => return Err(wrong(format!("{scheme} is neither http nor https"))),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        // Not quoted: it holds a password.
+        let message = "the url holds a user or a password; write an \"authorization\" header instead";
+        return Err(Failure::validation("invalid_url", message));
+    }
+    Ok(url)
+}
+
+fn add_query(url: &mut Url, pairs: Map<String, Value>) {
+    if pairs.values().all(Value::is_null) {
+        return; // Or an empty `?` would be written.
+    }
+    let mut writer = url.query_pairs_mut();
+    for (name, value) in pairs {
+        match value {
+            Value::Null => {}
+            Value::Array(values) => {
+                for value in values {
+                    writer.append_pair(&name, &plain(value));
+                }
+            }
+            single => {
+                writer.append_pair(&name, &plain(single));
+            }
+        }
+    }
+}
+
+fn parse_method(written: &str) -> Result<String, Failure> {
+    if !is_token(written) {
+        return Err(Failure::validation(
+            "invalid_method",
+            format!("\"{written}\" is no HTTP method"),
+        ));
+    }
+    let upper = written.to_ascii_uppercase();
+    Ok(match USUAL_METHODS.contains(&upper.as_str()) {
+        true => upper,
+        false => written.to_string(),
+    })
+}
+
+fn has_no_body(method: &str) -> bool {
+    method.eq_ignore_ascii_case("GET") || method.eq_ignore_ascii_case("HEAD")
+}
+
+fn is_token(text: &str) -> bool {
+    let is_mark = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
+}
+
+pub(super) fn render(template: &Template, scope: &Scope, field: &str) -> Result<Value, Failure> {
+    template
+        .render(scope)
+        .map_err(|wrong| Failure::validation("expression_failed", format!("{field}: {wrong}")))
+}
+
+pub(super) fn text(template: &Template, scope: &Scope, field: &str) -> Result<String, Failure> {
+    match render(template, scope, field)? {
+        Value::String(text) => Ok(text),
+        other => Err(Failure::validation(
+            "wrong_type",
+            format!("{field} must be a string, found {other}"),
+        )),
+    }
+}
+
+pub(super) fn object(value: Value, field: &str) -> Result<Map<String, Value>, Failure> {
+    match value {
+        Value::Object(fields) => Ok(fields),
+        other => Err(Failure::validation(
+            "wrong_type",
+            format!("{field} must be an object, found {other}"),
+        )),
+    }
+}

@@ -1,0 +1,351 @@
+//! The API Worker: who asks, what for, is it allowed; then the catalogue, the index or the run's object answers.
+
+use std::cell::Cell;
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{Request, Response};
+use worker::{Env, Result, Url};
+
+use crate::api::auth;
+use crate::api::body;
+use crate::api::error::Error;
+use crate::api::event;
+use crate::api::query::Query;
+use crate::api::routes::Route;
+use crate::base::limits;
+use crate::definition::event::trigger_event;
+use crate::definition::snapshot::{self, Check, DocumentKind, Library};
+use crate::run::Capability;
+use crate::worker::api::catalogue::Catalogue;
+use crate::worker::api::prepare_start;
+use crate::worker::api::publish_event::{self, Occurrence};
+use crate::worker::api::respond::{self, Answer, response};
+use crate::worker::index::{breakers, gates, runs};
+use crate::worker::platform::call::{self, Call, Peer};
+use crate::worker::platform::{self, deadline};
+
+const NDJSON: &str = "application/x-ndjson";
+/// How long a run's object may take to answer, beyond what the caller asked to wait.
+const OBJECT_MS: u64 = 10_000;
+/// A body that is somewhat too large is heard to its end: a caller that is cut off while it sends sees a broken
+/// connection and never the reason.
+const DRAINED_BYTES: usize = 8 * limits::REQUEST_BYTES;
+
+pub async fn fetch(request: Request, env: Env) -> Result<Response> {
+    match handle(request, &env).await {
+        Ok(Reply::Answer(answer)) => response(answer),
+        Ok(Reply::Passed(passed)) => Ok(passed),
+        Err(error) => {
+            platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
+            response(Err(Error::internal()))
+        }
+    }
+}
+
+enum Reply {
+    Answer(Answer),
+    /// The object's own response.
+    Passed(Response),
+}
+
+async fn handle(request: Request, env: &Env) -> Result<Reply> {
+    let url = Url::parse(&request.url())?;
+    let route = match Route::parse(&request.method(), url.path()) {
+        Ok(route) => route,
+        Err(error) => return Ok(Reply::Answer(Err(error))),
+    };
+    if let Some(role) = route.role() {
+        let tokens = env.var("CURFEW_TOKENS").ok().map(|value| value.to_string());
+        let authorization = header(&request, "authorization");
+        let host = url.host_str().unwrap_or_default();
+        warn_without_tokens(tokens.as_deref());
+        if let Err(error) = auth::authorize(tokens.as_deref(), authorization.as_deref(), host, role) {
+            return Ok(Reply::Answer(Err(error)));
+        }
+    }
+    let query = match Query::read(&route, url.query()) {
+        Ok(query) => query,
+        Err(error) => return Ok(Reply::Answer(Err(error))),
+    };
+    let body = match route.takes_body() {
+        true => match read_bytes(&request)
+            .await?
+            .and_then(|bytes| body::read(&route, &bytes))
+        {
+            Ok(body) => body,
+            Err(error) => return Ok(Reply::Answer(Err(error))),
+        },
+        false => Value::Null,
+    };
+    let answer = match route {
+        Route::Health => Ok((200, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))),
+        Route::PutDocument { kind, id } => put_document(env, kind, &id, body).await?,
+        Route::ReadDocument { kind, id } => match query.version() {
+            Ok(version) => read_document(env, kind, &id, version).await?,
+            Err(error) => Err(error),
+        },
+        Route::ListDocuments { kind } => match query.page_by_name(kind.name()) {
+            Ok((after, limit)) => {
+                let page = Catalogue::new(env)?.list(kind, &after, limit).await?;
+                return Ok(Reply::Passed(respond::page(&page)?));
+            }
+            Err(error) => Err(error),
+        },
+        Route::ListRuns => match query.run_list() {
+            Ok(list) => {
+                let page = runs::list(&env.d1("DB")?, &list).await?;
+                return Ok(Reply::Passed(respond::page(&page)?));
+            }
+            Err(error) => Err(error),
+        },
+        Route::StartRun { workflow } => {
+            let wait_ms = match query.wait_ms() {
+                Ok(wait_ms) => wait_ms,
+                Err(error) => return Ok(Reply::Answer(Err(error))),
+            };
+            match prepare_start::asked(env, &workflow, &body).await? {
+                Ok(command) => {
+                    let body = serde_json::to_string(&command)?;
+                    let path = format!("/start?wait_ms={wait_ms}");
+                    return ask_object(env, &command.run_id, "POST", &path, Some(&body), wait_ms).await;
+                }
+                Err(error) => Err(error),
+            }
+        }
+        Route::ReadRun { run } => match query.wait_ms() {
+            Ok(wait_ms) => {
+                let path = format!("/run?wait_ms={wait_ms}");
+                return ask_object(env, &run, "GET", &path, None, wait_ms).await;
+            }
+            Err(error) => Err(error),
+        },
+        Route::ListTokens { run } => match (query.after(), query.limit()) {
+            (Ok(after), Ok(limit)) => {
+                let path = format!("/tokens?after={after}&limit={limit}");
+                return ask_object(env, &run, "GET", &path, None, 0).await;
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        },
+        Route::ListHistory { run, door } => {
+            let accept = header(&request, "accept").unwrap_or_default();
+            if door == "/timeouts" && accept.contains(NDJSON) {
+                return timeout_lines(env, &run).await;
+            }
+            // Events are counted, so that the last number seen is where to go on from.
+            match (query.after(), query.limit()) {
+                (Ok(after), Ok(limit)) => {
+                    let path = format!("{door}?after={after}&limit={limit}");
+                    return ask_object(env, &run, "GET", &path, None, 0).await;
+                }
+                (Err(error), _) | (_, Err(error)) => Err(error),
+            }
+        }
+        Route::ReadTimeout { run, id } => {
+            return ask_object(env, &run, "GET", &format!("/timeout?id={id}"), None, 0).await;
+        }
+        Route::ReadReport { run, door } => return ask_object(env, &run, "GET", door, None, 0).await,
+        Route::Callback { capability } => match Capability::parse(&capability) {
+            Some(known) => {
+                let body = json!({"capability": capability, "body": body}).to_string();
+                return ask_object(env, &known.run_id, "POST", "/callback", Some(&body), 0).await;
+            }
+            None => Err(Error::not_found("the callback")),
+        },
+        Route::RaiseEvent { name } => {
+            let key = header(&request, "idempotency-key");
+            raise_event(env, &name, key, &body).await?
+        }
+        Route::ListGates => match query.gate_page() {
+            Ok((after, limit)) => {
+                let page = gates::list(&env.d1("DB")?, &after, limit).await?;
+                return Ok(Reply::Passed(respond::page(&page)?));
+            }
+            Err(error) => Err(error),
+        },
+        Route::ListBreakers => match query.page_by_name(breakers::CURSOR) {
+            Ok((after, limit)) => {
+                let page = breakers::list(&env.d1("DB")?, &after, limit).await?;
+                return Ok(Reply::Passed(respond::page(&page)?));
+            }
+            Err(error) => Err(error),
+        },
+        Route::ResetBreaker { key } => {
+            let breaker: Peer = env.durable_object("BREAKERS")?.get_by_name(&key)?.into_rpc();
+            return ask(&breaker, "POST", "http://breaker/reset", None, 0).await;
+        }
+        Route::Command { run, door } => {
+            return ask_object(env, &run, "POST", &door, Some(&body.to_string()), 0).await;
+        }
+    };
+    Ok(Reply::Answer(answer))
+}
+
+thread_local! {
+    static WARNED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Once per isolate, so that nobody runs without tokens and does not know it.
+fn warn_without_tokens(tokens: Option<&str>) {
+    if tokens.is_none_or(|text| text.trim().is_empty()) && !WARNED.replace(true) {
+        platform::log(json!({
+            "level": "warn", "event": "auth_not_configured",
+            "message": "CURFEW_TOKENS is not set: every request to a loopback host is allowed, every other is refused",
+        }));
+    }
+}
+
+fn header(request: &Request, name: &str) -> Option<String> {
+    // Only a name that is none is refused.
+    request.headers().get(name).ok().flatten()
+}
+
+/// The bytes of the body. Keeps no more than the limit.
+async fn read_bytes(request: &Request) -> Result<std::result::Result<Vec<u8>, Error>> {
+    let announced = header(request, "content-length").and_then(|text| text.parse::<usize>().ok());
+    if announced.is_some_and(|bytes| bytes > DRAINED_BYTES) {
+        return Ok(Err(body::too_large()));
+    }
+    if announced.is_some_and(|bytes| bytes <= limits::REQUEST_BYTES) {
+        // At once: reading a body in pieces costs a small one several turns.
+        let bytes = JsFuture::from(request.array_buffer()?).await?;
+        return Ok(Ok(js_sys::Uint8Array::new(&bytes).to_vec()));
+    }
+    let mut bytes = Vec::new();
+    let mut seen = 0;
+    if let Ok(mut stream) = worker::Request::from(Clone::clone(request)).stream() {
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk?;
+            seen += chunk.len();
+            if seen > DRAINED_BYTES {
+                return Ok(Err(body::too_large()));
+            }
+            if seen <= limits::REQUEST_BYTES {
+                bytes.extend_from_slice(&chunk);
+            }
+        }
+    }
+    if seen > limits::REQUEST_BYTES {
+        return Ok(Err(body::too_large()));
+    }
+    Ok(Ok(bytes))
+}
+
+async fn put_document(env: &Env, kind: DocumentKind, id: &str, document: Value) -> Result<Answer> {
+    let content = document.to_string();
+    if content.len() > limits::DOCUMENT_BYTES {
+        return Ok(Err(Error::new(
+            422,
+            "limit_exceeded",
+            format!(
+                "the document is {} bytes; the limit is {}",
+                content.len(),
+                limits::DOCUMENT_BYTES
+            ),
+        )));
+    }
+    let catalogue = Catalogue::new(env)?;
+    let mut library = Library::new();
+    let rules = prepare_start::time_rules(env);
+    let warnings = loop {
+        match snapshot::check(kind, &document, &library, &rules) {
+            Ok(warnings) => break warnings,
+            Err(Check::Invalid(problems)) => return Ok(Err(Error::invalid_document(&problems))),
+            Err(Check::Missing(references)) => catalogue.fetch(references, &mut library).await?,
+        }
+    };
+    if let Some(name) = trigger_event(&document).filter(|_| kind == DocumentKind::Workflows)
+        && catalogue.others_triggered(name, id).await? >= limits::TRIGGERED
+    {
+        return Ok(Err(event::crowded(name)));
+    }
+    let (version, is_new) = catalogue.store(kind, id, &content).await?;
+    let status = if is_new { 201 } else { 200 };
+    Ok(Ok((
+        status,
+        json!({"id": id, "version": version, "warnings": warnings}),
+    )))
+}
+
+async fn read_document(env: &Env, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<Answer> {
+    let catalogue = Catalogue::new(env)?;
+    let Some(found) = catalogue.read(kind, id, version).await? else {
+        return Ok(Err(catalogue.missing(kind, id, version).await?));
+    };
+    let document: Value = serde_json::from_str(&found.content)?;
+    Ok(Ok((
+        200,
+        json!({"id": id, "version": found.version, "created_at": found.created_at, "document": document}),
+    )))
+}
+
+/// Something happened outside. The body is its payload; whoever names it may tell of it again.
+async fn raise_event(env: &Env, name: &str, key: Option<String>, payload: &Value) -> Result<Answer> {
+    let key = match key {
+        None => platform::random_id()?,
+        Some(key) => match event::check_key(&key) {
+            Ok(()) => key,
+            Err(error) => return Ok(Err(error)),
+        },
+    };
+    let occurrence = Occurrence {
+        name,
+        key: &key,
+        payload,
+        hops: 1,
+        root: None,
+    };
+    let starts = match publish_event::all(env, &occurrence).await {
+        Ok(starts) => starts,
+        Err(message) => return Err(worker::Error::RustError(message)),
+    };
+    Ok(event::answer(name, &key, &starts))
+}
+
+/// Asks the run's object; its answer goes to the caller as it is. Never waits longer than it must.
+async fn ask_object(
+    env: &Env,
+    run: &str,
+    method: &str,
+    path: &str,
+    body: Option<&str>,
+    wait_ms: u64,
+) -> Result<Reply> {
+    let stub: Peer = env.durable_object("RUNS")?.get_by_name(run)?.into_rpc();
+    ask(&stub, method, &format!("http://run{path}"), body, wait_ms).await
+}
+
+async fn ask(stub: &Peer, method: &str, url: &str, body: Option<&str>, wait_ms: u64) -> Result<Reply> {
+    let call = Call {
+        url,
+        method,
+        headers: None,
+        body,
+        follow_redirects: true,
+    };
+    match deadline::within(wait_ms + OBJECT_MS, call::send(stub, call)).await {
+        Some(Ok(answer)) => Ok(Reply::Passed(answer.into_response())),
+        Some(Err(error)) => Err(worker::Error::RustError(error.into())),
+        None => Ok(Reply::Answer(Err(Error::new(
+            504,
+            "timeout",
+            "the object did not answer in time; the request may or may not have been carried out",
+        )))),
+    }
+}
+
+/// The log of a run's timeouts, one JSON object a line.
+async fn timeout_lines(env: &Env, run: &str) -> Result<Reply> {
+    let answer = match ask_object(env, run, "GET", "/timeout-lines", None, 0).await? {
+        Reply::Passed(answer) if answer.status() == 200 => answer,
+        other => return Ok(other),
+    };
+    let text = JsFuture::from(answer.text()?)
+        .await?
+        .as_string()
+        .unwrap_or_default();
+    let lines: Vec<Value> = serde_json::from_str(&text)?;
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    Ok(Reply::Passed(respond::text(200, NDJSON, &text)?))
+}

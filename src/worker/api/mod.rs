@@ -1,0 +1,7 @@
+//! The API Worker.
+
+mod catalogue;
+pub mod fetch;
+pub mod prepare_start;
+pub mod publish_event;
+pub mod respond;

@@ -1,0 +1,47 @@
+//! Where the platform comes in. One wasm serves both Workers: `entry.mjs` sends a coordinator's requests here and an
+//! executor's orders to `executor::worker::execute`.
+//!
+//! No handler returns an error: the glue around it would panic, and a panic ends every call in the same memory.
+
+use serde_json::json;
+use web_sys::{Request, Response};
+use worker::{Context, Env, MessageBatch, Result, ScheduleContext, ScheduledEvent, event};
+
+use super::{api, index, platform, sweep, task_consumer};
+
+/// The queue of attempts; every other one is the index's.
+const TASKS: &str = "curfew-tasks";
+
+#[event(start)]
+fn start() {
+    console_error_panic_hook::set_once();
+}
+
+#[event(fetch)]
+async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
+    api::fetch::fetch(request, env).await.or_else(|error| {
+        platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
+        api::respond::response(Err(crate::api::error::Error::internal()))
+    })
+}
+
+#[event(queue)]
+async fn queue(batch: MessageBatch<()>, env: Env, _context: Context) -> Result<()> {
+    if batch.queue() == TASKS {
+        task_consumer::consume(batch, &env).await;
+        return Ok(());
+    }
+    match env.d1("DB") {
+        Ok(database) => index::consumer::save(batch, &database).await,
+        Err(error) => {
+            platform::log(json!({"level": "error", "event": "index_missing", "message": error.to_string()}));
+            batch.retry_all();
+        }
+    }
+    Ok(())
+}
+
+#[event(scheduled)]
+async fn scheduled(_event: ScheduledEvent, env: Env, _context: ScheduleContext) {
+    sweep::sweep(&env).await;
+}

@@ -1,0 +1,235 @@
+//! The executor Worker: gets an order, runs the task, answers with a report. Holds nothing between orders but a
+//! cache of parsed tasks.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wasm_bindgen::prelude::*;
+use worker::Env;
+
+use crate::base::failure::{Failure, FailureClass};
+use crate::base::time::Millis;
+use crate::breaker::machine::Outcome;
+use crate::definition::action::Kind;
+use crate::definition::shell::Runner;
+use crate::definition::task::Task;
+use crate::protocol::task::{RetryReport, TaskOrder, TaskReport};
+use crate::task::address::ALLOW_PRIVATE;
+use crate::task::breaker::{Admission, Permit};
+use crate::task::redirect::Reach;
+use crate::task::secrets::{Missing, SECRETS, listed_names};
+use crate::task::steps::{ActionCall, Assignment, Done, Runtime, Stopped, run_task};
+use crate::task::task_cache::TaskCache;
+use crate::worker::executor::breaker_client;
+use crate::worker::executor::http;
+use crate::worker::executor::llm::llm_call;
+use crate::worker::executor::mcp_client;
+use crate::worker::executor::shell_client;
+use crate::worker::platform;
+use crate::worker::platform::call::Peer;
+use crate::worker::platform::exchange::Clock;
+use crate::worker::platform::inline_executor;
+
+thread_local! {
+    static TASKS: RefCell<TaskCache> = RefCell::default();
+    /// The bindings of a deployment do not change while its isolates live.
+    static SERVICES: RefCell<BTreeMap<String, Peer>> = RefCell::default();
+}
+
+#[wasm_bindgen]
+extern "C" {
+    /// Who gave an order: `answer.mjs` has what it is.
+    pub type Asker;
+
+    #[wasm_bindgen(method)]
+    fn answer(this: &Asker, number: u32, report: &str);
+
+    #[wasm_bindgen(method)]
+    fn fail(this: &Asker, message: &str);
+
+    #[wasm_bindgen(method, getter)]
+    fn clock(this: &Asker) -> Clock;
+}
+
+/// An order in, a report out, both as text: no request and no response cross into wasm for it. A task that waits for
+/// nothing is answered before this returns.
+#[wasm_bindgen]
+pub fn execute(number: u32, order: String, env: Env, asker: Asker) {
+    inline_executor::run(number, async move {
+        match report(&order, &env, &asker.clock()).await {
+            Ok(report) => asker.answer(number, &report),
+            Err(error) => asker.fail(&error.to_string()),
+        }
+    });
+}
+
+/// Nobody waits for the order of this number any more.
+#[wasm_bindgen]
+pub fn leave(number: u32) {
+    inline_executor::leave(number);
+}
+
+async fn report(order: &str, env: &Env, clock: &Clock) -> serde_json::Result<String> {
+    let order: TaskOrder = serde_json::from_str(order)?;
+    serde_json::to_string(&run(&order, env, clock).await)
+}
+
+async fn run(order: &TaskOrder<'_>, env: &Env, clock: &Clock) -> TaskReport {
+    let task = match TASKS.with_borrow_mut(|tasks| tasks.task(order.task.get())) {
+        Ok(task) => task,
+        Err(message) => return refuse(order, message),
+    };
+    let world = Worker { env, order, clock };
+    match serde_json::from_str(order.input.get()) {
+        Ok(input) => reported(order, run_task(&world, assignment(order, &task, &input)).await),
+        Err(error) => refuse(order, error.to_string()),
+    }
+}
+
+fn assignment<'a>(order: &TaskOrder, task: &'a Task, input: &'a Value) -> Assignment<'a> {
+    Assignment {
+        task,
+        input,
+        deadline_at: order.deadline_at,
+        run_ends_at: order.run_ends_at,
+        resume_from: order.checkpoint(),
+        callback: match order.callback_url {
+            Some(url) => json!({"url": url}),
+            None => Value::Null,
+        },
+        action_timeouts: order.action_timeouts.unwrap_or_default(),
+    }
+}
+
+fn reported(order: &TaskOrder, done: Done) -> TaskReport {
+    TaskReport {
+        token_id: order.token_id.to_string(),
+        epoch: order.epoch,
+        status: done.status,
+        output: done.output,
+        error: done.error,
+        steps: done.steps,
+        partial: done.partial,
+        checkpoint: done.checkpoint,
+        events: done.events,
+        gave_up_before: done.gave_up_before,
+    }
+}
+
+fn refuse(order: &TaskOrder, message: String) -> TaskReport {
+    TaskReport {
+        token_id: order.token_id.to_string(),
+        epoch: order.epoch,
+        status: crate::protocol::task::ReportStatus::Failed,
+        output: None,
+        error: Some(Failure::new("invalid_order", FailureClass::Permanent, message)),
+        steps: Vec::new(),
+        partial: Vec::new(),
+        checkpoint: None,
+        events: Vec::new(),
+        gave_up_before: None,
+    }
+}
+
+struct Worker<'a> {
+    env: &'a Env,
+    order: &'a TaskOrder<'a>,
+    clock: &'a Clock,
+}
+
+impl Worker<'_> {
+    fn may_call_private(&self) -> bool {
+        platform::variable(self.env, ALLOW_PRIVATE).as_deref() == Some("on")
+    }
+
+    fn service(&self, binding: &str) -> Result<Peer, Failure> {
+        if let Some(peer) = SERVICES.with_borrow(|services| services.get(binding).cloned()) {
+            return Ok(peer);
+        }
+        let peer = platform::call::service(self.env, binding).ok_or_else(|| {
+            Failure::permanent(
+                "no_binding",
+                format!("the executor has no service binding \"{binding}\"; add it to its wrangler file"),
+            )
+        })?;
+        SERVICES.with_borrow_mut(|services| services.insert(binding.to_string(), peer.clone()));
+        Ok(peer)
+    }
+}
+
+impl Runtime for Worker<'_> {
+    fn now(&self) -> Millis {
+        platform::now()
+    }
+
+    async fn sleep(&self, millis: u64) {
+        platform::deadline::sleep(millis).await;
+    }
+
+    async fn perform(&self, call: ActionCall<'_>) -> Result<Value, Stopped> {
+        let key = call.idempotency_key(self.order.idempotency_key);
+        match &call.action.kind {
+            Kind::HttpRequest(request) => {
+                http::http_request(request, self.may_call_private(), self.clock, &call, &key).await
+            }
+            Kind::LlmCall(llm) => llm_call(llm, self.env, self.may_call_private(), &call, &key).await,
+            Kind::McpTool(tool) => mcp_client::mcp_tool(tool, self.may_call_private(), &call, &key).await,
+            Kind::ServiceCall(service) => {
+                let peer = self.service(&service.binding)?;
+                http::service_call(service, &peer, self.clock, &call, &key).await
+            }
+            Kind::Shell(shell) => {
+                let (peer, reach) = match &shell.runner {
+                    Runner::Binding(name) => (self.service(name)?, Reach::Binding),
+                    Runner::Url(_) => {
+                        let private = self.may_call_private();
+                        (platform::call::internet(), Reach::Internet { private })
+                    }
+                };
+                shell_client::shell(shell, &peer, self.clock, reach, &call, &key).await
+            }
+            Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_) | Kind::WorkflowCall(_) => {
+                unreachable!("these never leave the task")
+            }
+        }
+    }
+
+    fn random(&self) -> f64 {
+        platform::random()
+    }
+
+    fn secret(&self, name: &str) -> Result<String, Missing> {
+        let listed = platform::variable(self.env, SECRETS).unwrap_or_default();
+        if !listed_names(&listed).iter().any(|other| other == name) {
+            return Err(Missing::NotListed);
+        }
+        platform::variable(self.env, name).ok_or(Missing::NotSet)
+    }
+
+    async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {
+        breaker_client::admit(self.env, key, deadline_at).await
+    }
+
+    async fn tell_breaker(&self, key: &str, pass: Permit, word: Outcome) {
+        breaker_client::tell(self.env, key, pass, word).await;
+    }
+
+    fn note_retry(&self, step_ref: &str, retry: &RetryReport) {
+        let event = match retry.class == FailureClass::RateLimited {
+            true => "rate_limited",
+            false => "action_retried",
+        };
+        platform::log(json!({
+            "level": "warn",
+            "event": event,
+            "run_id": self.order.run_id,
+            "token_id": self.order.token_id,
+            "epoch": self.order.epoch,
+            "step_ref": step_ref,
+            "class": retry.class,
+            "code": retry.code,
+            "delay_ms": retry.delay_ms,
+        }));
+    }
+}

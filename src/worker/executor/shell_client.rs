@@ -1,0 +1,42 @@
+//! `shell`: hands a command to its runner and waits for the end of it.
+
+use serde_json::Value;
+
+use crate::definition::shell::Shell;
+use crate::task::redirect::Reach;
+use crate::task::shell::{Ended, order, outcome};
+use crate::task::steps::{ActionCall, Stopped};
+use crate::worker::executor::http::{check_status, exchange};
+use crate::worker::platform::call::Peer;
+use crate::worker::platform::exchange::Clock;
+use crate::worker::platform::{deadline, now};
+
+pub async fn shell(
+    shell: &Shell,
+    peer: &Peer,
+    clock: &Clock,
+    reach: Reach,
+    call: &ActionCall<'_>,
+    key: &str,
+) -> Result<Value, Stopped> {
+    let outgoing = order(shell, call, key, now())?;
+    reach.check(&outgoing)?;
+    let received = match exchange(peer, clock, outgoing, reach, None, call).await {
+        Ok(received) => received,
+        // Half of the runner's answer is not the start of what the command wrote.
+        Err(Stopped::Deadline { .. }) => return Err(Stopped::Deadline { partial: None }),
+        Err(Stopped::Failed(failure) | Stopped::FailedMidway { failure, .. }) => {
+            return Err(Stopped::Failed(failure));
+        }
+    };
+    check_status(&received, None, call)?;
+    let left_ms = call.deadline_at.map(|at| at.saturating_sub(now()));
+    match outcome(shell, &received.text, call.redactor, left_ms)? {
+        Ended::Result(result) => Ok(result),
+        Ended::OutOfTime(text) => {
+            // The command had a little less time than the call; whoever waits for the deadline is told at the deadline.
+            deadline::sleep(left_ms.unwrap_or_default()).await;
+            Err(Stopped::Deadline { partial: Some(text) })
+        }
+    }
+}

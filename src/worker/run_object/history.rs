@@ -1,0 +1,234 @@
+//! What a run has been through, read from its rows on request: a page of them at a time, however many there are.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use worker::{Error, Result};
+
+use crate::api::error;
+use crate::api::recovery;
+use crate::api::views;
+use crate::base::failure::Failure;
+use crate::run::{
+    InstanceId, Past, Rejection, RestartPoint, ResumePlan, Rewind, RowsToGoOn, RunEvent, TokenId, WrittenAt,
+};
+use crate::storage::pages::{Listed, page_length, pages};
+use crate::storage::restore::{self, PastReader};
+use crate::storage::rows::{self, TokenRow, parse_status};
+use crate::worker::api::respond::Answer;
+use crate::worker::run_object::object::Object;
+use crate::worker::sqlite::ALL;
+
+/// Records looked at for one log of timeouts.
+const LINES: u64 = 10_000;
+
+/// Items of one answer.
+const ITEMS: u64 = 1_000;
+
+impl Object {
+    pub fn tokens(&self, after: u64, limit: u64) -> Result<Answer> {
+        let limit = limit.clamp(1, ITEMS);
+        let (page, next) = first_page(self.sqlite().list_tokens(after, limit + 1)?, limit);
+        let run_ends_at = self.with_run(|run| run.header.timeout_at)?;
+        let mut items = Vec::new();
+        self.each_row(&page, |listed, row| {
+            let row = serde_json::from_str::<TokenRow>(row)?;
+            let status = parse_status(&listed.status).map_err(Error::RustError)?;
+            items.push(views::token(listed.number, status, row, run_ends_at));
+            Ok(())
+        })?;
+        Ok(Ok((200, json!({"items": items, "next_cursor": next}))))
+    }
+
+    pub fn events(&self, after: u64, limit: u64) -> Result<Answer> {
+        let limit = limit.clamp(1, ITEMS);
+        let (page, next) = first_page(self.sqlite().list_events(after, limit + 1)?, limit);
+        let run_id = self.run_id();
+        let mut items = Vec::new();
+        self.each_row(&page, |listed, row| {
+            items.push(recovery::event(&run_id, &entry(listed, row)?));
+            Ok(())
+        })?;
+        Ok(Ok((200, json!({"items": items, "next_cursor": next}))))
+    }
+
+    pub fn timeouts(&self, after: u64, limit: u64) -> Result<Answer> {
+        let limit = limit.clamp(1, ITEMS);
+        let (page, next) = first_page(self.sqlite().list_timeouts(after, limit + 1)?, limit);
+        let ended = match page.is_empty() {
+            true => Vec::new(),
+            false => self.past()?.tokens,
+        };
+        let mut items: Vec<Value> = Vec::new();
+        self.each_row(&page, |listed, row| {
+            let entry = entry(listed, row)?;
+            items.extend(self.with_run(|run| recovery::timeout(run, &entry, &ended, false))?);
+            Ok(())
+        })?;
+        Ok(Ok((200, json!({"items": items, "next_cursor": next}))))
+    }
+
+    /// One line a timeout; the API makes text of it.
+    pub fn timeout_lines(&self) -> Result<Answer> {
+        let listed = self.sqlite().list_timeouts(0, LINES)?;
+        let mut lines: Vec<Value> = Vec::new();
+        self.each_row(&listed, |listed, row| {
+            let entry = entry(listed, row)?;
+            lines.extend(self.with_run(|run| recovery::timeout_line(&run.header, &entry))?);
+            Ok(())
+        })?;
+        Ok(Ok((200, json!(lines))))
+    }
+
+    pub fn timeout(&self, id: u64) -> Result<Answer> {
+        let mut found = self.sqlite().list_timeouts(id.saturating_sub(1), 1)?;
+        found.retain(|listed| listed.number == id);
+        let mut view = None;
+        self.each_row(&found, |listed, row| {
+            let entry = entry(listed, row)?;
+            let ended = self.past()?.tokens;
+            view = self.with_run(|run| recovery::timeout(run, &entry, &ended, true))?;
+            Ok(())
+        })?;
+        Ok(match view {
+            Some(view) => Ok((200, view)),
+            None => Err(error::Error::not_found("the timeout")),
+        })
+    }
+
+    pub fn ways_back(&self) -> Result<Answer> {
+        let past = self.past()?;
+        let plan = self.with_run(|run| run.resume_plan(&past))?;
+        let errors = self.errors_of(&plan.failed)?;
+        let view = self.with_run(|run| recovery::resume(run, &past, &plan, &errors))?;
+        Ok(Ok((200, view)))
+    }
+
+    pub fn deliverable(&self) -> Result<Answer> {
+        let past = match self.with_run(|run| recovery::shows_tokens(&run.header))? {
+            true => self.past()?,
+            false => Past::default(),
+        };
+        let errors = self.errors_of(&recovery::unfinished(&past.tokens))?;
+        let lateness = self.sqlite().lateness()?;
+        let timeouts = lateness.iter().map(|(_, count, _, _)| count).sum();
+        let view = self.with_run(|run| recovery::deliverable(run, &past.tokens, &errors, timeouts))?;
+        Ok(view.map(|view| (200, view)))
+    }
+
+    /// Everything the run has been through, as far as plans go.
+    pub fn past(&self) -> Result<Past> {
+        let tokens = self.sqlite().list_tokens(0, ALL)?;
+        let instances = self.sqlite().list_instances()?;
+        let snapshot = self.with_run(|run| run.snapshot().clone())?;
+        let mut past = PastReader::new(&snapshot);
+        self.each_row(&tokens, |listed, row| {
+            let read = past.token(listed.number, &listed.status, row);
+            read.map_err(Error::RustError)
+        })?;
+        self.each_row(&instances, |_, row| past.instance(row).map_err(Error::RustError))?;
+        Ok(past.finish())
+    }
+
+    /// What a run that is brought back goes on with.
+    pub fn rows_to_go_on(&self, plan: &ResumePlan) -> Result<RowsToGoOn> {
+        let snapshot = self.with_run(|run| run.snapshot().clone())?;
+        let mut tokens = self.sqlite().list_tokens(0, ALL)?;
+        tokens.retain(|listed| plan.tokens.binary_search(&TokenId(listed.number)).is_ok());
+        let mut instances = self.sqlite().list_instances()?;
+        instances.retain(|listed| plan.instances.binary_search(&InstanceId(listed.number)).is_ok());
+        let mut rows = RowsToGoOn::default();
+        self.each_row(&tokens, |listed, row| {
+            let token = restore::token(listed.number, &listed.status, row, &snapshot);
+            let mut token = token.map_err(Error::RustError)?;
+            if token.undo_apart.contains(&WrittenAt::Exit) {
+                token.undo = self.sqlite().undo(listed.number, WrittenAt::Exit)?;
+            }
+            rows.tokens.push(token);
+            Ok(())
+        })?;
+        self.each_row(&instances, |_, row| {
+            let instance = restore::instance(row, &snapshot);
+            rows.instances.push(instance.map_err(Error::RustError)?);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Where a restart from `node_id` would go on, with the context as it was then. `None`: no such node.
+    pub fn restart_point(
+        &self,
+        node_id: &str,
+    ) -> Result<Option<std::result::Result<RestartPoint, Rejection>>> {
+        let Some(node) = self.with_run(|run| run.snapshot().workflow.node_index(node_id))? else {
+            return Ok(None);
+        };
+        let past = self.past()?;
+        let mut rewind = match self.with_run(|run| Rewind::plan(run, node, &past.tokens))? {
+            Ok(rewind) => rewind,
+            Err(rejection) => return Ok(Some(Err(rejection))),
+        };
+        let listed = self.sqlite().list_tokens(0, ALL)?;
+        let by_id: BTreeMap<u64, &Listed> = listed.iter().map(|row| (row.number, row)).collect();
+        let found = rewind.writes().iter().filter_map(|(token, at)| {
+            let row = by_id.get(&token.0)?;
+            Some(((*row).clone(), *at))
+        });
+        let (rows, moments): (Vec<Listed>, Vec<WrittenAt>) = found.unzip();
+        let mut moments = moments.into_iter();
+        self.each_row(&rows, |listed, row| {
+            if let Some(at) = moments.next() {
+                let patches = match rows::patches_of(row, at)? {
+                    Some(patches) => patches,
+                    None => self.sqlite().undo(listed.number, at)?,
+                };
+                rewind.take_back(&patches);
+            }
+            Ok(())
+        })?;
+        Ok(Some(Ok(rewind.finish())))
+    }
+
+    /// `tokens` in the order of their birth.
+    fn errors_of(&self, tokens: &[TokenId]) -> Result<BTreeMap<TokenId, Failure>> {
+        if tokens.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let mut listed = self.sqlite().list_tokens(0, ALL)?;
+        listed.retain(|row| tokens.binary_search(&TokenId(row.number)).is_ok());
+        let mut errors = BTreeMap::new();
+        self.each_row(&listed, |listed, row| {
+            errors.extend(rows::error_of(row)?.map(|error| (TokenId(listed.number), error)));
+            Ok(())
+        })?;
+        Ok(errors)
+    }
+
+    /// Reads the rows in their order and holds a page of them at a time.
+    fn each_row(&self, listed: &[Listed], mut read: impl FnMut(&Listed, &str) -> Result<()>) -> Result<()> {
+        for page in pages(listed) {
+            for (listed, row) in page.iter().zip(self.sqlite().values(page)?) {
+                read(listed, &row)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As many of the rows as make one answer, and where the next one begins.
+fn first_page(mut listed: Vec<Listed>, limit: u64) -> (Vec<Listed>, Option<String>) {
+    let length = page_length(&listed, limit as usize);
+    let more = listed.len() > length;
+    listed.truncate(length);
+    let last = listed.last().map(|row| row.number.to_string());
+    (listed, last.filter(|_| more))
+}
+
+fn entry(listed: &Listed, row: &str) -> Result<RunEvent> {
+    let entry: RunEvent = serde_json::from_str(row)
+        .map_err(|wrong| Error::RustError(format!("event {} cannot be read: {wrong}", listed.number)))?;
+    Ok(RunEvent {
+        seq: listed.number,
+        ..entry
+    })
+}

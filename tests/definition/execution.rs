@@ -1,0 +1,264 @@
+//! What an action says of its execution and of secrets, as it is stored.
+
+use curfew::definition::snapshot::{Check, DocumentKind, Library, check};
+use curfew::definition::timeouts::{Preset, TimeRules};
+use serde_json::{Value, json};
+
+use super::documents::{expect, expect_by};
+
+fn action(execution: Value) -> Value {
+    json!({"id": "a", "kind": "http_request", "implementation": {"url": "http://x.example"}, "execution": execution})
+}
+
+fn policy(policy: Value, expected: &[&str]) {
+    expect(
+        DocumentKind::Actions,
+        action(json!({"retry_policy": policy})),
+        expected,
+    );
+}
+
+#[test]
+fn a_retry_policy_is_read_field_by_field() {
+    policy(json!({}), &[]);
+    policy(
+        json!({"max_attempts": 5, "backoff": "linear", "initial_delay": "200ms", "max_delay": "2s", "jitter": false,
+            "retry_on": ["network", "not_found"], "total_timeout": "1m"}),
+        &[],
+    );
+    policy(
+        json!({"initial_delay_ms": 1, "max_delay_ms": 2, "total_timeout_ms": 3, "retry_on": ["*"]}),
+        &[],
+    );
+    policy(
+        json!({"max_attempts": 0, "backoff": "wild", "initial_delay": 5, "initial_delay_ms": 5, "jitter": "yes",
+            "max_delay_ms": "1s", "retry_on": "network", "total_timeout": "soon", "tries": 3}),
+        &[
+            "/execution/retry_policy/backoff invalid_choice",
+            "/execution/retry_policy/initial_delay both_forms",
+            "/execution/retry_policy/jitter wrong_type",
+            "/execution/retry_policy/max_attempts out_of_range",
+            "/execution/retry_policy/max_delay_ms wrong_type",
+            "/execution/retry_policy/retry_on wrong_type",
+            "/execution/retry_policy/total_timeout invalid_duration",
+            "/execution/retry_policy/tries unknown_field",
+        ],
+    );
+}
+
+#[test]
+fn retry_on_takes_classes_that_can_be_tried_again() {
+    policy(
+        json!({"retry_on": ["network", "5xx", 5, "timeout", "permanent"]}),
+        &[
+            "/execution/retry_policy/retry_on/1 invalid_choice: \"5xx\" is none of *, network, server_error",
+            "/execution/retry_policy/retry_on/2 wrong_type",
+            "/execution/retry_policy/retry_on/3 invalid_choice: a timeout is tried again by \"on_timeout\"",
+            "/execution/retry_policy/retry_on/4 invalid_choice: what is permanent is never tried again",
+        ],
+    );
+    let agreed = json!({"on_timeout": "retry", "retry_policy": {"retry_on": ["timeout"]}});
+    expect(DocumentKind::Actions, action(agreed), &[]);
+}
+
+#[test]
+fn a_policy_nobody_would_ask_is_refused() {
+    let with_policy = |kind: &str, implementation: Value| json!({"id": "a", "kind": kind, "implementation": implementation, "execution": {"retry_policy": {}}});
+    for document in [
+        with_policy("update_context", json!({"set": {"a": 1}})),
+        with_policy("assert", json!({"condition": "true"})),
+        with_policy("workflow_call", json!({"workflow_id": "w"})),
+    ] {
+        expect(
+            DocumentKind::Actions,
+            document,
+            &["/execution/retry_policy unsupported"],
+        );
+    }
+    expect(
+        DocumentKind::Actions,
+        with_policy("service_call", json!({"binding": "B"})),
+        &[],
+    );
+}
+
+#[test]
+fn all_attempts_together_are_as_long_as_a_step_may_be() {
+    let rules = TimeRules {
+        preset: Preset::Flow,
+        ..TimeRules::default()
+    };
+    let total = |minutes: u64| {
+        action(json!({"timeout": "1m", "retry_policy": {"total_timeout": format!("{minutes}m")}}))
+    };
+    let library = Default::default();
+    expect_by(&rules, DocumentKind::Actions, total(15), &library, &[]);
+    expect_by(
+        &rules,
+        DocumentKind::Actions,
+        total(16),
+        &library,
+        &["/execution/retry_policy/total_timeout "],
+    );
+}
+
+#[test]
+fn secrets_are_named_one_by_one_and_only_in_implementations() {
+    let request =
+        |implementation: Value| json!({"id": "a", "kind": "http_request", "implementation": implementation});
+    expect(
+        DocumentKind::Actions,
+        request(
+            json!({"url": "http://x.example/${secret.PATH}", "method": "POST", "headers": {"authorization": "Bearer ${secret.TOKEN}"},
+            "query": {"key": "${secret['KEY']}"}, "body": ["${secret.A + input.b}"]}),
+        ),
+        &[],
+    );
+    let all = json!({"url": "http://x.example", "method": "POST", "body": {"everything": ["${secret}", "${secret[input.name]}"]}});
+    expect(
+        DocumentKind::Actions,
+        request(all),
+        &[
+            "/implementation/body/everything/0 invalid_secret: secrets are named one by one",
+            "/implementation/body/everything/1 invalid_secret",
+        ],
+    );
+    expect(
+        DocumentKind::Actions,
+        json!({"id": "a", "kind": "assert", "implementation": {"condition": "secret.A == 'x'", "message": "${secret.A}"}}),
+        &[
+            "/implementation/condition unknown_name: \"secret\" is not a name here; the names are input, state, output",
+        ],
+    );
+    let step = |more: (&str, Value)| {
+        let mut step = json!({"ref": "s", "action": {"kind": "update_context", "implementation": {"set": {"a": "${secret.A}"}}}});
+        step[more.0] = more.1;
+        json!({"id": "t", "steps": [step]})
+    };
+    expect(DocumentKind::Tasks, step(("ordinal", json!(1))), &[]);
+    for (field, value, pointer) in [
+        (
+            "condition",
+            json!("secret.A == 'x'"),
+            "/steps/0/condition unknown_name",
+        ),
+        (
+            "input_mapping",
+            json!({"a": "${secret.A}"}),
+            "/steps/0/input_mapping unknown_name",
+        ),
+        (
+            "output_mapping",
+            json!({"output.a": "${secret.A}"}),
+            "/steps/0/output_mapping/output.a unknown_name",
+        ),
+    ] {
+        expect(DocumentKind::Tasks, step((field, value)), &[pointer]);
+    }
+}
+
+#[test]
+fn a_breaker_has_a_key_that_can_be_shown() {
+    let guarded = |key: Value| action(json!({"breaker": key}));
+    for key in ["pay", "pay:${input.region}", "A.b-c_d:9", &"k".repeat(128)] {
+        expect(DocumentKind::Actions, guarded(json!(key)), &[]);
+    }
+    for (key, problem) in [
+        (json!("a b"), "/execution/breaker invalid_id"),
+        (json!(""), "/execution/breaker invalid_id"),
+        (json!("k".repeat(129)), "/execution/breaker invalid_id"),
+        (json!(7), "/execution/breaker wrong_type"),
+        (json!("${secret.KEY}"), "/execution/breaker unknown_name"),
+        (json!("${input."), "/execution/breaker invalid_expression"),
+    ] {
+        expect(DocumentKind::Actions, guarded(key), &[problem]);
+    }
+    let pure = json!({"id": "a", "kind": "update_context", "implementation": {"set": {"a": 1}},
+        "execution": {"breaker": "pay"}});
+    expect(DocumentKind::Actions, pure, &["/execution/breaker unsupported"]);
+}
+
+#[test]
+fn only_work_is_escalated_and_only_by_classes_there_are() {
+    let node = |more: Value| {
+        let mut node = json!({"id": "n"});
+        for (field, value) in more.as_object().into_iter().flatten() {
+            node[field] = value.clone();
+        }
+        json!({"id": "w", "nodes": [node], "actions": [action(json!({}))]})
+    };
+    let work = |classes: Value| node(json!({"action_id": "a", "escalate_on": classes}));
+    for classes in [json!([]), json!(["auth", "timeout"]), json!(["breaker_open"])] {
+        expect(DocumentKind::Workflows, work(classes), &[]);
+    }
+    expect(
+        DocumentKind::Workflows,
+        work(json!(["auth", "nonsense", 7])),
+        &[
+            "/nodes/0/escalate_on/1 invalid_choice",
+            "/nodes/0/escalate_on/2 wrong_type",
+        ],
+    );
+    expect(
+        DocumentKind::Workflows,
+        work(json!("auth")),
+        &["/nodes/0/escalate_on wrong_type"],
+    );
+    for other in [json!({}), json!({"gate": {}}), json!({"wait": {"sleep_ms": 5}})] {
+        let mut fields = other;
+        fields["escalate_on"] = json!(["auth"]);
+        expect(
+            DocumentKind::Workflows,
+            node(fields),
+            &["/nodes/0/escalate_on unknown_field"],
+        );
+    }
+}
+
+#[test]
+fn an_async_action_stands_alone_and_calls_out() {
+    let asking = |kind: &str, more: Value| {
+        let implementation = match kind {
+            "http_request" => json!({"url": "https://peer.example", "body": "${callback.url}"}),
+            _pure => json!({"condition": "true"}),
+        };
+        let mut step = json!({"ref": "ask", "action": {"kind": kind, "implementation": implementation,
+            "execution": {"mode": "async"}}});
+        if let (Value::Object(step), Value::Object(more)) = (&mut step, more) {
+            step.extend(more);
+        }
+        json!({"id": "t", "steps": [step]})
+    };
+    let codes = |task: Value| match check(DocumentKind::Tasks, &task, &Library::new(), &TimeRules::default())
+    {
+        Ok(_) => Vec::new(),
+        Err(Check::Invalid(problems)) => problems
+            .iter()
+            .map(|it| format!("{} {}", it.pointer, it.code))
+            .collect(),
+        Err(Check::Missing(missing)) => panic!("{missing:?}"),
+    };
+    assert_eq!(codes(asking("http_request", json!({}))), Vec::<String>::new());
+    assert_eq!(
+        codes(asking(
+            "http_request",
+            json!({"output_mapping": {"output.x": "${result}"}})
+        )),
+        ["/steps/0 async_not_alone"]
+    );
+    assert_eq!(
+        codes(asking("http_request", json!({"condition": "true"}))),
+        ["/steps/0 async_not_alone"]
+    );
+    assert_eq!(
+        codes(asking("assert", json!({}))),
+        ["/steps/0/action/execution/mode unknown_field"]
+    );
+    let mut two = asking("http_request", json!({}));
+    let again = two["steps"][0].clone();
+    two["steps"] = json!([again.clone(), {"ref": "again", "action": again["action"]}]);
+    assert_eq!(
+        codes(two),
+        ["/steps/0 async_not_alone", "/steps/1 async_not_alone"]
+    );
+}

@@ -1,0 +1,179 @@
+//! Documents nobody meant: valid ones with parts replaced, removed, renamed, doubled and buried. Reading never
+//! panics, and what passes can be stored, read again and run.
+
+use std::fs;
+use std::path::PathBuf;
+
+use curfew::definition::snapshot::{
+    CatalogueDocument, Check, DocumentKind, Library, Reference, Resolution, Snapshot, check, resolve,
+};
+use curfew::definition::timeouts::{Preset, TimeRules};
+use serde_json::{Value, json};
+
+use crate::run::dice::Dice;
+use crate::run::driver::{SETTINGS, create_run};
+use crate::run::generator;
+
+const MUTATIONS: u64 = 2_000;
+
+fn examples() -> Vec<Value> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .expect("examples are there")
+        .map(|entry| entry.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    paths.sort();
+    let read = |path: &PathBuf| fs::read_to_string(path).expect("an example is text");
+    paths
+        .iter()
+        .map(|path| serde_json::from_str(&read(path)).expect("an example is JSON"))
+        .collect()
+}
+
+fn garbage(dice: &mut Dice) -> Value {
+    match dice.below(16) {
+        0 => Value::Null,
+        1 => json!(true),
+        2 => json!(-1),
+        3 => json!(u64::MAX),
+        4 => json!(1e300),
+        5 => json!(""),
+        6 => json!("${"),
+        7 => json!("${input.x + }"),
+        8 => json!("state.x.y"),
+        9 => json!("é\u{0}\u{10FFFF}".repeat(200)),
+        10 => json!([]),
+        11 => json!({}),
+        12 => json!([[{}], null, "x"]),
+        13 => json!({"id": {}, "": [], "a/b~c": 1}),
+        14 => buried(100),
+        _other => json!("${".repeat(50) + &"(".repeat(300)),
+    }
+}
+
+/// As deep as a body that JSON readers still accept.
+fn buried(depth: usize) -> Value {
+    (0..depth).fold(json!(1), |inner, level| match level % 2 {
+        0 => json!([inner]),
+        _odd => json!({"x": inner}),
+    })
+}
+
+/// Walks down at random and changes what it finds there.
+fn mutate(value: &mut Value, dice: &mut Dice) {
+    let deeper = dice.chance(75);
+    match value {
+        Value::Object(fields) if deeper && !fields.is_empty() => {
+            let keys: Vec<String> = fields.keys().cloned().collect();
+            let key = dice.pick(&keys).clone();
+            match dice.below(12) {
+                0 => {
+                    fields.remove(&key);
+                }
+                1 => {
+                    let moved = fields.remove(&key).unwrap_or_default();
+                    fields.insert(dice.pick(&keys).clone(), moved);
+                }
+                2 => {
+                    fields.insert(format!("{key}s"), garbage(dice));
+                }
+                _deeper => {
+                    if let Some(inner) = fields.get_mut(&key) {
+                        mutate(inner, dice);
+                    }
+                }
+            }
+        }
+        Value::Array(items) if deeper && !items.is_empty() => {
+            let index = dice.below(items.len() as u64) as usize;
+            match dice.below(8) {
+                0 => {
+                    items.remove(index);
+                }
+                1 => items.push(items[index].clone()),
+                _deeper => mutate(&mut items[index], dice),
+            }
+        }
+        other => *other = garbage(dice),
+    }
+}
+
+#[test]
+fn the_examples_are_valid() {
+    let examples = examples();
+    assert!(!examples.is_empty());
+    // One example may call another.
+    let library: Library = examples
+        .iter()
+        .map(|content| {
+            let reference = Reference {
+                kind: DocumentKind::Workflows,
+                id: content["id"].as_str().unwrap_or_default().into(),
+                version: None,
+            };
+            let content = content.clone();
+            (reference, Some(CatalogueDocument { version: 1, content }))
+        })
+        .collect();
+    for document in examples {
+        let checked = check(
+            DocumentKind::Workflows,
+            &document,
+            &library,
+            &TimeRules::default(),
+        );
+        assert!(
+            matches!(&checked, Ok(warnings) if warnings.is_empty()),
+            "{checked:?}"
+        );
+    }
+}
+
+#[test]
+fn no_mutated_document_panics_and_what_passes_runs() {
+    let examples = examples();
+    let (mut passed, mut refused) = (0, 0);
+    for seed in 0..MUTATIONS {
+        let mut dice = Dice::seeded(seed);
+        let mut document = match dice.chance(50) {
+            true => generator::workflow(&mut dice),
+            false => dice.pick(&examples).clone(),
+        };
+        for _ in 0..=dice.below(3) {
+            mutate(&mut document, &mut dice);
+        }
+        // Half of them where hard limits are in force.
+        let rules = TimeRules {
+            preset: *dice.pick(&[Preset::Standard, Preset::Flow]),
+            ..TimeRules::default()
+        };
+        for kind in [DocumentKind::Actions, DocumentKind::Tasks] {
+            check(kind, &document, &Library::new(), &rules).ok();
+        }
+        let checked = check(DocumentKind::Workflows, &document, &Library::new(), &rules);
+        match &checked {
+            Ok(_) => passed += 1,
+            Err(Check::Invalid(problems)) => {
+                assert!(!problems.is_empty(), "seed {seed}: refused without a reason");
+                refused += 1;
+            }
+            Err(Check::Missing(references)) => assert!(!references.is_empty(), "seed {seed}"),
+        }
+        // Resolving trusts that expressions were checked, so it may let more through; that must not panic either.
+        let Resolution::Resolved(stored) = resolve(&document, 1, &Library::new(), &rules) else {
+            assert!(
+                checked.is_err(),
+                "seed {seed}: valid, and yet it cannot be resolved"
+            );
+            continue;
+        };
+        let text = serde_json::to_string(&*stored).expect("a snapshot is JSON");
+        assert!(Snapshot::parse(&text).is_ok(), "seed {seed}: {text}");
+        create_run(1_000, SETTINGS, *stored, json!({}));
+    }
+    assert!(
+        passed > MUTATIONS / 50 && refused > MUTATIONS / 4,
+        "{passed} passed, {refused} refused"
+    );
+}

@@ -1,0 +1,96 @@
+use curfew::index::run_summary::{ProbeResponse, RunSummary, newest};
+use curfew::run::RunStatus;
+use serde_json::{Value, json};
+
+use crate::run::driver::Driver;
+
+fn one_node(more: Value) -> Value {
+    let mut document = json!({"nodes": [{"id": "a", "action_id": "work"}]});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        document[key] = value.clone();
+    }
+    document
+}
+
+#[test]
+fn a_run_is_due_at_its_limit_or_at_the_deadline_of_its_gate() {
+    let gated = json!({"timeout_ms": 60_000, "on_timeout": "human_gate", "gate": {"timeout_ms": 100_000}});
+    let mut run = Driver::start(one_node(gated));
+    let due_at = |run: &Driver| RunSummary::of(&run.run, run.now).due_at;
+    assert_eq!(due_at(&run), Some(61_000));
+    // The clocks stand still: nothing is due, however long.
+    run.at(11_000).pause();
+    assert_eq!(due_at(&run), None);
+    run.at(21_000).resume();
+    assert_eq!(due_at(&run), Some(71_000));
+    run.at(71_000).wake("t1@1").stands("paused a:executing");
+    assert_eq!(due_at(&run), Some(171_000));
+    // No pause moves that one.
+    run.at(80_000).pause();
+    assert_eq!(due_at(&run), Some(171_000));
+    run.at(171_000).wake("t1@1");
+    assert!(run.run.header.status.is_terminal());
+    assert_eq!(due_at(&run), None);
+}
+
+#[test]
+fn a_run_without_a_limit_is_never_due() {
+    let run = Driver::start(one_node(json!({"timeout": null})));
+    assert_eq!(RunSummary::of(&run.run, run.now).due_at, None);
+}
+
+fn told(id: &str, started_at: u64, revision: u64, at: u64) -> RunSummary {
+    RunSummary {
+        revision,
+        at,
+        due_at: None,
+        summary: json!({"id": id, "status": RunStatus::Running, "started_at": started_at}),
+    }
+}
+
+#[test]
+fn of_several_words_about_a_run_the_newest_counts() {
+    let words = [
+        told("a", 1, 2, 10),
+        told("b", 1, 1, 5),
+        told("a", 1, 3, 9),
+        told("a", 1, 1, 99),
+        told("b", 1, 1, 6),
+        told("b", 1, 1, 4),
+        // The id is used again: revisions begin anew.
+        told("c", 1, 9, 50),
+        told("c", 2, 1, 60),
+        told("c", 1, 8, 70),
+    ];
+    let newest_of = newest(words.into_iter().enumerate().collect());
+    let expected = [
+        (2, told("a", 1, 3, 9)),
+        (4, told("b", 1, 1, 6)),
+        (7, told("c", 2, 1, 60)),
+    ];
+    assert_eq!(newest_of, expected);
+    assert_eq!(newest::<()>(Vec::new()), []);
+}
+
+#[test]
+fn a_ring_is_answered_with_the_gates_that_somebody_waits_at_first() {
+    let document = json!({
+        "nodes": [{"id": "a"}, {"id": "b", "gate": {"prompt": "b?", "choices": ["yes"]}}, {"id": "c"}],
+        "transitions": [
+            {"id": "each", "from_node_id": "a", "to_node_id": "b", "spawn_count": 150},
+            {"from_node_id": "b", "to_node_id": "c", "synchronization": {"sibling_group": "each"}},
+        ],
+    });
+    let mut run = Driver::start(document);
+    run.decide("g2", "yes");
+    let rung = ProbeResponse::of(&run.run, run.now);
+    assert_eq!(rung.gates.len(), 100);
+    assert!(rung.gates.iter().all(|gate| gate["status"] == "open"));
+    for id in 3..=120 {
+        run.decide(&format!("g{id}"), "yes");
+    }
+    let open = |gate: &&Value| gate["status"] == "open";
+    let rung = ProbeResponse::of(&run.run, run.now);
+    assert_eq!(rung.gates.iter().take_while(open).count(), 31);
+    assert_eq!(rung.gates.len(), 100);
+}

@@ -1,0 +1,247 @@
+//! Async actions: a token waits for a result that somebody brings by its capability.
+
+use curfew::protocol::task::{ReportStatus, TaskReport};
+use curfew::run::{Capability, Event, Outcome, Rejection, RunStatus};
+use serde_json::{Value, json};
+
+use super::driver::{Driver, succeeded};
+use super::graphs::with;
+
+/// `a` hands its work out and is called back, then `b` works.
+fn handing_out(execution: Value, node: Value) -> Value {
+    let execution = with(json!({"mode": "async"}), execution);
+    json!({
+        "nodes": [with(json!({"id": "a", "action_id": "hand-out"}), node), {"id": "b", "action_id": "work"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
+        "actions": [
+            {"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}},
+            {"id": "hand-out", "kind": "http_request", "execution": execution,
+             "implementation": {"url": "https://peer.example", "method": "POST", "body": {"to": "${callback.url}"}},
+             "output_schema": {"type": "object", "required": ["n"]}},
+        ],
+    })
+}
+
+fn capability(run: &Driver) -> Capability {
+    let text = run
+        .order()
+        .capability
+        .as_ref()
+        .expect("an async action has a capability");
+    Capability::parse(text).expect("it is one of ours")
+}
+
+fn understood(attempt: &str) -> TaskReport {
+    TaskReport {
+        status: ReportStatus::Suspended,
+        ..succeeded(attempt, json!({"status": 202}))
+    }
+}
+
+impl Driver {
+    fn call_back(&mut self, capability: &Capability, body: Value) -> &mut Driver {
+        self.feed(Event::CallbackReceived {
+            capability: Box::new(capability.clone()),
+            outcome: Box::new(Outcome::read(body)),
+        })
+    }
+}
+
+#[test]
+fn the_result_comes_by_the_callback_and_counts_once() {
+    let mut run = Driver::start(handing_out(json!({}), json!({})));
+    let key = capability(&run);
+    run.at(1_100).report(understood("t1@1")).check(
+        "
+        run waiting until 1001000
+        token t1 a suspended@1 until 31100
+        alarm 25100
+        announce
+    ",
+    );
+    run.reload()
+        .at(5_000)
+        .call_back(&key, json!({"output": {"n": 7}}));
+    run.stands("running b:executing");
+    assert_eq!(run.state()["a"], json!({"n": 7}));
+    run.call_back(&key, json!({"output": {"n": 8}}));
+    assert!(
+        matches!(run.answer, Err(Rejection::StaleAttempt { .. })),
+        "{:?}",
+        run.answer
+    );
+}
+
+#[test]
+fn a_callback_may_overtake_the_answer_to_its_call() {
+    let mut run = Driver::start(handing_out(json!({}), json!({})));
+    let key = capability(&run);
+    run.call_back(&key, json!({"n": 1})).stands("running b:executing");
+    run.report(understood("t1@1"));
+    assert!(matches!(run.answer, Err(Rejection::StaleAttempt { .. })));
+    run.stands("running b:executing");
+}
+
+#[test]
+fn nobody_without_the_capability_is_heard() {
+    let mut run = Driver::start(handing_out(json!({}), json!({})));
+    let key = capability(&run);
+    run.report(understood("t1@1"));
+    let proofs = ["", "0", &"0".repeat(32), &key.proof[..31]];
+    for proof in proofs {
+        let guess = Capability {
+            proof: proof.to_string(),
+            ..key.clone()
+        };
+        run.call_back(&guess, json!({"n": 1}));
+        assert_eq!(run.answer, Err(Rejection::UnknownCallback), "{proof}");
+    }
+    // Each attempt has its own.
+    let next = Capability {
+        epoch: 2,
+        ..key.clone()
+    };
+    run.call_back(&next, json!({"n": 1}));
+    assert_eq!(run.answer, Err(Rejection::UnknownCallback));
+    assert_eq!(run.run.header.status, RunStatus::Waiting);
+}
+
+#[test]
+fn what_is_brought_is_checked() {
+    let mut run = Driver::start(handing_out(json!({}), json!({})));
+    let key = capability(&run);
+    run.report(understood("t1@1"))
+        .call_back(&key, json!({"output": {"m": 7}}));
+    assert!(
+        run.standing().starts_with("failed schema_mismatch"),
+        "{}",
+        run.standing()
+    );
+    let mut run = Driver::start(handing_out(json!({}), json!({})));
+    let key = capability(&run);
+    run.report(understood("t1@1"))
+        .call_back(
+            &key,
+            json!({"error": {"code": "no_luck", "message": "it did not work"}}),
+        )
+        .stands("failed no_luck/unknown: it did not work");
+}
+
+#[test]
+fn no_callback_in_time_is_a_timeout_like_any_other() {
+    let mut run = Driver::start(handing_out(json!({"timeout_ms": 60_000}), json!({})));
+    run.at(2_000).report(understood("t1@1"));
+    assert_eq!(
+        run.row("t1").timeout_at,
+        Some(62_000),
+        "the action's limit, where it is the longer one"
+    );
+    run.at(62_000).wake("").stands(
+        "failed tool_timeout/timeout: step a timed out: context deadline exceeded (no callback came)",
+    );
+    let record = &run.records()[0];
+    assert_eq!(
+        record.error.as_ref().map(|error| error.code.as_str()),
+        Some("tool_timeout")
+    );
+    assert_eq!(run.records().len(), 1);
+}
+
+#[test]
+fn a_node_that_says_how_long_it_may_take_says_it_of_the_result_too() {
+    for (limit, waits_until) in [(10_000, 11_000), (90_000, 91_000)] {
+        let mut run = Driver::start(handing_out(
+            json!({"timeout_ms": 60_000}),
+            json!({"timeout_ms": limit}),
+        ));
+        run.at(2_000).report(understood("t1@1"));
+        assert_eq!(run.row("t1").timeout_at, Some(waits_until));
+        run.at(waits_until - 1).wake("").stands("waiting a:suspended");
+        run.at(waits_until).wake("");
+        assert_eq!(run.row("t1").error.map(|it| it.code), Some("tool_timeout".into()));
+    }
+    // Written, and none.
+    let mut run = Driver::start(handing_out(json!({}), json!({"timeout_ms": null})));
+    run.at(2_000).report(understood("t1@1"));
+    assert_eq!(run.row("t1").timeout_at, None);
+}
+
+#[test]
+fn a_retried_timeout_has_another_capability() {
+    let mut run = Driver::start(handing_out(json!({}), json!({"on_timeout": "retry"})));
+    let first = capability(&run);
+    run.at(2_000).report(understood("t1@1"));
+    run.at(32_000).wake("");
+    run.at(33_000).wake("").stands("running a:executing");
+    let second = capability(&run);
+    assert_ne!(first, second);
+    run.call_back(&first, json!({"n": 1}));
+    assert!(matches!(run.answer, Err(Rejection::StaleAttempt { .. })));
+    run.call_back(&second, json!({"n": 1}))
+        .stands("running b:executing");
+}
+
+#[test]
+fn a_pause_stops_its_clock_and_a_result_is_kept_meanwhile() {
+    let mut run = Driver::start(handing_out(json!({}), json!({})));
+    let key = capability(&run);
+    run.at(2_000).report(understood("t1@1"));
+    run.at(3_000).pause();
+    run.at(100_000)
+        .call_back(&key, json!({"n": 1}))
+        .stands("paused b:pending");
+    run.at(101_000).resume().stands("running b:executing");
+}
+
+#[test]
+fn what_is_no_capability_is_none() {
+    for text in [
+        "",
+        "run~t1~1",
+        "run~t1~one~x",
+        "run~t1~1~x~y",
+        "plain",
+        "~~~~",
+        "run~t1~x~1~y",
+        "run~~t1~1~y",
+        "..~t1~1~y",
+        "a b~t1~1~y",
+    ] {
+        assert_eq!(Capability::parse(text), None, "{text}");
+    }
+    let long = format!("{}~t1~1~x", "r".repeat(600));
+    assert_eq!(Capability::parse(&long), None);
+    let one = Capability::parse("run.1~t7~2~abc").expect("as we write them");
+    assert_eq!(
+        (one.text(), one.run_id),
+        ("run.1~t7~2~abc".into(), "run.1".into())
+    );
+    // The id of a child holds the same character.
+    let of_child = Capability::parse("run.1~t3~2~t9~t7~2~abc").expect("as we write them");
+    let parts = (
+        of_child.run_id.as_str(),
+        of_child.token_id.as_str(),
+        of_child.epoch,
+    );
+    assert_eq!(parts, ("run.1~t3~2~t9", "t7", 2));
+    assert_eq!(of_child.text(), "run.1~t3~2~t9~t7~2~abc");
+}
+
+#[test]
+fn a_failure_that_was_called_back_may_be_a_persons_matter() {
+    let node = json!({"escalate_on": ["unknown", "timeout", "permanent"]});
+    let mut run = Driver::start(handing_out(json!({}), node));
+    let first = capability(&run);
+    run.at(2_000).report(understood("t1@1"));
+    run.call_back(
+        &first,
+        json!({"message_type": "timeout", "status": "timeout", "error": {"code": "tool_timeout"}}),
+    );
+    run.at(32_000).wake("").stands("waiting a:awaiting_human");
+    run.call_back(&first, json!({"n": 1}));
+    assert!(run.answer.is_err(), "it is not waited for any more");
+    run.reload().decide("g1.1", "retry").stands("running a:executing");
+    let second = capability(&run);
+    run.report(understood("t1@2")).call_back(&second, json!({"n": 1}));
+    run.stands("running b:executing");
+}

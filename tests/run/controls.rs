@@ -1,0 +1,383 @@
+//! What a person does to a run: pause and resume with every clock, cancel, restart.
+
+use curfew::run::{Event, RestartPoint, RunStatus};
+use serde_json::{Value, json};
+
+use super::driver::{Driver, WORKFLOW_TIMEOUT_MS};
+use super::graphs::{and, three, with};
+
+fn one(node: Value) -> Value {
+    json!({"nodes": [with(json!({"id": "a"}), node), {"id": "b", "action_id": "work"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}]})
+}
+
+#[test]
+fn a_pause_stops_the_runs_own_clock() {
+    let mut run = Driver::start(one(json!({"action_id": "work"})));
+    run.at(2_000).pause().check(
+        "
+        run paused until 1001000 held by person
+        event 1 run_paused person
+        announce
+    ",
+    );
+    run.pause().check("");
+    run.reload().at(5_000_000).wake("t1@1").check("");
+    run.stands("paused a:executing");
+    run.at(5_002_000).resume();
+    assert_eq!(run.run.header.timeout_at, Some(1_001_000 + 5_000_000));
+    run.stands("running a:executing");
+    run.resume().check("rejected not_paused");
+}
+
+#[test]
+fn an_attempt_keeps_what_was_left_of_its_deadline() {
+    let mut run = Driver::start(one(json!({"action_id": "work", "timeout_ms": 10_000})));
+    run.at(4_000).pause();
+    assert_eq!(run.run.next_deadline(), None);
+    run.at(100_000).wake("t1@1").stands("paused a:executing");
+    run.resume();
+    // 7 s were left, and the grace; the warning moved with its deadline.
+    assert_eq!(run.run.next_deadline(), Some(105_000));
+    run.at(105_000).wake("t1@1");
+    assert_eq!(run.lines_of("event"), ["event 3 deadline_warning t1 a execution"]);
+    assert_eq!(run.run.next_deadline(), Some(107_500));
+    run.at(107_499).wake("t1@1").stands("running a:executing");
+    run.at(107_500).wake("t1@1");
+    run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+}
+
+#[test]
+fn results_of_work_in_flight_are_kept_and_nothing_new_begins() {
+    let mut run = Driver::start(one(json!({"action_id": "work"})));
+    run.at(2_000).pause().at(3_000).succeed("t1@1", json!("kept"));
+    run.check(
+        "
+        token t1 a completed@1 \"kept\" keeps state.a
+        token t2 b pending@0
+    ",
+    );
+    run.stands("paused b:pending").reload().at(4_000).resume();
+    assert_eq!(run.lines_of("dispatch"), ["dispatch t2@1 {\"x\":1}"]);
+    run.stands("running b:executing");
+}
+
+#[test]
+fn a_run_does_not_complete_while_it_is_paused() {
+    let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}]}));
+    run.pause().succeed("t1@1", json!(1)).stands("paused");
+    run.reload().wake("").stands("paused");
+    run.at(9_000).resume().stands("completed {}");
+    assert_eq!(run.lines_of("ended"), ["ended"]);
+}
+
+#[test]
+fn a_lost_attempt_is_made_again_after_the_pause() {
+    let mut run = Driver::start(one(json!({"action_id": "work", "timeout_ms": 5_000})));
+    // The object comes back long after the deadline, but the clocks stood still.
+    run.at(2_000)
+        .pause()
+        .reload()
+        .at(60_000)
+        .load()
+        .stands("paused a:pending");
+    assert_eq!(run.lines_of("dispatch"), [""; 0]);
+    run.at(61_000).resume().stands("running a:executing");
+    assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 66000"]);
+}
+
+#[test]
+fn the_pause_between_attempts_is_not_longer_for_a_pause_of_the_run() {
+    let mut run = Driver::start(one(json!({"action_id": "work"})));
+    run.at(2_000)
+        .lose("t1@1")
+        .at(10_000)
+        .pause()
+        .at(20_000)
+        .lose("t1@2")
+        .stands("paused a:pending");
+    run.at(30_000).resume();
+    // One second of patience, counted from where the clocks stood.
+    assert_eq!(run.run.next_deadline(), Some(31_000));
+    run.at(31_000).wake("").stands("running a:executing");
+}
+
+#[test]
+fn a_joins_wait_stands_still() {
+    let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
+    run.succeed("t2@1", json!(1)).at(3_000).pause();
+    run.reload()
+        .at(50_000)
+        .wake("t3@1 t4@1")
+        .stands("paused 2xb:executing b:waiting_for_siblings");
+    run.resume();
+    assert_eq!(
+        run.lines_of("instance"),
+        ["instance 1 out of 3 join z from 1000 until 53000"]
+    );
+    run.reload().at(53_000).wake("t3@1 t4@1");
+    run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+}
+
+#[test]
+fn a_wait_that_begins_during_a_pause_has_all_its_time_after_it() {
+    let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
+    run.at(2_000).pause().at(30_000).succeed("t2@1", json!(1));
+    run.stands("paused 2xb:executing b:waiting_for_siblings");
+    run.at(40_000).resume();
+    let deadline = run
+        .run
+        .instances()
+        .next()
+        .and_then(|it| it.fan_ins.values().next())
+        .and_then(|it| it.timeout_at);
+    assert_eq!(deadline, Some(45_000));
+}
+
+#[test]
+fn the_last_arrival_may_come_during_a_pause() {
+    let mut run = Driver::start(three(json!({})));
+    run.succeed("t2@1", json!(1)).pause();
+    run.succeed("t3@1", json!(2))
+        .succeed("t4@1", json!(3))
+        .stands("paused z:pending");
+    run.reload().resume().stands("running z:executing");
+    assert_eq!(run.state()["all"], json!([1, 2, 3]));
+}
+
+#[test]
+fn a_gate_keeps_its_time_and_its_reminders() {
+    let gate = json!({"gate": {"timeout_ms": 10_000, "remind_at": [0.5, 0.9]}});
+    let mut run = Driver::start(one(gate));
+    run.at(2_000)
+        .pause()
+        .at(50_000)
+        .wake("")
+        .stands("paused a:awaiting_human");
+    run.at(102_000).resume().stands("waiting a:awaiting_human");
+    assert_eq!(
+        run.lines_of("gate"),
+        ["gate g1 open null approve|reject until 111000"]
+    );
+    assert_eq!(run.run.next_deadline(), Some(106_000));
+    run.reload().at(106_000).wake("");
+    assert_eq!(run.run.next_deadline(), Some(109_000), "the warning moved, too");
+    run.reload().at(109_000).wake("");
+    assert_eq!(run.run.next_deadline(), Some(110_000), "and the second reminder");
+    run.at(110_000).wake("");
+    assert_eq!(run.run.next_deadline(), Some(111_000));
+}
+
+#[test]
+fn people_may_decide_while_the_run_is_paused() {
+    let mut run = Driver::start(one(json!({"gate": {}})));
+    run.pause().decide("g1", "approve").stands("paused b:pending");
+    run.resume().stands("running b:executing");
+}
+
+#[test]
+fn sleeps_and_signals_stand_still_or_are_kept() {
+    let mut run = Driver::start(one(json!({"wait": {"sleep_ms": 10_000}})));
+    run.at(4_000)
+        .pause()
+        .reload()
+        .at(50_000)
+        .wake("")
+        .stands("paused a:suspended");
+    run.at(54_000).resume();
+    assert_eq!(run.run.next_deadline(), Some(61_000));
+    let mut run = Driver::start(one(json!({"wait": {"signal": "go", "timeout_ms": 10_000}})));
+    run.at(4_000)
+        .pause()
+        .reload()
+        .at(50_000)
+        .signal("go", json!(1))
+        .stands("paused b:pending");
+    run.resume().stands("running b:executing");
+}
+
+#[test]
+fn children_end_during_a_pause() {
+    let mut run = Driver::start(one(json!({"workflow_id": "child", "timeout_ms": 10_000})));
+    run.delivered(1).at(2_000).pause().reload();
+    run.at(60_000).wake("").stands("paused a:waiting_for_subworkflow");
+    run.child_ended("t1@1", RunStatus::Completed, Some(json!(1)))
+        .stands("paused b:pending");
+    run.at(61_000).resume().stands("running b:executing");
+}
+
+#[test]
+fn messages_leave_during_a_pause() {
+    let mut run = Driver::start(one(json!({"workflow_id": "child"})));
+    run.pause();
+    assert_eq!(run.run.next_deadline(), Some(11_000));
+    run.at(11_000).wake("");
+    assert_eq!(
+        run.lines_of("deliver"),
+        ["deliver 1 start run-1~t1 {\"x\":1}", "deliver 2 hold run-1~t1 #1"],
+        "the child is begun and told to stand still, in whatever order it hears of it"
+    );
+}
+
+#[test]
+fn a_paused_run_can_be_cancelled() {
+    let mut run = Driver::start(one(json!({"action_id": "work"})));
+    run.pause().at(2_000).cancel(Some("enough")).stands("cancelled");
+    assert_eq!(run.lines_of("abort"), ["abort t1@1"]);
+    run.resume().check("rejected run_finished");
+    run.pause().check("rejected run_finished");
+}
+
+#[test]
+fn a_failure_without_a_route_ends_a_paused_run() {
+    let mut run = Driver::start(one(json!({"action_id": "work"})));
+    run.pause()
+        .fail("t1@1")
+        .stands("failed peer_failed/server_error: status 500");
+}
+
+#[test]
+fn a_waiting_run_that_was_paused_waits_again() {
+    let mut run = Driver::start(one(json!({"wait": {"signal": "go"}})));
+    run.stands("waiting a:suspended")
+        .pause()
+        .stands("paused a:suspended");
+    run.reload().resume().stands("waiting a:suspended");
+}
+
+pub(super) fn restart(run: &mut Driver, from: Option<RestartPoint>) {
+    run.feed(Event::RestartRequested { from });
+}
+
+/// The way back as the shell finds it: from the rows of all tokens.
+pub(super) fn point(run: &Driver, node: &str) -> RestartPoint {
+    let point = run.store.restart_point(&run.run, node);
+    point.unwrap_or_else(|no| panic!("no way back to {node}: {no:?}"))
+}
+
+#[test]
+fn a_restart_is_the_same_run_in_its_next_attempt() {
+    let mut run = Driver::start(one(json!({"action_id": "work"})));
+    run.succeed("t1@1", json!(1))
+        .fail("t2@1")
+        .stands("failed peer_failed/server_error: status 500");
+    run.reload().at(9_000);
+    restart(&mut run, None);
+    run.check(
+        r#"
+        run running until 1009000
+        context state.a gone
+        token t3 a executing@1 watch 39000
+        event 2 run_restarted
+        dispatch t3@1 {"x":1}
+        announce
+    "#,
+    );
+    assert_eq!((run.run.header.attempt, run.run.header.ended_at), (2, None));
+    run.succeed("t2@1", json!("late")).check(
+        "
+            rejected stale_attempt t2@1
+            event 3 late_result_discarded t2",
+    );
+    run.succeed("t3@1", json!(2))
+        .succeed("t4@1", json!(3))
+        .stands("completed {}");
+    assert_eq!(run.state(), &json!({"a": 2, "b": 3}));
+}
+
+#[test]
+fn a_restart_from_a_node_has_the_state_as_it_was_then() {
+    let document = and(
+        and(three(json!({})), json!({"from_node_id": "z", "to_node_id": "y"})),
+        json!({"from_node_id": "y", "to_node_id": "x"}),
+    );
+    let document = with(
+        document.clone(),
+        json!({"nodes": [
+            document["nodes"][0], document["nodes"][1], document["nodes"][2],
+            {"id": "y", "action_id": "work", "output_mapping": {"state.z": "${result}", "state.all": "${[]}"}},
+            {"id": "x", "action_id": "work"},
+        ]}),
+    );
+    let mut run = Driver::start(document);
+    for (attempt, result) in [("t2@1", 1), ("t3@1", 2), ("t4@1", 3), ("t5@1", 50), ("t6@1", 60)] {
+        run.succeed(attempt, json!(result));
+    }
+    assert_eq!(run.state(), &json!({"all": [], "z": 60}));
+    let back = point(&run, "y");
+    restart(&mut run, Some(back));
+    assert_eq!(run.state(), &json!({"all": [1, 2, 3], "z": 50}));
+    run.stands("running y:executing").reload();
+    let back = point(&run, "z");
+    restart(&mut run, Some(back));
+    assert_eq!(run.state(), &json!({"all": [1, 2, 3]}));
+    let back = point(&run, "a");
+    restart(&mut run, Some(back));
+    assert_eq!(run.state(), &json!({}));
+    run.stands("running 3xb:executing");
+}
+
+#[test]
+fn there_is_no_way_back_into_a_branch_or_to_a_node_never_reached() {
+    let run = Driver::start(three(json!({})));
+    for (node, why) in [
+        ("b", "the node lies in a branch"),
+        ("z", "the run has never been at this node"),
+    ] {
+        let no = run
+            .store
+            .restart_point(&run.run, node)
+            .expect_err("there is none");
+        assert!(format!("{no:?}").contains(why), "{no:?}");
+    }
+}
+
+#[test]
+fn a_restart_under_way_calls_everything_off() {
+    let mut run = Driver::start(three(json!({})));
+    run.succeed("t2@1", json!(1)).pause();
+    restart(&mut run, None);
+    assert_eq!(run.lines_of("abort"), ["abort t3@1", "abort t4@1"]);
+    run.stands("running 3xb:executing");
+    assert_eq!(run.run.header.paused_at, None);
+    run.reload();
+    for token in ["t6@1", "t7@1", "t8@1"] {
+        run.succeed(token, json!(0));
+    }
+    run.stands("running z:executing");
+    assert_eq!(run.run.header.timeout_at, Some(1_000 + WORKFLOW_TIMEOUT_MS));
+}
+
+/// Nothing and `null` are two things.
+#[test]
+fn a_restart_puts_back_a_null_as_a_null() {
+    let mut document = one(json!({"action_id": "work"}));
+    document["nodes"][1]["output_mapping"] = json!({"state.a": "${result}", "state.new": "${result}"});
+    let mut run = Driver::start(document);
+    run.succeed("t1@1", json!(null)).succeed("t2@1", json!(7));
+    assert_eq!(run.state(), &json!({"a": 7, "new": 7}));
+    let back = point(&run, "b");
+    restart(&mut run, Some(back));
+    assert_eq!(run.state(), &json!({"a": null}));
+    assert_eq!(run.reload().state(), &json!({"a": null}));
+}
+
+/// Long after everything was due: none of it is decided on the way out.
+#[test]
+fn a_run_that_is_given_up_ends_and_has_ways_back() {
+    let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
+    run.at(2_000).succeed("t2@1", json!("one"));
+    run.at(900_000_000).feed(Event::Abandoned);
+    assert_eq!(run.lines_of("abort"), ["abort t3@1", "abort t4@1"]);
+    assert!(
+        run.standing().starts_with("failed internal_error/permanent: "),
+        "{}",
+        run.standing()
+    );
+    for (token, status) in [(2, "cancelled"), (3, "cancelled"), (4, "cancelled")] {
+        assert_eq!(run.store.tokens[&token].0, status);
+    }
+    run.feed(Event::Abandoned).check("rejected run_finished");
+    let standing = run.standing().to_string();
+    run.reload().wake("").stands(&standing);
+}

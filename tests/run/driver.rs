@@ -1,0 +1,538 @@
+//! The one driver of all engine scenarios: a run built from a workflow document is fed events, and everything the
+//! engine orders is compared, as one short line per effect, with what the scenario expects.
+
+use std::rc::Rc;
+
+use curfew::base::failure::{Failure, FailureClass};
+use curfew::base::time::Millis;
+use curfew::definition::snapshot::{
+    CatalogueDocument, DocumentKind, Library, Reference, Resolution, Snapshot, Stored, check, resolve,
+};
+use curfew::definition::timeouts::TimeRules;
+use curfew::protocol::task::{ReportStatus, TaskReport};
+use curfew::run::{
+    ChildReport, Effect, Event, GateDecision, Message, NewRun, ParentLink, Rejection, Routes, Run, RunStatus,
+    Settings, StartRequest, TokenId, TriggeredBy,
+};
+use curfew::storage::commit::Commit;
+use serde_json::{Value, json};
+
+pub use super::render::render;
+use super::render::{render_failure, render_rejection, word};
+use crate::sim::store::Store;
+
+/// Short moments, so that expectations are easy to read.
+pub const SETTINGS: Settings = Settings {
+    grace_ms: 500,
+    watch_ms: 30_000,
+    retry_delay_ms: 1_000,
+    queue: false,
+    routes: Routes::ALL,
+    pending_ms: 5_000,
+    no_route_ms: 300_000,
+    ring_ms: 10_000,
+    claim_ms: 30_000,
+    heartbeat_ms: 300_000,
+    suspend_ms: 30_000,
+    lost_max: 5,
+    retention_ms: 10_000_000,
+};
+
+/// Calls to executors that one decision may begin: as many as it likes, where a scenario is about something else.
+pub const ROOM: u32 = u32::MAX;
+
+/// When runs of scenarios start.
+pub const START: Millis = 1_000;
+
+/// The limit of runs of scenarios that set none.
+pub const WORKFLOW_TIMEOUT_MS: u64 = 1_000_000;
+
+/// Adds what every document needs: an id, the action `work`, and an end of its own when its time is over.
+pub fn complete_document(mut document: Value) -> Value {
+    let work = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}});
+    if let Value::Object(fields) = &mut document {
+        fields.entry("id").or_insert_with(|| json!("flow"));
+        fields.entry("actions").or_insert_with(|| json!([work]));
+        if !fields.contains_key("timeout") {
+            fields
+                .entry("timeout_ms")
+                .or_insert_with(|| json!(WORKFLOW_TIMEOUT_MS));
+        }
+        fields.entry("on_timeout").or_insert_with(|| json!("cancel_all"));
+    }
+    document
+}
+
+/// The catalogue: workflows that others may call.
+fn library() -> Library {
+    let child =
+        json!({"id": "child", "nodes": [{"id": "c", "action_id": "work"}], "output_mapping": "${state.c}"});
+    let strict = json!({"id": "strict", "nodes": [{"id": "c", "action_id": "work"}],
+        "input_schema": {"required": ["name"]}});
+    let brief = json!({"id": "brief", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 20_000});
+    // Calls one that calls none: three runs deep.
+    let middle = json!({"id": "middle", "nodes": [{"id": "m", "workflow_id": "child"}],
+        "output_mapping": {"inner": "${state.m}"}});
+    // Asks a person when its own time is over; one has little of it, one has all the time its caller has.
+    let asking = json!({"id": "asking", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 20_000,
+        "on_timeout": "human_gate"});
+    let patient =
+        json!({"id": "patient", "nodes": [{"id": "c", "action_id": "work"}], "on_timeout": "human_gate"});
+    // Hands on what is left of its own time.
+    let handing = json!({"id": "handing", "nodes": [{"id": "m", "workflow_id": "child"}],
+        "timeouts": {"inherit_budget": true}});
+    // Limits of their own, short enough to be met.
+    let gated = json!({"id": "gated", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 3_000,
+        "on_timeout": "human_gate", "gate": {"timeout_ms": 20_000, "on_timeout": "fail"}});
+    let hasty = json!({"id": "hasty", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 4_000,
+        "on_timeout": "fail"});
+    let thrifty = json!({"id": "thrifty", "nodes": [{"id": "m", "workflow_id": "gated"}, {"id": "n", "workflow_id": "child"}],
+        "transitions": [{"from_node_id": "m", "to_node_id": "n"}], "timeout_ms": 30_000,
+        "timeouts": {"inherit_budget": true}, "on_timeout": "human_gate", "gate": {"timeout_ms": 40_000}});
+    [
+        child, strict, brief, middle, asking, patient, handing, gated, hasty, thrifty,
+    ]
+    .into_iter()
+    .map(|document| {
+        let content = complete_document(document);
+        let reference = Reference {
+            kind: DocumentKind::Workflows,
+            id: content["id"].as_str().unwrap_or_default().to_string(),
+            version: None,
+        };
+        (reference, Some(CatalogueDocument { version: 4, content }))
+    })
+    .collect()
+}
+
+/// The snapshot a run of `document` keeps; the document must be valid.
+pub fn store_document(document: &Value) -> Stored {
+    if let Err(refused) = check(
+        DocumentKind::Workflows,
+        document,
+        &library(),
+        &TimeRules::default(),
+    ) {
+        panic!("{refused:?} in {document}");
+    }
+    match resolve(document, 1, &library(), &TimeRules::default()) {
+        Resolution::Resolved(stored) => *stored,
+        Resolution::Missing(references) => panic!("{references:?} is not in {document}"),
+        Resolution::Invalid(problems) => panic!("{problems:?} in {document}"),
+    }
+}
+
+/// A run that starts at `now`.
+pub fn create_run(now: Millis, settings: Settings, stored: Stored, input: Value) -> (Run, Vec<Effect>) {
+    let start = Start {
+        id: "run-1".into(),
+        stored,
+        input,
+        request: StartRequest::default(),
+        parent: None,
+        triggered_by: None,
+    };
+    start.run(now, settings)
+}
+
+/// Everything a start needs; a child's start was taken from its parent's snapshot.
+#[derive(Clone)]
+pub struct Start {
+    pub id: String,
+    pub stored: Stored,
+    pub input: Value,
+    pub request: StartRequest,
+    pub parent: Option<ParentLink>,
+    pub triggered_by: Option<TriggeredBy>,
+}
+
+impl Start {
+    pub fn run(self, now: Millis, settings: Settings) -> (Run, Vec<Effect>) {
+        self.run_in(ROOM, now, settings)
+    }
+
+    /// With so much room for calls.
+    pub fn run_in(self, room: u32, now: Millis, settings: Settings) -> (Run, Vec<Effect>) {
+        let snapshot = Snapshot::read(self.stored).expect("what was resolved can be read");
+        let new = NewRun {
+            id: self.id,
+            snapshot: Rc::new(snapshot),
+            input: self.input,
+            request: self.request,
+            parent: self.parent,
+            triggered_by: self.triggered_by,
+            secret: "nobody guesses this".into(),
+        };
+        Run::create(now, room, settings, new)
+    }
+
+    /// The start a message of `parent` asks for, as the shell makes it.
+    pub fn asked_by(parent: &Run, message: &Message) -> Option<Start> {
+        let Message::StartChild {
+            run_id,
+            node_id,
+            token_id,
+            epoch,
+            input,
+            timeout_ms,
+            budget_ms,
+            node_decides,
+        } = message
+        else {
+            return None;
+        };
+        let node = parent.snapshot().workflow.node_index(node_id)?;
+        Some(Start {
+            id: run_id.clone(),
+            stored: parent.snapshot().stored.child(node)?,
+            input: input.clone(),
+            request: StartRequest {
+                version: None,
+                timeout_ms: *timeout_ms,
+                budget_ms: *budget_ms,
+                node_decides: *node_decides,
+            },
+            parent: Some(ParentLink {
+                run_id: parent.header.id.clone(),
+                token_id: token_id.clone(),
+                epoch: *epoch,
+                root_run_id: parent.header.root_run_id.clone(),
+                depth: parent.header.depth + 1,
+                hops: parent.header.hops,
+                root_event: parent.header.root_event.clone(),
+            }),
+            triggered_by: None,
+        })
+    }
+}
+
+pub struct Driver {
+    pub run: Run,
+    pub now: Millis,
+    pub answer: Result<(), Rejection>,
+    pub effects: Vec<Effect>,
+    /// Everything that was to be saved so far, as the object's tables hold it.
+    pub store: Store,
+    /// Calls to executors that each decision may begin.
+    pub room: u32,
+    settings: Settings,
+}
+
+impl Driver {
+    pub fn start(document: Value) -> Driver {
+        Driver::start_with(SETTINGS, document, json!({"x": 1}))
+    }
+
+    pub fn start_with(settings: Settings, document: Value, input: Value) -> Driver {
+        let stored = store_document(&complete_document(document));
+        let (run, effects) = create_run(START, settings, stored, input);
+        Driver::of(run, effects, settings)
+    }
+
+    /// A run none of whose decisions may begin more than `room` calls.
+    pub fn start_in(room: u32, document: Value) -> Driver {
+        let start = Start {
+            id: "run-1".into(),
+            stored: store_document(&complete_document(document)),
+            input: json!({"x": 1}),
+            request: StartRequest::default(),
+            parent: None,
+            triggered_by: None,
+        };
+        let (run, effects) = start.run_in(room, START, SETTINGS);
+        let mut driver = Driver::of(run, effects, SETTINGS);
+        driver.room = room;
+        driver
+    }
+
+    pub fn of(run: Run, effects: Vec<Effect>, settings: Settings) -> Driver {
+        let mut driver = Driver {
+            run,
+            now: START,
+            answer: Ok(()),
+            effects,
+            store: Store::default(),
+            room: ROOM,
+            settings,
+        };
+        driver.save();
+        driver
+    }
+
+    /// The run a `StartChild` of `parent`'s last effects asks for.
+    pub fn start_child(parent: &Driver) -> Driver {
+        let start = start_among(&parent.effects, &parent.run).expect("a child is to be started");
+        let (run, effects) = start.run(START, SETTINGS);
+        Driver::of(run, effects, SETTINGS)
+    }
+
+    /// What `effects` say is in the rows now.
+    pub fn save(&mut self) {
+        let commit = Commit::of(&self.effects, &self.run).expect("rows are JSON");
+        self.store.apply(&commit).expect("no commit breaks a rule");
+        self.store.alarm_at = self.run.alarm_at();
+    }
+
+    /// The object left memory and came back from its rows; the run is as it was.
+    pub fn reload(&mut self) -> &mut Driver {
+        self.run = self
+            .store
+            .recall(self.settings)
+            .expect("what was saved can be read");
+        self
+    }
+
+    /// Another version was deployed: the object came back with other settings.
+    pub fn redeploy(&mut self, settings: Settings) -> &mut Driver {
+        self.settings = settings;
+        self.reload()
+    }
+
+    /// The clock; it may also be set back.
+    pub fn at(&mut self, now: Millis) -> &mut Driver {
+        self.now = now;
+        self
+    }
+
+    pub fn feed(&mut self, event: Event) -> &mut Driver {
+        (self.answer, self.effects) = self.run.handle(self.now, self.room, event);
+        self.save();
+        self
+    }
+
+    pub fn report(&mut self, report: TaskReport) -> &mut Driver {
+        self.feed(Event::TaskReported(Box::new(report)))
+    }
+
+    /// `attempt` is `t1@1`: token and epoch.
+    pub fn succeed(&mut self, attempt: &str, output: Value) -> &mut Driver {
+        self.report(succeeded(attempt, output))
+    }
+
+    pub fn fail(&mut self, attempt: &str) -> &mut Driver {
+        self.report(failed(attempt))
+    }
+
+    pub fn time_out(&mut self, attempt: &str) -> &mut Driver {
+        self.report(timed_out(attempt))
+    }
+
+    pub fn lose(&mut self, attempt: &str) -> &mut Driver {
+        let (token, epoch) = parse_attempt(attempt);
+        self.feed(Event::CallLost {
+            token,
+            epoch,
+            message: "connection refused".into(),
+        })
+    }
+
+    /// The alarm rings, maybe early, while the calls of `open` are still there.
+    pub fn ring(&mut self, open: &str) -> &mut Driver {
+        let open_calls = open.split_whitespace().map(parse_attempt).collect();
+        self.feed(Event::AlarmRang { open_calls })
+    }
+
+    /// Somebody wakes the object while the calls of `open` (`t1@1 t2@1`) are still there.
+    pub fn wake(&mut self, open: &str) -> &mut Driver {
+        let open_calls = open.split_whitespace().map(parse_attempt).collect();
+        self.feed(Event::Woken { open_calls })
+    }
+
+    pub fn load(&mut self) -> &mut Driver {
+        self.feed(Event::Loaded)
+    }
+
+    pub fn cancel(&mut self, reason: Option<&str>) -> &mut Driver {
+        self.feed(Event::CancelRequested {
+            reason: reason.map(str::to_string),
+        })
+    }
+
+    pub fn pause(&mut self) -> &mut Driver {
+        self.feed(Event::PauseRequested)
+    }
+
+    pub fn resume(&mut self) -> &mut Driver {
+        self.feed(Event::ResumeRequested)
+    }
+
+    pub fn signal(&mut self, name: &str, payload: Value) -> &mut Driver {
+        self.feed(Event::SignalReceived {
+            name: name.into(),
+            payload,
+        })
+    }
+
+    /// Ada decides.
+    pub fn decide(&mut self, gate: &str, choice: &str) -> &mut Driver {
+        self.decide_with(gate, choice, Value::Null)
+    }
+
+    pub fn decide_with(&mut self, gate: &str, choice: &str, input: Value) -> &mut Driver {
+        self.feed(Event::GateDecided {
+            gate: gate.into(),
+            decision: GateDecision {
+                choice: choice.into(),
+                input,
+                comment: None,
+                by: Some("ada".into()),
+                at: 0,
+            },
+        })
+    }
+
+    /// The child of attempt `t1@1` ended.
+    pub fn child_ended(&mut self, attempt: &str, status: RunStatus, output: Option<Value>) -> &mut Driver {
+        let (token, epoch) = parse_attempt(attempt);
+        let error = match status {
+            RunStatus::Failed => Some(Failure::new(
+                "broken",
+                FailureClass::ServerError,
+                "the child broke",
+            )),
+            _other => None,
+        };
+        self.feed(Event::ChildEnded(Box::new(ChildReport {
+            token_id: token.to_string(),
+            epoch,
+            run_id: child_of(&self.run, token, epoch),
+            status,
+            output,
+            error,
+        })))
+    }
+
+    pub fn delivered(&mut self, id: u64) -> &mut Driver {
+        self.feed(Event::Delivered { id })
+    }
+
+    pub fn delivery_failed(&mut self, id: u64, is_gone: bool) -> &mut Driver {
+        self.feed(Event::DeliveryFailed { id, is_gone })
+    }
+
+    pub fn state(&self) -> &Value {
+        self.run.context().state()
+    }
+
+    /// How the run stands: its status, its error or output, and the live tokens as `node:status`, counted.
+    pub fn standing(&self) -> String {
+        let mut line = word(&self.run.header.status);
+        if let Some(output) = &self.run.header.output {
+            line += &format!(" {output}");
+        }
+        line += &render_failure(self.run.header.error.as_ref());
+        let mut live: std::collections::BTreeMap<String, u64> = Default::default();
+        for token in self.run.live_tokens() {
+            let node = &self.run.snapshot().workflow.nodes[token.node].id;
+            *live.entry(format!("{node}:{}", token.status.name())).or_default() += 1;
+        }
+        for (place, count) in live {
+            line += &match count {
+                1 => format!(" {place}"),
+                count => format!(" {count}x{place}"),
+            };
+        }
+        line
+    }
+
+    #[track_caller]
+    pub fn stands(&mut self, expected: &str) -> &mut Driver {
+        assert_eq!(self.standing(), expected, "at {}", self.now);
+        self
+    }
+
+    /// Compares all that the last event led to. A rejected event says so in its first line.
+    #[track_caller]
+    pub fn check(&mut self, expected: &str) -> &mut Driver {
+        let mut lines = Vec::new();
+        if let Err(rejection) = &self.answer {
+            lines.push(format!("rejected {}", render_rejection(rejection)));
+        }
+        lines.extend(self.effects.iter().map(|effect| render(effect, &self.run)));
+        let expected: Vec<&str> = expected
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        assert!(
+            expected == lines,
+            "at {}: expected\n    {}\nbut the engine said\n    {}\n",
+            self.now,
+            expected.join("\n    "),
+            lines.join("\n    ")
+        );
+        self
+    }
+
+    /// Only the lines that start with `word`: for scenarios whose other effects are another scenario's matter.
+    pub fn lines_of(&self, word: &str) -> Vec<String> {
+        self.effects
+            .iter()
+            .map(|effect| render(effect, &self.run))
+            .filter(|line| line.split(' ').next() == Some(word))
+            .collect()
+    }
+}
+
+/// The first start that `effects` of `parent` order.
+pub fn start_among(effects: &[Effect], parent: &Run) -> Option<Start> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Deliver { message, .. } => Start::asked_by(parent, message),
+        _other => None,
+    })
+}
+
+pub fn parse_attempt(text: &str) -> (TokenId, u64) {
+    let parts = text.split_once('@').expect("an attempt is t1@1");
+    let token = TokenId::parse(parts.0).expect("a token is t1");
+    (token, parts.1.parse().expect("an epoch is a number"))
+}
+
+fn report_of(attempt: &str, status: ReportStatus) -> TaskReport {
+    let (token, epoch) = parse_attempt(attempt);
+    TaskReport {
+        token_id: token.to_string(),
+        epoch,
+        status,
+        output: None,
+        error: None,
+        steps: Vec::new(),
+        partial: Vec::new(),
+        checkpoint: None,
+        events: Vec::new(),
+        gave_up_before: None,
+    }
+}
+
+pub fn succeeded(attempt: &str, output: Value) -> TaskReport {
+    TaskReport {
+        output: Some(output),
+        ..report_of(attempt, ReportStatus::Completed)
+    }
+}
+
+pub fn failed(attempt: &str) -> TaskReport {
+    TaskReport {
+        error: Some(Failure::new(
+            "peer_failed",
+            FailureClass::ServerError,
+            "status 500",
+        )),
+        ..report_of(attempt, ReportStatus::Failed)
+    }
+}
+
+pub fn timed_out(attempt: &str) -> TaskReport {
+    TaskReport {
+        error: Some(Failure::new("tool_timeout", FailureClass::Timeout, "too slow")),
+        ..report_of(attempt, ReportStatus::TimedOut)
+    }
+}
+
+/// The id of the child of an attempt.
+pub fn child_of(run: &Run, token: TokenId, epoch: u64) -> String {
+    match epoch {
+        1 => format!("{}~{token}", run.header.id),
+        epoch => format!("{}~{token}~{epoch}", run.header.id),
+    }
+}

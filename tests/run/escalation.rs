@@ -1,0 +1,387 @@
+//! A token that failed stands in front of a person first: what opens such a gate, what the person may say, and how it
+//! goes through everything that happens to gates.
+
+use curfew::base::failure::{Failure, FailureClass};
+use curfew::base::time::DAY;
+use curfew::protocol::task::{Checkpoint, ReportStatus, TaskReport};
+use curfew::run::{Event, RetryMode, RunStatus};
+use serde_json::{Value, json};
+
+use super::driver::{Driver, SETTINGS, failed, parse_attempt};
+use super::graphs::with;
+
+const WEEK: u64 = 7 * DAY;
+
+/// `a` leads to `b`; what fails at `a` as `classes` say is a person's matter for a minute.
+fn asking(classes: &[&str], more: Value) -> Value {
+    let document = json!({
+        "nodes": [{"id": "a", "action_id": "work", "escalate_on": classes}, {"id": "b", "action_id": "work"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
+        "gate": {"timeout_ms": 60_000},
+    });
+    with(document, more)
+}
+
+fn failing(attempt: &str, class: FailureClass) -> TaskReport {
+    TaskReport {
+        error: Some(Failure::new("peer_failed", class, "no luck")),
+        ..failed(attempt)
+    }
+}
+
+const PROMPT: &str = r#"{"error":{"class":"server_error","code":"peer_failed","message":"status 500","node_id":"a","token_id":"t1"},"text":"Node a failed: status 500. Retry it, fail it or skip it?"}"#;
+
+/// At its gate, having failed at once.
+fn escalated(more: Value) -> Driver {
+    let mut run = Driver::start(asking(&["server_error"], more));
+    run.at(2_000).fail("t1@1").stands("waiting a:awaiting_human");
+    run
+}
+
+#[test]
+fn a_failure_of_a_listed_class_opens_a_gate_with_the_error_in_its_prompt() {
+    let mut run = Driver::start(asking(&["server_error"], json!({})));
+    run.at(2_000).fail("t1@1").check(&format!(
+        "
+        run waiting until 1001000
+        token t1 a awaiting_human@1 until 62000 (escalated)
+        gate g1.1 open {PROMPT} retry|fail|skip until 62000
+        event 1 gate_opened t1 a
+        alarm 50000
+        announce
+        announce g1.1 open
+    "
+    ));
+    assert_eq!(run.run.gates().count(), 1);
+}
+
+#[test]
+fn other_classes_fail_as_ever() {
+    for class in [FailureClass::BadRequest, FailureClass::Timeout] {
+        let mut run = Driver::start(asking(&["server_error", "auth"], json!({})));
+        run.report(failing("t1@1", class));
+        assert!(
+            run.standing().starts_with("failed peer_failed/"),
+            "{}",
+            run.standing()
+        );
+        assert_eq!(run.lines_of("gate"), [""; 0]);
+    }
+}
+
+#[test]
+fn retry_is_another_attempt_and_another_failure_another_gate() {
+    let mut run = escalated(json!({}));
+    run.at(3_000).decide("g1.1", "retry").check(&format!(
+        "
+        run running until 1001000
+        token t1 a executing@2 watch 33000 (retried_by_person)
+        gate g1.1 decided {PROMPT} retry|fail|skip until 62000 retry by ada at 3000
+        event 2 gate_decided t1 ada
+        alarm 33000
+        dispatch t1@2 {{\"x\":1}}
+        announce
+        announce g1.1 decided
+    "
+    ));
+    run.reload().at(4_000).fail("t1@2");
+    run.stands("waiting a:awaiting_human");
+    assert_eq!(run.lines_of("announce"), ["announce", "announce g1.2 open"]);
+    run.decide("g1.1", "skip");
+    assert!(run.answer.is_err(), "the first gate is closed");
+    run.decide("g1.2", "retry").succeed("t1@3", json!(7));
+    run.stands("running b:executing");
+    assert_eq!(run.state()["a"], json!(7));
+}
+
+#[test]
+fn skip_completes_the_node_without_a_result() {
+    let mut run = escalated(json!({}));
+    run.decide("g1.1", "skip").stands("running b:executing");
+    assert_eq!(run.state()["a"], Value::Null);
+    assert_eq!(
+        run.lines_of("token")[0],
+        "token t1 a completed@1 null keeps state.a"
+    );
+}
+
+#[test]
+fn skip_with_a_mapping_that_needs_a_result_is_a_failure_of_its_own() {
+    let more = json!({"nodes": [{"id": "a", "action_id": "work", "escalate_on": ["server_error", "validation"],
+        "output_mapping": {"state.n": "${result.n}"}}], "transitions": []});
+    let mut run = escalated(more);
+    run.decide("g1.1", "skip").stands("waiting a:awaiting_human");
+    run.reload().decide("g1.2", "fail");
+    assert!(
+        run.standing().starts_with("failed expression_failed/validation"),
+        "{}",
+        run.standing()
+    );
+}
+
+#[test]
+fn fail_is_the_end_it_would_have_had() {
+    let mut run = escalated(json!({}));
+    run.decide("g1.1", "fail")
+        .stands("failed peer_failed/server_error: status 500");
+    let route = json!({"transitions": [{"from_node_id": "a", "to_node_id": "b", "on": "failure",
+        "condition": "error.code == \"peer_failed\""}]});
+    let mut run = escalated(route);
+    run.reload().decide("g1.1", "fail").stands("running b:executing");
+}
+
+#[test]
+fn only_the_gates_own_choices_count() {
+    let mut run = escalated(json!({}));
+    run.decide("g1.1", "approve");
+    run.check("rejected invalid_decision /choice: \"approve\" is none of retry, fail, skip");
+    run.decide("g1", "retry").check("rejected unknown_gate");
+}
+
+#[test]
+fn nobody_in_time_is_as_fail() {
+    let mut run = escalated(json!({}));
+    run.at(50_000).wake("");
+    assert_eq!(run.lines_of("event"), ["event 2 deadline_warning t1 a gate"]);
+    run.reload().at(62_000).wake("");
+    run.stands("failed peer_failed/server_error: status 500");
+    assert_eq!(
+        run.lines_of("gate"),
+        [format!(
+            "gate g1.1 timed_out {PROMPT} retry|fail|skip until 62000"
+        )]
+    );
+    assert_eq!(
+        run.lines_of("event")[0],
+        "event 3 gate_timed_out t1 a {gate late 0 fail}"
+    );
+    run.decide("g1.1", "retry");
+    assert!(run.answer.is_err(), "time has decided");
+}
+
+#[test]
+fn the_gate_stands_for_a_week_where_nothing_is_written() {
+    let run = escalated(json!({"gate": null}));
+    let gate = run.run.gates().next().expect("it is open");
+    assert_eq!(gate.timeout_at, Some(2_000 + WEEK));
+}
+
+#[test]
+fn a_timeout_is_asked_about_after_its_retries_and_fails_by_its_own_routes() {
+    let node = json!({"id": "a", "action_id": "work", "escalate_on": ["timeout"], "timeout_ms": 5_000,
+        "on_timeout": "retry", "max_retries": 1});
+    let routes = json!([{"from_node_id": "a", "to_node_id": "b", "on": "timeout"}]);
+    let mut run = Driver::start(asking(
+        &[],
+        json!({"nodes": [node, {"id": "b", "action_id": "work"}],
+        "transitions": routes}),
+    ));
+    run.at(6_000).time_out("t1@1").stands("running a:pending");
+    run.at(7_000).wake("").stands("running a:executing");
+    run.at(12_500).wake("t1@2").stands("waiting a:awaiting_human");
+    assert_eq!(run.lines_of("abort"), ["abort t1@2"]);
+    run.reload().decide("g1.1", "fail").stands("running b:executing");
+}
+
+#[test]
+fn a_lost_executor_has_all_its_chances_again() {
+    let mut run = Driver::start(asking(&["network"], json!({})));
+    for epoch in 1..=6 {
+        run.lose(&format!("t1@{epoch}"));
+        if let Some(at) = run.run.next_deadline().filter(|_| epoch < 6) {
+            run.at(at).wake("");
+        }
+    }
+    run.stands("waiting a:awaiting_human").decide("g1.1", "retry");
+    run.stands("running a:executing").lose("t1@7");
+    run.stands("running a:executing");
+}
+
+#[test]
+fn an_attempt_goes_on_with_what_the_last_one_had_done() {
+    let mut run = Driver::start(asking(&["server_error"], json!({})));
+    let checkpoint = Checkpoint {
+        next: "second".into(),
+        state: json!({}),
+        output: json!({}),
+        wrote_output: false,
+        last_result: json!(1),
+        steps: Vec::new(),
+        events: Vec::new(),
+        rounds_before: 0,
+    };
+    run.report(TaskReport {
+        checkpoint: Some(Box::new(checkpoint)),
+        ..failed("t1@1")
+    });
+    run.reload().decide("g1.1", "retry");
+    let order = run.effects.iter().find_map(|effect| match effect {
+        curfew::run::Effect::Dispatch(order) => Some(order.clone()),
+        _other => None,
+    });
+    let order = order.expect("another attempt is made");
+    assert_eq!(order.checkpoint.map(|it| it.next), Some("second".to_string()));
+}
+
+#[test]
+fn a_late_result_does_not_open_the_gate() {
+    let mut run = escalated(json!({}));
+    run.succeed("t1@1", json!(1));
+    assert!(run.answer.is_err());
+    run.stands("waiting a:awaiting_human");
+}
+
+#[test]
+fn a_failed_child_is_asked_about_and_tried_with_another_child() {
+    let node = json!({"id": "a", "workflow_id": "child", "escalate_on": ["server_error"]});
+    let mut run = Driver::start(asking(&[], json!({"nodes": [node], "transitions": []})));
+    run.child_ended("t1@1", RunStatus::Failed, None)
+        .stands("waiting a:awaiting_human");
+    run.reload()
+        .decide("g1.1", "retry")
+        .stands("running a:waiting_for_subworkflow");
+    assert!(
+        run.lines_of("deliver")[0].contains("start run-1~t1~2"),
+        "{:?}",
+        run.lines_of("deliver")
+    );
+    run.child_ended("t1@2", RunStatus::Completed, Some(json!(3)));
+    assert_eq!(run.state()["a"], json!(3));
+}
+
+#[test]
+fn a_pause_moves_its_deadline_and_holds_back_the_attempt() {
+    let mut run = escalated(json!({}));
+    run.at(10_000).pause();
+    run.at(15_000).resume();
+    assert_eq!(
+        run.run.gates().next().and_then(|gate| gate.timeout_at),
+        Some(67_000)
+    );
+    run.at(20_000)
+        .pause()
+        .decide("g1.1", "retry")
+        .stands("paused a:pending");
+    run.reload().at(21_000).resume().stands("running a:executing");
+}
+
+#[test]
+fn what_fails_while_the_clocks_stand_still_has_its_whole_time_after() {
+    let mut run = Driver::start(asking(&["server_error"], json!({})));
+    run.at(2_000).pause();
+    run.at(9_000).fail("t1@1").stands("paused a:awaiting_human");
+    run.reload()
+        .at(12_000)
+        .resume()
+        .stands("waiting a:awaiting_human");
+    assert_eq!(
+        run.run.gates().next().and_then(|gate| gate.timeout_at),
+        Some(72_000)
+    );
+    run.at(71_999).wake("").stands("waiting a:awaiting_human");
+    run.at(72_000)
+        .wake("")
+        .stands("failed peer_failed/server_error: status 500");
+}
+
+#[test]
+fn the_end_of_the_run_withdraws_it() {
+    let mut run = escalated(json!({}));
+    run.cancel(None);
+    assert_eq!(
+        run.lines_of("gate"),
+        [format!(
+            "gate g1.1 cancelled {PROMPT} retry|fail|skip until 62000"
+        )]
+    );
+    run.decide("g1.1", "retry");
+    assert!(run.answer.is_err());
+    let mut run = escalated(json!({}));
+    run.reload().feed(Event::RestartRequested { from: None });
+    run.stands("running a:executing");
+    assert!(
+        run.run
+            .gates()
+            .all(|gate| gate.status == curfew::run::GateStatus::Cancelled)
+    );
+}
+
+#[test]
+fn a_run_that_ended_meanwhile_goes_on_with_the_node() {
+    let mut run = escalated(json!({"timeout_ms": 10_000, "on_timeout": "cancel_all"}));
+    run.at(11_000).wake("");
+    assert_eq!(run.run.header.status, RunStatus::TimedOut);
+    run.at(12_000).retry(RetryMode::RetryStep);
+    run.stands("running a:executing");
+    run.fail("t2@1").stands("waiting a:awaiting_human");
+    run.reload().decide("g2.1", "skip").stands("running b:executing");
+}
+
+#[test]
+fn in_a_branch_the_join_waits_for_the_decision() {
+    let mut document = super::graphs::three(json!({}));
+    document["nodes"][1]["escalate_on"] = json!(["server_error"]);
+    let mut run = Driver::start(document);
+    run.succeed("t2@1", json!(1))
+        .fail("t3@1")
+        .succeed("t4@1", json!(3));
+    run.stands("waiting b:awaiting_human 2xb:waiting_for_siblings");
+    run.reload().decide("g3.1", "skip").stands("running z:executing");
+    assert_eq!(run.state()["all"], json!([1, null, 3]));
+}
+
+#[test]
+fn preset_flow_asks_about_what_a_person_can_mend() {
+    for (class, asked) in [
+        (FailureClass::Auth, true),
+        (FailureClass::Permanent, true),
+        (FailureClass::RateLimited, true),
+        (FailureClass::BreakerOpen, true),
+        (FailureClass::ServerError, false),
+        (FailureClass::Validation, false),
+    ] {
+        let document = json!({"nodes": [{"id": "a", "action_id": "work"}], "timeouts": {"preset": "flow"}});
+        let mut run = Driver::start(document.clone());
+        run.report(failing("t1@1", class));
+        assert_eq!(run.lines_of("gate").len(), usize::from(asked), "{class:?}");
+        let mut off = document;
+        off["nodes"][0]["escalate_on"] = json!([]);
+        let mut run = Driver::start(off);
+        run.report(failing("t1@1", class));
+        assert_eq!(run.lines_of("gate").len(), 0, "{class:?}");
+    }
+}
+
+#[test]
+fn a_task_that_nobody_takes_out_of_the_queue_is_asked_about() {
+    let settings = curfew::run::Settings {
+        queue: true,
+        ..SETTINGS
+    };
+    let mut run = Driver::start_with(
+        settings,
+        with(asking(&["timeout"], json!({})), json!({"timeout_ms": 840_000})),
+        json!({}),
+    );
+    run.stands("running a:dispatched");
+    while run.standing() == "running a:dispatched" {
+        let due = run.run.next_deadline().expect("it is rung for again");
+        run.at(due).wake("");
+    }
+    run.stands("waiting a:awaiting_human").decide("g1.1", "retry");
+    run.stands("running a:dispatched");
+    let (token, epoch) = parse_attempt("t1@4");
+    run.feed(Event::Claimed {
+        token: token.to_string(),
+        epoch,
+        claimant: None,
+    });
+    run.stands("running a:executing");
+    let report = TaskReport {
+        status: ReportStatus::Completed,
+        output: Some(json!(1)),
+        error: None,
+        ..failed("t1@4")
+    };
+    run.report(report).stands("running b:dispatched");
+}

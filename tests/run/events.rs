@@ -1,0 +1,322 @@
+//! Events that tasks emit: posted once, with the commit in which their token is done, and never by work that does not count.
+
+use curfew::protocol::task::{Emitted, TaskReport};
+use curfew::run::{Effect, Event, EventRef, Message, ParentLink, RunEventKind, StartRequest, TriggeredBy};
+use serde_json::{Value, json};
+
+use super::driver::{Driver, SETTINGS, START, Start, complete_document, failed, store_document, succeeded};
+
+fn one_node() -> Value {
+    json!({"nodes": [{"id": "a", "action_id": "work"}]})
+}
+
+fn emitted(name: &str, payload: Value) -> Emitted {
+    Emitted {
+        name: name.into(),
+        payload,
+    }
+}
+
+fn emitting(attempt: &str, names: &[&str]) -> TaskReport {
+    TaskReport {
+        events: names
+            .iter()
+            .map(|name| emitted(name, json!({"of": name})))
+            .collect(),
+        ..succeeded(attempt, json!("done"))
+    }
+}
+
+/// The event that all others came of.
+fn root() -> EventRef {
+    EventRef {
+        event: "outside".into(),
+        key: "k0".into(),
+    }
+}
+
+/// The roots of the events that the last effects post.
+fn posted_roots(run: &Driver) -> Vec<Option<EventRef>> {
+    let posted = run.effects.iter().filter_map(|effect| match effect {
+        Effect::SaveMessage {
+            message: Message::Emit { root, .. },
+            ..
+        } => Some(root.clone()),
+        _other => None,
+    });
+    posted.collect()
+}
+
+/// A run that `hops` events have led to.
+fn after_hops(hops: u32, document: Value) -> Driver {
+    let start = Start {
+        id: "run-1".into(),
+        stored: store_document(&complete_document(document)),
+        input: json!({}),
+        request: StartRequest::default(),
+        parent: None,
+        triggered_by: Some(TriggeredBy {
+            event: "first".into(),
+            key: "k".into(),
+            hops,
+            root: (hops > 1).then(root),
+        }),
+    };
+    let (run, effects) = start.run(START, SETTINGS);
+    Driver::of(run, effects, SETTINGS)
+}
+
+fn inline_emitter() -> Value {
+    json!({"nodes": [{"id": "a", "task_id": "t", "output_mapping": {}}], "tasks": [{"id": "t", "steps": [
+        {"action": {"kind": "emit_event", "implementation": {"name": "x-${input.x}", "payload": {"x": "${input.x}"}}}}]}]})
+}
+
+#[test]
+fn an_event_is_posted_with_the_end_of_its_token() {
+    let mut run = Driver::start(one_node());
+    run.at(2_000)
+        .report(emitting("t1@1", &["first", "second"]))
+        .check(
+            r#"
+            run completed {}
+            token t1 a completed@1 "done" keeps state.a
+            message 1 emit first {"of":"first"} as run-1/1000/t1/0 hops 1
+            message 2 emit second {"of":"second"} as run-1/1000/t1/1 hops 1
+            alarm 12000
+            deliver 1 emit first {"of":"first"} as run-1/1000/t1/0 hops 1
+            deliver 2 emit second {"of":"second"} as run-1/1000/t1/1 hops 1
+            announce
+            ended
+        "#,
+        );
+    run.at(2_100).report(emitting("t1@1", &["again"]));
+    assert!(run.answer.is_err(), "the token is done");
+    assert!(run.lines_of("message").is_empty());
+    run.delivered(1).check("unmessage 1");
+    run.at(12_000).wake("").check(
+        r#"
+            alarm 32000
+            deliver 2 emit second {"of":"second"} as run-1/1000/t1/1 hops 1
+        "#,
+    );
+}
+
+#[test]
+fn an_event_outlives_the_object() {
+    let mut run = Driver::start(one_node());
+    run.at(2_000).report(emitting("t1@1", &["first"]));
+    run.reload().at(3_000).load();
+    run.wake("");
+    assert_eq!(
+        run.lines_of("deliver"),
+        [r#"deliver 1 emit first {"of":"first"} as run-1/1000/t1/0 hops 1"#],
+        "the same key"
+    );
+    run.delivered(1).check("unmessage 1");
+    run.reload().at(60_000).wake("");
+    assert!(run.lines_of("deliver").is_empty());
+}
+
+#[test]
+fn what_failed_or_came_too_late_emits_nothing() {
+    let mut run = Driver::start(one_node());
+    run.at(2_000).lose("t1@1");
+    run.at(2_100).report(emitting("t1@1", &["stale"]));
+    assert!(run.answer.is_err() && run.lines_of("message").is_empty());
+    let mut report = failed("t1@2");
+    report.events = vec![emitted("failed", json!(1))];
+    run.at(3_000).report(report);
+    assert!(run.lines_of("message").is_empty());
+    run.stands("failed peer_failed/server_error: status 500");
+    // Done, but its result is no use.
+    let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work",
+        "output_mapping": {"state.x": "${result.missing}"}}]}));
+    run.report(emitting("t1@1", &["unmapped"]));
+    assert!(run.lines_of("message").is_empty());
+}
+
+/// The event of a token that waits for its siblings is out: the token's work is done.
+#[test]
+fn a_branch_emits_when_it_arrives() {
+    let mut run = Driver::start(json!({
+        "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c"}],
+        "transitions": [{"id": "out", "from_node_id": "a", "to_node_id": "b", "spawn_count": 2},
+            {"from_node_id": "b", "to_node_id": "c", "synchronization": {"sibling_group": "out", "strategy": "all"}}],
+    }));
+    run.report(emitting("t2@1", &["left"]));
+    assert_eq!(
+        run.lines_of("message"),
+        [r#"message 1 emit left {"of":"left"} as run-1/1000/t2/0 hops 1"#]
+    );
+    run.report(emitting("t3@1", &["right"]));
+    assert_eq!(
+        run.lines_of("message"),
+        [r#"message 2 emit right {"of":"right"} as run-1/1000/t3/0 hops 1"#]
+    );
+}
+
+#[test]
+fn the_inline_lane_emits_in_the_decision_that_runs_the_task() {
+    let run = Driver::start(inline_emitter());
+    assert_eq!(
+        run.lines_of("message"),
+        [r#"message 1 emit x-1 {"x":1} as run-1/1000/t1/0 hops 1"#]
+    );
+    assert_eq!(run.standing(), "completed {}");
+}
+
+#[test]
+fn a_restart_is_another_time() {
+    let mut run = Driver::start(inline_emitter());
+    run.at(5_000).restart();
+    assert_eq!(
+        run.lines_of("message"),
+        [r#"message 2 emit x-1 {"x":1} as run-1/1000/t2/0 hops 1"#]
+    );
+}
+
+/// What one invocation had no room for goes out in the next, from where it stopped.
+#[test]
+fn an_event_for_many_goes_out_in_parts() {
+    let mut run = Driver::start(one_node());
+    run.at(2_000).report(emitting("t1@1", &["first"]));
+    let unfinished = |after: Option<&str>| Event::DeliveryUnfinished {
+        id: 1,
+        after: after.map(str::to_string),
+    };
+    run.at(2_100).feed(unfinished(Some("b"))).check(
+        r#"
+            message 1 emit first {"of":"first"} as run-1/1000/t1/0 hops 1 after b
+            alarm 2100
+        "#,
+    );
+    run.wake("").check(
+        r#"
+            alarm 22100
+            deliver 1 emit first {"of":"first"} as run-1/1000/t1/0 hops 1 after b
+        "#,
+    );
+    // There was no room at all, or an older word comes behind a newer one: nothing to write down.
+    run.at(2_200).feed(unfinished(None)).check("alarm 2200");
+    run.reload().at(2_300).wake("");
+    assert_eq!(
+        run.lines_of("deliver"),
+        [r#"deliver 1 emit first {"of":"first"} as run-1/1000/t1/0 hops 1 after b"#]
+    );
+    run.delivered(1).check("unmessage 1");
+    run.feed(unfinished(Some("c"))).check("");
+}
+
+/// Two that found no room must not wake each other for ever.
+#[test]
+fn without_room_an_event_waits_for_the_next_turn() {
+    let mut run = Driver::start(one_node());
+    run.room = 0;
+    run.at(2_000).report(emitting("t1@1", &["first"]));
+    assert_eq!(run.lines_of("message").len(), 1, "it is saved");
+    assert!(run.lines_of("deliver").is_empty());
+    assert_eq!(run.lines_of("alarm"), ["alarm 2000"]);
+    run.wake("").check("alarm 2000");
+    run.room = 1;
+    run.wake("").check(
+        r#"
+            alarm 12000
+            deliver 1 emit first {"of":"first"} as run-1/1000/t1/0 hops 1
+        "#,
+    );
+}
+
+#[test]
+fn a_chain_of_events_comes_to_an_end() {
+    let mut run = after_hops(15, one_node());
+    run.report(emitting("t1@1", &["next"]));
+    assert_eq!(
+        run.lines_of("message"),
+        [r#"message 1 emit next {"of":"next"} as run-1/1000/t1/0 hops 16"#]
+    );
+    let mut run = after_hops(16, one_node());
+    run.reload().report(emitting("t1@1", &["next"]));
+    assert!(run.lines_of("message").is_empty());
+    assert!(
+        run.standing()
+            .starts_with("failed event_loop/permanent: event next was not emitted: 16 events")
+    );
+    // Without an event there is nothing to stop, and inside the coordinator it is the same.
+    let mut run = after_hops(16, one_node());
+    run.succeed("t1@1", json!(1)).stands("completed {}");
+    let run = after_hops(16, inline_emitter_of_nothing());
+    assert!(run.standing().starts_with("failed event_loop/permanent: event x"));
+}
+
+fn inline_emitter_of_nothing() -> Value {
+    json!({"nodes": [{"id": "a", "task_id": "t"}], "tasks": [{"id": "t", "steps": [
+        {"action": {"kind": "emit_event", "implementation": {"name": "x"}}}]}]})
+}
+
+#[test]
+fn children_have_as_many_hops_as_their_parent() {
+    let parent = after_hops(3, json!({"nodes": [{"id": "a", "workflow_id": "child"}]}));
+    let mut child = Driver::start_child(&parent);
+    assert_eq!(child.run.header.hops, 3);
+    child.reload().report(emitting("t1@1", &["next"]));
+    let [line] = &child.lines_of("message")[..1] else {
+        panic!("one event and one word to the parent")
+    };
+    assert_eq!(
+        line,
+        r#"message 1 emit next {"of":"next"} as run-1~t1/1000/t1/0 hops 4"#
+    );
+    let link: ParentLink = serde_json::from_value(
+        json!({"run_id": "r", "token_id": "t1", "epoch": 1, "root_run_id": "r", "depth": 1}),
+    )
+    .expect("a link of an earlier build");
+    assert_eq!(link.hops, 0);
+}
+
+#[test]
+fn an_event_knows_the_first_one_of_its_chain() {
+    let report = || emitting("t1@1", &["next"]);
+    // Nobody's event led here: this one is the first.
+    let mut run = Driver::start(one_node());
+    assert_eq!(posted_roots(run.report(report())), [None]);
+    // The one that started the run is the first.
+    let mut run = after_hops(1, one_node());
+    let first = EventRef {
+        event: "first".into(),
+        key: "k".into(),
+    };
+    assert_eq!(posted_roots(run.reload().report(report())), [Some(first)]);
+    let mut run = after_hops(2, one_node());
+    assert_eq!(posted_roots(run.reload().report(report())), [Some(root())]);
+    // Children belong to the chain of their parent.
+    let parent = after_hops(2, json!({"nodes": [{"id": "a", "workflow_id": "child"}]}));
+    let mut child = Driver::start_child(&parent);
+    assert_eq!(posted_roots(child.reload().report(report())), [Some(root())]);
+}
+
+#[test]
+fn what_an_event_was_not_allowed_to_start_is_in_the_history_of_the_run_that_emitted_it() {
+    let mut run = after_hops(2, one_node());
+    run.report(emitting("t1@1", &["next"]));
+    let refused = |id| Event::StartsRefused {
+        id,
+        workflows: vec!["archive".into(), "bill".into()],
+    };
+    run.feed(refused(1));
+    let entries: Vec<_> = run
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::SaveEvent(entry) => Some((entry.kind, json!(entry.fields))),
+            _other => None,
+        })
+        .collect();
+    let fields = json!({
+        "limit": "event_limit", "most": 1_000, "event_name": "next", "event_key": "run-1/1000/t1/0",
+        "root_event": {"event": "outside", "key": "k0"}, "workflow_ids": ["archive", "bill"],
+    });
+    assert_eq!(entries, [(RunEventKind::LimitExceeded, fields)]);
+    // A message that is not there, or done with, says nothing.
+    run.feed(refused(7)).delivered(1).feed(refused(1));
+    assert!(run.effects.is_empty(), "{:?}", run.effects);
+}

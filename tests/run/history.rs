@@ -1,0 +1,282 @@
+//! Random histories: what may happen to a run from outside, in any order, sensible or not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use curfew::base::time::Millis;
+use curfew::protocol::task::{ReportStatus, TaskReport};
+use curfew::run::{
+    ChildNews, ChildReport, Effect, Event, Extension, GateDecision, RetryMode, Routes, Run, RunStatus,
+    Settings, Token, TokenId, TokenStatus,
+};
+use curfew::storage::commit::Commit;
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::driver::{ROOM, child_of, create_run, failed, store_document, succeeded, timed_out};
+use super::generator;
+use crate::sim::store::Store;
+
+/// A run, what it said so far, and the attempts it ever asked for.
+pub struct History {
+    pub run: Run,
+    pub now: Millis,
+    pub steps: Vec<(Millis, Event)>,
+    pub effects: Vec<Vec<Effect>>,
+    /// As they were made, each before the next decision.
+    commits: Vec<Commit>,
+    pub settings: Settings,
+    /// Calls to executors that one decision may begin.
+    pub room: u32,
+    attempts: Vec<(TokenId, u64)>,
+}
+
+pub const SETTINGS: Settings = Settings {
+    retry_delay_ms: 1_000,
+    queue: false,
+    routes: Routes::ALL,
+    pending_ms: 5_000,
+    no_route_ms: 300_000,
+    ring_ms: 10_000,
+    claim_ms: 30_000,
+    heartbeat_ms: 300_000,
+    suspend_ms: 30_000,
+    grace_ms: 500,
+    watch_ms: 30_000,
+    lost_max: 3,
+    retention_ms: 100_000_000,
+};
+
+/// What persons say at gates, most often what gates of nodes ask for.
+const CHOICES: &[&str] = &[
+    "approve", "approve", "approve", "approve", "reject", "reject", "shrug", "extend", "abort", "fail",
+    "retry", "retry", "skip",
+];
+
+impl History {
+    pub fn start(settings: Settings, room: u32, document: &Value) -> History {
+        let now = 1_000;
+        let (run, effects) = create_run(now, settings, store_document(document), json!({"x": 2}));
+        let mut history = History {
+            run,
+            now,
+            steps: Vec::new(),
+            effects: Vec::new(),
+            commits: Vec::new(),
+            settings,
+            room,
+            attempts: Vec::new(),
+        };
+        history.keep(effects);
+        history
+    }
+
+    pub fn random(dice: &mut Dice, length: usize) -> History {
+        let document = generator::workflow(dice);
+        let settings = Settings {
+            queue: dice.chance(50),
+            ..SETTINGS
+        };
+        let room = *dice.pick(&[ROOM, ROOM, ROOM, 1]);
+        let mut history = History::start(settings, room, &document);
+        for _ in 0..length {
+            history.step(dice);
+        }
+        history
+    }
+
+    pub fn step(&mut self, dice: &mut Dice) {
+        let (now, event) = self.next(dice);
+        self.feed(now, event);
+    }
+
+    pub fn feed(&mut self, now: Millis, event: Event) {
+        self.now = now;
+        self.steps.push((now, event.clone()));
+        let (_, effects) = self.run.handle(now, self.room, event);
+        self.keep(effects);
+    }
+
+    fn keep(&mut self, effects: Vec<Effect>) {
+        for effect in &effects {
+            match effect {
+                Effect::Dispatch(order) => self.attempts.push((order.token, order.epoch)),
+                Effect::Enqueue { token, epoch } => self.attempts.push((*token, *epoch)),
+                _others => {}
+            }
+        }
+        self.commits
+            .push(Commit::of(&effects, &self.run).expect("rows are JSON"));
+        self.effects.push(effects);
+    }
+
+    /// Mostly answers to the newest attempts; also late, repeated and wrong ones.
+    pub fn next(&self, dice: &mut Dice) -> (Millis, Event) {
+        let now = match dice.below(6) {
+            0 | 1 => self.now + dice.below(200),
+            2 => self.now,
+            3 => self.now + 1_000 + dice.below(1_000),
+            4 => self.run.next_deadline().unwrap_or(self.now).max(self.now),
+            _ => self.now + dice.below(45_000),
+        };
+        let reach = if dice.chance(25) { 8 } else { 2 };
+        let back = dice.below(reach);
+        let newest = self.attempts.len().checked_sub(1 + back as usize);
+        let (token, epoch) = newest.map_or((TokenId(7), 1), |index| self.attempts[index]);
+        let attempt = format!("{token}@{epoch}");
+        let words = if self.settings.queue { 36 } else { 28 };
+        let event = match dice.below(words) {
+            0..=6 => Event::TaskReported(Box::new(succeeded(&attempt, json!({"epoch": epoch})))),
+            7..=8 => Event::TaskReported(Box::new(failed(&attempt))),
+            9 => Event::TaskReported(Box::new(TaskReport {
+                status: ReportStatus::Suspended,
+                ..succeeded(&attempt, json!(null))
+            })),
+            10..=11 => Event::TaskReported(Box::new(timed_out(&attempt))),
+            12..=13 => Event::CallLost {
+                token,
+                epoch,
+                message: "reset".into(),
+            },
+            14 => Event::AlarmRang {
+                open_calls: self.attempts.clone(),
+            },
+            15 => Event::Woken {
+                open_calls: self.attempts.clone(),
+            },
+            16..=17 => Event::Woken {
+                open_calls: Vec::new(),
+            },
+            18 => Event::Loaded,
+            28..=34 => Event::Claimed {
+                token: token.to_string(),
+                epoch,
+                claimant: (!dice.chance(25)).then(|| format!("message-{}", dice.below(2))),
+            },
+            35 => Event::Heartbeat {
+                token: token.to_string(),
+                epoch,
+            },
+            20..=27 => self.word_from_outside(dice),
+            _ if dice.chance(40) => Event::CancelRequested { reason: None },
+            _ => Event::Loaded,
+        };
+        (now, event)
+    }
+
+    /// What persons, other runs and the outbox say, sensible or not.
+    fn word_from_outside(&self, dice: &mut Dice) -> Event {
+        let waiting: Vec<&Token> = self
+            .run
+            .live_tokens()
+            .filter(|token| token.status == TokenStatus::WaitingForSubworkflow)
+            .collect();
+        let gates: Vec<&str> = self.run.gates().map(|gate| gate.id.as_str()).collect();
+        match dice.below(13) {
+            0 | 1 | 9 if !gates.is_empty() => Event::GateDecided {
+                gate: (*dice.pick(&gates)).to_string(),
+                decision: GateDecision {
+                    choice: (*dice.pick(CHOICES)).to_string(),
+                    input: json!({"by_ms": 1 + dice.below(20_000)}),
+                    comment: None,
+                    by: None,
+                    at: 0,
+                },
+            },
+            0..=2 => Event::SignalReceived {
+                name: (*dice.pick(&["go", "stop"])).to_string(),
+                payload: json!({"n": dice.below(3)}),
+            },
+            3 => Event::PauseRequested,
+            4 | 5 => Event::ResumeRequested,
+            6 => Event::Delivered {
+                id: 1 + dice.below(4),
+            },
+            9 | 10 if self.run.header.status.is_terminal() => {
+                let store = self.store();
+                let past = store.past(self.run.snapshot()).expect("rows can be read");
+                let modes = [
+                    RetryMode::RetryStep,
+                    RetryMode::DiscardAndRetry,
+                    RetryMode::Escalate,
+                ];
+                let tokens = self.run.resume_plan(&past).tokens;
+                let chosen = tokens.get(dice.below(9) as usize).copied();
+                let mode = *dice.pick(&modes);
+                let token = chosen.filter(|_| dice.chance(50));
+                store.retry(&self.run, mode, token)
+            }
+            9 | 10 if dice.chance(50) => Event::ExtendRequested(Extension::By(1 + dice.below(30_000))),
+            9 | 10 => Event::ExtendRequested(Extension::Until(self.now + dice.below(90_000))),
+            11 if !waiting.is_empty() && dice.chance(50) => {
+                let token = *dice.pick(&waiting);
+                Event::ChildNews(Box::new(ChildNews {
+                    token_id: token.id.to_string(),
+                    epoch: token.epoch,
+                    run_id: child_of(&self.run, token.id, token.epoch),
+                    number: dice.below(4),
+                    paused: dice.chance(50),
+                }))
+            }
+            11 | 12 => Event::ParentHolds {
+                number: dice.below(8),
+                held: dice.chance(40),
+                budget_ms: Some(dice.below(30_000)).filter(|_| dice.chance(50)),
+            },
+            7 if !waiting.is_empty() => {
+                let token = *dice.pick(&waiting);
+                let status = *dice.pick(&[
+                    RunStatus::Completed,
+                    RunStatus::Completed,
+                    RunStatus::Failed,
+                    RunStatus::TimedOut,
+                    RunStatus::Cancelled,
+                ]);
+                Event::ChildEnded(Box::new(ChildReport {
+                    token_id: token.id.to_string(),
+                    epoch: token.epoch,
+                    run_id: child_of(&self.run, token.id, token.epoch),
+                    status,
+                    output: Some(json!({"by": "child"})),
+                    error: None,
+                }))
+            }
+            _refused => Event::DeliveryFailed {
+                id: 1 + dice.below(4),
+                is_gone: dice.chance(50),
+            },
+        }
+    }
+
+    /// What was saved so far, as the tables hold it.
+    pub fn store(&self) -> Store {
+        let mut store = Store::default();
+        for commit in &self.commits {
+            store.apply(commit).expect("no commit breaks a rule");
+        }
+        store.alarm_at = self.run.alarm_at();
+        store
+    }
+
+    /// Every move of a token as the commits show it; a token is born pending.
+    pub fn moves(&self) -> BTreeSet<(TokenStatus, TokenStatus)> {
+        let mut standing: BTreeMap<TokenId, (TokenStatus, u64)> = BTreeMap::new();
+        let mut moves = BTreeSet::new();
+        for effect in self.effects.iter().flatten() {
+            if let Effect::SaveToken(token) = effect {
+                let before = standing.insert(token.id, (token.status, token.epoch));
+                let (before, epoch) = before.unwrap_or((TokenStatus::Pending, 0));
+                if before != TokenStatus::Pending && token.epoch > epoch {
+                    // Another attempt within one commit: it was pending for a moment.
+                    moves.extend([
+                        (before, TokenStatus::Pending),
+                        (TokenStatus::Pending, token.status),
+                    ]);
+                } else {
+                    moves.insert((before, token.status));
+                }
+            }
+        }
+        moves.retain(|(from, to)| from != to);
+        moves
+    }
+}

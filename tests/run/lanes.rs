@@ -1,0 +1,500 @@
+//! The lanes: which one an attempt takes, what runs inside a decision, and who waits when calls are counted.
+
+use curfew::base::limits::QUEUE_MAX_MS;
+use curfew::run::{BatchKind, Effect, Lane, Order, Settings, TokenStatus, invocations};
+use serde_json::{Value, json};
+
+use super::driver::{Driver, SETTINGS, START};
+
+const WITH_QUEUE: Settings = Settings {
+    queue: true,
+    ..SETTINGS
+};
+
+fn with(mut object: Value, more: Value) -> Value {
+    for (key, value) in more.as_object().into_iter().flatten() {
+        object[key] = value.clone();
+    }
+    object
+}
+
+fn calling() -> Value {
+    json!({"kind": "service_call", "implementation": {"binding": "PEER"}})
+}
+
+fn pure() -> Value {
+    json!({"kind": "update_context", "implementation": {"set": {"x": "${input.x}"}}})
+}
+
+/// One node, one task of one step.
+fn one_task(action: Value, node: Value, task: Value) -> Value {
+    json!({
+        "nodes": [with(json!({"id": "a", "task_id": "t"}), node)],
+        "tasks": [with(json!({"id": "t", "steps": [{"ref": "s", "action": action}]}), task)],
+    })
+}
+
+fn lane(settings: Settings, mut document: Value) -> Lane {
+    if document.get("timeout_ms").is_none() {
+        document["timeout_ms"] = json!(QUEUE_MAX_MS);
+    }
+    let run = Driver::start_with(settings, document, json!({"x": 1}));
+    run.row("t1").lane.expect("its attempt has a lane")
+}
+
+/// Pure nodes after one another that keep nothing.
+fn chain(nodes: usize) -> Value {
+    let ids: Vec<String> = (0..nodes).map(|index| format!("n{index}")).collect();
+    let routes = ids.windows(2);
+    json!({
+        "nodes": ids.iter().map(|id| json!({"id": id, "task_id": "t", "output_mapping": {}})).collect::<Vec<_>>(),
+        "transitions": routes.map(|pair| json!({"from_node_id": pair[0], "to_node_id": pair[1]})).collect::<Vec<_>>(),
+        "tasks": [{"id": "t", "steps": [{"ref": "s", "action": pure()}]}],
+    })
+}
+
+/// A node that is done again as long as it says so.
+fn spin(condition: &str, more: Value) -> Value {
+    let document = json!({
+        "nodes": [{"id": "a", "task_id": "t", "input_mapping": {"n": "${has(state.n) ? state.n : 0}"},
+            "output_mapping": {"state.n": "${result.n}"}}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "a", "condition": condition}],
+        "tasks": [{"id": "t", "steps": [{"ref": "s", "action":
+            {"kind": "update_context", "implementation": {"set": {"n": "${input.n + 1}"}}}}]}],
+    });
+    with(document, more)
+}
+
+/// `count` branches of one task each.
+fn fan(count: usize, action: Value, task: Value, join: Value) -> Value {
+    let join = with(
+        json!({"sibling_group": "each", "merge": {"target": "state.all"}}),
+        join,
+    );
+    json!({
+        "nodes": [{"id": "start"}, {"id": "work", "task_id": "t"}, {"id": "done"}],
+        "transitions": [
+            {"id": "each", "from_node_id": "start", "to_node_id": "work", "spawn_count": count},
+            {"from_node_id": "work", "to_node_id": "done", "synchronization": join},
+        ],
+        "tasks": [with(json!({"id": "t", "steps": [{"ref": "s", "action": action}]}), task)],
+    })
+}
+
+fn orders(run: &Driver) -> Vec<Order> {
+    let orders = run.effects.iter().filter_map(|effect| match effect {
+        Effect::Dispatch(order) => Some(order.clone()),
+        _others => None,
+    });
+    orders.collect()
+}
+
+/// The tokens that began, as numbers.
+fn begun(run: &Driver) -> Vec<u64> {
+    orders(run).iter().map(|order| order.token.0).collect()
+}
+
+#[test]
+fn the_lane_is_chosen_by_word_then_by_what_the_task_does_and_may_take() {
+    let (auto, inline) = (json!({"dispatch": "auto"}), json!({"dispatch": "inline"}));
+    let (direct, queue) = (json!({"dispatch": "direct"}), json!({"dispatch": "queue"}));
+    let (none, brief, long) = (json!({}), json!({"timeout": "1m"}), json!({"timeout_ms": 60_001}));
+    for (action, word, limit, without, with_queue) in [
+        (pure(), &none, &none, Lane::Inline, Lane::Inline),
+        (pure(), &auto, &long, Lane::Inline, Lane::Inline),
+        (pure(), &inline, &none, Lane::Inline, Lane::Inline),
+        (pure(), &direct, &none, Lane::Direct, Lane::Direct),
+        (pure(), &queue, &none, Lane::Direct, Lane::Queue),
+        (calling(), &none, &none, Lane::Direct, Lane::Queue),
+        (calling(), &none, &brief, Lane::Direct, Lane::Direct),
+        (calling(), &none, &long, Lane::Direct, Lane::Queue),
+        (calling(), &auto, &long, Lane::Direct, Lane::Queue),
+        (calling(), &direct, &long, Lane::Direct, Lane::Direct),
+        (calling(), &queue, &brief, Lane::Direct, Lane::Queue),
+    ] {
+        for (node, task) in [(word, &none), (&none, word)] {
+            let document = one_task(action.clone(), with(node.clone(), limit.clone()), task.clone());
+            let what = format!("{document}");
+            assert_eq!(
+                lane(SETTINGS, document.clone()),
+                without,
+                "without a queue: {what}"
+            );
+            assert_eq!(lane(WITH_QUEUE, document), with_queue, "with a queue: {what}");
+        }
+    }
+    // The node's word goes before the task's, also where it is none.
+    for (node, task, expected) in [
+        (&direct, &queue, Lane::Direct),
+        (&queue, &direct, Lane::Queue),
+        (&auto, &direct, Lane::Queue),
+    ] {
+        let document = one_task(calling(), with(node.clone(), long.clone()), task.clone());
+        assert_eq!(lane(WITH_QUEUE, document), expected, "{node} over {task}");
+    }
+}
+
+#[test]
+fn an_attempt_takes_no_longer_than_is_left_of_its_run() {
+    for (timeout_ms, expected) in [(60_000, Lane::Direct), (60_001, Lane::Queue)] {
+        let document = with(
+            one_task(calling(), json!({}), json!({})),
+            json!({"timeout_ms": timeout_ms}),
+        );
+        assert_eq!(lane(WITH_QUEUE, document), expected, "{timeout_ms}");
+    }
+}
+
+/// The platform ends a consumer after 15 minutes.
+#[test]
+fn nothing_goes_into_the_queue_that_may_outlive_its_consumer() {
+    let (fits, too_long) = (json!(QUEUE_MAX_MS), json!(QUEUE_MAX_MS + 1));
+    for (of_run, of_node, expected) in [
+        (&fits, &Value::Null, Lane::Queue),
+        (&too_long, &Value::Null, Lane::Direct),
+        (&too_long, &fits, Lane::Queue),
+        (&too_long, &too_long, Lane::Direct),
+        (&fits, &too_long, Lane::Queue),
+        (&Value::Null, &Value::Null, Lane::Direct),
+        (&Value::Null, &fits, Lane::Queue),
+    ] {
+        for word in ["auto", "queue"] {
+            let node = json!({"timeout_ms": of_node, "dispatch": word});
+            let document = with(
+                one_task(calling(), node, json!({})),
+                json!({"timeout_ms": of_run}),
+            );
+            assert_eq!(lane(WITH_QUEUE, document.clone()), expected, "{document}");
+        }
+    }
+}
+
+#[test]
+fn a_task_with_secrets_or_with_pauses_between_its_attempts_is_no_pure_one() {
+    let secret = json!({"kind": "update_context", "implementation": {"set": {"x": "${secret.KEY}"}}});
+    assert_eq!(
+        lane(SETTINGS, one_task(secret, json!({}), json!({}))),
+        Lane::Direct
+    );
+    for (retry, expected) in [
+        (json!({"backoff": "linear"}), Lane::Direct),
+        (
+            json!({"backoff": "linear", "initial_delay_ms": 1, "max_delay_ms": 1}),
+            Lane::Direct,
+        ),
+        (json!({"backoff": "none"}), Lane::Inline),
+    ] {
+        let document = one_task(pure(), json!({}), json!({"retry": retry}));
+        assert_eq!(lane(SETTINGS, document), expected, "{retry}");
+    }
+}
+
+#[test]
+fn a_chain_of_pure_tasks_is_one_commit_with_one_row_a_token() {
+    let run = Driver::start(chain(50));
+    assert_eq!(run.standing(), "completed {}");
+    let tokens = run.lines_of("token");
+    assert_eq!(tokens.len(), 50);
+    assert!(
+        tokens.iter().all(|line| line.contains(" completed@1 {\"x\":1}")),
+        "{tokens:?}"
+    );
+    assert!(run.lines_of("context").is_empty(), "they keep nothing");
+    assert!(run.lines_of("dispatch").is_empty());
+    assert_eq!(run.row("t50").lane, Some(Lane::Inline));
+    let mut kept = chain(3);
+    kept["nodes"][1] = json!({"id": "n1", "task_id": "t"});
+    let run = Driver::start(kept);
+    assert!(run.lines_of("context").is_empty(), "it stands on its token");
+    assert_eq!(
+        run.lines_of("token")[1],
+        "token t2 n1 completed@1 {\"x\":1} keeps state.n1"
+    );
+    assert_eq!(run.lines_of("token").len(), 3);
+}
+
+#[test]
+fn what_is_beyond_two_hundred_inline_tasks_is_brought_by_the_alarm() {
+    let mut run = Driver::start(chain(450));
+    run.stands("running n200:pending");
+    assert_eq!(run.lines_of("token").len(), 201);
+    assert_eq!(run.lines_of("alarm"), [format!("alarm {START}")]);
+    // Whoever asks first brings it just as well.
+    run.at(START + 1).wake("");
+    run.stands("running n400:pending");
+    run.reload().at(START + 2).load().stands("running n400:pending");
+    run.wake("").stands("completed {}");
+}
+
+#[test]
+fn an_inline_task_that_fails_fails_its_run_or_takes_its_failure_route() {
+    let assert = json!({"kind": "assert", "implementation": {"condition": "input.x > 1", "message": "x is ${input.x}"}});
+    let mut document = one_task(assert, json!({}), json!({}));
+    let run = Driver::start(document.clone());
+    assert_eq!(run.standing(), "failed assertion_failed/assertion: x is 1");
+    assert_eq!(run.row("t1").status, TokenStatus::Failed);
+    document["nodes"]
+        .as_array_mut()
+        .expect("nodes")
+        .push(json!({"id": "b", "output_mapping": {"output.why": "${error.message}"}}));
+    document["transitions"] = json!([{"from_node_id": "a", "to_node_id": "b", "on": "failure"}]);
+    let run = Driver::start(document);
+    assert_eq!(run.standing(), "completed {\"why\":\"x is 1\"}");
+}
+
+#[test]
+fn schemas_hold_for_inline_tasks() {
+    let needs = json!({"required": ["y"]});
+    for (field, place) in [("input_schema", "input"), ("output_schema", "output")] {
+        let run = Driver::start(one_task(pure(), json!({}), json!({field: needs})));
+        let standing = run.standing();
+        assert!(
+            standing.starts_with("failed ") && standing.contains("/validation: "),
+            "{standing}"
+        );
+        assert!(standing.contains(place), "{standing}");
+    }
+}
+
+#[test]
+fn an_input_that_cannot_be_made_fails_before_anything_runs() {
+    let run = Driver::start(one_task(
+        pure(),
+        json!({"input_mapping": "${state.missing}"}),
+        json!({}),
+    ));
+    assert!(
+        run.standing().starts_with("failed expression_failed/validation"),
+        "{}",
+        run.standing()
+    );
+    assert_eq!(run.row("t1").epoch, 0);
+}
+
+#[test]
+fn a_fan_out_of_inline_tasks_joins_in_the_same_commit() {
+    let run = Driver::start(fan(3, pure(), json!({}), json!({})));
+    assert_eq!(run.standing(), "completed {}");
+    assert_eq!(run.state()["all"], json!([{"x": 1}, {"x": 1}, {"x": 1}]));
+    assert_eq!(run.lines_of("token").len(), 5);
+}
+
+#[test]
+fn an_inline_task_is_made_again_within_its_attempt_where_its_retry_does_not_wait() {
+    let assert = json!({"kind": "assert", "implementation": {"condition": "false", "message": "never"}});
+    let mut document = one_task(
+        assert,
+        json!({}),
+        json!({"retry": {"max_attempts": 3, "backoff": "none"}}),
+    );
+    document["tasks"][0]["steps"][0]["on_failure"] = json!("retry");
+    let run = Driver::start(document);
+    assert_eq!(run.standing(), "failed assertion_failed/assertion: never");
+    assert_eq!(run.row("t1").epoch, 1, "to the run it is one attempt");
+}
+
+#[test]
+fn a_loop_of_inline_tasks_ends_where_its_condition_does_or_where_its_limit_is() {
+    let mut run = Driver::start(spin("state.n < 250", json!({})));
+    run.stands("running a:pending");
+    run.wake("").stands("completed {}");
+    assert_eq!(run.state()["n"], json!(250));
+    let mut run = Driver::start(spin("true", json!({"limits": {"loop_iterations": 300}})));
+    run.wake("");
+    let standing = run.standing();
+    assert!(standing.starts_with("failed limit_exceeded/"), "{standing}");
+    assert!(standing.contains("loop_iterations"), "{standing}");
+}
+
+#[test]
+fn a_loop_of_inline_tasks_is_caught_by_the_workflow_deadline() {
+    let mut run = Driver::start(spin("true", json!({"timeout_ms": 5_000})));
+    for at in [2_000, 3_000, 4_000] {
+        run.at(at).wake("").stands("running a:pending");
+    }
+    run.at(6_000).wake("");
+    assert!(
+        run.standing().starts_with("timed_out workflow_timeout/timeout"),
+        "{}",
+        run.standing()
+    );
+    assert_eq!(run.state()["n"], json!(800), "what was done is kept");
+}
+
+#[test]
+fn a_pause_between_two_decisions_holds_an_inline_chain() {
+    let mut run = Driver::start(chain(300));
+    run.at(START + 5).pause().stands("paused n200:pending");
+    run.at(START + 10).wake("").stands("paused n200:pending");
+    run.at(START + 20).resume();
+    run.at(START + 30).wake("").stands("completed {}");
+}
+
+#[test]
+fn without_room_every_call_waits_for_the_next_wake_and_no_answer_costs_a_row() {
+    let mut run = Driver::start_in(0, fan(3, calling(), json!({}), json!({})));
+    run.stands("running 3xwork:pending");
+    assert_eq!(run.lines_of("alarm"), [format!("alarm {START}")]);
+    assert!(begun(&run).is_empty());
+    // Somebody knocks on an object that has spent its calls.
+    run.at(START + 1).wake("").stands("running 3xwork:pending");
+    assert!(run.lines_of("token").is_empty(), "{:?}", run.lines_of("token"));
+    run.room = 24;
+    run.at(START + 2).wake("").stands("running 3xwork:executing");
+    assert_eq!(begun(&run), [2, 3, 4]);
+}
+
+#[test]
+fn room_is_given_in_order_and_nothing_is_lost() {
+    for (room, action, task, join, sizes) in [
+        // Six that call out share an invocation.
+        (1, calling(), json!({}), json!({}), vec![6, 6, 6, 2]),
+        (2, calling(), json!({}), json!({}), vec![12, 8]),
+        (24, calling(), json!({}), json!({}), vec![20]),
+        // Branches that a join may cancel go alone, pure ones in crowds.
+        (
+            3,
+            calling(),
+            json!({}),
+            json!({"strategy": "any", "on_early_complete": "cancel"}),
+            vec![3, 3, 3, 3, 3, 3, 2],
+        ),
+        (1, pure(), json!({"dispatch": "direct"}), json!({}), vec![20]),
+    ] {
+        let mut run = Driver::start_in(room, fan(20, action, task, join));
+        let mut expected = 2..;
+        let mut taken = 0;
+        for (wake, size) in sizes.iter().enumerate() {
+            let wanted: Vec<u64> = expected.by_ref().take(*size).collect();
+            assert_eq!(begun(&run), wanted, "room {room}, wake {wake}");
+            assert!(invocations(orders(&run)).len() <= room as usize);
+            taken += size;
+            let waiting = 20 - taken;
+            let pending = run
+                .run
+                .live_tokens()
+                .filter(|token| token.status == TokenStatus::Pending);
+            assert_eq!(pending.count(), waiting);
+            if waiting > 0 {
+                assert!(run.run.alarm_at() <= Some(run.now), "the alarm stands now");
+                // Those of before are still open.
+                let open: Vec<String> = (2..2 + taken as u64).map(|id| format!("t{id}@1")).collect();
+                let next = run.now + 1;
+                run.at(next).wake(&open.join(" "));
+            }
+        }
+        assert_eq!(taken, 20);
+    }
+}
+
+#[test]
+fn a_chain_that_has_used_up_its_calls_goes_on_with_the_next_wake() {
+    let mut document = chain(3);
+    document["tasks"][0]["steps"][0]["action"] = calling();
+    let mut run = Driver::start_in(1, document);
+    run.room = 0;
+    run.at(1_100).succeed("t1@1", json!(1)).check(
+        "
+        token t1 n0 completed@1 1
+        token t2 n1 pending@0 watch 1100
+        alarm 1100
+    ",
+    );
+    run.room = 24;
+    run.at(1_101).wake("").check(
+        r#"
+        token t2 n1 executing@1 watch 31101
+        alarm 31101
+        dispatch t2@1 {"x":1}
+    "#,
+    );
+}
+
+#[test]
+fn a_call_that_cannot_be_made_leaves_its_room_to_the_next() {
+    let mut document = fan(
+        2,
+        calling(),
+        json!({}),
+        json!({"on_branch_failure": "proceed_with_available", "on_early_complete": "cancel"}),
+    );
+    document["nodes"][1]["input_mapping"] = json!({"n": "${_branch.index == 0 ? state.missing : 1}"});
+    let run = Driver::start_in(1, document);
+    assert_eq!(begun(&run), [3]);
+}
+
+#[test]
+fn an_object_that_comes_back_makes_as_many_attempts_again_as_there_is_room_for() {
+    let mut run = Driver::start(fan(10, calling(), json!({}), json!({})));
+    run.room = 1;
+    run.reload().at(2_000).load();
+    assert_eq!(begun(&run), [2, 3, 4, 5, 6, 7]);
+    run.wake("t2@2 t3@2 t4@2 t5@2 t6@2 t7@2");
+    assert_eq!(begun(&run), [8, 9, 10, 11]);
+    run.stands("running 10xwork:executing");
+}
+
+#[test]
+fn an_order_says_how_many_calls_its_task_makes() {
+    let set = json!({"kind": "update_context", "implementation": {"set": {"a": 1}}});
+    let call = json!({"kind": "service_call", "implementation": {"binding": "PEER"}});
+    for (actions, calls) in [(vec![&set], 0), (vec![&call, &set, &call], 2)] {
+        let steps: Vec<Value> = actions.iter().map(|action| json!({"action": action})).collect();
+        let task = json!({"id": "t", "dispatch": "direct", "steps": steps});
+        let run = Driver::start(json!({"id": "w", "nodes": [{"id": "n", "task_id": "t"}], "tasks": [task]}));
+        assert_eq!(orders(&run)[0].calls, calls, "{steps:?}");
+    }
+}
+
+#[test]
+fn a_short_task_that_nothing_follows_goes_by_a_request_of_its_own() {
+    let call = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}});
+    let limited = |id: &str, timeout: &str| json!({"id": id, "action_id": "work", "timeout": timeout});
+    let on = json!([{"from_node_id": "a", "to_node_id": "b"}]);
+    let out = json!([{"from_node_id": "s", "to_node_id": "a", "spawn_count": 2}]);
+    for (what, nodes, transitions, alone) in [
+        ("short and last", json!([limited("a", "1m")]), json!([]), true),
+        ("it may take long", json!([limited("a", "61s")]), json!([]), false),
+        (
+            "another follows",
+            json!([limited("a", "1m"), limited("b", "1m")]),
+            on,
+            false,
+        ),
+        ("a branch", json!([{"id": "s"}, limited("a", "1m")]), out, false),
+    ] {
+        let document = json!({"id": "w", "nodes": nodes, "transitions": transitions, "actions": [call]});
+        let run = Driver::start(document);
+        assert!(
+            orders(&run).iter().all(|order| order.is_short_and_last == alone),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn orders_share_invocations_by_company_and_keep_their_order() {
+    let sample = orders(&Driver::start(one_task(calling(), json!({}), json!({})))).remove(0);
+    let mut mixed = Vec::new();
+    for (company, count) in [
+        (BatchKind::Calling, 13),
+        (BatchKind::Alone, 2),
+        (BatchKind::Pure, 51),
+    ] {
+        for _ in 0..count {
+            mixed.push(Order {
+                company,
+                epoch: mixed.len() as u64,
+                ..sample.clone()
+            });
+        }
+    }
+    let calls = invocations(mixed);
+    let sizes: Vec<usize> = calls.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [50, 1, 6, 6, 1, 1, 1]);
+    for call in &calls {
+        assert!(call.iter().all(|order| order.company == call[0].company));
+        assert!(call.is_sorted_by_key(|order| order.epoch));
+    }
+    assert!(invocations(Vec::new()).is_empty());
+}

@@ -1,0 +1,250 @@
+//! What holds for every workflow and every order of events: nothing that ended moves again, attempts stay within
+//! their limits, a live run always has a moment to be woken at, and a run that was stored and loaded goes on as if
+//! nothing had been.
+
+use std::collections::BTreeMap;
+
+use curfew::run::{Decided, Effect, Event, Run, RunEventKind, Settings, Token, TokenId, TokenStatus};
+use curfew::storage::commit::Commit;
+use proptest::prelude::*;
+
+use super::dice::Dice;
+use super::driver::render;
+use super::history::{History, SETTINGS};
+
+const LENGTH: usize = 30;
+/// Rounds in which nobody takes an attempt out of the queue.
+const UNCLAIMED_MAX: u64 = 3;
+
+/// `CURFEW_PROPERTY_CASES=20000` tries more.
+fn cases() -> u32 {
+    let wanted = std::env::var("CURFEW_PROPERTY_CASES").ok();
+    wanted.and_then(|text| text.parse().ok()).unwrap_or(400)
+}
+
+fn choices() -> impl Strategy<Value = Vec<u32>> {
+    proptest::collection::vec(any::<u32>(), 0..400)
+}
+
+fn saved_tokens(effects: &[Effect]) -> impl Iterator<Item = &Token> {
+    effects.iter().filter_map(|effect| match effect {
+        Effect::SaveToken(token) => Some(&**token),
+        _other => None,
+    })
+}
+
+/// What a commit must not do to the tokens as they stood before it.
+fn check_commit(
+    standing: &mut BTreeMap<TokenId, Token>,
+    effects: &[Effect],
+    run: &Run,
+    settings: Settings,
+    pauses: u64,
+) -> Result<(), TestCaseError> {
+    for token in saved_tokens(effects) {
+        let node = &run.snapshot().workflow.nodes[token.node];
+        prop_assert!(token.retry_count <= node.max_retries, "{token:?}");
+        prop_assert!(token.lost_count <= SETTINGS.lost_max, "{token:?}");
+        // An attempt whose executor ran into a deadline while the clocks stood still, or before the run got more
+        // time, does not count; nor do those of a token whose place at a join this one took.
+        let attempts_max = 1 + u64::from(token.retry_count) + u64::from(token.lost_count) + pauses;
+        // Before each of them it may have lain in the queue in vain.
+        let attempts_max = attempts_max * if settings.queue { UNCLAIMED_MAX } else { 1 };
+        prop_assert!(
+            token.epoch <= attempts_max || token.arrival.is_some(),
+            "{token:?}"
+        );
+        if let Some(before) = standing.insert(token.id, token.clone()) {
+            prop_assert!(!before.status.is_terminal(), "{before:?} moved to {token:?}");
+            prop_assert!(before.epoch <= token.epoch, "{before:?} to {token:?}");
+        }
+    }
+    for effect in effects {
+        if let Effect::Dispatch(order) = effect {
+            let token = &standing[&order.token];
+            prop_assert_eq!(
+                token.epoch,
+                order.epoch,
+                "an order is for the attempt that was saved"
+            );
+            prop_assert!(!token.status.is_terminal());
+        }
+    }
+    Ok(())
+}
+
+fn check_standing(run: &Run) -> Result<(), TestCaseError> {
+    let next = run.next_deadline();
+    let paused = run.header.paused_at.is_some();
+    // Nothing to wake it for: somebody outside has the next word.
+    let outside = |token: &Token| match token.status {
+        TokenStatus::AwaitingHuman | TokenStatus::Suspended | TokenStatus::WaitingForSubworkflow => true,
+        TokenStatus::WaitingForSiblings => run.live_tokens().any(|other| other.joins_at.is_none()),
+        TokenStatus::Pending
+        | TokenStatus::Dispatched
+        | TokenStatus::Executing
+        | TokenStatus::Completed
+        | TokenStatus::Failed
+        | TokenStatus::TimedOut
+        | TokenStatus::Cancelled => false,
+    };
+    if next.is_none() {
+        prop_assert!(
+            paused || run.live_tokens().all(outside),
+            "nothing would ever wake the run"
+        );
+    } else {
+        prop_assert!(run.alarm_at().is_some(), "no alarm is armed");
+        prop_assert!(
+            run.alarm_at() <= next,
+            "{:?} rings after {next:?}",
+            run.alarm_at()
+        );
+    }
+    let live = run.live_tokens().count();
+    prop_assert!(
+        !run.header.status.is_terminal() || live == 0,
+        "{} live tokens",
+        live
+    );
+    prop_assert!(
+        run.header.status.is_terminal() || live > 0 || paused,
+        "nobody is left to end the run"
+    );
+    let open = run.instances().filter(|instance| instance.closed).count();
+    prop_assert_eq!(open, 0, "a closed instance is forgotten");
+    let counted: u64 = run
+        .counts()
+        .iter()
+        .filter(|(status, _)| !status.is_terminal())
+        .map(|(_, count)| count)
+        .sum();
+    prop_assert_eq!(counted, live as u64);
+    Ok(())
+}
+
+/// What a decision says of the run itself. The outbox begins anew after a reload (everything in it is due at once, as
+/// nobody knows what arrived), so its messages and the alarms they need differ by right.
+fn of_the_run(effects: &[Effect], run: &Run) -> Vec<String> {
+    const OF_MESSAGES: &[&str] = &["message", "unmessage", "deliver", "alarm"];
+    let lines = effects.iter().map(|effect| render(effect, run));
+    lines
+        .filter(|line| !OF_MESSAGES.contains(&line.split(' ').next().unwrap_or_default()))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_time: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_commit_breaks_a_promise(choices in choices()) {
+        let mut dice = Dice::listed(choices);
+        let mut history = History::random(&mut dice, 0);
+        let mut standing = BTreeMap::new();
+        check_commit(&mut standing, &history.effects[0], &history.run, history.settings, 0)?;
+        check_standing(&history.run)?;
+        for _ in 0..LENGTH {
+            let ended = history.run.header.status.is_terminal();
+            history.step(&mut dice);
+            let effects = &history.effects[history.effects.len() - 1];
+            let is_pause = |effect: &&Effect| {
+                matches!(effect, Effect::SaveEvent(entry)
+                    if matches!(entry.kind, RunEventKind::RunPaused | RunEventKind::RunExtended))
+            };
+            let pauses = history.effects.iter().flatten().filter(is_pause).count() as u64;
+            // A person may have it tried again, with all the chances it had.
+            let is_decision = |effect: &&Effect| {
+                matches!(effect, Effect::SaveEvent(entry) if entry.kind == RunEventKind::GateDecided)
+            };
+            let decisions = history.effects.iter().flatten().filter(is_decision).count() as u64;
+            let more = pauses + decisions * (1 + u64::from(history.settings.lost_max));
+            check_commit(&mut standing, effects, &history.run, history.settings, more)?;
+            if effects.contains(&Effect::DeleteStorage) {
+                prop_assert!(ended, "a live run was deleted");
+                break;
+            }
+            check_standing(&history.run)?;
+            let back = |effect: &Effect| {
+                matches!(effect, Effect::SaveEvent(entry) if entry.kind == RunEventKind::RunRetried)
+            };
+            if ended && !effects.iter().any(back) {
+                // It may still have to be heard elsewhere, and notes what came too late.
+                let of_messages = |effect: &Effect| {
+                    matches!(effect, Effect::SetAlarm(_) | Effect::Deliver { .. } | Effect::DeleteMessage { .. })
+                        || matches!(effect, Effect::SaveEvent(entry) if entry.kind == RunEventKind::LateResultDiscarded)
+                };
+                prop_assert!(effects.iter().all(of_messages), "an ended run did {effects:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_history_gives_the_same_effects(choices in choices()) {
+        let first = History::random(&mut Dice::listed(choices.clone()), LENGTH);
+        let mut second = History::random(&mut Dice::listed(choices), 0);
+        for (now, event) in first.steps {
+            second.feed(now, event);
+        }
+        prop_assert_eq!(first.effects, second.effects);
+        prop_assert_eq!(&first.run.header, &second.run.header);
+        prop_assert_eq!(first.run.context().state(), second.run.context().state());
+    }
+
+    /// Carried out as one, a whole history leaves the rows of its single decisions, and orders that somebody still wants.
+    #[test]
+    fn decisions_together_leave_the_rows_of_each(choices in choices()) {
+        let history = History::random(&mut Dice::listed(choices), LENGTH);
+        let mut decided = Decided::default();
+        for effects in &history.effects {
+            decided.add(effects.clone());
+        }
+        let effects = decided.into_effects(&history.run);
+        let commit = Commit::of(&effects, &history.run).expect("rows are JSON");
+        let mut run: BTreeMap<String, String> = commit.run.iter().cloned().collect();
+        prop_assert_eq!(run.len(), commit.run.len(), "a row was written twice");
+        run.retain(|key, _| !commit.deleted.contains(key));
+        let tokens: BTreeMap<u64, (String, String)> = commit
+            .tokens
+            .iter()
+            .map(|(id, status, row)| (*id, (status.to_string(), row.clone())))
+            .collect();
+        prop_assert_eq!(tokens.len(), commit.tokens.len(), "a token was written twice");
+        let store = history.store();
+        prop_assert_eq!(run, store.run);
+        prop_assert_eq!(tokens, store.tokens);
+        for order in effects.iter().filter_map(Effect::order) {
+            let token = history.run.live_token(order.token);
+            prop_assert!(token.is_some_and(|token| token.epoch == order.epoch), "{:?}", order);
+        }
+    }
+
+    #[test]
+    fn a_run_from_the_store_goes_on_like_the_one_in_memory(choices in choices(), before in 0..LENGTH) {
+        let mut dice = Dice::listed(choices);
+        let mut history = History::random(&mut dice, before);
+        let store = history.store();
+        let mut loaded = store.recall(history.settings).map_err(TestCaseError::fail)?;
+        let posted = |effects: &Vec<Effect>| effects.iter().any(|effect| matches!(effect, Effect::SaveMessage { .. }));
+        let has_outbox = history.effects.iter().any(posted);
+        // The open calls died with the memory they were held in, so both sides begin with the same loss.
+        let mut pending = vec![(history.now, Event::Loaded)];
+        for _ in 0..LENGTH {
+            let (now, event) = pending.pop().unwrap_or_else(|| history.next(&mut dice));
+            history.feed(now, event.clone());
+            let (_, effects) = loaded.handle(now, history.room, event);
+            let expected = &history.effects[history.effects.len() - 1];
+            if has_outbox {
+                prop_assert_eq!(of_the_run(expected, &loaded), of_the_run(&effects, &loaded));
+            } else {
+                let lines = |effects: &[Effect]| effects.iter().map(|effect| render(effect, &loaded)).collect::<Vec<_>>();
+                prop_assert_eq!(lines(expected), lines(&effects));
+            }
+        }
+        prop_assert_eq!(history.run.header.status, loaded.header.status);
+        prop_assert_eq!(history.run.context().state(), loaded.context().state());
+        prop_assert_eq!(history.run.context().output(), loaded.context().output());
+        if !has_outbox {
+            prop_assert_eq!(history.run.next_deadline(), loaded.next_deadline());
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! What holds whatever is done to the clocks of a run: pauses, extensions, gates, a parent's words, retries. A pause
+//! takes nothing and gives nothing, a run from the store goes on like the one in memory, and once everybody does their
+//! part every run ends, however often it was brought back.
+
+use std::collections::BTreeMap;
+
+use curfew::api::views;
+use curfew::run::{ChildReport, Effect, Event, Extension, RetryMode, RunStatus, TokenId, TokenStatus};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::driver::{
+    Driver, ROOM, SETTINGS, child_of, create_run, failed, render, store_document, succeeded, timed_out,
+};
+use super::generator;
+
+const LENGTH: usize = 25;
+
+/// `CURFEW_PROPERTY_CASES=20000` tries more.
+fn cases() -> u32 {
+    let wanted = std::env::var("CURFEW_PROPERTY_CASES").ok();
+    wanted.and_then(|text| text.parse().ok()).unwrap_or(300)
+}
+
+fn choices() -> impl Strategy<Value = Vec<u32>> {
+    proptest::collection::vec(any::<u32>(), 0..400)
+}
+
+/// A run, and the attempts it ever asked for.
+struct Supervised {
+    driver: Driver,
+    attempts: Vec<(TokenId, u64)>,
+}
+
+impl Supervised {
+    fn start(dice: &mut Dice) -> Supervised {
+        let mut document = generator::workflow(dice);
+        if dice.chance(60) {
+            document["on_timeout"] = json!("human_gate");
+            document["gate"] =
+                json!({"timeout_ms": 400_000, "on_timeout": *dice.pick(&["cancel_all", "fail"])});
+        }
+        if dice.chance(30) {
+            document["timeouts"] = json!({"inherit_budget": true});
+        }
+        let (run, effects) = create_run(1_000, SETTINGS, store_document(&document), json!({"x": 2}));
+        let mut supervised = Supervised {
+            driver: Driver::of(run, effects, SETTINGS),
+            attempts: Vec::new(),
+        };
+        supervised.keep();
+        supervised
+    }
+
+    fn keep(&mut self) {
+        let dispatched = self.driver.effects.iter().filter_map(|effect| match effect {
+            Effect::Dispatch(order) => Some((order.token, order.epoch)),
+            _others => None,
+        });
+        self.attempts.extend(dispatched);
+    }
+
+    fn feed(&mut self, now: u64, event: Event) {
+        self.driver.at(now).feed(event);
+        self.keep();
+    }
+
+    fn has_ended(&self) -> bool {
+        self.driver.run.header.status.is_terminal()
+    }
+
+    /// Somebody does something, sensible or not.
+    fn next(&self, dice: &mut Dice) -> (u64, Event) {
+        let run = &self.driver.run;
+        let now = match dice.below(4) {
+            0 => self.driver.now + dice.below(500),
+            1 => run.next_deadline().unwrap_or(0).max(self.driver.now),
+            2 => self.driver.now + 1_000,
+            _long => self.driver.now + dice.below(60_000),
+        };
+        let newest = self.attempts.len().checked_sub(1 + dice.below(3) as usize);
+        let (token, epoch) = newest.map_or((TokenId(9), 1), |index| self.attempts[index]);
+        let attempt = format!("{token}@{epoch}");
+        let event = match dice.below(24) {
+            0..=4 => Event::TaskReported(Box::new(succeeded(&attempt, json!({"epoch": epoch})))),
+            5..=7 => Event::TaskReported(Box::new(failed(&attempt))),
+            8 | 9 => Event::TaskReported(Box::new(timed_out(&attempt))),
+            10 | 11 => Event::Woken {
+                open_calls: self.attempts.clone(),
+            },
+            12 => Event::Loaded,
+            13 => Event::PauseRequested,
+            14 => Event::ResumeRequested,
+            15 => Event::ExtendRequested(Extension::By(dice.below(30_000))),
+            16 => Event::ParentHolds {
+                number: dice.below(9),
+                held: dice.chance(50),
+                budget_ms: None,
+            },
+            17 => {
+                let choices = ["extend", "abort", "fail", "retry", "approve", "reject"];
+                self.decision(choices[dice.below(6) as usize])
+            }
+            18 => {
+                self.child_ended(*dice.pick(&[RunStatus::Completed, RunStatus::Failed, RunStatus::TimedOut]))
+            }
+            _retry => {
+                let mode = *dice.pick(&[
+                    RetryMode::RetryStep,
+                    RetryMode::DiscardAndRetry,
+                    RetryMode::Escalate,
+                ]);
+                self.driver.store.retry(&self.driver.run, mode, None)
+            }
+        };
+        (now, event)
+    }
+
+    /// At the gate of the run, or at one of a node.
+    fn decision(&self, choice: &str) -> Event {
+        let open = |gate: &&curfew::run::GateState| {
+            gate.status == curfew::run::GateStatus::Open && gate.choices.iter().any(|it| it == choice)
+        };
+        let gate = self.driver.run.gates().find(open).map_or("none", |gate| &gate.id);
+        Event::GateDecided {
+            gate: gate.to_string(),
+            decision: curfew::run::GateDecision {
+                choice: choice.to_string(),
+                input: json!({"by_ms": 100_000}),
+                comment: None,
+                by: None,
+                at: 0,
+            },
+        }
+    }
+
+    fn child_ended(&self, status: RunStatus) -> Event {
+        let mut live = self.driver.run.live_tokens();
+        let waiting = live.find(|token| token.status == TokenStatus::WaitingForSubworkflow);
+        let (token, epoch) = waiting.map_or((TokenId(0), 0), |token| (token.id, token.epoch));
+        Event::ChildEnded(Box::new(ChildReport {
+            token_id: token.to_string(),
+            epoch,
+            run_id: child_of(&self.driver.run, token, epoch),
+            status,
+            output: Some(json!({"by": "child"})),
+            error: None,
+        }))
+    }
+
+    /// Everybody does their part, one step of it.
+    fn do_well(&mut self) {
+        let now = self.driver.now + 1;
+        let run = &self.driver.run;
+        let has = |status: TokenStatus| run.live_tokens().find(|token| token.status == status);
+        let gate_choice = run
+            .gates()
+            .find(|gate| gate.status == curfew::run::GateStatus::Open);
+        let event = if let Some(gate) = gate_choice {
+            // What always fails may be tried again for ever, and what needs its result is asked about again when it
+            // is let through without one.
+            let asked_again = gate.choices.iter().any(|choice| choice == "skip") && !gate.id.ends_with(".1");
+            let wanted = if asked_again { "fail" } else { "skip" };
+            let choice = gate.choices.iter().find(|choice| *choice == wanted);
+            self.decision(choice.unwrap_or(&gate.choices[0]))
+        } else if run
+            .header
+            .pause_reasons
+            .contains(&curfew::run::PauseReason::Parent)
+        {
+            Event::ParentHolds {
+                number: run.header.hold_seq_received + 1,
+                held: false,
+                budget_ms: None,
+            }
+        } else if run.header.paused_at.is_some() {
+            Event::ResumeRequested
+        } else if let Some(token) = has(TokenStatus::Executing) {
+            let attempt = format!("{}@{}", token.id, token.epoch);
+            Event::TaskReported(Box::new(succeeded(&attempt, json!({"epoch": 1}))))
+        } else if has(TokenStatus::WaitingForSubworkflow).is_some() {
+            self.child_ended(RunStatus::Completed)
+        } else if let Some(due) = run
+            .next_deadline()
+            .filter(|_| has(TokenStatus::Suspended).is_none())
+        {
+            let open_calls = Vec::new();
+            return self.feed(due.max(now), Event::Woken { open_calls });
+        } else {
+            // Whoever waits waits for one of two words, or for a moment.
+            let due = run.next_deadline().unwrap_or(now).max(now);
+            for name in ["go", "stop"] {
+                let (name, payload) = (name.to_string(), json!(1));
+                self.feed(now, Event::SignalReceived { name, payload });
+            }
+            let open_calls = Vec::new();
+            return self.feed(due, Event::Woken { open_calls });
+        };
+        self.feed(now, event);
+    }
+}
+
+/// What is left of every clock, but of moments of the calendar and the gate that never stands still.
+fn remaining(driver: &Driver) -> BTreeMap<String, u64> {
+    let view = views::run(&driver.run, driver.now);
+    let left = |deadline: &Value| match deadline["remaining_ms"].as_u64() {
+        Some(left) => left,
+        None => deadline["due_at"]
+            .as_u64()
+            .unwrap_or(0)
+            .saturating_sub(driver.now),
+    };
+    let deadlines = view["deadlines"].as_array().cloned().unwrap_or_default();
+    deadlines
+        .iter()
+        .filter(|deadline| deadline["gate_id"].is_null() && deadline["kind"] != json!("wait"))
+        .map(|deadline| {
+            let name = format!(
+                "{} {} {}",
+                deadline["kind"], deadline["node_id"], deadline["token_id"]
+            );
+            (name, left(deadline))
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_time: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The store itself refuses what no commit may do, so every step here is a check of its own.
+    #[test]
+    fn every_run_ends_once_everybody_does_their_part(choices in choices()) {
+        let mut dice = Dice::listed(choices);
+        let mut run = Supervised::start(&mut dice);
+        for _ in 0..LENGTH {
+            let (now, event) = run.next(&mut dice);
+            run.feed(now, event);
+            if run.driver.effects.contains(&Effect::DeleteStorage) {
+                return Ok(());
+            }
+            if dice.chance(20) {
+                let before = (run.driver.standing(), run.driver.run.header.clone());
+                run.driver.reload();
+                prop_assert_eq!(before, (run.driver.standing(), run.driver.run.header.clone()));
+            }
+        }
+        for back in 0..3 {
+            let mut steps = 0;
+            while !run.has_ended() {
+                steps += 1;
+                prop_assert!(steps < 2_000, "{} never ends (brought back {back} times)", run.driver.standing());
+                run.do_well();
+            }
+            prop_assert_eq!(run.driver.run.live_tokens().count(), 0);
+            let now = run.driver.now + 10;
+            let retry = run.driver.store.retry(&run.driver.run, RetryMode::RetryStep, None);
+            run.feed(now, retry);
+            if run.driver.answer.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    #[test]
+    fn a_pause_takes_nothing_and_gives_nothing(choices in choices(), steps in 0..LENGTH) {
+        let mut dice = Dice::listed(choices);
+        let mut run = Supervised::start(&mut dice);
+        for _ in 0..steps {
+            let (now, event) = run.next(&mut dice);
+            run.feed(now, event);
+        }
+        let header = &run.driver.run.header;
+        // What is overdue already has nothing left to keep.
+        if run.has_ended() || header.paused_at.is_some() || run.driver.run.is_due(run.driver.now) {
+            return Ok(());
+        }
+        let before = remaining(&run.driver);
+        run.feed(run.driver.now, Event::PauseRequested);
+        prop_assert_eq!(&remaining(&run.driver), &before, "stopped");
+        run.driver.at(run.driver.now + 1_000_000).reload();
+        prop_assert_eq!(&remaining(&run.driver), &before, "standing still");
+        run.feed(run.driver.now, Event::ResumeRequested);
+        prop_assert_eq!(&remaining(&run.driver), &before, "going on");
+    }
+
+    #[test]
+    fn a_supervised_run_from_the_store_goes_on_like_the_one_in_memory(choices in choices(), before in 0..LENGTH) {
+        let mut dice = Dice::listed(choices);
+        let mut run = Supervised::start(&mut dice);
+        for _ in 0..before {
+            let (now, event) = run.next(&mut dice);
+            run.feed(now, event);
+        }
+        let mut loaded = run.driver.store.recall(SETTINGS).map_err(TestCaseError::fail)?;
+        let of_the_run = |effects: &[Effect], of: &curfew::run::Run| -> Vec<String> {
+            const OF_MESSAGES: &[&str] = &["message", "unmessage", "deliver", "alarm"];
+            let lines = effects.iter().map(|effect| render(effect, of));
+            lines.filter(|line| !OF_MESSAGES.contains(&line.split(' ').next().unwrap_or_default())).collect()
+        };
+        let mut pending = vec![(run.driver.now, Event::Loaded)];
+        for _ in 0..LENGTH {
+            let (now, event) = pending.pop().unwrap_or_else(|| run.next(&mut dice));
+            run.feed(now, event.clone());
+            let (answer, effects) = loaded.handle(now, ROOM, event);
+            prop_assert_eq!(&run.driver.answer, &answer);
+            prop_assert_eq!(of_the_run(&run.driver.effects, &loaded), of_the_run(&effects, &loaded));
+        }
+        prop_assert_eq!(run.driver.run.header.status, loaded.header.status);
+        prop_assert_eq!(run.driver.run.context().state(), loaded.context().state());
+    }
+}

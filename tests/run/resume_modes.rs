@@ -1,0 +1,274 @@
+//! The three ways back: with what the attempts had done, without it, or in front of a person first.
+
+use curfew::protocol::task::{Checkpoint, TaskReport};
+use curfew::run::{Event, GateStatus, PauseReason, RetryMode, RunStatus, TokenId};
+use serde_json::{Value, json};
+
+use super::driver::{Driver, failed};
+use super::graphs::{three, with};
+
+fn checkpoint() -> Box<Checkpoint> {
+    Box::new(Checkpoint {
+        next: "second".into(),
+        state: json!({"first": 1}),
+        output: json!({}),
+        wrote_output: false,
+        last_result: json!(1),
+        steps: Vec::new(),
+        events: Vec::new(),
+        rounds_before: 0,
+    })
+}
+
+/// An attempt that failed after its first step.
+fn failed_midway(attempt: &str) -> TaskReport {
+    TaskReport {
+        checkpoint: Some(checkpoint()),
+        ..failed(attempt)
+    }
+}
+
+/// `b` writes to the state, and then cannot tell where to go.
+fn writing() -> Value {
+    json!({
+        "timeout_ms": 60_000,
+        "nodes": [{"id": "a", "action_id": "work", "output_mapping": {"state.n": "${result}"}},
+                  {"id": "b", "action_id": "work",
+                   "output_mapping": {"state.n": "${result}", "output.seen": "${state.n}"}},
+                  {"id": "c", "action_id": "work"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"},
+                        {"from_node_id": "b", "to_node_id": "c", "condition": "state.n.go"}],
+    })
+}
+
+fn one() -> Value {
+    json!({"timeout_ms": 60_000, "nodes": [{"id": "a", "action_id": "work"}]})
+}
+
+#[test]
+fn retry_step_keeps_the_checkpoint_and_is_the_same_work_to_a_peer() {
+    let mut run = Driver::start(one());
+    run.report(failed_midway("t1@1"))
+        .reload()
+        .retry(RetryMode::RetryStep);
+    let order = run.order();
+    assert_eq!(order.checkpoint, Some(checkpoint()));
+    assert_eq!((order.token, order.work_of), (TokenId(2), TokenId(1)));
+    // An attempt that vanishes does not lose it.
+    run.reload().at(2_000).load();
+    assert_eq!(run.order().checkpoint, Some(checkpoint()));
+    assert_eq!(run.order().work_of, TokenId(1));
+}
+
+#[test]
+fn discard_and_retry_drops_it_and_is_another_piece_of_work() {
+    let mut run = Driver::start(one());
+    run.report(failed_midway("t1@1"))
+        .reload()
+        .retry(RetryMode::DiscardAndRetry);
+    let order = run.order();
+    assert_eq!(order.checkpoint, None);
+    assert_eq!((order.token, order.work_of), (TokenId(2), TokenId(2)));
+}
+
+#[test]
+fn retry_step_leaves_the_state_as_it_is() {
+    let mut run = Driver::start(writing());
+    run.succeed("t1@1", json!(1)).succeed("t2@1", json!(2));
+    assert_eq!(run.run.header.status, RunStatus::Failed);
+    run.reload().retry(RetryMode::RetryStep);
+    assert_eq!(run.state(), &json!({"n": 2}));
+}
+
+#[test]
+fn discard_and_retry_takes_back_what_the_failed_token_wrote() {
+    let mut run = Driver::start(writing());
+    run.succeed("t1@1", json!(1)).succeed("t2@1", json!(2));
+    assert_eq!(run.state(), &json!({"n": 2}));
+    run.reload().at(2_000).retry(RetryMode::DiscardAndRetry).check(
+        r#"
+        run running until 62000
+        uncontext output.seen
+        context state.n = 1
+        token t3 b executing@1 watch 32000 (resumed)
+        event 2 run_retried discard_and_retry
+        dispatch t3@1 {"x":1}
+        announce
+    "#,
+    );
+    assert_eq!(run.reload().state(), &json!({"n": 1}));
+}
+
+#[test]
+fn a_chosen_token_alone_is_begun_anew() {
+    let mut document = three(json!({}));
+    document["timeout_ms"] = json!(60_000);
+    let mut run = Driver::start(document);
+    run.report(failed_midway("t2@1"));
+    assert_eq!(run.run.header.status, RunStatus::Failed);
+    run.reload().retry_token(RetryMode::DiscardAndRetry, "t3");
+    let works: Vec<(TokenId, bool)> = run
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            curfew::run::Effect::Dispatch(order) => Some((order.work_of, order.checkpoint.is_some())),
+            _others => None,
+        })
+        .collect();
+    assert_eq!(
+        works,
+        [(TokenId(2), true), (TokenId(6), false), (TokenId(4), false)],
+        "t3 is another piece of work now, the others go on"
+    );
+}
+
+#[test]
+fn a_chosen_token_must_be_one_that_can_go_on() {
+    let mut run = Driver::start(writing());
+    run.succeed("t1@1", json!(1)).fail("t2@1");
+    for token in ["t1", "t9"] {
+        run.retry_token(RetryMode::RetryStep, token).check(&format!(
+            "rejected not_resumable token {token} is none of those that can go on: t2"
+        ));
+    }
+    run.retry_token(RetryMode::RetryStep, "t2")
+        .stands("running b:executing");
+}
+
+#[test]
+fn escalate_opens_a_gate_and_begins_nothing() {
+    let mut run = Driver::start(one());
+    run.report(failed_midway("t1@1"))
+        .reload()
+        .at(9_000)
+        .retry(RetryMode::Escalate)
+        .check(
+            r#"
+        run paused until 69000 held by escalation
+        token t2 a pending@0 (resumed)
+        gate run1 open "The run ended: status 500. Shall it go on from there?" retry|fail until 604809000
+        event 2 run_retried escalate
+        announce
+        announce run1 open
+    "#,
+        );
+    run.resume().check("rejected held_by escalation run1");
+    run.decide("run1", "extend")
+        .check("rejected invalid_decision /choice: \"extend\" is none of retry, fail");
+    // Only the gate has a clock.
+    run.reload().at(400_000).wake("").stands("paused a:pending");
+    run.at(500_000)
+        .decide("run1", "retry")
+        .stands("running a:executing");
+    assert_eq!(
+        run.run.header.timeout_at,
+        Some(560_000),
+        "a whole limit from here on"
+    );
+    assert_eq!(run.order().checkpoint, Some(checkpoint()));
+    assert_eq!(run.order().work_of, TokenId(1));
+}
+
+#[test]
+fn at_an_escalation_a_person_may_say_no() {
+    let mut run = Driver::start(one());
+    run.report(failed_midway("t1@1"))
+        .retry(RetryMode::Escalate)
+        .at(9_000)
+        .decide("run1", "fail");
+    run.stands("failed escalation_refused/permanent: a person decided not to go on");
+    // And another may still say yes.
+    run.reload()
+        .retry(RetryMode::RetryStep)
+        .stands("running a:executing");
+    assert_eq!(
+        run.order().checkpoint,
+        Some(checkpoint()),
+        "nothing was lost meanwhile"
+    );
+    assert_eq!(run.order().work_of, TokenId(1));
+}
+
+#[test]
+fn an_escalation_nobody_answers_ends_and_says_so() {
+    let mut document = one();
+    document["gate"] = json!({"timeout_ms": 5_000});
+    let mut run = Driver::start(document.clone());
+    run.fail("t1@1").retry(RetryMode::Escalate).at(6_000).wake("");
+    run.stands("timed_out gate_timeout/timeout: nobody decided in time");
+    assert_eq!(
+        run.run.gates().next().map(|gate| gate.status),
+        Some(GateStatus::TimedOut)
+    );
+    document["gate"]["on_timeout"] = json!("fail");
+    let mut run = Driver::start(document);
+    run.fail("t1@1")
+        .retry(RetryMode::Escalate)
+        .reload()
+        .at(6_000)
+        .wake("");
+    run.stands("failed gate_timeout/timeout: nobody decided in time");
+    run.at(7_000)
+        .retry(RetryMode::RetryStep)
+        .stands("running a:executing");
+}
+
+#[test]
+fn an_escalated_run_can_be_cancelled_and_restarted() {
+    let mut run = Driver::start(one());
+    run.fail("t1@1")
+        .retry(RetryMode::Escalate)
+        .cancel(None)
+        .stands("cancelled");
+    assert_eq!(
+        run.run.gates().next().map(|gate| gate.status),
+        Some(GateStatus::Cancelled)
+    );
+    let mut run = Driver::start(one());
+    run.fail("t1@1")
+        .retry(RetryMode::Escalate)
+        .restart()
+        .stands("running a:executing");
+    assert_eq!(run.run.header.pause_reasons.len(), 0);
+}
+
+#[test]
+fn more_time_at_an_escalation_is_there_when_it_goes_on() {
+    let mut run = Driver::start(one());
+    run.fail("t1@1")
+        .at(9_000)
+        .retry(RetryMode::Escalate)
+        .extend(30_000)
+        .stands("paused a:pending");
+    assert_eq!(
+        run.run.header.pause_reasons.iter().collect::<Vec<_>>(),
+        [&PauseReason::Escalation]
+    );
+    run.at(20_000).decide("run1", "retry");
+    assert_eq!(run.run.header.timeout_at, Some(110_000));
+}
+
+/// The reason of a timed-out run is its time.
+#[test]
+fn the_question_names_what_ended_the_run() {
+    let mut run = Driver::start(one());
+    run.at(61_000).wake("t1@1").retry(RetryMode::Escalate);
+    let gate = run.run.gate_of_run().expect("a gate");
+    assert_eq!(
+        gate.prompt,
+        json!("The run ended: its time was over. Shall it go on from there?")
+    );
+}
+
+/// A retry that is asked for with somebody else's past changes nothing it should not.
+#[test]
+fn a_retry_without_a_past_is_refused() {
+    let mut run = Driver::start(with(one(), json!({})));
+    run.fail("t1@1").feed(Event::RetryRequested {
+        mode: RetryMode::RetryStep,
+        token: None,
+        past: Box::default(),
+        rows: Box::default(),
+    });
+    run.check("rejected not_resumable nothing was under way when the run ended; restart it");
+}

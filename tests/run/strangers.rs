@@ -1,0 +1,254 @@
+//! Runs that are not each other's parent or child: what they ask of each other is refused and changes nothing.
+
+use curfew::run::{
+    ChildIds, ChildNews, ChildReport, Effect, Event, Message, ParentLink, ParentSender, Rejection, RunStatus,
+    StartRefusal, StartRequest,
+};
+use serde_json::{Value, json};
+
+use super::clockwork::asked_by_parent;
+use super::driver::{Driver, child_of, parse_attempt};
+
+fn calling() -> Value {
+    json!({"nodes": [{"id": "call", "workflow_id": "child"}]})
+}
+
+fn sender(run_id: &str, token_id: Option<&str>) -> ParentSender {
+    ParentSender {
+        run_id: run_id.into(),
+        token_id: token_id.map(str::to_string),
+    }
+}
+
+fn holding() -> Event {
+    Event::ParentHolds {
+        number: 1,
+        held: true,
+        budget_ms: None,
+    }
+}
+
+#[track_caller]
+fn ask(run: &mut Driver, sender: ParentSender, event: Event) {
+    let event = Box::new(event);
+    run.feed(Event::FromParent { sender, event });
+}
+
+#[test]
+fn only_the_parent_holds_and_cancels_as_a_parent() {
+    let parent = Driver::start(calling());
+    let mut alone = Driver::start(calling());
+    let mut child = Driver::start_child(&parent);
+    for (is_child, stranger) in [
+        (false, sender("run-1", Some("t1"))),
+        (false, sender("run-1", None)),
+        (true, sender("run-2", Some("t1"))),
+        (true, sender("run-1", Some("t2"))),
+        (true, sender("", None)),
+    ] {
+        let run = if is_child { &mut child } else { &mut alone };
+        let before = run.standing();
+        let cancel = Event::CancelRequested { reason: None };
+        for event in [holding(), cancel] {
+            ask(run, stranger.clone(), event);
+            let run_id = stranger.run_id.clone();
+            assert_eq!(run.answer, Err(Rejection::NotParent { run_id }));
+            assert!(run.effects.is_empty(), "{:?}", run.effects);
+            assert_eq!(run.standing(), before);
+        }
+    }
+    // The parent itself; a message that an older build has saved does not say for which token.
+    ask(&mut child, sender("run-1", Some("t1")), holding());
+    assert_eq!(child.answer, Ok(()));
+    assert_eq!(child.run.header.status, RunStatus::Paused);
+    let reason = Some("enough".to_string());
+    ask(
+        &mut child,
+        sender("run-1", None),
+        Event::CancelRequested { reason },
+    );
+    assert_eq!(child.run.header.status, RunStatus::Cancelled);
+}
+
+#[test]
+fn only_the_awaited_child_is_heard() {
+    let mut parent = Driver::start(calling());
+    let (token, epoch) = parse_attempt("t1@1");
+    let report = |run_id: &str| {
+        Event::ChildEnded(Box::new(ChildReport {
+            token_id: token.to_string(),
+            epoch,
+            run_id: run_id.into(),
+            status: RunStatus::Completed,
+            output: Some(json!("not theirs to say")),
+            error: None,
+        }))
+    };
+    let news = |run_id: &str| {
+        Event::ChildNews(Box::new(ChildNews {
+            token_id: token.to_string(),
+            epoch,
+            run_id: run_id.into(),
+            number: 1,
+            paused: true,
+        }))
+    };
+    for stranger in ["run-1.t1", "run-1~t2", "run-1~t1~2", "run-2~t1", "run-1", ""] {
+        for event in [report(stranger), news(stranger)] {
+            parent.feed(event);
+            let run_id = stranger.to_string();
+            assert_eq!(parent.answer, Err(Rejection::NotChild { run_id }));
+            assert!(parent.effects.is_empty(), "{:?}", parent.effects);
+        }
+    }
+    let child = child_of(&parent.run, token, epoch);
+    parent.feed(news(&child));
+    assert_eq!(parent.answer, Ok(()));
+    parent.feed(report(&child)).stands("completed {}");
+}
+
+#[test]
+fn a_start_is_the_same_only_for_the_same_parent() {
+    let parent = Driver::start(calling());
+    let child = Driver::start_child(&parent);
+    let link = child.run.header.parent.clone().expect("it is a child");
+    let same = |input: &Value, request: &StartRequest, parent: Option<&ParentLink>| {
+        child
+            .run
+            .was_started_by(&child.run.header.workflow_id, input, request, parent)
+    };
+    let (input, request) = (json!({"x": 1}), child.run.header.request.clone());
+    assert!(same(&input, &request, Some(&link)));
+    assert!(!same(&input, &request, None), "nobody's child");
+    assert!(!same(&json!({"x": 2}), &request, Some(&link)));
+    let other = StartRequest {
+        timeout_ms: Some(77),
+        ..request.clone()
+    };
+    assert!(!same(&input, &other, Some(&link)));
+    for change in 0..3 {
+        let mut of = link.clone();
+        match change {
+            0 => of.run_id = "run-2".into(),
+            1 => of.token_id = "t2".into(),
+            _epoch => of.epoch = 2,
+        }
+        assert!(!same(&input, &request, Some(&of)), "{of:?}");
+    }
+    assert!(!child.run.was_started_by("another", &input, &request, Some(&link)));
+}
+
+#[test]
+fn a_child_whose_id_is_taken_fails_its_token() {
+    let mut run = Driver::start(calling());
+    run.feed(Event::ChildRefused {
+        id: 1,
+        refusal: StartRefusal::IdTaken,
+    });
+    assert!(
+        run.standing()
+            .starts_with("failed child_id_taken/permanent: the run \"run-1~t1\" exists"),
+        "{}",
+        run.standing()
+    );
+    // The run that has the id hears nothing, and nothing is left to send.
+    assert_eq!(run.lines_of("deliver"), Vec::<String>::new());
+    assert_eq!(run.lines_of("unmessage"), ["unmessage 1"]);
+    run.reload().feed(Event::ChildRefused {
+        id: 1,
+        refusal: StartRefusal::IdTaken,
+    });
+    assert!(run.effects.is_empty(), "it comes twice");
+}
+
+#[test]
+fn a_taken_id_takes_the_failure_route_and_is_no_result_to_catch() {
+    let mut document = calling();
+    document["nodes"][0]["on_failure"] = json!("catch");
+    document["nodes"]
+        .as_array_mut()
+        .expect("nodes")
+        .push(json!({"id": "sorry"}));
+    document["transitions"] = json!([{"from_node_id": "call", "to_node_id": "sorry", "on": "failure"}]);
+    let mut run = Driver::start(document);
+    run.feed(Event::ChildRefused {
+        id: 1,
+        refusal: StartRefusal::IdTaken,
+    })
+    .stands("completed {}");
+}
+
+#[test]
+fn a_taken_id_of_a_token_that_has_ended_changes_nothing() {
+    let mut run = Driver::start(calling());
+    run.reload().cancel(None).stands("cancelled");
+    run.feed(Event::ChildRefused {
+        id: 1,
+        refusal: StartRefusal::IdTaken,
+    });
+    run.stands("cancelled");
+    // Nor does one of a message that starts nobody.
+    let mut run = Driver::start(calling());
+    run.delivered(1).at(2_000).pause();
+    run.feed(Event::ChildRefused {
+        id: 2,
+        refusal: StartRefusal::IdTaken,
+    })
+    .stands("paused call:waiting_for_subworkflow");
+}
+
+/// Runs of an older build go on with the ids that their children have.
+#[test]
+fn the_children_of_an_older_run_keep_their_dotted_ids() {
+    let mut run = Driver::start(calling());
+    let header = run.store.run.get_mut("header").expect("a header");
+    assert!(header.contains(",\"child_ids\":\"reserved\""), "{header}");
+    *header = header.replace(",\"child_ids\":\"reserved\"", "");
+    run.reload();
+    assert_eq!(run.run.header.child_ids, ChildIds::Dotted);
+    run.at(2_000).pause();
+    assert_eq!(run.lines_of("deliver"), ["deliver 2 hold run-1.t1 #1"]);
+    run.at(3_000).resume();
+    let report = |run_id: &str| {
+        Event::ChildEnded(Box::new(ChildReport {
+            token_id: "t1".into(),
+            epoch: 1,
+            run_id: run_id.into(),
+            status: RunStatus::Completed,
+            output: Some(json!(7)),
+            error: None,
+        }))
+    };
+    run.feed(report("run-1~t1"));
+    assert!(matches!(run.answer, Err(Rejection::NotChild { .. })));
+    run.feed(report("run-1.t1")).stands("completed {}");
+    let row = &run.store.run["header"];
+    assert!(!row.contains("child_ids"), "{row}");
+}
+
+/// What the messages of a parent say is enough for its child to know it.
+#[test]
+fn a_parent_names_itself_and_its_token() {
+    let mut parent = Driver::start(calling());
+    let mut child = Driver::start_child(&parent);
+    parent.delivered(1).at(2_000).pause();
+    child.hear(&parent);
+    assert_eq!(
+        (&child.answer, child.run.header.status),
+        (&Ok(()), RunStatus::Paused)
+    );
+    parent.at(3_000).cancel(Some("enough"));
+    let sent: Vec<&Message> = parent
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Deliver { message, .. } => Some(message),
+            _other => None,
+        })
+        .collect();
+    assert!(
+        sent.iter()
+            .all(|message| asked_by_parent("run-1", message).is_some())
+    );
+    child.hear(&parent).stands("cancelled");
+}

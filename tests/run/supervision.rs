@@ -1,0 +1,320 @@
+//! A run whose limit has passed stands in front of a person with its clocks stopped, and goes on from where it stood.
+
+use curfew::run::GateStatus;
+use serde_json::{Value, json};
+
+use super::driver::Driver;
+use super::graphs::{fan, with};
+
+/// `a`, then `b`, within four seconds; then a person is asked.
+fn watched(node: Value) -> Value {
+    json!({
+        "timeout_ms": 4_000, "on_timeout": "human_gate",
+        "nodes": [with(json!({"id": "a", "action_id": "work"}), node), {"id": "b", "action_id": "work"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
+    })
+}
+
+/// The same with one node that is no action.
+fn watched_node(node: Value) -> Value {
+    let mut document = watched(json!({}));
+    document["nodes"][0] = with(json!({"id": "a"}), node);
+    document
+}
+
+fn at_the_gate(document: Value) -> Driver {
+    let mut run = Driver::start(document);
+    run.at(5_000).wake("t1@1");
+    run
+}
+
+const SEVEN_DAYS: u64 = 7 * 24 * 3_600_000;
+
+#[test]
+fn the_limit_opens_a_gate_with_its_choices_and_a_deadline_of_its_own() {
+    let mut run = at_the_gate(watched(json!({})));
+    run.check(
+        r#"
+        run paused until 5000 held by workflow_timeout
+        gate run1 open "The run has used up its limit of 4s. Extend it, abort it or fail it?" extend|abort|fail until 604805000
+        event 1 run_paused workflow_timeout {flow late 0 escalate}
+        alarm 483845000
+        announce
+        announce run1 open
+    "#,
+    );
+    run.stands("paused a:executing");
+    let gate = run.run.gate_of_run().expect("a gate");
+    assert_eq!(
+        (gate.opened_at, gate.timeout_at),
+        (5_000, Some(5_000 + SEVEN_DAYS))
+    );
+    assert_eq!((&gate.node_id, &gate.token_id), (&None, &None));
+    assert_eq!(
+        gate.input_schema
+            .as_ref()
+            .map(|schema| &schema["properties"]["by_ms"]["minimum"]),
+        Some(&json!(1))
+    );
+}
+
+#[test]
+fn an_extension_gives_exactly_the_time_asked() {
+    let mut run = at_the_gate(watched(json!({})));
+    run.at(3_600_000).grant("run1", 60_000).check(
+        r#"
+        run running until 3660000
+        token t1 a executing@1 watch 3626000
+        gate run1 decided "The run has used up its limit of 4s. Extend it, abort it or fail it?" extend|abort|fail until 604805000 extend by ada at 3600000
+        event 2 run_extended by_ms 60000
+        event 3 run_resumed workflow_timeout
+        alarm 3626000
+        announce
+        announce run1 decided
+    "#,
+    );
+    assert_eq!(run.run.header.timeout_ms, Some(64_000));
+    run.at(3_659_999).wake("t1@1").stands("running a:executing");
+    // The next time it is another gate.
+    run.at(3_660_000).wake("t1@1").stands("paused a:executing");
+    assert_eq!(run.run.gate_of_run().map(|gate| gate.id.as_str()), Some("run2"));
+}
+
+#[test]
+fn an_attempt_keeps_what_was_left_of_its_time() {
+    let mut run = at_the_gate(watched(json!({"timeout_ms": 6_000})));
+    assert_eq!(
+        run.run.next_deadline(),
+        Some(483_845_000),
+        "only the gate's warning"
+    );
+    run.at(6_500).wake("t1@1").stands("paused a:executing");
+    run.at(100_000).grant("run1", 60_000);
+    // Two seconds of six, and the grace.
+    assert_eq!(run.run.next_deadline(), Some(102_500));
+    run.at(102_500)
+        .wake("t1@1")
+        .stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+}
+
+#[test]
+fn a_join_keeps_what_was_left_of_its_wait() {
+    let mut document = fan(json!({"spawn_count": 2}), json!({"timeout_ms": 6_000}));
+    document["timeout_ms"] = json!(4_000);
+    document["on_timeout"] = json!("human_gate");
+    let mut run = Driver::start(document);
+    run.at(2_000).succeed("t2@1", json!(1)).at(5_000).wake("t3@1");
+    run.stands("paused b:executing b:waiting_for_siblings");
+    run.at(9_000).wake("t3@1").reload();
+    run.at(50_000).grant("run1", 60_000);
+    assert_eq!(
+        run.lines_of("instance"),
+        ["instance 1 out of 2 join z from 2000 until 53000"]
+    );
+    run.at(53_000)
+        .wake("t3@1")
+        .stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+}
+
+#[test]
+fn a_sleep_keeps_what_was_left_of_it_and_a_moment_of_the_calendar_does_not() {
+    let mut run = at_the_gate(watched_node(json!({"wait": {"sleep_ms": 10_000}})));
+    run.at(20_000).wake("").stands("paused a:suspended");
+    run.at(100_000).grant("run1", 60_000);
+    assert_eq!(run.run.next_deadline(), Some(106_000), "six of ten seconds");
+    let mut run = at_the_gate(watched_node(json!({"wait": {"until": 11_000}})));
+    run.at(20_000).wake("").stands("paused a:suspended");
+    run.at(100_000).grant("run1", 60_000);
+    assert_eq!(run.run.next_deadline(), Some(11_000), "it has come and gone");
+    run.wake("").stands("running b:executing");
+}
+
+#[test]
+fn a_wait_for_a_signal_keeps_its_time_and_hears_meanwhile() {
+    let wait = json!({"wait": {"signal": "go", "timeout_ms": 9_000}});
+    let mut run = at_the_gate(watched_node(wait.clone()));
+    run.at(100_000)
+        .grant("run1", 60_000)
+        .stands("waiting a:suspended");
+    assert_eq!(run.run.header.timeout_at, Some(160_000));
+    assert_eq!(run.row("t1").timeout_at, Some(105_000));
+    let mut run = at_the_gate(watched_node(wait));
+    run.at(50_000).signal("go", json!(7)).stands("paused b:pending");
+    run.at(100_000)
+        .grant("run1", 60_000)
+        .stands("running b:executing");
+    assert_eq!(run.state()["a"], json!(7));
+}
+
+#[test]
+fn a_gate_of_a_node_keeps_its_time_and_takes_a_decision_meanwhile() {
+    let gate = json!({"gate": {"timeout_ms": 9_000, "remind_at": []}});
+    let mut run = at_the_gate(watched_node(gate.clone()));
+    run.at(12_000).wake("").stands("paused a:awaiting_human");
+    run.at(100_000)
+        .grant("run1", 60_000)
+        .stands("waiting a:awaiting_human");
+    let open = run.run.gates().find(|gate| gate.id == "g1");
+    assert_eq!(open.and_then(|gate| gate.timeout_at), Some(105_000));
+    let mut run = at_the_gate(watched_node(gate));
+    run.at(50_000).decide("g1", "approve").stands("paused b:pending");
+    run.at(100_000)
+        .grant("run1", 60_000)
+        .stands("running b:executing");
+}
+
+#[test]
+fn children_are_told_to_hold_and_to_go_on() {
+    let mut run = Driver::start(watched_node(json!({"workflow_id": "child"})));
+    run.delivered(1).at(5_000).wake("");
+    assert_eq!(run.lines_of("deliver"), ["deliver 2 hold run-1~t1 #1"]);
+    run.delivered(2).at(100_000).grant("run1", 60_000);
+    assert_eq!(run.lines_of("deliver"), ["deliver 3 release run-1~t1 #2"]);
+}
+
+#[test]
+fn results_in_flight_are_kept_and_the_next_node_does_not_begin() {
+    let mut run = at_the_gate(watched(json!({})));
+    run.at(5_200).succeed("t1@1", json!("kept")).check(
+        "
+        token t1 a completed@1 \"kept\" keeps state.a
+        token t2 b pending@0
+    ",
+    );
+    run.reload().stands("paused b:pending");
+    run.at(9_000).grant("run1", 60_000).stands("running b:executing");
+    assert_eq!(run.lines_of("dispatch"), ["dispatch t2@1 {\"x\":1}"]);
+}
+
+#[test]
+fn a_failure_in_flight_takes_its_route_without_beginning_it() {
+    let mut document = watched(json!({}));
+    document["transitions"][0]["on"] = json!("failure");
+    let mut run = at_the_gate(document);
+    run.fail("t1@1").stands("paused b:pending");
+    // Without a route it is the end of the run, and nobody is to decide any more.
+    let mut run = at_the_gate(watched(json!({})));
+    run.fail("t1@1")
+        .stands("failed peer_failed/server_error: status 500");
+    assert_eq!(run.lines_of("announce"), ["announce", "announce run1 cancelled"]);
+}
+
+/// The executor cannot be told that the clocks stand still: it stops at the deadline it was given and says so.
+#[test]
+fn an_executors_own_timeout_while_the_clocks_stand_still_is_no_timeout() {
+    let mut run = at_the_gate(watched(json!({"on_timeout": "retry", "max_retries": 1})));
+    run.at(5_500).time_out("t1@1").check(
+        "
+        token t1 a pending@1
+    ",
+    );
+    run.reload()
+        .at(9_000)
+        .grant("run1", 60_000)
+        .stands("running a:executing");
+    assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1}"]);
+    assert_eq!(run.row("t1").retry_count, 0);
+    assert_eq!(run.records().len(), 1, "only the run's own");
+}
+
+#[test]
+fn a_run_whose_last_token_ended_meanwhile_completes_when_it_goes_on() {
+    let mut run = Driver::start(json!({"timeout_ms": 4_000, "on_timeout": "human_gate",
+        "nodes": [{"id": "a", "action_id": "work"}]}));
+    run.at(5_000)
+        .wake("t1@1")
+        .at(6_000)
+        .succeed("t1@1", json!(1))
+        .stands("paused");
+    run.grant("run1", 1).stands("completed {}");
+    assert_eq!(run.lines_of("ended"), ["ended"]);
+}
+
+#[test]
+fn an_extension_needs_a_number_of_milliseconds() {
+    let mut run = at_the_gate(watched(json!({})));
+    for input in [
+        json!(null),
+        json!({}),
+        json!({"by_ms": 0}),
+        json!({"by_ms": -5}),
+        json!({"by_ms": 1.5}),
+        json!({"by_ms": "60000"}),
+        json!("60000"),
+    ] {
+        run.decide_with("run1", "extend", input.clone()).check(
+            "rejected invalid_decision /input/by_ms: \"extend\" needs the number of milliseconds the run gets more",
+        );
+        run.stands("paused a:executing");
+    }
+    run.decide("run1", "approve")
+        .check("rejected invalid_decision /choice: \"approve\" is none of extend, abort, fail");
+    let gate = run.run.gate_of_run().expect("still open");
+    assert_eq!(gate.status, GateStatus::Open);
+    run.grant("run1", 31 * 24 * 3_600_000);
+    assert!(run.answer.is_err(), "more than a deadline may be");
+    run.stands("paused a:executing");
+}
+
+#[test]
+fn a_crash_at_the_gate_loses_nothing() {
+    let mut run = at_the_gate(watched(json!({"timeout_ms": 6_000})));
+    run.reload().at(8_000).load().stands("paused a:pending");
+    assert_eq!(run.lines_of("dispatch"), [""; 0]);
+    assert_eq!(run.run.gate_of_run().map(|gate| gate.id.as_str()), Some("run1"));
+    assert_eq!(run.run.next_deadline(), Some(483_845_000));
+    run.reload().at(100_000).grant("run1", 60_000);
+    run.stands("running a:executing");
+    assert_eq!(run.run.header.timeout_at, Some(160_000));
+    // A whole limit for the next attempt: the lost one told nothing of what it had done.
+    assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 106000"]);
+}
+
+#[test]
+fn a_crash_after_the_extension_loses_nothing() {
+    let mut run = at_the_gate(watched(json!({"timeout_ms": 6_000})));
+    run.at(100_000).grant("run1", 60_000).reload();
+    run.stands("running a:executing");
+    assert_eq!(run.run.header.timeout_at, Some(160_000));
+    assert_eq!(run.run.next_deadline(), Some(102_500));
+    assert_eq!(run.run.gate_of_run(), None);
+    run.grant("run1", 1);
+    assert!(
+        run.lines_of("gate").is_empty() && run.answer.is_err(),
+        "decided once"
+    );
+}
+
+/// The limit goes first, however late the alarm is; what else was due is due again when the clocks go on.
+#[test]
+fn a_late_alarm_that_finds_the_limit_and_other_deadlines_due() {
+    let mut run = Driver::start(watched(json!({"timeout_ms": 2_000})));
+    run.at(9_000).wake("t1@1").stands("paused a:executing");
+    assert_eq!(
+        run.lines_of("event"),
+        ["event 1 run_paused workflow_timeout {flow late 4000 escalate}"]
+    );
+    run.at(50_000).grant("run1", 60_000).stands("running a:executing");
+    // All of what was asked for, whatever the alarm had cost.
+    assert_eq!(run.run.header.timeout_at, Some(110_000));
+    run.wake("t1@1")
+        .stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+}
+
+/// A short pause ends before the executor stops, at a deadline that has moved since it was told: that is no timeout.
+#[test]
+fn an_attempt_told_the_deadline_before_a_pause_is_made_again() {
+    let mut run = Driver::start(with(
+        watched(json!({"timeout_ms": 10_000, "on_timeout": "retry"})),
+        json!({"timeout_ms": 60_000}),
+    ));
+    assert_eq!(run.lines_of("dispatch"), ["dispatch t1@1 {\"x\":1} by 11000"]);
+    run.at(4_000).pause().at(6_000).resume().reload();
+    run.at(11_000).time_out("t1@1");
+    assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 21000"]);
+    assert_eq!(run.row("t1").retry_count, 0);
+    assert_eq!(run.records().len(), 0);
+    // An attempt that was told the right deadline times out as ever.
+    run.at(21_000).time_out("t1@2");
+    assert_eq!(run.row("t1").retry_count, 1);
+}

@@ -1,0 +1,301 @@
+//! What a run keeps to be taken back: as large as what was written, and exact. Whatever was written and taken back in between,
+//! a restart finds the state as it was.
+
+use std::rc::Rc;
+
+use curfew::base::compute::Meter;
+use curfew::definition::path::Path;
+use curfew::run::{Context, Effect, Patch, RetryMode, RunStatus, TokenStatus};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::controls::{point, restart};
+use super::driver::{Driver, SETTINGS};
+use super::graphs::{fan, with};
+
+/// A node `a` that comes back to itself, and maps its result.
+fn looping(mapping: Value) -> Driver {
+    Driver::start(json!({
+        "nodes": [{"id": "a", "action_id": "work", "output_mapping": mapping}, {"id": "z", "action_id": "work"}],
+        "transitions": [
+            {"from_node_id": "a", "to_node_id": "a", "condition": "state.n < 400"},
+            {"from_node_id": "a", "to_node_id": "z", "priority": 1},
+        ],
+    }))
+}
+
+fn list_and_count() -> Value {
+    json!({
+        "state.list": "${(has(state.list) ? state.list : []) + [result]}",
+        "state.n": "${has(state.n) ? state.n + 1 : 1}",
+    })
+}
+
+#[test]
+fn what_a_token_keeps_to_take_an_append_back_does_not_grow_with_the_list() {
+    let mut run = looping(list_and_count());
+    for n in 1..=50 {
+        run.succeed(&format!("t{n}@1"), json!("x".repeat(1_000)));
+    }
+    for n in 2..=50 {
+        let bytes = run.row(&format!("t{n}")).undo_bytes();
+        assert!(bytes < 200, "t{n} keeps {bytes} bytes");
+        let (_, row) = &run.store.tokens[&n];
+        assert!(row.len() < 1_600, "the row of t{n} has {} bytes", row.len());
+    }
+}
+
+#[test]
+fn a_restart_after_a_restart_takes_nothing_back_twice() {
+    let mut run = looping(list_and_count());
+    run.succeed("t1@1", json!("a"));
+    run.succeed("t2@1", json!("b"));
+    let back = point(&run, "a");
+    restart(&mut run, Some(back));
+    assert_eq!(run.state(), &json!({"list": ["a", "b"], "n": 2}));
+    // t4 is born of the restart; t3 was called off.
+    run.succeed("t4@1", json!("b")).succeed("t5@1", json!("d"));
+    assert_eq!(run.state(), &json!({"list": ["a", "b", "b", "d"], "n": 4}));
+    run.reload();
+    let back = point(&run, "a");
+    restart(&mut run, Some(back));
+    run.succeed("t7@1", json!("e")).reload();
+    assert_eq!(run.state(), &json!({"list": ["a", "b", "b", "d", "e"], "n": 5}));
+}
+
+/// The state of a stretch that a restart took back is gone, and nobody is told that it is there.
+#[test]
+fn there_is_no_way_back_to_what_a_restart_took_back() {
+    let mut run = looping(json!({"state.n": "${400}"}));
+    run.succeed("t1@1", json!(1)).stands("running z:executing");
+    restart(&mut run, None);
+    let no = run.store.restart_point(&run.run, "z").expect_err("z is behind");
+    assert!(format!("{no:?}").contains("since it was restarted"), "{no:?}");
+    run.succeed("t3@1", json!(1)).stands("running z:executing");
+    let back = point(&run, "z");
+    restart(&mut run, Some(back));
+    assert_eq!(run.state(), &json!({"n": 400}));
+    let back = point(&run, "a");
+    restart(&mut run, Some(back));
+    assert_eq!(run.state(), &json!({}));
+}
+
+/// Branches write to one list. The one that fails behind its write is done again without what it had written; the others'
+/// words stay, and a restart finds the state as it was before all of them.
+#[test]
+fn what_is_discarded_goes_and_what_others_wrote_since_stays() {
+    let document = with(
+        fan(json!({"spawn_count": 3}), json!({})),
+        json!({"timeout_ms": 60_000}),
+    );
+    let mut document = document;
+    document["nodes"][1]["output_mapping"] = json!({
+        "state.list": "${(has(state.list) ? state.list : []) + [result]}",
+        "state.last": "${result}",
+    });
+    // The route of the second branch cannot be told: it has written by then.
+    let transitions = document["transitions"].as_array_mut().expect("a list");
+    for transition in transitions {
+        if transition["from_node_id"] == json!("b") {
+            transition["condition"] = json!("_branch.index != 1 || input.x.y");
+        }
+    }
+    let mut run = Driver::start(document);
+    run.succeed("t2@1", json!("one")).succeed("t3@1", json!("two"));
+    assert_eq!(run.row("t3").status, TokenStatus::Failed, "{}", run.standing());
+    if run.run.header.ended_at.is_none() {
+        run.succeed("t4@1", json!("three"));
+    }
+    let before = run.state().clone();
+    assert!(before["list"].as_array().expect("a list").contains(&json!("two")));
+    run.reload().at(9_000).retry(RetryMode::DiscardAndRetry);
+    assert_eq!(run.answer, Ok(()));
+    let list = run.state()["list"].as_array().expect("a list").clone();
+    assert!(
+        !list.contains(&json!("two")) && list.contains(&json!("one")),
+        "{list:?}"
+    );
+    let others = before["list"].as_array().expect("a list").len() - 1;
+    assert_eq!(list.len(), others);
+    run.reload();
+    let back = point(&run, "a");
+    restart(&mut run, Some(back));
+    assert_eq!(run.reload().state(), &json!({}));
+}
+
+/// What one decision brings into memory is bounded in bytes, not only in tasks.
+#[test]
+fn large_results_of_inline_tasks_are_several_commits() {
+    let document = json!({
+        "nodes": [{"id": "a", "task_id": "a", "output_mapping": {"state.n": "${has(state.n) ? state.n + 1 : 1}"}}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "a", "condition": "state.n < 30"}],
+        "tasks": [{"id": "a", "steps": [
+            {"action": {"kind": "update_context", "implementation": {"set": {"text": "${input.text}"}}}},
+        ]}],
+    });
+    let mut run = Driver::start_with(SETTINGS, document, json!({"text": "x".repeat(400 << 10)}));
+    let mut most = 0;
+    for _ in 0..30 {
+        let bytes = run.effects.iter().map(|effect| match effect {
+            Effect::SaveToken(token) => token.output.as_ref().map_or(0, |output| output.to_string().len()),
+            _other => 0,
+        });
+        most = most.max(bytes.sum::<usize>());
+        if run.run.header.status == RunStatus::Completed {
+            break;
+        }
+        run.wake("");
+    }
+    run.stands("completed {}");
+    assert!(most > 4 << 20 && most < 5 << 20, "{most} bytes in one commit");
+}
+
+/// What stands at a name, or is written there.
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (0..4i64).prop_map(Value::from),
+        prop_oneof![Just(0.5), Just(-2.5e300)].prop_map(Value::from),
+        "[aé𝔸]{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::btree_map("[abc]", inner, 0..3).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+/// One write: a path, and what becomes of what stands there.
+#[derive(Clone, Debug)]
+enum Write {
+    Replace(Value),
+    Append(Value),
+    DropFirst,
+    DropLast,
+    Insert(usize, Value),
+    Reverse,
+    Edit(usize, Value),
+    Concat(String),
+    RemoveField(String),
+}
+
+fn write() -> impl Strategy<Value = Write> {
+    prop_oneof![
+        value().prop_map(Write::Replace),
+        value().prop_map(Write::Append),
+        value().prop_map(Write::Append),
+        Just(Write::DropFirst),
+        Just(Write::DropLast),
+        (0..5usize, value()).prop_map(|(at, value)| Write::Insert(at, value)),
+        Just(Write::Reverse),
+        (0..5usize, value()).prop_map(|(at, value)| Write::Edit(at, value)),
+        "[aé𝔸]{0,3}".prop_map(Write::Concat),
+        "[abc]".prop_map(Write::RemoveField),
+    ]
+}
+
+impl Write {
+    fn of(&self, before: Option<&Value>) -> Value {
+        let mut next = before.cloned().unwrap_or(Value::Null);
+        match (self, &mut next) {
+            (Write::Append(value), Value::Array(list)) => list.push(value.clone()),
+            (Write::DropFirst, Value::Array(list)) if !list.is_empty() => drop(list.remove(0)),
+            (Write::DropLast, Value::Array(list)) => drop(list.pop()),
+            (Write::Insert(at, value), Value::Array(list)) => {
+                list.insert((*at).min(list.len()), value.clone())
+            }
+            (Write::Reverse, Value::Array(list)) => list.reverse(),
+            (Write::Edit(at, value), Value::Array(list)) if !list.is_empty() => {
+                let at = at % list.len();
+                list[at] = value.clone();
+            }
+            (Write::Concat(more), Value::String(text)) => text.push_str(more),
+            (Write::RemoveField(key), Value::Object(fields)) => drop(fields.remove(key)),
+            (
+                Write::Replace(value)
+                | Write::Append(value)
+                | Write::Insert(_, value)
+                | Write::Edit(_, value),
+                next,
+            ) => {
+                *next = json!([value]);
+            }
+            (
+                Write::DropFirst
+                | Write::DropLast
+                | Write::Reverse
+                | Write::Concat(_)
+                | Write::RemoveField(_),
+                next,
+            ) => *next = json!({"a": [1, 2, 3], "b": "text"}),
+        }
+        next
+    }
+}
+
+fn path() -> impl Strategy<Value = Path> {
+    let paths = [
+        "state.a",
+        "state.a",
+        "state.b",
+        "state.a.b",
+        "state.a.b.c",
+        "output.a",
+        "output.a.a",
+    ];
+    prop::sample::select(paths.to_vec()).prop_map(|text| Path::parse(text).expect("a path"))
+}
+
+fn both(context: &Context) -> Value {
+    json!([context.state(), context.output()])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Every state that was is found again, from the last to the first; and patches survive being saved.
+    #[test]
+    fn taking_back_writes_newest_first_finds_every_state_again(
+        writes in prop::collection::vec(prop::collection::vec((path(), write()), 1..3), 1..20),
+    ) {
+        let mut context = Context::new(Rc::new(Value::Null));
+        let mut history: Vec<(Value, Vec<Patch>)> = Vec::new();
+        for some in &writes {
+            let before = both(&context);
+            let values = some.iter().map(|(path, write)| {
+                let root = match path.root {
+                    curfew::definition::path::Root::Output => context.output(),
+                    _state => context.state(),
+                };
+                (path, write.of(path.find(root)))
+            });
+            let values: Vec<(&Path, Value)> = values.collect();
+            let patches = context.write(values, None, &Meter::default()).expect("small enough");
+            let text = serde_json::to_string(&patches).expect("JSON");
+            history.push((before, serde_json::from_str(&text).expect("read again")));
+        }
+        for (before, patches) in history.iter().rev() {
+            context.take_back(patches);
+            prop_assert_eq!(&both(&context), before);
+        }
+    }
+
+    /// Taking back one write in the middle never fails, and the way back from there is exact.
+    #[test]
+    fn taking_back_one_write_can_itself_be_taken_back(
+        writes in prop::collection::vec((path(), write()), 1..12), which in any::<prop::sample::Index>(),
+    ) {
+        let mut context = Context::new(Rc::new(Value::Null));
+        let mut patches: Vec<Vec<Patch>> = Vec::new();
+        for (path, write) in &writes {
+            let value = write.of(path.find(context.state()));
+            patches.push(context.write(vec![(path, value)], None, &Meter::default()).expect("small enough"));
+        }
+        let before = both(&context);
+        let way_back = context.take_back_noted([which.get(&patches).as_slice()]);
+        context.take_back(&way_back);
+        prop_assert_eq!(both(&context), before);
+    }
+}

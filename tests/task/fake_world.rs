@@ -1,0 +1,340 @@
+//! A world for one task: a clock that moves only when something takes time, and a peer whose answers are written
+//! down beforehand, by the step that asks.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use curfew::base::failure::{Failure, FailureClass};
+use curfew::base::time::Millis;
+use curfew::breaker::machine::Outcome;
+use curfew::definition::action::Kind;
+use curfew::protocol::task::{RetryReport, TaskOrder};
+use curfew::task::breaker::{Admission, Permit};
+use curfew::task::secrets::Missing;
+use curfew::task::steps::{ActionCall, Assignment, Done, Runtime, Stopped, run_task};
+use curfew::task::task_cache::TaskCache;
+use serde_json::{Value, json};
+
+pub const START: Millis = 1_000;
+
+/// How the peer answers one call.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Result(Value),
+    /// A failure that nobody tries again.
+    Failure(&'static str),
+    /// A failure of this class, with what the peer asks for in seconds.
+    Fails(FailureClass, Option<u64>),
+    /// As `Fails`, with a message.
+    Says(FailureClass, String),
+    /// Breaks off after this much of it.
+    BreaksOff(&'static str),
+    /// Takes this long, then answers with the result.
+    After(u64, Value),
+    /// Never ends; this much of it comes at once.
+    Endless(String),
+}
+
+#[derive(Default)]
+pub struct FakeWorld {
+    clock: Cell<Millis>,
+    answers: RefCell<VecDeque<(String, Answer)>>,
+    /// What the dice show, each time.
+    pub random: f64,
+    /// What the executor may read; one without a value is listed and not set.
+    pub secrets: Vec<(&'static str, Option<&'static str>)>,
+    /// What breakers say, in order.
+    pub admissions: RefCell<VecDeque<Admission>>,
+    /// What happened, in order: `call a {...}`, `sleep 100`.
+    pub story: RefCell<Vec<String>>,
+    /// The idempotency key of each call, and where its result is to be brought.
+    pub keys: RefCell<Vec<String>>,
+}
+
+impl FakeWorld {
+    pub fn new(answers: &[(&str, Answer)]) -> FakeWorld {
+        let answers = answers.iter();
+        FakeWorld {
+            clock: Cell::new(START),
+            answers: RefCell::new(
+                answers
+                    .map(|(step, answer)| (step.to_string(), answer.clone()))
+                    .collect(),
+            ),
+            random: 0.0,
+            secrets: Vec::new(),
+            admissions: RefCell::default(),
+            story: RefCell::default(),
+            keys: RefCell::default(),
+        }
+    }
+
+    pub fn order(&self, task: Value, more: Value) -> Told {
+        order_in(self, task, more)
+    }
+
+    fn pass(&self, millis: u64) {
+        self.clock.set(self.clock.get() + millis);
+    }
+}
+
+impl Runtime for FakeWorld {
+    fn now(&self) -> Millis {
+        self.clock.get()
+    }
+
+    async fn sleep(&self, millis: u64) {
+        self.story.borrow_mut().push(format!("sleep {millis}"));
+        self.pass(millis);
+    }
+
+    async fn perform(&self, call: ActionCall<'_>) -> Result<Value, Stopped> {
+        self.keys.borrow_mut().push(call.idempotency_key("work"));
+        let by = call.deadline_at.map(|at| format!(" by {at}")).unwrap_or_default();
+        let body = match &call.action.kind {
+            Kind::ServiceCall(service) => service.body.as_ref().map_or(Value::Null, |body| {
+                body.render(call.scope).expect("the body renders")
+            }),
+            Kind::LlmCall(_) => Value::Null,
+            other => panic!("{other:?} is no call of this world"),
+        };
+        let input = call.input;
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            format!(" {body}")
+        };
+        self.story
+            .borrow_mut()
+            .push(format!("call {} {input}{body}{by}", call.step_ref));
+        let (step, answer) = self.answers.borrow_mut().pop_front().expect("an answer is left");
+        assert_eq!(step, call.step_ref, "the answer is for another step");
+        match answer {
+            Answer::Result(result) => Ok(result),
+            Answer::Failure(message) => {
+                Err(Failure::new("peer_failed", FailureClass::BadRequest, message).into())
+            }
+            Answer::Fails(class, retry_after) => {
+                let mut failure = Failure::new("peer_failed", class, "no luck");
+                failure.retry_after_ms = retry_after.map(|seconds| seconds * 1_000);
+                Err(failure.into())
+            }
+            Answer::Says(class, message) => Err(Failure::new("peer_failed", class, message).into()),
+            Answer::BreaksOff(arrived) => Err(Stopped::FailedMidway {
+                failure: Failure::new("peer_failed", FailureClass::Network, "it broke off"),
+                partial: arrived.into(),
+            }),
+            Answer::Endless(arrived) => {
+                let deadline_at = call.deadline_at.expect("without a deadline this would never end");
+                self.clock.set(deadline_at);
+                Err(Stopped::Deadline {
+                    partial: Some(arrived),
+                })
+            }
+            Answer::After(millis, result) => {
+                let left = call.deadline_at.map(|at| at.saturating_sub(self.now()));
+                match left.filter(|left| *left <= millis) {
+                    Some(left) => {
+                        self.pass(left);
+                        Err(Stopped::Deadline { partial: None })
+                    }
+                    None => {
+                        self.pass(millis);
+                        Ok(result)
+                    }
+                }
+            }
+        }
+    }
+
+    fn random(&self) -> f64 {
+        self.random
+    }
+
+    fn secret(&self, name: &str) -> Result<String, Missing> {
+        match self.secrets.iter().find(|(known, _)| *known == name) {
+            None => Err(Missing::NotListed),
+            Some((_, None)) => Err(Missing::NotSet),
+            Some((_, Some(value))) => Ok(value.to_string()),
+        }
+    }
+
+    async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {
+        let by = deadline_at.map(|at| format!(" by {at}")).unwrap_or_default();
+        self.story.borrow_mut().push(format!("ask {key}{by}"));
+        self.admissions
+            .borrow_mut()
+            .pop_front()
+            .expect("the breaker has an answer")
+    }
+
+    async fn tell_breaker(&self, key: &str, pass: Permit, word: Outcome) {
+        self.story
+            .borrow_mut()
+            .push(format!("tell {key} {pass:?} {word:?}"));
+    }
+
+    fn note_retry(&self, step_ref: &str, retry: &RetryReport) {
+        let class = json!(retry.class);
+        self.story.borrow_mut().push(format!(
+            "retry {step_ref} {} {}",
+            class.as_str().unwrap_or_default(),
+            retry.code
+        ));
+    }
+}
+
+/// Nothing here ever waits for anything outside, so every future is ready when it is asked.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the world never makes anybody wait"),
+    }
+}
+
+/// A step that calls the peer.
+pub fn call(reference: &str) -> Value {
+    json!({"ref": reference, "action": {"kind": "service_call", "implementation": {"binding": "PEER"}}})
+}
+
+pub fn set(reference: &str, values: Value) -> Value {
+    json!({"ref": reference, "action": {"kind": "update_context", "implementation": {"set": values}}})
+}
+
+/// `value` with the fields of `more`.
+pub fn with(mut value: Value, more: Value) -> Value {
+    for (key, field) in more.as_object().into_iter().flatten() {
+        value[key] = field.clone();
+    }
+    value
+}
+
+/// What came of an order: the calls that were made, and the report's part of the executor.
+pub struct Told {
+    calls: Vec<String>,
+    pub done: Done,
+}
+
+impl Told {
+    /// What was called, each step, the end.
+    pub fn story(&self) -> String {
+        let lines = self.calls.iter().cloned().chain(render(&self.done));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// What a task that did not complete has to show, and where it can go on.
+    pub fn left(&self) -> String {
+        let artifacts = self.done.partial.iter().map(|artifact| {
+            let whole = if artifact.complete { "complete" } else { "partial" };
+            format!(
+                "{whole} {} {} bytes: {}",
+                artifact.name, artifact.bytes, artifact.text
+            )
+        });
+        let checkpoint = self.done.checkpoint.iter().map(|checkpoint| {
+            let steps: Vec<_> = checkpoint.steps.iter().map(|step| &*step.reference).collect();
+            format!(
+                "after {} go on with {}: state {} output {} written {} last {}",
+                steps.join(","),
+                checkpoint.next,
+                checkpoint.state,
+                checkpoint.output,
+                checkpoint.wrote_output,
+                checkpoint.last_result
+            )
+        });
+        artifacts.chain(checkpoint).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The checkpoint as the coordinator hands it on.
+    #[track_caller]
+    pub fn checkpoint(&self) -> Value {
+        json!(self.done.checkpoint.as_ref().expect("there is a checkpoint"))
+    }
+}
+
+/// Runs a task as the executor does with an order; `more` are fields of the order.
+pub fn order(task: Value, more: Value, answers: &[(&str, Answer)]) -> Told {
+    FakeWorld::new(answers).order(task, more)
+}
+
+fn order_in(world: &FakeWorld, task: Value, more: Value) -> Told {
+    let order = json!({
+        "run_id": "r", "token_id": "t1", "epoch": 1, "task": with(json!({"id": "task"}), task), "input": {"n": 1},
+        "idempotency_key": "r:t1",
+    });
+    let text = with(order, more).to_string();
+    let order: TaskOrder = serde_json::from_str(&text).expect("the order can be read");
+    let task = TaskCache::default()
+        .task(order.task.get())
+        .expect("the task can be read");
+    let input = serde_json::from_str(order.input.get()).expect("the input can be read");
+    let assignment = Assignment {
+        callback: order.callback_url.map_or(Value::Null, |url| json!({"url": url})),
+        task: &task,
+        input: &input,
+        deadline_at: order.deadline_at,
+        run_ends_at: order.run_ends_at,
+        resume_from: order.checkpoint(),
+        action_timeouts: order.action_timeouts.unwrap_or_default(),
+    };
+    let done = block_on(run_task(world, assignment));
+    assert!(world.answers.borrow().is_empty(), "an answer nobody asked for");
+    Told {
+        calls: world.story.take(),
+        done,
+    }
+}
+
+/// Runs a task and tells its story: what was called, each step, the end.
+pub fn tell(task: Value, deadline_at: Option<Millis>, answers: &[(&str, Answer)]) -> String {
+    order(task, json!({"deadline_at": deadline_at}), answers).story()
+}
+
+fn render(done: &Done) -> Vec<String> {
+    let steps = done.steps.iter().map(|step| {
+        let status = json!(step.status);
+        format!(
+            "step {} {} x{} {} ms",
+            step.reference,
+            status.as_str().unwrap_or_default(),
+            step.attempts,
+            step.duration_ms
+        )
+    });
+    let status = json!(done.status);
+    let mut end = status.as_str().unwrap_or_default().to_string();
+    if let Some(output) = &done.output {
+        end += &format!(" {output}");
+    }
+    if let Some(failure) = &done.error {
+        let class = json!(failure.class);
+        let step = failure.step_ref.as_deref().unwrap_or("-");
+        end += &format!(
+            " {}/{} at {step}: {}",
+            failure.code,
+            class.as_str().unwrap_or_default(),
+            failure.message
+        );
+    }
+    steps.chain([end]).collect()
+}
+
+#[track_caller]
+pub fn check(story: &str, expected: &str) {
+    let lines = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.map(str::to_string).collect()
+    };
+    let (told, expected) = (lines(story), lines(expected));
+    assert!(
+        told == expected,
+        "expected\n    {}\nbut it went\n    {}\n",
+        expected.join("\n    "),
+        told.join("\n    ")
+    );
+}

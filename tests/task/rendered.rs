@@ -1,0 +1,41 @@
+//! An action as its step would call it, for tests of what it sends.
+
+use curfew::base::time::Millis;
+use curfew::cel::Scope;
+use curfew::definition::task::StepAction;
+use curfew::task::redact::Redactor;
+use curfew::task::steps::ActionCall;
+use curfew::task::task_cache::TaskCache;
+use serde_json::{Value, json};
+
+/// Hands `use_it` the call of an action over `input`.
+pub fn calling<T>(
+    kind: &str,
+    implementation: Value,
+    input: Value,
+    deadline_at: Option<Millis>,
+    use_it: impl FnOnce(&ActionCall) -> T,
+) -> T {
+    let step = json!({"ref": "a", "action": {"kind": kind, "implementation": implementation}});
+    let text = json!({"id": "t", "steps": [step]}).to_string();
+    let task = TaskCache::default().task(&text).expect("the task can be read");
+    let StepAction::Inline(action) = &task.steps[0].action else {
+        panic!("it is written inline");
+    };
+    let empty = json!({});
+    let mut scope = Scope::new();
+    scope
+        .bind("input", &input)
+        .bind("state", &empty)
+        .bind("output", &empty);
+    use_it(&ActionCall {
+        action,
+        scope: &scope,
+        input: &input,
+        deadline_at,
+        step_ref: "a",
+        rounds_before: 0,
+        callback_url: None,
+        redactor: &Redactor::default(),
+    })
+}

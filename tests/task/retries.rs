@@ -1,0 +1,444 @@
+//! Infrastructure retry: which failures are tried again, when, and what is told of it.
+
+use curfew::base::failure::FailureClass::{self, *};
+use curfew::definition::task::{StepAction, Task};
+use curfew::task::retry::{Situation, Verdict, after, retry_after_ms};
+use curfew::task::task_cache::TaskCache;
+use serde_json::{Value, json};
+
+use super::fake_world::Answer::{After, Endless, Fails, Result};
+use super::fake_world::{FakeWorld, START, call, check, order, set, tell, with};
+
+/// A step that calls the peer, with this `execution`.
+fn calling(reference: &str, execution: Value) -> Value {
+    let mut step = call(reference);
+    step["action"]["execution"] = execution;
+    step
+}
+
+fn retrying(policy: Value) -> Value {
+    json!({"steps": [calling("a", json!({"retry_policy": policy}))]})
+}
+
+const TRANSIENT: [FailureClass; 4] = [Network, ServerError, ProviderTransient, Unknown];
+
+#[test]
+fn transient_failures_are_tried_three_times_more() {
+    for class in TRANSIENT {
+        let told = order(
+            json!({"steps": [call("a")]}),
+            json!({}),
+            &[
+                ("a", Fails(class, None)),
+                ("a", Fails(class, None)),
+                ("a", Fails(class, None)),
+                ("a", Result(json!("at last"))),
+            ],
+        );
+        let name = json!(class);
+        let retry = format!("retry a {} peer_failed", name.as_str().unwrap_or_default());
+        check(
+            &told.story(),
+            &format!(
+                r#"
+                    call a {{"n":1}}
+                    {retry}
+                    sleep 1000
+                    call a {{"n":1}}
+                    {retry}
+                    sleep 2000
+                    call a {{"n":1}}
+                    {retry}
+                    sleep 4000
+                    call a {{"n":1}}
+                    step a completed x4 7000 ms
+                    completed "at last"
+                "#
+            ),
+        );
+        let delays: Vec<_> = told.done.steps[0]
+            .retries
+            .iter()
+            .map(|it| (it.class, it.delay_ms))
+            .collect();
+        assert_eq!(delays, [(class, 1_000), (class, 2_000), (class, 4_000)]);
+    }
+    let failing = ("a", Fails(Network, None));
+    check(
+        tell(
+            json!({"steps": [call("a")]}),
+            None,
+            &[failing.clone(), failing.clone(), failing.clone(), failing],
+        )
+        .split_once("step")
+        .map_or("", |(_, end)| end),
+        "
+            a failed x4 7000 ms
+            failed peer_failed/network at a: no luck
+        ",
+    );
+}
+
+#[test]
+fn the_dice_add_up_to_half_of_a_delay() {
+    let failing = ("a", Fails(Network, None));
+    let answers = [failing.clone(), failing.clone(), failing, ("a", Result(json!(1)))];
+    let mut world = FakeWorld::new(&answers);
+    world.random = 0.5;
+    let told = world.order(json!({"steps": [call("a")]}), json!({}));
+    let delays: Vec<_> = told.done.steps[0].retries.iter().map(|it| it.delay_ms).collect();
+    assert_eq!(delays, [1_250, 2_500, 5_000]);
+}
+
+#[test]
+fn what_cannot_get_better_is_not_tried_again() {
+    for class in [BadRequest, Auth, NotFound, Validation, Assertion, Permanent] {
+        let story = tell(json!({"steps": [call("a")]}), None, &[("a", Fails(class, None))]);
+        assert!(story.contains("step a failed x1 0 ms"), "{class:?}: {story}");
+    }
+}
+
+#[test]
+fn a_rate_limit_waits_as_long_as_it_is_asked_to() {
+    let limited = |seconds| ("a", Fails(RateLimited, seconds));
+    let answers = [
+        limited(Some(7)),
+        limited(None),
+        limited(Some(900)),
+        limited(Some(0)),
+        limited(Some(1)),
+        limited(Some(1)),
+    ];
+    check(
+        &tell(json!({"steps": [call("a")]}), None, &answers),
+        r#"
+            call a {"n":1}
+            retry a rate_limited peer_failed
+            sleep 7000
+            call a {"n":1}
+            retry a rate_limited peer_failed
+            sleep 60000
+            call a {"n":1}
+            retry a rate_limited peer_failed
+            sleep 300000
+            call a {"n":1}
+            retry a rate_limited peer_failed
+            call a {"n":1}
+            retry a rate_limited peer_failed
+            sleep 1000
+            call a {"n":1}
+            step a failed x6 368000 ms
+            failed peer_failed/rate_limited at a: no luck
+        "#,
+    );
+}
+
+#[test]
+fn a_policy_overrides() {
+    let failing = ("a", Fails(ServerError, None));
+    let once = tell(
+        retrying(json!({"max_attempts": 1})),
+        None,
+        std::slice::from_ref(&failing),
+    );
+    assert!(once.contains("step a failed x1"), "{once}");
+    check(
+        &tell(
+            retrying(
+                json!({"max_attempts": 4, "backoff": "linear", "initial_delay": "200ms", "max_delay_ms": 500, "jitter": false}),
+            ),
+            None,
+            &[failing.clone(), failing.clone(), failing.clone(), failing.clone()],
+        ),
+        r#"
+            call a {"n":1}
+            retry a server_error peer_failed
+            sleep 200
+            call a {"n":1}
+            retry a server_error peer_failed
+            sleep 400
+            call a {"n":1}
+            retry a server_error peer_failed
+            sleep 500
+            call a {"n":1}
+            step a failed x4 1100 ms
+            failed peer_failed/server_error at a: no luck
+        "#,
+    );
+    check(
+        &tell(
+            retrying(json!({"max_attempts": 2, "backoff": "none"})),
+            None,
+            &[failing.clone(), failing.clone()],
+        ),
+        r#"
+            call a {"n":1}
+            retry a server_error peer_failed
+            call a {"n":1}
+            step a failed x2 0 ms
+            failed peer_failed/server_error at a: no luck
+        "#,
+    );
+    // A rate limit without a word of the peer follows a policy that has a delay of its own.
+    let limited = [
+        ("a", Fails(RateLimited, None)),
+        ("a", Fails(RateLimited, Some(5))),
+    ];
+    let story = tell(
+        retrying(json!({"max_attempts": 2, "initial_delay_ms": 300})),
+        None,
+        &limited,
+    );
+    assert!(story.contains("sleep 300") && story.contains("x2"), "{story}");
+}
+
+#[test]
+fn retry_on_says_which_classes() {
+    let tried = |retry_on: Value, class| {
+        let answers = [("a", Fails(class, None)), ("a", Result(json!(1)))];
+        let mut world = FakeWorld::new(&answers);
+        world.random = 0.9;
+        let policy = json!({"retry_on": retry_on, "backoff": "none"});
+        let action = action_of(json!({"retry_policy": policy}));
+        matches!(after(&action, &situation(class)), Verdict::Retry { .. })
+    };
+    assert!(tried(json!(["not_found"]), NotFound));
+    assert!(!tried(json!(["not_found"]), Network));
+    assert!(!tried(json!([]), Network));
+    for class in [
+        Network,
+        ServerError,
+        RateLimited,
+        BadRequest,
+        Auth,
+        NotFound,
+        Validation,
+        Unknown,
+        BreakerOpen,
+    ] {
+        assert!(tried(json!(["*"]), class), "{class:?}");
+    }
+    assert!(!tried(json!(["*"]), Permanent));
+    assert!(!tried(json!(["*"]), Timeout), "a timeout is on_timeout's");
+}
+
+fn action_of(execution: Value) -> curfew::definition::action::Action {
+    let task = json!({"id": "t", "steps": [calling("a", execution)]});
+    let task: std::rc::Rc<Task> = TaskCache::default()
+        .task(&task.to_string())
+        .expect("the task can be read");
+    match &task.steps[0].action {
+        StepAction::Inline(action) => (**action).clone(),
+        StepAction::Reference { .. } => panic!("it is written inline"),
+    }
+}
+
+fn situation(class: FailureClass) -> Situation {
+    Situation {
+        class,
+        retry_after_ms: None,
+        retries: 0,
+        now: 1_000,
+        deadline_at: None,
+        call_limit_ms: None,
+        random: 0.0,
+    }
+}
+
+#[test]
+fn a_retry_that_could_not_finish_is_not_started() {
+    let action = action_of(json!({}));
+    let verdict = |deadline_at, call_limit_ms| {
+        let at = Situation {
+            deadline_at: Some(deadline_at),
+            call_limit_ms,
+            ..situation(Network)
+        };
+        after(&action, &at)
+    };
+    let retry = Verdict::Retry { delay_ms: 1_000 };
+    assert_eq!(verdict(2_001, None), retry);
+    assert_eq!(verdict(2_000, None), Verdict::NoTime);
+    assert_eq!(verdict(2_500, Some(500)), retry);
+    assert_eq!(verdict(2_499, Some(500)), Verdict::NoTime);
+    check(
+        &tell(
+            json!({"steps": [call("a")]}),
+            Some(START + 900),
+            &[("a", Fails(Network, None))],
+        ),
+        r#"
+            call a {"n":1} by 1900
+            step a failed x1 0 ms
+            failed peer_failed/network at a: no luck; not tried again: another attempt could not finish before the deadline
+        "#,
+    );
+}
+
+#[test]
+fn the_timeout_is_for_one_call_and_the_total_for_all() {
+    let execution = json!({"timeout_ms": 500, "on_timeout": "retry",
+        "retry_policy": {"max_attempts": 9, "backoff": "none", "total_timeout": "1200ms"}});
+    let slow = ("a", Endless("half".into()));
+    let task = json!({"steps": [calling("a", execution)]});
+    check(
+        &tell(task, Some(START + 60_000), &[slow.clone(), slow]),
+        r#"
+            call a {"n":1} by 1500
+            retry a timeout tool_timeout
+            call a {"n":1} by 2000
+            step a timed_out x2 1000 ms
+            timed_out tool_timeout/timeout at a: step a timed out: context deadline exceeded; not tried again: another attempt could not finish before the deadline
+        "#,
+    );
+    // Without a limit of its own a call gets what is left of the total.
+    let task = retrying(json!({"total_timeout_ms": 1_500, "jitter": false}));
+    check(
+        &tell(
+            task,
+            Some(START + 60_000),
+            &[("a", Fails(Network, None)), ("a", After(900, json!(1)))],
+        ),
+        r#"
+            call a {"n":1} by 2500
+            retry a network peer_failed
+            sleep 1000
+            call a {"n":1} by 2500
+            step a timed_out x2 1500 ms
+            timed_out tool_timeout/timeout at a: step a timed out: context deadline exceeded
+        "#,
+    );
+}
+
+#[test]
+fn a_timeout_is_tried_again_only_where_the_execution_says_so() {
+    let slow = ("a", After(900, json!("late")));
+    let task = |execution| json!({"steps": [calling("a", execution), set("b", json!({"x": 1}))]});
+    check(
+        &tell(
+            task(json!({"timeout_ms": 500})),
+            Some(START + 60_000),
+            std::slice::from_ref(&slow),
+        ),
+        r#"
+            call a {"n":1} by 1500
+            step a timed_out x1 500 ms
+            timed_out tool_timeout/timeout at a: step a timed out: context deadline exceeded
+        "#,
+    );
+    check(
+        &tell(
+            task(json!({"timeout_ms": 500, "on_timeout": "retry"})),
+            Some(START + 60_000),
+            &[slow.clone(), ("a", After(100, json!("in time")))],
+        ),
+        r#"
+            call a {"n":1} by 1500
+            retry a timeout tool_timeout
+            sleep 1000
+            call a {"n":1} by 3000
+            step a completed x2 1600 ms
+            step b completed x1 0 ms
+            completed {"x":1}
+        "#,
+    );
+    // No room before the deadline around it: the error is that of the whole.
+    let alone = json!({"steps": [calling("a", json!({"timeout_ms": 500, "on_timeout": "retry"}))]});
+    check(
+        &tell(alone, Some(START + 500), &[slow]),
+        r#"
+            call a {"n":1} by 1500
+            step a timed_out x1 500 ms
+            timed_out tool_timeout/timeout at a: step a timed out: context deadline exceeded
+        "#,
+    );
+}
+
+#[test]
+fn the_tasks_own_retry_comes_after_and_starts_over() {
+    let steps = json!([
+        call("first"),
+        with(
+            calling(
+                "a",
+                json!({"retry_policy": {"max_attempts": 2, "backoff": "none"}})
+            ),
+            json!({"on_failure": "retry"})
+        ),
+    ]);
+    let failing = ("a", Fails(Network, None));
+    let answers = [
+        ("first", Result(json!(1))),
+        failing.clone(),
+        failing,
+        ("first", Result(json!(2))),
+        ("a", Result(json!("done"))),
+    ];
+    check(
+        &tell(
+            json!({"steps": steps, "retry": {"max_attempts": 2}}),
+            None,
+            &answers,
+        ),
+        r#"
+            call first {"n":1}
+            call a {"n":1}
+            retry a network peer_failed
+            call a {"n":1}
+            call first {"n":1}
+            call a {"n":1}
+            step first completed x1 0 ms
+            step a completed x1 0 ms
+            completed "done"
+        "#,
+    );
+}
+
+#[test]
+fn a_step_that_may_fail_goes_on_after_its_retries_and_notes_one_error() {
+    let failing = with(
+        calling(
+            "a",
+            json!({"retry_policy": {"max_attempts": 2, "backoff": "none"}}),
+        ),
+        json!({"on_failure": "continue"}),
+    );
+    let steps = json!([failing, set("b", json!({"errors": "${size(state._errors)}"}))]);
+    let answers = [("a", Fails(Network, None)), ("a", Fails(ServerError, None))];
+    let told = order(json!({"steps": steps}), json!({}), &answers);
+    assert_eq!(told.done.output, Some(json!({"errors": 1})));
+    let attempts: Vec<_> = told
+        .done
+        .steps
+        .iter()
+        .map(|step| (step.attempts, step.retries.len()))
+        .collect();
+    assert_eq!(attempts, [(2, 1), (1, 0)], "retries belong to their step");
+}
+
+#[test]
+fn a_result_that_does_not_fit_is_not_asked_for_again() {
+    let mut step = call("a");
+    step["action"]["output_schema"] = json!({"type": "string"});
+    let story = tell(json!({"steps": [step]}), None, &[("a", Result(json!(5)))]);
+    assert!(story.contains("step a failed x1 0 ms"), "{story}");
+}
+
+#[test]
+fn retry_after_is_seconds_or_a_date() {
+    let now = 784_111_777_000; // Sun, 06 Nov 1994 08:49:37 GMT
+    for (header, millis) in [
+        ("0", Some(0)),
+        ("120", Some(120_000)),
+        (" 5 ", Some(5_000)),
+        ("99999999999999999999999", Some(u64::MAX)),
+        ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60_000)),
+        ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+        ("", None),
+        ("-1", None),
+        ("1.5", None),
+        ("soon", None),
+    ] {
+        assert_eq!(retry_after_ms(header, now), millis, "{header}");
+    }
+}
