@@ -1,4 +1,5 @@
-//! Who may do what. Pure: headers and settings in, a decision out.
+//! Authorization: which role a bearer token has, and whether that role may use a route. Pure: headers and settings in,
+//! a decision out. Without configured tokens only requests to a loopback host are allowed.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use serde::Deserialize;
 use crate::api::error::Error;
 use crate::base::ids;
 
-/// What a credential may do; each role may also do what the ones before it may.
+/// Ordered: each role includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -16,7 +17,7 @@ pub enum Role {
     Admin,
 }
 
-/// `setting` is `CURFEW_TOKENS`: a JSON object from token to role. `host` is the request's own.
+/// `setting` is `CURFEW_TOKENS`: a JSON object from token to role. `host` is the host of the request's URL.
 pub fn authorize(
     setting: Option<&str>,
     authorization: Option<&str>,
@@ -55,7 +56,7 @@ pub fn authorize(
             "send a token: Authorization: Bearer <token>",
         ));
     };
-    // Every token is compared, and each in a time that depends on the lengths alone.
+    // Compares every token, each in a time that depends on the lengths only: response times reveal nothing about a token.
     let mut role = None;
     for (token, granted) in &tokens {
         if ids::same_in_constant_time(token.as_bytes(), given.as_bytes()) && !token.is_empty() {

@@ -1,14 +1,13 @@
-//! What a person may ask of a run, read from a request's body. Pure: the API checks a body before it wakes the run's
-//! object, and the object reads it by the same rules.
+//! Bodies of control requests: cancel, pause, resume, extend, retry, restart and gate decisions. Pure: the API checks a body
+//! before it wakes the run's object, and the object reads it by the same rules.
 
 use serde_json::Value;
 
-use crate::api::decision::read_decision;
 use crate::api::error::Error;
 use crate::base::time::{Limit, parse_moment};
 use crate::definition::problem::Problems;
 use crate::definition::reader::{Reader, shorten};
-use crate::run::{Extension, RetryMode, TokenId};
+use crate::run::{Extension, GateDecision, RetryMode, TokenId};
 
 const RETRY_MODES: &[(&str, RetryMode)] = &[
     ("retry_step", RetryMode::RetryStep),
@@ -16,12 +15,10 @@ const RETRY_MODES: &[(&str, RetryMode)] = &[
     ("escalate", RetryMode::Escalate),
 ];
 
-/// Whether `body` is one that the run's door takes. What a signal carries is the caller's own matter.
-pub fn check(door: &str, body: &Value) -> Result<(), Error> {
-    let (control, _name) = door
-        .trim_start_matches('/')
-        .split_once('/')
-        .unwrap_or((door.trim_start_matches('/'), ""));
+/// Checks the body of a control. `path` is the part behind the run's id. The payload of a signal may be any JSON.
+pub fn check(path: &str, body: &Value) -> Result<(), Error> {
+    let path = path.trim_start_matches('/');
+    let (control, _name) = path.split_once('/').unwrap_or((path, ""));
     match control {
         "cancel" => read_cancel(body).map(drop),
         "pause" | "resume" => read_empty(body),
@@ -73,7 +70,7 @@ pub fn read_extension(body: &Value) -> Result<Extension, Error> {
                 );
                 None
             }
-            // What was written was no amount of time, and that has been said.
+            // `limit` has reported the invalid duration.
             (Limit::Unset | Limit::Never, _) if !body["by"].is_null() || !body["by_ms"].is_null() => None,
             (Limit::Unset | Limit::Never, _) => {
                 let message = "say how much longer the run may take: {\"by_ms\": 60000}, {\"by\": \"1m\"} or {\"until\": ...}";
@@ -97,8 +94,33 @@ pub fn read_retry(body: &Value) -> Result<(RetryMode, Option<TokenId>), Error> {
     })
 }
 
+/// `{choice, input?, comment?, by?}`.
+pub fn read_decision(body: &Value) -> Result<GateDecision, Error> {
+    read(body, |reader| {
+        let choice = reader.required_string("choice");
+        let input = reader.any("input").cloned();
+        let comment = reader.string("comment");
+        let by = reader.string("by");
+        Some(GateDecision {
+            choice: choice?.to_string(),
+            input: input.unwrap_or(Value::Null),
+            comment: comment.map(str::to_string),
+            by: by.map(str::to_string),
+            at: 0,
+        })
+    })
+}
+
 fn read<T>(body: &Value, read: impl FnOnce(&Reader) -> Option<T>) -> Result<T, Error> {
-    let problems = Problems::default();
+    read_with(Problems::default(), body, read)
+}
+
+/// Reads an object field by field and refuses fields that `read` does not ask for.
+pub(super) fn read_with<T>(
+    problems: Problems,
+    body: &Value,
+    read: impl FnOnce(&Reader) -> Option<T>,
+) -> Result<T, Error> {
     let found = Reader::new(body, "", &problems).and_then(|reader| {
         let found = read(&reader);
         reader.finish();

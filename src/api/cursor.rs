@@ -1,9 +1,9 @@
-//! Where the next page of a list begins. A cursor names its list, so that one that belongs elsewhere is refused and not
-//! misunderstood.
+//! Cursors: where the next page of a list begins. A cursor starts with the name of its list, so that a cursor of another
+//! list is refused instead of misread.
 
 use crate::api::error::Error;
 
-/// No id and no key that stands in a cursor before another part holds it.
+/// Only the last part of a cursor may contain it.
 const SEPARATOR: char = ':';
 
 pub fn write(list: &str, parts: &[&str]) -> String {
@@ -15,7 +15,7 @@ pub fn write(list: &str, parts: &[&str]) -> String {
     text
 }
 
-/// What stands behind the name of the list, in as many parts as it was written in; the last may hold the separator.
+/// The parts after the list's name. The last one may contain the separator.
 pub fn read<'a, const PARTS: usize>(list: &str, text: &'a str) -> Result<[&'a str; PARTS], Error> {
     let parts = text
         .strip_prefix(list)
@@ -23,23 +23,23 @@ pub fn read<'a, const PARTS: usize>(list: &str, text: &'a str) -> Result<[&'a st
         .map(|rest| rest.splitn(PARTS, SEPARATOR).collect::<Vec<_>>());
     parts
         .and_then(|parts| <[&str; PARTS]>::try_from(parts).ok())
-        .ok_or_else(refusal)
+        .ok_or_else(invalid_cursor)
 }
 
-/// A moment in a cursor: no number that SQLite and JavaScript would see differently.
-pub fn read_moment(text: &str) -> Result<u64, Error> {
-    let number = text.parse().ok().filter(|number| *number <= MOMENT_MAX);
-    number.ok_or_else(refusal)
+/// Unix milliseconds.
+pub fn read_timestamp(text: &str) -> Result<u64, Error> {
+    let number = text.parse().ok().filter(|number| *number <= SAFE_INTEGER_MAX);
+    number.ok_or_else(invalid_cursor)
 }
 
-/// The largest whole number that JavaScript has exactly.
-pub const MOMENT_MAX: u64 = (1 << 53) - 1;
+/// The largest integer that JavaScript, and therefore D1, represents exactly.
+pub const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
 
-pub fn refusal() -> Error {
-    Error::new(400, "invalid_request", "cursor is no cursor of this list")
+pub fn invalid_cursor() -> Error {
+    Error::bad_request("cursor is no cursor of this list")
 }
 
-/// Lists in the order of one name: what comes behind it. None: the beginning.
+/// For lists that are sorted by one name: the last name of the previous page, empty for the first page.
 pub fn read_name(list: &str, text: Option<&str>) -> Result<String, Error> {
     let Some(text) = text else {
         return Ok(String::new());
@@ -48,7 +48,7 @@ pub fn read_name(list: &str, text: Option<&str>) -> Result<String, Error> {
     Ok(name.to_string())
 }
 
-/// The gates that are open: the one behind which a page begins.
+/// The last gate of the previous page, in the list of open gates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatePosition {
     pub opened_at: u64,
@@ -62,7 +62,7 @@ impl GatePosition {
     pub fn read(text: &str) -> Result<GatePosition, Error> {
         let [opened_at, run_id, gate_id] = read(GATES, text)?;
         Ok(GatePosition {
-            opened_at: read_moment(opened_at)?,
+            opened_at: read_timestamp(opened_at)?,
             run_id: run_id.to_string(),
             gate_id: gate_id.to_string(),
         })
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_by_the_same_list_only() {
+    fn only_the_list_that_wrote_a_cursor_reads_it() {
         let position = GatePosition {
             opened_at: 1_700,
             run_id: "a_b.c~d".into(),
@@ -101,7 +101,7 @@ mod tests {
             "gates:-1:run:g1",
             "gates:9007199254740992:run:g1",
         ] {
-            assert_eq!(GatePosition::read(nonsense), Err(refusal()), "{nonsense}");
+            assert_eq!(GatePosition::read(nonsense), Err(invalid_cursor()), "{nonsense}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Every "no" the API says: a stable code, a status, a sentence on what to do next.
+//! Errors of the API: an HTTP status, a stable code and a message that says what to do next.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::base::limits::{DEPTH, TooLarge};
 use crate::definition::problem::{Problem, Problems, UNKNOWN_FIELD};
 use crate::definition::snapshot::{DocumentKind, missing_document};
 
-/// Problems of a request's body that an answer lists: a body can hold more of them than an answer should.
+/// Limits the size of an error response: a body may contain any number of problems.
 const PROBLEMS_SHOWN: usize = 100;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +29,10 @@ impl Error {
         }
     }
 
+    pub fn bad_request(message: impl Into<String>) -> Error {
+        Error::new(400, "invalid_request", message)
+    }
+
     pub fn not_found(what: impl std::fmt::Display) -> Error {
         Error::new(404, "not_found", format!("{what} does not exist"))
     }
@@ -44,8 +48,8 @@ impl Error {
         }
     }
 
-    /// A body that was read field by field: one problem in a sentence, all of them in the details. An unknown field
-    /// comes first and is a 400: it asks for something that this request cannot do.
+    /// The message shows the first problem, the details list all. An unknown field comes first and is a 400: the caller
+    /// asks for something that this request cannot do.
     pub fn invalid_body(problems: Problems) -> Error {
         let mut problems = problems.into_sorted();
         let unknown = problems.iter().find(|problem| problem.code == UNKNOWN_FIELD);
@@ -62,7 +66,7 @@ impl Error {
         error
     }
 
-    /// A document that is not in the catalogue, or not in this version.
+    /// `newest` is the newest version if the document exists in another version.
     pub fn no_document(kind: DocumentKind, id: &str, version: Option<u64>, newest: Option<u64>) -> Error {
         Error::new(404, "not_found", missing_document(kind, id, version, newest))
     }
@@ -97,7 +101,7 @@ impl Error {
         Error::new(413, "limit_exceeded", too_large.to_string())
     }
 
-    /// What went wrong stays in the log.
+    /// The cause is in the log only.
     pub fn internal() -> Error {
         Error::new(
             500,

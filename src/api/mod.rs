@@ -4,7 +4,6 @@ pub mod auth;
 pub mod body;
 pub mod control;
 pub mod cursor;
-pub mod decision;
 pub mod error;
 pub mod event;
 pub mod query;

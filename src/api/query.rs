@@ -1,9 +1,10 @@
-//! The query of a request: only names that its route knows, each once, each with a value that means something. Pure.
+//! The query string of a request. Unknown names, repeated names and empty values are refused, so that a typing error never
+//! changes what a request means. Pure.
 
 use serde_json::json;
 use url::form_urlencoded;
 
-use crate::api::cursor::{self, GatePosition};
+use crate::api::cursor::{self, GatePosition, SAFE_INTEGER_MAX};
 use crate::api::error::Error;
 use crate::api::routes::Route;
 use crate::api::run_filter::{RunList, read_limit};
@@ -11,23 +12,23 @@ use crate::definition::reader::{known_names, nearest, shorten};
 
 /// The longest a caller may wait for a run to end in one request.
 const WAIT_MS_MAX: u64 = 30_000;
-/// Longer than any name or cursor that a list knows.
+/// Longer than any valid name or cursor.
 const VALUE_BYTES: usize = 2_048;
 
-/// Names that may stand in a query more than once.
+/// Names that may occur more than once.
 const REPEATABLE: &[&str] = &["status"];
 
-/// A query whose names were checked.
+/// Name and value pairs; all names are known to the route.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pairs: Vec<(&'static str, String)>,
 }
 
 impl Query {
-    /// `text` is what stands behind the `?` of an address.
+    /// `text` is the part of the URL after the `?`.
     pub fn read(route: &Route, text: Option<&str>) -> Result<Query, Error> {
-        // A service that calls back may add parameters of its own to every address.
-        let Some(known) = route.parameters() else {
+        // Services may append their own parameters to a callback URL.
+        let Some(known) = route.rules().parameters else {
             return Ok(Query::default());
         };
         let mut pairs: Vec<(&'static str, String)> = Vec::new();
@@ -36,19 +37,23 @@ impl Query {
                 return Err(unknown(&name, known));
             };
             if pairs.iter().any(|(other, _)| other == name) && !REPEATABLE.contains(name) {
-                return Err(invalid(format!("{name} stands in the query more than once")));
+                return Err(Error::bad_request(format!(
+                    "{name} stands in the query more than once"
+                )));
             }
             if value.is_empty() && *name != "cursor" {
-                return Err(invalid(format!(
+                return Err(Error::bad_request(format!(
                     "{name} has no value; give it one or leave it out"
                 )));
             }
             if value.len() > VALUE_BYTES {
-                return Err(invalid(format!("{name} has more than {VALUE_BYTES} bytes")));
+                return Err(Error::bad_request(format!(
+                    "{name} has more than {VALUE_BYTES} bytes"
+                )));
             }
             pairs.push((name, value.into_owned()));
         }
-        // An empty cursor is the beginning of a list.
+        // An empty cursor means the first page.
         pairs.retain(|(_, value)| !value.is_empty());
         Ok(Query { pairs })
     }
@@ -64,12 +69,12 @@ impl Query {
         read_limit(self.one("limit"))
     }
 
-    /// How long the caller would wait for the end of the run.
+    /// How long the request may wait for the end of the run.
     pub fn wait_ms(&self) -> Result<u64, Error> {
         match self.one("wait_ms").map(str::parse::<u64>) {
             None => Ok(0),
             Some(Ok(millis)) if millis <= WAIT_MS_MAX => Ok(millis),
-            Some(_) => Err(invalid(format!(
+            Some(_) => Err(Error::bad_request(format!(
                 "wait_ms is a number of milliseconds, {WAIT_MS_MAX} at most"
             ))),
         }
@@ -78,25 +83,31 @@ impl Query {
     pub fn version(&self) -> Result<Option<u64>, Error> {
         match self.one("version").map(str::parse::<u64>) {
             None => Ok(None),
-            Some(Ok(version)) if (1..=VERSION_MAX).contains(&version) => Ok(Some(version)),
-            Some(_) => Err(invalid("version is a whole number from 1")),
+            Some(Ok(version)) if (1..=SAFE_INTEGER_MAX).contains(&version) => Ok(Some(version)),
+            Some(_) => Err(Error::bad_request("version is a whole number from 1")),
         }
     }
 
-    /// The number of the last event or token that the caller has seen.
+    /// The number of the last event or token of the previous page.
     pub fn after(&self) -> Result<u64, Error> {
         match (self.one("after"), self.one("cursor")) {
             (None, None) => Ok(0),
-            (Some(_), Some(_)) => Err(invalid("after and cursor mean the same; give one of them")),
+            (Some(_), Some(_)) => Err(Error::bad_request(
+                "after and cursor mean the same; give one of them",
+            )),
             (Some(text), None) | (None, Some(text)) => {
-                let number = text.parse::<u64>().ok().filter(|number| *number <= VERSION_MAX);
-                number
-                    .ok_or_else(|| invalid("after and cursor are the number of the last item that was seen"))
+                let number = text
+                    .parse::<u64>()
+                    .ok()
+                    .filter(|number| *number <= SAFE_INTEGER_MAX);
+                number.ok_or_else(|| {
+                    Error::bad_request("after and cursor are the number of the last item that was seen")
+                })
             }
         }
     }
 
-    /// Where the page of a list in the order of its names begins, and how long it may be.
+    /// The last name of the previous page, and the page's length.
     pub fn page_by_name(&self, list: &str) -> Result<(String, u64), Error> {
         Ok((cursor::read_name(list, self.one("cursor"))?, self.limit()?))
     }
@@ -115,13 +126,6 @@ impl Query {
     }
 }
 
-/// The largest whole number that is exact in JavaScript and so in D1.
-const VERSION_MAX: u64 = (1 << 53) - 1;
-
-fn invalid(message: impl Into<String>) -> Error {
-    Error::new(400, "invalid_request", message)
-}
-
 fn unknown(name: &str, known: &[&'static str]) -> Error {
     let near = nearest(known, name);
     let mut message = format!("unknown query parameter \"{}\"", shorten(name));
@@ -129,7 +133,7 @@ fn unknown(name: &str, known: &[&'static str]) -> Error {
         message += &format!("; did you mean \"{near}\"?");
     }
     message += &format!(" {}", known_names(known));
-    let mut error = invalid(message);
+    let mut error = Error::bad_request(message);
     error.details = Some(json!({"parameter": shorten(name), "known": known, "nearest": near}));
     error
 }
@@ -144,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_the_route_once_each_with_a_value() {
+    fn only_known_names_once_each_with_a_value() {
         for (path, text, part) in [
             ("/v1/runs", "statsu=failed", "did you mean \"status\"?"),
             ("/v1/runs", "nonsense=1", "known: status, workflow, tag"),
@@ -163,12 +167,11 @@ mod tests {
         let query = read("GET", "/v1/runs", "tag=a%20b%26c&cursor=&limit=7").expect("fine");
         assert_eq!((query.one("tag"), query.limit()), (Some("a b&c"), Ok(7)));
         assert_eq!(query.one("cursor"), None);
-        // A service may add what it likes to the address it was given.
         assert!(read("POST", "/v1/callbacks/x", "a=1&a=2").is_ok());
     }
 
     #[test]
-    fn values_that_make_no_sense() {
+    fn invalid_values_are_refused() {
         let of = |path: &str, text: &str| read("GET", path, text).expect("names are known");
         for text in ["limit=0", "limit=1001", "limit=-1", "limit=ten", "limit=1e2"] {
             assert_eq!(of("/v1/runs", text).limit().expect_err(text).status, 400);

@@ -1,4 +1,4 @@
-//! What a run leaves to go on from: its events, its timeouts, the ways back, and what it has to show. Pure.
+//! Views of a run's history: events, timeout records, resume options and the deliverable. Pure.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,8 @@ use crate::run::{
     TokenId, TokenStatus, can_go_on,
 };
 
-/// Nodes named in one deliverable; a long run has been at more.
+/// Limits of one deliverable.
 const NODES_SHOWN: usize = 1_000;
-
-/// Errors in one deliverable.
 const ERRORS_SHOWN: usize = 100;
 
 pub fn event(run_id: &str, entry: &RunEvent) -> Value {
@@ -33,7 +31,7 @@ fn recovery_path(run_id: &str, seq: u64) -> String {
     format!("/v1/runs/{run_id}/timeouts/{seq}")
 }
 
-/// One line of the log of timeouts.
+/// One line of the timeout log; `None` if the event is no timeout.
 pub fn timeout_line(header: &Header, entry: &RunEvent) -> Option<Value> {
     let record = entry.record.as_ref()?;
     Some(json!({
@@ -50,7 +48,7 @@ pub fn timeout_line(header: &Header, entry: &RunEvent) -> Option<Value> {
     }))
 }
 
-/// A record with what a resume would start from. The state is left out of lists: it is the same for all.
+/// A timeout record with the checkpoint that a resume would start from. Lists omit the state: it is the same in all records.
 pub fn timeout(run: &Run, entry: &RunEvent, ended: &[PastToken], with_state: bool) -> Option<Value> {
     let record: &TimeoutRecord = entry.record.as_ref()?;
     let mut view = json!({
@@ -75,7 +73,7 @@ pub fn timeout(run: &Run, entry: &RunEvent, ended: &[PastToken], with_state: boo
     Some(view)
 }
 
-/// The last token that had done its work by then.
+/// The last token that was completed at that time.
 fn checkpoint(run: &Run, ended: &[PastToken], at: Millis) -> Value {
     let done = ended.iter().filter(|token| {
         token.status == TokenStatus::Completed && token.ended_at.is_some_and(|ended| ended <= at)
@@ -90,11 +88,13 @@ fn checkpoint(run: &Run, ended: &[PastToken], at: Millis) -> Value {
     })
 }
 
-/// Scope, how many, milliseconds in all, at most; from it how late each layer was enforced.
+/// How late the deadlines of each layer were enforced, in seconds. A row is a scope, a count, the sum and the maximum in
+/// milliseconds.
 pub fn lateness(rows: &[(String, u64, u64, u64)]) -> Value {
     let mut layers: BTreeMap<&str, (u64, u64, u64)> = BTreeMap::new();
     for (scope, count, sum, most) in rows {
         let scope = serde_json::from_value::<crate::run::TimeoutScope>(json!(scope));
+        // A newer build may have written a scope that this one does not know.
         let Ok(scope) = scope else { continue };
         let layer = layers.entry(scope.layer()).or_default();
         *layer = (layer.0 + count, layer.1 + sum, layer.2.max(*most));
@@ -109,7 +109,7 @@ pub fn lateness(rows: &[(String, u64, u64, u64)]) -> Value {
         .collect()
 }
 
-/// Which ways back are open, which one to take, and why. `errors` are those of the tokens that failed.
+/// The resume options, with a recommendation and its reason. `errors` are those of the tokens that failed.
 pub fn resume(run: &Run, past: &Past, plan: &ResumePlan, errors: &BTreeMap<TokenId, Failure>) -> Value {
     let header = &run.header;
     let closed = match header.status {
@@ -122,7 +122,7 @@ pub fn resume(run: &Run, past: &Past, plan: &ResumePlan, errors: &BTreeMap<Token
             Some("only a run that failed or timed out goes on; restart this one to run it again".to_string())
         }
         RunStatus::Running | RunStatus::Waiting => Some("the run has not ended".to_string()),
-        RunStatus::Paused => Some(how_it_goes_on(run)),
+        RunStatus::Paused => Some(how_to_continue(run)),
     };
     let (recommended, why) = match closed.is_some() {
         true => (Value::Null, Value::Null),
@@ -164,7 +164,7 @@ pub fn resume(run: &Run, past: &Past, plan: &ResumePlan, errors: &BTreeMap<Token
     })
 }
 
-fn how_it_goes_on(run: &Run) -> String {
+fn how_to_continue(run: &Run) -> String {
     let id = &run.header.id;
     match (
         run.gate_of_run(),
@@ -203,13 +203,13 @@ fn recommend(error: Option<&Failure>, plan: &ResumePlan, past: &Past) -> (&'stat
     }
 }
 
-/// Tokens whose errors a deliverable shows: the first of those that have one.
-pub fn unfinished(ended: &[PastToken]) -> Vec<TokenId> {
+/// The tokens whose errors a deliverable shows.
+pub fn tokens_with_errors(ended: &[PastToken]) -> Vec<TokenId> {
     let failed = ended.iter().filter(|token| token.has_error);
     failed.map(|token| token.id).take(ERRORS_SHOWN).collect()
 }
 
-/// Whether a deliverable tells of the run's tokens: one that completed shows its output, one that has not ended nothing.
+/// Whether the run's deliverable needs its tokens. A completed run has its output, a run that has not ended has no deliverable.
 pub fn shows_tokens(header: &Header) -> bool {
     match header.status {
         RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => true,
@@ -217,7 +217,7 @@ pub fn shows_tokens(header: &Header) -> bool {
     }
 }
 
-/// What an ended run has to show: its output, or as much as there is. `errors` are those of the tokens of `unfinished`.
+/// The output of a completed run, or the partial results of another ended run. `errors` are those of `tokens_with_errors`.
 pub fn deliverable(
     run: &Run,
     ended: &[PastToken],
@@ -261,7 +261,7 @@ pub fn deliverable(
             .clone()
             .unwrap_or_else(|| "the run was cancelled".into()),
     };
-    let unfinished: Vec<Value> = ended
+    let errors: Vec<Value> = ended
         .iter()
         .filter_map(|token| {
             let error = errors.get(&token.id)?;
@@ -281,7 +281,7 @@ pub fn deliverable(
             "run_status": header.status,
             "attempt": header.attempt,
             "duration_ms": header.ended_at.map(|at| at.saturating_sub(header.started_at)),
-            "errors": unfinished,
+            "errors": errors,
             "timeouts": timeouts,
             "resume": format!("/v1/runs/{}/resume", header.id),
         },

@@ -1,4 +1,4 @@
-//! Which request means what. Pure: a method, a path and a query in, a route out.
+//! Routing: a method and a path in, a `Route` or a 404 or 405 out; and the rules of each route. Pure.
 
 use crate::api::auth::Role;
 use crate::api::error::Error;
@@ -30,24 +30,23 @@ pub enum Route {
     ListTokens {
         run: String,
     },
-    /// A list of what a run has been through, page by page: the object's door.
+    /// Events or timeouts of a run. `path` is the path inside the run's object.
     ListHistory {
         run: String,
-        door: &'static str,
+        path: &'static str,
     },
-    /// One timeout, in full.
     ReadTimeout {
         run: String,
         id: u64,
     },
-    /// Something the object puts together: its door.
+    /// The deliverable or the resume options. `path` is the path inside the run's object.
     ReadReport {
         run: String,
-        door: &'static str,
+        path: &'static str,
     },
     ListGates,
-    /// Something happened: whatever it triggers is started.
-    RaiseEvent {
+    /// Starts every workflow that the event triggers.
+    PublishEvent {
         name: String,
     },
     /// The result of an async action. The capability is the credential.
@@ -58,78 +57,78 @@ pub enum Route {
     ResetBreaker {
         key: String,
     },
-    /// Something a person does to a run: the object's door and nothing else.
-    Command {
+    /// Changes a run. `path` is the path inside the run's object.
+    Control {
         run: String,
-        door: String,
+        path: String,
+    },
+}
+
+/// What a route requires of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct RouteRules<'a> {
+    /// `None`: no credential is required.
+    pub role: Option<Role>,
+    pub body: BodyRule<'a>,
+    /// The query parameters; `None`: any are accepted and ignored.
+    pub parameters: Option<&'static [&'static str]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyRule<'a> {
+    /// The body is not read.
+    Ignored,
+    /// `{}`.
+    Empty,
+    Document {
+        id: &'a str,
+    },
+    Start,
+    /// Any JSON.
+    Payload,
+    /// Any JSON: the run's object checks the capability before it reads the result.
+    CallbackResult,
+    /// See `control::check`.
+    Control {
+        path: &'a str,
     },
 }
 
 impl Route {
-    /// What a credential must be good for; `None`: anybody.
-    pub fn role(&self) -> Option<Role> {
+    /// The one table of what each route requires and accepts.
+    pub fn rules(&self) -> RouteRules<'_> {
+        let rules = |role, body, parameters| RouteRules {
+            role,
+            body,
+            parameters: Some(parameters),
+        };
+        const NONE: &[&str] = &[];
+        const PAGE: &[&str] = &["limit", "cursor"];
+        const WAIT: &[&str] = &["wait_ms"];
+        const HISTORY: &[&str] = &["after", "limit", "cursor"];
+        let (read, operate, admin) = (Some(Role::Read), Some(Role::Operate), Some(Role::Admin));
         match self {
-            Route::Health | Route::Callback { .. } => None,
-            Route::ReadDocument { .. }
-            | Route::ListDocuments { .. }
-            | Route::ListRuns
-            | Route::ListGates
-            | Route::ListBreakers
-            | Route::ReadRun { .. }
-            | Route::ListTokens { .. }
-            | Route::ListHistory { .. }
-            | Route::ReadTimeout { .. }
-            | Route::ReadReport { .. } => Some(Role::Read),
-            Route::StartRun { .. }
-            | Route::RaiseEvent { .. }
-            | Route::Command { .. }
-            | Route::ResetBreaker { .. } => Some(Role::Operate),
-            Route::PutDocument { .. } => Some(Role::Admin),
-        }
-    }
-
-    /// Whether anything is read of a request's body.
-    pub fn takes_body(&self) -> bool {
-        match self {
-            Route::PutDocument { .. }
-            | Route::StartRun { .. }
-            | Route::RaiseEvent { .. }
-            | Route::Callback { .. }
-            | Route::ResetBreaker { .. }
-            | Route::Command { .. } => true,
-            Route::Health
-            | Route::ReadDocument { .. }
-            | Route::ListDocuments { .. }
-            | Route::ListRuns
-            | Route::ReadRun { .. }
-            | Route::ListTokens { .. }
-            | Route::ListHistory { .. }
-            | Route::ReadTimeout { .. }
-            | Route::ReadReport { .. }
-            | Route::ListGates
-            | Route::ListBreakers => false,
-        }
-    }
-
-    /// The names its query may have; `None`: any.
-    pub fn parameters(&self) -> Option<&'static [&'static str]> {
-        match self {
-            Route::Callback { .. } => None,
-            Route::ReadDocument { .. } => Some(&["version"]),
-            Route::ListDocuments { .. }
-            | Route::ListTokens { .. }
-            | Route::ListGates
-            | Route::ListBreakers => Some(&["limit", "cursor"]),
-            Route::ListRuns => Some(run_filter::PARAMETERS),
-            Route::StartRun { .. } | Route::ReadRun { .. } => Some(&["wait_ms"]),
-            Route::ListHistory { .. } => Some(&["after", "limit", "cursor"]),
-            Route::Health
-            | Route::PutDocument { .. }
-            | Route::ReadTimeout { .. }
-            | Route::ReadReport { .. }
-            | Route::RaiseEvent { .. }
-            | Route::ResetBreaker { .. }
-            | Route::Command { .. } => Some(&[]),
+            Route::Health => rules(None, BodyRule::Ignored, NONE),
+            Route::PutDocument { id, .. } => rules(admin, BodyRule::Document { id }, NONE),
+            Route::ReadDocument { .. } => rules(read, BodyRule::Ignored, &["version"]),
+            Route::ListDocuments { .. } => rules(read, BodyRule::Ignored, PAGE),
+            Route::StartRun { .. } => rules(operate, BodyRule::Start, WAIT),
+            Route::ListRuns => rules(read, BodyRule::Ignored, run_filter::PARAMETERS),
+            Route::ReadRun { .. } => rules(read, BodyRule::Ignored, WAIT),
+            Route::ListTokens { .. } => rules(read, BodyRule::Ignored, PAGE),
+            Route::ListHistory { .. } => rules(read, BodyRule::Ignored, HISTORY),
+            Route::ReadTimeout { .. } => rules(read, BodyRule::Ignored, NONE),
+            Route::ReadReport { .. } => rules(read, BodyRule::Ignored, NONE),
+            Route::ListGates => rules(read, BodyRule::Ignored, PAGE),
+            Route::PublishEvent { .. } => rules(operate, BodyRule::Payload, NONE),
+            Route::Callback { .. } => RouteRules {
+                role: None,
+                body: BodyRule::CallbackResult,
+                parameters: None,
+            },
+            Route::ListBreakers => rules(read, BodyRule::Ignored, PAGE),
+            Route::ResetBreaker { .. } => rules(operate, BodyRule::Empty, NONE),
+            Route::Control { path, .. } => rules(operate, BodyRule::Control { path }, NONE),
         }
     }
 
@@ -154,10 +153,10 @@ impl Route {
             },
             ["v1", "runs", run, list @ ("events" | "timeouts")] => match method {
                 "GET" => {
-                    let door = if *list == "events" { "/events" } else { "/timeouts" };
+                    let path = if *list == "events" { "/events" } else { "/timeouts" };
                     return Ok(Route::ListHistory {
                         run: run_id(run)?,
-                        door,
+                        path,
                     });
                 }
                 _ => &["GET"],
@@ -176,7 +175,7 @@ impl Route {
                 "GET" => {
                     return Ok(Route::ReadReport {
                         run: run_id(run)?,
-                        door: "/deliverable",
+                        path: "/deliverable",
                     });
                 }
                 _ => &["GET"],
@@ -184,7 +183,7 @@ impl Route {
             ["v1", "runs", run, "resume"] if method == "GET" => {
                 return Ok(Route::ReadReport {
                     run: run_id(run)?,
-                    door: "/resume",
+                    path: "/resume",
                 });
             }
             ["v1", "callbacks", capability] => match method {
@@ -197,7 +196,7 @@ impl Route {
             },
             ["v1", "events", name] => match method {
                 "POST" => {
-                    return Ok(Route::RaiseEvent {
+                    return Ok(Route::PublishEvent {
                         name: event_name(name)?,
                     });
                 }
@@ -226,9 +225,9 @@ impl Route {
                 control @ ("cancel" | "pause" | "resume" | "extend" | "retry" | "restart"),
             ] => match method {
                 "POST" => {
-                    return Ok(Route::Command {
+                    return Ok(Route::Control {
                         run: run_id(run)?,
-                        door: format!("/{control}"),
+                        path: format!("/{control}"),
                     });
                 }
                 _ if *control == "resume" => &["GET", "POST"],
@@ -236,10 +235,10 @@ impl Route {
             },
             ["v1", "runs", run, kind @ ("signals" | "gates"), name] => match method {
                 "POST" => {
-                    let name = name_of(name)?;
-                    return Ok(Route::Command {
+                    let name = signal_or_gate(name)?;
+                    return Ok(Route::Control {
                         run: run_id(run)?,
-                        door: format!("/{kind}/{name}"),
+                        path: format!("/{kind}/{name}"),
                     });
                 }
                 _ => &["POST"],
@@ -295,29 +294,29 @@ fn run_id(text: &str) -> Result<String, Error> {
     let id = with_tildes(text);
     match ids::is_any_run_id(&id) {
         true => Ok(id),
-        false => Err(Error::new(400, "invalid_request", ids::RUN_ID_RULE)),
+        false => Err(Error::bad_request(ids::RUN_ID_RULE)),
     }
 }
 
-/// Ids of children hold a `~`, which some clients write otherwise in a path.
+/// Ids of child runs contain a `~`, which some clients percent-encode in a path.
 fn with_tildes(text: &str) -> String {
     text.replace("%7E", "~").replace("%7e", "~")
 }
 
 /// The name of a signal, or the id of a gate.
-fn name_of(text: &str) -> Result<String, Error> {
+fn signal_or_gate(text: &str) -> Result<String, Error> {
     match ids::is_name(text) {
         true => Ok(text.to_string()),
-        false => Err(Error::new(400, "invalid_request", ids::NAME_RULE)),
+        false => Err(Error::bad_request(ids::NAME_RULE)),
     }
 }
 
-/// The one character of a key that careful clients write otherwise in a path.
+/// Some clients percent-encode the `:` of a key.
 fn breaker_key(text: &str) -> Result<String, Error> {
     let key = text.replace("%3A", ":").replace("%3a", ":");
     match ids::is_breaker_key(&key) {
         true => Ok(key),
-        false => Err(Error::new(400, "invalid_request", ids::BREAKER_KEY_RULE)),
+        false => Err(Error::bad_request(ids::BREAKER_KEY_RULE)),
     }
 }
 
@@ -325,14 +324,14 @@ fn event_name(text: &str) -> Result<String, Error> {
     if ids::is_event_name(text) {
         return Ok(text.to_string());
     }
-    Err(Error::new(400, "invalid_request", ids::EVENT_NAME_RULE))
+    Err(Error::bad_request(ids::EVENT_NAME_RULE))
 }
 
 fn document_id(text: &str) -> Result<String, Error> {
     if ids::is_id(text) {
         return Ok(text.to_string());
     }
-    Err(Error::new(400, "invalid_request", ids::ID_RULE))
+    Err(Error::bad_request(ids::ID_RULE))
 }
 
 #[cfg(test)]
@@ -353,7 +352,7 @@ mod tests {
         let name = "order.paid".to_string();
         assert_eq!(
             Route::parse("POST", "/v1/events/order.paid"),
-            Ok(Route::RaiseEvent { name })
+            Ok(Route::PublishEvent { name })
         );
         for path in ["/v1/breakers/pay:eu/reset", "/v1/breakers/pay%3Aeu/reset"] {
             let key = "pay:eu".to_string();

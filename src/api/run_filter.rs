@@ -1,4 +1,4 @@
-//! Which runs are asked for, in which order, and from where on. Pure: a query in, a list out.
+//! The parameters of `GET /v1/runs`: filters, order, position and page length. Pure: a query in, a `RunList` out.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,6 @@ use crate::api::error::Error;
 use crate::base::{ids, limits};
 use crate::run::RunStatus;
 
-/// Every parameter that `GET /v1/runs` knows.
 pub const PARAMETERS: &[&str] = &[
     "status",
     "workflow",
@@ -25,14 +24,14 @@ const LIMIT_DEFAULT: u64 = 100;
 const LIMIT_MAX: u64 = 1_000;
 const TAG_BYTES: usize = 64;
 
-/// What all runs of the list have in common.
+/// A run is listed if it matches all fields that are set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// None: any.
+    /// Empty: any status.
     pub statuses: BTreeSet<RunStatus>,
     pub workflow: Option<String>,
     pub tag: Option<String>,
-    /// Both are moments at which a run may have started.
+    /// Both bounds, inclusive, are for the start of the run.
     pub since: Option<u64>,
     pub until: Option<u64>,
     pub parent: Option<String>,
@@ -42,14 +41,14 @@ pub struct RunFilter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     NewestFirst,
-    /// Runs that have not ended and have a limit: the one whose limit passes first comes first.
+    /// Only runs that have not ended and have a deadline, the earliest deadline first.
     NearestDeadline,
-    /// What begins with the same letters lies together only in this order.
+    /// The order for an id prefix: only here matching ids are adjacent.
     ById,
 }
 
 impl Order {
-    /// How its cursors begin.
+    /// The list's name in cursors.
     fn name(self) -> &'static str {
         match self {
             Order::NewestFirst => "started",
@@ -59,10 +58,10 @@ impl Order {
     }
 }
 
-/// A run's place in the order of its list.
+/// The last run of the previous page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// When it started, or when its limit passes; 0 where only ids count.
+    /// The run's start or its deadline, depending on the order; 0 in the order by id.
     pub at: u64,
     pub id: String,
 }
@@ -72,19 +71,19 @@ impl Position {
         let (at, id) = match order {
             Order::NewestFirst | Order::NearestDeadline => {
                 let [at, id] = cursor::read(order.name(), text)?;
-                (cursor::read_moment(at)?, id)
+                (cursor::read_timestamp(at)?, id)
             }
             Order::ById => {
                 let [id] = cursor::read(order.name(), text)?;
                 (0, id)
             }
         };
-        match could_begin_an_id(id) {
+        match is_run_id_prefix(id) {
             true => Ok(Position {
                 at,
                 id: id.to_string(),
             }),
-            false => Err(cursor::refusal()),
+            false => Err(cursor::invalid_cursor()),
         }
     }
 
@@ -108,14 +107,14 @@ pub struct RunList {
 }
 
 impl RunList {
-    /// Parameters it does not know are none of its business. One without a value is one that was not given.
+    /// Ignores unknown parameters and parameters without a value: `Query` has refused them already.
     pub fn read(pairs: &[(String, String)]) -> Result<RunList, Error> {
         let filter = RunFilter::read(pairs)?;
         let order = match one(pairs, "sort")? {
             None if filter.id_prefix.is_some() => Order::ById,
             None | Some("started") => Order::NewestFirst,
             Some("remaining") => Order::NearestDeadline,
-            Some(_) => return Err(invalid("sort is started or remaining")),
+            Some(_) => return Err(Error::bad_request("sort is started or remaining")),
         };
         let after = one(pairs, "cursor")?.map(|text| Position::read(order, text));
         Ok(RunList {
@@ -130,31 +129,33 @@ impl RunList {
 impl RunFilter {
     pub fn read(pairs: &[(String, String)]) -> Result<RunFilter, Error> {
         let named = |name: &str, is_one: fn(&str) -> bool, rule: &str| match one(pairs, name)? {
-            Some(value) if !is_one(value) => Err(invalid(format!("{name}: {rule}"))),
+            Some(value) if !is_one(value) => Err(Error::bad_request(format!("{name}: {rule}"))),
             value => Ok(value.map(str::to_string)),
         };
         Ok(RunFilter {
             statuses: read_statuses(pairs)?,
             workflow: named("workflow", ids::is_id, ids::ID_RULE)?,
             tag: named("tag", is_tag, "a tag is 1-64 bytes")?,
-            since: moment(pairs, "since")?,
-            until: moment(pairs, "until")?,
-            parent: named("parent", could_begin_an_id, ids::RUN_ID_RULE)?,
-            id_prefix: named("id_prefix", could_begin_an_id, ids::RUN_ID_RULE)?,
+            since: timestamp(pairs, "since")?,
+            until: timestamp(pairs, "until")?,
+            parent: named("parent", is_run_id_prefix, ids::RUN_ID_RULE)?,
+            id_prefix: named("id_prefix", is_run_id_prefix, ids::RUN_ID_RULE)?,
         })
     }
 }
 
-/// How many items a page may have.
+/// The length of a page.
 pub fn read_limit(text: Option<&str>) -> Result<u64, Error> {
     match text.map(str::parse::<u64>) {
         None => Ok(LIMIT_DEFAULT),
         Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
-        Some(_) => Err(invalid(format!("limit is a number from 1 to {LIMIT_MAX}"))),
+        Some(_) => Err(Error::bad_request(format!(
+            "limit is a number from 1 to {LIMIT_MAX}"
+        ))),
     }
 }
 
-/// Several by commas, by repetition, or both.
+/// Several statuses are separated by commas, given in repeated parameters, or both.
 fn read_statuses(pairs: &[(String, String)]) -> Result<BTreeSet<RunStatus>, Error> {
     let names = values(pairs, "status").flat_map(|value| value.split(','));
     names
@@ -163,7 +164,7 @@ fn read_statuses(pairs: &[(String, String)]) -> Result<BTreeSet<RunStatus>, Erro
             let known = RunStatus::ALL.into_iter().find(|status| status.name() == name);
             known.ok_or_else(|| {
                 let all = RunStatus::ALL.map(RunStatus::name).join(", ");
-                invalid(format!(
+                Error::bad_request(format!(
                     "status is one or several of {all}, with commas between them"
                 ))
             })
@@ -171,13 +172,15 @@ fn read_statuses(pairs: &[(String, String)]) -> Result<BTreeSet<RunStatus>, Erro
         .collect()
 }
 
-fn moment(pairs: &[(String, String)], name: &str) -> Result<Option<u64>, Error> {
+fn timestamp(pairs: &[(String, String)], name: &str) -> Result<Option<u64>, Error> {
     let Some(text) = one(pairs, name)? else {
         return Ok(None);
     };
     match text.parse() {
-        Ok(at) if at <= cursor::MOMENT_MAX => Ok(Some(at)),
-        Ok(_) | Err(_) => Err(invalid(format!("{name} is a moment in Unix milliseconds"))),
+        Ok(at) if at <= cursor::SAFE_INTEGER_MAX => Ok(Some(at)),
+        Ok(_) | Err(_) => Err(Error::bad_request(format!(
+            "{name} is a moment in Unix milliseconds"
+        ))),
     }
 }
 
@@ -188,12 +191,12 @@ fn values<'a>(pairs: &'a [(String, String)], name: &str) -> impl Iterator<Item =
         .filter(|value| !value.is_empty())
 }
 
-/// The value of a parameter that takes one. Two different values are refused: one of them would be ignored.
+/// The value of a parameter that takes one value. Two different values are refused: one of them would be ignored.
 fn one<'a>(pairs: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Error> {
     let mut values = values(pairs, name);
     let first = values.next();
     match values.any(|value| Some(value) != first) {
-        true => Err(invalid(format!("{name} is given twice"))),
+        true => Err(Error::bad_request(format!("{name} is given twice"))),
         false => Ok(first),
     }
 }
@@ -202,14 +205,10 @@ fn is_tag(text: &str) -> bool {
     text.len() <= TAG_BYTES
 }
 
-/// Ids of children are longer than those a user may choose, and hold a character of their own.
-fn could_begin_an_id(text: &str) -> bool {
+/// Also accepts ids of child runs, which are longer than ids of callers and contain a `~`.
+fn is_run_id_prefix(text: &str) -> bool {
     (1..=limits::CHILD_RUN_ID_LENGTH).contains(&text.len())
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~'))
-}
-
-fn invalid(message: impl Into<String>) -> Error {
-    Error::new(400, "invalid_request", message)
 }

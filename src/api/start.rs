@@ -1,4 +1,4 @@
-//! Starting a run: what a caller may ask for, checked before the run's object hears of it. Pure.
+//! Starting a run: the caller's request, and the checks that it passes before the run's object is created. Pure.
 
 use std::rc::Rc;
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use crate::api::control;
 use crate::api::error::Error;
 use crate::base::ids;
 use crate::base::limits::{ROW_BYTES, TooLarge};
 use crate::base::text::{bytes_of, json_bytes};
 use crate::base::time::Limit;
 use crate::definition::problem::Problems;
-use crate::definition::reader::Reader;
 use crate::definition::snapshot::Stored;
 use crate::definition::timeouts::{Layer, TimeRules};
 use crate::json_schema::Schema;
 use crate::run::{ParentLink, StartRequest, TriggeredBy};
 
-/// The caller's wish.
+/// The body of `POST /v1/workflows/:id/runs`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartBody {
     pub run_id: Option<String>,
@@ -28,8 +28,7 @@ pub struct StartBody {
 
 impl StartBody {
     pub fn read(body: &Value, rules: &TimeRules) -> Result<StartBody, Error> {
-        let problems = Problems::new(*rules);
-        let wish = Reader::new(body, "", &problems).map(|reader| {
+        control::read_with(Problems::new(*rules), body, |reader| {
             let run_id = reader.string("run_id");
             if run_id.is_some_and(|id| !ids::is_run_id(id)) {
                 reader.report("run_id", "invalid_id", ids::RUN_ID_RULE);
@@ -44,8 +43,7 @@ impl StartBody {
                     "a run cannot lift its workflow's limit; leave it out",
                 );
             }
-            reader.finish();
-            StartBody {
+            Some(StartBody {
                 run_id: run_id.map(str::to_string),
                 input,
                 request: StartRequest {
@@ -54,20 +52,16 @@ impl StartBody {
                     budget_ms: None,
                     node_decides: false,
                 },
-            }
-        });
-        match wish {
-            Some(wish) if !problems.has_errors() => Ok(wish),
-            Some(_) | None => Err(Error::invalid_body(problems)),
-        }
+            })
+        })
     }
 }
 
-/// What the run's object is told.
+/// What the run's object gets.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Command {
+pub struct StartRun {
     pub run_id: String,
-    /// A [`Stored`], as text: nobody on its way looks into it.
+    /// A [`Stored`] as text: only the run's object parses it.
     pub stored: Rc<RawValue>,
     pub input: Value,
     pub request: StartRequest,
@@ -77,19 +71,18 @@ pub struct Command {
     pub triggered_by: Option<TriggeredBy>,
 }
 
-/// A resolved workflow that runs can be started of.
-pub struct Ready {
+/// A workflow version with its tasks, actions and called workflows.
+pub struct ResolvedWorkflow {
     stored: Stored,
     text: Rc<RawValue>,
-    /// Of the input. The schema alone: reading the whole snapshot is the run object's work.
     input_schema: Option<Schema>,
     has_async: bool,
 }
 
-impl Ready {
-    pub fn new(stored: Stored) -> Result<Ready, Error> {
+impl ResolvedWorkflow {
+    pub fn new(stored: Stored) -> Result<ResolvedWorkflow, Error> {
         let text = to_raw_value(&stored).map_err(|_| Error::internal())?;
-        // The snapshot is one row, and so is that of every child: it holds whatever the child may call in its turn.
+        // A snapshot is one row. The snapshot of a child contains the workflows that the child may call.
         let check = |what: String, bytes| {
             let too_large = TooLarge::check(what, bytes, ROW_BYTES);
             too_large.map_err(|too_large| Error::new(422, "limit_exceeded", too_large.to_string()))
@@ -106,16 +99,16 @@ impl Ready {
         }
         let schema = stored.workflow.get("input_schema");
         let schema = schema.filter(|schema| !schema.is_null()).map(Schema::compile);
-        Ok(Ready {
+        Ok(ResolvedWorkflow {
             text: text.into(),
-            // One that does not compile was refused when the workflow was stored.
+            // A schema that does not compile was refused when the workflow was stored.
             input_schema: schema.and_then(Result::ok),
             has_async: stored.has_async(),
             stored,
         })
     }
 
-    /// Some action's result comes by a callback, here or in a workflow that is called.
+    /// Whether an action of this workflow, or of one that it calls, gets its result by a callback.
     pub fn has_async(&self) -> bool {
         self.has_async
     }
@@ -125,14 +118,14 @@ impl Ready {
     }
 }
 
-impl Command {
-    pub fn new(run_id: String, wish: StartBody, ready: &Ready) -> Result<Command, Error> {
-        check_timeout(wish.request.timeout_ms, &ready.stored)?;
-        // Numbers may be longer as they are saved than as they were sent.
-        TooLarge::check("the input", json_bytes(&wish.input), ROW_BYTES)
+impl StartRun {
+    pub fn new(run_id: String, body: StartBody, workflow: &ResolvedWorkflow) -> Result<StartRun, Error> {
+        check_timeout(body.request.timeout_ms, &workflow.stored)?;
+        // Numbers may be longer in the row than in the request.
+        TooLarge::check("the input", json_bytes(&body.input), ROW_BYTES)
             .map_err(|too_large| Error::too_large(&too_large))?;
-        if let Some(schema) = &ready.input_schema {
-            let problems = schema.validate(&wish.input);
+        if let Some(schema) = &workflow.input_schema {
+            let problems = schema.validate(&body.input);
             if let Some(first) = problems.first() {
                 let mut error = Error::new(
                     422,
@@ -154,18 +147,18 @@ impl Command {
                 return Err(error);
             }
         }
-        Ok(Command {
+        Ok(StartRun {
             run_id,
-            stored: Rc::clone(&ready.text),
-            input: wish.input,
-            request: wish.request,
+            stored: Rc::clone(&workflow.text),
+            input: body.input,
+            request: body.request,
             parent: None,
             triggered_by: None,
         })
     }
 }
 
-/// What a caller asks for is held against the same hard limit as what the workflow says itself.
+/// The caller's timeout must respect the same hard limit as the workflow's own.
 fn check_timeout(timeout_ms: Option<u64>, stored: &Stored) -> Result<(), Error> {
     let limit = timeout_ms.map_or(Limit::Unset, Limit::After);
     let exceeding = stored.workflow["allow_exceed_hard"] == Value::Bool(true);

@@ -1,4 +1,4 @@
-//! What the API says of a run: shapes pinned by the contract. Pure, so that the shapes are tested natively.
+//! JSON views of runs, gates and tokens, as the API returns them. Golden files pin these shapes.
 
 use serde_json::{Map, Value, json};
 
@@ -52,7 +52,7 @@ pub fn run(run: &Run, now: Millis) -> Value {
     view
 }
 
-/// Every clock of the run: a moment while it goes, what is left of it while it stands still.
+/// All deadlines of the run: absolute times while it runs, remaining milliseconds while it is paused.
 fn deadlines(run: &Run) -> Vec<Value> {
     if run.header.status.is_terminal() {
         return Vec::new();
@@ -96,7 +96,7 @@ fn deadlines(run: &Run) -> Vec<Value> {
             view["node_id"] = json!(nodes[*node].id);
             Some(view)
         });
-    // The gate of the whole run has the one clock that goes on while all others stand still.
+    // A pause does not stop the deadline of the run's own gate.
     let gate = run.gate_of_run().and_then(|gate| {
         gate.timeout_at
             .map(|at| json!({"kind": "gate", "due_at": at, "gate_id": gate.id}))
@@ -127,7 +127,7 @@ pub fn gate(run_id: &str, gate: &GateState) -> Value {
     })
 }
 
-/// A token's deadline is its own or its run's, whichever comes first.
+/// The deadline shown is the token's or its run's, whichever is earlier.
 pub fn token(id: u64, status: TokenStatus, row: TokenRow, run_ends_at: Option<Millis>) -> Value {
     let timeout_at = row
         .timeout_at
@@ -161,14 +161,14 @@ pub fn token(id: u64, status: TokenStatus, row: TokenRow, run_ends_at: Option<Mi
         "timeout_ms": row.timeout_ms,
         "timeout_reason": row.timeout_reason,
         "reason": row.reason,
-        // What a person is asked about is the error as long as nobody has decided.
+        // An escalated token has no error yet: its failure is part of the escalation until the gate is decided.
         "error": row.error.or(row.escalation.map(|escalation| escalation.failure)),
         "output": row.output,
         "steps": row.steps,
     })
 }
 
-/// The run as the index lists it.
+/// The run's entry in lists.
 pub fn summary(header: &Header) -> Value {
     let mut view = json!({
         "id": header.id,

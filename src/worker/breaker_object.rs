@@ -12,7 +12,7 @@ use worker::{
 use crate::api::error::Error;
 use crate::breaker::machine::{Breaker, Event, Settings};
 use crate::protocol::breaker::{AdmissionResponse, Ask, Report, view};
-use crate::worker::api::respond::{self, Answer};
+use crate::worker::api::respond::{self, ApiResult};
 use crate::worker::platform;
 
 const EXISTS: &str = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'breaker'";
@@ -58,7 +58,7 @@ impl DurableObject for BreakerObject {
 }
 
 impl BreakerObject {
-    async fn answer(&self, mut request: Request) -> Result<Answer> {
+    async fn answer(&self, mut request: Request) -> Result<ApiResult> {
         let path = request.url()?.path().to_string();
         match (request.method(), path.as_str()) {
             (Method::Post, "/ask") => {
@@ -82,7 +82,7 @@ impl BreakerObject {
         }
     }
 
-    fn shown(&self) -> Result<Answer> {
+    fn shown(&self) -> Result<ApiResult> {
         let held = self.held()?;
         Ok(match held.key {
             Some(key) => Ok((200, view(&key, &held.breaker))),
@@ -123,7 +123,7 @@ impl BreakerObject {
     }
 
     /// Memory is changed last: if the row could not be saved, nothing has happened.
-    fn decide(&self, key: &str, event: Event) -> Result<Answer> {
+    fn decide(&self, key: &str, event: Event) -> Result<ApiResult> {
         let Held { mut breaker, .. } = self.held()?;
         let before = breaker.standing();
         let (answer, changed) = breaker.handle(platform::now(), &self.settings, event);

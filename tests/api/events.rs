@@ -1,18 +1,18 @@
-//! What an event starts, and what whoever raised it hears.
+//! The runs that a published event starts, and the response to the publisher.
 
 use curfew::api::error::Error;
-use curfew::api::event::{Outcome, Start, answer, check_key, crowded, run_id};
+use curfew::api::event::{TriggerOutcome, TriggeredStart, check_key, response, run_id, too_many_workflows};
 use curfew::base::ids;
 use serde_json::json;
 
-fn start(workflow_id: &str, outcome: Outcome) -> Start {
-    Start {
+fn start(workflow_id: &str, outcome: TriggerOutcome) -> TriggeredStart {
+    TriggeredStart {
         workflow_id: workflow_id.into(),
         outcome,
     }
 }
 
-/// Pinned: a run that an earlier build started must not be started again by this one.
+/// A run that an earlier build started must not be started again by this build.
 #[test]
 fn an_event_always_starts_the_same_runs() {
     let id = run_id("order.paid", "run-1/1000/t3/0", "billing");
@@ -38,19 +38,19 @@ fn keys_of_callers_are_not_those_of_runs() {
 }
 
 #[test]
-fn the_answer_tells_of_every_workflow() {
-    let (started, known) = (
-        Outcome::Started { run_id: "e-1".into() },
-        Outcome::Known { run_id: "e-2".into() },
+fn the_response_lists_every_workflow() {
+    let (started, already_started) = (
+        TriggerOutcome::Started { run_id: "e-1".into() },
+        TriggerOutcome::AlreadyStarted { run_id: "e-2".into() },
     );
-    let refused = Outcome::Refused(Error::new(422, "invalid_input", "no"));
+    let refused = TriggerOutcome::Refused(Error::new(422, "invalid_input", "no"));
     let starts = [
         start("a", started),
-        start("b", known.clone()),
+        start("b", already_started.clone()),
         start("c", refused),
     ];
     assert_eq!(
-        answer("news", "k", &starts),
+        response("news", "k", &starts),
         Ok((
             202,
             json!({
@@ -61,13 +61,16 @@ fn the_answer_tells_of_every_workflow() {
         ))
     );
     let nothing = json!({"event": "news", "key": "k", "runs": [], "refused": []});
-    assert_eq!(answer("news", "k", &[]), Ok((200, nothing)));
+    assert_eq!(response("news", "k", &[]), Ok((200, nothing)));
     assert_eq!(
-        answer("news", "k", &starts[1..2]).map(|(status, _)| status),
+        response("news", "k", &starts[1..2]).map(|(status, _)| status),
         Ok(200)
     );
-    let taken = start("d", Outcome::Taken { run_id: "e-3".into() });
-    let error = answer("news", "k", &[taken]).expect_err("the key was used");
+    let used = start("d", TriggerOutcome::KeyUsed { run_id: "e-3".into() });
+    let error = response("news", "k", &[used]).expect_err("the key was used");
     assert_eq!((error.status, error.code), (409, "key_used"));
-    assert_eq!(crowded("news").pointer.as_deref(), Some("/trigger/event"));
+    assert_eq!(
+        too_many_workflows("news").pointer.as_deref(),
+        Some("/trigger/event")
+    );
 }

@@ -1,6 +1,6 @@
 //! Hard limits: what is over one is refused where it is written, or where it is referred to, unless the place says so.
 
-use curfew::api::start::{Command, Ready, StartBody};
+use curfew::api::start::{ResolvedWorkflow, StartBody, StartRun};
 use curfew::definition::snapshot::{
     CatalogueDocument, DocumentKind, Library, Reference, Resolution, Stored, resolve,
 };
@@ -372,8 +372,12 @@ fn what_was_stored_before_a_preset_was_set_can_still_be_started() {
 #[test]
 fn a_caller_is_held_to_the_hard_limit_too() {
     let ask = |body: Value, workflow: Value, preset: Preset| {
-        let wish = StartBody::read(&body, &under(preset))?;
-        Command::new("run-1".into(), wish, &Ready::new(stored(workflow, preset))?)
+        let body = StartBody::read(&body, &under(preset))?;
+        StartRun::new(
+            "run-1".into(),
+            body,
+            &ResolvedWorkflow::new(stored(workflow, preset))?,
+        )
     };
     let most = json!({"timeout_ms": 2_700_000});
     let over = json!({"timeout": "46m"});

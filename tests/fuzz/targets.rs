@@ -155,7 +155,7 @@ impl Request<'_> {
     /// As the Worker does it, up to where the catalogue, the index or an object is asked.
     fn handle(&self, rules: &TimeRules) -> Result<(), Error> {
         let route = Route::parse(&self.method, &self.path)?;
-        if let Some(role) = route.role() {
+        if let Some(role) = route.rules().role {
             let (tokens, host) = (self.header("tokens"), self.header("host"));
             auth::authorize(
                 tokens,
@@ -174,7 +174,7 @@ impl Request<'_> {
             Route::StartRun { .. } => StartBody::read(&body, rules).map(drop),
             Route::ListRuns => query.run_list().map(drop),
             Route::ListTokens { .. } | Route::ListHistory { .. } => query.after().map(drop),
-            Route::RaiseEvent { .. } => self.header("idempotency-key").map_or(Ok(()), event::check_key),
+            Route::PublishEvent { .. } => self.header("idempotency-key").map_or(Ok(()), event::check_key),
             Route::Callback { capability } => match Capability::parse(capability) {
                 Some(known) => {
                     assert_eq!(
@@ -196,7 +196,7 @@ impl Request<'_> {
             | Route::ListGates
             | Route::ListBreakers
             | Route::ResetBreaker { .. }
-            | Route::Command { .. } => Ok(()),
+            | Route::Control { .. } => Ok(()),
         }
     }
 }

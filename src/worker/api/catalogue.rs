@@ -1,4 +1,4 @@
-//! The catalogue in D1: documents are immutable, a changed one is the next version.
+//! The catalogue in D1: workflows, tasks and actions. Versions are immutable; changed content is stored as the next version.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -11,8 +11,8 @@ use crate::definition::snapshot::{CatalogueDocument, DocumentKind, Library, Refe
 use crate::worker::index::page::{Page, page, rows_of};
 use crate::worker::platform;
 
-/// Stores `content` unless the newest version is the same; both in one statement, so that two writers at once
-/// cannot make the same version. Comparing with the newest only lets an older content be stored again on top.
+/// Stores `content` unless it equals the newest version. One statement, so that concurrent writers cannot create the same version.
+/// Content of an older version may be stored again as the newest.
 const STORE: &str = "INSERT INTO definitions (kind, id, version, content, created_at) \
     SELECT ?1, ?2, coalesce(max(version), 0) + 1, ?3, ?4 FROM definitions WHERE kind = ?1 AND id = ?2 \
     HAVING coalesce((SELECT content FROM definitions WHERE kind = ?1 AND id = ?2 ORDER BY version DESC LIMIT 1), '') <> ?3 \
@@ -24,11 +24,12 @@ const EXACT: &str =
 const LIST: &str = "SELECT id, max(version) AS version, max(created_at) AS created_at FROM definitions \
     WHERE kind = ?1 AND id > ?2 GROUP BY id ORDER BY id LIMIT ?3";
 
-/// The newest version decides which event starts a workflow. Two statements, because the row of another event goes.
-const UNTRIGGER: &str = "DELETE FROM triggers WHERE workflow_id = ?1 AND event IS NOT (\
+/// The newest version decides which event triggers a workflow: `DELETE_TRIGGER` removes the row of another event,
+/// `INSERT_TRIGGER` adds the current one.
+const DELETE_TRIGGER: &str = "DELETE FROM triggers WHERE workflow_id = ?1 AND event IS NOT (\
     SELECT content ->> '$.trigger.event' FROM definitions WHERE kind = 'workflows' AND id = ?1 \
     ORDER BY version DESC LIMIT 1)";
-const TRIGGER: &str = "INSERT INTO triggers (event, workflow_id) SELECT event, ?1 FROM (\
+const INSERT_TRIGGER: &str = "INSERT INTO triggers (event, workflow_id) SELECT event, ?1 FROM (\
     SELECT content ->> '$.trigger.event' AS event FROM definitions WHERE kind = 'workflows' AND id = ?1 \
     ORDER BY version DESC LIMIT 1) WHERE event IS NOT NULL ON CONFLICT DO NOTHING";
 const TRIGGERED: &str = "SELECT workflow_id FROM triggers WHERE event = ?1 AND workflow_id > ?2 \
@@ -87,13 +88,13 @@ impl Catalogue {
         let mut statements = vec![store];
         match kind {
             DocumentKind::Workflows => {
-                for follow in [UNTRIGGER, TRIGGER] {
-                    statements.push(self.database.prepare(follow).bind(&[id.into()])?);
+                for statement in [DELETE_TRIGGER, INSERT_TRIGGER] {
+                    statements.push(self.database.prepare(statement).bind(&[id.into()])?);
                 }
             }
             DocumentKind::Actions | DocumentKind::Tasks => {}
         }
-        // One transaction: a workflow and what triggers it are never seen apart.
+        // One transaction, so that readers never see a workflow without its trigger.
         let results = self.database.batch(statements).await?;
         let stored: Vec<Version> = match results.first() {
             Some(result) => result.results()?,
@@ -111,10 +112,10 @@ impl Catalogue {
     }
 
     pub async fn read(&self, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<Option<Document>> {
-        self.reading(kind, id, version)?.first(None).await
+        self.select(kind, id, version)?.first(None).await
     }
 
-    /// Says that a document is not there, after a look at whether another version is.
+    /// The error for a document that does not exist. It names the newest version if there is one.
     pub async fn missing(&self, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<Error> {
         let newest = match version {
             Some(_) => self.read(kind, id, None).await?.map(|document| document.version),
@@ -123,7 +124,7 @@ impl Catalogue {
         Ok(Error::no_document(kind, id, version, newest))
     }
 
-    fn reading(&self, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<D1PreparedStatement> {
+    fn select(&self, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<D1PreparedStatement> {
         match version {
             None => self
                 .database
@@ -137,7 +138,7 @@ impl Catalogue {
         }
     }
 
-    /// Workflows that `event` starts, in the order of their ids: `most` of those behind `after`.
+    /// At most `most` workflows that `event` starts, sorted by id, after the id `after`.
     pub async fn triggered(&self, event: &str, after: &str, most: u32) -> Result<Vec<String>> {
         let rows: Vec<Triggered> = self
             .database
@@ -149,7 +150,7 @@ impl Catalogue {
         Ok(rows.into_iter().map(|row| row.workflow_id).collect())
     }
 
-    /// How many workflows other than `workflow` the event starts.
+    /// How many workflows the event starts, without `workflow`.
     pub async fn others_triggered(&self, event: &str, workflow: &str) -> Result<u64> {
         let row: Option<Count> = self
             .database
@@ -165,21 +166,21 @@ impl Catalogue {
             self.database
                 .prepare(LIST)
                 .bind(&[kind.name().into(), after.into(), rows_of(limit)])?;
-        let shown = |row: Listed| json!({"id": row.id, "version": row.version, "created_at": row.created_at});
+        let item = |row: Listed| json!({"id": row.id, "version": row.version, "created_at": row.created_at});
         page(
             statement,
             limit,
             |row: &Listed| cursor::write(kind.name(), &[&row.id]),
-            |row| Ok(shown(row)),
+            |row| Ok(item(row)),
         )
         .await
     }
 
-    /// Looks the references up and adds what was found, or that nothing was.
+    /// Adds each reference to the library: its document, or the fact that it does not exist.
     pub async fn fetch(&self, references: Vec<Reference>, library: &mut Library) -> Result<()> {
         let statements = references
             .iter()
-            .map(|reference| self.reading(reference.kind, &reference.id, reference.version));
+            .map(|reference| self.select(reference.kind, &reference.id, reference.version));
         let results = self.database.batch(statements.collect::<Result<_>>()?).await?;
         for (reference, result) in references.into_iter().zip(results) {
             let content = match result.results::<Document>()?.pop() {

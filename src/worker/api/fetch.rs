@@ -1,4 +1,5 @@
-//! The API Worker: who asks, what for, is it allowed; then the catalogue, the index or the run's object answers.
+//! The API Worker: routes and authorizes a request, reads its query and body, then forwards it to the catalogue, the index,
+//! a run's object or a breaker's object.
 
 use std::cell::Cell;
 
@@ -13,7 +14,7 @@ use crate::api::body;
 use crate::api::error::Error;
 use crate::api::event;
 use crate::api::query::Query;
-use crate::api::routes::Route;
+use crate::api::routes::{BodyRule, Route};
 use crate::base::limits;
 use crate::definition::event::trigger_event;
 use crate::definition::snapshot::{self, Check, DocumentKind, Library};
@@ -21,22 +22,22 @@ use crate::run::Capability;
 use crate::worker::api::catalogue::Catalogue;
 use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
-use crate::worker::api::respond::{self, Answer, response};
+use crate::worker::api::respond::{self, ApiResult, response};
 use crate::worker::index::{breakers, gates, runs};
 use crate::worker::platform::call::{self, Call, Peer};
 use crate::worker::platform::{self, deadline};
 
 const NDJSON: &str = "application/x-ndjson";
-/// How long a run's object may take to answer, beyond what the caller asked to wait.
+/// How long an object may take to respond, in addition to the wait that the caller asked for.
 const OBJECT_MS: u64 = 10_000;
-/// A body that is somewhat too large is heard to its end: a caller that is cut off while it sends sees a broken
-/// connection and never the reason.
+/// A body that exceeds the limit is read to its end up to this size: a client whose connection is closed while it sends never
+/// sees the error response.
 const DRAINED_BYTES: usize = 8 * limits::REQUEST_BYTES;
 
 pub async fn fetch(request: Request, env: Env) -> Result<Response> {
     match handle(request, &env).await {
-        Ok(Reply::Answer(answer)) => response(answer),
-        Ok(Reply::Passed(passed)) => Ok(passed),
+        Ok(ApiResponse::Json(result)) => response(result),
+        Ok(ApiResponse::Ready(response)) => Ok(response),
         Err(error) => {
             platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
             response(Err(Error::internal()))
@@ -44,42 +45,48 @@ pub async fn fetch(request: Request, env: Env) -> Result<Response> {
     }
 }
 
-enum Reply {
-    Answer(Answer),
-    /// The object's own response.
-    Passed(Response),
+enum ApiResponse {
+    Json(ApiResult),
+    /// A page of a list, or the response of an object, forwarded as it is.
+    Ready(Response),
 }
 
-async fn handle(request: Request, env: &Env) -> Result<Reply> {
+async fn handle(request: Request, env: &Env) -> Result<ApiResponse> {
     let url = Url::parse(&request.url())?;
     let route = match Route::parse(&request.method(), url.path()) {
         Ok(route) => route,
-        Err(error) => return Ok(Reply::Answer(Err(error))),
+        Err(error) => return Ok(ApiResponse::Json(Err(error))),
     };
-    if let Some(role) = route.role() {
+    let rules = route.rules();
+    if let Some(role) = rules.role {
         let tokens = env.var("CURFEW_TOKENS").ok().map(|value| value.to_string());
         let authorization = header(&request, "authorization");
         let host = url.host_str().unwrap_or_default();
         warn_without_tokens(tokens.as_deref());
         if let Err(error) = auth::authorize(tokens.as_deref(), authorization.as_deref(), host, role) {
-            return Ok(Reply::Answer(Err(error)));
+            return Ok(ApiResponse::Json(Err(error)));
         }
     }
     let query = match Query::read(&route, url.query()) {
         Ok(query) => query,
-        Err(error) => return Ok(Reply::Answer(Err(error))),
+        Err(error) => return Ok(ApiResponse::Json(Err(error))),
     };
-    let body = match route.takes_body() {
-        true => match read_bytes(&request)
+    let body = match rules.body {
+        BodyRule::Ignored => Value::Null,
+        BodyRule::Empty
+        | BodyRule::Document { .. }
+        | BodyRule::Start
+        | BodyRule::Payload
+        | BodyRule::CallbackResult
+        | BodyRule::Control { .. } => match read_bytes(&request)
             .await?
             .and_then(|bytes| body::read(&route, &bytes))
         {
             Ok(body) => body,
-            Err(error) => return Ok(Reply::Answer(Err(error))),
+            Err(error) => return Ok(ApiResponse::Json(Err(error))),
         },
-        false => Value::Null,
     };
-    let answer = match route {
+    let result = match route {
         Route::Health => Ok((200, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))),
         Route::PutDocument { kind, id } => put_document(env, kind, &id, body).await?,
         Route::ReadDocument { kind, id } => match query.version() {
@@ -89,27 +96,27 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
         Route::ListDocuments { kind } => match query.page_by_name(kind.name()) {
             Ok((after, limit)) => {
                 let page = Catalogue::new(env)?.list(kind, &after, limit).await?;
-                return Ok(Reply::Passed(respond::page(&page)?));
+                return Ok(ApiResponse::Ready(respond::page(&page)?));
             }
             Err(error) => Err(error),
         },
         Route::ListRuns => match query.run_list() {
             Ok(list) => {
                 let page = runs::list(&env.d1("DB")?, &list).await?;
-                return Ok(Reply::Passed(respond::page(&page)?));
+                return Ok(ApiResponse::Ready(respond::page(&page)?));
             }
             Err(error) => Err(error),
         },
         Route::StartRun { workflow } => {
             let wait_ms = match query.wait_ms() {
                 Ok(wait_ms) => wait_ms,
-                Err(error) => return Ok(Reply::Answer(Err(error))),
+                Err(error) => return Ok(ApiResponse::Json(Err(error))),
             };
-            match prepare_start::asked(env, &workflow, &body).await? {
-                Ok(command) => {
-                    let body = serde_json::to_string(&command)?;
+            match prepare_start::from_request(env, &workflow, &body).await? {
+                Ok(start) => {
+                    let body = serde_json::to_string(&start)?;
                     let path = format!("/start?wait_ms={wait_ms}");
-                    return ask_object(env, &command.run_id, "POST", &path, Some(&body), wait_ms).await;
+                    return ask_object(env, &start.run_id, "POST", &path, Some(&body), wait_ms).await;
                 }
                 Err(error) => Err(error),
             }
@@ -128,15 +135,14 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         },
-        Route::ListHistory { run, door } => {
+        Route::ListHistory { run, path } => {
             let accept = header(&request, "accept").unwrap_or_default();
-            if door == "/timeouts" && accept.contains(NDJSON) {
+            if path == "/timeouts" && accept.contains(NDJSON) {
                 return timeout_lines(env, &run).await;
             }
-            // Events are counted, so that the last number seen is where to go on from.
             match (query.after(), query.limit()) {
                 (Ok(after), Ok(limit)) => {
-                    let path = format!("{door}?after={after}&limit={limit}");
+                    let path = format!("{path}?after={after}&limit={limit}");
                     return ask_object(env, &run, "GET", &path, None, 0).await;
                 }
                 (Err(error), _) | (_, Err(error)) => Err(error),
@@ -145,7 +151,7 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
         Route::ReadTimeout { run, id } => {
             return ask_object(env, &run, "GET", &format!("/timeout?id={id}"), None, 0).await;
         }
-        Route::ReadReport { run, door } => return ask_object(env, &run, "GET", door, None, 0).await,
+        Route::ReadReport { run, path } => return ask_object(env, &run, "GET", path, None, 0).await,
         Route::Callback { capability } => match Capability::parse(&capability) {
             Some(known) => {
                 let body = json!({"capability": capability, "body": body}).to_string();
@@ -153,21 +159,21 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
             }
             None => Err(Error::not_found("the callback")),
         },
-        Route::RaiseEvent { name } => {
+        Route::PublishEvent { name } => {
             let key = header(&request, "idempotency-key");
-            raise_event(env, &name, key, &body).await?
+            publish(env, &name, key, &body).await?
         }
         Route::ListGates => match query.gate_page() {
             Ok((after, limit)) => {
                 let page = gates::list(&env.d1("DB")?, &after, limit).await?;
-                return Ok(Reply::Passed(respond::page(&page)?));
+                return Ok(ApiResponse::Ready(respond::page(&page)?));
             }
             Err(error) => Err(error),
         },
         Route::ListBreakers => match query.page_by_name(breakers::CURSOR) {
             Ok((after, limit)) => {
                 let page = breakers::list(&env.d1("DB")?, &after, limit).await?;
-                return Ok(Reply::Passed(respond::page(&page)?));
+                return Ok(ApiResponse::Ready(respond::page(&page)?));
             }
             Err(error) => Err(error),
         },
@@ -175,18 +181,18 @@ async fn handle(request: Request, env: &Env) -> Result<Reply> {
             let breaker: Peer = env.durable_object("BREAKERS")?.get_by_name(&key)?.into_rpc();
             return ask(&breaker, "POST", "http://breaker/reset", None, 0).await;
         }
-        Route::Command { run, door } => {
-            return ask_object(env, &run, "POST", &door, Some(&body.to_string()), 0).await;
+        Route::Control { run, path } => {
+            return ask_object(env, &run, "POST", &path, Some(&body.to_string()), 0).await;
         }
     };
-    Ok(Reply::Answer(answer))
+    Ok(ApiResponse::Json(result))
 }
 
 thread_local! {
     static WARNED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Once per isolate, so that nobody runs without tokens and does not know it.
+/// Logs a warning once per isolate.
 fn warn_without_tokens(tokens: Option<&str>) {
     if tokens.is_none_or(|text| text.trim().is_empty()) && !WARNED.replace(true) {
         platform::log(json!({
@@ -197,18 +203,18 @@ fn warn_without_tokens(tokens: Option<&str>) {
 }
 
 fn header(request: &Request, name: &str) -> Option<String> {
-    // Only a name that is none is refused.
+    // `get` fails for an invalid header name only.
     request.headers().get(name).ok().flatten()
 }
 
-/// The bytes of the body. Keeps no more than the limit.
+/// The bytes of the body. Holds no more than the limit in memory.
 async fn read_bytes(request: &Request) -> Result<std::result::Result<Vec<u8>, Error>> {
     let announced = header(request, "content-length").and_then(|text| text.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > DRAINED_BYTES) {
         return Ok(Err(body::too_large()));
     }
     if announced.is_some_and(|bytes| bytes <= limits::REQUEST_BYTES) {
-        // At once: reading a body in pieces costs a small one several turns.
+        // Reading a small body in chunks would take several turns of the event loop.
         let bytes = JsFuture::from(request.array_buffer()?).await?;
         return Ok(Ok(js_sys::Uint8Array::new(&bytes).to_vec()));
     }
@@ -232,7 +238,7 @@ async fn read_bytes(request: &Request) -> Result<std::result::Result<Vec<u8>, Er
     Ok(Ok(bytes))
 }
 
-async fn put_document(env: &Env, kind: DocumentKind, id: &str, document: Value) -> Result<Answer> {
+async fn put_document(env: &Env, kind: DocumentKind, id: &str, document: Value) -> Result<ApiResult> {
     let content = document.to_string();
     if content.len() > limits::DOCUMENT_BYTES {
         return Ok(Err(Error::new(
@@ -258,7 +264,7 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, document: Value) 
     if let Some(name) = trigger_event(&document).filter(|_| kind == DocumentKind::Workflows)
         && catalogue.others_triggered(name, id).await? >= limits::TRIGGERED
     {
-        return Ok(Err(event::crowded(name)));
+        return Ok(Err(event::too_many_workflows(name)));
     }
     let (version, is_new) = catalogue.store(kind, id, &content).await?;
     let status = if is_new { 201 } else { 200 };
@@ -268,7 +274,7 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, document: Value) 
     )))
 }
 
-async fn read_document(env: &Env, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<Answer> {
+async fn read_document(env: &Env, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<ApiResult> {
     let catalogue = Catalogue::new(env)?;
     let Some(found) = catalogue.read(kind, id, version).await? else {
         return Ok(Err(catalogue.missing(kind, id, version).await?));
@@ -280,8 +286,8 @@ async fn read_document(env: &Env, kind: DocumentKind, id: &str, version: Option<
     )))
 }
 
-/// Something happened outside. The body is its payload; whoever names it may tell of it again.
-async fn raise_event(env: &Env, name: &str, key: Option<String>, payload: &Value) -> Result<Answer> {
+/// With a key of the caller, publishing the event again starts nothing twice.
+async fn publish(env: &Env, name: &str, key: Option<String>, payload: &Value) -> Result<ApiResult> {
     let key = match key {
         None => platform::random_id()?,
         Some(key) => match event::check_key(&key) {
@@ -296,14 +302,14 @@ async fn raise_event(env: &Env, name: &str, key: Option<String>, payload: &Value
         hops: 1,
         root: None,
     };
-    let starts = match publish_event::all(env, &occurrence).await {
+    let starts = match publish_event::start_all(env, &occurrence).await {
         Ok(starts) => starts,
         Err(message) => return Err(worker::Error::RustError(message)),
     };
-    Ok(event::answer(name, &key, &starts))
+    Ok(event::response(name, &key, &starts))
 }
 
-/// Asks the run's object; its answer goes to the caller as it is. Never waits longer than it must.
+/// Forwards the request to the run's object and its response to the caller.
 async fn ask_object(
     env: &Env,
     run: &str,
@@ -311,12 +317,12 @@ async fn ask_object(
     path: &str,
     body: Option<&str>,
     wait_ms: u64,
-) -> Result<Reply> {
+) -> Result<ApiResponse> {
     let stub: Peer = env.durable_object("RUNS")?.get_by_name(run)?.into_rpc();
     ask(&stub, method, &format!("http://run{path}"), body, wait_ms).await
 }
 
-async fn ask(stub: &Peer, method: &str, url: &str, body: Option<&str>, wait_ms: u64) -> Result<Reply> {
+async fn ask(stub: &Peer, method: &str, url: &str, body: Option<&str>, wait_ms: u64) -> Result<ApiResponse> {
     let call = Call {
         url,
         method,
@@ -325,9 +331,9 @@ async fn ask(stub: &Peer, method: &str, url: &str, body: Option<&str>, wait_ms: 
         follow_redirects: true,
     };
     match deadline::within(wait_ms + OBJECT_MS, call::send(stub, call)).await {
-        Some(Ok(answer)) => Ok(Reply::Passed(answer.into_response())),
+        Some(Ok(response)) => Ok(ApiResponse::Ready(response.into_response())),
         Some(Err(error)) => Err(worker::Error::RustError(error.into())),
-        None => Ok(Reply::Answer(Err(Error::new(
+        None => Ok(ApiResponse::Json(Err(Error::new(
             504,
             "timeout",
             "the object did not answer in time; the request may or may not have been carried out",
@@ -335,17 +341,17 @@ async fn ask(stub: &Peer, method: &str, url: &str, body: Option<&str>, wait_ms: 
     }
 }
 
-/// The log of a run's timeouts, one JSON object a line.
-async fn timeout_lines(env: &Env, run: &str) -> Result<Reply> {
-    let answer = match ask_object(env, run, "GET", "/timeout-lines", None, 0).await? {
-        Reply::Passed(answer) if answer.status() == 200 => answer,
+/// The timeout log of a run, one JSON object per line.
+async fn timeout_lines(env: &Env, run: &str) -> Result<ApiResponse> {
+    let response = match ask_object(env, run, "GET", "/timeout-lines", None, 0).await? {
+        ApiResponse::Ready(response) if response.status() == 200 => response,
         other => return Ok(other),
     };
-    let text = JsFuture::from(answer.text()?)
+    let text = JsFuture::from(response.text()?)
         .await?
         .as_string()
         .unwrap_or_default();
     let lines: Vec<Value> = serde_json::from_str(&text)?;
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    Ok(Reply::Passed(respond::text(200, NDJSON, &text)?))
+    Ok(ApiResponse::Ready(respond::text(200, NDJSON, &text)?))
 }

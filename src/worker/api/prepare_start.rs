@@ -1,4 +1,5 @@
-//! What leads to a start, whoever asks for it: the workflow as it is in the catalogue, resolved, and the wish held against it.
+//! Prepares starts, for API requests and for events: resolves the workflow against the catalogue and checks the start
+//! against it. Resolved workflows are cached per isolate; a stored version never changes, so the cache cannot be stale.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use worker::{Env, Result};
 
 use crate::api::error::Error;
-use crate::api::start::{Command, Ready, StartBody};
+use crate::api::start::{ResolvedWorkflow, StartBody, StartRun};
 use crate::base::limits;
 use crate::base::lru_cache::LruCache;
 use crate::definition::snapshot::{self, DocumentKind, Library, Resolution};
@@ -16,16 +17,16 @@ use crate::worker::api::catalogue::Catalogue;
 use crate::worker::index::latencies;
 use crate::worker::platform;
 
-/// What is to be done about runs that are called back and do not know where.
+/// Tells operators what to do when a run needs callbacks and no public URL is configured.
 pub const PUBLIC_URL_ADVICE: &str = "an action of the workflow, or of one that it calls, is \"async\" and its result comes by a \
      callback: set the variable CURFEW_PUBLIC_URL to the address that this API has for others";
 
 thread_local! {
-    static TOLD_OF_RULES: Cell<bool> = const { Cell::new(false) };
+    static LOGGED_INVALID_RULES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What this deployment says about time. A variable that makes no sense is told of once per isolate and all of them
-/// count as not set: an API that refuses every request because of a slip in a number would be worse.
+/// The deployment's time rules. If a variable is invalid, an error is logged once per isolate and the defaults are used: an API
+/// that refuses every request because of a typing error would be worse.
 pub fn time_rules(env: &Env) -> TimeRules {
     let variable = |name| env.var(name).ok().map(|value| value.to_string());
     let preset = variable("CURFEW_PRESET");
@@ -34,7 +35,7 @@ pub fn time_rules(env: &Env) -> TimeRules {
     match TimeRules::from_variables(preset.as_deref(), min_ms.as_deref(), max_ms.as_deref()) {
         Ok(rules) => rules,
         Err(message) => {
-            if !TOLD_OF_RULES.replace(true) {
+            if !LOGGED_INVALID_RULES.replace(true) {
                 let message = format!("{message}; until then the defaults count");
                 platform::log(json!({"level": "error", "event": "invalid_setting", "message": message}));
             }
@@ -46,72 +47,74 @@ pub fn time_rules(env: &Env) -> TimeRules {
 /// Where `npm start` serves the API.
 const LOCAL_URL: &str = "http://localhost:8787";
 
-/// Where callbacks reach the API. None where nobody says it and this is no development: a peer elsewhere would bring its
-/// result to a machine of its own.
+/// The base URL for callbacks. The local URL is a fallback for development only: a service on another machine would send its
+/// result to itself.
 pub fn public_url(env: &Env) -> Option<String> {
     let set = |name| platform::variable(env, name).filter(|text| !text.trim().is_empty());
     let is_development = set("CURFEW_TOKENS").is_none();
     set("CURFEW_PUBLIC_URL").or_else(|| is_development.then(|| LOCAL_URL.to_string()))
 }
 
-/// A start as a caller of the API asks for it.
-pub async fn asked(env: &Env, workflow: &str, body: &Value) -> Result<std::result::Result<Command, Error>> {
+/// For `POST /v1/workflows/:id/runs`.
+pub async fn from_request(
+    env: &Env,
+    workflow: &str,
+    body: &Value,
+) -> Result<std::result::Result<StartRun, Error>> {
     let rules = time_rules(env);
     match StartBody::read(body, &rules) {
-        Ok(wish) => prepare(env, workflow, wish, &rules).await,
+        Ok(body) => prepare(env, workflow, body, &rules).await,
         Err(error) => Ok(Err(error)),
     }
 }
 
-/// Resolves the workflow against the catalogue and checks the wish against it.
 pub async fn prepare(
     env: &Env,
     workflow: &str,
-    wish: StartBody,
+    body: StartBody,
     rules: &TimeRules,
-) -> Result<std::result::Result<Command, Error>> {
-    if limits::depth_of(&wish.input) > limits::DEPTH {
+) -> Result<std::result::Result<StartRun, Error>> {
+    if limits::depth_of(&body.input) > limits::DEPTH {
         return Ok(Err(Error::too_deep("the input")));
     }
-    let known = wish.request.version.and_then(|version| known(workflow, version));
-    let ready = match known {
-        Some(ready) => ready,
-        None => match make_ready(env, workflow, wish.request.version, rules).await? {
-            Ok(ready) => ready,
+    let version = body.request.version;
+    let resolved = match version.and_then(|version| cached(workflow, version)) {
+        Some(resolved) => resolved,
+        None => match resolve(env, workflow, version, rules).await? {
+            Ok(resolved) => resolved,
             Err(error) => return Ok(Err(error)),
         },
     };
-    if ready.has_async() && public_url(env).is_none() {
+    if resolved.has_async() && public_url(env).is_none() {
         return Ok(Err(Error::new(422, "no_public_url", PUBLIC_URL_ADVICE)));
     }
-    let run_id = match &wish.run_id {
+    let run_id = match &body.run_id {
         Some(id) => id.clone(),
         None => platform::random_id()?,
     };
-    Ok(Command::new(run_id, wish, &ready))
+    Ok(StartRun::new(run_id, body, &resolved))
 }
 
 thread_local! {
-    /// By id and version. A version never changes, so whoever names one that was started before costs no look into the
-    /// catalogue.
-    static READY: RefCell<LruCache<Ready>> = RefCell::default();
+    /// By id and version.
+    static RESOLVED: RefCell<LruCache<ResolvedWorkflow>> = RefCell::default();
 }
 
 fn key(workflow: &str, version: u64) -> String {
     format!("{workflow}@{version}")
 }
 
-fn known(workflow: &str, version: u64) -> Option<Rc<Ready>> {
-    READY.with_borrow_mut(|ready| ready.get(&key(workflow, version)))
+fn cached(workflow: &str, version: u64) -> Option<Rc<ResolvedWorkflow>> {
+    RESOLVED.with_borrow_mut(|cache| cache.get(&key(workflow, version)))
 }
 
-/// The workflow out of the catalogue, resolved. Without a version: the newest.
-async fn make_ready(
+/// Without a version: the newest one.
+async fn resolve(
     env: &Env,
     workflow: &str,
     version: Option<u64>,
     rules: &TimeRules,
-) -> Result<std::result::Result<Rc<Ready>, Error>> {
+) -> Result<std::result::Result<Rc<ResolvedWorkflow>, Error>> {
     let catalogue = Catalogue::new(env)?;
     let found = catalogue.read(DocumentKind::Workflows, workflow, version).await?;
     let Some(found) = found else {
@@ -120,8 +123,8 @@ async fn make_ready(
             .await?;
         return Ok(Err(error));
     };
-    if let Some(ready) = known(workflow, found.version) {
-        return Ok(Ok(ready));
+    if let Some(resolved) = cached(workflow, found.version) {
+        return Ok(Ok(resolved));
     }
     let document: Value = serde_json::from_str(&found.content)?;
     let mut library = Library::new();
@@ -134,13 +137,13 @@ async fn make_ready(
     };
     let is_final = snapshot::is_final(&stored, &library);
     latencies::look_up(&mut stored, &env.d1("DB")?).await?;
-    let ready = match Ready::new(stored) {
-        Ok(ready) => Rc::new(ready),
+    let resolved = match ResolvedWorkflow::new(stored) {
+        Ok(resolved) => Rc::new(resolved),
         Err(error) => return Ok(Err(error)),
     };
     if is_final {
         let key = key(workflow, found.version);
-        READY.with_borrow_mut(|known| known.put(&key, &ready, ready.bytes()));
+        RESOLVED.with_borrow_mut(|cache| cache.put(&key, &resolved, resolved.bytes()));
     }
-    Ok(Ok(ready))
+    Ok(Ok(resolved))
 }

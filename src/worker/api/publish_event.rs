@@ -1,11 +1,11 @@
-//! Raising an event: every workflow that it triggers is started, by the way every other run is. Both for the API, where
-//! something happened outside, and for a run's object that has an event in its outbox.
+//! Publishes an event: starts every workflow that it triggers. Used by the API and by run objects, which publish the events of
+//! their outbox. Safe to repeat: the run ids are derived from the event, and a start of an existing run does nothing.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use worker::Env;
 
-use crate::api::event::{self, Outcome, Start};
+use crate::api::event::{self, TriggerOutcome, TriggeredStart};
 use crate::api::start::StartBody;
 use crate::run::{EventRef, StartRequest, TriggeredBy};
 use crate::worker::api::catalogue::Catalogue;
@@ -14,26 +14,25 @@ use crate::worker::index::event_starts;
 use crate::worker::platform::call::{self, Call, Peer};
 use crate::worker::platform::{self, deadline};
 
-/// How long a run's object may take to answer.
+/// How long a run's object may take to respond.
 const OBJECT_MS: u64 = 8_000;
-/// Connections of an invocation that may wait for an answer at once.
-const AT_ONCE: usize = 6;
-/// Workflows looked up at a time.
-const LOOKED_AT: u32 = 24;
+/// The platform lets an invocation wait for this many connections at once.
+const CONCURRENT_STARTS: usize = 6;
+/// Workflows per page.
+const PAGE_WORKFLOWS: u32 = 24;
 
-/// One time that an event happens.
+/// One published event.
 #[derive(Clone, Copy)]
 pub struct Occurrence<'a> {
     pub name: &'a str,
     pub key: &'a str,
     pub payload: &'a Value,
     pub hops: u32,
-    /// The first of the events that led to this one; `None`: this one.
+    /// The first event of the chain that led to this one; `None`: this event is the first.
     pub root: Option<&'a EventRef>,
 }
 
 impl Occurrence<'_> {
-    /// The first of the events that the runs it starts come from.
     fn root(&self) -> EventRef {
         let itself = || EventRef {
             event: self.name.to_string(),
@@ -43,21 +42,20 @@ impl Occurrence<'_> {
     }
 }
 
-/// Some of the workflows.
+/// The workflows that one call has started.
 pub struct Page {
-    pub starts: Vec<Start>,
-    /// The last of them.
+    pub starts: Vec<TriggeredStart>,
+    /// The last workflow of the page; the next page starts after it.
     pub after: Option<String>,
-    /// There are no others.
     pub is_last: bool,
 }
 
-/// Starts every workflow. An error: not all were answered, and it is to be raised again.
-pub async fn all(env: &Env, event: &Occurrence<'_>) -> Result<Vec<Start>, String> {
+/// Starts every workflow. After an error the event must be published again: not every start was confirmed.
+pub async fn start_all(env: &Env, event: &Occurrence<'_>) -> Result<Vec<TriggeredStart>, String> {
     let mut starts = Vec::new();
     let mut after = String::new();
     loop {
-        let page = page(env, event, &after, |wanted| wanted).await?;
+        let page = start_page(env, event, &after, |wanted| wanted).await?;
         starts.extend(page.starts);
         match page.after.filter(|_| !page.is_last) {
             Some(last) => after = last,
@@ -66,25 +64,27 @@ pub async fn all(env: &Env, event: &Occurrence<'_>) -> Result<Vec<Start>, String
     }
 }
 
-/// Starts the next workflows behind `after`; `take` says for how many of those that were found there is room.
-pub async fn page(
+/// Starts the next workflows after `after`. `take` gets the number of workflows found and returns how many to start.
+pub async fn start_page(
     env: &Env,
     event: &Occurrence<'_>,
     after: &str,
     take: impl FnOnce(u32) -> u32,
 ) -> Result<Page, String> {
     let catalogue = Catalogue::new(env).map_err(|error| error.to_string())?;
-    let found = catalogue.triggered(event.name, after, LOOKED_AT).await;
+    let found = catalogue.triggered(event.name, after, PAGE_WORKFLOWS).await;
     let workflows = found.map_err(|error| error.to_string())?;
-    let room = take(workflows.len() as u32) as usize;
-    let wanted = &workflows[..room.min(workflows.len())];
-    let admitted = admitted(env, event, wanted).await;
+    let count = take(workflows.len() as u32) as usize;
+    let wanted = &workflows[..count.min(workflows.len())];
+    let admitted = admit(env, event, wanted).await;
     let admitted = admitted.map_err(|error| error.to_string())?;
     let (mut starts, mut failed) = (Vec::new(), None);
-    for few in wanted.chunks(AT_ONCE) {
-        let few = few.iter().map(|workflow| start(env, event, workflow, &admitted));
-        for start in join_all(few).await {
-            // One that cannot be reached keeps nobody else from starting; the whole page is raised again.
+    for chunk in wanted.chunks(CONCURRENT_STARTS) {
+        let chunk = chunk
+            .iter()
+            .map(|workflow| start(env, event, workflow, &admitted));
+        for start in join_all(chunk).await {
+            // A start that fails does not prevent the others. The whole page is repeated later.
             match start {
                 Ok(start) => starts.push(start),
                 Err(message) => failed = Some(message),
@@ -96,14 +96,14 @@ pub async fn page(
     }
     Ok(Page {
         after: starts.last().map(|start| start.workflow_id.clone()),
-        is_last: starts.len() == workflows.len() && (workflows.len() as u32) < LOOKED_AT,
+        is_last: starts.len() == workflows.len() && (workflows.len() as u32) < PAGE_WORKFLOWS,
         starts,
     })
 }
 
-/// The runs that may be started of those workflows. Only an event that a run emits which was itself started by one is held
-/// against the limit of the first: one from outside starts what it triggers, and what that emits is counted when it does.
-async fn admitted(env: &Env, event: &Occurrence<'_>, workflows: &[String]) -> worker::Result<Vec<String>> {
+/// The ids of the runs that may be started. The limit of runs per first event applies to events that were emitted by runs; an
+/// event from outside starts every workflow that it triggers.
+async fn admit(env: &Env, event: &Occurrence<'_>, workflows: &[String]) -> worker::Result<Vec<String>> {
     let runs = workflows
         .iter()
         .map(|workflow| event::run_id(event.name, event.key, workflow));
@@ -119,46 +119,46 @@ async fn start(
     event: &Occurrence<'_>,
     workflow: &str,
     admitted: &[String],
-) -> Result<Start, String> {
+) -> Result<TriggeredStart, String> {
     let run_id = event::run_id(event.name, event.key, workflow);
-    let wish = StartBody {
+    let body = StartBody {
         run_id: Some(run_id.clone()),
         input: event.payload.clone(),
         request: StartRequest::default(),
     };
     let outcome = |outcome| {
-        Ok(Start {
+        Ok(TriggeredStart {
             workflow_id: workflow.to_string(),
             outcome,
         })
     };
     let prepared = match admitted.contains(&run_id) {
         true => {
-            let prepared = prepare_start::prepare(env, workflow, wish, &prepare_start::time_rules(env)).await;
+            let prepared = prepare_start::prepare(env, workflow, body, &prepare_start::time_rules(env)).await;
             prepared.map_err(|error| error.to_string())?
         }
         false => Err(event::too_many_runs(&event.root())),
     };
-    let mut command = match prepared {
-        Ok(command) => command,
+    let mut start_run = match prepared {
+        Ok(start_run) => start_run,
         Err(error) => {
-            // Never the payload: the message may quote it.
+            // Not the message: it may quote the payload.
             let root = event.root();
             platform::log(json!({
                 "level": "warn", "event": "trigger_refused", "name": event.name, "key": event.key,
                 "workflow_id": workflow, "code": error.code, "pointer": error.pointer,
                 "root_event": root.event, "root_key": root.key,
             }));
-            return outcome(Outcome::Refused(error));
+            return outcome(TriggerOutcome::Refused(error));
         }
     };
-    command.triggered_by = Some(TriggeredBy {
+    start_run.triggered_by = Some(TriggeredBy {
         event: event.name.to_string(),
         key: event.key.to_string(),
         hops: event.hops,
         root: event.root.cloned(),
     });
-    let body = serde_json::to_string(&command).map_err(|error| error.to_string())?;
+    let body = serde_json::to_string(&start_run).map_err(|error| error.to_string())?;
     let namespace = env.durable_object("RUNS").map_err(|error| error.to_string())?;
     let stub = namespace
         .get_by_name(&run_id)
@@ -170,9 +170,9 @@ async fn start(
     )
     .await;
     match answer.ok_or("no answer in time")??.status() {
-        201 => outcome(Outcome::Started { run_id }),
-        200 => outcome(Outcome::Known { run_id }),
-        409 => outcome(Outcome::Taken { run_id }),
+        201 => outcome(TriggerOutcome::Started { run_id }),
+        200 => outcome(TriggerOutcome::AlreadyStarted { run_id }),
+        409 => outcome(TriggerOutcome::KeyUsed { run_id }),
         status => Err(format!("the start of {run_id} was answered with status {status}")),
     }
 }

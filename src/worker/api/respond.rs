@@ -1,4 +1,4 @@
-//! From an answer to a response.
+//! HTTP responses of the API Worker.
 
 use serde_json::Value;
 use web_sys::{Response, ResponseInit};
@@ -7,22 +7,22 @@ use worker::Result;
 use crate::api::error::Error;
 use crate::worker::index::page::Page;
 
-/// A status and a body, or a refusal.
-pub type Answer = std::result::Result<(u16, Value), Error>;
+/// A status and a JSON body, or an error.
+pub type ApiResult = std::result::Result<(u16, Value), Error>;
 
-pub fn parts(answer: Answer) -> (u16, Value) {
-    match answer {
-        Ok(answered) => answered,
+pub fn status_and_body(result: ApiResult) -> (u16, Value) {
+    match result {
+        Ok(success) => success,
         Err(error) => (error.status, error.body()),
     }
 }
 
-pub fn response(answer: Answer) -> Result<Response> {
-    let (status, body) = parts(answer);
+pub fn response(result: ApiResult) -> Result<Response> {
+    let (status, body) = status_and_body(result);
     text(status, "application/json", &body.to_string())
 }
 
-/// A page of a list, and what reading it is billed as.
+/// A page of a list. A header says how many rows D1 bills for it.
 pub fn page(page: &Page) -> Result<Response> {
     let response = text(200, "application/json", &page.body.to_string())?;
     let bill = format!("rows_read={}", page.rows_read);

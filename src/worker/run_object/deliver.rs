@@ -6,7 +6,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use worker::Error;
 
-use crate::api::start::Command;
+use crate::api::start::StartRun;
 use crate::run::{Decided, Event, Message, ParentLink, ParentSender, StartRefusal, StartRequest};
 use crate::worker::api::publish_event::{self, Occurrence};
 use crate::worker::platform::{call, deadline};
@@ -92,7 +92,7 @@ impl Object {
         after: Option<String>,
     ) -> std::result::Result<Delivery, String> {
         let behind = after.as_deref().unwrap_or_default();
-        let starts = publish_event::page(&self.env, event, behind, |wanted| turn.take(wanted));
+        let starts = publish_event::start_page(&self.env, event, behind, |wanted| turn.take(wanted));
         let page = deadline::within(RAISE_MS, starts).await;
         let page = page.ok_or("the workflows of an event were not started in time")??;
         let refused = page.starts.iter().filter(|start| start.is_over_limit());
@@ -144,7 +144,7 @@ impl Object {
             } => {
                 let stored = self.child_snapshot(&node_id).map_err(wrong)?;
                 let stored = stored.ok_or("the called workflow is not in the snapshot")?;
-                let command = self.with_run(|run| Command {
+                let command = self.with_run(|run| StartRun {
                     run_id: run_id.clone(),
                     stored,
                     input,

@@ -6,16 +6,15 @@ use serde_json::{Value, json};
 use wasm_bindgen::prelude::*;
 use worker::{DurableObject, Env, Request, Response, Result, State, durable_object};
 
-use crate::api::control::{read_extension, read_restart, read_retry};
-use crate::api::decision::read_decision;
+use crate::api::control::{read_decision, read_extension, read_restart, read_retry};
 use crate::api::error::Error;
 use crate::api::recovery;
-use crate::api::start::Command;
+use crate::api::start::StartRun;
 use crate::api::views;
 use crate::base::limits::{SIGNALS_KEPT, SIGNALS_KEPT_BYTES};
 use crate::definition::reader::shorten;
 use crate::run::{Capability, Event, Outcome, PauseReason, Rejection, Run, RunStatus, TokenId};
-use crate::worker::api::respond::{self, Answer};
+use crate::worker::api::respond::{self, ApiResult};
 use crate::worker::platform::{self, inline_executor};
 use crate::worker::run_object::object::{Object, Started};
 use crate::worker::run_object::subrequests::Turn;
@@ -74,7 +73,7 @@ impl RunObject {
                 );
                 Err(Error::internal())
             });
-            let (status, body) = respond::parts(answer);
+            let (status, body) = respond::status_and_body(answer);
             caller.answer(status, &body.to_string(), &doors.object.bill());
         });
     }
@@ -86,7 +85,7 @@ struct Doors {
 }
 
 impl Doors {
-    async fn answer(&self, method: &str, path: &str, body: &str) -> Result<Answer> {
+    async fn answer(&self, method: &str, path: &str, body: &str) -> Result<ApiResult> {
         let turn = Turn::default();
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let number = |name: &str, default: u64| {
@@ -173,7 +172,7 @@ impl Doors {
         }
     }
 
-    async fn start(&self, turn: &Turn, command: Command, wait_ms: u64) -> Result<Answer> {
+    async fn start(&self, turn: &Turn, command: StartRun, wait_ms: u64) -> Result<ApiResult> {
         let id = command.run_id.clone();
         let status = match self.object.start(turn, command).await? {
             Started::TooLarge(too_large) => return Ok(Err(Error::too_large(&too_large))),
@@ -191,7 +190,7 @@ impl Doors {
         Ok(Ok((status, self.view()?)))
     }
 
-    async fn cancel(&self, turn: &Turn, event: Event) -> Result<Answer> {
+    async fn cancel(&self, turn: &Turn, event: Event) -> Result<ApiResult> {
         match self.object.feed_first(turn, event).await? {
             None => Ok(Err(Error::not_found("the run"))),
             Some(Ok(())) => Ok(Ok((200, self.view()?))),
@@ -216,7 +215,7 @@ impl Doors {
     }
 
     /// The order that was claimed. None: the token could not begin, and has said why.
-    fn hand(&self) -> Result<Answer> {
+    fn hand(&self) -> Result<ApiResult> {
         let Some(order) = self.object.take_handed() else {
             return Ok(Err(Error::new(409, "stale_attempt", "the attempt did not begin")));
         };

@@ -15,7 +15,7 @@ use crate::run::{
 use crate::storage::pages::{Listed, page_length, pages};
 use crate::storage::restore::{self, PastReader};
 use crate::storage::rows::{self, TokenRow, parse_status};
-use crate::worker::api::respond::Answer;
+use crate::worker::api::respond::ApiResult;
 use crate::worker::run_object::object::Object;
 use crate::worker::sqlite::ALL;
 
@@ -26,7 +26,7 @@ const LINES: u64 = 10_000;
 const ITEMS: u64 = 1_000;
 
 impl Object {
-    pub fn tokens(&self, after: u64, limit: u64) -> Result<Answer> {
+    pub fn tokens(&self, after: u64, limit: u64) -> Result<ApiResult> {
         let limit = limit.clamp(1, ITEMS);
         let (page, next) = first_page(self.sqlite().list_tokens(after, limit + 1)?, limit);
         let run_ends_at = self.with_run(|run| run.header.timeout_at)?;
@@ -40,7 +40,7 @@ impl Object {
         Ok(Ok((200, json!({"items": items, "next_cursor": next}))))
     }
 
-    pub fn events(&self, after: u64, limit: u64) -> Result<Answer> {
+    pub fn events(&self, after: u64, limit: u64) -> Result<ApiResult> {
         let limit = limit.clamp(1, ITEMS);
         let (page, next) = first_page(self.sqlite().list_events(after, limit + 1)?, limit);
         let run_id = self.run_id();
@@ -52,7 +52,7 @@ impl Object {
         Ok(Ok((200, json!({"items": items, "next_cursor": next}))))
     }
 
-    pub fn timeouts(&self, after: u64, limit: u64) -> Result<Answer> {
+    pub fn timeouts(&self, after: u64, limit: u64) -> Result<ApiResult> {
         let limit = limit.clamp(1, ITEMS);
         let (page, next) = first_page(self.sqlite().list_timeouts(after, limit + 1)?, limit);
         let ended = match page.is_empty() {
@@ -69,7 +69,7 @@ impl Object {
     }
 
     /// One line a timeout; the API makes text of it.
-    pub fn timeout_lines(&self) -> Result<Answer> {
+    pub fn timeout_lines(&self) -> Result<ApiResult> {
         let listed = self.sqlite().list_timeouts(0, LINES)?;
         let mut lines: Vec<Value> = Vec::new();
         self.each_row(&listed, |listed, row| {
@@ -80,7 +80,7 @@ impl Object {
         Ok(Ok((200, json!(lines))))
     }
 
-    pub fn timeout(&self, id: u64) -> Result<Answer> {
+    pub fn timeout(&self, id: u64) -> Result<ApiResult> {
         let mut found = self.sqlite().list_timeouts(id.saturating_sub(1), 1)?;
         found.retain(|listed| listed.number == id);
         let mut view = None;
@@ -96,7 +96,7 @@ impl Object {
         })
     }
 
-    pub fn ways_back(&self) -> Result<Answer> {
+    pub fn ways_back(&self) -> Result<ApiResult> {
         let past = self.past()?;
         let plan = self.with_run(|run| run.resume_plan(&past))?;
         let errors = self.errors_of(&plan.failed)?;
@@ -104,12 +104,12 @@ impl Object {
         Ok(Ok((200, view)))
     }
 
-    pub fn deliverable(&self) -> Result<Answer> {
+    pub fn deliverable(&self) -> Result<ApiResult> {
         let past = match self.with_run(|run| recovery::shows_tokens(&run.header))? {
             true => self.past()?,
             false => Past::default(),
         };
-        let errors = self.errors_of(&recovery::unfinished(&past.tokens))?;
+        let errors = self.errors_of(&recovery::tokens_with_errors(&past.tokens))?;
         let lateness = self.sqlite().lateness()?;
         let timeouts = lateness.iter().map(|(_, count, _, _)| count).sum();
         let view = self.with_run(|run| recovery::deliverable(run, &past.tokens, &errors, timeouts))?;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use worker::{Env, Error, Result, State, Storage};
 
-use crate::api::start::Command;
+use crate::api::start::StartRun;
 use crate::base::limits::TooLarge;
 use crate::definition::snapshot::Snapshot;
 use crate::index::batch::Removed;
@@ -179,7 +179,7 @@ impl Object {
         Ok(Some(Recalled::Before))
     }
 
-    pub async fn start(self: &Rc<Self>, turn: &Turn, command: Command) -> Result<Started> {
+    pub async fn start(self: &Rc<Self>, turn: &Turn, command: StartRun) -> Result<Started> {
         let snapshot = SNAPSHOTS
             .with_borrow_mut(|snapshots| snapshots.of(command.stored.get(), Snapshot::parse))
             .map_err(|message| Error::RustError(format!("unreadable snapshot: {message}")))?;
