@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use curfew::definition::snapshot::{Library, Resolution, Snapshot, resolve};
-use curfew::definition::timeouts::TimeRules;
+use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{Effect, Event, NewRun, Order, Run, RunStatus, Settings, StartRequest};
 use curfew::storage::commit::Commit;
@@ -48,7 +48,7 @@ fn document(kind: &str) -> Value {
 }
 
 fn snapshot(kind: &str) -> Snapshot {
-    match resolve(&document(kind), 1, &Library::new(), &TimeRules::default()) {
+    match resolve(&document(kind), 1, &Library::new(), &TimeoutRules::default()) {
         Resolution::Resolved(stored) => Snapshot::read(*stored).expect("what was resolved can be read"),
         Resolution::Missing(_) | Resolution::Invalid(_) => panic!("the document of this bench is not valid"),
     }

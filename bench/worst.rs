@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use curfew::definition::snapshot::{Library, Resolution, Snapshot, resolve};
-use curfew::definition::timeouts::TimeRules;
+use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{Effect, Event, NewRun, Order, Run, RunStatus, Settings, StartRequest};
 use curfew::storage::commit::Commit;
@@ -305,7 +305,7 @@ fn report(order: &Order, answer: &Value) -> Event {
 
 /// Runs a document to its end: whenever something is due the alarm rings, else the next order is answered.
 pub fn longest(worst: &Worst) -> Longest {
-    let snapshot = match resolve(&worst.document, 1, &Library::new(), &TimeRules::default()) {
+    let snapshot = match resolve(&worst.document, 1, &Library::new(), &TimeoutRules::default()) {
         Resolution::Resolved(stored) => Snapshot::read(*stored).expect("what was resolved can be read"),
         Resolution::Missing(_) => panic!("{}: something is missing", worst.name),
         Resolution::Invalid(problems) => panic!("{}: {problems:?}", worst.name),

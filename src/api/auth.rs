@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::api::error::Error;
-use crate::base::ids;
+use crate::base::constant_time;
 
 /// Ordered: each role includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -59,7 +59,7 @@ pub fn authorize(
     // Compares every token, each in a time that depends on the lengths only: response times reveal nothing about a token.
     let mut role = None;
     for (token, granted) in &tokens {
-        if ids::same_in_constant_time(token.as_bytes(), given.as_bytes()) && !token.is_empty() {
+        if constant_time::eq(token.as_bytes(), given.as_bytes()) && !token.is_empty() {
             role = Some(*granted);
         }
     }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::api::error::Error;
 use crate::base::ids;
-use crate::base::limits::{EVENT_RUNS, TRIGGERED};
+use crate::base::limits::{RUNS_PER_EVENT, WORKFLOWS_PER_EVENT};
 use crate::run::{EVENT_LIMIT, EventRef};
 
 /// One workflow that an event triggers.
@@ -60,7 +60,7 @@ pub fn check_key(key: &str) -> Result<(), Error> {
 /// A workflow with this trigger would exceed the limit of workflows per event.
 pub fn too_many_workflows(event: &str) -> Error {
     let message = format!(
-        "event {event} starts {TRIGGERED} other workflows, which is the limit; take its trigger out of one of them, or let \
+        "event {event} starts {WORKFLOWS_PER_EVENT} other workflows, which is the limit; take its trigger out of one of them, or let \
          one of them call this workflow"
     );
     let mut error = Error::new(409, "limit_exceeded", message);
@@ -71,12 +71,12 @@ pub fn too_many_workflows(event: &str) -> Error {
 /// `root` is the first event of the chain.
 pub fn too_many_runs(root: &EventRef) -> Error {
     let message = format!(
-        "event {} with key \"{}\" has led to {EVENT_RUNS} runs, which is the limit for one event and all that follow from \
+        "event {} with key \"{}\" has led to {RUNS_PER_EVENT} runs, which is the limit for one event and all that follow from \
          it; look for workflows that trigger each other, or let one of them call the others",
         root.event, root.key
     );
     let mut error = Error::new(409, EVENT_LIMIT, message);
-    error.details = Some(json!({"root_event": root, "limit": EVENT_RUNS}));
+    error.details = Some(json!({"root_event": root, "limit": RUNS_PER_EVENT}));
     error
 }
 

@@ -321,7 +321,7 @@ fn breaker_key(text: &str) -> Result<String, Error> {
 }
 
 fn event_name(text: &str) -> Result<String, Error> {
-    if ids::is_event_name(text) {
+    if ids::is_name(text) {
         return Ok(text.to_string());
     }
     Err(Error::bad_request(ids::EVENT_NAME_RULE))

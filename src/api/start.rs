@@ -10,11 +10,11 @@ use crate::api::control;
 use crate::api::error::Error;
 use crate::base::ids;
 use crate::base::limits::{ROW_BYTES, TooLarge};
-use crate::base::text::{bytes_of, json_bytes};
+use crate::base::text::json_bytes;
 use crate::base::time::Limit;
 use crate::definition::problem::Problems;
-use crate::definition::snapshot::Stored;
-use crate::definition::timeouts::{Layer, TimeRules};
+use crate::definition::snapshot::StoredSnapshot;
+use crate::definition::timeouts::{TimeoutLayer, TimeoutRules};
 use crate::json_schema::Schema;
 use crate::run::{ParentLink, StartRequest, TriggeredBy};
 
@@ -27,7 +27,7 @@ pub struct StartBody {
 }
 
 impl StartBody {
-    pub fn read(body: &Value, rules: &TimeRules) -> Result<StartBody, Error> {
+    pub fn read(body: &Value, rules: &TimeoutRules) -> Result<StartBody, Error> {
         control::read_with(Problems::new(*rules), body, |reader| {
             let run_id = reader.string("run_id");
             if run_id.is_some_and(|id| !ids::is_run_id(id)) {
@@ -61,7 +61,7 @@ impl StartBody {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StartRun {
     pub run_id: String,
-    /// A [`Stored`] as text: only the run's object parses it.
+    /// A [`StoredSnapshot`] as text: only the run's object parses it.
     pub stored: Rc<RawValue>,
     pub input: Value,
     pub request: StartRequest,
@@ -73,14 +73,14 @@ pub struct StartRun {
 
 /// A workflow version with its tasks, actions and called workflows.
 pub struct ResolvedWorkflow {
-    stored: Stored,
+    stored: StoredSnapshot,
     text: Rc<RawValue>,
     input_schema: Option<Schema>,
     has_async: bool,
 }
 
 impl ResolvedWorkflow {
-    pub fn new(stored: Stored) -> Result<ResolvedWorkflow, Error> {
+    pub fn new(stored: StoredSnapshot) -> Result<ResolvedWorkflow, Error> {
         let text = to_raw_value(&stored).map_err(|_| Error::internal())?;
         // A snapshot is one row. The snapshot of a child contains the workflows that the child may call.
         let check = |what: String, bytes| {
@@ -91,11 +91,11 @@ impl ResolvedWorkflow {
             "the workflow with all its tasks, actions and called workflows".into(),
             text.get().len(),
         )?;
-        let children = bytes_of(&stored.children);
+        let children = json_bytes(&stored.children);
         for child in &stored.children {
             let id = &child.workflow["id"];
             let what = format!("the called workflow {id} with all that it may call");
-            check(what, children + bytes_of(child))?;
+            check(what, children + json_bytes(child))?;
         }
         let schema = stored.workflow.get("input_schema");
         let schema = schema.filter(|schema| !schema.is_null()).map(Schema::compile);
@@ -159,10 +159,13 @@ impl StartRun {
 }
 
 /// The caller's timeout must respect the same hard limit as the workflow's own.
-fn check_timeout(timeout_ms: Option<u64>, stored: &Stored) -> Result<(), Error> {
+fn check_timeout(timeout_ms: Option<u64>, stored: &StoredSnapshot) -> Result<(), Error> {
     let limit = timeout_ms.map_or(Limit::Unset, Limit::After);
     let exceeding = stored.workflow["allow_exceed_hard"] == Value::Bool(true);
-    match stored.effective_preset().refuse(Layer::Flow, limit, exceeding) {
+    match stored
+        .effective_preset()
+        .refuse(TimeoutLayer::Flow, limit, exceeding)
+    {
         None => Ok(()),
         Some(refusal) => {
             let message = refusal.message("at the top of the workflow");

@@ -1,11 +1,12 @@
-//! Failures are data: a stable code, a class that decides what may be done about it, a sentence for a person.
+//! Failures as data: a stable code, a class that decides about retries and routes, a message for people.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::base::limits::{FAILURE_BYTES, FAILURE_CODE_BYTES, TooLarge};
-use crate::base::text::cut;
+use crate::base::text::truncate;
 
-/// Its texts are bounded wherever it comes from: it stands on tokens, in events and messages, and travels along routes.
+/// Stored on tokens, in events and in messages, and passed along routes. Its texts are therefore truncated both when it is
+/// created and when it is deserialized.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     #[serde(deserialize_with = "bounded_code")]
@@ -19,7 +20,7 @@ pub struct Failure {
     pub token_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_ref: Option<String>,
-    /// How long the peer asks to be left alone. Of use to the executor that heard it, and to nobody after it.
+    /// The delay that the peer requested with `Retry-After`. Only the executor that received the response uses it.
     #[serde(skip)]
     pub retry_after_ms: Option<u64>,
 }
@@ -27,29 +28,29 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureClass {
-    /// No answer: connection refused, reset, name not found.
+    /// No response: connection refused or reset, name not found.
     Network,
     /// 500-599.
     ServerError,
-    /// A provider that is overloaded and says so: 529.
+    /// 529: the provider reports that it is overloaded.
     ProviderTransient,
     /// 429.
     RateLimited,
     /// A deadline passed.
     Timeout,
-    /// 400 and the other statuses that mean the request is wrong.
+    /// 400 and other statuses that reject the request itself.
     BadRequest,
     /// 401, 403.
     Auth,
     /// 404.
     NotFound,
-    /// Data that does not fit: a schema, a mapping, a limit.
+    /// Data violates a schema, a mapping or a limit.
     Validation,
-    /// An `assert` that did not hold.
+    /// The condition of an `assert` action was false.
     Assertion,
-    /// Trying again cannot help.
+    /// A retry cannot succeed.
     Permanent,
-    /// A dependency that failed too often is not asked for a while.
+    /// The circuit breaker of the dependency is open.
     BreakerOpen,
     Unknown,
 }
@@ -74,9 +75,9 @@ pub const FAILURE_CLASSES: &[(&str, FailureClass)] = &[
 impl Failure {
     pub fn new(code: &str, class: FailureClass, message: impl Into<String>) -> Failure {
         Failure {
-            code: cut(code.to_string(), FAILURE_CODE_BYTES),
+            code: truncate(code.to_string(), FAILURE_CODE_BYTES),
             class,
-            message: cut(message.into(), FAILURE_BYTES),
+            message: truncate(message.into(), FAILURE_BYTES),
             node_id: None,
             token_id: None,
             step_ref: None,
@@ -100,11 +101,11 @@ impl From<TooLarge> for Failure {
 }
 
 fn bounded_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(cut(String::deserialize(deserializer)?, FAILURE_CODE_BYTES))
+    Ok(truncate(String::deserialize(deserializer)?, FAILURE_CODE_BYTES))
 }
 
 fn bounded_message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(cut(String::deserialize(deserializer)?, FAILURE_BYTES))
+    Ok(truncate(String::deserialize(deserializer)?, FAILURE_BYTES))
 }
 
 #[cfg(test)]
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_texts_are_bounded_wherever_it_comes_from() {
+    fn texts_are_truncated_on_creation_and_on_deserialization() {
         let long = "x".repeat(100_000);
         let made = Failure::permanent(&long, long.as_str());
         let text = format!(r#"{{"code":"{long}","class":"unknown","message":"{long}"}}"#);
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_asks_for_stays_with_the_executor() {
+    fn retry_after_is_not_serialized() {
         let mut failure = Failure::new("http_429", FailureClass::RateLimited, "slow down");
         failure.retry_after_ms = Some(5_000);
         let text = serde_json::json!(failure).to_string();

@@ -1,8 +1,8 @@
-//! Names users choose, and what they may look like.
+//! The rules for names and ids that users choose.
 
 use crate::base::limits;
 
-/// Document, node, transition and step names: 1-64 of `a-z 0-9 - _`.
+/// Ids of documents, nodes, transitions and steps: 1-64 of `a-z 0-9 - _`.
 pub fn is_id(text: &str) -> bool {
     (1..=limits::ID_LENGTH).contains(&text.len())
         && text
@@ -18,21 +18,16 @@ pub fn is_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// Run ids that a caller may choose: 1-128 of `A-Z a-z 0-9 - _ .`, but not `.` and `..`, which no path can name.
+/// Run ids that a client may choose: 1-128 of `A-Z a-z 0-9 - _ .`, except `.` and `..`, which a URL path cannot contain.
 pub fn is_run_id(text: &str) -> bool {
     is_name(text) && !matches!(text, "." | "..")
 }
 
-/// Any id a run may have: one that a caller chose, or one that Curfew made for a child, which is its parent's with the
-/// token's behind it. A `~` parts them; older builds wrote a `.`.
+/// Any id a run may have: one that a client chose, or the generated id of a child run. A child's id is the parent's run id
+/// and the token id, separated by `~`. Older builds used `.`.
 pub fn is_any_run_id(text: &str) -> bool {
     let is_part = |part: &str| is_run_id(part) || part.split('.').all(is_run_id);
     text.len() <= limits::CHILD_RUN_ID_LENGTH && text.split('~').all(is_part)
-}
-
-/// Names of events.
-pub fn is_event_name(text: &str) -> bool {
-    is_name(text)
 }
 
 /// Keys of breakers: 1-128 of `A-Z a-z 0-9 - _ . :`.
@@ -49,14 +44,3 @@ pub const BREAKER_KEY_RULE: &str = "a breaker's key is 1-128 characters of A-Z, 
 pub const RUN_ID_RULE: &str =
     "a run id is 1-128 characters of A-Z, a-z, 0-9, -, _ and ., other than \".\" and \"..\"";
 pub const NAME_RULE: &str = "a name is 1-128 characters of A-Z, a-z, 0-9, -, _ and .";
-
-/// Compares secrets: how long it takes says nothing about where they differ.
-pub fn same_in_constant_time(a: &[u8], b: &[u8]) -> bool {
-    let mut difference = a.len() ^ b.len();
-    for index in 0..a.len().max(b.len()) {
-        let left = a.get(index).copied().unwrap_or(0);
-        let right = b.get(index).copied().unwrap_or(0);
-        difference |= usize::from(left ^ right);
-    }
-    std::hint::black_box(difference) == 0
-}

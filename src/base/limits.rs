@@ -1,23 +1,23 @@
-//! The sizes Curfew promises to refuse beyond. Every message that refuses names its limit.
+//! Sizes and counts beyond which Curfew rejects. Every rejection states its limit.
 
 pub const REQUEST_BYTES: usize = 1 << 20;
 pub const DOCUMENT_BYTES: usize = 512 << 10;
 pub const CONTEXT_BYTES: usize = 1 << 20;
 pub const RESULT_BYTES: usize = 512 << 10;
-/// The largest row of a run's object. The platform takes twice as much.
+/// The largest row in a run's storage. The platform allows twice as much.
 pub const ROW_BYTES: usize = 1 << 20;
-/// A run's output is a part of the row that says how the run stands.
+/// A run's output is part of the row that holds the run's status.
 pub const OUTPUT_BYTES: usize = ROW_BYTES - (16 << 10);
 pub const PROMPT_BYTES: usize = 256 << 10;
 pub const CHECKPOINT_BYTES: usize = 512 << 10;
-/// Results that wait at the joins of a run: they are held in memory.
-pub const JOINED_BYTES: usize = 16 << 20;
-/// One item of a fan-out, and all of them.
-pub const ITEM_BYTES: usize = 512 << 10;
-pub const ITEMS_BYTES: usize = 1 << 20;
-/// What the events of one attempt carry.
-pub const EVENTS_BYTES: usize = 512 << 10;
-/// The sentence of a failure, everywhere, and its code.
+/// All branch results that a run holds in memory until their joins fire.
+pub const JOIN_RESULTS_BYTES: usize = 16 << 20;
+/// One item of a fan-out, and all its items together.
+pub const FAN_OUT_ITEM_BYTES: usize = 512 << 10;
+pub const FAN_OUT_ITEMS_BYTES: usize = 1 << 20;
+/// The payloads of all events that one attempt emits.
+pub const EVENTS_PER_ATTEMPT_BYTES: usize = 512 << 10;
+/// The message and the code of a failure.
 pub const FAILURE_BYTES: usize = 4 << 10;
 pub const FAILURE_CODE_BYTES: usize = 128;
 /// The reason of a cancellation.
@@ -26,24 +26,24 @@ pub const NODES: usize = 500;
 pub const TRANSITIONS: usize = 2_000;
 pub const STEPS: usize = 100;
 pub const FAN_OUT_WIDTH: usize = 1_000;
-pub const SIGNALS_KEPT: usize = 100;
-pub const SIGNALS_KEPT_BYTES: usize = ROW_BYTES - (1 << 10);
-/// Events one attempt at a task may emit.
-pub const EVENTS_OF_TASK: usize = 100;
-/// Workflows that one event may start.
-pub const TRIGGERED: u64 = 100;
-/// Events that may lead from run to run, each emitted by a run that the one before it started.
+pub const BUFFERED_SIGNALS: usize = 100;
+pub const BUFFERED_SIGNALS_BYTES: usize = ROW_BYTES - (1 << 10);
+/// Events that one attempt of a task may emit.
+pub const EVENTS_PER_ATTEMPT: usize = 100;
+/// Workflows that one event may trigger.
+pub const WORKFLOWS_PER_EVENT: u64 = 100;
+/// Length of a chain in which each event starts a run that emits the next event.
 pub const EVENT_HOPS: u32 = 16;
-/// Runs that one event may start in all: by itself, and by the events that those runs emit.
-pub const EVENT_RUNS: u64 = 1_000;
-/// How deep workflows may call each other.
+/// Runs that one event may start, directly and through the events that those runs emit.
+pub const RUNS_PER_EVENT: u64 = 1_000;
+/// Nesting of workflow calls.
 pub const CALL_DEPTH: u32 = 16;
-/// A child's id is its parent's with the token's behind it, so that ids of children may be longer than users'.
+/// The id of a child run contains its parent's id, so it may be longer than an id that a client chooses.
 pub const CHILD_RUN_ID_LENGTH: usize = 512;
-/// How deep JSON may be nested in a document, an input or a result. The parser's own limit is 127; rows, orders and
-/// snapshots wrap what they hold.
+/// Nesting of JSON in a document, an input or a result. The parser's limit is 127; the difference leaves room for the rows,
+/// orders and snapshots that wrap these values.
 pub const DEPTH: usize = 100;
-/// The longest a task may take that goes by the queue: the platform ends a consumer after 15 minutes.
+/// The longest task that may go through the queue: the platform ends a consumer after 15 minutes.
 pub const QUEUE_MAX_MS: u64 = 14 * crate::base::time::MINUTE;
 pub const ID_LENGTH: usize = 64;
 pub const RUN_ID_LENGTH: usize = 128;
@@ -51,10 +51,10 @@ pub const BREAKER_KEY_LENGTH: usize = 128;
 pub const TAGS: usize = 20;
 pub const TIMEOUT_MIN_MS: u64 = 1;
 pub const TIMEOUT_MAX_MS: u64 = 30 * crate::base::time::DAY;
-/// The furthest an operator may move the bound above: added to any date, it is still exact in JavaScript's numbers.
+/// The highest `TIMEOUT_MAX_MS` that an operator may configure. Added to any date, it is still an exact JavaScript number.
 pub const TIMEOUT_CEILING_MS: u64 = 1_000_000_000_000_000;
 
-/// Bounds of one run that its workflow may set.
+/// Limits of one run that its workflow may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLimits {
     pub tokens_total: u64,
@@ -72,21 +72,21 @@ impl Default for RunLimits {
     }
 }
 
-/// Something is larger than what is allowed.
+/// A value exceeds its size limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooLarge {
     pub what: String,
     pub bytes: usize,
-    pub most: usize,
+    pub bytes_max: usize,
 }
 
 impl TooLarge {
-    pub fn check(what: impl std::fmt::Display, bytes: usize, most: usize) -> Result<(), TooLarge> {
-        match bytes > most {
+    pub fn check(what: impl std::fmt::Display, bytes: usize, bytes_max: usize) -> Result<(), TooLarge> {
+        match bytes > bytes_max {
             true => Err(TooLarge {
                 what: what.to_string(),
                 bytes,
-                most,
+                bytes_max,
             }),
             false => Ok(()),
         }
@@ -98,13 +98,12 @@ impl std::fmt::Display for TooLarge {
         write!(
             f,
             "{} is {} bytes; the limit is {}",
-            self.what, self.bytes, self.most
+            self.what, self.bytes, self.bytes_max
         )
     }
 }
 
-/// How deep a value is nested; a scalar is 0. As deep as parsed JSON can be, so the recursion is bounded by the parser
-/// and by the evaluator.
+/// The nesting of a value; a scalar has 0. The parser and the evaluator bound the nesting, and so this recursion.
 pub fn depth_of(value: &serde_json::Value) -> usize {
     match value {
         serde_json::Value::Array(values) => 1 + values.iter().map(depth_of).max().unwrap_or(0),

@@ -1,6 +1,7 @@
-//! The vocabulary of every room: time, ids, limits, failures, text and its size, the meter of computation, a cache.
+//! Types that every room uses: time, ids, limits, failures, JSON text and its size, the computation meter, a cache.
 
 pub mod compute;
+pub mod constant_time;
 pub mod failure;
 pub mod ids;
 pub mod limits;

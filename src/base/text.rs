@@ -1,32 +1,27 @@
-//! JSON as text, and how long that is. `Value::to_string` goes through the formatter, which takes twice as long.
+//! JSON as text, its length in bytes, and text truncated to a length.
+//!
+//! `Value::to_string` goes through the formatter, which takes twice as long as a writer.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::{Error, Value};
 
-/// Enough for most rows and orders.
-const BYTES: usize = 512;
+/// Holds most rows and task orders without growing.
+const INITIAL_CAPACITY: usize = 512;
 
-pub fn written(value: &(impl Serialize + ?Sized)) -> Result<String, Error> {
-    let mut bytes = Vec::with_capacity(BYTES);
+pub fn to_json(value: &(impl Serialize + ?Sized)) -> Result<String, Error> {
+    let mut bytes = Vec::with_capacity(INITIAL_CAPACITY);
     serde_json::to_writer(&mut bytes, value)?;
-    // JSON is UTF-8.
-    Ok(String::from_utf8(bytes).unwrap_or_default())
+    Ok(String::from_utf8(bytes).expect("serde_json writes UTF-8"))
 }
 
-pub fn json(value: &Value) -> String {
-    // A value has no key that is none.
-    written(value).unwrap_or_else(|_| value.to_string())
+pub fn json_text(value: &Value) -> String {
+    to_json(value).expect("the keys of a JSON value are strings, and a Vec accepts every byte")
 }
 
-/// How many bytes `json` would have.
-pub fn json_bytes(value: &Value) -> usize {
-    bytes_of(value)
-}
-
-/// How many bytes `written` would have. What cannot be written has none.
-pub fn bytes_of(value: &(impl Serialize + ?Sized)) -> usize {
+/// The length of `to_json`, or 0 if the value cannot be serialized.
+pub fn json_bytes(value: &(impl Serialize + ?Sized)) -> usize {
     let mut counter = Counter(0);
     match serde_json::to_writer(&mut counter, value) {
         Ok(()) => counter.0,
@@ -34,33 +29,33 @@ pub fn bytes_of(value: &(impl Serialize + ?Sized)) -> usize {
     }
 }
 
-/// The text, or as much of it as `most` bytes hold, with a mark that says how long it was.
-pub fn cut(mut text: String, most: usize) -> String {
-    if text.len() <= most {
-        return text;
-    }
-    let mark = format!("… [cut, {} bytes in all]", text.len());
-    text.truncate(text.floor_char_boundary(most.saturating_sub(mark.len())));
-    text.push_str(&mark);
-    text
-}
-
-/// As `json_bytes`, if that is no more than `most`: stops counting there.
-pub fn json_bytes_up_to(value: &Value, most: usize) -> Option<usize> {
-    let mut counter = Bounded { bytes: 0, most };
+/// `json_bytes` if it is at most `bytes_max`. Counting stops there.
+pub fn json_bytes_within(value: &Value, bytes_max: usize) -> Option<usize> {
+    let mut counter = BoundedCounter { bytes: 0, bytes_max };
     let counted = serde_json::to_writer(&mut counter, value);
     counted.is_ok().then_some(counter.bytes)
 }
 
-struct Bounded {
-    bytes: usize,
-    most: usize,
+/// Shortens text to `bytes_max`, ending in a note that states the original length.
+pub fn truncate(mut text: String, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    let note = format!("… [cut, {} bytes in all]", text.len());
+    text.truncate(text.floor_char_boundary(bytes_max.saturating_sub(note.len())));
+    text.push_str(&note);
+    text
 }
 
-impl io::Write for Bounded {
+struct BoundedCounter {
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl io::Write for BoundedCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes += bytes.len();
-        match self.bytes <= self.most {
+        match self.bytes <= self.bytes_max {
             true => Ok(bytes.len()),
             false => Err(io::Error::from(io::ErrorKind::StorageFull)),
         }
@@ -91,26 +86,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_cut_says_so_and_fits() {
-        assert_eq!(cut("short".into(), 5), "short");
-        let text = cut("ä".repeat(3_000), 4_096);
+    fn truncated_text_fits_and_states_its_original_length() {
+        assert_eq!(truncate("short".into(), 5), "short");
+        let text = truncate("ä".repeat(3_000), 4_096);
         assert!(text.len() <= 4_096, "{}", text.len());
         assert!(text.ends_with("ä… [cut, 6000 bytes in all]"), "{text}");
     }
 
     #[test]
-    fn text_and_its_length_are_those_of_the_formatter() {
+    fn text_and_its_length_equal_those_of_the_formatter() {
         for value in [
             json!(null),
             json!({"größe": [1, -2.5, 1e300, true, "\"\u{0}\n𝔸"], "": {}}),
             json!("x".repeat(10_000)),
         ] {
-            assert_eq!(json(&value), value.to_string());
+            assert_eq!(json_text(&value), value.to_string());
             let bytes = value.to_string().len();
             assert_eq!(json_bytes(&value), bytes);
-            assert_eq!(bytes_of(&value), bytes);
-            assert_eq!(json_bytes_up_to(&value, bytes), Some(bytes));
-            assert_eq!(json_bytes_up_to(&value, bytes - 1), None);
+            assert_eq!(json_bytes_within(&value, bytes), Some(bytes));
+            assert_eq!(json_bytes_within(&value, bytes - 1), None);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Time as the product speaks of it: absolute milliseconds, and durations written Go's way (`1h30m`).
+//! Points in time as Unix milliseconds or ISO 8601, and durations in Go's format (`1h30m`).
 //!
-//! Nothing here reads a clock. `now` always comes in with the event.
+//! Nothing here reads a clock: `now` is always a parameter.
 
 /// Milliseconds since the Unix epoch.
 pub type Millis = u64;
@@ -10,7 +10,7 @@ pub const MINUTE: u64 = 60 * SECOND;
 pub const HOUR: u64 = 60 * MINUTE;
 pub const DAY: u64 = 24 * HOUR;
 
-/// A limit in a document: not written, written as `null`, or a duration.
+/// A time limit in a document: absent, `null`, or a duration in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
     #[default]
@@ -20,7 +20,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The first of `self` and `other` that was written at all.
+    /// `self` unless it is absent, else `other`.
     pub fn or(self, other: Limit) -> Limit {
         match self {
             Limit::Unset => other,
@@ -36,7 +36,7 @@ impl Limit {
     }
 }
 
-/// Parses `500ms`, `30s`, `1h30m`, `1.5h`. A number without its unit is an error, as in Go.
+/// Parses `500ms`, `30s`, `1h30m`, `1.5h`. A number without a unit is an error, as in Go.
 pub fn parse_duration(text: &str) -> Result<u64, String> {
     let wrong = |why: &str| {
         Err(format!(
@@ -72,14 +72,14 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
         total += number * unit_millis;
         rest = tail;
     }
-    // Far above every bound a document may carry, far below where f64 loses whole milliseconds.
+    // Above every limit a document may set, below the point where f64 loses whole milliseconds.
     if total > 1e15 {
         return wrong("it is too long");
     }
     Ok(total.round() as u64)
 }
 
-/// A moment: Unix milliseconds, or ISO 8601 with its offset (`2026-11-16T09:30:00Z`, `...+01:00`).
+/// Parses Unix milliseconds, or ISO 8601 with an offset (`2026-11-16T09:30:00Z`, `...+01:00`).
 pub fn parse_moment(value: &serde_json::Value) -> Result<Millis, String> {
     if let Some(millis) = value.as_u64() {
         return Ok(millis);
@@ -92,10 +92,10 @@ pub fn parse_moment(value: &serde_json::Value) -> Result<Millis, String> {
     parse_iso_8601(text).ok_or_else(wrong)
 }
 
-/// A moment as ISO 8601, in UTC.
+/// Formats a point in time as ISO 8601 in UTC.
 pub fn format_moment(at: Millis) -> String {
     let (days, millis) = ((at / DAY) as i64, at % DAY);
-    // The calendar that repeats every 400 years, counted from March so that leap days come last.
+    // The calendar repeats every 400 years. Years start in March here, so that a leap day is the last day of its year.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -158,7 +158,7 @@ fn parse_iso_8601(text: &str) -> Option<Millis> {
         }
         _ => return None,
     };
-    // Days since 1970 by the calendar that repeats every 400 years, counted from March so that leap days come last.
+    // The inverse of `format_moment`: years start in March, and the calendar repeats every 400 years.
     let (shifted_year, shifted_month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -173,7 +173,7 @@ fn parse_iso_8601(text: &str) -> Option<Millis> {
     u64::try_from(seconds * 1_000 + millis).ok()
 }
 
-/// Prints a duration as Go does: `5m0s`, `1h0m0s`, `1.5s`, `250ms`.
+/// Formats a duration as Go does: `5m0s`, `1h0m0s`, `1.5s`, `250ms`.
 pub fn format_duration(millis: u64) -> String {
     if millis == 0 {
         return "0s".into();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn moments() {
+    fn moments_parse_from_unix_millis_and_iso_8601() {
         use serde_json::json;
         for (value, millis) in [
             (json!(1_700_000_000_000u64), 1_700_000_000_000),

@@ -58,7 +58,7 @@ pub(super) struct Budget<'m> {
 
 impl<'m> Budget<'m> {
     pub fn new(meter: Option<&'m Meter>) -> Self {
-        let left = meter.map_or(u64::MAX, Meter::left);
+        let left = meter.map_or(u64::MAX, Meter::remaining);
         Budget {
             fuel: FUEL,
             memory: MEMORY,

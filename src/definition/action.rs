@@ -12,7 +12,7 @@ use crate::definition::reader::{Reader, read_template, shorten};
 use crate::definition::retry::RetryPolicy;
 use crate::definition::secret;
 use crate::definition::shell::Shell;
-use crate::definition::timeouts::Layer;
+use crate::definition::timeouts::TimeoutLayer;
 use crate::definition::workflow::{CHILD_FAILURE_POLICIES, ChildFailurePolicy};
 use crate::json_schema::Schema;
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub const EXECUTION_POLICIES: &[(&str, ExecutionTimeoutPolicy)] = &[
 
 /// When the result of a call is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum ExecutionMode {
     /// With its answer.
     #[default]
     Sync,
@@ -39,16 +39,17 @@ pub enum Mode {
     Async,
 }
 
-const MODES: &[(&str, Mode)] = &[("sync", Mode::Sync), ("async", Mode::Async)];
+const EXECUTION_MODES: &[(&str, ExecutionMode)] =
+    &[("sync", ExecutionMode::Sync), ("async", ExecutionMode::Async)];
 
 #[derive(Clone, Debug)]
 pub struct Action {
     pub id: String,
-    pub kind: Kind,
+    pub kind: ActionKind,
     pub timeout: Limit,
     pub on_timeout: Option<ExecutionTimeoutPolicy>,
     pub retry: RetryPolicy,
-    pub mode: Mode,
+    pub mode: ExecutionMode,
     /// The key of the breaker its calls go through.
     pub breaker: Option<Template>,
     /// The secrets its implementation names.
@@ -58,7 +59,7 @@ pub struct Action {
 }
 
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum ActionKind {
     HttpRequest(HttpRequest),
     McpTool(McpTool),
     ServiceCall(ServiceCall),
@@ -70,14 +71,19 @@ pub enum Kind {
     WorkflowCall(WorkflowCall),
 }
 
-impl Kind {
+impl ActionKind {
     /// Whose default and hard limit count for an action of this kind.
-    pub fn layer(&self) -> Layer {
+    pub fn layer(&self) -> TimeoutLayer {
         match self {
-            Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => Layer::Tool,
-            Kind::LlmCall(_) => Layer::LlmCall,
-            Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_) => Layer::Step,
-            Kind::WorkflowCall(_) => Layer::Flow,
+            ActionKind::HttpRequest(_)
+            | ActionKind::McpTool(_)
+            | ActionKind::ServiceCall(_)
+            | ActionKind::Shell(_) => TimeoutLayer::Tool,
+            ActionKind::LlmCall(_) => TimeoutLayer::LlmCall,
+            ActionKind::UpdateContext(_) | ActionKind::Assert(_) | ActionKind::EmitEvent(_) => {
+                TimeoutLayer::Step
+            }
+            ActionKind::WorkflowCall(_) => TimeoutLayer::Flow,
         }
     }
 }
@@ -126,7 +132,7 @@ pub(super) const CONDITION_NAMES: &[&str] = &["input", "state", "output"];
 const TRANSIT_MS: u64 = SECOND;
 
 #[derive(Clone, Copy)]
-enum KindName {
+enum ActionKindName {
     HttpRequest,
     McpTool,
     ServiceCall,
@@ -138,28 +144,31 @@ enum KindName {
     WorkflowCall,
 }
 
-const KINDS: &[(&str, KindName)] = &[
-    ("http_request", KindName::HttpRequest),
-    ("service_call", KindName::ServiceCall),
-    ("update_context", KindName::UpdateContext),
-    ("assert", KindName::Assert),
-    ("llm_call", KindName::LlmCall),
-    ("mcp_tool", KindName::McpTool),
-    ("shell", KindName::Shell),
-    ("workflow_call", KindName::WorkflowCall),
-    ("emit_event", KindName::EmitEvent),
+const KINDS: &[(&str, ActionKindName)] = &[
+    ("http_request", ActionKindName::HttpRequest),
+    ("service_call", ActionKindName::ServiceCall),
+    ("update_context", ActionKindName::UpdateContext),
+    ("assert", ActionKindName::Assert),
+    ("llm_call", ActionKindName::LlmCall),
+    ("mcp_tool", ActionKindName::McpTool),
+    ("shell", ActionKindName::Shell),
+    ("workflow_call", ActionKindName::WorkflowCall),
+    ("emit_event", ActionKindName::EmitEvent),
 ];
 
-/// As `Kind::layer`, by the word a document uses; `None` for a word that is refused anyway.
-pub(super) fn layer_of_kind(word: &str) -> Option<Layer> {
+/// As `ActionKind::layer`, by the word a document uses; `None` for a word that is refused anyway.
+pub(super) fn layer_of_kind(word: &str) -> Option<TimeoutLayer> {
     let (_, name) = KINDS.iter().find(|(known, _)| *known == word)?;
     match name {
-        KindName::HttpRequest | KindName::McpTool | KindName::ServiceCall | KindName::Shell => {
-            Some(Layer::Tool)
+        ActionKindName::HttpRequest
+        | ActionKindName::McpTool
+        | ActionKindName::ServiceCall
+        | ActionKindName::Shell => Some(TimeoutLayer::Tool),
+        ActionKindName::LlmCall => Some(TimeoutLayer::LlmCall),
+        ActionKindName::UpdateContext | ActionKindName::Assert | ActionKindName::EmitEvent => {
+            Some(TimeoutLayer::Step)
         }
-        KindName::LlmCall => Some(Layer::LlmCall),
-        KindName::UpdateContext | KindName::Assert | KindName::EmitEvent => Some(Layer::Step),
-        KindName::WorkflowCall => Some(Layer::Flow),
+        ActionKindName::WorkflowCall => Some(TimeoutLayer::Flow),
     }
 }
 
@@ -178,7 +187,7 @@ impl Action {
         let secrets = secret::named_in(implementation, &reader.at("implementation"), problems);
         let (mut timeout, mut on_timeout) = (Limit::Unset, None);
         let mut retry = RetryPolicy::default();
-        let mut mode = Mode::default();
+        let mut mode = ExecutionMode::default();
         let mut breaker = None;
         if let Some(execution) = reader.object("execution") {
             timeout = execution.limit("timeout", "timeout_ms");
@@ -187,7 +196,7 @@ impl Action {
                 report_idle("retry_policy", kind.as_ref(), &execution);
                 retry = RetryPolicy::read(policy, on_timeout == Some(ExecutionTimeoutPolicy::Retry));
             }
-            mode = execution.choice("mode", MODES).unwrap_or_default();
+            mode = execution.choice("mode", EXECUTION_MODES).unwrap_or_default();
             report_idle_mode(kind.as_ref(), mode, &execution);
             breaker = read_breaker(kind.as_ref(), &execution);
             execution.finish();
@@ -212,8 +221,8 @@ impl Action {
     /// Its answer only says that it was understood; the result comes by a callback.
     pub fn is_async(&self) -> bool {
         match self.mode {
-            Mode::Sync => false,
-            Mode::Async => true,
+            ExecutionMode::Sync => false,
+            ExecutionMode::Async => true,
         }
     }
 
@@ -242,31 +251,31 @@ impl Action {
     /// Touches nothing outside the task's own context: an event only leaves with the report of its task.
     pub fn is_pure(&self) -> bool {
         match self.kind {
-            Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_) => true,
-            Kind::HttpRequest(_)
-            | Kind::McpTool(_)
-            | Kind::ServiceCall(_)
-            | Kind::LlmCall(_)
-            | Kind::Shell(_)
-            | Kind::WorkflowCall(_) => false,
+            ActionKind::UpdateContext(_) | ActionKind::Assert(_) | ActionKind::EmitEvent(_) => true,
+            ActionKind::HttpRequest(_)
+            | ActionKind::McpTool(_)
+            | ActionKind::ServiceCall(_)
+            | ActionKind::LlmCall(_)
+            | ActionKind::Shell(_)
+            | ActionKind::WorkflowCall(_) => false,
         }
     }
 }
 
 /// Only what calls out can be called back.
-fn report_idle_mode(kind: Option<&Kind>, mode: Mode, execution: &Reader) {
+fn report_idle_mode(kind: Option<&ActionKind>, mode: ExecutionMode, execution: &Reader) {
     let calls_out = kind.is_none_or(|kind| match kind {
         // What a model, a tool or a command has to say comes with its answer.
-        Kind::HttpRequest(_) | Kind::ServiceCall(_) => true,
-        Kind::McpTool(_)
-        | Kind::LlmCall(_)
-        | Kind::Shell(_)
-        | Kind::UpdateContext(_)
-        | Kind::Assert(_)
-        | Kind::EmitEvent(_)
-        | Kind::WorkflowCall(_) => false,
+        ActionKind::HttpRequest(_) | ActionKind::ServiceCall(_) => true,
+        ActionKind::McpTool(_)
+        | ActionKind::LlmCall(_)
+        | ActionKind::Shell(_)
+        | ActionKind::UpdateContext(_)
+        | ActionKind::Assert(_)
+        | ActionKind::EmitEvent(_)
+        | ActionKind::WorkflowCall(_) => false,
     });
-    if mode == Mode::Async && !calls_out {
+    if mode == ExecutionMode::Async && !calls_out {
         execution.report(
             "mode",
             "unknown_field",
@@ -275,7 +284,7 @@ fn report_idle_mode(kind: Option<&Kind>, mode: Mode, execution: &Reader) {
     }
 }
 
-fn read_kind(reader: &Reader) -> Option<Kind> {
+fn read_kind(reader: &Reader) -> Option<ActionKind> {
     reader.required_string("kind");
     let kind = reader.choice("kind", KINDS);
     let Some(implementation) = reader.object("implementation") else {
@@ -289,22 +298,22 @@ fn read_kind(reader: &Reader) -> Option<Kind> {
         return None;
     };
     let read = match kind? {
-        KindName::HttpRequest => read_http_request(&implementation).map(Kind::HttpRequest),
-        KindName::McpTool => McpTool::read(&implementation).map(Kind::McpTool),
-        KindName::ServiceCall => read_service_call(&implementation).map(Kind::ServiceCall),
-        KindName::LlmCall => llm::read(&implementation, NAMES).map(Kind::LlmCall),
-        KindName::Shell => Shell::read(&implementation).map(Kind::Shell),
-        KindName::UpdateContext => read_update_context(&implementation).map(Kind::UpdateContext),
-        KindName::Assert => read_assert(&implementation).map(Kind::Assert),
-        KindName::EmitEvent => EmitEvent::read(&implementation).map(Kind::EmitEvent),
-        KindName::WorkflowCall => read_workflow_call(&implementation).map(Kind::WorkflowCall),
+        ActionKindName::HttpRequest => read_http_request(&implementation).map(ActionKind::HttpRequest),
+        ActionKindName::McpTool => McpTool::read(&implementation).map(ActionKind::McpTool),
+        ActionKindName::ServiceCall => read_service_call(&implementation).map(ActionKind::ServiceCall),
+        ActionKindName::LlmCall => llm::read(&implementation, NAMES).map(ActionKind::LlmCall),
+        ActionKindName::Shell => Shell::read(&implementation).map(ActionKind::Shell),
+        ActionKindName::UpdateContext => read_update_context(&implementation).map(ActionKind::UpdateContext),
+        ActionKindName::Assert => read_assert(&implementation).map(ActionKind::Assert),
+        ActionKindName::EmitEvent => EmitEvent::read(&implementation).map(ActionKind::EmitEvent),
+        ActionKindName::WorkflowCall => read_workflow_call(&implementation).map(ActionKind::WorkflowCall),
     };
     implementation.finish();
     read
 }
 
 /// Written as it is, or made of what the action works on. Never of secrets: a key is shown to whoever asks.
-fn read_breaker(kind: Option<&Kind>, execution: &Reader) -> Option<Template> {
+fn read_breaker(kind: Option<&ActionKind>, execution: &Reader) -> Option<Template> {
     let text = execution.string("breaker")?;
     report_idle("breaker", kind, execution);
     if !text.contains("${") && !ids::is_breaker_key(text) {
@@ -316,20 +325,20 @@ fn read_breaker(kind: Option<&Kind>, execution: &Reader) -> Option<Template> {
 }
 
 /// What would never be asked.
-fn report_idle(field: &'static str, kind: Option<&Kind>, execution: &Reader) {
+fn report_idle(field: &'static str, kind: Option<&ActionKind>, execution: &Reader) {
     let why = match kind {
         None
         | Some(
-            Kind::HttpRequest(_)
-            | Kind::McpTool(_)
-            | Kind::ServiceCall(_)
-            | Kind::LlmCall(_)
-            | Kind::Shell(_),
+            ActionKind::HttpRequest(_)
+            | ActionKind::McpTool(_)
+            | ActionKind::ServiceCall(_)
+            | ActionKind::LlmCall(_)
+            | ActionKind::Shell(_),
         ) => return,
-        Some(Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_)) => {
+        Some(ActionKind::UpdateContext(_) | ActionKind::Assert(_) | ActionKind::EmitEvent(_)) => {
             "an action of this kind calls nobody: what it does once it does always"
         }
-        Some(Kind::WorkflowCall(_)) => {
+        Some(ActionKind::WorkflowCall(_)) => {
             "a workflow_call starts one run; \"max_retries\" of its node starts another"
         }
     };

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::base::time::{Limit, format_duration};
-use crate::definition::snapshot::{Snapshot, Stored};
-use crate::definition::timeouts::{Layer, Preset};
-use crate::definition::workflow::Work;
+use crate::definition::snapshot::{Snapshot, StoredSnapshot};
+use crate::definition::timeouts::{Preset, TimeoutLayer};
+use crate::definition::workflow::NodeKind;
 
 /// Fewer say nothing about a p99.
 const SAMPLES_NEEDED: u64 = 20;
@@ -41,7 +41,7 @@ impl Latency {
     }
 }
 
-impl Stored {
+impl StoredSnapshot {
     /// The preset that counts for this workflow: its own, else the deployment's.
     pub fn effective_preset(&self) -> Preset {
         let own = self.workflow["timeouts"]["preset"].as_str();
@@ -51,19 +51,19 @@ impl Stored {
 
 impl Snapshot {
     /// Whose default and hard limit count for what `node` runs.
-    pub fn layer_of(&self, node: usize) -> Layer {
-        match self.workflow.nodes[node].work {
-            Work::Workflow { .. } => Layer::Flow,
-            Work::Task { .. } | Work::Action { .. } => self
+    pub fn layer_of(&self, node: usize) -> TimeoutLayer {
+        match self.workflow.nodes[node].kind {
+            NodeKind::Workflow { .. } => TimeoutLayer::Flow,
+            NodeKind::Task { .. } | NodeKind::Action { .. } => self
                 .task_of(node)
                 .and_then(|task| task.task.only_action())
-                .map_or(Layer::Step, |action| action.kind.layer()),
-            Work::Gate(_) | Work::Wait(_) | Work::PassThrough => Layer::Step,
+                .map_or(TimeoutLayer::Step, |action| action.kind.layer()),
+            NodeKind::Gate(_) | NodeKind::Wait(_) | NodeKind::PassThrough => TimeoutLayer::Step,
         }
     }
 
     /// What counts where a document says nothing.
-    pub fn default_limit(&self, layer: Layer) -> Limit {
+    pub fn default_limit(&self, layer: TimeoutLayer) -> Limit {
         self.workflow.timeouts.default_limit(layer, self.stored.preset)
     }
 
@@ -98,9 +98,9 @@ impl Snapshot {
         }
     }
 
-    fn limit_without_samples(&self, layer: Layer) -> (Limit, String) {
+    fn limit_without_samples(&self, layer: TimeoutLayer) -> (Limit, String) {
         // The default of this workflow's own runs would replace the limit that the called one sets itself.
-        if layer == Layer::Flow {
+        if layer == TimeoutLayer::Flow {
             return (Limit::Unset, "the called workflow's own limit".into());
         }
         let limit = self.default_limit(layer);
@@ -112,7 +112,7 @@ impl Snapshot {
     }
 
     /// What an adaptive limit may come to at most: the hard limit, or the default where there is none.
-    fn most_of(&self, layer: Layer, exceeding: bool) -> Option<(u64, &'static str)> {
+    fn most_of(&self, layer: TimeoutLayer, exceeding: bool) -> Option<(u64, &'static str)> {
         match self.stored.effective_preset().hard_limit(layer) {
             Some(_) if exceeding => None,
             Some(hard) => Some((hard, "hard limit")),
@@ -122,7 +122,7 @@ impl Snapshot {
 }
 
 /// Workflow and node id of every adaptive node, of the workflow and of those it calls, each once.
-pub fn adaptive_nodes(stored: &Stored) -> Vec<(String, String)> {
+pub fn adaptive_nodes(stored: &StoredSnapshot) -> Vec<(String, String)> {
     let mut found = BTreeSet::new();
     for workflow in std::iter::once(stored)
         .chain(&stored.children)

@@ -64,7 +64,7 @@ impl Snapshot {
         let preset = self.workflow.timeouts.preset.unwrap_or(self.stored.preset);
         match &node.escalate_on {
             Some(classes) => classes.contains(&class),
-            None => node.work.is_executed() && preset.escalate_on().contains(&class),
+            None => node.kind.is_executed() && preset.escalate_on().contains(&class),
         }
     }
 }

@@ -21,7 +21,7 @@ impl EmitEvent {
         let written = reader.string("name");
         let payload = reader.template("payload", CONDITION_NAMES);
         let text = written?;
-        if !text.contains("${") && !ids::is_event_name(text) {
+        if !text.contains("${") && !ids::is_name(text) {
             report_name(reader, "name", text);
             return None;
         }
@@ -46,7 +46,7 @@ impl Trigger {
             required(&reader, "event");
         }
         let event = reader.string("event");
-        if let Some(name) = event.filter(|name| !ids::is_event_name(name)) {
+        if let Some(name) = event.filter(|name| !ids::is_name(name)) {
             report_name(&reader, "event", name);
         }
         reader.finish();

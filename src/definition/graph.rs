@@ -3,7 +3,7 @@
 use crate::definition::fan::{EarlyCompletePolicy, Spawn, Strategy};
 use crate::definition::path::Root;
 use crate::definition::reader::Reader;
-use crate::definition::workflow::{Node, Transition, Work};
+use crate::definition::workflow::{Node, NodeKind, Transition};
 
 /// Marks the transitions whose two ends lie in one cycle.
 pub fn mark_cycles(node_count: usize, transitions: &mut [Transition]) {
@@ -45,8 +45,8 @@ pub fn check(reader: &Reader, initial: usize, nodes: &[Node], transitions: &[Tra
     }
     // A cycle of pass-through nodes alone, with no condition and no bound on any edge, never ends and never waits.
     let idle = |t: &&Transition| {
-        matches!(nodes[t.from].work, Work::PassThrough)
-            && matches!(nodes[t.to].work, Work::PassThrough)
+        matches!(nodes[t.from].kind, NodeKind::PassThrough)
+            && matches!(nodes[t.to].kind, NodeKind::PassThrough)
             && t.condition.is_none()
             && t.iterations_max.is_none()
             && t.synchronization.is_none()

@@ -12,7 +12,7 @@ use crate::base::time::{Limit, parse_duration};
 use crate::definition::action::layer_of_kind;
 use crate::definition::problem::{Problems, pointer_to};
 use crate::definition::snapshot::{DocumentKind, Library, Reference};
-use crate::definition::timeouts::{Layer, Preset};
+use crate::definition::timeouts::{Preset, TimeoutLayer};
 
 pub(super) fn check_workflow(document: &Value, library: &Library, problems: &Problems) {
     Walk::new(document, library, problems).workflow();
@@ -139,8 +139,13 @@ impl<'a> Walk<'a> {
     fn workflow(&self) {
         let top = Place::written("");
         let allowance = Allowance::written_in(self.document, "at the top of the workflow");
-        self.judge(self.document, &top, "timeout", Layer::Flow, allowance);
-        for layer in [Layer::Flow, Layer::Step, Layer::LlmCall, Layer::Tool] {
+        self.judge(self.document, &top, "timeout", TimeoutLayer::Flow, allowance);
+        for layer in [
+            TimeoutLayer::Flow,
+            TimeoutLayer::Step,
+            TimeoutLayer::LlmCall,
+            TimeoutLayer::Tool,
+        ] {
             let place = top.inside("timeouts");
             self.judge(&self.document["timeouts"], &place, layer.name(), layer, allowance);
         }
@@ -153,7 +158,7 @@ impl<'a> Walk<'a> {
     fn node(&self, node: &Value, place: &Place) {
         let allowance = Allowance::written_in(node, "in the node");
         let layer = if node["workflow_id"].is_string() {
-            Some(Layer::Flow)
+            Some(TimeoutLayer::Flow)
         } else if let Some((task, at)) = self.find(DocumentKind::Tasks, node, place) {
             self.task(task, &at, allowance);
             Some(self.layer_of_task(task))
@@ -177,8 +182,8 @@ impl<'a> Walk<'a> {
             ..outer
         };
         let layer = match self.layer_of_task(task) {
-            Layer::Flow => Layer::Flow,
-            Layer::Step | Layer::LlmCall | Layer::Tool => Layer::Step,
+            TimeoutLayer::Flow => TimeoutLayer::Flow,
+            TimeoutLayer::Step | TimeoutLayer::LlmCall | TimeoutLayer::Tool => TimeoutLayer::Step,
         };
         self.judge(task, place, "timeout", layer, allowance);
         for (index, step) in steps.iter().enumerate() {
@@ -205,7 +210,7 @@ impl<'a> Walk<'a> {
                 &execution["retry_policy"],
                 &place,
                 "total_timeout",
-                Layer::Step,
+                TimeoutLayer::Step,
                 allowance,
             );
         }
@@ -245,14 +250,14 @@ impl<'a> Walk<'a> {
     }
 
     /// As `Snapshot::layer_of` has it: the action's of a task of one step, else a step's.
-    fn layer_of_task(&self, task: &Value) -> Layer {
+    fn layer_of_task(&self, task: &Value) -> TimeoutLayer {
         let layer = match elements(task, "steps") {
             [step] => self
                 .action_of(step, &Place::written(""))
                 .and_then(|(action, _)| layer_of_action(action)),
             [] | [_, _, ..] => None,
         };
-        layer.unwrap_or(Layer::Step)
+        layer.unwrap_or(TimeoutLayer::Step)
     }
 
     fn action_of<'s>(&'s self, step: &'s Value, place: &Place) -> Option<(&'s Value, Place)> {
@@ -287,7 +292,7 @@ impl<'a> Walk<'a> {
         Some((&document.content, place))
     }
 
-    fn judge(&self, object: &Value, place: &Place, name: &str, layer: Layer, allowance: Allowance) {
+    fn judge(&self, object: &Value, place: &Place, name: &str, layer: TimeoutLayer, allowance: Allowance) {
         let Some((field, limit)) = written_limit(object, name) else {
             return;
         };
@@ -304,7 +309,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn layer_of_action(action: &Value) -> Option<Layer> {
+fn layer_of_action(action: &Value) -> Option<TimeoutLayer> {
     layer_of_kind(action["kind"].as_str()?)
 }
 

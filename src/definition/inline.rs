@@ -40,10 +40,10 @@ fn says_inline(resolved: &Value, problems: &Problems) -> bool {
 /// resolve is wrong for another reason.
 fn calls_out(resolved: &Value, problems: &Problems) -> Option<Task> {
     let steps = resolved["steps"].as_array()?;
-    if problems.is_trusting() || steps.iter().any(|step| !step["action_id"].is_null()) {
+    if problems.is_prechecked() || steps.iter().any(|step| !step["action_id"].is_null()) {
         return None;
     }
-    let task = Task::read(resolved, "", &Problems::trusting())?;
+    let task = Task::read(resolved, "", &Problems::prechecked())?;
     let is_whole = task.steps.len() == steps.len();
     Some(task).filter(|task| is_whole && !task.is_pure())
 }

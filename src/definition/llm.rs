@@ -18,8 +18,8 @@ pub struct LlmCall {
     pub headers: Option<Template>,
     pub model: Template,
     pub system: Option<Template>,
-    pub question: Question,
-    pub answer: AnswerFormat,
+    pub prompt: Prompt,
+    pub response_format: ResponseFormat,
     pub max_tokens: Option<Template>,
     pub temperature: Option<Template>,
     pub top_p: Option<Template>,
@@ -44,19 +44,19 @@ const PROVIDERS: &[(&str, Provider)] = &[
 ];
 
 #[derive(Clone, Debug)]
-pub enum Question {
-    Prompt(Template),
+pub enum Prompt {
+    Text(Template),
     Messages(Template),
 }
 
 /// What the answer has to be.
 #[derive(Clone, Debug)]
-pub enum AnswerFormat {
+pub enum ResponseFormat {
     Text,
     Json,
-    /// JSON that fits. As written, for the provider, and compiled, for us.
-    Fitting {
-        written: Value,
+    /// JSON that matches a schema: `document` is sent to the provider, `schema` validates the response.
+    JsonSchema {
+        document: Value,
         schema: Schema,
     },
 }
@@ -96,7 +96,7 @@ pub(super) fn read(reader: &Reader, names: &[&str]) -> Option<LlmCall> {
     {
         report_wrong_url(reader, url);
     }
-    let question = read_question(&field);
+    let prompt = read_prompt(&field);
     let api_key = field.text("api_key");
     let headers = field.checked("headers", |value| match value {
         Value::Object(_) => Ok(()),
@@ -105,7 +105,7 @@ pub(super) fn read(reader: &Reader, names: &[&str]) -> Option<LlmCall> {
     if provider == Some(Provider::WorkersAi) {
         report_unused(reader);
     }
-    let answer = reader.object("response_format").map(read_format);
+    let response_format = reader.object("response_format").map(read_format);
     let system = field.text("system");
     let max_tokens = field.checked("max_tokens", |value| match value.as_i64() {
         Some(number) if number >= 1 => Ok(()),
@@ -128,8 +128,8 @@ pub(super) fn read(reader: &Reader, names: &[&str]) -> Option<LlmCall> {
         headers,
         model: model?,
         system,
-        question: question?,
-        answer: answer.unwrap_or(Some(AnswerFormat::Text))?,
+        prompt: prompt?,
+        response_format: response_format.unwrap_or(Some(ResponseFormat::Text))?,
         max_tokens,
         temperature,
         top_p,
@@ -174,7 +174,7 @@ impl Field<'_, '_> {
     }
 }
 
-fn read_question(field: &Field) -> Option<Question> {
+fn read_prompt(field: &Field) -> Option<Prompt> {
     let reader = field.reader;
     match (reader.has("prompt"), reader.has("messages")) {
         (true, true) => {
@@ -187,7 +187,7 @@ fn read_question(field: &Field) -> Option<Question> {
             reader.report("prompt", "missing_field", message);
             None
         }
-        (true, false) => field.text("prompt").map(Question::Prompt),
+        (true, false) => field.text("prompt").map(Prompt::Text),
         (false, true) => {
             let messages = field.checked("messages", |value| match value {
                 Value::Array(items) if items.is_empty() => {
@@ -201,7 +201,7 @@ fn read_question(field: &Field) -> Option<Question> {
                     read_message(reader, &element);
                 }
             }
-            messages.map(Question::Messages)
+            messages.map(Prompt::Messages)
         }
     }
 }
@@ -237,7 +237,7 @@ fn read_message(reader: &Reader, element: &Element) {
     }
 }
 
-fn read_format(reader: Reader) -> Option<AnswerFormat> {
+fn read_format(reader: Reader) -> Option<ResponseFormat> {
     reader.required_string("type");
     let name = reader.choice("type", FORMATS);
     let written = reader.any("schema");
@@ -250,7 +250,7 @@ fn read_format(reader: Reader) -> Option<AnswerFormat> {
             }
             schema
                 .zip(written.cloned())
-                .map(|(schema, written)| AnswerFormat::Fitting { written, schema })
+                .map(|(schema, document)| ResponseFormat::JsonSchema { document, schema })
         }
         Some(FormatName::Text | FormatName::JsonObject) if written.is_some() => {
             reader.report(
@@ -260,8 +260,8 @@ fn read_format(reader: Reader) -> Option<AnswerFormat> {
             );
             None
         }
-        Some(FormatName::Text) => Some(AnswerFormat::Text),
-        Some(FormatName::JsonObject) => Some(AnswerFormat::Json),
+        Some(FormatName::Text) => Some(ResponseFormat::Text),
+        Some(FormatName::JsonObject) => Some(ResponseFormat::Json),
     };
     reader.finish();
     format

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use crate::definition::timeouts::TimeRules;
+use crate::definition::timeouts::TimeoutRules;
 
 /// The code of an unknown field.
 pub const UNKNOWN_FIELD: &str = "unknown_field";
@@ -29,13 +29,13 @@ pub enum Severity {
 #[derive(Debug, Default)]
 pub struct Problems {
     found: RefCell<Vec<Problem>>,
-    trusting: bool,
-    rules: TimeRules,
+    prechecked: bool,
+    rules: TimeoutRules,
 }
 
 impl Problems {
     /// For a document that is judged by the rules of this deployment.
-    pub fn new(rules: TimeRules) -> Self {
+    pub fn new(rules: TimeoutRules) -> Self {
         Problems {
             rules,
             ..Problems::default()
@@ -44,20 +44,20 @@ impl Problems {
 
     /// For a document that was checked when it was stored: expressions are not parsed again until they are used, and
     /// bounds that were narrowed since do not make it unreadable.
-    pub fn trusting() -> Self {
+    pub fn prechecked() -> Self {
         Problems {
             found: RefCell::default(),
-            trusting: true,
-            rules: TimeRules::WIDEST,
+            prechecked: true,
+            rules: TimeoutRules::WIDEST,
         }
     }
 
-    pub fn rules(&self) -> &TimeRules {
+    pub fn rules(&self) -> &TimeoutRules {
         &self.rules
     }
 
-    pub fn is_trusting(&self) -> bool {
-        self.trusting
+    pub fn is_prechecked(&self) -> bool {
+        self.prechecked
     }
 
     pub fn report(&self, pointer: &str, code: &'static str, message: impl Into<String>) {

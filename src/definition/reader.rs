@@ -349,7 +349,7 @@ pub fn read_expression(
     problems: &Problems,
 ) -> Option<Expression> {
     let expression = Expression::new(source);
-    if problems.is_trusting() {
+    if problems.is_prechecked() {
         return Some(expression);
     }
     match expression.check() {
@@ -366,7 +366,7 @@ pub fn read_expression(
 
 pub fn read_template(value: &Value, pointer: &str, names: &[&str], problems: &Problems) -> Option<Template> {
     let checked = Template::parse(value).and_then(|template| {
-        let used = match problems.is_trusting() {
+        let used = match problems.is_prechecked() {
             true => Default::default(),
             false => template.check()?,
         };

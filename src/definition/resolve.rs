@@ -10,14 +10,14 @@ use crate::definition::action::Action;
 use crate::definition::hard_limits;
 use crate::definition::inline;
 use crate::definition::problem::{Problem, Problems, pointer_to};
-use crate::definition::snapshot::{DocumentKind, Library, Reference, Stored, missing_document};
+use crate::definition::snapshot::{DocumentKind, Library, Reference, StoredSnapshot, missing_document};
 use crate::definition::task::{Dispatch, Task, report_crowded_call};
-use crate::definition::timeouts::{Preset, TimeRules};
-use crate::definition::workflow::{Work, Workflow};
+use crate::definition::timeouts::{Preset, TimeoutRules};
+use crate::definition::workflow::{NodeKind, Workflow};
 
 /// What a resolution came to.
 pub enum Resolution {
-    Resolved(Box<Stored>),
+    Resolved(Box<StoredSnapshot>),
     /// Look these up, add them to the library and resolve again.
     Missing(Vec<Reference>),
     Invalid(Vec<Problem>),
@@ -28,8 +28,8 @@ pub fn check(
     kind: DocumentKind,
     document: &Value,
     library: &Library,
-    rules: &TimeRules,
-) -> Result<Vec<Problem>, Check> {
+    rules: &TimeoutRules,
+) -> Result<Vec<Problem>, CheckError> {
     let problems = Problems::new(*rules);
     let mut missing = Vec::new();
     match kind {
@@ -51,27 +51,27 @@ pub fn check(
                 Workflow::read(document, &problems);
             }
             Resolution::Missing(references) => missing = references,
-            Resolution::Invalid(found) => return Err(Check::Invalid(found)),
+            Resolution::Invalid(found) => return Err(CheckError::Invalid(found)),
         },
     }
     match (missing.is_empty(), problems.has_errors()) {
-        (false, _) => Err(Check::Missing(missing)),
-        (true, true) => Err(Check::Invalid(problems.into_sorted())),
+        (false, _) => Err(CheckError::Missing(missing)),
+        (true, true) => Err(CheckError::Invalid(problems.into_sorted())),
         (true, false) => Ok(problems.into_sorted()),
     }
 }
 
 /// Why a document did not pass.
 #[derive(Debug)]
-pub enum Check {
+pub enum CheckError {
     Invalid(Vec<Problem>),
     Missing(Vec<Reference>),
 }
 
 /// Resolves a stored workflow against its inline documents and the library, to start a run: expressions and limits
 /// were checked when it was stored and are not judged again, so that what was accepted once can always be started.
-pub fn resolve(workflow: &Value, version: u64, library: &Library, rules: &TimeRules) -> Resolution {
-    let mut resolution = resolve_reporting(workflow, version, library, Problems::trusting());
+pub fn resolve(workflow: &Value, version: u64, library: &Library, rules: &TimeoutRules) -> Resolution {
+    let mut resolution = resolve_reporting(workflow, version, library, Problems::prechecked());
     if let Resolution::Resolved(stored) = &mut resolution {
         stored.preset = rules.preset;
         for child in &mut stored.children {
@@ -85,7 +85,7 @@ fn resolve_reporting(workflow: &Value, version: u64, library: &Library, problems
     let mut resolver = Resolver::new(workflow, library, &problems);
     resolver.check_inline();
     let parsed = Workflow::read(workflow, &problems);
-    if !problems.is_trusting() {
+    if !problems.is_prechecked() {
         hard_limits::check_workflow(workflow, library, &problems);
     }
     let mut root = resolver.resolve_graph(workflow, version, parsed.as_ref());
@@ -125,15 +125,15 @@ fn resolve_reporting(workflow: &Value, version: u64, library: &Library, problems
             continue;
         };
         // It was checked when it was stored: what is wrong with it now can only be what it refers to.
-        let trusting = Problems::trusting();
-        let parsed = Workflow::read(document, &trusting);
-        let mut resolver = Resolver::new(document, library, &trusting);
+        let prechecked = Problems::prechecked();
+        let parsed = Workflow::read(document, &prechecked);
+        let mut resolver = Resolver::new(document, library, &prechecked);
         resolver.calls = std::mem::take(&mut calls);
         root.children
             .push(resolver.resolve_graph(document, version, parsed.as_ref()));
         missing.append(&mut resolver.missing);
         calls = resolver.calls;
-        for problem in trusting.into_sorted() {
+        for problem in prechecked.into_sorted() {
             problems.report(
                 &call_pointer(workflow, &call.id),
                 problem.code,
@@ -221,21 +221,21 @@ impl<'a> Resolver<'a> {
     }
 
     /// The graph with the tasks of its nodes, and where its calls lead.
-    fn resolve_graph(&mut self, workflow: &Value, version: u64, parsed: Option<&Workflow>) -> Stored {
+    fn resolve_graph(&mut self, workflow: &Value, version: u64, parsed: Option<&Workflow>) -> StoredSnapshot {
         let mut tasks = Vec::new();
         let mut node_tasks = Vec::new();
         let mut node_children = Vec::new();
         let mut known: BTreeMap<(bool, &str, Option<u64>), usize> = BTreeMap::new();
         for node in parsed.into_iter().flat_map(|workflow| &workflow.nodes) {
-            let key = match &node.work {
-                Work::Task { id, version } => (true, id.as_str(), *version),
-                Work::Action { id, version } => (false, id.as_str(), *version),
-                Work::Workflow { id, version, .. } => {
+            let key = match &node.kind {
+                NodeKind::Task { id, version } => (true, id.as_str(), *version),
+                NodeKind::Action { id, version } => (false, id.as_str(), *version),
+                NodeKind::Workflow { id, version, .. } => {
                     node_tasks.push(None);
                     node_children.push(Some(self.call(id, *version)));
                     continue;
                 }
-                Work::Gate(_) | Work::Wait(_) | Work::PassThrough => {
+                NodeKind::Gate(_) | NodeKind::Wait(_) | NodeKind::PassThrough => {
                     node_tasks.push(None);
                     node_children.push(None);
                     continue;
@@ -271,7 +271,7 @@ impl<'a> Resolver<'a> {
             // Written out: what a run means must not change with the default of a later build.
             fields.entry("on_timeout").or_insert_with(|| json!("human_gate"));
         }
-        Stored {
+        StoredSnapshot {
             version,
             workflow: graph,
             tasks,

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::definition::action::{Action, Kind};
+use crate::definition::action::{Action, ActionKind};
 pub use crate::definition::adaptive::{Latency, adaptive_nodes};
 use crate::definition::problem::{Problem, Problems};
-pub use crate::definition::resolve::{Check, Resolution, check, resolve};
+pub use crate::definition::resolve::{CheckError, Resolution, check, resolve};
 use crate::definition::task::Task;
 use crate::definition::timeouts::Preset;
-use crate::definition::workflow::{ChildFailurePolicy, Work, Workflow};
+use crate::definition::workflow::{ChildFailurePolicy, NodeKind, Workflow};
 
 /// The three kinds of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ pub struct CatalogueDocument {
 
 /// The snapshot as it is stored: documents, not engine types, so that one parser reads both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stored {
+pub struct StoredSnapshot {
     pub version: u64,
     pub workflow: Value,
     pub tasks: Vec<Value>,
@@ -96,7 +96,7 @@ pub struct Stored {
     /// Every workflow that can be called from here, however deep: flat, because workflows may call each other in
     /// circles. The entries' own lists are empty; their `node_children` point into this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub children: Vec<Stored>,
+    pub children: Vec<StoredSnapshot>,
     /// The deployment's preset when the run was created: a later change of it does not reach runs that live.
     #[serde(default, skip_serializing_if = "is_standard")]
     pub preset: Preset,
@@ -110,7 +110,7 @@ fn is_standard(preset: &Preset) -> bool {
     *preset == Preset::Standard
 }
 
-impl Stored {
+impl StoredSnapshot {
     /// Some action's result comes by a callback, here or in a workflow that is called from here.
     pub fn has_async(&self) -> bool {
         let is_async = |step: &Value| step["action"]["execution"]["mode"] == "async";
@@ -119,11 +119,11 @@ impl Stored {
                 .as_array()
                 .is_some_and(|steps| steps.iter().any(is_async))
         };
-        self.tasks.iter().any(has_async) || self.children.iter().any(Stored::has_async)
+        self.tasks.iter().any(has_async) || self.children.iter().any(StoredSnapshot::has_async)
     }
 
     /// The snapshot of the workflow that `node` calls, as self-contained as this one.
-    pub fn child(&self, node: usize) -> Option<Stored> {
+    pub fn child(&self, node: usize) -> Option<StoredSnapshot> {
         let index = (*self.node_children.get(node)?)?;
         let mut child = self.children.get(index)?.clone();
         // One that calls nothing needs none of the others.
@@ -136,7 +136,7 @@ impl Stored {
 
 /// Whether another look into the catalogue could not change what was resolved: every reference names its version, and no
 /// limit is learnt.
-pub fn is_final(stored: &Stored, library: &Library) -> bool {
+pub fn is_final(stored: &StoredSnapshot, library: &Library) -> bool {
     library.keys().all(|reference| reference.version.is_some()) && adaptive_nodes(stored).is_empty()
 }
 
@@ -150,7 +150,7 @@ pub struct Snapshot {
     /// For each node its outgoing transitions, lowest priority number first.
     routes: Vec<Vec<usize>>,
     /// What was read: children are started from it.
-    pub stored: Stored,
+    pub stored: StoredSnapshot,
     /// The same as text, as it is saved.
     pub text: Rc<str>,
 }
@@ -166,21 +166,21 @@ pub struct ResolvedTask {
 impl Snapshot {
     /// A snapshot as it was saved.
     pub fn parse(text: &str) -> Result<Snapshot, String> {
-        let stored: Stored = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let stored: StoredSnapshot = serde_json::from_str(text).map_err(|error| error.to_string())?;
         Snapshot::build(stored, text.into()).map_err(|problems| {
             let first = problems.first().map(ToString::to_string);
             first.unwrap_or_default()
         })
     }
 
-    pub fn read(stored: Stored) -> Result<Snapshot, Vec<Problem>> {
+    pub fn read(stored: StoredSnapshot) -> Result<Snapshot, Vec<Problem>> {
         // Documents have text for keys, which is all that could go wrong.
         let text = serde_json::to_string(&stored).unwrap_or_default();
         Snapshot::build(stored, text.into())
     }
 
-    fn build(stored: Stored, text: Rc<str>) -> Result<Snapshot, Vec<Problem>> {
-        let problems = Problems::trusting();
+    fn build(stored: StoredSnapshot, text: Rc<str>) -> Result<Snapshot, Vec<Problem>> {
+        let problems = Problems::prechecked();
         let workflow = Workflow::read(&stored.workflow, &problems);
         let mut tasks = Vec::new();
         for value in &stored.tasks {
@@ -213,19 +213,19 @@ impl Snapshot {
 
     /// The workflow that a token at `node` calls, by a node of its own or by the action of a one-step task.
     pub fn call_of(&self, node: usize) -> Option<ChildFailurePolicy> {
-        if let Work::Workflow { on_failure, .. } = &self.workflow.nodes[node].work {
+        if let NodeKind::Workflow { on_failure, .. } = &self.workflow.nodes[node].kind {
             return Some(*on_failure);
         }
         match &self.task_of(node)?.task.only_action()?.kind {
-            Kind::WorkflowCall(call) => Some(call.on_failure),
-            Kind::HttpRequest(_)
-            | Kind::McpTool(_)
-            | Kind::ServiceCall(_)
-            | Kind::LlmCall(_)
-            | Kind::Shell(_)
-            | Kind::UpdateContext(_)
-            | Kind::Assert(_)
-            | Kind::EmitEvent(_) => None,
+            ActionKind::WorkflowCall(call) => Some(call.on_failure),
+            ActionKind::HttpRequest(_)
+            | ActionKind::McpTool(_)
+            | ActionKind::ServiceCall(_)
+            | ActionKind::LlmCall(_)
+            | ActionKind::Shell(_)
+            | ActionKind::UpdateContext(_)
+            | ActionKind::Assert(_)
+            | ActionKind::EmitEvent(_) => None,
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::base::limits;
 use crate::base::time::{Limit, format_duration};
 use crate::cel::{Expression, Template};
-use crate::definition::action::{Action, Kind};
+use crate::definition::action::{Action, ActionKind};
 use crate::definition::path::Path;
 use crate::definition::problem::Problems;
 use crate::definition::reader::{Element, Reader, read_template};
@@ -17,7 +17,7 @@ pub struct Task {
     pub steps: Vec<Step>,
     pub timeout: Limit,
     pub dispatch: Dispatch,
-    pub retry: Option<Retry>,
+    pub retry: Option<TaskRetry>,
     pub input_schema: Option<Schema>,
     pub output_schema: Option<Schema>,
 }
@@ -43,7 +43,7 @@ pub const DISPATCHES: &[(&str, Dispatch)] = &[
 
 /// Business retry: the whole task again, from step 0, with a fresh context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
+pub struct TaskRetry {
     pub attempts_max: u32,
     pub backoff: Backoff,
     pub initial_delay_ms: u64,
@@ -75,7 +75,7 @@ impl Backoff {
     }
 }
 
-impl Retry {
+impl TaskRetry {
     /// How long to wait before attempt `attempt` (the first retry is attempt 2).
     pub fn delay_ms(&self, attempt: u32) -> u64 {
         let delay = self
@@ -91,8 +91,8 @@ pub struct Step {
     pub action: StepAction,
     pub input_mapping: Option<Template>,
     pub output_mapping: Option<Vec<(Path, Template)>>,
-    pub condition: Option<Condition>,
-    pub on_failure: OnFailure,
+    pub condition: Option<StepCondition>,
+    pub on_failure: StepFailurePolicy,
     pub timeout_override: Limit,
     /// Lets this step and its action pass the hard limit of the preset.
     pub allow_exceed_hard: bool,
@@ -106,38 +106,38 @@ pub enum StepAction {
 }
 
 #[derive(Clone, Debug)]
-pub struct Condition {
+pub struct StepCondition {
     pub when: Expression,
-    pub then: Outcome,
-    pub otherwise: Outcome,
+    pub then: ConditionOutcome,
+    pub otherwise: ConditionOutcome,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ConditionOutcome {
     Continue,
     Skip,
     Succeed,
     Fail,
 }
 
-const OUTCOMES: &[(&str, Outcome)] = &[
-    ("continue", Outcome::Continue),
-    ("skip", Outcome::Skip),
-    ("succeed", Outcome::Succeed),
-    ("fail", Outcome::Fail),
+const CONDITION_OUTCOMES: &[(&str, ConditionOutcome)] = &[
+    ("continue", ConditionOutcome::Continue),
+    ("skip", ConditionOutcome::Skip),
+    ("succeed", ConditionOutcome::Succeed),
+    ("fail", ConditionOutcome::Fail),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnFailure {
+pub enum StepFailurePolicy {
     Abort,
     Retry,
     Continue,
 }
 
-const ON_FAILURES: &[(&str, OnFailure)] = &[
-    ("abort", OnFailure::Abort),
-    ("retry", OnFailure::Retry),
-    ("continue", OnFailure::Continue),
+const STEP_FAILURE_POLICIES: &[(&str, StepFailurePolicy)] = &[
+    ("abort", StepFailurePolicy::Abort),
+    ("retry", StepFailurePolicy::Retry),
+    ("continue", StepFailurePolicy::Continue),
 ];
 
 const NAMES: &[&str] = &["input", "state", "output"];
@@ -220,13 +220,13 @@ pub fn read_dispatch(reader: &Reader) -> Option<Dispatch> {
     reader.choice("dispatch", DISPATCHES)
 }
 
-fn read_retry(reader: Reader) -> Retry {
+fn read_retry(reader: Reader) -> TaskRetry {
     let attempts_max = reader.integer("max_attempts", 1, 100).unwrap_or(3) as u32;
     let backoff = reader.choice("backoff", BACKOFFS);
     let initial = reader.limit("initial_delay", "initial_delay_ms").millis();
     let max = reader.limit("max_delay", "max_delay_ms").millis();
     reader.finish();
-    Retry {
+    TaskRetry {
         attempts_max,
         backoff: backoff.unwrap_or(Backoff::None),
         initial_delay_ms: initial.unwrap_or(1_000),
@@ -272,7 +272,7 @@ fn check_workflow_call(step: &Step, element: &Element, count: usize, problems: &
         return;
     };
     let is_bare = count == 1 && step.condition.is_none() && step.output_mapping.is_none();
-    if matches!(action.kind, Kind::WorkflowCall(_)) && !is_bare {
+    if matches!(action.kind, ActionKind::WorkflowCall(_)) && !is_bare {
         report_crowded_call(&element.pointer, problems);
     }
     if action.is_async() && !is_bare {
@@ -307,7 +307,7 @@ fn read_step(element: &Element, position: usize, problems: &Problems) -> Option<
     let input_mapping = reader.template("input_mapping", NAMES);
     let output_mapping = read_mapping(&reader, "output_mapping", NAMES_WITH_RESULT, Path::parse_in_task);
     let condition = read_condition(&reader);
-    let on_failure = reader.choice("on_failure", ON_FAILURES);
+    let on_failure = reader.choice("on_failure", STEP_FAILURE_POLICIES);
     let timeout_override = reader.limit("timeout_override", "timeout_override_ms");
     let allow_exceed_hard = reader.boolean("allow_exceed_hard").unwrap_or(false);
     reader.finish();
@@ -319,7 +319,7 @@ fn read_step(element: &Element, position: usize, problems: &Problems) -> Option<
             input_mapping,
             output_mapping,
             condition,
-            on_failure: on_failure.unwrap_or(OnFailure::Abort),
+            on_failure: on_failure.unwrap_or(StepFailurePolicy::Abort),
             timeout_override,
             allow_exceed_hard,
         },
@@ -356,25 +356,25 @@ fn read_step_action(reader: &Reader) -> Option<StepAction> {
     }
 }
 
-fn read_condition(reader: &Reader) -> Option<Condition> {
+fn read_condition(reader: &Reader) -> Option<StepCondition> {
     match reader.any("condition")? {
         Value::Object(_) => {
             let condition = reader.object("condition")?;
             condition.required_string("if");
             let when = condition.expression("if", NAMES);
-            let then = condition.choice("then", OUTCOMES);
-            let otherwise = condition.choice("else", OUTCOMES);
+            let then = condition.choice("then", CONDITION_OUTCOMES);
+            let otherwise = condition.choice("else", CONDITION_OUTCOMES);
             condition.finish();
-            Some(Condition {
+            Some(StepCondition {
                 when: when?,
-                then: then.unwrap_or(Outcome::Continue),
-                otherwise: otherwise.unwrap_or(Outcome::Skip),
+                then: then.unwrap_or(ConditionOutcome::Continue),
+                otherwise: otherwise.unwrap_or(ConditionOutcome::Skip),
             })
         }
-        _bare => Some(Condition {
+        _bare => Some(StepCondition {
             when: reader.expression("condition", NAMES)?,
-            then: Outcome::Continue,
-            otherwise: Outcome::Skip,
+            then: ConditionOutcome::Continue,
+            otherwise: ConditionOutcome::Skip,
         }),
     }
 }

@@ -25,21 +25,21 @@ const PRESETS: &[(&str, Preset)] = &[
 
 /// Which default and hard limit is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layer {
+pub enum TimeoutLayer {
     Flow,
     Step,
     LlmCall,
     Tool,
 }
 
-impl Layer {
+impl TimeoutLayer {
     /// As the fields of `timeouts` are named.
     pub fn name(self) -> &'static str {
         match self {
-            Layer::Flow => "flow",
-            Layer::Step => "step",
-            Layer::LlmCall => "llm_call",
-            Layer::Tool => "tool",
+            TimeoutLayer::Flow => "flow",
+            TimeoutLayer::Step => "step",
+            TimeoutLayer::LlmCall => "llm_call",
+            TimeoutLayer::Tool => "tool",
         }
     }
 }
@@ -59,45 +59,52 @@ impl Preset {
     }
 
     /// What counts where nothing is written.
-    pub fn default_limit(self, layer: Layer) -> Option<u64> {
+    pub fn default_limit(self, layer: TimeoutLayer) -> Option<u64> {
         match (self, layer) {
-            (Preset::Standard, Layer::Flow) => Some(HOUR),
-            (Preset::Service, Layer::Flow) => Some(30 * SECOND),
-            (Preset::Standard | Preset::Service, Layer::Step | Layer::LlmCall | Layer::Tool) => None,
-            (Preset::Flow, Layer::Flow) => Some(30 * MINUTE),
-            (Preset::Flow, Layer::Step) => Some(10 * MINUTE),
-            (Preset::Flow, Layer::LlmCall) => Some(2 * MINUTE),
-            (Preset::Flow, Layer::Tool) => Some(5 * MINUTE),
+            (Preset::Standard, TimeoutLayer::Flow) => Some(HOUR),
+            (Preset::Service, TimeoutLayer::Flow) => Some(30 * SECOND),
+            (
+                Preset::Standard | Preset::Service,
+                TimeoutLayer::Step | TimeoutLayer::LlmCall | TimeoutLayer::Tool,
+            ) => None,
+            (Preset::Flow, TimeoutLayer::Flow) => Some(30 * MINUTE),
+            (Preset::Flow, TimeoutLayer::Step) => Some(10 * MINUTE),
+            (Preset::Flow, TimeoutLayer::LlmCall) => Some(2 * MINUTE),
+            (Preset::Flow, TimeoutLayer::Tool) => Some(5 * MINUTE),
         }
     }
 
     /// The most that may be written without `allow_exceed_hard`.
-    pub fn hard_limit(self, layer: Layer) -> Option<u64> {
+    pub fn hard_limit(self, layer: TimeoutLayer) -> Option<u64> {
         match (self, layer) {
-            (Preset::Standard, Layer::Flow | Layer::Step | Layer::LlmCall | Layer::Tool) => None,
-            (Preset::Service, Layer::Flow) => Some(HOUR),
-            (Preset::Service, Layer::Step | Layer::LlmCall | Layer::Tool) => None,
-            (Preset::Flow, Layer::Flow) => Some(45 * MINUTE),
-            (Preset::Flow, Layer::Step) => Some(15 * MINUTE),
-            (Preset::Flow, Layer::LlmCall) => Some(3 * MINUTE),
-            (Preset::Flow, Layer::Tool) => Some(10 * MINUTE),
+            (
+                Preset::Standard,
+                TimeoutLayer::Flow | TimeoutLayer::Step | TimeoutLayer::LlmCall | TimeoutLayer::Tool,
+            ) => None,
+            (Preset::Service, TimeoutLayer::Flow) => Some(HOUR),
+            (Preset::Service, TimeoutLayer::Step | TimeoutLayer::LlmCall | TimeoutLayer::Tool) => None,
+            (Preset::Flow, TimeoutLayer::Flow) => Some(45 * MINUTE),
+            (Preset::Flow, TimeoutLayer::Step) => Some(15 * MINUTE),
+            (Preset::Flow, TimeoutLayer::LlmCall) => Some(3 * MINUTE),
+            (Preset::Flow, TimeoutLayer::Tool) => Some(10 * MINUTE),
         }
     }
 
     /// The least that may be written.
-    pub fn least(self, layer: Layer) -> Option<u64> {
+    pub fn least(self, layer: TimeoutLayer) -> Option<u64> {
         match (self, layer) {
-            (Preset::Service, Layer::Flow) => Some(SECOND),
-            (Preset::Service, Layer::Step | Layer::LlmCall | Layer::Tool) => None,
-            (Preset::Standard | Preset::Flow, Layer::Flow | Layer::Step | Layer::LlmCall | Layer::Tool) => {
-                None
-            }
+            (Preset::Service, TimeoutLayer::Flow) => Some(SECOND),
+            (Preset::Service, TimeoutLayer::Step | TimeoutLayer::LlmCall | TimeoutLayer::Tool) => None,
+            (
+                Preset::Standard | Preset::Flow,
+                TimeoutLayer::Flow | TimeoutLayer::Step | TimeoutLayer::LlmCall | TimeoutLayer::Tool,
+            ) => None,
         }
     }
 
     /// Why this preset refuses `limit`, if it does. `null` is over any hard limit; `exceeding` lifts the hard limit and
     /// never the least.
-    pub fn refuse(self, layer: Layer, limit: Limit, exceeding: bool) -> Option<Refusal> {
+    pub fn refuse(self, layer: TimeoutLayer, limit: Limit, exceeding: bool) -> Option<Refusal> {
         let told = match limit {
             Limit::Unset => return None,
             Limit::Never => "no limit (null)".to_string(),
@@ -151,15 +158,15 @@ impl Refusal {
 
 /// What limits one deployment sets: variables CURFEW_PRESET, CURFEW_TIMEOUT_MIN_MS, CURFEW_TIMEOUT_MAX_MS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeRules {
+pub struct TimeoutRules {
     pub preset: Preset,
     pub min_ms: u64,
     pub max_ms: u64,
 }
 
-impl Default for TimeRules {
+impl Default for TimeoutRules {
     fn default() -> Self {
-        TimeRules {
+        TimeoutRules {
             preset: Preset::Standard,
             min_ms: TIMEOUT_MIN_MS,
             max_ms: TIMEOUT_MAX_MS,
@@ -167,9 +174,9 @@ impl Default for TimeRules {
     }
 }
 
-impl TimeRules {
+impl TimeoutRules {
     /// No deployment's bounds are wider.
-    pub const WIDEST: TimeRules = TimeRules {
+    pub const WIDEST: TimeoutRules = TimeoutRules {
         preset: Preset::Standard,
         min_ms: 1,
         max_ms: TIMEOUT_CEILING_MS,
@@ -180,12 +187,12 @@ impl TimeRules {
         preset: Option<&str>,
         min_ms: Option<&str>,
         max_ms: Option<&str>,
-    ) -> Result<TimeRules, String> {
+    ) -> Result<TimeoutRules, String> {
         let written = |value: Option<&str>| {
             let text = value.map(str::trim).filter(|text| !text.is_empty());
             text.map(|text| text.chars().take(40).collect::<String>())
         };
-        let default = TimeRules::default();
+        let default = TimeoutRules::default();
         let preset = match written(preset) {
             None => default.preset,
             Some(name) => Preset::parse(&name).ok_or_else(|| {
@@ -209,7 +216,7 @@ impl TimeRules {
                 "CURFEW_TIMEOUT_MIN_MS is {min_ms} and CURFEW_TIMEOUT_MAX_MS is {max_ms}; write a minimum that is not above the maximum"
             ));
         }
-        Ok(TimeRules {
+        Ok(TimeoutRules {
             preset,
             min_ms,
             max_ms,
@@ -249,12 +256,12 @@ impl Default for Timeouts {
 
 impl Timeouts {
     /// The workflow's own word, else that of its preset, else that of the deployment's.
-    pub fn default_limit(&self, layer: Layer, deployment: Preset) -> Limit {
+    pub fn default_limit(&self, layer: TimeoutLayer, deployment: Preset) -> Limit {
         let own = match layer {
-            Layer::Flow => self.flow,
-            Layer::Step => self.step,
-            Layer::LlmCall => self.llm_call,
-            Layer::Tool => self.tool,
+            TimeoutLayer::Flow => self.flow,
+            TimeoutLayer::Step => self.step,
+            TimeoutLayer::LlmCall => self.llm_call,
+            TimeoutLayer::Tool => self.tool,
         };
         let preset = self.preset.unwrap_or(deployment);
         own.or(preset.default_limit(layer).map_or(Limit::Unset, Limit::After))
@@ -294,22 +301,25 @@ fn read_warn_at(reader: &Reader) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutGate {
     pub timeout_ms: u64,
-    pub on_timeout: GateEnd,
+    pub on_timeout: TimeoutGatePolicy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GateEnd {
+pub enum TimeoutGatePolicy {
     CancelAll,
     Fail,
 }
 
-const GATE_ENDS: &[(&str, GateEnd)] = &[("cancel_all", GateEnd::CancelAll), ("fail", GateEnd::Fail)];
+const TIMEOUT_GATE_POLICIES: &[(&str, TimeoutGatePolicy)] = &[
+    ("cancel_all", TimeoutGatePolicy::CancelAll),
+    ("fail", TimeoutGatePolicy::Fail),
+];
 
 impl Default for TimeoutGate {
     fn default() -> Self {
         TimeoutGate {
             timeout_ms: 7 * DAY,
-            on_timeout: GateEnd::CancelAll,
+            on_timeout: TimeoutGatePolicy::CancelAll,
         }
     }
 }
@@ -324,7 +334,7 @@ pub(super) fn read_timeout_gate(reader: Reader) -> TimeoutGate {
             "a timeout gate needs a deadline of its own, so that every run ends; leave it out for 7 days",
         );
     }
-    let on_timeout = reader.choice("on_timeout", GATE_ENDS);
+    let on_timeout = reader.choice("on_timeout", TIMEOUT_GATE_POLICIES);
     reader.finish();
     TimeoutGate {
         timeout_ms: timeout.millis().unwrap_or(default.timeout_ms),

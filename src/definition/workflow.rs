@@ -58,7 +58,7 @@ const WORKFLOW_POLICIES: &[(&str, WorkflowTimeoutPolicy)] = &[
 #[derive(Clone, Debug)]
 pub struct Node {
     pub id: String,
-    pub work: Work,
+    pub kind: NodeKind,
     pub input_mapping: Option<Template>,
     pub output_mapping: Option<Vec<(Path, Template)>>,
     pub timeout: Limit,
@@ -75,7 +75,7 @@ pub struct Node {
 
 /// What a node does when a token arrives.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum NodeKind {
     Task {
         id: String,
         version: Option<u64>,
@@ -94,12 +94,12 @@ pub enum Work {
     PassThrough,
 }
 
-impl Work {
+impl NodeKind {
     /// Something runs: here, on an executor or in a child.
     pub fn is_executed(&self) -> bool {
         match self {
-            Work::Task { .. } | Work::Action { .. } | Work::Workflow { .. } => true,
-            Work::Gate(_) | Work::Wait(_) | Work::PassThrough => false,
+            NodeKind::Task { .. } | NodeKind::Action { .. } | NodeKind::Workflow { .. } => true,
+            NodeKind::Gate(_) | NodeKind::Wait(_) | NodeKind::PassThrough => false,
         }
     }
 }
@@ -121,7 +121,7 @@ pub struct Transition {
     pub id: String,
     pub from: usize,
     pub to: usize,
-    pub on: On,
+    pub on: TransitionOn,
     pub priority: i64,
     pub condition: Option<Expression>,
     pub spawn: Spawn,
@@ -136,16 +136,16 @@ pub struct Transition {
 
 /// The end of a token that a transition waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
+pub enum TransitionOn {
     Success,
     Failure,
     Timeout,
 }
 
-pub const ONS: &[(&str, On)] = &[
-    ("success", On::Success),
-    ("failure", On::Failure),
-    ("timeout", On::Timeout),
+pub const TRANSITION_ONS: &[(&str, TransitionOn)] = &[
+    ("success", TransitionOn::Success),
+    ("failure", TransitionOn::Failure),
+    ("timeout", TransitionOn::Timeout),
 ];
 
 const NAMES: &[&str] = &["input", "state", "output", "run"];
@@ -185,7 +185,7 @@ impl Workflow {
             id: id?,
             tags,
             timeout,
-            on_timeout: on_timeout.unwrap_or(match problems.is_trusting() {
+            on_timeout: on_timeout.unwrap_or(match problems.is_prechecked() {
                 // A snapshot of the first builds, which ended such runs; later ones always say it.
                 true => WorkflowTimeoutPolicy::CancelAll,
                 false => WorkflowTimeoutPolicy::HumanGate,
@@ -311,12 +311,12 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
     let id = reader.required_id("id");
     reader.string("name");
     reader.string("description");
-    let work = read_work(&reader, names);
+    let kind = read_kind(&reader, names);
     let input_mapping = reader.template("input_mapping", names);
     let names_with_result: Vec<&str> = names.iter().copied().chain(["result"]).collect();
     let output_mapping = read_mapping(&reader, "output_mapping", &names_with_result, Path::parse);
     let (timeout, adaptive) = reader.limit_or_adaptive("timeout", "timeout_ms");
-    if adaptive && !work.as_ref().is_none_or(Work::is_executed) {
+    if adaptive && !kind.as_ref().is_none_or(NodeKind::is_executed) {
         reader.report(
             "timeout",
             "adaptive_without_work",
@@ -327,11 +327,11 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
     let on_timeout = reader.choice("on_timeout", EXECUTION_POLICIES);
     let max_retries = reader.integer("max_retries", 0, 100).unwrap_or(3) as u32;
     let dispatch = read_dispatch(&reader);
-    let escalate_on = read_escalate_on(&reader, work.as_ref().is_none_or(Work::is_executed));
+    let escalate_on = read_escalate_on(&reader, kind.as_ref().is_none_or(NodeKind::is_executed));
     reader.finish();
     Some(Node {
         id: id?,
-        work: work?,
+        kind: kind?,
         input_mapping,
         output_mapping,
         timeout,
@@ -344,7 +344,7 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
     })
 }
 
-fn read_work(reader: &Reader, names: &[&str]) -> Option<Work> {
+fn read_kind(reader: &Reader, names: &[&str]) -> Option<NodeKind> {
     let version = |field| reader.integer(field, 1, i64::MAX).map(|number| number as u64);
     let task_version = version("task_version");
     let action_version = version("action_version");
@@ -360,22 +360,25 @@ fn read_work(reader: &Reader, names: &[&str]) -> Option<Work> {
     const FORMS: [&str; 5] = ["task_id", "action_id", "workflow_id", "gate", "wait"];
     let written: Vec<&'static str> = FORMS.into_iter().filter(|form| reader.has(form)).collect();
     match written.as_slice() {
-        [] => Some(Work::PassThrough),
-        ["task_id"] => Some(Work::Task {
+        [] => Some(NodeKind::PassThrough),
+        ["task_id"] => Some(NodeKind::Task {
             id: reader.id("task_id")?,
             version: task_version,
         }),
-        ["action_id"] => Some(Work::Action {
+        ["action_id"] => Some(NodeKind::Action {
             id: reader.id("action_id")?,
             version: action_version,
         }),
-        ["workflow_id"] => Some(Work::Workflow {
+        ["workflow_id"] => Some(NodeKind::Workflow {
             id: reader.id("workflow_id")?,
             version: workflow_version,
             on_failure: on_failure.unwrap_or(ChildFailurePolicy::Propagate),
         }),
-        ["gate"] => Some(Work::Gate(Box::new(read_gate(reader.object("gate")?, names)))),
-        ["wait"] => Some(Work::Wait(Box::new(read_wait(reader.object("wait")?, names)?))),
+        ["gate"] => Some(NodeKind::Gate(Box::new(read_gate(reader.object("gate")?, names)))),
+        ["wait"] => Some(NodeKind::Wait(Box::new(read_wait(
+            reader.object("wait")?,
+            names,
+        )?))),
         [_, second, ..] => {
             reader.report(
                 second,
@@ -434,7 +437,9 @@ fn read_transition(
     };
     let from = read_end(&reader, "from_node_id", nodes);
     let to = read_end(&reader, "to_node_id", nodes);
-    let on = reader.choice("on", ONS).unwrap_or(On::Success);
+    let on = reader
+        .choice("on", TRANSITION_ONS)
+        .unwrap_or(TransitionOn::Success);
     let priority = reader.integer("priority", -1_000_000, 1_000_000).unwrap_or(0);
     let condition = reader.expression("condition", names);
     let iterations_max = reader.object("loop_config").and_then(|config| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::base::text::{json as json_of, json_bytes};
+use crate::base::text::{json_bytes, json_text};
 
 /// The beginning of `text` and how long it was, at most `bytes` inside a JSON string. None: it fits as it is.
 pub fn text(text: &str, bytes: usize) -> Option<String> {
@@ -32,7 +32,7 @@ pub fn value(value: &Value, bytes: usize) -> Option<Value> {
     let cut = match value {
         Value::String(long) => text(long, bytes),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            text(&json_of(value), bytes)
+            text(&json_text(value), bytes)
         }
     };
     cut.map(Value::String)

@@ -19,7 +19,7 @@ pub(super) enum Misfit {
 }
 
 pub(super) fn check(nodes: &[Node], instance: &Value, meter: Option<&Meter>) -> Result<(), Misfit> {
-    let left = meter.map_or(u64::MAX, Meter::left);
+    let left = meter.map_or(u64::MAX, Meter::remaining);
     let steps = limits::STEPS.min(usize::try_from(left).unwrap_or(usize::MAX));
     let mut check = Check {
         nodes,

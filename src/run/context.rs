@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::base::compute::{Meter, copy_steps, write_steps};
 use crate::base::failure::Failure;
 use crate::base::limits::CONTEXT_BYTES;
-use crate::base::text::{json, json_bytes};
+use crate::base::text::{json_bytes, json_text};
 use crate::definition::path::{Path, Root};
 use crate::run::event::Effect;
 use crate::run::recovery::undo::{Patch, inverse};
@@ -105,7 +105,7 @@ impl Context {
         writer: Option<TokenId>,
         meter: &Meter,
     ) -> Result<Vec<Patch>, Failure> {
-        self.pay_for(&values, meter)?;
+        self.charge_for(&values, meter)?;
         let is_few = values.len() <= FEW;
         let mut touched: Vec<(Root, String, Option<Value>)> = Vec::new();
         let mut seen = BTreeSet::new();
@@ -158,8 +158,8 @@ impl Context {
 
     /// A name is measured and saved as a whole, whatever part of it is written. One that was there is copied for the way
     /// back, a new one for the token that keeps it.
-    fn pay_for(&self, values: &[(&Path, Value)], meter: &Meter) -> Result<(), Failure> {
-        let pay = |steps| meter.pay_for("what is written to the context", steps);
+    fn charge_for(&self, values: &[(&Path, Value)], meter: &Meter) -> Result<(), Failure> {
+        let pay = |steps| meter.charge_for("what is written to the context", steps);
         let mut seen = BTreeSet::new();
         for (index, (path, value)) in values.iter().enumerate() {
             let Some(before) = self.root(path.root).get(path.top()) else {
@@ -250,7 +250,7 @@ impl Context {
                 }
                 (value, _) => {
                     name.has_row = true;
-                    let text = value.map_or(GONE.to_string(), json);
+                    let text = value.map_or(GONE.to_string(), json_text);
                     effects.push(Effect::SaveContext {
                         key: key.clone(),
                         text,

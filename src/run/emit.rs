@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::base::failure::{Failure, FailureClass};
-use crate::base::limits::{EVENT_HOPS, EVENT_RUNS, EVENTS_BYTES, TooLarge};
+use crate::base::limits::{EVENT_HOPS, EVENTS_PER_ATTEMPT_BYTES, RUNS_PER_EVENT, TooLarge};
 use crate::base::text::json_bytes;
 use crate::protocol::task::Emitted;
 use crate::run::event::Message;
@@ -19,7 +19,7 @@ impl Run {
     /// Whether these may leave.
     pub(in crate::run) fn check_events(&self, events: &[Emitted]) -> Result<(), Failure> {
         let bytes = events.iter().map(|event| json_bytes(&event.payload)).sum();
-        TooLarge::check("what the task's events carry", bytes, EVENTS_BYTES)?;
+        TooLarge::check("what the task's events carry", bytes, EVENTS_PER_ATTEMPT_BYTES)?;
         self.check_hops(events)
     }
 
@@ -62,7 +62,7 @@ impl Run {
             return;
         };
         let fields = json!({
-            "limit": EVENT_LIMIT, "most": EVENT_RUNS, "event_name": name, "event_key": key, "root_event": root,
+            "limit": EVENT_LIMIT, "most": RUNS_PER_EVENT, "event_name": name, "event_key": key, "root_event": root,
             "workflow_ids": workflows,
         });
         self.note(RunEventKind::LimitExceeded, fields);

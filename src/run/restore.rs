@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::definition::wait::Wait;
-use crate::definition::workflow::Work;
+use crate::definition::workflow::NodeKind;
 use crate::run::context::Context;
 use crate::run::decision::PendingChanges;
 use crate::run::event::Message;
@@ -113,8 +113,8 @@ impl Run {
             self.arrivals_seen = self.arrivals_seen.max(order);
             self.recall_arrival(&token, node, order);
         }
-        if let (Work::Wait(wait), TokenStatus::Suspended) =
-            (&self.snapshot.workflow.nodes[token.node].work, token.status)
+        if let (NodeKind::Wait(wait), TokenStatus::Suspended) =
+            (&self.snapshot.workflow.nodes[token.node].kind, token.status)
             && let Wait::Signal { name, .. } = &**wait
         {
             self.listeners.entry(name.clone()).or_default().insert(token.id);

@@ -6,9 +6,9 @@ use serde_json::Value;
 use crate::base::compute::write_steps;
 use crate::base::failure::Failure;
 use crate::base::limits::{
-    CHECKPOINT_BYTES, DEPTH, JOINED_BYTES, RESULT_BYTES, ROW_BYTES, TooLarge, depth_of,
+    CHECKPOINT_BYTES, DEPTH, JOIN_RESULTS_BYTES, RESULT_BYTES, ROW_BYTES, TooLarge, depth_of,
 };
-use crate::base::text::{bytes_of, json_bytes};
+use crate::base::text::json_bytes;
 use crate::protocol::task::Artifact;
 use crate::run::event::Rejection;
 use crate::run::state::{NewRun, Run};
@@ -62,7 +62,7 @@ impl Token {
         self.output.as_ref().map_or(0, json_bytes)
             + branch
             + self.undo_bytes()
-            + self.checkpoint.as_ref().map_or(0, bytes_of)
+            + self.checkpoint.as_ref().map_or(0, json_bytes)
             + (self.steps.len() + retries) * STEP_BYTES
             + self.loops.len() * LOOP_BYTES
     }
@@ -78,7 +78,7 @@ impl Run {
         // Measured here, kept on the token and saved with it.
         let steps = RESULT_PASSES * write_steps(result);
         self.work
-            .pay_for(format_args!("the result of node {node}"), steps)?;
+            .charge_for(format_args!("the result of node {node}"), steps)?;
         let bytes = json_bytes(result);
         TooLarge::check(format_args!("the result of node {node}"), bytes, RESULT_BYTES)?;
         if depth_of(result) > DEPTH {
@@ -116,14 +116,14 @@ impl Run {
         Ok(TooLarge::check(
             "all results that wait at joins",
             waiting,
-            JOINED_BYTES,
+            JOIN_RESULTS_BYTES,
         )?)
     }
 
     /// Work that can be taken up again is dropped where it is too large to be kept: the next attempt begins at the first step.
     pub(in crate::run) fn drop_large_checkpoint(&mut self, id: TokenId) {
         let is_too_large = self.tokens.get(&id).is_some_and(|token| {
-            let bytes = token.checkpoint.as_ref().map_or(0, bytes_of);
+            let bytes = token.checkpoint.as_ref().map_or(0, json_bytes);
             bytes > CHECKPOINT_BYTES || (bytes > 0 && token.row_bytes() > ROW_BYTES)
         });
         if is_too_large {
@@ -149,9 +149,9 @@ pub(in crate::run) fn check_brought(what: &'static str, value: &Value) -> Result
 
 /// A decision is kept with its gate, and becomes the result of a token.
 pub(in crate::run) fn check_decision(gate: &GateState, decision: &GateDecision) -> Result<(), Rejection> {
-    let bytes = bytes_of(decision);
+    let bytes = json_bytes(decision);
     TooLarge::check("the decision", bytes, RESULT_BYTES).map_err(Rejection::TooLarge)?;
-    TooLarge::check("the gate with its decision", bytes_of(gate) + bytes, ROW_BYTES)
+    TooLarge::check("the gate with its decision", json_bytes(gate) + bytes, ROW_BYTES)
         .map_err(Rejection::TooLarge)
 }
 

@@ -13,7 +13,7 @@ use crate::base::failure::Failure;
 use crate::base::time::{Limit, Millis};
 use crate::cel::Scope;
 use crate::definition::snapshot::Snapshot;
-use crate::definition::timeouts::Layer;
+use crate::definition::timeouts::TimeoutLayer;
 use crate::run::context::Context;
 use crate::run::decision::PendingChanges;
 use crate::run::event::{Effect, Event, Rejection};
@@ -105,7 +105,7 @@ pub struct NewRun {
 /// The limit of a run, whatever is left of its parent.
 pub(in crate::run) fn own_limit_ms(request: &StartRequest, snapshot: &Snapshot) -> Option<u64> {
     let written = snapshot.workflow.timeout;
-    let limit = || written.or(snapshot.default_limit(Layer::Flow)).millis();
+    let limit = || written.or(snapshot.default_limit(TimeoutLayer::Flow)).millis();
     request.timeout_ms.or_else(limit)
 }
 
@@ -225,7 +225,7 @@ impl Run {
         if self.is_running() && self.failed_wakes >= FAILED_WAKES_MAX && matches!(event, Event::Loaded) {
             return (self.abandoned(), self.build_decision());
         }
-        self.work = Meter::after(std::mem::take(&mut self.work_before));
+        self.work = Meter::starting_at(std::mem::take(&mut self.work_before));
         // Whatever woke the object, the run's own limit comes first: a result cannot outrun it.
         if !event.comes_first() {
             self.pass_workflow_deadline();
@@ -393,7 +393,8 @@ impl Run {
     /// What expressions of this token may name beyond the context.
     pub(in crate::run) fn vars(&self, token: &Token, error: Value) -> Result<Vars, Failure> {
         for (branch, _) in self.chain(token.branch.as_ref()) {
-            self.work.pay_for("what the branch holds", branch_steps(branch))?;
+            self.work
+                .charge_for("what the branch holds", branch_steps(branch))?;
         }
         let items = self
             .chain(token.branch.as_ref())

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Error;
 
 use crate::base::limits::TooLarge;
-use crate::base::text::written;
+use crate::base::text::to_json;
 use crate::run::{Effect, Run, TokenStatus, WrittenAt};
 use crate::storage::row_ids::RowIds;
 use crate::storage::rows::{HeaderRow, InstanceRow, TokenRow, parse_status, status_of};
@@ -52,12 +52,12 @@ impl Commit {
                         branch.group = Some((*group).to_string());
                         branch.total = Some(*total);
                     }
-                    let mut text = written(&own)?;
+                    let mut text = to_json(&own)?;
                     if text.len() > UNDO_APART_FROM_BYTES {
                         for (at, patches) in own.take_undo_apart() {
                             commit.save(undo_key(token.id.0, at), &patches)?;
                         }
-                        text = written(&own)?;
+                        text = to_json(&own)?;
                     }
                     commit.tokens.push((token.id.0, status_of(token), text));
                 }
@@ -128,7 +128,7 @@ impl Commit {
     }
 
     fn save(&mut self, key: String, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-        self.run.push((key, written(value)?));
+        self.run.push((key, to_json(value)?));
         Ok(())
     }
 }

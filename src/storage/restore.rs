@@ -47,7 +47,7 @@ pub fn recall(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Resu
         ));
     }
     let input: Value = parse(&rows.run, "input")?;
-    let snapshot = snapshots.of(row(&rows.run, "snapshot")?, Snapshot::parse);
+    let snapshot = snapshots.get_or_try_insert(row(&rows.run, "snapshot")?, Snapshot::parse);
     let snapshot = snapshot.map_err(|message| format!("row snapshot: {message}"))?;
     let mut live = Vec::with_capacity(rows.tokens.len());
     let mut kept = Vec::new();

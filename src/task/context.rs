@@ -220,7 +220,7 @@ pub(super) fn pay_copies<'v>(
     let Some(meter) = meter else { return Ok(()) };
     values
         .into_iter()
-        .try_for_each(|value| meter.pay_for(&what, copy_steps(value)))
+        .try_for_each(|value| meter.charge_for(&what, copy_steps(value)))
 }
 
 pub(super) fn expression_failure(step: &Step, field: &str, wrong: &Error) -> Failure {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::base::failure::Failure;
 use crate::base::ids;
-use crate::base::limits::{DEPTH, EVENTS_OF_TASK, RESULT_BYTES, depth_of};
+use crate::base::limits::{DEPTH, EVENTS_PER_ATTEMPT, RESULT_BYTES, depth_of};
 use crate::base::text::json_bytes;
 use crate::cel::Scope;
 use crate::definition::event::EmitEvent;
@@ -32,7 +32,7 @@ pub(super) fn emit(
             .map_err(|wrong| expression_failure(step, "payload", &wrong))?,
     };
     let payload = redactor.value(payload);
-    let Some(name) = name.as_str().filter(|name| ids::is_event_name(name)) else {
+    let Some(name) = name.as_str().filter(|name| ids::is_name(name)) else {
         let message = format!(
             "step {} cannot emit {}: {}",
             step.reference,
@@ -41,8 +41,8 @@ pub(super) fn emit(
         );
         return Err(Failure::validation("invalid_event", message));
     };
-    if before.len() >= EVENTS_OF_TASK {
-        return Err(exceeded(format!("a task may emit {EVENTS_OF_TASK} events")));
+    if before.len() >= EVENTS_PER_ATTEMPT {
+        return Err(exceeded(format!("a task may emit {EVENTS_PER_ATTEMPT} events")));
     }
     if depth_of(&payload) > DEPTH {
         return Err(exceeded(format!(

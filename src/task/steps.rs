@@ -8,8 +8,8 @@ use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::{Limit, Millis};
 use crate::breaker::machine::Outcome as Word;
 use crate::cel::Scope;
-use crate::definition::action::{Action, Kind};
-use crate::definition::task::{OnFailure, Outcome, Step, StepAction, Task};
+use crate::definition::action::{Action, ActionKind};
+use crate::definition::task::{ConditionOutcome, Step, StepAction, StepFailurePolicy, Task};
 use crate::protocol::task::{
     ActionTimeouts, Artifact, Checkpoint, Emitted, ReportStatus, RetryReport, StepReport, StepStatus,
 };
@@ -249,17 +249,17 @@ impl<'a> Attempt<'a> {
         for step in assignment.task.steps.iter().skip(self.first) {
             let began = world.now();
             let outcome = match self.outcome(step, input, world.meter()) {
-                Ok(Outcome::Skip) => {
+                Ok(ConditionOutcome::Skip) => {
                     self.report(step, StepStatus::Skipped, 0);
                     continue;
                 }
-                Ok(Outcome::Succeed) => return End::Succeeded,
-                Ok(Outcome::Fail) => Err(Stopped::Failed(Failure::new(
+                Ok(ConditionOutcome::Succeed) => return End::Succeeded,
+                Ok(ConditionOutcome::Fail) => Err(Stopped::Failed(Failure::new(
                     "condition_failed",
                     FailureClass::Assertion,
                     format!("the condition of step {} says fail", step.reference),
                 ))),
-                Ok(Outcome::Continue) => self.step(world, step, assignment).await,
+                Ok(ConditionOutcome::Continue) => self.step(world, step, assignment).await,
                 Err(failure) => Err(Stopped::Failed(failure)),
             };
             let duration = world.now().saturating_sub(began);
@@ -302,18 +302,18 @@ impl<'a> Attempt<'a> {
             );
             // When the task's own time is up there is nothing to go on to.
             match step.on_failure {
-                OnFailure::Continue if !(timed_out && no_time) => {
+                StepFailurePolicy::Continue if !(timed_out && no_time) => {
                     self.gave_up_before = None;
                     self.context.note_error(step, &failure);
                 }
-                OnFailure::Continue | OnFailure::Abort => {
+                StepFailurePolicy::Continue | StepFailurePolicy::Abort => {
                     return End::Failed {
                         failure,
                         retry: false,
                         timed_out,
                     };
                 }
-                OnFailure::Retry => {
+                StepFailurePolicy::Retry => {
                     return End::Failed {
                         failure,
                         retry: true,
@@ -325,9 +325,14 @@ impl<'a> Attempt<'a> {
         End::Succeeded
     }
 
-    fn outcome(&self, step: &Step, input: &Value, meter: Option<&Meter>) -> Result<Outcome, Failure> {
+    fn outcome(
+        &self,
+        step: &Step,
+        input: &Value,
+        meter: Option<&Meter>,
+    ) -> Result<ConditionOutcome, Failure> {
         let Some(condition) = &step.condition else {
-            return Ok(Outcome::Continue);
+            return Ok(ConditionOutcome::Continue);
         };
         let holds = condition
             .when
@@ -393,7 +398,7 @@ impl<'a> Attempt<'a> {
         let mut before = None;
         let mut emitted = None;
         let result = match &action.kind {
-            Kind::UpdateContext(writes) => {
+            ActionKind::UpdateContext(writes) => {
                 let mut values = Vec::with_capacity(writes.len());
                 for (path, template) in writes {
                     let value = template
@@ -419,7 +424,7 @@ impl<'a> Attempt<'a> {
                 self.context.write(values);
                 self.context.output.clone()
             }
-            Kind::Assert(assert) => {
+            ActionKind::Assert(assert) => {
                 let scope = self.context.scope_with(&input, secret.as_ref(), meter);
                 let holds = assert
                     .condition
@@ -439,7 +444,7 @@ impl<'a> Attempt<'a> {
                 }
                 Value::Bool(true)
             }
-            Kind::EmitEvent(event) => {
+            ActionKind::EmitEvent(event) => {
                 let scope = self.context.scope_with(&input, secret.as_ref(), meter);
                 let event = emit(event, step, &scope, self.secrets.redactor(), &self.context.events)?;
                 let what = format!("what step {} emits", step.reference);
@@ -449,7 +454,7 @@ impl<'a> Attempt<'a> {
                 emitted = Some(event);
                 payload
             }
-            Kind::WorkflowCall(_) => {
+            ActionKind::WorkflowCall(_) => {
                 let message = "a workflow_call never reaches an executor";
                 return Err(Stopped::Failed(Failure::new(
                     "invalid_order",
@@ -457,11 +462,11 @@ impl<'a> Attempt<'a> {
                     message,
                 )));
             }
-            Kind::HttpRequest(_)
-            | Kind::McpTool(_)
-            | Kind::ServiceCall(_)
-            | Kind::LlmCall(_)
-            | Kind::Shell(_) => {
+            ActionKind::HttpRequest(_)
+            | ActionKind::McpTool(_)
+            | ActionKind::ServiceCall(_)
+            | ActionKind::LlmCall(_)
+            | ActionKind::Shell(_) => {
                 let mut scope = self.context.scope_with(&input, secret.as_ref(), meter);
                 scope.bind("callback", &assignment.callback);
                 let call = ActionCall {
@@ -592,11 +597,17 @@ fn resume(task: &Task, checkpoint: Checkpoint) -> Option<(usize, Context, Vec<St
 }
 
 /// What limits an action if neither its step nor its own document says so.
-fn default_limit(kind: &Kind, timeouts: ActionTimeouts) -> Limit {
+fn default_limit(kind: &ActionKind, timeouts: ActionTimeouts) -> Limit {
     let millis = match kind {
-        Kind::HttpRequest(_) | Kind::McpTool(_) | Kind::ServiceCall(_) | Kind::Shell(_) => timeouts.tool_ms,
-        Kind::LlmCall(_) => timeouts.llm_call_ms,
-        Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_) | Kind::WorkflowCall(_) => None,
+        ActionKind::HttpRequest(_)
+        | ActionKind::McpTool(_)
+        | ActionKind::ServiceCall(_)
+        | ActionKind::Shell(_) => timeouts.tool_ms,
+        ActionKind::LlmCall(_) => timeouts.llm_call_ms,
+        ActionKind::UpdateContext(_)
+        | ActionKind::Assert(_)
+        | ActionKind::EmitEvent(_)
+        | ActionKind::WorkflowCall(_) => None,
     };
     millis.map_or(Limit::Unset, Limit::After)
 }

@@ -1,8 +1,8 @@
 //! Nodes that learn their limit: what is read, what it comes to, and the reason that is given.
 
 use curfew::base::time::{DAY, HOUR, Limit, MINUTE, SECOND};
-use curfew::definition::snapshot::{Latency, Snapshot, Stored, adaptive_nodes};
-use curfew::definition::timeouts::{Layer, Preset};
+use curfew::definition::snapshot::{Latency, Snapshot, StoredSnapshot, adaptive_nodes};
+use curfew::definition::timeouts::{Preset, TimeoutLayer};
 use serde_json::{Value, json};
 
 use super::documents::workflow;
@@ -50,7 +50,7 @@ fn a_node_may_learn_its_limit() {
 }
 
 /// A workflow with one adaptive node of each layer that can be read today.
-fn learner(timeouts: Value) -> Stored {
+fn learner(timeouts: Value) -> StoredSnapshot {
     let set = json!({"id": "set", "kind": "update_context", "implementation": {"set": {"state.x": 1}}});
     let work = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}});
     let two =
@@ -87,22 +87,22 @@ fn snapshot_knowing(timeouts: Value, samples: u64, p99_ms: u64) -> Snapshot {
 #[test]
 fn every_node_has_its_layer() {
     let snapshot = snapshot_knowing(json!({}), 0, 0);
-    let layers: Vec<Layer> = (0..6).map(|node| snapshot.layer_of(node)).collect();
+    let layers: Vec<TimeoutLayer> = (0..6).map(|node| snapshot.layer_of(node)).collect();
     assert_eq!(
         layers,
         [
-            Layer::Tool,
-            Layer::Step,
-            Layer::Step,
-            Layer::Flow,
-            Layer::Tool,
-            Layer::Step
+            TimeoutLayer::Tool,
+            TimeoutLayer::Step,
+            TimeoutLayer::Step,
+            TimeoutLayer::Flow,
+            TimeoutLayer::Tool,
+            TimeoutLayer::Step
         ]
     );
-    assert_eq!(snapshot.default_limit(Layer::Flow), Limit::After(HOUR));
-    assert_eq!(snapshot.default_limit(Layer::Tool), Limit::Unset);
+    assert_eq!(snapshot.default_limit(TimeoutLayer::Flow), Limit::After(HOUR));
+    assert_eq!(snapshot.default_limit(TimeoutLayer::Tool), Limit::Unset);
     let snapshot = snapshot_knowing(json!({"preset": "flow", "tool": "1m"}), 0, 0);
-    assert_eq!(snapshot.default_limit(Layer::Tool), Limit::After(MINUTE));
+    assert_eq!(snapshot.default_limit(TimeoutLayer::Tool), Limit::After(MINUTE));
 }
 
 #[test]
@@ -280,9 +280,12 @@ fn a_snapshot_keeps_the_preset_it_was_made_under() {
     assert_eq!(text["preset"], json!("service"));
     assert_eq!(text["latencies"], json!({"tool": {"samples": 20, "p99_ms": 7}}));
     assert_eq!(
-        serde_json::from_value::<Stored>(text).expect("a snapshot"),
+        serde_json::from_value::<StoredSnapshot>(text).expect("a snapshot"),
         stored
     );
     let snapshot = Snapshot::read(stored).expect("a snapshot");
-    assert_eq!(snapshot.default_limit(Layer::Flow), Limit::After(30 * SECOND));
+    assert_eq!(
+        snapshot.default_limit(TimeoutLayer::Flow),
+        Limit::After(30 * SECOND)
+    );
 }

@@ -1,21 +1,26 @@
 //! Reading documents: everything wrong is said in one answer, each problem at its place with its code.
 
 use curfew::definition::problem::{Problem, Severity};
-use curfew::definition::snapshot::{Check, DocumentKind, Library, check};
-use curfew::definition::timeouts::TimeRules;
+use curfew::definition::snapshot::{CheckError, DocumentKind, Library, check};
+use curfew::definition::timeouts::TimeoutRules;
 use serde_json::{Value, json};
 
 use crate::run::driver::complete_document;
 
 pub fn judge(kind: DocumentKind, document: &Value, library: &Library) -> Vec<Problem> {
-    judge_by(&TimeRules::default(), kind, document, library)
+    judge_by(&TimeoutRules::default(), kind, document, library)
 }
 
-pub fn judge_by(rules: &TimeRules, kind: DocumentKind, document: &Value, library: &Library) -> Vec<Problem> {
+pub fn judge_by(
+    rules: &TimeoutRules,
+    kind: DocumentKind,
+    document: &Value,
+    library: &Library,
+) -> Vec<Problem> {
     match check(kind, document, library, rules) {
         Ok(warnings) => warnings,
-        Err(Check::Invalid(problems)) => problems,
-        Err(Check::Missing(references)) => panic!("{references:?} were not looked up for {document}"),
+        Err(CheckError::Invalid(problems)) => problems,
+        Err(CheckError::Missing(references)) => panic!("{references:?} were not looked up for {document}"),
     }
 }
 
@@ -33,12 +38,18 @@ fn lines(problems: &[Problem]) -> Vec<String> {
 /// Each expected line is the beginning of a problem's `pointer code: message`.
 #[track_caller]
 pub fn expect(kind: DocumentKind, document: Value, expected: &[&str]) {
-    expect_by(&TimeRules::default(), kind, document, &Library::new(), expected);
+    expect_by(
+        &TimeoutRules::default(),
+        kind,
+        document,
+        &Library::new(),
+        expected,
+    );
 }
 
 #[track_caller]
 pub fn expect_by(
-    rules: &TimeRules,
+    rules: &TimeoutRules,
     kind: DocumentKind,
     document: Value,
     library: &Library,

@@ -1,7 +1,7 @@
 //! What an action says of its execution and of secrets, as it is stored.
 
-use curfew::definition::snapshot::{Check, DocumentKind, Library, check};
-use curfew::definition::timeouts::{Preset, TimeRules};
+use curfew::definition::snapshot::{CheckError, DocumentKind, Library, check};
+use curfew::definition::timeouts::{Preset, TimeoutRules};
 use serde_json::{Value, json};
 
 use super::documents::{expect, expect_by};
@@ -84,9 +84,9 @@ fn a_policy_nobody_would_ask_is_refused() {
 
 #[test]
 fn all_attempts_together_are_as_long_as_a_step_may_be() {
-    let rules = TimeRules {
+    let rules = TimeoutRules {
         preset: Preset::Flow,
-        ..TimeRules::default()
+        ..TimeoutRules::default()
     };
     let total = |minutes: u64| {
         action(json!({"timeout": "1m", "retry_policy": {"total_timeout": format!("{minutes}m")}}))
@@ -229,14 +229,18 @@ fn an_async_action_stands_alone_and_calls_out() {
         }
         json!({"id": "t", "steps": [step]})
     };
-    let codes = |task: Value| match check(DocumentKind::Tasks, &task, &Library::new(), &TimeRules::default())
-    {
+    let codes = |task: Value| match check(
+        DocumentKind::Tasks,
+        &task,
+        &Library::new(),
+        &TimeoutRules::default(),
+    ) {
         Ok(_) => Vec::new(),
-        Err(Check::Invalid(problems)) => problems
+        Err(CheckError::Invalid(problems)) => problems
             .iter()
             .map(|it| format!("{} {}", it.pointer, it.code))
             .collect(),
-        Err(Check::Missing(missing)) => panic!("{missing:?}"),
+        Err(CheckError::Missing(missing)) => panic!("{missing:?}"),
     };
     assert_eq!(codes(asking("http_request", json!({}))), Vec::<String>::new());
     assert_eq!(

@@ -3,7 +3,7 @@
 use curfew::definition::snapshot::{
     CatalogueDocument, DocumentKind, Library, Reference, Resolution, is_final, resolve,
 };
-use curfew::definition::timeouts::TimeRules;
+use curfew::definition::timeouts::TimeoutRules;
 use serde_json::{Value, json};
 
 fn library(version: Option<u64>) -> Library {
@@ -20,7 +20,7 @@ fn library(version: Option<u64>) -> Library {
 }
 
 fn finality(workflow: &Value, library: &Library) -> bool {
-    match resolve(workflow, 1, library, &TimeRules::default()) {
+    match resolve(workflow, 1, library, &TimeoutRules::default()) {
         Resolution::Resolved(stored) => is_final(&stored, library),
         Resolution::Missing(references) => panic!("missing: {references:?}"),
         Resolution::Invalid(problems) => panic!("invalid: {problems:?}"),

@@ -1,7 +1,7 @@
 //! Fan-outs, joins, gates, waits and calls as documents write them: what is refused, where, and under which code.
 
-use curfew::definition::snapshot::{Check, DocumentKind, Library, Reference, check};
-use curfew::definition::timeouts::TimeRules;
+use curfew::definition::snapshot::{CheckError, DocumentKind, Library, Reference, check};
+use curfew::definition::timeouts::TimeoutRules;
 use serde_json::{Value, json};
 
 use super::documents::workflow;
@@ -233,11 +233,11 @@ fn an_unknown_workflow_is_pointed_at_where_it_is_called() {
         };
         let library = Library::from([(reference, None)]);
         let document = with(json!({"id": "flow"}), document);
-        let Err(Check::Invalid(problems)) = check(
+        let Err(CheckError::Invalid(problems)) = check(
             DocumentKind::Workflows,
             &document,
             &library,
-            &TimeRules::default(),
+            &TimeoutRules::default(),
         ) else {
             panic!("{document} must be refused");
         };

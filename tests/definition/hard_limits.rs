@@ -2,18 +2,18 @@
 
 use curfew::api::start::{ResolvedWorkflow, StartBody, StartRun};
 use curfew::definition::snapshot::{
-    CatalogueDocument, DocumentKind, Library, Reference, Resolution, Stored, resolve,
+    CatalogueDocument, DocumentKind, Library, Reference, Resolution, StoredSnapshot, resolve,
 };
-use curfew::definition::timeouts::{Preset, TimeRules};
+use curfew::definition::timeouts::{Preset, TimeoutRules};
 use serde_json::{Value, json};
 
 use super::documents::{expect, expect_by};
 use crate::run::graphs::with;
 
-fn under(preset: Preset) -> TimeRules {
-    TimeRules {
+fn under(preset: Preset) -> TimeoutRules {
+    TimeoutRules {
         preset,
-        ..TimeRules::default()
+        ..TimeoutRules::default()
     }
 }
 
@@ -348,7 +348,7 @@ fn a_task_or_an_action_of_its_own_is_judged_by_the_deployment() {
     );
 }
 
-fn stored(document: Value, preset: Preset) -> Stored {
+fn stored(document: Value, preset: Preset) -> StoredSnapshot {
     let document = with(json!({"id": "w", "nodes": [{"id": "a"}]}), document);
     match resolve(&document, 1, &Library::new(), &under(preset)) {
         Resolution::Resolved(stored) => *stored,
@@ -426,9 +426,9 @@ fn a_caller_is_held_to_the_hard_limit_too() {
 
 #[test]
 fn a_caller_is_held_to_the_bounds_of_the_deployment() {
-    let rules = TimeRules {
+    let rules = TimeoutRules {
         max_ms: 60_000,
-        ..TimeRules::default()
+        ..TimeoutRules::default()
     };
     let error = StartBody::read(&json!({"timeout_ms": 60_001}), &rules).expect_err("over the bound");
     assert_eq!(

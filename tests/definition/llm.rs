@@ -1,7 +1,7 @@
 //! `llm_call` in documents: what is accepted, and every problem at its place.
 
 use curfew::definition::snapshot::DocumentKind;
-use curfew::definition::timeouts::{Preset, TimeRules};
+use curfew::definition::timeouts::{Preset, TimeoutRules};
 use serde_json::{Value, json};
 
 use super::documents::{expect, expect_by};
@@ -252,9 +252,9 @@ fn a_binding_has_no_address_and_no_key() {
 
 #[test]
 fn hard_limits_are_those_of_calls_to_models() {
-    let rules = TimeRules {
+    let rules = TimeoutRules {
         preset: Preset::Flow,
-        ..TimeRules::default()
+        ..TimeoutRules::default()
     };
     let judged = |timeout: &str, problems: &[&str]| {
         let mut step = json!({"ref": "s", "action": action(json!({}))});

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use curfew::definition::snapshot::{
-    CatalogueDocument, Check, DocumentKind, Library, Reference, Resolution, Snapshot, check, resolve,
+    CatalogueDocument, CheckError, DocumentKind, Library, Reference, Resolution, Snapshot, check, resolve,
 };
-use curfew::definition::timeouts::{Preset, TimeRules};
+use curfew::definition::timeouts::{Preset, TimeoutRules};
 use serde_json::{Value, json};
 
 use crate::run::dice::Dice;
@@ -121,7 +121,7 @@ fn the_examples_are_valid() {
             DocumentKind::Workflows,
             &document,
             &library,
-            &TimeRules::default(),
+            &TimeoutRules::default(),
         );
         assert!(
             matches!(&checked, Ok(warnings) if warnings.is_empty()),
@@ -144,9 +144,9 @@ fn no_mutated_document_panics_and_what_passes_runs() {
             mutate(&mut document, &mut dice);
         }
         // Half of them where hard limits are in force.
-        let rules = TimeRules {
+        let rules = TimeoutRules {
             preset: *dice.pick(&[Preset::Standard, Preset::Flow]),
-            ..TimeRules::default()
+            ..TimeoutRules::default()
         };
         for kind in [DocumentKind::Actions, DocumentKind::Tasks] {
             check(kind, &document, &Library::new(), &rules).ok();
@@ -154,11 +154,11 @@ fn no_mutated_document_panics_and_what_passes_runs() {
         let checked = check(DocumentKind::Workflows, &document, &Library::new(), &rules);
         match &checked {
             Ok(_) => passed += 1,
-            Err(Check::Invalid(problems)) => {
+            Err(CheckError::Invalid(problems)) => {
                 assert!(!problems.is_empty(), "seed {seed}: refused without a reason");
                 refused += 1;
             }
-            Err(Check::Missing(references)) => assert!(!references.is_empty(), "seed {seed}"),
+            Err(CheckError::Missing(references)) => assert!(!references.is_empty(), "seed {seed}"),
         }
         // Resolving trusts that expressions were checked, so it may let more through; that must not panic either.
         let Resolution::Resolved(stored) = resolve(&document, 1, &Library::new(), &rules) else {

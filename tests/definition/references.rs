@@ -1,9 +1,10 @@
 //! How a workflow finds its tasks and actions: written into it, or in the catalogue, in the version it asks for.
 
 use curfew::definition::snapshot::{
-    CatalogueDocument, Check, DocumentKind, Library, Reference, Resolution, Stored, check, resolve,
+    CatalogueDocument, CheckError, DocumentKind, Library, Reference, Resolution, StoredSnapshot, check,
+    resolve,
 };
-use curfew::definition::timeouts::TimeRules;
+use curfew::definition::timeouts::TimeoutRules;
 use serde_json::{Value, json};
 
 use super::documents::{expect, judge};
@@ -25,15 +26,15 @@ fn stored(version: u64, content: Value) -> Option<CatalogueDocument> {
     Some(CatalogueDocument { version, content })
 }
 
-fn resolved(document: &Value, library: &Library) -> Stored {
-    match resolve(document, 7, library, &TimeRules::default()) {
+fn resolved(document: &Value, library: &Library) -> StoredSnapshot {
+    match resolve(document, 7, library, &TimeoutRules::default()) {
         Resolution::Resolved(stored) => *stored,
         Resolution::Missing(references) => panic!("missing {references:?}"),
         Resolution::Invalid(problems) => panic!("{problems:?}"),
     }
 }
 
-fn binding(stored: &Stored, task: usize) -> &Value {
+fn binding(stored: &StoredSnapshot, task: usize) -> &Value {
     &stored.tasks[task]["steps"][0]["action"]["implementation"]["binding"]
 }
 
@@ -79,14 +80,15 @@ fn an_inline_document_goes_before_the_catalogue_unless_a_version_is_named() {
 fn a_task_of_the_catalogue_brings_its_actions_with_it() {
     let document = json!({"id": "flow", "nodes": [{"id": "a", "task_id": "task", "task_version": 3}]});
     let task = reference(DocumentKind::Tasks, "task", Some(3));
-    let Resolution::Missing(missing) = resolve(&document, 1, &Library::new(), &TimeRules::default()) else {
+    let Resolution::Missing(missing) = resolve(&document, 1, &Library::new(), &TimeoutRules::default())
+    else {
         panic!("the catalogue was never asked");
     };
     assert_eq!(missing, std::slice::from_ref(&task));
     let steps = json!({"id": "task", "steps": [{"ref": "s", "action_id": "work", "action_version": 4}]});
     let mut library = Library::from([(task, stored(3, steps))]);
     let work = reference(DocumentKind::Actions, "work", Some(4));
-    let Resolution::Missing(missing) = resolve(&document, 1, &library, &TimeRules::default()) else {
+    let Resolution::Missing(missing) = resolve(&document, 1, &library, &TimeoutRules::default()) else {
         panic!("the action is still to be looked up");
     };
     assert_eq!(missing, std::slice::from_ref(&work));
@@ -133,8 +135,9 @@ fn a_missing_version_is_told_from_a_missing_document() {
         reference(DocumentKind::Workflows, "child", Some(4)),
     ];
     let mut library: Library = versions.into_iter().map(|reference| (reference, None)).collect();
-    let rules = TimeRules::default();
-    let Err(Check::Missing(missing)) = check(DocumentKind::Workflows, &document, &library, &rules) else {
+    let rules = TimeoutRules::default();
+    let Err(CheckError::Missing(missing)) = check(DocumentKind::Workflows, &document, &library, &rules)
+    else {
         panic!("the newest were not looked up yet");
     };
     let newest = [
@@ -166,11 +169,11 @@ fn all_that_is_missing_is_asked_for_at_once() {
         "nodes": [{"id": "a", "action_id": "x"}, {"id": "b", "task_id": "y"}, {"id": "c", "action_id": "x"}],
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "b", "to_node_id": "c"}],
     });
-    let Err(Check::Missing(missing)) = check(
+    let Err(CheckError::Missing(missing)) = check(
         DocumentKind::Workflows,
         &document,
         &Library::new(),
-        &TimeRules::default(),
+        &TimeoutRules::default(),
     ) else {
         panic!("nothing was looked up yet");
     };

@@ -3,7 +3,9 @@
 use curfew::base::time::{DAY, HOUR, Limit, MINUTE, SECOND};
 use curfew::definition::problem::Problems;
 use curfew::definition::snapshot::{DocumentKind, Library, Snapshot};
-use curfew::definition::timeouts::{GateEnd, Layer, Preset, TimeRules, TimeoutGate, Timeouts};
+use curfew::definition::timeouts::{
+    Preset, TimeoutGate, TimeoutGatePolicy, TimeoutLayer, TimeoutRules, Timeouts,
+};
 use curfew::definition::workflow::{Workflow, WorkflowTimeoutPolicy};
 use serde_json::{Value, json};
 
@@ -33,10 +35,10 @@ pub fn top(fields: Value, expected: &[&str]) {
 
 #[test]
 fn variables_of_a_deployment() {
-    let rules = TimeRules::from_variables;
-    assert_eq!(rules(None, None, None), Ok(TimeRules::default()));
-    assert_eq!(rules(Some(""), Some(" "), Some("")), Ok(TimeRules::default()));
-    let written = TimeRules {
+    let rules = TimeoutRules::from_variables;
+    assert_eq!(rules(None, None, None), Ok(TimeoutRules::default()));
+    assert_eq!(rules(Some(""), Some(" "), Some("")), Ok(TimeoutRules::default()));
+    let written = TimeoutRules {
         preset: Preset::Service,
         min_ms: 1_000,
         max_ms: 90_000,
@@ -100,10 +102,10 @@ fn variables_of_a_deployment() {
 
 #[test]
 fn a_deployment_bounds_every_limit_and_says_its_bounds() {
-    let rules = TimeRules {
+    let rules = TimeoutRules {
         min_ms: 2_000,
         max_ms: 60_000,
-        ..TimeRules::default()
+        ..TimeoutRules::default()
     };
     let expect = |document: Value, expected: &[&str]| {
         let document = complete_document(document);
@@ -209,13 +211,13 @@ fn the_timeout_gate_always_has_an_end() {
     let gate = |gate: Value| read(json!({"on_timeout": "human_gate", "gate": gate})).gate;
     let default = TimeoutGate {
         timeout_ms: 7 * DAY,
-        on_timeout: GateEnd::CancelAll,
+        on_timeout: TimeoutGatePolicy::CancelAll,
     };
     assert_eq!(gate(json!(null)), default);
     assert_eq!(gate(json!({})), default);
     let written = TimeoutGate {
         timeout_ms: 2 * HOUR,
-        on_timeout: GateEnd::Fail,
+        on_timeout: TimeoutGatePolicy::Fail,
     };
     assert_eq!(gate(json!({"timeout": "2h", "on_timeout": "fail"})), written);
     assert_eq!(
@@ -250,7 +252,7 @@ fn defaults_come_from_the_workflow_then_its_preset_then_the_deployment() {
         (Preset::Service, half_a_minute, none),
         (Preset::Flow, after(30), [after(10), after(2), after(5)]),
     ];
-    let layers = [Layer::Step, Layer::LlmCall, Layer::Tool];
+    let layers = [TimeoutLayer::Step, TimeoutLayer::LlmCall, TimeoutLayer::Tool];
     for (preset, flow, others) in table {
         let said_nothing = Timeouts::default();
         let said_preset = Timeouts {
@@ -263,7 +265,7 @@ fn defaults_come_from_the_workflow_then_its_preset_then_the_deployment() {
             (&said_preset, Preset::Standard),
             (&said_preset, Preset::Flow),
         ] {
-            assert_eq!(timeouts.default_limit(Layer::Flow, deployment), flow);
+            assert_eq!(timeouts.default_limit(TimeoutLayer::Flow, deployment), flow);
             assert_eq!(
                 layers.map(|layer| timeouts.default_limit(layer, deployment)),
                 others

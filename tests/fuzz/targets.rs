@@ -9,7 +9,7 @@ use curfew::api::{body, event};
 use curfew::base::time::{parse_duration, parse_moment};
 use curfew::cel::{Expression, Scope, Template};
 use curfew::definition::snapshot::{DocumentKind, Library, check};
-use curfew::definition::timeouts::{Preset, TimeRules};
+use curfew::definition::timeouts::{Preset, TimeoutRules};
 use curfew::protocol::task::{TaskOrder, TaskReport};
 use curfew::run::{Capability, Event};
 use curfew::task::sse::Parser;
@@ -30,9 +30,9 @@ fn documents() {
             DocumentKind::Actions,
         ] {
             for preset in [Preset::Standard, Preset::Flow] {
-                let rules = TimeRules {
+                let rules = TimeoutRules {
                     preset,
-                    ..TimeRules::default()
+                    ..TimeoutRules::default()
                 };
                 check(kind, &document, &Library::new(), &rules).ok();
             }
@@ -153,7 +153,7 @@ impl Request<'_> {
     }
 
     /// As the Worker does it, up to where the catalogue, the index or an object is asked.
-    fn handle(&self, rules: &TimeRules) -> Result<(), Error> {
+    fn handle(&self, rules: &TimeoutRules) -> Result<(), Error> {
         let route = Route::parse(&self.method, &self.path)?;
         if let Some(role) = route.rules().role {
             let (tokens, host) = (self.header("tokens"), self.header("host"));
@@ -231,7 +231,7 @@ fn check_refusal(error: &Error, asked: usize) {
 
 #[test]
 fn requests() {
-    let rules = TimeRules::default();
+    let rules = TimeoutRules::default();
     fuzz("requests", |bytes| {
         let request = Request::parse(bytes);
         if let Err(error) = request.handle(&rules) {
@@ -245,7 +245,7 @@ fn requests() {
 fn requests_of_the_corpus_are_accepted() {
     for (name, bytes) in super::files("requests") {
         let request = Request::parse(&bytes);
-        let answer = request.handle(&TimeRules::default());
+        let answer = request.handle(&TimeoutRules::default());
         let refused = name.starts_with("refused_");
         assert_eq!(answer.is_err(), refused, "{name}: {answer:?}");
     }

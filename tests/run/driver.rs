@@ -6,9 +6,9 @@ use std::rc::Rc;
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::base::time::Millis;
 use curfew::definition::snapshot::{
-    CatalogueDocument, DocumentKind, Library, Reference, Resolution, Snapshot, Stored, check, resolve,
+    CatalogueDocument, DocumentKind, Library, Reference, Resolution, Snapshot, StoredSnapshot, check, resolve,
 };
-use curfew::definition::timeouts::TimeRules;
+use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{
     ChildReport, Effect, Event, GateDecision, Message, NewRun, ParentLink, Rejection, Routes, Run, RunStatus,
@@ -106,16 +106,16 @@ fn library() -> Library {
 }
 
 /// The snapshot a run of `document` keeps; the document must be valid.
-pub fn store_document(document: &Value) -> Stored {
+pub fn store_document(document: &Value) -> StoredSnapshot {
     if let Err(refused) = check(
         DocumentKind::Workflows,
         document,
         &library(),
-        &TimeRules::default(),
+        &TimeoutRules::default(),
     ) {
         panic!("{refused:?} in {document}");
     }
-    match resolve(document, 1, &library(), &TimeRules::default()) {
+    match resolve(document, 1, &library(), &TimeoutRules::default()) {
         Resolution::Resolved(stored) => *stored,
         Resolution::Missing(references) => panic!("{references:?} is not in {document}"),
         Resolution::Invalid(problems) => panic!("{problems:?} in {document}"),
@@ -123,7 +123,12 @@ pub fn store_document(document: &Value) -> Stored {
 }
 
 /// A run that starts at `now`.
-pub fn create_run(now: Millis, settings: Settings, stored: Stored, input: Value) -> (Run, Vec<Effect>) {
+pub fn create_run(
+    now: Millis,
+    settings: Settings,
+    stored: StoredSnapshot,
+    input: Value,
+) -> (Run, Vec<Effect>) {
     let start = Start {
         id: "run-1".into(),
         stored,
@@ -139,7 +144,7 @@ pub fn create_run(now: Millis, settings: Settings, stored: Stored, input: Value)
 #[derive(Clone)]
 pub struct Start {
     pub id: String,
-    pub stored: Stored,
+    pub stored: StoredSnapshot,
     pub input: Value,
     pub request: StartRequest,
     pub parent: Option<ParentLink>,

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::base::time::Millis;
 use curfew::breaker::machine::Outcome;
-use curfew::definition::action::Kind;
+use curfew::definition::action::ActionKind;
 use curfew::protocol::task::{RetryReport, TaskOrder};
 use curfew::task::breaker::{Admission, Permit};
 use curfew::task::secrets::Missing;
@@ -95,10 +95,10 @@ impl Runtime for FakeWorld {
         self.keys.borrow_mut().push(call.idempotency_key("work"));
         let by = call.deadline_at.map(|at| format!(" by {at}")).unwrap_or_default();
         let body = match &call.action.kind {
-            Kind::ServiceCall(service) => service.body.as_ref().map_or(Value::Null, |body| {
+            ActionKind::ServiceCall(service) => service.body.as_ref().map_or(Value::Null, |body| {
                 body.render(call.scope).expect("the body renders")
             }),
-            Kind::LlmCall(_) => Value::Null,
+            ActionKind::LlmCall(_) => Value::Null,
             other => panic!("{other:?} is no call of this world"),
         };
         let input = call.input;

@@ -2,7 +2,7 @@
 
 use curfew::base::failure::Failure;
 use curfew::base::limits::RESULT_BYTES;
-use curfew::definition::llm::{AnswerFormat, Provider};
+use curfew::definition::llm::{Provider, ResponseFormat};
 use curfew::json_schema::Schema;
 use curfew::task::llm::response_decoder::{Progress, ResponseDecoder};
 use curfew::task::llm::result;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 fn hear<'a>(
     provider: Provider,
-    format: &AnswerFormat,
+    format: &ResponseFormat,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Value, Stopped> {
     let redactor = Redactor::default();
@@ -52,7 +52,7 @@ fn told(heard: Result<Value, Stopped>) -> Value {
 
 /// In one piece, byte by byte, and in odd pieces: always the same.
 #[track_caller]
-fn answer(provider: Provider, format: &AnswerFormat, body: &str) -> Value {
+fn answer(provider: Provider, format: &ResponseFormat, body: &str) -> Value {
     let whole = told(hear(provider, format, [body.as_bytes()]));
     for size in [1, 2, 3, 7, 61] {
         let cut = told(hear(provider, format, body.as_bytes().chunks(size)));
@@ -63,7 +63,7 @@ fn answer(provider: Provider, format: &AnswerFormat, body: &str) -> Value {
 
 #[track_caller]
 fn failure(provider: Provider, body: &str, expected: &str) {
-    let found = answer(provider, &AnswerFormat::Text, body);
+    let found = answer(provider, &ResponseFormat::Text, body);
     let line = found.as_str().unwrap_or_default();
     assert!(line.starts_with(expected), "expected {expected}\nfound {found}");
 }
@@ -125,7 +125,7 @@ fn anthropic_text() -> Vec<Value> {
 #[test]
 fn openai_streams_text() {
     assert_eq!(
-        answer(Provider::OpenAi, &AnswerFormat::Text, &openai_text()),
+        answer(Provider::OpenAi, &ResponseFormat::Text, &openai_text()),
         json!({"text": "Grüße aus dem 🌲wald", "tool_calls": [], "finish_reason": "stop", "model": "gpt-x-0101",
             "usage": {"input_tokens": 12, "output_tokens": 4}})
     );
@@ -160,7 +160,7 @@ fn openai_streams_tool_calls() {
     ]);
     // Who forgets to say goodbye has said why it finished.
     assert_eq!(
-        answer(Provider::OpenAi, &AnswerFormat::Json, &body),
+        answer(Provider::OpenAi, &ResponseFormat::Json, &body),
         json!({"text": "", "json": null, "finish_reason": "tool_calls", "model": "gpt-x-0101",
         "usage": {"input_tokens": null, "output_tokens": null},
         "tool_calls": [
@@ -184,7 +184,7 @@ fn calls_without_numbers_are_told_apart() {
         ),
         json!({"choices": [{"index": 1, "delta": {"content": "another answer"}}]}),
     ]);
-    let found = answer(Provider::OpenAi, &AnswerFormat::Text, &body);
+    let found = answer(Provider::OpenAi, &ResponseFormat::Text, &body);
     assert_eq!(
         (&found["tool_calls"], &found["text"]),
         (
@@ -199,7 +199,7 @@ fn anthropic_streams_text() {
     assert_eq!(
         answer(
             Provider::Anthropic,
-            &AnswerFormat::Text,
+            &ResponseFormat::Text,
             &named(&anthropic_text())
         ),
         json!({"text": "Grüße 🌲", "tool_calls": [], "finish_reason": "end_turn", "model": "claude-x-0101",
@@ -229,7 +229,7 @@ fn anthropic_streams_tool_calls_between_texts() {
         json!({"type": "message_stop"}),
     ]);
     assert_eq!(
-        answer(Provider::Anthropic, &AnswerFormat::Text, &body),
+        answer(Provider::Anthropic, &ResponseFormat::Text, &body),
         json!({"text": "I look", "finish_reason": "tool_use", "model": "claude-x-0101",
         "usage": {"input_tokens": 30, "output_tokens": 9},
         "tool_calls": [
@@ -251,11 +251,11 @@ fn workers_ai_streams_in_either_form() {
         ])
     );
     assert_eq!(
-        answer(Provider::WorkersAi, &AnswerFormat::Text, &older),
+        answer(Provider::WorkersAi, &ResponseFormat::Text, &older),
         json!({"text": "Grüße", "tool_calls": [{"id": "", "name": "f", "arguments": {"x": 1}}], "finish_reason": null,
             "model": "asked", "usage": {"input_tokens": 7, "output_tokens": 2}})
     );
-    let newer = answer(Provider::WorkersAi, &AnswerFormat::Text, &openai_text());
+    let newer = answer(Provider::WorkersAi, &ResponseFormat::Text, &openai_text());
     assert_eq!(newer["text"], "Grüße aus dem 🌲wald");
 }
 
@@ -273,7 +273,7 @@ fn whoever_does_not_stream_is_understood() {
             "model": "m1", "usage": {"input_tokens": 1, "output_tokens": 2}})
     };
     let whole =
-        |provider, body: &Value| answer(provider, &AnswerFormat::Text, &format!("\u{feff}\r\n {body}\n"));
+        |provider, body: &Value| answer(provider, &ResponseFormat::Text, &format!("\u{feff}\r\n {body}\n"));
     assert_eq!(whole(Provider::OpenAi, &openai), result(json!({})));
     assert_eq!(whole(Provider::WorkersAi, &openai), result(json!({})));
     assert_eq!(whole(Provider::Anthropic, &anthropic), result(json!({"x": 1})));
@@ -281,7 +281,7 @@ fn whoever_does_not_stream_is_understood() {
     // Where JSON was asked for, the value itself is the response.
     let formed = answer(
         Provider::WorkersAi,
-        &AnswerFormat::Json,
+        &ResponseFormat::Json,
         &json!({"response": {"n": 1}}).to_string(),
     );
     assert_eq!(formed["json"], json!({"n": 1}));
@@ -414,7 +414,7 @@ fn an_answer_has_a_largest_size() {
     let endless = chunk.repeat(RESULT_BYTES / part.len() + 1);
     let heard = hear(
         Provider::OpenAi,
-        &AnswerFormat::Text,
+        &ResponseFormat::Text,
         endless.as_bytes().chunks(1 << 14),
     );
     let Err(Stopped::FailedMidway { failure, partial }) = heard else {
@@ -427,7 +427,7 @@ fn an_answer_has_a_largest_size() {
     let whole = json!({"choices": [{"message": {"content": "x".repeat(RESULT_BYTES)}}]}).to_string();
     let heard = told(hear(
         Provider::OpenAi,
-        &AnswerFormat::Text,
+        &ResponseFormat::Text,
         whole.as_bytes().chunks(1 << 14),
     ));
     assert!(
@@ -436,7 +436,7 @@ fn an_answer_has_a_largest_size() {
             .is_some_and(|line| line.starts_with("response_too_large/validation"))
     );
     let event = format!("data: \"{}\n\n", "x".repeat(1 << 20));
-    let heard = told(hear(Provider::OpenAi, &AnswerFormat::Text, [event.as_bytes()]));
+    let heard = told(hear(Provider::OpenAi, &ResponseFormat::Text, [event.as_bytes()]));
     assert_eq!(
         heard,
         "response_too_large/validation -: an event of the answer is larger than 1 MiB"
@@ -448,7 +448,7 @@ fn an_answer_has_a_largest_size() {
     let calls: String = (0..129)
         .map(|n| calls.replace("\"a\"", &format!("\"a{n}\"")))
         .collect();
-    let heard = told(hear(Provider::OpenAi, &AnswerFormat::Text, [calls.as_bytes()]));
+    let heard = told(hear(Provider::OpenAi, &ResponseFormat::Text, [calls.as_bytes()]));
     assert_eq!(
         heard,
         "response_too_large/validation -: the answer has more than 128 tool calls"
@@ -459,15 +459,18 @@ fn an_answer_has_a_largest_size() {
 fn json_is_parsed_and_held_against_its_schema() {
     let written = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
     let schema = Schema::compile(&written).expect("it is a schema");
-    let fitting = AnswerFormat::Fitting { written, schema };
-    let said = |text: &str, format: &AnswerFormat| {
+    let fitting = ResponseFormat::JsonSchema {
+        document: written,
+        schema,
+    };
+    let said = |text: &str, format: &ResponseFormat| {
         let body = events(&[delta(json!({"content": text}), json!("stop"))]);
         let found = answer(Provider::OpenAi, format, &body);
         found.get("json").cloned().unwrap_or(found)
     };
     assert_eq!(said(" {\"n\": 1}\n", &fitting), json!({"n": 1}));
     assert_eq!(said("```json\n{\"n\": 1}\n```", &fitting), json!({"n": 1}));
-    assert_eq!(said("```\n[1]\n```", &AnswerFormat::Json), json!([1]));
+    assert_eq!(said("```\n[1]\n```", &ResponseFormat::Json), json!([1]));
     for (text, format, line) in [
         (
             "{\"n\": \"one\"}",
@@ -481,17 +484,17 @@ fn json_is_parsed_and_held_against_its_schema() {
         ),
         (
             "{\"n\":",
-            &AnswerFormat::Json,
+            &ResponseFormat::Json,
             "invalid_response/validation {\"n\":: the model was asked for JSON and answered something else (finish_reason stop)",
         ),
         (
             "",
-            &AnswerFormat::Json,
+            &ResponseFormat::Json,
             "invalid_response/validation -: the model was asked",
         ),
         (
             "```rust\nfn\n```",
-            &AnswerFormat::Json,
+            &ResponseFormat::Json,
             "invalid_response/validation ```rust",
         ),
     ] {
@@ -522,7 +525,7 @@ proptest! {
         let starts = std::iter::once(0).chain(cuts.iter().copied());
         let stops = cuts.iter().copied().chain([bytes.len()]);
         let pieces = starts.zip(stops).map(|(start, stop)| &bytes[start..stop]);
-        let whole = told(hear(provider, &AnswerFormat::Text, [bytes]));
-        prop_assert_eq!(told(hear(provider, &AnswerFormat::Text, pieces)), whole);
+        let whole = told(hear(provider, &ResponseFormat::Text, [bytes]));
+        prop_assert_eq!(told(hear(provider, &ResponseFormat::Text, pieces)), whole);
     }
 }

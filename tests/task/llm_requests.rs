@@ -2,7 +2,7 @@
 
 use curfew::base::failure::Failure;
 use curfew::cel::Scope;
-use curfew::definition::action::{Action, Kind};
+use curfew::definition::action::{Action, ActionKind};
 use curfew::definition::llm::LlmCall;
 use curfew::definition::task::{StepAction, Task};
 use curfew::task::llm::request::{self, Request};
@@ -24,7 +24,7 @@ pub fn action_of(task: &Task) -> (&Action, &LlmCall) {
     let StepAction::Inline(action) = &task.steps[0].action else {
         panic!("it is written inline");
     };
-    let Kind::LlmCall(llm) = &action.kind else {
+    let ActionKind::LlmCall(llm) = &action.kind else {
         panic!("it asks a model");
     };
     (action, llm)

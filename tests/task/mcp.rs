@@ -1,7 +1,7 @@
 //! MCP as messages: what is sent to a server, and what is made of everything a server may send.
 
 use curfew::base::failure::{Failure, FailureClass};
-use curfew::definition::action::Kind;
+use curfew::definition::action::ActionKind;
 use curfew::task::mcp::{
     Heard, Listener, Notes, Session, ToolCall, cancelled, fold_result, initialized, protocol_of,
 };
@@ -18,7 +18,7 @@ fn tool_call(more: Value, input: Value) -> Result<ToolCall, Failure> {
         more,
     );
     calling("mcp_tool", implementation, input, None, |call| {
-        let Kind::McpTool(tool) = &call.action.kind else {
+        let ActionKind::McpTool(tool) = &call.action.kind else {
             panic!("it is a tool");
         };
         ToolCall::of(tool, call, "key")

@@ -1,7 +1,7 @@
 //! What an action sends: templates filled in, everything in it checked before a connection is opened.
 
 use curfew::base::failure::Failure;
-use curfew::definition::action::Kind;
+use curfew::definition::action::ActionKind;
 use curfew::task::request::Outgoing;
 use curfew::task::steps::ActionCall;
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ use super::rendered::calling;
 fn outgoing(kind: &str, implementation: Value, input: Value) -> Result<Outgoing, Failure> {
     calling(kind, implementation, input, None, |call| {
         match &call.action.kind {
-            Kind::HttpRequest(request) => Outgoing::http_request(request, call, "key"),
-            Kind::ServiceCall(service) => Outgoing::service_call(service, call, "key"),
+            ActionKind::HttpRequest(request) => Outgoing::http_request(request, call, "key"),
+            ActionKind::ServiceCall(service) => Outgoing::service_call(service, call, "key"),
             other => panic!("{other:?} sends nothing"),
         }
     })
@@ -215,8 +215,8 @@ fn whoever_is_to_call_back_hears_where() {
                 ..*call
             };
             line(match &call.action.kind {
-                Kind::HttpRequest(request) => Outgoing::http_request(request, &call, "key"),
-                Kind::ServiceCall(service) => Outgoing::service_call(service, &call, "key"),
+                ActionKind::HttpRequest(request) => Outgoing::http_request(request, &call, "key"),
+                ActionKind::ServiceCall(service) => Outgoing::service_call(service, &call, "key"),
                 other => panic!("{other:?} sends nothing"),
             })
         })

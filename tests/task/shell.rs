@@ -2,7 +2,7 @@
 
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::base::time::Millis;
-use curfew::definition::action::Kind;
+use curfew::definition::action::ActionKind;
 use curfew::definition::shell::Shell;
 use curfew::task::redact::Redactor;
 use curfew::task::request::Outgoing;
@@ -23,7 +23,7 @@ fn shell(more: Value) -> Value {
 
 fn ordered(more: Value, input: Value, deadline_at: Option<Millis>) -> Result<Outgoing, Failure> {
     calling("shell", shell(more), input, deadline_at, |call| {
-        let Kind::Shell(shell) = &call.action.kind else {
+        let ActionKind::Shell(shell) = &call.action.kind else {
             panic!("it is a command");
         };
         order(shell, call, "key", NOW)
@@ -82,7 +82,7 @@ fn a_runner_is_told_the_time_that_is_left() {
 
 fn with_shell<T>(more: Value, use_it: impl FnOnce(&Shell) -> T) -> T {
     calling("shell", shell(more), json!({}), None, |call| {
-        let Kind::Shell(shell) = &call.action.kind else {
+        let ActionKind::Shell(shell) = &call.action.kind else {
             panic!("it is a command");
         };
         use_it(shell)

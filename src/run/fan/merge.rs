@@ -102,7 +102,7 @@ struct Part {
 /// The value a branch brings to the merge.
 fn source(source: &Expression, branch: &Value, meter: &Meter, place: &str) -> Result<Value, Failure> {
     // The branch was copied to be named, and its row is written once more.
-    meter.pay_for(place, copy_steps(branch) + write_steps(branch))?;
+    meter.charge_for(place, copy_steps(branch) + write_steps(branch))?;
     let mut scope = Scope::metered(Some(meter));
     scope.bind("_branch", branch);
     source

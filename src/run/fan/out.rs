@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::base::compute::{TOKEN_STEPS, write_steps};
 use crate::base::failure::Failure;
-use crate::base::limits::{FAN_OUT_WIDTH, ITEM_BYTES, ITEMS_BYTES, TooLarge};
+use crate::base::limits::{FAN_OUT_ITEM_BYTES, FAN_OUT_ITEMS_BYTES, FAN_OUT_WIDTH, TooLarge};
 use crate::base::text::json_bytes;
 use crate::definition::fan::Spawn;
 use crate::run::fan::instances::{Branch, Instance, InstanceId, branch_steps};
@@ -73,7 +73,7 @@ impl Run {
             }
         }
         let births = |count: u64, steps: u64| {
-            self.work.pay_for(
+            self.work.charge_for(
                 format_args!("the tokens of transition {}", transition.id),
                 count * TOKEN_STEPS + steps,
             )
@@ -225,8 +225,12 @@ fn check_items(place: &str, items: &[Value]) -> Result<(), Failure> {
     let mut all = 0;
     for (index, item) in items.iter().enumerate() {
         let bytes = json_bytes(item);
-        TooLarge::check(format!("{place}: item {index}"), bytes, ITEM_BYTES)?;
+        TooLarge::check(format!("{place}: item {index}"), bytes, FAN_OUT_ITEM_BYTES)?;
         all += bytes;
     }
-    Ok(TooLarge::check(format!("{place}: the list"), all, ITEMS_BYTES)?)
+    Ok(TooLarge::check(
+        format!("{place}: the list"),
+        all,
+        FAN_OUT_ITEMS_BYTES,
+    )?)
 }

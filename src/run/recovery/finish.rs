@@ -19,7 +19,7 @@ impl Run {
         let output = match &workflow.output_mapping {
             None => {
                 let output = self.context.output();
-                let paid = self.work.pay_for("the run's output", copy_steps(output));
+                let paid = self.work.charge_for("the run's output", copy_steps(output));
                 paid.map(|()| output.clone())
             }
             Some(mapping) => mapping
@@ -41,7 +41,8 @@ impl Run {
     }
 
     fn check_output(&self, output: Value) -> Result<Value, Failure> {
-        self.work.pay_for("the run's output", 2 * write_steps(&output))?;
+        self.work
+            .charge_for("the run's output", 2 * write_steps(&output))?;
         TooLarge::check("the run's output", json_bytes(&output), OUTPUT_BYTES)?;
         if let Some(schema) = &self.snapshot.workflow.output_schema {
             let place = "the output does not fit output_schema at";

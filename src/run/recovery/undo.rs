@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::base::text::{bytes_of, json_bytes, json_bytes_up_to};
+use crate::base::text::{json_bytes, json_bytes_within};
 use crate::run::recovery::value_hash::{NOTHING, hash, hash_items, hash_text, hash64};
 
 /// What a token's row holds of one way back. A longer one is legal, a large value may be overwritten, and is a row of its own.
@@ -72,7 +72,7 @@ impl Patch {
 
     /// The bytes it takes in a row.
     pub fn bytes(&self) -> usize {
-        bytes_of(self)
+        json_bytes(self)
     }
 
     /// Takes the change back in the value of the patch's name. What does not fit there stays as it is.
@@ -215,7 +215,7 @@ impl Difference<'_> {
         }
         // Many small changes may take more than all that stood there.
         let bytes: usize = self.patches[begin..].iter().map(Patch::bytes).sum();
-        if self.is_full || (bytes > PRECISE_BYTES && json_bytes_up_to(old, bytes).is_some()) {
+        if self.is_full || (bytes > PRECISE_BYTES && json_bytes_within(old, bytes).is_some()) {
             self.drop_from(begin);
             self.push(hash(new), Back::Put(old.clone()));
         }
@@ -306,7 +306,7 @@ impl Difference<'_> {
         let is_smaller = |values: &[Value]| {
             let mut left = edits;
             values.iter().all(|value| {
-                let bytes = json_bytes_up_to(value, left);
+                let bytes = json_bytes_within(value, left);
                 left = left.saturating_sub(bytes.unwrap_or(left));
                 bytes.is_some() && left > 0
             })

@@ -1,11 +1,11 @@
-//! The clocks of a run: stopped while anybody holds them, and going on from where they stood. Work in flight goes on
+//! The clocks of a run: stopped while anybody holds them, and going on from where they stood. NodeKind in flight goes on
 //! and its results are kept; nothing new begins.
 
 use serde_json::json;
 
 use crate::base::time::Millis;
 use crate::definition::wait::Wait;
-use crate::definition::workflow::Work;
+use crate::definition::workflow::NodeKind;
 use crate::run::event::{ChildNews, Message, Rejection};
 use crate::run::header::PauseReason;
 use crate::run::state::{Due, Run, own_limit_ms};
@@ -156,8 +156,8 @@ impl Run {
             };
             // A moment of the calendar comes when it comes.
             let is_moment = matches!(
-                &self.snapshot.workflow.nodes[token.node].work,
-                Work::Wait(wait) if matches!(**wait, Wait::Until(_))
+                &self.snapshot.workflow.nodes[token.node].kind,
+                NodeKind::Wait(wait) if matches!(**wait, Wait::Until(_))
             ) && token.status == TokenStatus::Suspended;
             let has_clock = token.timeout_at.or(token.watch_at).is_some() && !is_moment;
             if has_clock {

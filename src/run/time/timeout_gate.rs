@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::limits::TIMEOUT_MAX_MS;
 use crate::base::time::{Millis, format_duration};
-use crate::definition::timeouts::GateEnd;
+use crate::definition::timeouts::TimeoutGatePolicy;
 use crate::definition::workflow::WorkflowTimeoutPolicy;
 use crate::run::event::{Extension, Rejection};
 use crate::run::header::{PauseReason, RunStatus};
@@ -218,8 +218,8 @@ impl Run {
             return self.warn("gate", due_at, timeout_ms, None, None);
         }
         let (action, status) = match self.snapshot.workflow.gate.on_timeout {
-            GateEnd::CancelAll => (FinalAction::Cancel, RunStatus::TimedOut),
-            GateEnd::Fail => (FinalAction::Fail, RunStatus::Failed),
+            TimeoutGatePolicy::CancelAll => (FinalAction::Cancel, RunStatus::TimedOut),
+            TimeoutGatePolicy::Fail => (FinalAction::Fail, RunStatus::Failed),
         };
         let passed = Passed {
             scope: TimeoutScope::Gate,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::time::Millis;
-use crate::definition::timeouts::Layer;
+use crate::definition::timeouts::TimeoutLayer;
 use crate::protocol::task::Artifact;
 use crate::run::state::Run;
 use crate::run::token::{Token, TokenId};
@@ -98,9 +98,9 @@ pub(in crate::run) struct Passed {
 impl Run {
     pub(in crate::run) fn scope_of(&self, node: usize) -> TimeoutScope {
         match self.snapshot.layer_of(node) {
-            Layer::Step | Layer::Flow => TimeoutScope::Step,
-            Layer::LlmCall => TimeoutScope::LlmCall,
-            Layer::Tool => TimeoutScope::Tool,
+            TimeoutLayer::Step | TimeoutLayer::Flow => TimeoutScope::Step,
+            TimeoutLayer::LlmCall => TimeoutScope::LlmCall,
+            TimeoutLayer::Tool => TimeoutScope::Tool,
         }
     }
 

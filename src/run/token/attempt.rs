@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::{Limit, MINUTE};
 use crate::definition::action::ExecutionTimeoutPolicy;
-use crate::definition::timeouts::Layer;
+use crate::definition::timeouts::TimeoutLayer;
 use crate::protocol::task::{ActionTimeouts, Artifact};
 use crate::run::event::LimitSource;
 use crate::run::state::Run;
@@ -83,8 +83,8 @@ impl Run {
             .get(task)
             .map_or(0, |task| task.task.steps.len());
         let limits = ActionTimeouts {
-            llm_call_ms: self.snapshot.default_limit(Layer::LlmCall).millis(),
-            tool_ms: self.snapshot.default_limit(Layer::Tool).millis(),
+            llm_call_ms: self.snapshot.default_limit(TimeoutLayer::LlmCall).millis(),
+            tool_ms: self.snapshot.default_limit(TimeoutLayer::Tool).millis(),
         };
         Some(limits).filter(|limits| steps > 1 && *limits != ActionTimeouts::default())
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::base::compute::{TOKEN_STEPS, write_steps};
 use crate::base::failure::{Failure, FailureClass};
-use crate::definition::workflow::Work;
+use crate::definition::workflow::NodeKind;
 use crate::run::event::Order;
 use crate::run::fan::instances::Branch;
 use crate::run::state::Run;
@@ -91,7 +91,7 @@ impl Run {
             self.change(id, |token| token.watch_at = None);
             return;
         }
-        if self.work.is_spent() {
+        if self.work.is_exhausted() {
             return self.leave_to_next_wake(id);
         }
         self.work.begin_unit();
@@ -99,11 +99,11 @@ impl Run {
         if self.snapshot.call_of(token.node).is_some() {
             return self.start_child(id);
         }
-        match self.snapshot.workflow.nodes[token.node].work {
-            Work::PassThrough => self.succeed(id, Value::Null),
-            Work::Gate(_) => self.open_gate(id),
-            Work::Wait(_) => self.begin_wait(id),
-            Work::Task { .. } | Work::Action { .. } | Work::Workflow { .. } => self.dispatch(id),
+        match self.snapshot.workflow.nodes[token.node].kind {
+            NodeKind::PassThrough => self.succeed(id, Value::Null),
+            NodeKind::Gate(_) => self.open_gate(id),
+            NodeKind::Wait(_) => self.begin_wait(id),
+            NodeKind::Task { .. } | NodeKind::Action { .. } | NodeKind::Workflow { .. } => self.dispatch(id),
         }
     }
 
@@ -216,7 +216,7 @@ impl Run {
             }
             Lane::Direct | Lane::Queue => write_steps(input),
         };
-        self.work.pay_for("the input of the task", steps)
+        self.work.charge_for("the input of the task", steps)
     }
 
     pub(in crate::run) fn task_input(&self, token: &Token) -> Result<Rc<Value>, Failure> {

@@ -72,7 +72,7 @@ impl Run {
 
     /// Nothing more can begin in this decision: what is due is left to the next.
     pub(in crate::run) fn is_full(&self) -> bool {
-        self.changes.is_deferred || self.is_inline_spent() || self.work.is_spent()
+        self.changes.is_deferred || self.is_inline_spent() || self.work.is_exhausted()
     }
 
     fn is_inline_spent(&self) -> bool {

@@ -40,7 +40,7 @@ impl Run {
         let enforced_at = token
             .timeout_at
             .map(|at| at.saturating_add(self.settings.grace_ms));
-        self.work.is_spent() && !self.is_paused() && enforced_at.is_some_and(|at| at <= self.changes.now)
+        self.work.is_exhausted() && !self.is_paused() && enforced_at.is_some_and(|at| at <= self.changes.now)
     }
 
     /// What an attempt that counts came to.

@@ -8,7 +8,7 @@ use crate::base::compute::TOKEN_STEPS;
 use crate::base::failure::Failure;
 use crate::definition::path::{Path, Root};
 use crate::definition::wait::Wait;
-use crate::definition::workflow::{On, Work};
+use crate::definition::workflow::{NodeKind, TransitionOn};
 use crate::protocol::task::Emitted;
 use crate::run::event::Rejection;
 use crate::run::fan::instances::Branch;
@@ -67,7 +67,7 @@ impl Run {
             return;
         };
         let cause = token.cause.clone();
-        let moves = self.matching_moves(token, On::Success, cause.as_ref());
+        let moves = self.matching_moves(token, TransitionOn::Success, cause.as_ref());
         let moves = moves.and_then(|moves| match moves.iter().any(Move::is_join) {
             true => self.check_joined(bytes).map(|()| moves),
             false => Ok(moves),
@@ -129,7 +129,7 @@ impl Run {
             return;
         };
         let on = match status {
-            TokenStatus::TimedOut => On::Timeout,
+            TokenStatus::TimedOut => TransitionOn::Timeout,
             TokenStatus::Pending
             | TokenStatus::Dispatched
             | TokenStatus::Executing
@@ -139,7 +139,7 @@ impl Run {
             | TokenStatus::Suspended
             | TokenStatus::Completed
             | TokenStatus::Failed
-            | TokenStatus::Cancelled => On::Failure,
+            | TokenStatus::Cancelled => TransitionOn::Failure,
         };
         let moves = self.matching_moves(token, on, Some(&failure));
         let covered = self.is_covered(token.branch.as_ref());
@@ -208,10 +208,13 @@ impl Run {
         let node = &snapshot.workflow.nodes[token.node];
         let in_branch = token.branch.is_some();
         let Some(mapping) = &node.output_mapping else {
-            let has_result = match &node.work {
-                Work::PassThrough => false,
-                Work::Wait(wait) => matches!(**wait, Wait::Signal { .. }),
-                Work::Task { .. } | Work::Action { .. } | Work::Workflow { .. } | Work::Gate(_) => true,
+            let has_result = match &node.kind {
+                NodeKind::PassThrough => false,
+                NodeKind::Wait(wait) => matches!(**wait, Wait::Signal { .. }),
+                NodeKind::Task { .. }
+                | NodeKind::Action { .. }
+                | NodeKind::Workflow { .. }
+                | NodeKind::Gate(_) => true,
             };
             if !has_result {
                 return Ok(());
@@ -289,7 +292,12 @@ impl Run {
     }
 
     /// The transitions to take: all matches of the first tier that has any, lowest priority number first.
-    fn matching_moves(&self, token: &Token, on: On, error: Option<&Failure>) -> Result<Vec<Move>, Failure> {
+    fn matching_moves(
+        &self,
+        token: &Token,
+        on: TransitionOn,
+        error: Option<&Failure>,
+    ) -> Result<Vec<Move>, Failure> {
         let error = error_value(error);
         let vars = self.vars(token, error.clone())?;
         let scope = self.scope(&vars);

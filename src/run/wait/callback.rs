@@ -5,8 +5,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::base::failure::{Failure, FailureClass};
-use crate::base::ids;
 use crate::base::time::Limit;
+use crate::base::{constant_time, ids};
 use crate::definition::action::Action;
 use crate::run::event::Rejection;
 use crate::run::size::check_brought;
@@ -143,7 +143,7 @@ impl Run {
         let id = TokenId::parse(&capability.token_id).ok_or(Rejection::UnknownCallback)?;
         let secret = self.header.secret.as_deref().ok_or(Rejection::UnknownCallback)?;
         let expected = proof(secret, id, capability.epoch);
-        if !ids::same_in_constant_time(expected.as_bytes(), capability.proof.as_bytes()) {
+        if !constant_time::eq(expected.as_bytes(), capability.proof.as_bytes()) {
             return Err(Rejection::UnknownCallback);
         }
         let waiting = self.current_attempt(&capability.token_id, capability.epoch, TokenStatus::Suspended);

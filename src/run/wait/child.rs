@@ -176,7 +176,8 @@ impl Run {
         let step = task.and_then(|task| task.steps.first());
         match step.and_then(|step| step.input_mapping.as_ref().map(|mapping| (step, mapping))) {
             None => {
-                self.work.pay_for("the input of the child", copy_steps(input))?;
+                self.work
+                    .charge_for("the input of the child", copy_steps(input))?;
                 Ok(input.clone())
             }
             Some((step, mapping)) => {

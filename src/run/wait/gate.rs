@@ -8,7 +8,7 @@ use crate::base::limits::{PROMPT_BYTES, TooLarge};
 use crate::base::text::json_bytes;
 use crate::base::time::Millis;
 use crate::definition::wait::{Gate, GateTimeoutPolicy};
-use crate::definition::workflow::Work;
+use crate::definition::workflow::NodeKind;
 use crate::run::event::Rejection;
 use crate::run::header::RunStatus;
 use crate::run::size::check_decision;
@@ -126,13 +126,13 @@ fn gate_id(token: TokenId) -> String {
 
 impl Run {
     fn gate_of(&self, node: usize) -> Option<Gate> {
-        match &self.snapshot.workflow.nodes[node].work {
-            Work::Gate(gate) => Some(Gate::clone(gate)),
-            Work::Task { .. }
-            | Work::Action { .. }
-            | Work::Workflow { .. }
-            | Work::Wait(_)
-            | Work::PassThrough => None,
+        match &self.snapshot.workflow.nodes[node].kind {
+            NodeKind::Gate(gate) => Some(Gate::clone(gate)),
+            NodeKind::Task { .. }
+            | NodeKind::Action { .. }
+            | NodeKind::Workflow { .. }
+            | NodeKind::Wait(_)
+            | NodeKind::PassThrough => None,
         }
     }
 

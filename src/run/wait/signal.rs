@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::base::failure::{Failure, FailureClass};
-use crate::base::limits::{SIGNALS_KEPT, SIGNALS_KEPT_BYTES};
+use crate::base::limits::{BUFFERED_SIGNALS, BUFFERED_SIGNALS_BYTES};
 use crate::base::text::json_bytes;
 use crate::base::time::{Millis, parse_moment};
 use crate::definition::wait::{SignalTimeoutPolicy, Wait};
-use crate::definition::workflow::Work;
+use crate::definition::workflow::NodeKind;
 use crate::run::event::Rejection;
 use crate::run::size::check_brought;
 use crate::run::state::Run;
@@ -17,13 +17,13 @@ use crate::run::token::{TokenId, TokenStatus};
 
 impl Run {
     fn wait_of(&self, node: usize) -> Option<&Wait> {
-        match &self.snapshot.workflow.nodes[node].work {
-            Work::Wait(wait) => Some(wait),
-            Work::Task { .. }
-            | Work::Action { .. }
-            | Work::Workflow { .. }
-            | Work::Gate(_)
-            | Work::PassThrough => None,
+        match &self.snapshot.workflow.nodes[node].kind {
+            NodeKind::Wait(wait) => Some(wait),
+            NodeKind::Task { .. }
+            | NodeKind::Action { .. }
+            | NodeKind::Workflow { .. }
+            | NodeKind::Gate(_)
+            | NodeKind::PassThrough => None,
         }
     }
 
@@ -136,7 +136,7 @@ impl Run {
         let (count, bytes) = kept.fold((0, 0), |(count, bytes), payload| {
             (count + 1, bytes + json_bytes(payload) + 1)
         });
-        if count >= SIGNALS_KEPT || bytes + json_bytes(&payload) > SIGNALS_KEPT_BYTES {
+        if count >= BUFFERED_SIGNALS || bytes + json_bytes(&payload) > BUFFERED_SIGNALS_BYTES {
             return Err(Rejection::TooManySignals);
         }
         self.signals.entry(name.clone()).or_default().push(payload);

@@ -5,7 +5,7 @@ use url::Url;
 
 use crate::base::failure::Failure;
 use crate::cel::{Scope, Template};
-use crate::definition::llm::{AnswerFormat, LlmCall, Provider, Question};
+use crate::definition::llm::{LlmCall, Prompt, Provider, ResponseFormat};
 use crate::definition::reader::shorten;
 use crate::task::context::plain;
 use crate::task::llm::messages;
@@ -41,7 +41,7 @@ pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(Request, Strin
         Provider::OpenAi => (OPENAI_URL, "chat/completions"),
         Provider::Anthropic => (ANTHROPIC_URL, "messages"),
         Provider::WorkersAi => {
-            let inputs = filled.into_workers_ai(&llm.answer);
+            let inputs = filled.into_workers_ai(&llm.response_format);
             return Ok((
                 Request::Binding {
                     model: model.clone(),
@@ -57,8 +57,8 @@ pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(Request, Strin
     };
     let base_url = parse_url(&base_url)?;
     let body = match llm.provider {
-        Provider::OpenAi | Provider::WorkersAi => filled.into_openai(&llm.answer, &base_url),
-        Provider::Anthropic => filled.into_anthropic(&llm.answer),
+        Provider::OpenAi | Provider::WorkersAi => filled.into_openai(&llm.response_format, &base_url),
+        Provider::Anthropic => filled.into_anthropic(&llm.response_format),
     };
     let url = endpoint(base_url, llm.provider, path);
     let mut request = Outgoing::new(url, "POST", None, body, scope, key)?;
@@ -104,11 +104,11 @@ struct Filled {
 
 impl Filled {
     fn of(llm: &LlmCall, scope: &Scope) -> Result<Filled, Failure> {
-        let messages = match &llm.question {
-            Question::Prompt(prompt) => {
+        let messages = match &llm.prompt {
+            Prompt::Text(prompt) => {
                 vec![messages::said("user", &plain(render(prompt, scope, "prompt")?))]
             }
-            Question::Messages(list) => messages::checked(render(list, scope, "messages")?)?,
+            Prompt::Messages(list) => messages::checked(render(list, scope, "messages")?)?,
         };
         let number = |template: &Option<Template>, field: &str| -> Result<Option<Value>, Failure> {
             match optional(template.as_ref(), scope, field)? {
@@ -142,18 +142,18 @@ impl Filled {
         })
     }
 
-    fn into_openai(self, answer: &AnswerFormat, base_url: &Url) -> Value {
+    fn into_openai(self, answer: &ResponseFormat, base_url: &Url) -> Value {
         // OpenAI's own models know only the new name of the limit, everybody else surely the old one.
         let limit = match base_url.host_str() {
             Some("api.openai.com") => "max_completion_tokens",
             Some(_) | None => "max_tokens",
         };
         let format = match answer {
-            AnswerFormat::Text => None,
-            AnswerFormat::Json => Some(json!({"type": "json_object"})),
-            AnswerFormat::Fitting { written, .. } => Some(json!({
+            ResponseFormat::Text => None,
+            ResponseFormat::Json => Some(json!({"type": "json_object"})),
+            ResponseFormat::JsonSchema { document, .. } => Some(json!({
                 "type": "json_schema",
-                "json_schema": {"name": SCHEMA_NAME, "schema": written},
+                "json_schema": {"name": SCHEMA_NAME, "schema": document},
             })),
         };
         let model = self.model.clone();
@@ -165,12 +165,12 @@ impl Filled {
         body
     }
 
-    fn into_workers_ai(self, answer: &AnswerFormat) -> Value {
+    fn into_workers_ai(self, answer: &ResponseFormat) -> Value {
         let format = match answer {
-            AnswerFormat::Text => None,
-            AnswerFormat::Json => Some(json!({"type": "json_object"})),
-            AnswerFormat::Fitting { written, .. } => {
-                Some(json!({"type": "json_schema", "json_schema": written}))
+            ResponseFormat::Text => None,
+            ResponseFormat::Json => Some(json!({"type": "json_object"})),
+            ResponseFormat::JsonSchema { document, .. } => {
+                Some(json!({"type": "json_schema", "json_schema": document}))
             }
         };
         // Workers AI does not stream an answer that it has to fit into a form.
@@ -203,7 +203,7 @@ impl Filled {
         body
     }
 
-    fn into_anthropic(self, answer: &AnswerFormat) -> Value {
+    fn into_anthropic(self, answer: &ResponseFormat) -> Value {
         let mut system: Vec<String> = self.system.into_iter().collect();
         let said = self.messages.into_iter();
         let said: Vec<Value> = said
@@ -240,13 +240,13 @@ impl Filled {
 }
 
 /// For a provider that takes no form of the answer: it is asked for it in words.
-fn instruction(answer: &AnswerFormat) -> Option<String> {
+fn instruction(answer: &ResponseFormat) -> Option<String> {
     let plainly = "Answer with one JSON value and nothing else: no words around it and no code fence.";
     match answer {
-        AnswerFormat::Text => None,
-        AnswerFormat::Json => Some(plainly.to_string()),
-        AnswerFormat::Fitting { written, .. } => {
-            Some(format!("{plainly} It must fit this JSON Schema:\n{written}"))
+        ResponseFormat::Text => None,
+        ResponseFormat::Json => Some(plainly.to_string()),
+        ResponseFormat::JsonSchema { document, .. } => {
+            Some(format!("{plainly} It must fit this JSON Schema:\n{document}"))
         }
     }
 }

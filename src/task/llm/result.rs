@@ -3,22 +3,22 @@
 use serde_json::Value;
 
 use crate::base::failure::Failure;
-use crate::definition::llm::AnswerFormat;
+use crate::definition::llm::ResponseFormat;
 use crate::json_schema::Schema;
 use crate::task::llm::provider_error::unreadable;
 use crate::task::llm::response_decoder::ResponseDecoder;
 use crate::task::steps::Stopped;
 
 /// `{text, tool_calls, usage, finish_reason, model}`, and `json` where it was asked for.
-pub fn of(intake: ResponseDecoder, format: &AnswerFormat, asked_model: &str) -> Result<Value, Stopped> {
+pub fn of(intake: ResponseDecoder, format: &ResponseFormat, asked_model: &str) -> Result<Value, Stopped> {
     let reply = &intake.reply;
     // A model that asks for a tool first has not answered yet.
     let asks_first = reply.text.trim().is_empty() && !reply.calls.is_empty();
     let json = match format {
-        AnswerFormat::Text => None,
-        AnswerFormat::Json | AnswerFormat::Fitting { .. } if asks_first => Some(Ok(Value::Null)),
-        AnswerFormat::Json => Some(parse(&reply.text, reply.finish_reason.as_deref())),
-        AnswerFormat::Fitting { schema, .. } => {
+        ResponseFormat::Text => None,
+        ResponseFormat::Json | ResponseFormat::JsonSchema { .. } if asks_first => Some(Ok(Value::Null)),
+        ResponseFormat::Json => Some(parse(&reply.text, reply.finish_reason.as_deref())),
+        ResponseFormat::JsonSchema { schema, .. } => {
             let parsed = parse(&reply.text, reply.finish_reason.as_deref());
             Some(parsed.and_then(|json| fit(json, schema)))
         }

@@ -17,7 +17,7 @@ use crate::api::query::Query;
 use crate::api::routes::{BodyRule, Route};
 use crate::base::limits;
 use crate::definition::event::trigger_event;
-use crate::definition::snapshot::{self, Check, DocumentKind, Library};
+use crate::definition::snapshot::{self, CheckError, DocumentKind, Library};
 use crate::run::Capability;
 use crate::worker::api::catalogue::Catalogue;
 use crate::worker::api::prepare_start;
@@ -257,12 +257,12 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, document: Value) 
     let warnings = loop {
         match snapshot::check(kind, &document, &library, &rules) {
             Ok(warnings) => break warnings,
-            Err(Check::Invalid(problems)) => return Ok(Err(Error::invalid_document(&problems))),
-            Err(Check::Missing(references)) => catalogue.fetch(references, &mut library).await?,
+            Err(CheckError::Invalid(problems)) => return Ok(Err(Error::invalid_document(&problems))),
+            Err(CheckError::Missing(references)) => catalogue.fetch(references, &mut library).await?,
         }
     };
     if let Some(name) = trigger_event(&document).filter(|_| kind == DocumentKind::Workflows)
-        && catalogue.others_triggered(name, id).await? >= limits::TRIGGERED
+        && catalogue.others_triggered(name, id).await? >= limits::WORKFLOWS_PER_EVENT
     {
         return Ok(Err(event::too_many_workflows(name)));
     }

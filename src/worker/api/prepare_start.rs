@@ -12,7 +12,7 @@ use crate::api::start::{ResolvedWorkflow, StartBody, StartRun};
 use crate::base::limits;
 use crate::base::lru_cache::LruCache;
 use crate::definition::snapshot::{self, DocumentKind, Library, Resolution};
-use crate::definition::timeouts::TimeRules;
+use crate::definition::timeouts::TimeoutRules;
 use crate::worker::api::catalogue::Catalogue;
 use crate::worker::index::latencies;
 use crate::worker::platform;
@@ -27,19 +27,19 @@ thread_local! {
 
 /// The deployment's time rules. If a variable is invalid, an error is logged once per isolate and the defaults are used: an API
 /// that refuses every request because of a typing error would be worse.
-pub fn time_rules(env: &Env) -> TimeRules {
+pub fn time_rules(env: &Env) -> TimeoutRules {
     let variable = |name| env.var(name).ok().map(|value| value.to_string());
     let preset = variable("CURFEW_PRESET");
     let min_ms = variable("CURFEW_TIMEOUT_MIN_MS");
     let max_ms = variable("CURFEW_TIMEOUT_MAX_MS");
-    match TimeRules::from_variables(preset.as_deref(), min_ms.as_deref(), max_ms.as_deref()) {
+    match TimeoutRules::from_variables(preset.as_deref(), min_ms.as_deref(), max_ms.as_deref()) {
         Ok(rules) => rules,
         Err(message) => {
             if !LOGGED_INVALID_RULES.replace(true) {
                 let message = format!("{message}; until then the defaults count");
                 platform::log(json!({"level": "error", "event": "invalid_setting", "message": message}));
             }
-            TimeRules::default()
+            TimeoutRules::default()
         }
     }
 }
@@ -72,7 +72,7 @@ pub async fn prepare(
     env: &Env,
     workflow: &str,
     body: StartBody,
-    rules: &TimeRules,
+    rules: &TimeoutRules,
 ) -> Result<std::result::Result<StartRun, Error>> {
     if limits::depth_of(&body.input) > limits::DEPTH {
         return Ok(Err(Error::too_deep("the input")));
@@ -113,7 +113,7 @@ async fn resolve(
     env: &Env,
     workflow: &str,
     version: Option<u64>,
-    rules: &TimeRules,
+    rules: &TimeoutRules,
 ) -> Result<std::result::Result<Rc<ResolvedWorkflow>, Error>> {
     let catalogue = Catalogue::new(env)?;
     let found = catalogue.read(DocumentKind::Workflows, workflow, version).await?;
@@ -143,7 +143,7 @@ async fn resolve(
     };
     if is_final {
         let key = key(workflow, found.version);
-        RESOLVED.with_borrow_mut(|cache| cache.put(&key, &resolved, resolved.bytes()));
+        RESOLVED.with_borrow_mut(|cache| cache.insert(&key, &resolved, resolved.bytes()));
     }
     Ok(Ok(resolved))
 }

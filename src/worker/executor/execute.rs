@@ -11,7 +11,7 @@ use worker::Env;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Millis;
 use crate::breaker::machine::Outcome;
-use crate::definition::action::Kind;
+use crate::definition::action::ActionKind;
 use crate::definition::shell::Runner;
 use crate::definition::task::Task;
 use crate::protocol::task::{RetryReport, TaskOrder, TaskReport};
@@ -170,16 +170,18 @@ impl Runtime for Worker<'_> {
     async fn perform(&self, call: ActionCall<'_>) -> Result<Value, Stopped> {
         let key = call.idempotency_key(self.order.idempotency_key);
         match &call.action.kind {
-            Kind::HttpRequest(request) => {
+            ActionKind::HttpRequest(request) => {
                 http::http_request(request, self.may_call_private(), self.clock, &call, &key).await
             }
-            Kind::LlmCall(llm) => llm_call(llm, self.env, self.may_call_private(), &call, &key).await,
-            Kind::McpTool(tool) => mcp_client::mcp_tool(tool, self.may_call_private(), &call, &key).await,
-            Kind::ServiceCall(service) => {
+            ActionKind::LlmCall(llm) => llm_call(llm, self.env, self.may_call_private(), &call, &key).await,
+            ActionKind::McpTool(tool) => {
+                mcp_client::mcp_tool(tool, self.may_call_private(), &call, &key).await
+            }
+            ActionKind::ServiceCall(service) => {
                 let peer = self.service(&service.binding)?;
                 http::service_call(service, &peer, self.clock, &call, &key).await
             }
-            Kind::Shell(shell) => {
+            ActionKind::Shell(shell) => {
                 let (peer, reach) = match &shell.runner {
                     Runner::Binding(name) => (self.service(name)?, Reach::Binding),
                     Runner::Url(_) => {
@@ -189,7 +191,10 @@ impl Runtime for Worker<'_> {
                 };
                 shell_client::shell(shell, &peer, self.clock, reach, &call, &key).await
             }
-            Kind::UpdateContext(_) | Kind::Assert(_) | Kind::EmitEvent(_) | Kind::WorkflowCall(_) => {
+            ActionKind::UpdateContext(_)
+            | ActionKind::Assert(_)
+            | ActionKind::EmitEvent(_)
+            | ActionKind::WorkflowCall(_) => {
                 unreachable!("these never leave the task")
             }
         }

@@ -43,7 +43,7 @@ pub async fn llm_call(
             partial: Some(intake.text_so_far()),
         }),
         Some(Err(failure)) => Err(intake.stopped(failure)),
-        Some(Ok(())) => result::of(intake, &llm.answer, &model),
+        Some(Ok(())) => result::of(intake, &llm.response_format, &model),
     }
 }
 

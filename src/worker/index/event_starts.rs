@@ -6,7 +6,7 @@ use serde_json::json;
 use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
-use crate::base::limits::EVENT_RUNS;
+use crate::base::limits::RUNS_PER_EVENT;
 use crate::base::time::{DAY, Millis};
 use crate::run::EventRef;
 
@@ -48,7 +48,7 @@ pub async fn admit(
         ids.clone(),
         root.event.as_str().into(),
         JsValue::from_f64(now as f64),
-        JsValue::from_f64(EVENT_RUNS as f64),
+        JsValue::from_f64(RUNS_PER_EVENT as f64),
     ])?;
     let admitted = database.prepare(ADMITTED).bind(&[key, ids])?;
     // One transaction: what was admitted is what is seen.

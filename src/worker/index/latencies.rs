@@ -7,7 +7,7 @@ use serde_json::json;
 use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
-use crate::definition::snapshot::{Latency, Stored, adaptive_nodes};
+use crate::definition::snapshot::{Latency, StoredSnapshot, adaptive_nodes};
 use crate::worker::index::page::all_of;
 
 /// The last runs of a node that a limit is learnt from.
@@ -48,7 +48,7 @@ struct Row {
 }
 
 /// Writes into the snapshot what is known of its nodes. Asks nothing where no limit is learnt.
-pub async fn look_up(stored: &mut Stored, database: &D1Database) -> Result<()> {
+pub async fn look_up(stored: &mut StoredSnapshot, database: &D1Database) -> Result<()> {
     let nodes = adaptive_nodes(stored);
     if nodes.is_empty() {
         return Ok(());

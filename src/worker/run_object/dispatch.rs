@@ -7,7 +7,7 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 use worker::Result;
 
-use crate::base::text::written;
+use crate::base::text::to_json;
 use crate::protocol::task::{TaskOrder, TaskReport};
 use crate::run::{Decided, Event, Order, Rejection, TokenId, invocations};
 use crate::worker::api::prepare_start::{PUBLIC_URL_ADVICE, public_url};
@@ -177,7 +177,7 @@ impl Object {
         };
         let text = self.with_run(|run| {
             let task = run.snapshot().tasks.get(order.task).ok_or("the task is gone")?;
-            written(&TaskOrder {
+            to_json(&TaskOrder {
                 run_id: &run.header.id,
                 token_id: &token_id,
                 epoch: order.epoch,

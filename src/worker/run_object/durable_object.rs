@@ -11,7 +11,7 @@ use crate::api::error::Error;
 use crate::api::recovery;
 use crate::api::start::StartRun;
 use crate::api::views;
-use crate::base::limits::{SIGNALS_KEPT, SIGNALS_KEPT_BYTES};
+use crate::base::limits::{BUFFERED_SIGNALS, BUFFERED_SIGNALS_BYTES};
 use crate::definition::reader::shorten;
 use crate::run::{Capability, Event, Outcome, PauseReason, Rejection, Run, RunStatus, TokenId};
 use crate::worker::api::respond::{self, ApiResult};
@@ -415,7 +415,7 @@ fn refusal(rejection: &Rejection) -> Error {
             429,
             "too_many_signals",
             format!(
-                "the run keeps {SIGNALS_KEPT} signals, and {SIGNALS_KEPT_BYTES} bytes of them, until one of its waits hears \
+                "the run keeps {BUFFERED_SIGNALS} signals, and {BUFFERED_SIGNALS_BYTES} bytes of them, until one of its waits hears \
                  them; send it again later"
             ),
         ),

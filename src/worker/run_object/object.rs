@@ -181,7 +181,7 @@ impl Object {
 
     pub async fn start(self: &Rc<Self>, turn: &Turn, command: StartRun) -> Result<Started> {
         let snapshot = SNAPSHOTS
-            .with_borrow_mut(|snapshots| snapshots.of(command.stored.get(), Snapshot::parse))
+            .with_borrow_mut(|snapshots| snapshots.get_or_try_insert(command.stored.get(), Snapshot::parse))
             .map_err(|message| Error::RustError(format!("unreadable snapshot: {message}")))?;
         // Nobody comes between the table and what is put into it: nothing is awaited where it is new.
         if self.run.borrow().is_some() || !self.sqlite.create()? {
