@@ -12,7 +12,7 @@ use std::time::Instant;
 use curfew::definition::snapshot::{Library, Resolution, Snapshot, resolve};
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
-use curfew::run::{Effect, Event, NewRun, Order, Run, RunStatus, Settings, StartRequest};
+use curfew::run::{AttemptOrder, Command, Decision, Event, NewRun, Run, RunStatus, Settings, StartRequest};
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn snapshot(kind: &str) -> Snapshot {
     }
 }
 
-fn report(order: &Order) -> Event {
+fn report(order: &AttemptOrder) -> Event {
     Event::TaskReported(Box::new(TaskReport {
         token_id: order.token.to_string(),
         epoch: order.epoch,
@@ -80,27 +80,29 @@ fn run(snapshot: &Rc<Snapshot>, settings: Settings, number: usize) -> (usize, us
         triggered_by: None,
         secret: String::new(),
     };
-    let (mut run, mut effects) = Run::create(1_000, ROOM, settings, new);
+    let (mut run, mut decision) = Run::create(1_000, ROOM, settings, new);
     let (mut events, mut bytes) = (1, 0);
     let mut orders = Vec::new();
     loop {
-        let commit = Commit::of(&effects, &run).expect("what was decided can be saved");
+        let commit = Commit::of(decision.writes(), &run).expect("what was decided can be saved");
         bytes += commit
             .run
             .iter()
             .map(|(key, value)| key.len() + value.len())
             .sum::<usize>();
         bytes += commit.tokens.iter().map(|(_, _, row)| row.len()).sum::<usize>();
-        for effect in effects {
-            if let Effect::Dispatch(order) = effect {
-                orders.push(order);
+        if let Decision::Update { commands, .. } = decision {
+            for command in commands {
+                if let Command::DispatchTask(order) = command {
+                    orders.push(order);
+                }
             }
         }
         let Some(order) = orders.pop() else { break };
         let (answer, next) = run.handle(1_000 + events as u64, ROOM, report(&order));
         assert!(answer.is_ok(), "a report that was ordered is taken");
         events += 1;
-        effects = next;
+        decision = next;
     }
     assert_eq!(run.header.status, RunStatus::Completed);
     (events, bytes)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use curfew::definition::snapshot::{Library, Resolution, Snapshot, resolve};
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
-use curfew::run::{Effect, Event, NewRun, Order, Run, RunStatus, Settings, StartRequest};
+use curfew::run::{AttemptOrder, Command, Decision, Event, NewRun, Run, RunStatus, Settings, StartRequest};
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
 
@@ -288,7 +288,7 @@ pub fn documents() -> Vec<Worst> {
     ]
 }
 
-fn report(order: &Order, answer: &Value) -> Event {
+fn report(order: &AttemptOrder, answer: &Value) -> Event {
     Event::TaskReported(Box::new(TaskReport {
         token_id: order.token.to_string(),
         epoch: order.epoch,
@@ -329,14 +329,16 @@ pub fn longest(worst: &Worst) -> Longest {
         time_in_all: Duration::ZERO,
     };
     let mut now = 1_000;
-    let mut orders: Vec<Order> = Vec::new();
+    let mut orders: Vec<AttemptOrder> = Vec::new();
     let began = Instant::now();
-    let (mut run, mut effects) = Run::create(now, ROOM, Settings::default(), new);
-    longest.note(&run, &effects, began);
+    let (mut run, mut decision) = Run::create(now, ROOM, Settings::default(), new);
+    longest.note(&run, &decision, began);
     loop {
-        for effect in effects {
-            if let Effect::Dispatch(order) = effect {
-                orders.push(order);
+        if let Decision::Update { commands, .. } = decision {
+            for command in commands {
+                if let Command::DispatchTask(order) = command {
+                    orders.push(order);
+                }
             }
         }
         if run.header.ended_at.is_some() {
@@ -364,7 +366,7 @@ pub fn longest(worst: &Worst) -> Longest {
         let (answer, next) = run.handle(now, ROOM, event);
         longest.note(&run, &next, began);
         assert_eq!(answer, Ok(()), "{}", worst.name);
-        effects = next;
+        decision = next;
     }
 }
 
@@ -372,8 +374,8 @@ pub fn longest(worst: &Worst) -> Longest {
 const ROOM: u32 = 24;
 
 impl Longest {
-    fn note(&mut self, run: &Run, effects: &[Effect], began: Instant) {
-        let commit = Commit::of(effects, run).expect("what was decided can be saved");
+    fn note(&mut self, run: &Run, decision: &Decision, began: Instant) {
+        let commit = Commit::of(decision.writes(), run).expect("what was decided can be saved");
         let time = began.elapsed();
         drop(commit);
         self.steps = self.steps.max(run.steps());

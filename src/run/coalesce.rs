@@ -1,16 +1,105 @@
-//! Several decisions carried out as one: answers that came in one message cost one write, and each row what it says in the end.
+//! Several decisions carried out as one: reports that came in one message cost one commit, and each row is written once.
 
 use std::collections::BTreeSet;
 
 use crate::base::time::Millis;
-use crate::run::event::{Effect, Event, Rejection};
+use crate::run::decision::{Command, Decision, Write};
+use crate::run::event::Event;
+use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::token::lane::calls_for;
 use crate::run::token::{TokenId, TokenStatus};
 
-/// What a later effect of the same kind makes superfluous.
+/// Decisions that were made and are not committed yet.
+#[derive(Debug, Default)]
+pub struct DecisionBatch {
+    decision: Decision,
+    decisions: usize,
+    steps: u64,
+}
+
+impl DecisionBatch {
+    /// An empty batch. Decisions that are committed already took `steps` of the same budget of computation.
+    pub fn after(steps: u64) -> DecisionBatch {
+        DecisionBatch {
+            steps,
+            ..DecisionBatch::default()
+        }
+    }
+
+    /// Decides on `event`. The steps and calls of the decisions before it count against the same budgets.
+    pub fn decide(
+        &mut self,
+        run: &mut Run,
+        now: Millis,
+        remaining_calls: u32,
+        event: Event,
+    ) -> Result<(), Rejection> {
+        run.continue_turn(self.steps);
+        let (answer, decision) = run.handle(now, remaining_calls.saturating_sub(self.calls()), event);
+        self.steps = run.steps();
+        self.add(decision);
+        answer
+    }
+
+    pub fn add(&mut self, decision: Decision) {
+        self.decisions += 1;
+        match (&mut self.decision, decision) {
+            (
+                Decision::Update {
+                    writes,
+                    alarm,
+                    commands,
+                },
+                Decision::Update {
+                    writes: more_writes,
+                    alarm: next_alarm,
+                    commands: more_commands,
+                },
+            ) if self.decisions > 1 => {
+                writes.extend(more_writes);
+                *alarm = next_alarm.or(*alarm);
+                commands.extend(more_commands);
+            }
+            // Nothing else counts for a run whose storage is deleted.
+            (Decision::DeleteStorage, _) => {}
+            (Decision::Update { .. }, first_or_deletion) => self.decision = first_or_deletion,
+        }
+    }
+
+    /// Steps of computation that these decisions took, and those before them.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The executor calls that these decisions ask for.
+    pub fn calls(&self) -> u32 {
+        calls_for(self.decision.commands().iter().filter_map(Command::dispatched))
+    }
+
+    /// All decisions as one, `run` being as the last of them left it.
+    pub fn into_decision(self, run: &Run) -> Decision {
+        match (self.decisions, self.decision) {
+            (
+                2..,
+                Decision::Update {
+                    writes,
+                    alarm,
+                    commands,
+                },
+            ) => Decision::Update {
+                writes: last_writes(writes),
+                alarm,
+                commands: last_commands(run, commands),
+            },
+            (_, single_or_deletion) => single_or_deletion,
+        }
+    }
+}
+
+/// The row that a write is about. A later write to it makes the earlier ones superfluous.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Subject {
+enum Row {
     Header,
     Context(String),
     Token(TokenId),
@@ -18,109 +107,62 @@ enum Subject {
     Gate(String),
     Signals(String),
     Message(u64),
-    Alarm,
-    Standing,
 }
 
-/// What was decided in a turn and is not carried out yet.
-#[derive(Debug, Default)]
-pub struct Decided {
-    effects: Vec<Effect>,
-    decisions: usize,
-    steps: u64,
+fn last_writes(mut writes: Vec<Write>) -> Vec<Write> {
+    let mut seen = BTreeSet::new();
+    retain_from_the_end(&mut writes, |write| {
+        row_of(write).is_none_or(|row| seen.insert(row))
+    });
+    writes
 }
 
-impl Decided {
-    /// Nothing yet, in a turn in which decisions that are carried out already took so many steps of computation.
-    pub fn after(steps: u64) -> Decided {
-        Decided {
-            steps,
-            ..Decided::default()
+/// `None`: written once in the life of a run, or to no row of its own.
+fn row_of(write: &Write) -> Option<Row> {
+    Some(match write {
+        Write::SaveRun(_) => Row::Header,
+        Write::SaveContext { key, .. } | Write::DeleteContext { key } => Row::Context(key.clone()),
+        Write::SaveToken(token) => Row::Token(token.id),
+        Write::SaveInstance(instance) => Row::Instance(instance.id.0),
+        Write::SaveGate(gate) => Row::Gate(gate.id.clone()),
+        Write::SaveSignals { name, .. } => Row::Signals(name.clone()),
+        Write::SaveMessage { id, .. } | Write::DeleteMessage { id } => Row::Message(*id),
+        Write::SaveSnapshot(_) | Write::SaveInput(_) | Write::SaveEvent(_) | Write::DeleteFailedWakes => {
+            return None;
         }
-    }
-
-    /// Decides on `event` in the same turn: what the decisions before it computed counts.
-    pub fn decide(&mut self, run: &mut Run, now: Millis, room: u32, event: Event) -> Result<(), Rejection> {
-        run.continue_turn(self.steps);
-        let (answer, effects) = run.handle(now, room.saturating_sub(self.calls()), event);
-        self.steps = run.steps();
-        self.add(effects);
-        answer
-    }
-
-    pub fn add(&mut self, effects: Vec<Effect>) {
-        self.effects.extend(effects);
-        self.decisions += 1;
-    }
-
-    /// Steps of computation that the turn has taken so far.
-    pub fn steps(&self) -> u64 {
-        self.steps
-    }
-
-    /// The calls that its orders take.
-    pub fn calls(&self) -> u32 {
-        let orders = self.effects.iter().filter_map(Effect::order);
-        calls_for(orders)
-    }
-
-    /// What is to be done, `run` being as the last decision left it.
-    pub fn into_effects(self, run: &Run) -> Vec<Effect> {
-        match self.decisions {
-            0 | 1 => self.effects,
-            _several => together(run, self.effects),
-        }
-    }
+    })
 }
 
-fn together(run: &Run, effects: Vec<Effect>) -> Vec<Effect> {
-    let stands = |(token, epoch): &(TokenId, u64)| {
+/// An attempt that was dispatched and ended within the batch is neither called for nor aborted. The summary is
+/// published once.
+fn last_commands(run: &Run, mut commands: Vec<Command>) -> Vec<Command> {
+    let is_executing = |(token, epoch): &(TokenId, u64)| {
         let token = run.live_token(*token);
         token.is_some_and(|it| it.status == TokenStatus::Executing && it.epoch == *epoch)
     };
-    // A call that was not made yet is neither made nor aborted.
-    let ordered = effects.iter().filter_map(Effect::order);
-    let unmade: BTreeSet<(TokenId, u64)> = ordered
+    let over_already: BTreeSet<(TokenId, u64)> = commands
+        .iter()
+        .filter_map(Command::dispatched)
         .map(|order| (order.token, order.epoch))
-        .filter(|attempt| !stands(attempt))
+        .filter(|attempt| !is_executing(attempt))
         .collect();
-    let mut seen = BTreeSet::new();
-    let mut kept: Vec<Effect> = effects
-        .into_iter()
-        .rev()
-        .filter(|effect| match effect {
-            Effect::Dispatch(order) => !unmade.contains(&(order.token, order.epoch)),
-            Effect::Abort { token, epoch } => !unmade.contains(&(*token, *epoch)),
-            others => subject_of(others).is_none_or(|subject| seen.insert(subject)),
-        })
-        .collect();
-    kept.reverse();
-    kept
+    let mut publishes = false;
+    retain_from_the_end(&mut commands, |command| match command {
+        Command::DispatchTask(order) => !over_already.contains(&(order.token, order.epoch)),
+        Command::AbortAttempt { token, epoch } => !over_already.contains(&(*token, *epoch)),
+        Command::PublishRun => !std::mem::replace(&mut publishes, true),
+        Command::EnqueueAttempt { .. }
+        | Command::RespondToClaim(_)
+        | Command::DeliverMessage { .. }
+        | Command::PublishGate(_)
+        | Command::PublishLatency { .. }
+        | Command::NotifyRunEnded => true,
+    });
+    commands
 }
 
-fn subject_of(effect: &Effect) -> Option<Subject> {
-    Some(match effect {
-        Effect::SaveRun(_) => Subject::Header,
-        Effect::SaveContext { key, .. } | Effect::DeleteContext { key } => Subject::Context(key.clone()),
-        Effect::SaveToken(token) => Subject::Token(token.id),
-        Effect::SaveInstance(instance) => Subject::Instance(instance.id.0),
-        Effect::SaveGate(gate) => Subject::Gate(gate.id.clone()),
-        Effect::SaveSignals { name, .. } => Subject::Signals(name.clone()),
-        Effect::SaveMessage { id, .. } | Effect::DeleteMessage { id } => Subject::Message(*id),
-        Effect::SetAlarm(_) => Subject::Alarm,
-        Effect::Announce => Subject::Standing,
-        Effect::SaveSnapshot(_)
-        | Effect::SaveInput(_)
-        | Effect::SaveEvent(_)
-        | Effect::ForgetFailedWakes
-        | Effect::DeleteStorage
-        | Effect::Dispatch(_)
-        | Effect::Enqueue { .. }
-        | Effect::Hand(_)
-        | Effect::Abort { .. }
-        | Effect::Deliver { .. }
-        | Effect::AnnounceGate(_)
-        | Effect::AnnounceLatency { .. }
-        | Effect::RunEnded => return None,
-    })
+fn retain_from_the_end<T>(list: &mut Vec<T>, keep: impl FnMut(&T) -> bool) {
+    list.reverse();
+    list.retain(keep);
+    list.reverse();
 }

@@ -12,7 +12,7 @@ use crate::base::failure::Failure;
 use crate::base::limits::CONTEXT_BYTES;
 use crate::base::text::{json_bytes, json_text};
 use crate::definition::path::{Path, Root};
-use crate::run::event::Effect;
+use crate::run::decision::Write;
 use crate::run::recovery::undo::{Patch, inverse};
 use crate::run::token::TokenId;
 
@@ -235,8 +235,8 @@ impl Context {
     }
 
     /// What changed since the last call. A name that is nowhere in the store yet is offered to the token that wrote it.
-    pub fn take_changes(&mut self, mut keeps: impl FnMut(TokenId, &str, &Value) -> bool) -> Vec<Effect> {
-        let mut effects = Vec::new();
+    pub fn take_changes(&mut self, mut keeps: impl FnMut(TokenId, &str, &Value) -> bool) -> Vec<Write> {
+        let mut writes = Vec::new();
         for (key, writer) in std::mem::take(&mut self.changed) {
             let mut name = self.names.get(&key).copied().unwrap_or_default();
             let is_new = !name.has_row && !name.on_token;
@@ -246,12 +246,12 @@ impl Context {
                 (None, _) if is_new => {}
                 (None, _) if !name.on_token => {
                     name.has_row = false;
-                    effects.push(Effect::DeleteContext { key: key.clone() });
+                    writes.push(Write::DeleteContext { key: key.clone() });
                 }
                 (value, _) => {
                     name.has_row = true;
                     let text = value.map_or(GONE.to_string(), json_text);
-                    effects.push(Effect::SaveContext {
+                    writes.push(Write::SaveContext {
                         key: key.clone(),
                         text,
                     });
@@ -259,7 +259,7 @@ impl Context {
             }
             self.names.insert(key, name);
         }
-        effects
+        writes
     }
 
     /// Sets the size of a name; returns what it was.

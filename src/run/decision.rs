@@ -1,280 +1,165 @@
-//! From what one event gathered to the effects that are its answer: saves first, the alarm, then orders.
+//! What a run decides: rows and an alarm that are committed together, and commands that are performed after the commit.
+//! A command is final: performing it takes no further decision.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use serde_json::Value;
 
 use crate::base::time::Millis;
-use crate::run::event::{Effect, Order};
-use crate::run::fan::instances::{Instance, InstanceId};
-use crate::run::header::RunStatus;
-use crate::run::recovery::undo::Patch;
-use crate::run::state::Run;
+use crate::run::fan::instances::Instance;
+use crate::run::header::Header;
+use crate::run::message::Message;
 use crate::run::time::event_log::RunEvent;
-use crate::run::token::lane::Load;
-use crate::run::token::{Interrupted, Token, TokenId, TokenStatus};
+use crate::run::token::order::AttemptOrder;
+use crate::run::token::{Token, TokenId};
 use crate::run::wait::gate::GateState;
 
-/// What one `handle` gathers before it answers.
-#[derive(Debug, Default)]
-pub(in crate::run) struct PendingChanges {
-    pub now: Millis,
-    pub header_changed: bool,
-    pub announce: bool,
-    pub ended: bool,
-    pub delete: bool,
-    pub changed: BTreeSet<TokenId>,
-    pub terminal: Vec<Token>,
-    pub orders: Vec<Order>,
-    /// What was claimed, and what lies in the queue.
-    pub handed: Option<Order>,
-    pub rings: BTreeSet<(TokenId, u64)>,
-    pub aborts: Vec<(TokenId, u64)>,
-    /// Tokens that stand at a node whose work has not begun.
-    pub arrivals: VecDeque<TokenId>,
-    /// Branches that lost their last member, as far as is known.
-    pub emptied_branches: BTreeSet<(InstanceId, u32)>,
-    pub changed_instances: BTreeSet<InstanceId>,
-    pub closed_instances: Vec<Instance>,
-    pub changed_gates: BTreeSet<String>,
-    pub changed_signals: BTreeSet<String>,
-    pub new_messages: BTreeSet<u64>,
-    pub deleted_messages: BTreeSet<u64>,
-    pub sends: BTreeSet<u64>,
-    /// The way back from what a join merged into the context, or from what a retry took back: the next token born carries it.
-    pub merge_undo: Vec<Patch>,
-    /// Tokens whose end is the run's, or the join's around them: how it found them.
-    pub interrupted: BTreeMap<TokenId, (TokenStatus, Option<u64>)>,
-    /// Instances whose join went on and left nothing open.
-    pub decided: BTreeSet<InstanceId>,
-    /// Tasks run inside this decision.
-    pub inline: u32,
-    /// What the results of this decision take as text.
-    pub result_bytes: usize,
-    /// Calls to executors that may begin in this one, and what there is for them to carry.
-    pub room: u32,
-    pub load: Load,
-    /// Something waits for the next wake to begin.
-    pub is_deferred: bool,
-    pub entries: Vec<RunEvent>,
-    pub forget_failed_wakes: bool,
-    /// Nodes that took so long and whose limit is learnt from it.
-    pub latencies: Vec<(String, TokenId, u64)>,
+/// What an event leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Commit the writes and the alarm together, then perform the commands in their order.
+    Update {
+        writes: Vec<Write>,
+        /// The moment the storage alarm is moved to. `None` leaves it where it is.
+        alarm: Option<Millis>,
+        commands: Vec<Command>,
+    },
+    /// The run is past its retention: delete its storage, alarm included. Nothing else is to be done.
+    DeleteStorage,
 }
 
-impl Run {
-    /// Says what the run is doing, where that changed.
-    fn note_status(&mut self) {
-        if !self.is_running() {
-            return;
+/// A row to save or to delete.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// As text.
+    SaveSnapshot(Rc<str>),
+    SaveInput(Rc<Value>),
+    SaveRun(Box<Header>),
+    /// `key` is `state.<name>` or `output.<name>`; the text is JSON, or `context::GONE`.
+    SaveContext {
+        key: String,
+        text: String,
+    },
+    DeleteContext {
+        key: String,
+    },
+    SaveToken(Box<Token>),
+    SaveInstance(Box<Instance>),
+    SaveGate(Box<GateState>),
+    SaveEvent(Box<RunEvent>),
+    /// Signals that no token has consumed yet.
+    SaveSignals {
+        name: String,
+        payloads: Vec<Value>,
+    },
+    SaveMessage {
+        id: u64,
+        message: Message,
+    },
+    DeleteMessage {
+        id: u64,
+    },
+    /// A wake is saved with this commit, so earlier failures to save one no longer count.
+    DeleteFailedWakes,
+}
+
+/// Something to do after the commit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Cancel the call of this attempt; its report no longer counts.
+    AbortAttempt {
+        token: TokenId,
+        epoch: u64,
+    },
+    /// Call an executor.
+    DispatchTask(AttemptOrder),
+    /// Send the queue message by which a consumer finds this attempt.
+    EnqueueAttempt {
+        token: TokenId,
+        epoch: u64,
+    },
+    /// Answer the claim that is being handled.
+    RespondToClaim(AttemptOrder),
+    /// Send a message of the outbox; what becomes of it comes back as an event.
+    DeliverMessage {
+        id: u64,
+        message: Message,
+    },
+    /// Publish the run's summary to the index.
+    PublishRun,
+    PublishGate(Box<GateState>),
+    /// Publish the latency of a node whose limit is learnt from its latencies.
+    PublishLatency {
+        node_id: String,
+        token: TokenId,
+        millis: u64,
+    },
+    /// Answer the requests that wait for the run's end.
+    NotifyRunEnded,
+}
+
+impl Default for Decision {
+    fn default() -> Decision {
+        Decision::Update {
+            writes: Vec::new(),
+            alarm: None,
+            commands: Vec::new(),
         }
-        let outside = self.count(TokenStatus::AwaitingHuman)
-            + self.called_back.len() as u64
-            + self
-                .listeners
-                .values()
-                .map(|tokens| tokens.len() as u64)
-                .sum::<u64>();
-        let busy = self.tokens.len() as u64 - self.count(TokenStatus::WaitingForSiblings);
-        let status = if self.is_paused() {
-            RunStatus::Paused
-        } else if outside > 0 && outside == busy {
-            RunStatus::Waiting
+    }
+}
+
+impl Decision {
+    pub fn writes(&self) -> &[Write] {
+        match self {
+            Decision::Update { writes, .. } => writes,
+            Decision::DeleteStorage => &[],
+        }
+    }
+
+    pub fn alarm(&self) -> Option<Millis> {
+        match self {
+            Decision::Update { alarm, .. } => *alarm,
+            Decision::DeleteStorage => None,
+        }
+    }
+
+    pub fn commands(&self) -> &[Command] {
+        match self {
+            Decision::Update { commands, .. } => commands,
+            Decision::DeleteStorage => &[],
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Decision::Update {
+                writes,
+                alarm,
+                commands,
+            } => writes.is_empty() && alarm.is_none() && commands.is_empty(),
+            Decision::DeleteStorage => false,
+        }
+    }
+}
+
+impl Write {
+    /// The event of the run's history that is saved.
+    pub fn event(&self) -> Option<&RunEvent> {
+        if let Write::SaveEvent(event) = self {
+            Some(event)
         } else {
-            RunStatus::Running
-        };
-        if self.header.status != status {
-            self.header.status = status;
-            self.changes.header_changed = true;
-            self.changes.announce = true;
+            None
         }
     }
+}
 
-    fn count(&self, status: TokenStatus) -> u64 {
-        self.counts.get(&status).copied().unwrap_or(0)
-    }
-
-    /// Turns what was gathered into effects: saves first, the alarm, then orders.
-    pub(in crate::run) fn build_decision(&mut self) -> Vec<Effect> {
-        self.note_status();
-        self.send_waiting_starts();
-        let mut changes = std::mem::take(&mut self.changes);
-        self.changes.now = changes.now;
-        self.number_what_the_end_cut(&mut changes);
-        if changes.delete {
-            return vec![Effect::DeleteStorage];
-        }
-        // A token may end in the decision that began its attempt: a call that was never made is neither made nor aborted.
-        let stands = |token: &TokenId, epoch: u64| {
-            let token = self.tokens.get(token);
-            token.is_some_and(|it| it.status == TokenStatus::Executing && it.epoch == epoch)
-        };
-        let (orders, unmade): (Vec<Order>, Vec<Order>) = changes
-            .orders
-            .into_iter()
-            .partition(|order| stands(&order.token, order.epoch));
-        let mut aborts = changes.aborts;
-        aborts.retain(|(token, epoch)| {
-            !unmade
-                .iter()
-                .any(|order| order.token == *token && order.epoch == *epoch)
-        });
-        let mut effects = Vec::new();
-        if changes.header_changed {
-            self.header.revision += 1;
-            effects.push(Effect::SaveRun(Box::new(self.header.clone())));
-        }
-        let mut terminal = changes.terminal;
-        effects.extend(self.context.take_changes(|writer, name, value| {
-            let mut ended = terminal.iter_mut();
-            ended
-                .find(|token| token.id == writer)
-                .is_some_and(|token| token.keep(name, value))
-        }));
-        for token in terminal {
-            effects.push(Effect::SaveToken(Box::new(token)));
-        }
-        for id in changes.changed {
-            if let Some(token) = self.tokens.get(&id) {
-                effects.push(Effect::SaveToken(Box::new(token.clone())));
-            }
-        }
-        let open = changes
-            .changed_instances
-            .iter()
-            .filter_map(|id| self.instances.get(id).cloned());
-        for instance in open.chain(changes.closed_instances) {
-            effects.push(Effect::SaveInstance(Box::new(instance)));
-        }
-        let gates: Vec<GateState> = changes
-            .changed_gates
-            .iter()
-            .filter_map(|id| self.gates.get(id).cloned())
-            .collect();
-        for gate in &gates {
-            effects.push(Effect::SaveGate(Box::new(gate.clone())));
-        }
-        for entry in changes.entries {
-            effects.push(Effect::SaveEvent(Box::new(entry)));
-        }
-        for name in changes.changed_signals {
-            let payloads = self.signals.get(&name).cloned().unwrap_or_default();
-            effects.push(Effect::SaveSignals { name, payloads });
-        }
-        for id in &changes.new_messages {
-            if let Some(entry) = self.outbox.get(id) {
-                effects.push(Effect::SaveMessage {
-                    id: *id,
-                    message: entry.message.clone(),
-                });
-            }
-        }
-        effects.extend(
-            changes
-                .deleted_messages
-                .into_iter()
-                .map(|id| Effect::DeleteMessage { id }),
-        );
-        if changes.forget_failed_wakes {
-            effects.push(Effect::ForgetFailedWakes);
-        }
-        // An alarm that stands too early is left alone while attempts come and go: it costs less to wake once than to
-        // move it with each of them. A run that only waits is not to be woken before its time.
-        let only_waits = self.is_running()
-            && self.count(TokenStatus::Executing) + self.count(TokenStatus::Dispatched) == 0
-            && self.count(TokenStatus::Suspended) + self.count(TokenStatus::AwaitingHuman) > 0;
-        if let Some(next) = self.next_deadline()
-            && self
-                .alarm_at
-                .is_none_or(|at| next < at || at <= changes.now || (only_waits && at < next))
-        {
-            self.alarm_at = Some(next);
-            effects.push(Effect::SetAlarm(next));
-        }
-        for (token, epoch) in aborts {
-            effects.push(Effect::Abort { token, epoch });
-        }
-        effects.extend(orders.into_iter().map(Effect::Dispatch));
-        for (token, epoch) in changes.rings {
-            let lies_there = self
-                .tokens
-                .get(&token)
-                .is_some_and(|it| it.status == TokenStatus::Dispatched && it.epoch == epoch);
-            if lies_there {
-                effects.push(Effect::Enqueue { token, epoch });
-            }
-        }
-        effects.extend(changes.handed.map(Effect::Hand));
-        for id in changes.sends {
-            if let Some(entry) = self.outbox.get_mut(&id) {
-                entry.may_have_left = true;
-                effects.push(Effect::Deliver {
-                    id,
-                    message: entry.message.clone(),
-                });
-            }
-        }
-        if changes.announce {
-            effects.push(Effect::Announce);
-        }
-        effects.extend(gates.into_iter().map(|gate| Effect::AnnounceGate(Box::new(gate))));
-        for (node_id, token, millis) in changes.latencies {
-            effects.push(Effect::AnnounceLatency {
-                node_id,
-                token,
-                millis,
-            });
-        }
-        if changes.ended {
-            effects.push(Effect::RunEnded);
-        }
-        effects
-    }
-
-    /// A run that failed or timed out may be brought back: what its end cut off is to be found again.
-    fn number_what_the_end_cut(&self, changes: &mut PendingChanges) {
-        let may_come_back = match self.header.status {
-            RunStatus::Failed | RunStatus::TimedOut => changes.ended,
-            RunStatus::Running
-            | RunStatus::Waiting
-            | RunStatus::Paused
-            | RunStatus::Completed
-            | RunStatus::Cancelled => false,
-        };
-        if !may_come_back {
-            return;
-        }
-        let end = self.header.ends;
-        // What a join went on without is decided, whatever came behind it in the same commit. Inner instances have
-        // higher numbers than those around them.
-        changes.closed_instances.sort_by_key(|instance| instance.id);
-        let mut decided = std::mem::take(&mut changes.decided);
-        for instance in &changes.closed_instances {
-            if instance
-                .parent
-                .as_ref()
-                .is_some_and(|it| decided.contains(&it.instance))
-            {
-                decided.insert(instance.id);
-            }
-        }
-        for token in &mut changes.terminal {
-            if token
-                .branch
-                .as_ref()
-                .is_some_and(|it| decided.contains(&it.instance))
-            {
-                continue;
-            }
-            token.interrupted = changes
-                .interrupted
-                .get(&token.id)
-                .map(|(from, sleep_left_ms)| Interrupted {
-                    end,
-                    from: *from,
-                    sleep_left_ms: *sleep_left_ms,
-                });
-        }
-        for instance in &mut changes.closed_instances {
-            instance.closed_by = Some(end).filter(|_| !decided.contains(&instance.id));
+impl Command {
+    /// The attempt that an executor is to be called for.
+    pub fn dispatched(&self) -> Option<&AttemptOrder> {
+        if let Command::DispatchTask(order) = self {
+            Some(order)
+        } else {
+            None
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::base::failure::{Failure, FailureClass};
 use crate::base::limits::{EVENT_HOPS, EVENTS_PER_ATTEMPT_BYTES, RUNS_PER_EVENT, TooLarge};
 use crate::base::text::json_bytes;
 use crate::protocol::task::Emitted;
-use crate::run::event::Message;
+use crate::run::message::Message;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::token::TokenId;

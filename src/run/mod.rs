@@ -1,4 +1,4 @@
-//! The decisions, pure: `Run::handle(now, event)` returns effects. No clock, no randomness, no I/O.
+//! The decisions, pure: `Run::handle(now, event)` returns a `Decision`. No clock, no randomness, no I/O.
 
 mod coalesce;
 mod context;
@@ -7,8 +7,11 @@ mod emit;
 mod event;
 mod fan;
 mod header;
+mod message;
 mod outbox;
+mod pending_changes;
 mod recovery;
+mod rejection;
 mod restore;
 mod size;
 mod state;
@@ -16,26 +19,29 @@ mod time;
 mod token;
 mod wait;
 
-pub use coalesce::Decided;
+pub use coalesce::DecisionBatch;
 pub use context::{Context, GONE};
+pub use decision::{Command, Decision, Write};
 pub use emit::EVENT_LIMIT;
 pub use event::{
-    ChildNews, ChildReport, Effect, Event, Extension, LimitSource, Message, Order, ParentSender, Past,
-    PastToken, Rejection, RestartPoint, RetryMode, RowsToGoOn, StartRefusal,
+    Event, Extension, ParentSender, Past, PastToken, RestartPoint, RetryMode, RowsToGoOn, StartRefusal,
 };
 pub use fan::instances::{Branch, FanIn, Instance, InstanceId};
 pub use header::{
     ChildIds, EventRef, Header, ParentLink, PauseReason, RunStatus, Settings, StartRequest, TriggeredBy,
     hops_of, root_event_of,
 };
+pub use message::{ChildNews, ChildReport, Message};
 pub use recovery::resume::{MET_A_BOUND, ResumePlan, can_go_on};
 pub use recovery::rewind::{Rewind, WrittenAt};
 pub use recovery::undo::{Back, Patch, Step, UNDO_INLINE_BYTES};
+pub use rejection::Rejection;
 pub use restore::StoredRun;
 pub use state::{NewRun, Run};
 pub use time::event_log::{LATE_NOTED, RunEvent, RunEventKind};
 pub use time::timeout_record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
 pub use token::lane::{BatchKind, invocations};
+pub use token::order::{AttemptOrder, LimitSource};
 pub use token::unroutable::{Routes, Unroutable};
 pub use token::{Interrupted, Lane, Token, TokenId, TokenStatus};
 pub use wait::callback::{Capability, Outcome};

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::base::time::{MINUTE, Millis, SECOND};
-use crate::run::event::Message;
+use crate::run::message::Message;
 use crate::run::state::{Due, Run};
 
 #[derive(Clone, Debug, PartialEq)]

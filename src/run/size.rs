@@ -10,7 +10,7 @@ use crate::base::limits::{
 };
 use crate::base::text::json_bytes;
 use crate::protocol::task::Artifact;
-use crate::run::event::Rejection;
+use crate::run::rejection::Rejection;
 use crate::run::state::{NewRun, Run};
 use crate::run::token::{Token, TokenId};
 use crate::run::wait::gate::{GateDecision, GateState};

@@ -15,14 +15,16 @@ use crate::cel::Scope;
 use crate::definition::snapshot::Snapshot;
 use crate::definition::timeouts::TimeoutLayer;
 use crate::run::context::Context;
-use crate::run::decision::PendingChanges;
-use crate::run::event::{Effect, Event, Rejection};
+use crate::run::decision::Decision;
+use crate::run::event::Event;
 use crate::run::fan::instances::{Instance, InstanceId, branch_steps};
 use crate::run::header::{
     ChildIds, Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of,
     root_event_of,
 };
 use crate::run::outbox::{OutboxEntry, Starts};
+use crate::run::pending_changes::PendingChanges;
+use crate::run::rejection::Rejection;
 use crate::run::token::{Token, TokenId, TokenStatus};
 use crate::run::wait::gate::GateState;
 
@@ -111,7 +113,7 @@ pub(in crate::run) fn own_limit_ms(request: &StartRequest, snapshot: &Snapshot) 
 
 impl Run {
     /// Starts a run: its first token is born at the initial node.
-    pub fn create(now: Millis, room: u32, settings: Settings, new: NewRun) -> (Run, Vec<Effect>) {
+    pub fn create(now: Millis, room: u32, settings: Settings, new: NewRun) -> (Run, Decision) {
         let workflow = &new.snapshot.workflow;
         let own_ms = own_limit_ms(&new.request, &new.snapshot);
         let budget_ms = new.request.budget_ms;
@@ -155,10 +157,10 @@ impl Run {
             child_ids: ChildIds::Reserved,
         };
         let initial = workflow.initial_node;
-        let snapshot = Rc::clone(&new.snapshot.text);
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
         run.changes.now = now;
         run.changes.room = room;
+        run.changes.is_new_run = true;
         run.changes.header_changed = true;
         run.changes.announce = true;
         // It is saved as text.
@@ -169,12 +171,8 @@ impl Run {
             Err(failure) => run.fail(failure),
         }
         run.settle();
-        let mut effects = vec![
-            Effect::SaveSnapshot(snapshot),
-            Effect::SaveInput(run.context.input.clone()),
-        ];
-        effects.extend(run.build_decision());
-        (run, effects)
+        let decision = run.build_decision();
+        (run, decision)
     }
 
     pub(in crate::run) fn build(
@@ -218,7 +216,7 @@ impl Run {
 
     /// Decides what `event` means. A rejection changes nothing but the deadlines that were due anyway. `room`: so many
     /// calls to executors may begin; what is beyond that begins in the next wake.
-    pub fn handle(&mut self, now: Millis, room: u32, event: Event) -> (Result<(), Rejection>, Vec<Effect>) {
+    pub fn handle(&mut self, now: Millis, room: u32, event: Event) -> (Result<(), Rejection>, Decision) {
         // A clock that jumps back must not make the run younger than what it has already seen.
         self.changes.now = now.max(self.changes.now).max(self.header.started_at);
         self.changes.room = room;

@@ -1,4 +1,4 @@
-//! Turns the saves among a decision's effects into the statements of one commit.
+//! Turns the writes of a decision into the statements of one commit.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Error;
 
 use crate::base::limits::TooLarge;
 use crate::base::text::to_json;
-use crate::run::{Effect, Run, TokenStatus, WrittenAt};
+use crate::run::{Run, TokenStatus, Write, WrittenAt};
 use crate::storage::row_ids::RowIds;
 use crate::storage::rows::{HeaderRow, InstanceRow, TokenRow, parse_status, status_of};
 
@@ -23,28 +23,28 @@ pub struct Commit {
 }
 
 impl Commit {
-    pub fn of(effects: &[Effect], run_state: &Run) -> Result<Commit, Error> {
+    pub fn of(writes: &[Write], run_state: &Run) -> Result<Commit, Error> {
         let snapshot = run_state.snapshot();
         let mut commit = Commit::default();
         // The run has forgotten the instances that this decision closed; the rows of their tokens still tell of them.
-        let closed: BTreeMap<u64, (&str, u32)> = effects
+        let closed: BTreeMap<u64, (&str, u32)> = writes
             .iter()
-            .filter_map(|effect| {
-                let Effect::SaveInstance(it) = effect else {
+            .filter_map(|write| {
+                let Write::SaveInstance(it) = write else {
                     return None;
                 };
                 it.closed.then_some((it.id.0, (it.group.as_str(), it.total)))
             })
             .collect();
-        for effect in effects {
-            match effect {
-                Effect::SaveSnapshot(text) => commit.run.push(("snapshot".to_string(), text.to_string())),
-                Effect::SaveInput(input) => commit.save("input".to_string(), &**input)?,
-                Effect::SaveRun(header) => commit.save(HEADER.to_string(), &HeaderRow::of(header))?,
-                Effect::SaveContext { key, text } => {
+        for write in writes {
+            match write {
+                Write::SaveSnapshot(text) => commit.run.push(("snapshot".to_string(), text.to_string())),
+                Write::SaveInput(input) => commit.save("input".to_string(), &**input)?,
+                Write::SaveRun(header) => commit.save(HEADER.to_string(), &HeaderRow::of(header))?,
+                Write::SaveContext { key, text } => {
                     commit.run.push((format!("{CONTEXT}{key}"), text.to_string()));
                 }
-                Effect::SaveToken(token) => {
+                Write::SaveToken(token) => {
                     let mut own = TokenRow::of(token, run_state);
                     if let Some(branch) = &mut own.branch
                         && let Some((group, total)) = closed.get(&branch.instance)
@@ -61,30 +61,17 @@ impl Commit {
                     }
                     commit.tokens.push((token.id.0, status_of(token), text));
                 }
-                Effect::SaveInstance(instance) => {
+                Write::SaveInstance(instance) => {
                     let row = InstanceRow::of(instance, snapshot);
                     commit.save(format!("{INSTANCE}{}", instance.id.0), &row)?;
                 }
-                Effect::SaveGate(gate) => commit.save(format!("{GATE}{}", gate.id), gate)?,
-                Effect::SaveEvent(entry) => commit.save(event_key(entry.seq), entry)?,
-                Effect::SaveSignals { name, payloads } => {
-                    commit.save(format!("{SIGNALS}{name}"), payloads)?
-                }
-                Effect::SaveMessage { id, message } => commit.save(format!("{OUTBOX}{id}"), message)?,
-                Effect::DeleteContext { key } => commit.deleted.push(format!("{CONTEXT}{key}")),
-                Effect::DeleteMessage { id } => commit.deleted.push(format!("{OUTBOX}{id}")),
-                Effect::ForgetFailedWakes => commit.deleted.push(FAILED_WAKES.to_string()),
-                Effect::SetAlarm(_)
-                | Effect::DeleteStorage
-                | Effect::Deliver { .. }
-                | Effect::AnnounceGate(_)
-                | Effect::AnnounceLatency { .. }
-                | Effect::Dispatch(_)
-                | Effect::Enqueue { .. }
-                | Effect::Hand(_)
-                | Effect::Abort { .. }
-                | Effect::Announce
-                | Effect::RunEnded => {}
+                Write::SaveGate(gate) => commit.save(format!("{GATE}{}", gate.id), gate)?,
+                Write::SaveEvent(entry) => commit.save(event_key(entry.seq), entry)?,
+                Write::SaveSignals { name, payloads } => commit.save(format!("{SIGNALS}{name}"), payloads)?,
+                Write::SaveMessage { id, message } => commit.save(format!("{OUTBOX}{id}"), message)?,
+                Write::DeleteContext { key } => commit.deleted.push(format!("{CONTEXT}{key}")),
+                Write::DeleteMessage { id } => commit.deleted.push(format!("{OUTBOX}{id}")),
+                Write::DeleteFailedWakes => commit.deleted.push(FAILED_WAKES.to_string()),
             }
         }
         Ok(commit)

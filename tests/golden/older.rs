@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use curfew::run::{ChildReport, Event, GateDecision, GateStatus, RunStatus, TokenStatus};
+use curfew::run::{ChildReport, Decision, Event, GateDecision, GateStatus, RunStatus, TokenStatus};
 use serde_json::{Value, json};
 
 use super::path;
@@ -99,7 +99,7 @@ fn a_run_of_an_older_build_goes_on_and_ends() {
         let run = store
             .recall(SETTINGS)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut driver = Driver::of(run, Vec::new(), SETTINGS);
+        let mut driver = Driver::of(run, Decision::default(), SETTINGS);
         driver.store = store;
         driver.at(now).load();
         for _ in 0..50 {

@@ -3,7 +3,7 @@
 
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::protocol::task::{StepReport, StepStatus};
-use curfew::run::{Back, Effect, Event, Header, Lane, Patch, Step, Token, TokenId, TokenStatus, WrittenAt};
+use curfew::run::{Back, Event, Header, Lane, Patch, Step, Token, TokenId, TokenStatus, Write, WrittenAt};
 use curfew::storage::commit::{Commit, EncodedBatch};
 use curfew::storage::row_ids::RowIds;
 use curfew::storage::rows::{HeaderRow, TokenRow, parse_status, past_token, patches_of};
@@ -55,7 +55,7 @@ pub fn midway() -> (Driver, Store) {
     let mut store = Store::default();
     let mut run = Driver::start_with(SETTINGS, document(), json!({"to": "Ada", "n": 2}));
     let keep = |run: &Driver, store: &mut Store| {
-        let commit = Commit::of(&run.effects, &run.run).expect("rows are JSON");
+        let commit = Commit::of(run.decision.writes(), &run.run).expect("rows are JSON");
         store.apply(&commit).expect("no commit breaks a rule");
         store.alarm_at = run.run.alarm_at();
     };
@@ -81,8 +81,8 @@ fn step_report() -> StepReport {
 
 /// The first token the run saved; fields a test needs are set on it, so that new fields do not break the test.
 pub fn saved_token(run: &Driver) -> Token {
-    let saved = run.effects.iter().find_map(|effect| match effect {
-        Effect::SaveToken(token) => Some((**token).clone()),
+    let saved = run.decision.writes().iter().find_map(|write| match write {
+        Write::SaveToken(token) => Some((**token).clone()),
         _other => None,
     });
     saved.expect("the last event saved a token")
@@ -326,9 +326,9 @@ fn goes_on_to_its_end(name: &str) {
             Event::TaskReported(Box::new(succeeded("t4@1", json!("sent")))),
         ),
     ] {
-        let (answer, effects) = run.handle(now, ROOM, event);
+        let (answer, decision) = run.handle(now, ROOM, event);
         assert_eq!(answer, Ok(()));
-        story.extend(effects.iter().map(|effect| render(effect, &run)));
+        story.extend(render(&decision, &run));
     }
     check("run_midway_goes_on.txt", &(story.join("\n") + "\n"));
     assert_eq!(run.header.output, Some(json!({"boxes": 2, "sent": "sent"})));
@@ -486,8 +486,8 @@ fn a_way_back_apart() {
     token.output = Some(json!("x".repeat(300 << 10)));
     token.undo = vec![patch(&[], Back::Put(json!("y".repeat(70 << 10))))];
     token.merge_undo = vec![patch(&["z"], Back::Remove(()))];
-    let effects = [Effect::SaveToken(Box::new(token.clone()))];
-    let commit = Commit::of(&effects, &run.run).expect("rows are JSON");
+    let writes = [Write::SaveToken(Box::new(token.clone()))];
+    let commit = Commit::of(&writes, &run.run).expect("rows are JSON");
     let (_, _, row) = &commit.tokens[0];
     let mut shown: Value = serde_json::from_str(row).expect("a row is JSON");
     shown["output"] = json!("300 KiB of text");

@@ -5,8 +5,8 @@ use curfew::api::views;
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::protocol::task::{Artifact, Checkpoint, StepReport, StepStatus, TaskReport};
 use curfew::run::{
-    ChildNews, Effect, Escalation, GateState, Header, Interrupted, Message, PauseReason, Token, TokenId,
-    TokenStatus,
+    ChildNews, Escalation, GateState, Header, Interrupted, Message, PauseReason, Token, TokenId, TokenStatus,
+    Write,
 };
 use curfew::storage::rows::{HeaderRow, InstanceRow, TokenRow};
 use serde_json::{Value, json};
@@ -282,8 +282,8 @@ fn the_row_of_an_instance_that_the_end_of_its_run_closed() {
     check_json("row_instance_closed_by_the_end.json", &value);
     let row: InstanceRow = serde_json::from_str(text).expect("a stored instance can be read");
     check_json("row_instance_closed_by_the_end.json", &json!(row));
-    let saved = run.effects.iter().filter_map(|effect| match effect {
-        Effect::SaveToken(token) => token.interrupted,
+    let saved = run.decision.writes().iter().filter_map(|write| match write {
+        Write::SaveToken(token) => token.interrupted,
         _other => None,
     });
     assert_eq!(

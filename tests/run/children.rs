@@ -1,6 +1,6 @@
 //! A child run does a token's work: parent and child find each other whatever is lost between them.
 
-use curfew::run::{Effect, Message, RunStatus};
+use curfew::run::{Command, Message, RunStatus};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, WORKFLOW_TIMEOUT_MS, create_run, start_among, store_document};
@@ -383,10 +383,10 @@ fn sixteen_runs_deep_and_no_deeper() {
     let document = super::driver::complete_document(
         json!({"id": "down", "nodes": [{"id": "p", "workflow_id": "down"}]}),
     );
-    let (mut run, mut effects) = create_run(1_000, SETTINGS, store_document(&document), json!({}));
+    let (mut run, mut decision) = create_run(1_000, SETTINGS, store_document(&document), json!({}));
     let mut depth = 1;
-    while let Some(start) = start_among(&effects, &run) {
-        (run, effects) = start.run(1_000, SETTINGS);
+    while let Some(start) = start_among(&decision, &run) {
+        (run, decision) = start.run(1_000, SETTINGS);
         depth += 1;
         assert!(depth < 20, "nothing stops it");
     }
@@ -453,10 +453,13 @@ fn twenty() -> Driver {
 }
 
 fn starts(run: &Driver) -> Vec<u64> {
-    run.effects
+    run.decision
+        .commands()
         .iter()
-        .filter_map(|effect| match effect {
-            Effect::Deliver { id, message } => matches!(message, Message::StartChild { .. }).then_some(*id),
+        .filter_map(|command| match command {
+            Command::DeliverMessage { id, message } => {
+                matches!(message, Message::StartChild { .. }).then_some(*id)
+            }
             _other => None,
         })
         .collect()

@@ -4,8 +4,8 @@
 use curfew::api::recovery;
 use curfew::base::time::Millis;
 use curfew::run::{
-    ChildNews, Effect, Event, Extension, Instance, Message, Order, ParentSender, Past, RetryMode, RunEvent,
-    TimeoutRecord, Token, TokenId,
+    AttemptOrder, ChildNews, Command, Event, Extension, Instance, Message, ParentSender, Past, RetryMode,
+    RunEvent, TimeoutRecord, Token, TokenId,
 };
 use curfew::storage::commit::EVENT;
 use serde_json::{Value, json};
@@ -62,22 +62,23 @@ impl Driver {
         })))
     }
 
-    /// The child that `parent`'s last effects ask for, begun at this moment.
+    /// The child that `parent`'s last decision asks for, begun at this moment.
     pub fn child_of(parent: &Driver) -> Driver {
-        let start = start_among(&parent.effects, &parent.run).expect("a child is to be started");
-        let (run, effects) = start.run(parent.now, SETTINGS);
-        let mut child = Driver::of(run, effects, SETTINGS);
+        let start = start_among(&parent.decision, &parent.run).expect("a child is to be started");
+        let (run, decision) = start.run(parent.now, SETTINGS);
+        let mut child = Driver::of(run, decision, SETTINGS);
         child.now = parent.now;
         child
     }
 
-    /// Everything `other` sent with its last effects arrives here, now.
+    /// Everything `other` sent with its last decision arrives here, now.
     pub fn hear(&mut self, other: &Driver) -> &mut Driver {
         let messages: Vec<Message> = other
-            .effects
+            .decision
+            .commands()
             .iter()
-            .filter_map(|effect| match effect {
-                Effect::Deliver { message, .. } => Some(message.clone()),
+            .filter_map(|command| match command {
+                Command::DeliverMessage { message, .. } => Some(message.clone()),
                 _others => None,
             })
             .collect();
@@ -167,11 +168,15 @@ impl Driver {
 
     /// The only order of the last event.
     #[track_caller]
-    pub fn order(&self) -> &Order {
-        let mut orders = self.effects.iter().filter_map(|effect| match effect {
-            Effect::Dispatch(order) => Some(order),
-            _others => None,
-        });
+    pub fn order(&self) -> &AttemptOrder {
+        let mut orders = self
+            .decision
+            .commands()
+            .iter()
+            .filter_map(|command| match command {
+                Command::DispatchTask(order) => Some(order),
+                _others => None,
+            });
         match (orders.next(), orders.next()) {
             (Some(order), None) => order,
             (first, second) => panic!("one order was expected, not {first:?} and {second:?}"),

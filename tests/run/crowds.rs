@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use curfew::run::{Effect, Event};
+use curfew::run::{Event, Write};
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
 
@@ -35,20 +35,20 @@ fn wake_until_done(run: &mut Driver) -> (usize, Duration) {
     while run.run.is_due(run.now) {
         assert!(run.run.alarm_at() <= Some(run.now), "the alarm rings at once");
         let began = Instant::now();
-        let (answer, effects) = run.run.handle(
+        let (answer, decision) = run.run.handle(
             run.now,
             ROOM,
             Event::Woken {
                 open_calls: Vec::new(),
             },
         );
-        let commit = Commit::of(&effects, &run.run).expect("rows are JSON");
+        let commit = Commit::of(decision.writes(), &run.run).expect("rows are JSON");
         spent += began.elapsed();
         assert_eq!(answer, Ok(()));
         run.store.apply(&commit).expect("no commit breaks a rule");
         run.store.alarm_at = run.run.alarm_at();
-        let timed_out = effects.iter().filter(|effect| {
-            matches!(effect, Effect::SaveToken(token) if token.reason.is_none() && token.error.is_some())
+        let timed_out = decision.writes().iter().filter(|write| {
+            matches!(write, Write::SaveToken(token) if token.reason.is_none() && token.error.is_some())
         });
         assert!(timed_out.count() <= 100, "a commit stays small");
         wakes += 1;

@@ -1,5 +1,5 @@
 //! The one driver of all engine scenarios: a run built from a workflow document is fed events, and everything the
-//! engine orders is compared, as one short line per effect, with what the scenario expects.
+//! engine decides is compared, as one short line per write and command, with what the scenario expects.
 
 use std::rc::Rc;
 
@@ -11,8 +11,8 @@ use curfew::definition::snapshot::{
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{
-    ChildReport, Effect, Event, GateDecision, Message, NewRun, ParentLink, Rejection, Routes, Run, RunStatus,
-    Settings, StartRequest, TokenId, TriggeredBy,
+    ChildReport, Command, Decision, Event, GateDecision, Message, NewRun, ParentLink, Rejection, Routes, Run,
+    RunStatus, Settings, StartRequest, TokenId, TriggeredBy,
 };
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
@@ -123,12 +123,7 @@ pub fn store_document(document: &Value) -> StoredSnapshot {
 }
 
 /// A run that starts at `now`.
-pub fn create_run(
-    now: Millis,
-    settings: Settings,
-    stored: StoredSnapshot,
-    input: Value,
-) -> (Run, Vec<Effect>) {
+pub fn create_run(now: Millis, settings: Settings, stored: StoredSnapshot, input: Value) -> (Run, Decision) {
     let start = Start {
         id: "run-1".into(),
         stored,
@@ -152,12 +147,12 @@ pub struct Start {
 }
 
 impl Start {
-    pub fn run(self, now: Millis, settings: Settings) -> (Run, Vec<Effect>) {
+    pub fn run(self, now: Millis, settings: Settings) -> (Run, Decision) {
         self.run_in(ROOM, now, settings)
     }
 
     /// With so much room for calls.
-    pub fn run_in(self, room: u32, now: Millis, settings: Settings) -> (Run, Vec<Effect>) {
+    pub fn run_in(self, room: u32, now: Millis, settings: Settings) -> (Run, Decision) {
         let snapshot = Snapshot::read(self.stored).expect("what was resolved can be read");
         let new = NewRun {
             id: self.id,
@@ -215,7 +210,7 @@ pub struct Driver {
     pub run: Run,
     pub now: Millis,
     pub answer: Result<(), Rejection>,
-    pub effects: Vec<Effect>,
+    pub decision: Decision,
     /// Everything that was to be saved so far, as the object's tables hold it.
     pub store: Store,
     /// Calls to executors that each decision may begin.
@@ -230,8 +225,8 @@ impl Driver {
 
     pub fn start_with(settings: Settings, document: Value, input: Value) -> Driver {
         let stored = store_document(&complete_document(document));
-        let (run, effects) = create_run(START, settings, stored, input);
-        Driver::of(run, effects, settings)
+        let (run, decision) = create_run(START, settings, stored, input);
+        Driver::of(run, decision, settings)
     }
 
     /// A run none of whose decisions may begin more than `room` calls.
@@ -244,18 +239,18 @@ impl Driver {
             parent: None,
             triggered_by: None,
         };
-        let (run, effects) = start.run_in(room, START, SETTINGS);
-        let mut driver = Driver::of(run, effects, SETTINGS);
+        let (run, decision) = start.run_in(room, START, SETTINGS);
+        let mut driver = Driver::of(run, decision, SETTINGS);
         driver.room = room;
         driver
     }
 
-    pub fn of(run: Run, effects: Vec<Effect>, settings: Settings) -> Driver {
+    pub fn of(run: Run, decision: Decision, settings: Settings) -> Driver {
         let mut driver = Driver {
             run,
             now: START,
             answer: Ok(()),
-            effects,
+            decision,
             store: Store::default(),
             room: ROOM,
             settings,
@@ -264,16 +259,16 @@ impl Driver {
         driver
     }
 
-    /// The run a `StartChild` of `parent`'s last effects asks for.
+    /// The run a `StartChild` of `parent`'s last decision asks for.
     pub fn start_child(parent: &Driver) -> Driver {
-        let start = start_among(&parent.effects, &parent.run).expect("a child is to be started");
-        let (run, effects) = start.run(START, SETTINGS);
-        Driver::of(run, effects, SETTINGS)
+        let start = start_among(&parent.decision, &parent.run).expect("a child is to be started");
+        let (run, decision) = start.run(START, SETTINGS);
+        Driver::of(run, decision, SETTINGS)
     }
 
-    /// What `effects` say is in the rows now.
+    /// What was decided is in the rows now.
     pub fn save(&mut self) {
-        let commit = Commit::of(&self.effects, &self.run).expect("rows are JSON");
+        let commit = Commit::of(self.decision.writes(), &self.run).expect("rows are JSON");
         self.store.apply(&commit).expect("no commit breaks a rule");
         self.store.alarm_at = self.run.alarm_at();
     }
@@ -300,7 +295,7 @@ impl Driver {
     }
 
     pub fn feed(&mut self, event: Event) -> &mut Driver {
-        (self.answer, self.effects) = self.run.handle(self.now, self.room, event);
+        (self.answer, self.decision) = self.run.handle(self.now, self.room, event);
         self.save();
         self
     }
@@ -453,7 +448,7 @@ impl Driver {
         if let Err(rejection) = &self.answer {
             lines.push(format!("rejected {}", render_rejection(rejection)));
         }
-        lines.extend(self.effects.iter().map(|effect| render(effect, &self.run)));
+        lines.extend(render(&self.decision, &self.run));
         let expected: Vec<&str> = expected
             .lines()
             .map(str::trim)
@@ -469,20 +464,19 @@ impl Driver {
         self
     }
 
-    /// Only the lines that start with `word`: for scenarios whose other effects are another scenario's matter.
+    /// Only the lines that start with `word`: for scenarios that are not about the others.
     pub fn lines_of(&self, word: &str) -> Vec<String> {
-        self.effects
-            .iter()
-            .map(|effect| render(effect, &self.run))
+        render(&self.decision, &self.run)
+            .into_iter()
             .filter(|line| line.split(' ').next() == Some(word))
             .collect()
     }
 }
 
-/// The first start that `effects` of `parent` order.
-pub fn start_among(effects: &[Effect], parent: &Run) -> Option<Start> {
-    effects.iter().find_map(|effect| match effect {
-        Effect::Deliver { message, .. } => Start::asked_by(parent, message),
+/// The first start that a decision of `parent` orders.
+pub fn start_among(decision: &Decision, parent: &Run) -> Option<Start> {
+    decision.commands().iter().find_map(|command| match command {
+        Command::DeliverMessage { message, .. } => Start::asked_by(parent, message),
         _other => None,
     })
 }

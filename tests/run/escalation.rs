@@ -215,8 +215,8 @@ fn an_attempt_goes_on_with_what_the_last_one_had_done() {
         ..failed("t1@1")
     });
     run.reload().decide("g1.1", "retry");
-    let order = run.effects.iter().find_map(|effect| match effect {
-        curfew::run::Effect::Dispatch(order) => Some(order.clone()),
+    let order = run.decision.commands().iter().find_map(|command| match command {
+        curfew::run::Command::DispatchTask(order) => Some(order.clone()),
         _other => None,
     });
     let order = order.expect("another attempt is made");

@@ -1,7 +1,7 @@
 //! Events that tasks emit: posted once, with the commit in which their token is done, and never by work that does not count.
 
 use curfew::protocol::task::{Emitted, TaskReport};
-use curfew::run::{Effect, Event, EventRef, Message, ParentLink, RunEventKind, StartRequest, TriggeredBy};
+use curfew::run::{Event, EventRef, Message, ParentLink, RunEventKind, StartRequest, TriggeredBy, Write};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, START, Start, complete_document, failed, store_document, succeeded};
@@ -35,10 +35,10 @@ fn root() -> EventRef {
     }
 }
 
-/// The roots of the events that the last effects post.
+/// The roots of the events that the last decision posts.
 fn posted_roots(run: &Driver) -> Vec<Option<EventRef>> {
-    let posted = run.effects.iter().filter_map(|effect| match effect {
-        Effect::SaveMessage {
+    let posted = run.decision.writes().iter().filter_map(|write| match write {
+        Write::SaveMessage {
             message: Message::Emit { root, .. },
             ..
         } => Some(root.clone()),
@@ -62,8 +62,8 @@ fn after_hops(hops: u32, document: Value) -> Driver {
             root: (hops > 1).then(root),
         }),
     };
-    let (run, effects) = start.run(START, SETTINGS);
-    Driver::of(run, effects, SETTINGS)
+    let (run, decision) = start.run(START, SETTINGS);
+    Driver::of(run, decision, SETTINGS)
 }
 
 fn inline_emitter() -> Value {
@@ -304,10 +304,11 @@ fn what_an_event_was_not_allowed_to_start_is_in_the_history_of_the_run_that_emit
     };
     run.feed(refused(1));
     let entries: Vec<_> = run
-        .effects
+        .decision
+        .writes()
         .iter()
-        .filter_map(|effect| match effect {
-            Effect::SaveEvent(entry) => Some((entry.kind, json!(entry.fields))),
+        .filter_map(|write| match write {
+            Write::SaveEvent(entry) => Some((entry.kind, json!(entry.fields))),
             _other => None,
         })
         .collect();
@@ -318,5 +319,5 @@ fn what_an_event_was_not_allowed_to_start_is_in_the_history_of_the_run_that_emit
     assert_eq!(entries, [(RunEventKind::LimitExceeded, fields)]);
     // A message that is not there, or done with, says nothing.
     run.feed(refused(7)).delivered(1).feed(refused(1));
-    assert!(run.effects.is_empty(), "{:?}", run.effects);
+    assert!(run.decision.is_empty(), "{:?}", run.decision);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::driver::{Driver, SETTINGS};
+use super::driver::{Driver, SETTINGS, render};
 use super::graphs::{and, fan, joining, three, with};
 
 fn started(document: Value, input: Value) -> Driver {
@@ -349,7 +349,7 @@ fn a_thousand_branches_cost_a_thousand_times_one() {
     let mut saved = 0;
     for token in 2..=1_001 {
         run.succeed(&format!("t{token}@1"), json!(token));
-        let lines = run.effects.len();
+        let lines = render(&run.decision, &run.run).len();
         // The first arrival starts the wait, the last one ends all; every other is one row.
         let most = match token {
             2 => 3,

@@ -1,5 +1,6 @@
 //! A token in front of a person: what is asked, who may answer what, reminders, and what happens if nobody does.
 
+use curfew::run::Decision;
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS};
@@ -114,7 +115,7 @@ fn the_input_of_a_decision_is_checked_against_the_schema() {
             said.contains(&place.replace(':', "\"")),
             "{said} is not at {place}"
         );
-        assert_eq!(run.effects, Vec::new());
+        assert_eq!(run.decision, Decision::default());
     }
     run.reload()
         .decide_with("g1", "approve", json!({"amount": 3}))

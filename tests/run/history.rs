@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use curfew::base::time::Millis;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{
-    ChildNews, ChildReport, Effect, Event, Extension, GateDecision, RetryMode, Routes, Run, RunStatus,
-    Settings, Token, TokenId, TokenStatus,
+    ChildNews, ChildReport, Command, Decision, Event, Extension, GateDecision, RetryMode, Routes, Run,
+    RunStatus, Settings, Token, TokenId, TokenStatus, Write,
 };
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub struct History {
     pub run: Run,
     pub now: Millis,
     pub steps: Vec<(Millis, Event)>,
-    pub effects: Vec<Vec<Effect>>,
+    pub decisions: Vec<Decision>,
     /// As they were made, each before the next decision.
     commits: Vec<Commit>,
     pub settings: Settings,
@@ -55,18 +55,18 @@ const CHOICES: &[&str] = &[
 impl History {
     pub fn start(settings: Settings, room: u32, document: &Value) -> History {
         let now = 1_000;
-        let (run, effects) = create_run(now, settings, store_document(document), json!({"x": 2}));
+        let (run, decision) = create_run(now, settings, store_document(document), json!({"x": 2}));
         let mut history = History {
             run,
             now,
             steps: Vec::new(),
-            effects: Vec::new(),
+            decisions: Vec::new(),
             commits: Vec::new(),
             settings,
             room,
             attempts: Vec::new(),
         };
-        history.keep(effects);
+        history.keep(decision);
         history
     }
 
@@ -92,21 +92,21 @@ impl History {
     pub fn feed(&mut self, now: Millis, event: Event) {
         self.now = now;
         self.steps.push((now, event.clone()));
-        let (_, effects) = self.run.handle(now, self.room, event);
-        self.keep(effects);
+        let (_, decision) = self.run.handle(now, self.room, event);
+        self.keep(decision);
     }
 
-    fn keep(&mut self, effects: Vec<Effect>) {
-        for effect in &effects {
-            match effect {
-                Effect::Dispatch(order) => self.attempts.push((order.token, order.epoch)),
-                Effect::Enqueue { token, epoch } => self.attempts.push((*token, *epoch)),
+    fn keep(&mut self, decision: Decision) {
+        for command in decision.commands() {
+            match command {
+                Command::DispatchTask(order) => self.attempts.push((order.token, order.epoch)),
+                Command::EnqueueAttempt { token, epoch } => self.attempts.push((*token, *epoch)),
                 _others => {}
             }
         }
         self.commits
-            .push(Commit::of(&effects, &self.run).expect("rows are JSON"));
-        self.effects.push(effects);
+            .push(Commit::of(decision.writes(), &self.run).expect("rows are JSON"));
+        self.decisions.push(decision);
     }
 
     /// Mostly answers to the newest attempts; also late, repeated and wrong ones.
@@ -261,8 +261,8 @@ impl History {
     pub fn moves(&self) -> BTreeSet<(TokenStatus, TokenStatus)> {
         let mut standing: BTreeMap<TokenId, (TokenStatus, u64)> = BTreeMap::new();
         let mut moves = BTreeSet::new();
-        for effect in self.effects.iter().flatten() {
-            if let Effect::SaveToken(token) = effect {
+        for write in self.decisions.iter().flat_map(Decision::writes) {
+            if let Write::SaveToken(token) = write {
                 let before = standing.insert(token.id, (token.status, token.epoch));
                 let (before, epoch) = before.unwrap_or((TokenStatus::Pending, 0));
                 if before != TokenStatus::Pending && token.epoch > epoch {

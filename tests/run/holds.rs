@@ -1,6 +1,6 @@
 //! Who stands still with whom: a run that is held holds its children, and lets go of those it no longer waits for.
 
-use curfew::run::{ChildNews, Effect, Event, Extension, Message, RunStatus};
+use curfew::run::{ChildNews, Event, Extension, Message, RunStatus, Write};
 use serde_json::{Value, json};
 
 use super::clockwork::asked_by_parent;
@@ -87,16 +87,21 @@ fn extend(run: &mut Driver, by_ms: u64) {
 
 /// What the parent has just posted, as its child hears it.
 fn hear(child: &mut Driver, parent: &Driver) {
-    let words: Vec<Event> = parent.effects.iter().filter_map(word_to_child).collect();
+    let words: Vec<Event> = parent
+        .decision
+        .writes()
+        .iter()
+        .filter_map(word_to_child)
+        .collect();
     assert_eq!(words.len(), 1);
     for word in words {
         child.at(parent.now).feed(word);
     }
 }
 
-fn word_to_child(effect: &Effect) -> Option<Event> {
-    match effect {
-        Effect::SaveMessage {
+fn word_to_child(write: &Write) -> Option<Event> {
+    match write {
+        Write::SaveMessage {
             message: message @ Message::HoldChild { .. },
             ..
         } => asked_by_parent("run-1", message),

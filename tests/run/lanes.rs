@@ -1,7 +1,7 @@
 //! The lanes: which one an attempt takes, what runs inside a decision, and who waits when calls are counted.
 
 use curfew::base::limits::QUEUE_MAX_MS;
-use curfew::run::{BatchKind, Effect, Lane, Order, Settings, TokenStatus, invocations};
+use curfew::run::{AttemptOrder, BatchKind, Command, Lane, Settings, TokenStatus, invocations};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, START};
@@ -81,11 +81,15 @@ fn fan(count: usize, action: Value, task: Value, join: Value) -> Value {
     })
 }
 
-fn orders(run: &Driver) -> Vec<Order> {
-    let orders = run.effects.iter().filter_map(|effect| match effect {
-        Effect::Dispatch(order) => Some(order.clone()),
-        _others => None,
-    });
+fn orders(run: &Driver) -> Vec<AttemptOrder> {
+    let orders = run
+        .decision
+        .commands()
+        .iter()
+        .filter_map(|command| match command {
+            Command::DispatchTask(order) => Some(order.clone()),
+            _others => None,
+        });
     orders.collect()
 }
 
@@ -473,17 +477,17 @@ fn a_short_task_that_nothing_follows_goes_by_a_request_of_its_own() {
 }
 
 #[test]
-fn orders_share_invocations_by_company_and_keep_their_order() {
+fn orders_share_invocations_by_batch_kind_and_keep_their_order() {
     let sample = orders(&Driver::start(one_task(calling(), json!({}), json!({})))).remove(0);
     let mut mixed = Vec::new();
-    for (company, count) in [
+    for (batch, count) in [
         (BatchKind::Calling, 13),
         (BatchKind::Alone, 2),
         (BatchKind::Pure, 51),
     ] {
         for _ in 0..count {
-            mixed.push(Order {
-                company,
+            mixed.push(AttemptOrder {
+                batch,
                 epoch: mixed.len() as u64,
                 ..sample.clone()
             });
@@ -493,7 +497,7 @@ fn orders_share_invocations_by_company_and_keep_their_order() {
     let sizes: Vec<usize> = calls.iter().map(Vec::len).collect();
     assert_eq!(sizes, [50, 1, 6, 6, 1, 1, 1]);
     for call in &calls {
-        assert!(call.iter().all(|order| order.company == call[0].company));
+        assert!(call.iter().all(|order| order.batch == call[0].batch));
         assert!(call.is_sorted_by_key(|order| order.epoch));
     }
     assert!(invocations(Vec::new()).is_empty());

@@ -158,14 +158,18 @@ fn what_a_run_saves_can_always_be_read_again() {
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
     }));
     let mut store = Store::default();
-    store.apply(&Commit::of(&run.effects, &run.run).unwrap()).unwrap();
+    store
+        .apply(&Commit::of(run.decision.writes(), &run.run).unwrap())
+        .unwrap();
     run.succeed("t1@1", deep);
     assert_eq!(
         run.run.live_tokens().count(),
         1,
         "the result was accepted: b is under way"
     );
-    store.apply(&Commit::of(&run.effects, &run.run).unwrap()).unwrap();
+    store
+        .apply(&Commit::of(run.decision.writes(), &run.run).unwrap())
+        .unwrap();
     assert!(store.recall(SETTINGS).is_ok());
 }
 

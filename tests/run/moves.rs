@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::TokenStatus::{self, *};
-use curfew::run::{Capability, Effect, Event, Outcome, Settings};
+use curfew::run::{Capability, Command, Event, Outcome, Settings};
 use serde_json::json;
 
 use super::dice::Dice;
@@ -167,10 +167,13 @@ fn is_called_back_with_a_failure() -> History {
             "execution": {"mode": "async"}}],
     }));
     let mut history = History::start(SETTINGS, ROOM, &document);
-    let capability = history.effects[0].iter().find_map(|effect| match effect {
-        Effect::Dispatch(order) => Capability::parse(order.capability.as_deref()?),
-        _others => None,
-    });
+    let capability = history.decisions[0]
+        .commands()
+        .iter()
+        .find_map(|command| match command {
+            Command::DispatchTask(order) => Capability::parse(order.capability.as_deref()?),
+            _others => None,
+        });
     let understood = TaskReport {
         status: ReportStatus::Suspended,
         ..succeeded("t1@1", json!(null))

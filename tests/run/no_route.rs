@@ -1,6 +1,6 @@
 //! A deployment that lacks the binding a token needs: the token waits for the next deployment, not for ever.
 
-use curfew::run::{Effect, Lane, Routes, Settings, TokenStatus};
+use curfew::run::{Lane, Routes, Settings, TokenStatus, Write};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS};
@@ -253,8 +253,8 @@ fn waiting_costs_no_rows_but_the_alarm() {
     let mut saved = 0;
     while let Some(at) = run.run.alarm_at().filter(|at| *at < 301_000) {
         run.at(at).wake("");
-        let is_row = |effect: &&Effect| matches!(effect, Effect::SaveToken(_) | Effect::SaveEvent(_));
-        saved += run.effects.iter().filter(is_row).count();
+        let is_row = |write: &&Write| matches!(write, Write::SaveToken(_) | Write::SaveEvent(_));
+        saved += run.decision.writes().iter().filter(is_row).count();
     }
     assert_eq!(saved, 100);
 }

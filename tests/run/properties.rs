@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use curfew::run::{Decided, Effect, Event, Run, RunEventKind, Settings, Token, TokenId, TokenStatus};
+use curfew::run::{
+    Command, Decision, DecisionBatch, Event, Run, RunEventKind, Settings, Token, TokenId, TokenStatus, Write,
+};
 use curfew::storage::commit::Commit;
 use proptest::prelude::*;
 
@@ -26,9 +28,9 @@ fn choices() -> impl Strategy<Value = Vec<u32>> {
     proptest::collection::vec(any::<u32>(), 0..400)
 }
 
-fn saved_tokens(effects: &[Effect]) -> impl Iterator<Item = &Token> {
-    effects.iter().filter_map(|effect| match effect {
-        Effect::SaveToken(token) => Some(&**token),
+fn saved_tokens(decision: &Decision) -> impl Iterator<Item = &Token> {
+    decision.writes().iter().filter_map(|write| match write {
+        Write::SaveToken(token) => Some(&**token),
         _other => None,
     })
 }
@@ -36,12 +38,12 @@ fn saved_tokens(effects: &[Effect]) -> impl Iterator<Item = &Token> {
 /// What a commit must not do to the tokens as they stood before it.
 fn check_commit(
     standing: &mut BTreeMap<TokenId, Token>,
-    effects: &[Effect],
+    decision: &Decision,
     run: &Run,
     settings: Settings,
     pauses: u64,
 ) -> Result<(), TestCaseError> {
-    for token in saved_tokens(effects) {
+    for token in saved_tokens(decision) {
         let node = &run.snapshot().workflow.nodes[token.node];
         prop_assert!(token.retry_count <= node.max_retries, "{token:?}");
         prop_assert!(token.lost_count <= SETTINGS.lost_max, "{token:?}");
@@ -59,8 +61,8 @@ fn check_commit(
             prop_assert!(before.epoch <= token.epoch, "{before:?} to {token:?}");
         }
     }
-    for effect in effects {
-        if let Effect::Dispatch(order) = effect {
+    for command in decision.commands() {
+        if let Command::DispatchTask(order) = command {
             let token = &standing[&order.token];
             prop_assert_eq!(
                 token.epoch,
@@ -125,9 +127,9 @@ fn check_standing(run: &Run) -> Result<(), TestCaseError> {
 
 /// What a decision says of the run itself. The outbox begins anew after a reload (everything in it is due at once, as
 /// nobody knows what arrived), so its messages and the alarms they need differ by right.
-fn of_the_run(effects: &[Effect], run: &Run) -> Vec<String> {
+fn of_the_run(decision: &Decision, run: &Run) -> Vec<String> {
     const OF_MESSAGES: &[&str] = &["message", "unmessage", "deliver", "alarm"];
-    let lines = effects.iter().map(|effect| render(effect, run));
+    let lines = render(decision, run).into_iter();
     lines
         .filter(|line| !OF_MESSAGES.contains(&line.split(' ').next().unwrap_or_default()))
         .collect()
@@ -141,51 +143,53 @@ proptest! {
         let mut dice = Dice::listed(choices);
         let mut history = History::random(&mut dice, 0);
         let mut standing = BTreeMap::new();
-        check_commit(&mut standing, &history.effects[0], &history.run, history.settings, 0)?;
+        check_commit(&mut standing, &history.decisions[0], &history.run, history.settings, 0)?;
         check_standing(&history.run)?;
         for _ in 0..LENGTH {
             let ended = history.run.header.status.is_terminal();
             history.step(&mut dice);
-            let effects = &history.effects[history.effects.len() - 1];
-            let is_pause = |effect: &&Effect| {
-                matches!(effect, Effect::SaveEvent(entry)
+            let decision = &history.decisions[history.decisions.len() - 1];
+            let is_pause = |write: &&Write| {
+                matches!(write, Write::SaveEvent(entry)
                     if matches!(entry.kind, RunEventKind::RunPaused | RunEventKind::RunExtended))
             };
-            let pauses = history.effects.iter().flatten().filter(is_pause).count() as u64;
+            let pauses = history.decisions.iter().flat_map(Decision::writes).filter(is_pause).count() as u64;
             // A person may have it tried again, with all the chances it had.
-            let is_decision = |effect: &&Effect| {
-                matches!(effect, Effect::SaveEvent(entry) if entry.kind == RunEventKind::GateDecided)
+            let is_decision = |write: &&Write| {
+                matches!(write, Write::SaveEvent(entry) if entry.kind == RunEventKind::GateDecided)
             };
-            let decisions = history.effects.iter().flatten().filter(is_decision).count() as u64;
+            let decisions = history.decisions.iter().flat_map(Decision::writes).filter(is_decision).count() as u64;
             let more = pauses + decisions * (1 + u64::from(history.settings.lost_max));
-            check_commit(&mut standing, effects, &history.run, history.settings, more)?;
-            if effects.contains(&Effect::DeleteStorage) {
+            check_commit(&mut standing, decision, &history.run, history.settings, more)?;
+            if *decision == Decision::DeleteStorage {
                 prop_assert!(ended, "a live run was deleted");
                 break;
             }
             check_standing(&history.run)?;
-            let back = |effect: &Effect| {
-                matches!(effect, Effect::SaveEvent(entry) if entry.kind == RunEventKind::RunRetried)
+            let back = |write: &Write| {
+                matches!(write, Write::SaveEvent(entry) if entry.kind == RunEventKind::RunRetried)
             };
-            if ended && !effects.iter().any(back) {
+            if ended && !decision.writes().iter().any(back) {
                 // It may still have to be heard elsewhere, and notes what came too late.
-                let of_messages = |effect: &Effect| {
-                    matches!(effect, Effect::SetAlarm(_) | Effect::Deliver { .. } | Effect::DeleteMessage { .. })
-                        || matches!(effect, Effect::SaveEvent(entry) if entry.kind == RunEventKind::LateResultDiscarded)
+                let may_be_written = |write: &Write| {
+                    matches!(write, Write::DeleteMessage { .. })
+                        || matches!(write, Write::SaveEvent(entry) if entry.kind == RunEventKind::LateResultDiscarded)
                 };
-                prop_assert!(effects.iter().all(of_messages), "an ended run did {effects:?}");
+                let may_be_done = |command: &Command| matches!(command, Command::DeliverMessage { .. });
+                let is_allowed = decision.writes().iter().all(may_be_written) && decision.commands().iter().all(may_be_done);
+                prop_assert!(is_allowed, "an ended run did {decision:?}");
             }
         }
     }
 
     #[test]
-    fn the_same_history_gives_the_same_effects(choices in choices()) {
+    fn the_same_history_gives_the_same_decisions(choices in choices()) {
         let first = History::random(&mut Dice::listed(choices.clone()), LENGTH);
         let mut second = History::random(&mut Dice::listed(choices), 0);
         for (now, event) in first.steps {
             second.feed(now, event);
         }
-        prop_assert_eq!(first.effects, second.effects);
+        prop_assert_eq!(first.decisions, second.decisions);
         prop_assert_eq!(&first.run.header, &second.run.header);
         prop_assert_eq!(first.run.context().state(), second.run.context().state());
     }
@@ -194,12 +198,12 @@ proptest! {
     #[test]
     fn decisions_together_leave_the_rows_of_each(choices in choices()) {
         let history = History::random(&mut Dice::listed(choices), LENGTH);
-        let mut decided = Decided::default();
-        for effects in &history.effects {
-            decided.add(effects.clone());
+        let mut batch = DecisionBatch::default();
+        for decision in history.decisions.iter().filter(|it| **it != Decision::DeleteStorage) {
+            batch.add(decision.clone());
         }
-        let effects = decided.into_effects(&history.run);
-        let commit = Commit::of(&effects, &history.run).expect("rows are JSON");
+        let decision = batch.into_decision(&history.run);
+        let commit = Commit::of(decision.writes(), &history.run).expect("rows are JSON");
         let mut run: BTreeMap<String, String> = commit.run.iter().cloned().collect();
         prop_assert_eq!(run.len(), commit.run.len(), "a row was written twice");
         run.retain(|key, _| !commit.deleted.contains(key));
@@ -212,7 +216,7 @@ proptest! {
         let store = history.store();
         prop_assert_eq!(run, store.run);
         prop_assert_eq!(tokens, store.tokens);
-        for order in effects.iter().filter_map(Effect::order) {
+        for order in decision.commands().iter().filter_map(Command::dispatched) {
             let token = history.run.live_token(order.token);
             prop_assert!(token.is_some_and(|token| token.epoch == order.epoch), "{:?}", order);
         }
@@ -224,20 +228,19 @@ proptest! {
         let mut history = History::random(&mut dice, before);
         let store = history.store();
         let mut loaded = store.recall(history.settings).map_err(TestCaseError::fail)?;
-        let posted = |effects: &Vec<Effect>| effects.iter().any(|effect| matches!(effect, Effect::SaveMessage { .. }));
-        let has_outbox = history.effects.iter().any(posted);
+        let posted = |write: &Write| matches!(write, Write::SaveMessage { .. });
+        let has_outbox = history.decisions.iter().flat_map(Decision::writes).any(posted);
         // The open calls died with the memory they were held in, so both sides begin with the same loss.
         let mut pending = vec![(history.now, Event::Loaded)];
         for _ in 0..LENGTH {
             let (now, event) = pending.pop().unwrap_or_else(|| history.next(&mut dice));
             history.feed(now, event.clone());
-            let (_, effects) = loaded.handle(now, history.room, event);
-            let expected = &history.effects[history.effects.len() - 1];
+            let (_, decision) = loaded.handle(now, history.room, event);
+            let expected = &history.decisions[history.decisions.len() - 1];
             if has_outbox {
-                prop_assert_eq!(of_the_run(expected, &loaded), of_the_run(&effects, &loaded));
+                prop_assert_eq!(of_the_run(expected, &loaded), of_the_run(&decision, &loaded));
             } else {
-                let lines = |effects: &[Effect]| effects.iter().map(|effect| render(effect, &loaded)).collect::<Vec<_>>();
-                prop_assert_eq!(lines(expected), lines(&effects));
+                prop_assert_eq!(render(expected, &loaded), render(&decision, &loaded));
             }
         }
         prop_assert_eq!(history.run.header.status, loaded.header.status);

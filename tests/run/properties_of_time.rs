@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use curfew::api::views;
-use curfew::run::{ChildReport, Effect, Event, Extension, RetryMode, RunStatus, TokenId, TokenStatus};
+use curfew::run::{
+    ChildReport, Command, Decision, Event, Extension, RetryMode, RunStatus, TokenId, TokenStatus,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -44,9 +46,9 @@ impl Supervised {
         if dice.chance(30) {
             document["timeouts"] = json!({"inherit_budget": true});
         }
-        let (run, effects) = create_run(1_000, SETTINGS, store_document(&document), json!({"x": 2}));
+        let (run, decision) = create_run(1_000, SETTINGS, store_document(&document), json!({"x": 2}));
         let mut supervised = Supervised {
-            driver: Driver::of(run, effects, SETTINGS),
+            driver: Driver::of(run, decision, SETTINGS),
             attempts: Vec::new(),
         };
         supervised.keep();
@@ -54,10 +56,15 @@ impl Supervised {
     }
 
     fn keep(&mut self) {
-        let dispatched = self.driver.effects.iter().filter_map(|effect| match effect {
-            Effect::Dispatch(order) => Some((order.token, order.epoch)),
-            _others => None,
-        });
+        let dispatched = self
+            .driver
+            .decision
+            .commands()
+            .iter()
+            .filter_map(|command| match command {
+                Command::DispatchTask(order) => Some((order.token, order.epoch)),
+                _others => None,
+            });
         self.attempts.extend(dispatched);
     }
 
@@ -236,7 +243,7 @@ proptest! {
         for _ in 0..LENGTH {
             let (now, event) = run.next(&mut dice);
             run.feed(now, event);
-            if run.driver.effects.contains(&Effect::DeleteStorage) {
+            if run.driver.decision == Decision::DeleteStorage {
                 return Ok(());
             }
             if dice.chance(20) {
@@ -293,18 +300,18 @@ proptest! {
             run.feed(now, event);
         }
         let mut loaded = run.driver.store.recall(SETTINGS).map_err(TestCaseError::fail)?;
-        let of_the_run = |effects: &[Effect], of: &curfew::run::Run| -> Vec<String> {
+        let of_the_run = |decision: &Decision, of: &curfew::run::Run| -> Vec<String> {
             const OF_MESSAGES: &[&str] = &["message", "unmessage", "deliver", "alarm"];
-            let lines = effects.iter().map(|effect| render(effect, of));
+            let lines = render(decision, of).into_iter();
             lines.filter(|line| !OF_MESSAGES.contains(&line.split(' ').next().unwrap_or_default())).collect()
         };
         let mut pending = vec![(run.driver.now, Event::Loaded)];
         for _ in 0..LENGTH {
             let (now, event) = pending.pop().unwrap_or_else(|| run.next(&mut dice));
             run.feed(now, event.clone());
-            let (answer, effects) = loaded.handle(now, ROOM, event);
+            let (answer, decision) = loaded.handle(now, ROOM, event);
             prop_assert_eq!(&run.driver.answer, &answer);
-            prop_assert_eq!(of_the_run(&run.driver.effects, &loaded), of_the_run(&effects, &loaded));
+            prop_assert_eq!(of_the_run(&run.driver.decision, &loaded), of_the_run(&decision, &loaded));
         }
         prop_assert_eq!(run.driver.run.header.status, loaded.header.status);
         prop_assert_eq!(run.driver.run.context().state(), loaded.context().state());

@@ -2,7 +2,7 @@
 //! late or come twice.
 
 use curfew::base::limits::QUEUE_MAX_MS;
-use curfew::run::{Effect, Event, Lane, Order, RetryMode, Settings, TokenStatus};
+use curfew::run::{AttemptOrder, Command, Event, Lane, RetryMode, Settings, TokenStatus};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, parse_attempt, succeeded};
@@ -73,11 +73,15 @@ fn two_branches(join: Value) -> Value {
     })
 }
 
-fn handed(run: &Driver) -> &Order {
-    let mut orders = run.effects.iter().filter_map(|effect| match effect {
-        Effect::Hand(order) => Some(order),
-        _others => None,
-    });
+fn handed(run: &Driver) -> &AttemptOrder {
+    let mut orders = run
+        .decision
+        .commands()
+        .iter()
+        .filter_map(|command| match command {
+            Command::RespondToClaim(order) => Some(order),
+            _others => None,
+        });
     orders.next().expect("an order was handed out")
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use curfew::definition::snapshot::Latency;
 use curfew::protocol::task::{Artifact, StepReport, StepStatus, TaskReport};
-use curfew::run::{Effect, LimitSource, TimeoutRecord};
+use curfew::run::{Command, LimitSource, TimeoutRecord};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, complete_document, create_run, store_document, timed_out};
@@ -267,8 +267,8 @@ fn adaptive(latency: Option<Latency>, more: Value) -> Driver {
         .map(|it| ("a".to_string(), it))
         .into_iter()
         .collect::<BTreeMap<_, _>>();
-    let (run, effects) = create_run(1_000, SETTINGS, stored, json!({}));
-    Driver::of(run, effects, SETTINGS)
+    let (run, decision) = create_run(1_000, SETTINGS, stored, json!({}));
+    Driver::of(run, decision, SETTINGS)
 }
 
 #[test]
@@ -358,9 +358,10 @@ fn what_an_adaptive_node_took_is_announced() {
     );
     run.at(7_500).wake("t1@1");
     let announced = run
-        .effects
+        .decision
+        .commands()
         .iter()
-        .any(|effect| matches!(effect, Effect::AnnounceLatency { .. }));
+        .any(|command| matches!(command, Command::PublishLatency { .. }));
     assert!(!announced);
 }
 

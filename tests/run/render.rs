@@ -1,10 +1,13 @@
-//! Effects, rejections and failures as the short lines scenarios are written in.
+//! Decisions, rejections and failures as the short lines scenarios are written in.
 //!
-//! The only place of these tests that matches on every effect, so that a new one is a compile error here and nowhere
-//! else.
+//! The only place of these tests that matches on every write and command, so that a new one is a compile error here
+//! and nowhere else.
 
 use curfew::base::failure::Failure;
-use curfew::run::{Effect, GONE, GateState, Header, Instance, Message, Rejection, Run, RunEvent, Token};
+use curfew::run::{
+    AttemptOrder, Command, Decision, GONE, GateState, Header, Instance, Message, Rejection, Run, RunEvent,
+    Token, Write,
+};
 use serde_json::{Value, json};
 
 pub fn render_rejection(rejection: &Rejection) -> String {
@@ -34,53 +37,65 @@ pub fn render_rejection(rejection: &Rejection) -> String {
     }
 }
 
-pub fn render(effect: &Effect, run: &Run) -> String {
-    match effect {
-        Effect::SaveSnapshot(_) => "snapshot".into(),
-        Effect::SaveInput(input) => format!("input {input}"),
-        Effect::SaveRun(header) => render_header(header),
-        Effect::SaveContext { key, text } if text == GONE => format!("context {key} gone"),
-        Effect::SaveContext { key, text } => format!("context {key} = {text}"),
-        Effect::DeleteContext { key } => format!("uncontext {key}"),
-        Effect::SaveToken(token) => render_token(token, run),
-        Effect::SaveInstance(instance) => render_instance(instance, run),
-        Effect::SaveGate(gate) => render_gate(gate),
-        Effect::SaveEvent(entry) => render_entry(entry),
-        Effect::AnnounceLatency {
+/// One line per write, the alarm, one line per command.
+pub fn render(decision: &Decision, run: &Run) -> Vec<String> {
+    let (writes, alarm, commands) = match decision {
+        Decision::Update {
+            writes,
+            alarm,
+            commands,
+        } => (writes, alarm, commands),
+        Decision::DeleteStorage => return vec!["delete".into()],
+    };
+    let mut lines: Vec<String> = writes.iter().map(|write| render_write(write, run)).collect();
+    lines.extend(alarm.map(|at| format!("alarm {at}")));
+    lines.extend(commands.iter().map(render_command));
+    lines
+}
+
+fn render_write(write: &Write, run: &Run) -> String {
+    match write {
+        Write::SaveSnapshot(_) => "snapshot".into(),
+        Write::SaveInput(input) => format!("input {input}"),
+        Write::SaveRun(header) => render_header(header),
+        Write::SaveContext { key, text } if text == GONE => format!("context {key} gone"),
+        Write::SaveContext { key, text } => format!("context {key} = {text}"),
+        Write::DeleteContext { key } => format!("uncontext {key}"),
+        Write::SaveToken(token) => render_token(token, run),
+        Write::SaveInstance(instance) => render_instance(instance, run),
+        Write::SaveGate(gate) => render_gate(gate),
+        Write::SaveEvent(entry) => render_entry(entry),
+        Write::SaveSignals { name, payloads } => format!("signals {name} = {}", json!(payloads)),
+        Write::SaveMessage { id, message } => format!("message {id} {}", render_message(message)),
+        Write::DeleteMessage { id } => format!("unmessage {id}"),
+        Write::DeleteFailedWakes => "forget failed wakes".to_string(),
+    }
+}
+
+fn render_command(command: &Command) -> String {
+    match command {
+        Command::AbortAttempt { token, epoch } => format!("abort {token}@{epoch}"),
+        Command::DispatchTask(order) => format!("dispatch {}", render_order(order)),
+        Command::EnqueueAttempt { token, epoch } => format!("enqueue {token}@{epoch}"),
+        Command::RespondToClaim(order) => format!("hand {}", render_order(order)),
+        Command::DeliverMessage { id, message } => format!("deliver {id} {}", render_message(message)),
+        Command::PublishRun => "announce".into(),
+        Command::PublishGate(gate) => format!("announce {} {}", gate.id, word(&gate.status)),
+        Command::PublishLatency {
             node_id,
             token,
             millis,
         } => format!("latency {node_id} {token} {millis}"),
-        Effect::SaveSignals { name, payloads } => format!("signals {name} = {}", json!(payloads)),
-        Effect::SaveMessage { id, message } => format!("message {id} {}", render_message(message)),
-        Effect::DeleteMessage { id } => format!("unmessage {id}"),
-        Effect::ForgetFailedWakes => "forget failed wakes".to_string(),
-        Effect::Deliver { id, message } => format!("deliver {id} {}", render_message(message)),
-        Effect::AnnounceGate(gate) => format!("announce {} {}", gate.id, word(&gate.status)),
-        Effect::SetAlarm(at) => format!("alarm {at}"),
-        Effect::DeleteStorage => "delete".into(),
-        Effect::Dispatch(order) => {
-            let deadline = order
-                .deadline_at
-                .map(|at| format!(" by {at}"))
-                .unwrap_or_default();
-            format!(
-                "dispatch {}@{} {}{deadline}",
-                order.token, order.epoch, order.input
-            )
-        }
-        Effect::Enqueue { token, epoch } => format!("enqueue {token}@{epoch}"),
-        Effect::Hand(order) => {
-            let deadline = order
-                .deadline_at
-                .map(|at| format!(" by {at}"))
-                .unwrap_or_default();
-            format!("hand {}@{} {}{deadline}", order.token, order.epoch, order.input)
-        }
-        Effect::Abort { token, epoch } => format!("abort {token}@{epoch}"),
-        Effect::Announce => "announce".into(),
-        Effect::RunEnded => "ended".into(),
+        Command::NotifyRunEnded => "ended".into(),
     }
+}
+
+fn render_order(order: &AttemptOrder) -> String {
+    let deadline = order
+        .deadline_at
+        .map(|at| format!(" by {at}"))
+        .unwrap_or_default();
+    format!("{}@{} {}{deadline}", order.token, order.epoch, order.input)
 }
 
 /// What happened and to whom; of a timeout also whose clock it was, how late, and what followed.

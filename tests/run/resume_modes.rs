@@ -108,10 +108,11 @@ fn a_chosen_token_alone_is_begun_anew() {
     assert_eq!(run.run.header.status, RunStatus::Failed);
     run.reload().retry_token(RetryMode::DiscardAndRetry, "t3");
     let works: Vec<(TokenId, bool)> = run
-        .effects
+        .decision
+        .commands()
         .iter()
-        .filter_map(|effect| match effect {
-            curfew::run::Effect::Dispatch(order) => Some((order.work_of, order.checkpoint.is_some())),
+        .filter_map(|command| match command {
+            curfew::run::Command::DispatchTask(order) => Some((order.work_of, order.checkpoint.is_some())),
             _others => None,
         })
         .collect();

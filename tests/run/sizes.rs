@@ -2,7 +2,7 @@
 //! large fails its token or is refused, with what it was, how large, and how much is allowed.
 
 use curfew::protocol::task::{Checkpoint, Emitted};
-use curfew::run::{Effect, Event, Message, Outcome, Rejection, RunStatus};
+use curfew::run::{Command, Event, Message, Outcome, Rejection, RunStatus};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, failed, succeeded, timed_out};
@@ -99,7 +99,7 @@ fn a_decision_that_could_not_be_kept_is_refused_and_the_gate_stays_open() {
         "{:?}",
         run.answer
     );
-    assert!(run.effects.is_empty());
+    assert!(run.decision.is_empty());
     run.decide_with("g1", "approve", text(RESULT - 1_000));
     assert_eq!(run.run.header.status, RunStatus::Completed);
 }
@@ -152,13 +152,17 @@ fn a_child_with_an_output_that_no_token_could_keep_completes_and_fails_its_paren
     // `middle` wraps what its child brings: `{"inner": ...}`.
     child.child_ended("t1@1", RunStatus::Completed, Some(text(RESULT)));
     assert_eq!(child.run.header.status, RunStatus::Completed);
-    let report = child.effects.iter().find_map(|effect| match effect {
-        Effect::Deliver {
-            message: Message::NotifyParent { report, .. },
-            ..
-        } => Some(report.clone()),
-        _others => None,
-    });
+    let report = child
+        .decision
+        .commands()
+        .iter()
+        .find_map(|command| match command {
+            Command::DeliverMessage {
+                message: Message::NotifyParent { report, .. },
+                ..
+            } => Some(report.clone()),
+            _others => None,
+        });
     let report = report.expect("the child reports its end");
     assert_eq!(report.output, None);
     parent.feed(Event::ChildEnded(Box::new(report)));

@@ -1,8 +1,8 @@
 //! Runs that are not each other's parent or child: what they ask of each other is refused and changes nothing.
 
 use curfew::run::{
-    ChildIds, ChildNews, ChildReport, Effect, Event, Message, ParentLink, ParentSender, Rejection, RunStatus,
-    StartRefusal, StartRequest,
+    ChildIds, ChildNews, ChildReport, Command, Event, Message, ParentLink, ParentSender, Rejection,
+    RunStatus, StartRefusal, StartRequest,
 };
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn only_the_parent_holds_and_cancels_as_a_parent() {
             ask(run, stranger.clone(), event);
             let run_id = stranger.run_id.clone();
             assert_eq!(run.answer, Err(Rejection::NotParent { run_id }));
-            assert!(run.effects.is_empty(), "{:?}", run.effects);
+            assert!(run.decision.is_empty(), "{:?}", run.decision);
             assert_eq!(run.standing(), before);
         }
     }
@@ -98,7 +98,7 @@ fn only_the_awaited_child_is_heard() {
             parent.feed(event);
             let run_id = stranger.to_string();
             assert_eq!(parent.answer, Err(Rejection::NotChild { run_id }));
-            assert!(parent.effects.is_empty(), "{:?}", parent.effects);
+            assert!(parent.decision.is_empty(), "{:?}", parent.decision);
         }
     }
     let child = child_of(&parent.run, token, epoch);
@@ -158,7 +158,7 @@ fn a_child_whose_id_is_taken_fails_its_token() {
         id: 1,
         refusal: StartRefusal::IdTaken,
     });
-    assert!(run.effects.is_empty(), "it comes twice");
+    assert!(run.decision.is_empty(), "it comes twice");
 }
 
 #[test]
@@ -239,10 +239,11 @@ fn a_parent_names_itself_and_its_token() {
     );
     parent.at(3_000).cancel(Some("enough"));
     let sent: Vec<&Message> = parent
-        .effects
+        .decision
+        .commands()
         .iter()
-        .filter_map(|effect| match effect {
-            Effect::Deliver { message, .. } => Some(message),
+        .filter_map(|command| match command {
+            Command::DeliverMessage { message, .. } => Some(message),
             _other => None,
         })
         .collect();

@@ -1,26 +1,26 @@
 //! Decisions that are carried out as one leave the same rows as one after another, and no call that nobody wants.
 
-use curfew::run::{Decided, Effect, Event};
+use curfew::run::{Command, Decision, DecisionBatch, Event, Write};
 use curfew::storage::commit::Commit;
 use serde_json::json;
 
 use super::driver::{Driver, succeeded};
 use super::graphs::three;
 
-/// Feeds the events, and returns the effects of all of them as one. The rows must be those of the single decisions.
-fn together(run: &mut Driver, events: Vec<Event>) -> Vec<Effect> {
+/// Feeds the events, and returns the decisions on all of them as one. The rows must be those of the single decisions.
+fn together(run: &mut Driver, events: Vec<Event>) -> Decision {
     let mut rows = run.store.clone();
-    let mut decided = Decided::default();
+    let mut decided = DecisionBatch::default();
     for event in events {
         run.feed(event);
-        decided.add(run.effects.clone());
+        decided.add(run.decision.clone());
     }
-    let effects = decided.into_effects(&run.run);
-    let commit = Commit::of(&effects, &run.run).expect("rows are JSON");
+    let decision = decided.into_decision(&run.run);
+    let commit = Commit::of(decision.writes(), &run.run).expect("rows are JSON");
     rows.apply(&commit).expect("one commit may do what several may");
     assert_eq!(rows.run, run.store.run);
     assert_eq!(rows.tokens, run.store.tokens);
-    effects
+    decision
 }
 
 fn reported(attempts: &[&str]) -> Vec<Event> {
@@ -28,27 +28,37 @@ fn reported(attempts: &[&str]) -> Vec<Event> {
     attempts.iter().map(report).collect()
 }
 
-fn count(effects: &[Effect], wanted: impl Fn(&Effect) -> bool) -> usize {
-    effects.iter().filter(|effect| wanted(effect)).count()
+fn count<T>(list: &[T], wanted: impl Fn(&T) -> bool) -> usize {
+    list.iter().filter(|it| wanted(it)).count()
+}
+
+fn dispatched(decision: &Decision) -> usize {
+    count(decision.commands(), |it| it.dispatched().is_some())
 }
 
 #[test]
 fn each_row_is_written_once() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
-    let effects = together(&mut run, reported(&["t2@1", "t3@1", "t4@1"]));
+    let decision = together(&mut run, reported(&["t2@1", "t3@1", "t4@1"]));
     // Three that arrived and went on, and the one behind the join: none is saved as waiting first.
-    assert_eq!(count(&effects, |it| matches!(it, Effect::SaveToken(_))), 4);
-    assert_eq!(count(&effects, |it| matches!(it, Effect::SaveInstance(_))), 1);
-    assert_eq!(count(&effects, |it| matches!(it, Effect::SetAlarm(_))), 1);
-    assert_eq!(count(&effects, |it| it.order().is_some()), 1);
+    assert_eq!(
+        count(decision.writes(), |it| matches!(it, Write::SaveToken(_))),
+        4
+    );
+    assert_eq!(
+        count(decision.writes(), |it| matches!(it, Write::SaveInstance(_))),
+        1
+    );
+    assert!(decision.alarm().is_some());
+    assert_eq!(dispatched(&decision), 1);
     run.stands("running z:executing");
 }
 
 #[test]
 fn a_single_decision_is_what_it_was() {
     let mut run = Driver::start(three(json!({})));
-    let effects = together(&mut run, reported(&["t2@1"]));
-    assert_eq!(effects, run.effects);
+    let decision = together(&mut run, reported(&["t2@1"]));
+    assert_eq!(decision, run.decision);
 }
 
 #[test]
@@ -59,20 +69,26 @@ fn a_call_that_a_later_decision_has_no_use_for_is_not_made() {
     }));
     let mut events = reported(&["t1@1"]);
     events.push(Event::CancelRequested { reason: None });
-    let effects = together(&mut run, events);
+    let decision = together(&mut run, events);
     run.stands("cancelled");
-    assert_eq!(count(&effects, |it| it.order().is_some()), 0);
-    assert_eq!(count(&effects, |it| matches!(it, Effect::Abort { .. })), 0);
+    assert_eq!(dispatched(&decision), 0);
+    assert_eq!(
+        count(decision.commands(), |it| matches!(
+            it,
+            Command::AbortAttempt { .. }
+        )),
+        0
+    );
 }
 
 #[test]
 fn orders_that_wait_take_room() {
     let mut run = Driver::start(three(json!({})));
-    let mut decided = Decided::default();
+    let mut decided = DecisionBatch::default();
     assert_eq!(decided.calls(), 0);
     for attempt in ["t2@1", "t3@1", "t4@1"] {
         run.succeed(attempt, json!(1));
-        decided.add(run.effects.clone());
+        decided.add(run.decision.clone());
     }
     assert_eq!(decided.calls(), 1);
 }

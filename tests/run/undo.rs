@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use curfew::base::compute::Meter;
 use curfew::definition::path::Path;
-use curfew::run::{Context, Effect, Patch, RetryMode, RunStatus, TokenStatus};
+use curfew::run::{Context, Patch, RetryMode, RunStatus, TokenStatus, Write};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -136,8 +136,8 @@ fn large_results_of_inline_tasks_are_several_commits() {
     let mut run = Driver::start_with(SETTINGS, document, json!({"text": "x".repeat(400 << 10)}));
     let mut most = 0;
     for _ in 0..30 {
-        let bytes = run.effects.iter().map(|effect| match effect {
-            Effect::SaveToken(token) => token.output.as_ref().map_or(0, |output| output.to_string().len()),
+        let bytes = run.decision.writes().iter().map(|write| match write {
+            Write::SaveToken(token) => token.output.as_ref().map_or(0, |output| output.to_string().len()),
             _other => 0,
         });
         most = most.max(bytes.sum::<usize>());
@@ -169,7 +169,7 @@ fn value() -> impl Strategy<Value = Value> {
 
 /// One write: a path, and what becomes of what stands there.
 #[derive(Clone, Debug)]
-enum Write {
+enum RandomWrite {
     Replace(Value),
     Append(Value),
     DropFirst,
@@ -181,53 +181,53 @@ enum Write {
     RemoveField(String),
 }
 
-fn write() -> impl Strategy<Value = Write> {
+fn write() -> impl Strategy<Value = RandomWrite> {
     prop_oneof![
-        value().prop_map(Write::Replace),
-        value().prop_map(Write::Append),
-        value().prop_map(Write::Append),
-        Just(Write::DropFirst),
-        Just(Write::DropLast),
-        (0..5usize, value()).prop_map(|(at, value)| Write::Insert(at, value)),
-        Just(Write::Reverse),
-        (0..5usize, value()).prop_map(|(at, value)| Write::Edit(at, value)),
-        "[aé𝔸]{0,3}".prop_map(Write::Concat),
-        "[abc]".prop_map(Write::RemoveField),
+        value().prop_map(RandomWrite::Replace),
+        value().prop_map(RandomWrite::Append),
+        value().prop_map(RandomWrite::Append),
+        Just(RandomWrite::DropFirst),
+        Just(RandomWrite::DropLast),
+        (0..5usize, value()).prop_map(|(at, value)| RandomWrite::Insert(at, value)),
+        Just(RandomWrite::Reverse),
+        (0..5usize, value()).prop_map(|(at, value)| RandomWrite::Edit(at, value)),
+        "[aé𝔸]{0,3}".prop_map(RandomWrite::Concat),
+        "[abc]".prop_map(RandomWrite::RemoveField),
     ]
 }
 
-impl Write {
+impl RandomWrite {
     fn of(&self, before: Option<&Value>) -> Value {
         let mut next = before.cloned().unwrap_or(Value::Null);
         match (self, &mut next) {
-            (Write::Append(value), Value::Array(list)) => list.push(value.clone()),
-            (Write::DropFirst, Value::Array(list)) if !list.is_empty() => drop(list.remove(0)),
-            (Write::DropLast, Value::Array(list)) => drop(list.pop()),
-            (Write::Insert(at, value), Value::Array(list)) => {
+            (RandomWrite::Append(value), Value::Array(list)) => list.push(value.clone()),
+            (RandomWrite::DropFirst, Value::Array(list)) if !list.is_empty() => drop(list.remove(0)),
+            (RandomWrite::DropLast, Value::Array(list)) => drop(list.pop()),
+            (RandomWrite::Insert(at, value), Value::Array(list)) => {
                 list.insert((*at).min(list.len()), value.clone())
             }
-            (Write::Reverse, Value::Array(list)) => list.reverse(),
-            (Write::Edit(at, value), Value::Array(list)) if !list.is_empty() => {
+            (RandomWrite::Reverse, Value::Array(list)) => list.reverse(),
+            (RandomWrite::Edit(at, value), Value::Array(list)) if !list.is_empty() => {
                 let at = at % list.len();
                 list[at] = value.clone();
             }
-            (Write::Concat(more), Value::String(text)) => text.push_str(more),
-            (Write::RemoveField(key), Value::Object(fields)) => drop(fields.remove(key)),
+            (RandomWrite::Concat(more), Value::String(text)) => text.push_str(more),
+            (RandomWrite::RemoveField(key), Value::Object(fields)) => drop(fields.remove(key)),
             (
-                Write::Replace(value)
-                | Write::Append(value)
-                | Write::Insert(_, value)
-                | Write::Edit(_, value),
+                RandomWrite::Replace(value)
+                | RandomWrite::Append(value)
+                | RandomWrite::Insert(_, value)
+                | RandomWrite::Edit(_, value),
                 next,
             ) => {
                 *next = json!([value]);
             }
             (
-                Write::DropFirst
-                | Write::DropLast
-                | Write::Reverse
-                | Write::Concat(_)
-                | Write::RemoveField(_),
+                RandomWrite::DropFirst
+                | RandomWrite::DropLast
+                | RandomWrite::Reverse
+                | RandomWrite::Concat(_)
+                | RandomWrite::RemoveField(_),
                 next,
             ) => *next = json!({"a": [1, 2, 3], "b": "text"}),
         }

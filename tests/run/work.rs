@@ -2,7 +2,7 @@
 //! token, and nothing is lost or late on the way.
 
 use curfew::base::compute::{DECISION_STEPS, RESERVE_STEPS, TOKEN_STEPS, UNIT_STEPS};
-use curfew::run::{Decided, Effect, Event, Rejection, RunStatus, TokenStatus};
+use curfew::run::{DecisionBatch, Event, Rejection, RunStatus, TokenStatus, Write};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, ROOM, SETTINGS, START, succeeded};
@@ -190,7 +190,7 @@ fn reporters(count: usize) -> Driver {
 fn reports_of_one_message_share_the_budget_and_none_is_lost() {
     let mut run = reporters(20);
     run.at(2_000);
-    let mut decided = Decided::default();
+    let mut decided = DecisionBatch::default();
     for token in 2..=21 {
         let report = Event::TaskReported(Box::new(succeeded(&format!("t{token}@1"), json!(1))));
         assert_eq!(decided.decide(&mut run.run, 2_000, ROOM, report), Ok(()));
@@ -199,11 +199,13 @@ fn reports_of_one_message_share_the_budget_and_none_is_lost() {
     assert_eq!(run.run.counts()[&TokenStatus::Executing], 0);
     let begun = run.run.counts()[&TokenStatus::Completed] - 21;
     assert!((1..15).contains(&begun), "{begun} have gone on");
-    let effects = decided.into_effects(&run.run);
+    run.decision = decided.into_decision(&run.run);
     let pending =
-        |effect: &&Effect| matches!(effect, Effect::SaveToken(token) if token.status == TokenStatus::Pending);
-    assert_eq!(effects.iter().filter(pending).count() as u64, 20 - begun);
-    run.effects = effects;
+        |write: &&Write| matches!(write, Write::SaveToken(token) if token.status == TokenStatus::Pending);
+    assert_eq!(
+        run.decision.writes().iter().filter(pending).count() as u64,
+        20 - begun
+    );
     run.save();
     wake_until_done(&mut run);
     assert_eq!(
@@ -230,7 +232,7 @@ fn a_report_does_not_outrun_its_deadline_in_a_turn_that_is_spent() {
     ] {
         let mut run = reporters(1);
         let report = Event::TaskReported(Box::new(succeeded("t2@1", json!(1))));
-        let mut decided = Decided::after(steps);
+        let mut decided = DecisionBatch::after(steps);
         assert_eq!(decided.decide(&mut run.run, late, ROOM, report), expected);
         let is_over = run.run.header.status == RunStatus::Failed;
         assert_eq!(is_over, expected.is_err(), "{:?}", run.run.header.error);
@@ -242,13 +244,13 @@ fn a_report_does_not_outrun_its_deadline_in_a_turn_that_is_spent() {
 fn a_wake_in_a_turn_that_is_spent_is_made_up_for_by_the_next() {
     let mut run = start(chain(30, 2));
     let before = run.standing();
-    let mut decided = Decided::after(DECISION_STEPS);
+    let mut decided = DecisionBatch::after(DECISION_STEPS);
     let woken = Event::Woken {
         open_calls: Vec::new(),
     };
     assert_eq!(decided.decide(&mut run.run, START, ROOM, woken), Ok(()));
     assert_eq!(decided.steps(), DECISION_STEPS);
-    run.effects = decided.into_effects(&run.run);
+    run.decision = decided.into_decision(&run.run);
     run.save();
     run.stands(&before);
     assert_eq!(run.run.alarm_at(), Some(START));

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use curfew::protocol::task::Emitted;
-use curfew::run::{Effect, Message, Token, TokenStatus};
+use curfew::run::{Message, Token, TokenStatus, Write};
 use serde_json::{Value, json};
 
 use super::world::World;
@@ -58,12 +58,12 @@ impl World {
     }
 
     /// What one commit of a run posts belongs to the tokens that it saves as done.
-    pub(super) fn check_events(&mut self, id: &str, effects: &[Effect]) {
-        for effect in effects {
-            if let Effect::SaveMessage {
+    pub(super) fn check_events(&mut self, id: &str, writes: &[Write]) {
+        for write in writes {
+            if let Write::SaveMessage {
                 message: Message::Emit { key, payload, .. },
                 ..
-            } = effect
+            } = write
             {
                 let before = self.bus.posted.insert(key.clone(), payload.clone());
                 assert!(
@@ -73,8 +73,8 @@ impl World {
                 self.outcome.emitted += u64::from(before.is_none());
             }
         }
-        for effect in effects {
-            if let Effect::SaveToken(token) = effect {
+        for write in writes {
+            if let Write::SaveToken(token) = write {
                 self.check_events_of(id, token);
             }
         }

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use curfew::base::time::{MINUTE, Millis};
 use curfew::definition::fan::{BranchFailurePolicy, Strategy};
 use curfew::run::{
-    Effect, Event, GateStatus, InstanceId, Message, PauseReason, Run, RunEvent, RunEventKind, RunStatus,
-    Token, TokenStatus, invocations,
+    Command, Decision, Event, GateStatus, InstanceId, Message, PauseReason, Run, RunEvent, RunEventKind,
+    RunStatus, Token, TokenStatus, Write, invocations,
 };
 use curfew::storage::rows::TokenRow;
 
@@ -20,7 +20,7 @@ pub struct Decided<'a> {
     pub before: &'a Store,
     pub run: &'a Run,
     pub event: &'a Event,
-    pub effects: &'a [Effect],
+    pub decision: &'a Decision,
     pub now: Millis,
     /// Calls to executors that it might begin.
     pub room: u32,
@@ -28,10 +28,10 @@ pub struct Decided<'a> {
     pub starts_sent: &'a BTreeSet<String>,
 }
 
-/// The calls to executors it takes to carry out `effects`.
-pub fn calls_of(effects: &[Effect]) -> u32 {
-    let orders = effects.iter().filter_map(|effect| match effect {
-        Effect::Dispatch(order) => Some(order.clone()),
+/// The calls to executors it takes to perform `commands`.
+pub fn calls_of(commands: &[Command]) -> u32 {
+    let orders = commands.iter().filter_map(|command| match command {
+        Command::DispatchTask(order) => Some(order.clone()),
         _others => None,
     });
     invocations(orders.collect()).len() as u32
@@ -71,17 +71,22 @@ impl Decided<'_> {
         if self.run.header.paused_at.is_none() {
             return;
         }
-        for effect in self.effects {
-            match effect {
-                Effect::Dispatch(order) | Effect::Hand(order) => {
+        for command in self.decision.commands() {
+            match command {
+                Command::DispatchTask(order) | Command::RespondToClaim(order) => {
                     panic!("{} was ordered during a pause", order.token)
                 }
-                Effect::Enqueue { token, .. } => panic!("{token} was rung for during a pause"),
-                Effect::SaveMessage {
-                    message: Message::StartChild { run_id, .. },
-                    ..
-                } => panic!("{run_id} was started during a pause"),
+                Command::EnqueueAttempt { token, .. } => panic!("{token} was rung for during a pause"),
                 _others => {}
+            }
+        }
+        for write in self.decision.writes() {
+            if let Write::SaveMessage {
+                message: Message::StartChild { run_id, .. },
+                ..
+            } = write
+            {
+                panic!("{run_id} was started during a pause");
             }
         }
     }
@@ -96,9 +101,10 @@ impl Decided<'_> {
             return;
         };
         let saved = self
-            .effects
+            .decision
+            .writes()
             .iter()
-            .filter(|effect| matches!(effect, Effect::SaveToken(_)));
+            .filter(|write| matches!(write, Write::SaveToken(_)));
         // What it ended counts as well: a loop may bear what is due at once.
         let too_many =
             self.run.live_tokens().count() + self.run.instances().count() > 100 || saved.count() > 100;
@@ -118,21 +124,24 @@ impl Decided<'_> {
     }
 
     fn check_room(&self) {
-        let calls = calls_of(self.effects);
+        let calls = calls_of(self.decision.commands());
         assert!(calls <= self.room, "{calls} calls with room for {}", self.room);
         // With room for a call something happens in every wake that finds somebody waiting for it.
         let is_wake = is_wake(self.event) && self.room > 0;
         let waits = self.run.next_deadline().is_some_and(|at| at <= self.now);
-        assert!(!(is_wake && waits && self.effects.is_empty()), "nothing happened");
+        assert!(
+            !(is_wake && waits && self.decision.is_empty()),
+            "nothing happened"
+        );
     }
 
     /// A run that ends tells every child that somebody still waited for.
     fn check_children_are_told(&self) {
-        if !self.effects.contains(&Effect::RunEnded) {
+        if !self.decision.commands().contains(&Command::NotifyRunEnded) {
             return;
         }
-        let ended = self.effects.iter().filter_map(|effect| match effect {
-            Effect::SaveToken(token) => Some(&**token),
+        let ended = self.decision.writes().iter().filter_map(|write| match write {
+            Write::SaveToken(token) => Some(&**token),
             _other => None,
         });
         let reported = match self.event {
@@ -153,8 +162,8 @@ impl Decided<'_> {
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('~'))
             };
             let has_child = self.starts_sent.iter().any(|run_id| is_child(run_id));
-            let told = self.effects.iter().any(|effect| {
-                let Effect::SaveMessage { message, .. } = effect else {
+            let told = self.decision.writes().iter().any(|write| {
+                let Write::SaveMessage { message, .. } = write else {
                     return false;
                 };
                 matches!(message, Message::CancelChild { run_id, .. }
@@ -164,7 +173,7 @@ impl Decided<'_> {
                 told || !has_child,
                 "the child of {} was not told: {:?}",
                 token.id,
-                self.effects
+                self.decision
             );
         }
     }
@@ -173,13 +182,13 @@ impl Decided<'_> {
     /// end of its path, or is one that the joins can do without.
     fn check_nothing_reopened_is_lost(&self) {
         let retried =
-            |effect: &Effect| matches!(effect, Effect::SaveEvent(it) if it.kind == RunEventKind::RunRetried);
-        if !self.effects.iter().any(retried) {
+            |write: &Write| matches!(write, Write::SaveEvent(it) if it.kind == RunEventKind::RunRetried);
+        if !self.decision.writes().iter().any(retried) {
             return;
         }
         // Also those that came to their end in this very decision.
-        let saved = self.effects.iter().filter_map(|effect| match effect {
-            Effect::SaveToken(token) => Some(&**token),
+        let saved = self.decision.writes().iter().filter_map(|write| match write {
+            Write::SaveToken(token) => Some(&**token),
             _other => None,
         });
         let live: Vec<&Token> = self.run.live_tokens().chain(saved).collect();

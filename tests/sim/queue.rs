@@ -1,7 +1,7 @@
 //! The queue of a world and whoever takes attempts out of it: messages that are lost, come late or twice, and consumers
 //! that die with a claim, never say that they live, report twice, or report to a run that has moved on.
 
-use curfew::run::{Event, Order, TokenId, TokenStatus};
+use curfew::run::{AttemptOrder, Event, TokenId, TokenStatus};
 
 use super::mail::{Mail, lost};
 use super::world::{Fate, World};
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// A consumer has its order.
-    pub(super) fn work(&mut self, id: &str, order: Order) {
+    pub(super) fn work(&mut self, id: &str, order: AttemptOrder) {
         let attempt = (order.token, order.epoch);
         if self.loses_claim {
             self.outcome.claim_answers_lost += 1;

@@ -1,7 +1,7 @@
 //! What the runs of a world send: orders to the executor, letters to each other, and what becomes of them on the way.
 
 use curfew::protocol::task::{Checkpoint, ReportStatus, TaskReport};
-use curfew::run::{Capability, Event, Message, Order, Outcome, TokenId};
+use curfew::run::{AttemptOrder, Capability, Event, Message, Outcome, TokenId};
 use serde_json::json;
 
 use super::events::events_of;
@@ -73,7 +73,7 @@ impl World {
     }
 
     /// The executor takes an order; how its answer travels is the faults' matter.
-    pub(super) fn call(&mut self, id: &str, order: Order) {
+    pub(super) fn call(&mut self, id: &str, order: AttemptOrder) {
         let attempt = (order.token, order.epoch);
         assert!(
             self.hosted(id).attempts.insert(attempt),
@@ -112,7 +112,7 @@ impl World {
     }
 
     /// Whoever was handed the capability of an async action brings its result, once, twice or never.
-    fn call_back(&mut self, id: &str, order: &Order, delay: u64) {
+    fn call_back(&mut self, id: &str, order: &AttemptOrder, delay: u64) {
         let text = order.capability.as_deref().unwrap_or_default();
         let Some(capability) = Capability::parse(text).filter(|_| !self.dice.chance(self.faults.lost)) else {
             return;
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    pub(super) fn report(&mut self, id: &str, order: &Order, delay: u64) -> (u64, TaskReport) {
+    pub(super) fn report(&mut self, id: &str, order: &AttemptOrder, delay: u64) -> (u64, TaskReport) {
         let name = format!("{}@{}", order.token, order.epoch);
         let left = order.deadline_at.map(|at| at.saturating_sub(self.now));
         if let Some(left) = left.filter(|left| *left < delay) {

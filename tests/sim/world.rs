@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use curfew::base::time::Millis;
-use curfew::run::{Effect, Event, Message, Routes, Settings};
+use curfew::run::{Command, Decision, Event, Message, Routes, Settings, Write};
 use curfew::storage::commit::{Commit, FAILED_WAKES};
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ impl World {
     /// A start that was never saved is no run: whoever asked for it asks again.
     pub(super) fn host(&mut self, start: Start) {
         let id = start.id.clone();
-        let (run, effects) = start.run_in(self.turn_calls, self.now, self.settings);
+        let (run, decision) = start.run_in(self.turn_calls, self.now, self.settings);
         self.runs.insert(
             id.clone(),
             Hosted {
@@ -139,8 +139,8 @@ impl World {
             },
         );
         self.outcome.runs += 1;
-        self.commit(&id, &effects);
-        self.perform(&id, effects);
+        self.commit(&id, &decision);
+        self.perform(&id, decision);
     }
 
     /// Faults and persons for so many events, instead of as many as the seed says.
@@ -416,18 +416,18 @@ impl World {
             self.starts_sent = starts_sent;
             return Fate::Survived; // Deleted while this was on its way.
         };
-        let (answer, effects) = object.run.handle(now, room, event.clone());
+        let (answer, decision) = object.run.handle(now, room, event.clone());
         if trace {
             println!("{now} {id} {event:.200?} -> {answer:?}");
-            for effect in &effects {
-                println!("    {}", render(effect, &object.run));
+            for line in render(&decision, &object.run) {
+                println!("    {line}");
             }
         }
         Decided {
             before: &hosted.store,
             run: &object.run,
             event: &event,
-            effects: &effects,
+            decision: &decision,
             now,
             room,
             starts_sent: &starts_sent,
@@ -445,15 +445,15 @@ impl World {
         if self.dice.chance(self.faults.commit_fails) {
             return self.fail_commit(id, &event);
         }
-        self.commit(id, &effects);
+        self.commit(id, &decision);
         if self.dice.chance(self.faults.crash_after_commit) {
             self.note(id, "crashed after the commit");
             self.outcome.crashes_after_commit += 1;
             // The end of the storage is part of the commit; everything else is not.
-            self.hosted(id).deleted = effects.contains(&Effect::DeleteStorage);
+            self.hosted(id).deleted = decision == Decision::DeleteStorage;
             return self.die(id);
         }
-        self.perform(id, effects);
+        self.perform(id, decision);
         Fate::Survived
     }
 
@@ -475,35 +475,35 @@ impl World {
     }
 
     /// Rows and alarm land together.
-    pub(super) fn commit(&mut self, id: &str, effects: &[Effect]) {
+    pub(super) fn commit(&mut self, id: &str, decision: &Decision) {
         let hosted = self.hosted(id);
         let Some(object) = &hosted.object else {
             return;
         };
-        let commit = Commit::of(effects, &object.run).expect("rows are JSON");
+        let commit = Commit::of(decision.writes(), &object.run).expect("rows are JSON");
         if let Err(broken) = hosted.store.apply(&commit) {
             panic!("{id}: {broken}");
         }
-        self.check_events(id, effects);
-        for effect in effects {
-            if let Effect::SetAlarm(at) = effect {
-                let late = match self.dice.chance(self.faults.late_alarm) {
-                    true => 1 + self.dice.below(70_000),
-                    false => 0,
-                };
-                let early = match late == 0 && self.dice.chance(self.faults.early_alarm) {
-                    true => 1 + self.dice.below(5_000),
-                    false => 0,
-                };
-                self.outcome.late_alarms += u64::from(late > 0);
-                self.outcome.early_alarms += u64::from(early > 0);
-                let now = self.now;
-                let hosted = self.hosted(id);
-                hosted.store.alarm_at = Some(*at);
-                hosted.rings_at = Some(at.saturating_add(late).saturating_sub(early).max(now));
-            }
-            match effect {
-                Effect::SaveToken(token) => {
+        self.check_events(id, decision.writes());
+        if let Some(at) = decision.alarm() {
+            let late = match self.dice.chance(self.faults.late_alarm) {
+                true => 1 + self.dice.below(70_000),
+                false => 0,
+            };
+            let early = match late == 0 && self.dice.chance(self.faults.early_alarm) {
+                true => 1 + self.dice.below(5_000),
+                false => 0,
+            };
+            self.outcome.late_alarms += u64::from(late > 0);
+            self.outcome.early_alarms += u64::from(early > 0);
+            let now = self.now;
+            let hosted = self.hosted(id);
+            hosted.store.alarm_at = Some(at);
+            hosted.rings_at = Some(at.saturating_add(late).saturating_sub(early).max(now));
+        }
+        for write in decision.writes() {
+            match write {
+                Write::SaveToken(token) => {
                     let is_stranded = token.unroutable.is_some_and(|it| !it.told);
                     self.outcome.unroutable += u64::from(is_stranded);
                     let failed = token.error.as_ref().is_some_and(|it| it.code == "no_route");
@@ -512,40 +512,47 @@ impl World {
                     self.outcome.too_large += u64::from(too_large);
                     self.check_answer(id, token);
                 }
-                Effect::SaveEvent(entry) => self.count_entry(entry),
-                Effect::RunEnded => {
-                    let now = self.now;
-                    self.hosted(id).ends.insert(now);
-                }
+                Write::SaveEvent(entry) => self.count_entry(entry),
                 _others => {}
             }
         }
+        if decision.commands().contains(&Command::NotifyRunEnded) {
+            let now = self.now;
+            self.hosted(id).ends.insert(now);
+        }
     }
 
-    pub(super) fn perform(&mut self, id: &str, effects: Vec<Effect>) {
-        self.room = self.room.saturating_sub(calls_of(&effects));
-        for effect in effects {
-            match effect {
-                Effect::Dispatch(order) => self.call(id, order),
-                Effect::Enqueue { token, epoch } => self.enqueue(id, (token, epoch)),
-                Effect::Hand(order) => self.work(id, order),
-                Effect::Deliver { id: letter, message } => {
+    pub(super) fn perform(&mut self, id: &str, decision: Decision) {
+        let commands = match decision {
+            Decision::Update { commands, .. } => commands,
+            Decision::DeleteStorage => {
+                let hosted = self.hosted(id);
+                hosted.deleted = true;
+                hosted.object = None;
+                return;
+            }
+        };
+        self.room = self.room.saturating_sub(calls_of(&commands));
+        for command in commands {
+            match command {
+                Command::DispatchTask(order) => self.call(id, order),
+                Command::EnqueueAttempt { token, epoch } => self.enqueue(id, (token, epoch)),
+                Command::RespondToClaim(order) => self.work(id, order),
+                Command::DeliverMessage { id: letter, message } => {
                     if let Message::StartChild { run_id, .. } = &message {
                         self.starts_sent.insert(run_id.clone());
                     }
                     self.send(id, letter, &message);
                 }
-                Effect::Abort { token, epoch } => {
+                Command::AbortAttempt { token, epoch } => {
                     if let Some(object) = &mut self.hosted(id).object {
                         object.open_calls.remove(&(token, epoch));
                     }
                 }
-                Effect::DeleteStorage => {
-                    let hosted = self.hosted(id);
-                    hosted.deleted = true;
-                    hosted.object = None;
-                }
-                _saved_or_told => {}
+                Command::PublishRun
+                | Command::PublishGate(_)
+                | Command::PublishLatency { .. }
+                | Command::NotifyRunEnded => {}
             }
         }
     }

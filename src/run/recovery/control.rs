@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use crate::base::limits::{REASON_BYTES, TooLarge};
-use crate::run::event::{Rejection, RestartPoint};
+use crate::run::event::RestartPoint;
 use crate::run::header::{PauseReason, RunStatus, facts_of};
+use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::token::{TokenId, TokenStatus};

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use crate::base::failure::Failure;
-use crate::run::event::{Past, PastToken, Rejection, RetryMode, RowsToGoOn};
+use crate::run::event::{Past, PastToken, RetryMode, RowsToGoOn};
 use crate::run::fan::instances::{Instance, InstanceId};
 use crate::run::header::{Header, PauseReason, RunStatus};
+use crate::run::rejection::Rejection;
 use crate::run::state::{Due, Run};
 use crate::run::time::event_log::RunEventKind;
 use crate::run::time::timeout_gate::WORKFLOW_TIMEOUT;

@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::run::context::Context;
-use crate::run::event::{PastToken, Rejection, RestartPoint};
+use crate::run::event::{PastToken, RestartPoint};
 use crate::run::recovery::undo::Patch;
+use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::token::TokenId;
 

@@ -7,10 +7,10 @@ use crate::base::time::{Limit, MINUTE};
 use crate::definition::action::ExecutionTimeoutPolicy;
 use crate::definition::timeouts::TimeoutLayer;
 use crate::protocol::task::{ActionTimeouts, Artifact};
-use crate::run::event::LimitSource;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutError, TimeoutRecord};
+use crate::run::token::order::LimitSource;
 use crate::run::token::{Lane, Token, TokenId, TokenStatus};
 
 /// The limit of an attempt, who set it, and why where no document says it.

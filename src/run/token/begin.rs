@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::base::compute::{TOKEN_STEPS, write_steps};
 use crate::base::failure::{Failure, FailureClass};
 use crate::definition::workflow::NodeKind;
-use crate::run::event::Order;
 use crate::run::fan::instances::Branch;
 use crate::run::state::Run;
 use crate::run::token::lane::BatchKind;
+use crate::run::token::order::AttemptOrder;
 use crate::run::token::route::{error_value, mapping_failure};
 use crate::run::token::{Lane, Token, TokenId, TokenStatus};
 
@@ -125,13 +125,13 @@ impl Run {
             Lane::Inline => self.run_inline(id, task),
             Lane::Queue => self.enqueue(id),
             Lane::Direct => {
-                let company = self.company_of(token, task);
+                let batch = self.company_of(token, task);
                 let load = self.changes.load;
-                if !self.finds_room(id, company) {
+                if !self.finds_room(id, batch) {
                     return;
                 }
                 match self.begin_attempt(id, task, Lane::Direct) {
-                    Some(order) => self.changes.orders.push(Order { company, ..order }),
+                    Some(order) => self.changes.orders.push(AttemptOrder { batch, ..order }),
                     // It failed before its call: the room is another's.
                     None => self.changes.load = load,
                 }
@@ -140,7 +140,12 @@ impl Run {
     }
 
     /// An attempt begins: its input is made, its deadline counts from now. One that lay in the queue has its number.
-    pub(in crate::run) fn begin_attempt(&mut self, id: TokenId, task: usize, lane: Lane) -> Option<Order> {
+    pub(in crate::run) fn begin_attempt(
+        &mut self,
+        id: TokenId,
+        task: usize,
+        lane: Lane,
+    ) -> Option<AttemptOrder> {
         let token = self.tokens.get(&id)?;
         let node = token.node;
         let input = self.task_input(token).and_then(|input| {
@@ -163,7 +168,7 @@ impl Run {
             Lane::Direct => (true, Some(self.settings.watch_ms)),
             Lane::Queue => (false, Some(self.settings.heartbeat_ms)),
         };
-        let mut order = Order {
+        let mut order = AttemptOrder {
             token: id,
             epoch: 0,
             task,
@@ -172,7 +177,7 @@ impl Run {
             run_ends_at: self.work_ends_at(),
             limit: timeout_ms.map(|millis| (millis, limit.source)),
             checkpoint: None,
-            company: BatchKind::Alone,
+            batch: BatchKind::Alone,
             is_short_and_last: self.is_short_and_last(token),
             calls: self.snapshot.tasks.get(task).map_or(0, |it| it.task.calls()),
             capability: None,

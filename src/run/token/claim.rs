@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::format_duration;
-use crate::run::event::Rejection;
+use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::token::{Lane, TokenId, TokenStatus};

@@ -7,8 +7,8 @@ use crate::base::time::MINUTE;
 use crate::definition::fan::EarlyCompletePolicy;
 use crate::definition::task::Dispatch;
 use crate::protocol::task::{ActionTimeouts, TaskReport};
-use crate::run::event::Order;
 use crate::run::state::Run;
+use crate::run::token::order::AttemptOrder;
 use crate::run::token::{Lane, Token, TokenId};
 use crate::task::inline::run_here;
 use crate::task::steps::Assignment;
@@ -144,7 +144,7 @@ impl BatchKind {
     }
 }
 
-/// Orders of one decision, by company.
+/// Orders of one decision, by batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Load {
     pure: usize,
@@ -153,8 +153,8 @@ pub struct Load {
 }
 
 impl Load {
-    fn with(mut self, company: BatchKind) -> Load {
-        match company {
+    fn with(mut self, batch: BatchKind) -> Load {
+        match batch {
             BatchKind::Pure => self.pure += 1,
             BatchKind::Calling => self.calling += 1,
             BatchKind::Alone => self.alone += 1,
@@ -170,8 +170,8 @@ impl Load {
 
 impl Run {
     /// Makes room for an order, or leaves its token to the next wake, which the alarm brings at once.
-    pub(in crate::run) fn finds_room(&mut self, id: TokenId, company: BatchKind) -> bool {
-        let load = self.changes.load.with(company);
+    pub(in crate::run) fn finds_room(&mut self, id: TokenId, batch: BatchKind) -> bool {
+        let load = self.changes.load.with(batch);
         if load.calls() as u32 <= self.changes.room {
             self.changes.load = load;
             return true;
@@ -190,7 +190,7 @@ impl Run {
         }
     }
 
-    /// The company an attempt at `node` may travel in. Where a join may cancel its branches while others go on, each
+    /// The batch an attempt at `node` may travel in. Where a join may cancel its branches while others go on, each
     /// needs a call that can be dropped.
     pub(in crate::run) fn company_of(&self, token: &Token, task: usize) -> BatchKind {
         let may_be_cancelled = self.chain(token.branch.as_ref()).any(|(_, instance)| {
@@ -211,19 +211,19 @@ impl Run {
 }
 
 /// The calls it takes to carry these orders.
-pub fn calls_for<'a>(orders: impl Iterator<Item = &'a Order>) -> u32 {
-    let load = orders.fold(Load::default(), |load, order| load.with(order.company));
+pub fn calls_for<'a>(orders: impl Iterator<Item = &'a AttemptOrder>) -> u32 {
+    let load = orders.fold(Load::default(), |load, order| load.with(order.batch));
     load.calls() as u32
 }
 
 /// Splits the orders of one commit into invocations.
-pub fn invocations(orders: Vec<Order>) -> Vec<Vec<Order>> {
-    let mut invocations: Vec<Vec<Order>> = Vec::new();
-    for company in [BatchKind::Pure, BatchKind::Calling, BatchKind::Alone] {
-        let mut open: Vec<Order> = Vec::new();
-        for order in orders.iter().filter(|order| order.company == company) {
+pub fn invocations(orders: Vec<AttemptOrder>) -> Vec<Vec<AttemptOrder>> {
+    let mut invocations: Vec<Vec<AttemptOrder>> = Vec::new();
+    for batch in [BatchKind::Pure, BatchKind::Calling, BatchKind::Alone] {
+        let mut open: Vec<AttemptOrder> = Vec::new();
+        for order in orders.iter().filter(|order| order.batch == batch) {
             open.push(order.clone());
-            if open.len() == company.size() {
+            if open.len() == batch.size() {
                 invocations.push(std::mem::take(&mut open));
             }
         }

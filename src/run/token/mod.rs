@@ -4,6 +4,7 @@ pub mod attempt;
 pub mod begin;
 pub mod claim;
 pub mod lane;
+pub mod order;
 pub mod report;
 pub mod route;
 pub mod unroutable;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Millis;
 use crate::protocol::task::{ReportStatus, TaskReport};
-use crate::run::event::Rejection;
+use crate::run::rejection::Rejection;
 use crate::run::size::bounded_artifacts;
 use crate::run::state::Run;
 use crate::run::token::attempt::Reported;

@@ -10,9 +10,9 @@ use crate::definition::path::{Path, Root};
 use crate::definition::wait::Wait;
 use crate::definition::workflow::{NodeKind, TransitionOn};
 use crate::protocol::task::Emitted;
-use crate::run::event::Rejection;
 use crate::run::fan::instances::Branch;
 use crate::run::fan::out::Move;
+use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::token::{Token, TokenId, TokenStatus};
 

@@ -8,7 +8,7 @@ use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Limit;
 use crate::base::{constant_time, ids};
 use crate::definition::action::Action;
-use crate::run::event::Rejection;
+use crate::run::rejection::Rejection;
 use crate::run::size::check_brought;
 use crate::run::state::Run;
 use crate::run::token::attempt::Reported;

@@ -8,7 +8,7 @@ use crate::base::text::json_bytes;
 use crate::base::time::{Millis, parse_moment};
 use crate::definition::wait::{SignalTimeoutPolicy, Wait};
 use crate::definition::workflow::NodeKind;
-use crate::run::event::Rejection;
+use crate::run::rejection::Rejection;
 use crate::run::size::check_brought;
 use crate::run::state::Run;
 use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutScope};

@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use worker::Error;
 
 use crate::api::start::StartRun;
-use crate::run::{Decided, Event, Message, ParentLink, ParentSender, StartRefusal, StartRequest};
+use crate::run::{DecisionBatch, Event, Message, ParentLink, ParentSender, StartRefusal, StartRequest};
 use crate::worker::api::publish_event::{self, Occurrence};
 use crate::worker::platform::{call, deadline};
 use crate::worker::run_object::object::{Object, report};
@@ -77,7 +77,7 @@ impl Object {
 
     /// One commit: what was refused is noted if and only if the message is done with.
     fn feed_all(self: &Rc<Self>, turn: &Turn, events: Vec<Event>) -> worker::Result<()> {
-        let mut decided = Decided::default();
+        let mut decided = DecisionBatch::default();
         for event in events {
             self.feed_into(&mut decided, turn, event)?.ok();
         }

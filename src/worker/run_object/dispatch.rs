@@ -9,7 +9,7 @@ use worker::Result;
 
 use crate::base::text::to_json;
 use crate::protocol::task::{TaskOrder, TaskReport};
-use crate::run::{Decided, Event, Order, Rejection, TokenId, invocations};
+use crate::run::{AttemptOrder, DecisionBatch, Event, Rejection, TokenId, invocations};
 use crate::worker::api::prepare_start::{PUBLIC_URL_ADVICE, public_url};
 use crate::worker::platform;
 use crate::worker::platform::executor_client::Listener;
@@ -35,7 +35,7 @@ pub(in crate::worker) fn listener(object: &Weak<Object>) -> Listener {
 }
 
 impl Object {
-    pub(in crate::worker) fn dispatch(self: &Rc<Self>, turn: &Turn, orders: Vec<Order>) -> Result<()> {
+    pub(in crate::worker) fn dispatch(self: &Rc<Self>, turn: &Turn, orders: Vec<AttemptOrder>) -> Result<()> {
         for order in &orders {
             self.log_limit(order);
         }
@@ -50,7 +50,12 @@ impl Object {
 
     /// Sends the orders, by the call that has just answered if there is one. No timer: the alarm stands at each
     /// attempt's deadline or its next watch, and drops the call.
-    fn invoke(&self, turn: &Turn, orders: &[Order], attempts: &[Attempt]) -> std::result::Result<(), String> {
+    fn invoke(
+        &self,
+        turn: &Turn,
+        orders: &[AttemptOrder],
+        attempts: &[Attempt],
+    ) -> std::result::Result<(), String> {
         let executor = self.executor.as_ref();
         let executor = executor.ok_or("no service binding EXECUTOR is configured")?;
         let mut lines = String::new();
@@ -80,7 +85,7 @@ impl Object {
         Ok(())
     }
 
-    fn log_limit(&self, order: &Order) {
+    fn log_limit(&self, order: &AttemptOrder) {
         let Some((millis, source)) = order.limit else {
             return;
         };
@@ -96,7 +101,7 @@ impl Object {
         let Some(turn) = self.calls.turn_of(number) else {
             return;
         };
-        let mut decided = Decided::default();
+        let mut decided = DecisionBatch::default();
         let heard = text
             .split('\n')
             .try_for_each(|line| self.hear_report(number, line, &turn, &mut decided));
@@ -115,7 +120,7 @@ impl Object {
         number: u32,
         line: &str,
         turn: &Turn,
-        decided: &mut Decided,
+        decided: &mut DecisionBatch,
     ) -> std::result::Result<(), String> {
         let task_report: TaskReport = serde_json::from_str(line)
             .map_err(|error| format!("the executor's answer is no report: {error}"))?;
@@ -143,7 +148,7 @@ impl Object {
             "level": "warn", "event": "call_lost", "attempts": attempts.len(), "message": message,
         }));
         // Decided as one: many attempts lost together share the budget of computation of this turn.
-        let mut decided = Decided::default();
+        let mut decided = DecisionBatch::default();
         for attempt in &attempts {
             let lost = Event::CallLost {
                 token: attempt.0,
@@ -160,7 +165,7 @@ impl Object {
         }
     }
 
-    pub(in crate::worker) fn order_text(&self, order: &Order) -> std::result::Result<String, String> {
+    pub(in crate::worker) fn order_text(&self, order: &AttemptOrder) -> std::result::Result<String, String> {
         let input = to_raw_value(&order.input).map_err(|error| error.to_string())?;
         let token_id = order.token.to_string();
         let checkpoint = order.checkpoint.as_ref().map(to_raw_value).transpose();

@@ -10,10 +10,14 @@ use worker::{Env, Error, Result, State, Storage};
 
 use crate::api::start::StartRun;
 use crate::base::limits::TooLarge;
+use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::index::batch::Removed;
 use crate::index::run_summary::ProbeResponse;
-use crate::run::{Decided, Effect, Event, NewRun, Order, Rejection, Routes, Run, RunEvent, Settings};
+use crate::run::{
+    AttemptOrder, Command, Decision, DecisionBatch, Event, NewRun, Rejection, Routes, Run, RunEvent,
+    Settings, Write,
+};
 use crate::storage::commit::Commit;
 use crate::storage::restore::{self, Snapshots};
 use crate::worker::platform::executor_client::Listener;
@@ -47,7 +51,7 @@ pub struct Object {
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
     requests: Cell<u64>,
     /// The answer to the claim that is being handled.
-    handed: RefCell<Option<Order>>,
+    handed: RefCell<Option<AttemptOrder>>,
     /// Snapshots of children whose starts are under way, by the node that calls them.
     pub(in crate::worker) child_snapshots: RefCell<Vec<(String, Weak<RawValue>)>>,
 }
@@ -209,7 +213,7 @@ impl Object {
             self.sqlite.remove()?;
             return Ok(Started::TooLarge(too_large));
         }
-        let (run, effects) = Run::create(platform::now(), turn.room(), self.settings, new);
+        let (run, decision) = Run::create(platform::now(), turn.room(), self.settings, new);
         if let Some(millis) = run.header.timeout_ms {
             platform::log(json!({
                 "level": "info", "event": "timeout_set", "run_id": run.header.id, "timeout_ms": millis,
@@ -217,7 +221,7 @@ impl Object {
             }));
         }
         *self.run.borrow_mut() = Some(run);
-        if let Err(error) = self.carry_out(turn, effects) {
+        if let Err(error) = self.carry_out(turn, decision) {
             // Or the empty table would be taken for a run.
             self.sqlite.remove()?;
             return Err(error);
@@ -242,9 +246,9 @@ impl Object {
 
     /// First what is due, then what came.
     pub fn feed(self: &Rc<Self>, turn: &Turn, event: Event) -> Result<std::result::Result<(), Rejection>> {
-        let mut decided = Decided::default();
+        let mut decided = DecisionBatch::default();
         if self.with_run(|run| run.is_due(platform::now()))? {
-            decided = Decided::after(self.wake(turn)?);
+            decided = DecisionBatch::after(self.wake(turn)?);
         }
         self.handle_in(decided, turn, event).map(|(answer, _)| answer)
     }
@@ -252,25 +256,29 @@ impl Object {
     /// As `feed`, but what is decided is left to `carry_out_all`.
     pub(in crate::worker) fn feed_into(
         self: &Rc<Self>,
-        decided: &mut Decided,
+        decided: &mut DecisionBatch,
         turn: &Turn,
         event: Event,
     ) -> Result<std::result::Result<(), Rejection>> {
         if self.with_run(|run| run.is_due(platform::now()))? {
             let steps = decided.steps();
             self.carry_out_all(std::mem::take(decided), turn)?;
-            *decided = Decided::after(self.wake_after(steps, turn)?);
+            *decided = DecisionBatch::after(self.wake_after(steps, turn)?);
         }
         Ok(self.decide(decided, turn, event))
     }
 
-    pub(in crate::worker) fn carry_out_all(self: &Rc<Self>, decided: Decided, turn: &Turn) -> Result<()> {
-        let effects = match &*self.run.borrow() {
-            Some(run) => decided.into_effects(run),
+    pub(in crate::worker) fn carry_out_all(
+        self: &Rc<Self>,
+        decided: DecisionBatch,
+        turn: &Turn,
+    ) -> Result<()> {
+        let decision = match &*self.run.borrow() {
+            Some(run) => decided.into_decision(run),
             // Nothing can have been decided for a run that is not there.
             None => return Ok(()),
         };
-        self.carry_out(turn, effects)?;
+        self.carry_out(turn, decision)?;
         self.announce_again();
         Ok(())
     }
@@ -296,7 +304,7 @@ impl Object {
     /// As above, after decisions of the same turn that took `steps`; returns what all of them took.
     fn wake_after(self: &Rc<Self>, steps: u64, turn: &Turn) -> Result<u64> {
         let open_calls = self.open_calls();
-        let woken = self.handle_in(Decided::after(steps), turn, Event::Woken { open_calls });
+        let woken = self.handle_in(DecisionBatch::after(steps), turn, Event::Woken { open_calls });
         let (_, steps) = self.count_if_failed(woken)?;
         Ok(steps)
     }
@@ -320,13 +328,13 @@ impl Object {
     }
 
     fn handle(self: &Rc<Self>, turn: &Turn, event: Event) -> Result<std::result::Result<(), Rejection>> {
-        let (answer, _) = self.handle_in(Decided::default(), turn, event)?;
+        let (answer, _) = self.handle_in(DecisionBatch::default(), turn, event)?;
         Ok(answer)
     }
 
     fn handle_in(
         self: &Rc<Self>,
-        mut decided: Decided,
+        mut decided: DecisionBatch,
         turn: &Turn,
         event: Event,
     ) -> Result<(std::result::Result<(), Rejection>, u64)> {
@@ -336,7 +344,12 @@ impl Object {
         Ok((answer, steps))
     }
 
-    fn decide(&self, decided: &mut Decided, turn: &Turn, event: Event) -> std::result::Result<(), Rejection> {
+    fn decide(
+        &self,
+        decided: &mut DecisionBatch,
+        turn: &Turn,
+        event: Event,
+    ) -> std::result::Result<(), Rejection> {
         let room = turn.room() + u32::from(self.calls.has_one_at_hand());
         match &mut *self.run.borrow_mut() {
             Some(run) => decided.decide(run, platform::now(), room, event),
@@ -364,7 +377,7 @@ impl Object {
     }
 
     /// The order that the last event handed out.
-    pub fn take_handed(&self) -> Option<Order> {
+    pub fn take_handed(&self) -> Option<AttemptOrder> {
         self.handed.take()
     }
 
@@ -389,9 +402,28 @@ impl Object {
     }
 
     /// Commits, then performs. No await stands between the first save and the alarm, so they land together.
-    fn carry_out(self: &Rc<Self>, turn: &Turn, effects: Vec<Effect>) -> Result<()> {
+    fn carry_out(self: &Rc<Self>, turn: &Turn, decision: Decision) -> Result<()> {
+        match decision {
+            Decision::Update {
+                writes,
+                alarm,
+                commands,
+            } => {
+                self.commit(&writes, alarm)?;
+                self.perform(turn, commands)
+            }
+            Decision::DeleteStorage => {
+                let removed = self.with_run(Removed::of)?;
+                self.delete();
+                self.announce_removal(&removed);
+                Ok(())
+            }
+        }
+    }
+
+    fn commit(&self, writes: &[Write], alarm: Option<Millis>) -> Result<()> {
         let committed = self
-            .with_run(|run| Commit::of(&effects, run))?
+            .with_run(|run| Commit::of(writes, run))?
             .map_err(Error::from)
             .and_then(|commit| {
                 commit
@@ -407,36 +439,27 @@ impl Object {
             self.forget_run();
             return Err(error);
         }
+        for event in writes.iter().filter_map(Write::event) {
+            self.log_entry(event);
+        }
+        if let Some(at) = alarm {
+            self.set_alarm(at);
+        }
+        Ok(())
+    }
+
+    fn perform(self: &Rc<Self>, turn: &Turn, commands: Vec<Command>) -> Result<()> {
         let mut orders = Vec::new();
-        for effect in effects {
-            match effect {
-                Effect::SaveSnapshot(_)
-                | Effect::SaveInput(_)
-                | Effect::SaveRun(_)
-                | Effect::SaveContext { .. }
-                | Effect::DeleteContext { .. }
-                | Effect::SaveToken(_)
-                | Effect::SaveInstance(_)
-                | Effect::SaveGate(_)
-                | Effect::SaveSignals { .. }
-                | Effect::SaveMessage { .. }
-                | Effect::DeleteMessage { .. }
-                | Effect::ForgetFailedWakes => {}
-                Effect::SaveEvent(entry) => self.log_entry(&entry),
-                Effect::SetAlarm(at) => self.set_alarm(at),
-                Effect::DeleteStorage => {
-                    let removed = self.with_run(Removed::of)?;
-                    self.delete();
-                    self.announce_removal(&removed);
-                }
-                Effect::Dispatch(order) => orders.push(order),
-                Effect::Abort { token, epoch } => self.calls.abort((token, epoch)),
-                Effect::Enqueue { token, epoch } => self.ring(token, epoch),
-                Effect::Hand(order) => *self.handed.borrow_mut() = Some(order),
-                Effect::Deliver { id, message } => self.deliver(turn, id, message),
-                Effect::Announce => self.announce(),
-                Effect::AnnounceGate(gate) => self.announce_gate(&gate.id),
-                Effect::AnnounceLatency {
+        for command in commands {
+            match command {
+                Command::DispatchTask(order) => orders.push(order),
+                Command::AbortAttempt { token, epoch } => self.calls.abort((token, epoch)),
+                Command::EnqueueAttempt { token, epoch } => self.ring(token, epoch),
+                Command::RespondToClaim(order) => *self.handed.borrow_mut() = Some(order),
+                Command::DeliverMessage { id, message } => self.deliver(turn, id, message),
+                Command::PublishRun => self.announce(),
+                Command::PublishGate(gate) => self.announce_gate(&gate.id),
+                Command::PublishLatency {
                     node_id,
                     token,
                     millis,
@@ -449,7 +472,7 @@ impl Object {
                     })?;
                     self.announce_latency(sample);
                 }
-                Effect::RunEnded => {
+                Command::NotifyRunEnded => {
                     for sender in self.waiting.take() {
                         sender.send(()).ok();
                     }

@@ -1,0 +1,288 @@
+//! What one event changes, gathered while it is applied, and the decision that is built from it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use crate::base::time::Millis;
+use crate::run::decision::{Command, Decision, Write};
+use crate::run::fan::instances::{Instance, InstanceId};
+use crate::run::header::RunStatus;
+use crate::run::recovery::undo::Patch;
+use crate::run::state::Run;
+use crate::run::time::event_log::RunEvent;
+use crate::run::token::lane::Load;
+use crate::run::token::order::AttemptOrder;
+use crate::run::token::{Interrupted, Token, TokenId, TokenStatus};
+use crate::run::wait::gate::GateState;
+
+/// What one `handle` gathers before it decides.
+#[derive(Debug, Default)]
+pub(in crate::run) struct PendingChanges {
+    pub now: Millis,
+    pub is_new_run: bool,
+    pub header_changed: bool,
+    pub announce: bool,
+    pub ended: bool,
+    pub delete: bool,
+    pub changed: BTreeSet<TokenId>,
+    pub terminal: Vec<Token>,
+    pub orders: Vec<AttemptOrder>,
+    /// What was claimed, and what lies in the queue.
+    pub handed: Option<AttemptOrder>,
+    pub rings: BTreeSet<(TokenId, u64)>,
+    pub aborts: Vec<(TokenId, u64)>,
+    /// Tokens that stand at a node whose work has not begun.
+    pub arrivals: VecDeque<TokenId>,
+    /// Branches that lost their last member, as far as is known.
+    pub emptied_branches: BTreeSet<(InstanceId, u32)>,
+    pub changed_instances: BTreeSet<InstanceId>,
+    pub closed_instances: Vec<Instance>,
+    pub changed_gates: BTreeSet<String>,
+    pub changed_signals: BTreeSet<String>,
+    pub new_messages: BTreeSet<u64>,
+    pub deleted_messages: BTreeSet<u64>,
+    pub sends: BTreeSet<u64>,
+    /// The way back from what a join merged into the context, or from what a retry took back: the next token born carries it.
+    pub merge_undo: Vec<Patch>,
+    /// Tokens whose end is the run's, or the join's around them: how it found them.
+    pub interrupted: BTreeMap<TokenId, (TokenStatus, Option<u64>)>,
+    /// Instances whose join went on and left nothing open.
+    pub decided: BTreeSet<InstanceId>,
+    /// Tasks run inside this decision.
+    pub inline: u32,
+    /// What the results of this decision take as text.
+    pub result_bytes: usize,
+    /// Calls to executors that may begin in this one, and what there is for them to carry.
+    pub room: u32,
+    pub load: Load,
+    /// Something waits for the next wake to begin.
+    pub is_deferred: bool,
+    pub entries: Vec<RunEvent>,
+    pub forget_failed_wakes: bool,
+    /// Nodes that took so long and whose limit is learnt from it.
+    pub latencies: Vec<(String, TokenId, u64)>,
+}
+
+impl Run {
+    /// Says what the run is doing, where that changed.
+    fn note_status(&mut self) {
+        if !self.is_running() {
+            return;
+        }
+        let outside = self.count(TokenStatus::AwaitingHuman)
+            + self.called_back.len() as u64
+            + self
+                .listeners
+                .values()
+                .map(|tokens| tokens.len() as u64)
+                .sum::<u64>();
+        let busy = self.tokens.len() as u64 - self.count(TokenStatus::WaitingForSiblings);
+        let status = if self.is_paused() {
+            RunStatus::Paused
+        } else if outside > 0 && outside == busy {
+            RunStatus::Waiting
+        } else {
+            RunStatus::Running
+        };
+        if self.header.status != status {
+            self.header.status = status;
+            self.changes.header_changed = true;
+            self.changes.announce = true;
+        }
+    }
+
+    fn count(&self, status: TokenStatus) -> u64 {
+        self.counts.get(&status).copied().unwrap_or(0)
+    }
+
+    pub(in crate::run) fn build_decision(&mut self) -> Decision {
+        self.note_status();
+        self.send_waiting_starts();
+        let mut changes = std::mem::take(&mut self.changes);
+        self.changes.now = changes.now;
+        self.number_what_the_end_cut(&mut changes);
+        if changes.delete {
+            return Decision::DeleteStorage;
+        }
+        // A token may end in the decision that began its attempt: a call that was never made is neither made nor aborted.
+        let stands = |token: &TokenId, epoch: u64| {
+            let token = self.tokens.get(token);
+            token.is_some_and(|it| it.status == TokenStatus::Executing && it.epoch == epoch)
+        };
+        let (orders, unmade): (Vec<AttemptOrder>, Vec<AttemptOrder>) = changes
+            .orders
+            .into_iter()
+            .partition(|order| stands(&order.token, order.epoch));
+        let mut aborts = changes.aborts;
+        aborts.retain(|(token, epoch)| {
+            !unmade
+                .iter()
+                .any(|order| order.token == *token && order.epoch == *epoch)
+        });
+        let mut writes = Vec::new();
+        if changes.is_new_run {
+            writes.push(Write::SaveSnapshot(Rc::clone(&self.snapshot.text)));
+            writes.push(Write::SaveInput(Rc::clone(&self.context.input)));
+        }
+        if changes.header_changed {
+            self.header.revision += 1;
+            writes.push(Write::SaveRun(Box::new(self.header.clone())));
+        }
+        let mut terminal = changes.terminal;
+        writes.extend(self.context.take_changes(|writer, name, value| {
+            let mut ended = terminal.iter_mut();
+            ended
+                .find(|token| token.id == writer)
+                .is_some_and(|token| token.keep(name, value))
+        }));
+        for token in terminal {
+            writes.push(Write::SaveToken(Box::new(token)));
+        }
+        for id in changes.changed {
+            if let Some(token) = self.tokens.get(&id) {
+                writes.push(Write::SaveToken(Box::new(token.clone())));
+            }
+        }
+        let open = changes
+            .changed_instances
+            .iter()
+            .filter_map(|id| self.instances.get(id).cloned());
+        for instance in open.chain(changes.closed_instances) {
+            writes.push(Write::SaveInstance(Box::new(instance)));
+        }
+        let gates: Vec<GateState> = changes
+            .changed_gates
+            .iter()
+            .filter_map(|id| self.gates.get(id).cloned())
+            .collect();
+        for gate in &gates {
+            writes.push(Write::SaveGate(Box::new(gate.clone())));
+        }
+        for entry in changes.entries {
+            writes.push(Write::SaveEvent(Box::new(entry)));
+        }
+        for name in changes.changed_signals {
+            let payloads = self.signals.get(&name).cloned().unwrap_or_default();
+            writes.push(Write::SaveSignals { name, payloads });
+        }
+        for id in &changes.new_messages {
+            if let Some(entry) = self.outbox.get(id) {
+                writes.push(Write::SaveMessage {
+                    id: *id,
+                    message: entry.message.clone(),
+                });
+            }
+        }
+        writes.extend(
+            changes
+                .deleted_messages
+                .into_iter()
+                .map(|id| Write::DeleteMessage { id }),
+        );
+        if changes.forget_failed_wakes {
+            writes.push(Write::DeleteFailedWakes);
+        }
+        // An alarm that stands too early is left alone while attempts come and go: it costs less to wake once than to
+        // move it with each of them. A run that only waits is not to be woken before its time.
+        let only_waits = self.is_running()
+            && self.count(TokenStatus::Executing) + self.count(TokenStatus::Dispatched) == 0
+            && self.count(TokenStatus::Suspended) + self.count(TokenStatus::AwaitingHuman) > 0;
+        let alarm = self.next_deadline().filter(|next| {
+            self.alarm_at
+                .is_none_or(|at| *next < at || at <= changes.now || (only_waits && at < *next))
+        });
+        self.alarm_at = alarm.or(self.alarm_at);
+        let mut commands = Vec::new();
+        for (token, epoch) in aborts {
+            commands.push(Command::AbortAttempt { token, epoch });
+        }
+        commands.extend(orders.into_iter().map(Command::DispatchTask));
+        for (token, epoch) in changes.rings {
+            let lies_there = self
+                .tokens
+                .get(&token)
+                .is_some_and(|it| it.status == TokenStatus::Dispatched && it.epoch == epoch);
+            if lies_there {
+                commands.push(Command::EnqueueAttempt { token, epoch });
+            }
+        }
+        commands.extend(changes.handed.map(Command::RespondToClaim));
+        for id in changes.sends {
+            if let Some(entry) = self.outbox.get_mut(&id) {
+                entry.may_have_left = true;
+                commands.push(Command::DeliverMessage {
+                    id,
+                    message: entry.message.clone(),
+                });
+            }
+        }
+        if changes.announce {
+            commands.push(Command::PublishRun);
+        }
+        commands.extend(gates.into_iter().map(|gate| Command::PublishGate(Box::new(gate))));
+        for (node_id, token, millis) in changes.latencies {
+            commands.push(Command::PublishLatency {
+                node_id,
+                token,
+                millis,
+            });
+        }
+        if changes.ended {
+            commands.push(Command::NotifyRunEnded);
+        }
+        Decision::Update {
+            writes,
+            alarm,
+            commands,
+        }
+    }
+
+    /// A run that failed or timed out may be brought back: what its end cut off is to be found again.
+    fn number_what_the_end_cut(&self, changes: &mut PendingChanges) {
+        let may_come_back = match self.header.status {
+            RunStatus::Failed | RunStatus::TimedOut => changes.ended,
+            RunStatus::Running
+            | RunStatus::Waiting
+            | RunStatus::Paused
+            | RunStatus::Completed
+            | RunStatus::Cancelled => false,
+        };
+        if !may_come_back {
+            return;
+        }
+        let end = self.header.ends;
+        // What a join went on without is decided, whatever came behind it in the same commit. Inner instances have
+        // higher numbers than those around them.
+        changes.closed_instances.sort_by_key(|instance| instance.id);
+        let mut decided = std::mem::take(&mut changes.decided);
+        for instance in &changes.closed_instances {
+            if instance
+                .parent
+                .as_ref()
+                .is_some_and(|it| decided.contains(&it.instance))
+            {
+                decided.insert(instance.id);
+            }
+        }
+        for token in &mut changes.terminal {
+            if token
+                .branch
+                .as_ref()
+                .is_some_and(|it| decided.contains(&it.instance))
+            {
+                continue;
+            }
+            token.interrupted = changes
+                .interrupted
+                .get(&token.id)
+                .map(|(from, sleep_left_ms)| Interrupted {
+                    end,
+                    from: *from,
+                    sleep_left_ms: *sleep_left_ms,
+                });
+        }
+        for instance in &mut changes.closed_instances {
+            instance.closed_by = Some(end).filter(|_| !decided.contains(&instance.id));
+        }
+    }
+}
