@@ -1,5 +1,4 @@
-//! MCP over Streamable HTTP: the messages that are sent to a server and what is made of those that come back. Pure;
-//! `mcp_client` carries them.
+//! MCP over Streamable HTTP: builds the messages to a server and reads those that come back. Pure; `mcp_client` sends them.
 
 use serde_json::{Map, Value, json};
 
@@ -10,30 +9,30 @@ use crate::task::redact::Redactor;
 use crate::task::request::{Outgoing, object, parse_url, render, text};
 use crate::task::steps::ActionCall;
 
-/// The version we ask for, and those we go on with if a server answers with one of them.
+/// The version that is proposed, and those that a server may choose instead.
 const PROTOCOL: &str = "2025-06-18";
 const KNOWN_PROTOCOLS: &[&str] = &["2025-03-26", PROTOCOL, "2025-11-25"];
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// How much of what a server says a message quotes.
+/// How much of a server's text a message quotes.
 const QUOTED_CHARACTERS: usize = 1_000;
 
-/// A tool and where it is, templates filled in.
+/// A tool and its server, with all templates rendered.
 #[derive(Debug)]
 pub struct ToolCall {
-    /// What every request to the server begins as.
+    /// The part that all requests to the server share.
     base: Outgoing,
     tool: String,
     arguments: Value,
 }
 
-/// What a server told us about itself at the beginning.
+/// What the server's response to `initialize` said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
-    /// None with a server that keeps no sessions.
+    /// None if the server keeps no sessions.
     pub id: Option<String>,
-    /// None until it has answered.
+    /// None until the server has responded.
     pub protocol: Option<String>,
 }
 
@@ -52,7 +51,7 @@ impl ToolCall {
         };
         let headers = tool.headers.as_ref();
         let mut base = Outgoing::new(url, "POST", headers, json!({}), scope, key)?;
-        // After the action's own: the transport does not work with others.
+        // These override the action's own: the transport needs them.
         base.set_header("content-type", "application/json")?;
         base.set_header("accept", "application/json, text/event-stream")?;
         Ok(ToolCall {
@@ -66,7 +65,7 @@ impl ToolCall {
         &self.tool
     }
 
-    /// For the check of its address.
+    /// For checking its address.
     pub fn first_request(&self) -> &Outgoing {
         &self.base
     }
@@ -77,14 +76,14 @@ impl ToolCall {
         request(id, "initialize", params)
     }
 
-    /// The progress token asks the server to say how far it is.
+    /// The progress token asks the server for progress notifications.
     pub fn call(&self, id: u64) -> Value {
         let meta = json!({"progressToken": id});
         let params = json!({"name": self.tool, "arguments": self.arguments, "_meta": meta});
         request(id, "tools/call", params)
     }
 
-    /// A message on its way. Only the call of the tool is the work that must not be done twice.
+    /// Only the call of the tool is work that must not be done twice, so only it has an idempotency key.
     pub fn post(&self, session: &Session, message: &Value) -> Result<Outgoing, Failure> {
         let mut outgoing = self.in_session(session)?;
         if message["method"] != "tools/call" {
@@ -94,7 +93,7 @@ impl ToolCall {
         Ok(outgoing)
     }
 
-    /// The end of a session; none if there is no session to end.
+    /// Ends the session; none if there is no session to end.
     pub fn delete(&self, session: &Session) -> Option<Outgoing> {
         session.id.as_ref()?;
         let mut outgoing = self.in_session(session).ok()?;
@@ -130,7 +129,7 @@ fn request(id: u64, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// The version that is spoken from now on.
+/// The version of the session.
 pub fn protocol_of(initialized: &Value) -> Result<String, Failure> {
     match initialized["protocolVersion"].as_str() {
         Some(version) if KNOWN_PROTOCOLS.contains(&version) => Ok(version.to_string()),
@@ -146,55 +145,56 @@ pub fn protocol_of(initialized: &Value) -> Result<String, Failure> {
     }
 }
 
-/// What one message of the server asks of us.
+/// A message of the server that needs a reaction.
 #[derive(Debug, PartialEq)]
-pub enum Heard {
-    /// The answer to what we asked.
-    Answer(Result<Value, Failure>),
-    /// To be sent back: the server asked something.
-    Reply(Value),
+pub enum ServerMessage {
+    /// The response to the awaited request.
+    Response(Result<Value, Failure>),
+    /// A request of the server, with the reply to it.
+    Request { reply: Value },
 }
 
-/// Listens for the answer to one request, and remembers what is told on the way.
+/// Finds the response to one request among the server's messages, and keeps its notifications.
 #[derive(Debug)]
-pub struct Listener<'a> {
+pub struct MessageReader<'a> {
     pub awaited: u64,
     pub notes: &'a mut Notes,
     pub redactor: &'a Redactor,
 }
 
-impl Listener<'_> {
-    /// One message, or a batch of them, as text.
-    pub fn hear(&mut self, text: &str) -> Result<Vec<Heard>, Failure> {
+impl MessageReader<'_> {
+    /// `text` is one message or a batch of them.
+    pub fn read(&mut self, text: &str) -> Result<Vec<ServerMessage>, Failure> {
         let message: Value = serde_json::from_str(text)
             .map_err(|error| invalid(&format!("what it sent is not JSON: {error}")))?;
         Ok(match message {
-            Value::Array(batch) => batch.iter().filter_map(|one| self.hear_one(one)).collect(),
-            single => self.hear_one(&single).into_iter().collect(),
+            Value::Array(batch) => batch.iter().filter_map(|one| self.read_one(one)).collect(),
+            single => self.read_one(&single).into_iter().collect(),
         })
     }
 
-    fn hear_one(&mut self, message: &Value) -> Option<Heard> {
+    fn read_one(&mut self, message: &Value) -> Option<ServerMessage> {
         let id = &message["id"];
         if let Some(method) = message["method"].as_str() {
             if id.is_null() {
                 self.notes.take(method, &message["params"]);
                 return None;
             }
-            return Some(Heard::Reply(match method {
+            let reply = match method {
                 "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
-                // We announced no capabilities: whoever asks for one anyway is told so, and need not wait.
+                // The client has announced no capabilities. The error keeps the server from waiting for one.
                 _ => json!({"jsonrpc": "2.0", "id": id,
                     "error": {"code": -32601, "message": format!("method not found: {}", start_of(method, 100))}}),
-            }));
+            };
+            return Some(ServerMessage::Request { reply });
         }
         let error = &message["error"];
-        // A server that could not read the request cannot say which one it was.
+        // A server that could not parse the request does not know its id.
         let is_ours = *id == self.awaited || (id.is_null() && error.is_object());
         if !is_ours {
             return None;
         }
-        Some(Heard::Answer(match (&message["result"], error) {
+        Some(ServerMessage::Response(match (&message["result"], error) {
             (_, Value::Object(_)) => Err(rpc_failure(error, self.redactor)),
             (Value::Null, _) => Err(invalid("its answer has neither a result nor an error")),
             (result, _) => Ok(result.clone()),
@@ -202,7 +202,7 @@ impl Listener<'_> {
     }
 }
 
-/// What the server told about its progress, for a call that is stopped: the newest lines of it.
+/// The newest lines of the server's progress, for a call that is stopped.
 #[derive(Debug, Default)]
 pub struct Notes(String);
 
@@ -219,7 +219,7 @@ impl Notes {
                 Value::Null => return,
                 data => crate::task::context::plain(data.clone()),
             },
-            // The server's other news are for clients that keep lists of what it has.
+            // Other notifications are for clients that list the server's tools.
             _ => return,
         };
         self.0.push_str(&line);
@@ -233,7 +233,7 @@ impl Notes {
         }
     }
 
-    /// None if nothing was told.
+    /// None if there were no notifications.
     pub fn into_text(mut self) -> Option<String> {
         self.0.truncate(self.0.trim_end().len());
         (!self.0.is_empty()).then_some(self.0)
@@ -282,7 +282,7 @@ fn rpc_failure(error: &Value, redactor: &Redactor) -> Failure {
     )
 }
 
-/// The answer came, and another call would get the same.
+/// The response is invalid, and so would be that to another call.
 pub fn invalid(what: &str) -> Failure {
     Failure::validation(
         "invalid_response",
@@ -291,7 +291,7 @@ pub fn invalid(what: &str) -> Failure {
 }
 
 fn quoted(text: &str, redactor: &Redactor) -> String {
-    // Before it is cut: half a secret would not be found any more.
+    // Redacted before it is cut: half a secret would not be found.
     start_of(&redactor.text(text.to_string()), QUOTED_CHARACTERS)
 }
 

@@ -6,7 +6,7 @@
 // same wasm memory, stays pending for ever. worker-build's shim builds a new instance at the next call, so that event is the
 // end of every call in flight, and here it rejects them.
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
-import { reports } from "./platform/executor_server.mjs";
+import { serve } from "./platform/executor_server.mjs";
 import { knock } from "./platform/object_request.mjs";
 import WasmEntry, { BreakerObject as WasmBreakerObject, RunObject as WasmRunObject } from "../../build/index.js";
 
@@ -106,10 +106,10 @@ export default class Entry extends WorkerEntrypoint {
     // Text in, text out. No ceiling: a task's deadlines are its own, and the coordinator has its alarm.
     /** @type {import("./platform/executor_server.mjs").Executor} */
     const executor = {
-      execute: (number, order, asker) => instance.execute(number, order, this.env, asker),
-      leave: (number) => instance.leave(number),
+      execute: (id, order, sink) => instance.execute(id, order, this.env, sink),
+      cancel: (id) => instance.cancel(id),
     };
-    return reports(request, executor, callsInFlight, (error) => logFailure("execute", error));
+    return serve(request, executor, callsInFlight, (error) => logFailure("execute", error));
   }
 
   // A rejection makes the platform deliver the batch again.

@@ -15,7 +15,7 @@ use crate::index::run_summary::{ProbeResponse, RunSummary};
 use crate::run::Settings;
 use crate::worker::index::event_starts;
 use crate::worker::index::{consumer, runs};
-use crate::worker::platform::call::{self, Call, Peer};
+use crate::worker::platform::http_client::{Peer, Request};
 use crate::worker::platform::{self, deadline};
 
 /// How late a deadline may be before its object is rung: the alarm has the first word, and may be a minute late itself.
@@ -174,9 +174,9 @@ async fn ring(env: &Env, id: &str) -> std::result::Result<ProbeResponse, String>
     let stub = runs.get_by_name(id).map_err(|error| error.to_string())?;
     let object: Peer = stub.into_rpc();
     let asked = async {
-        let answer = call::send(&object, Call::post("http://run/ring", "{}")).await?;
+        let answer = Request::post("http://run/ring", "{}").send(&object).await?;
         match answer.status() {
-            200 => answer.text_unbounded().await,
+            200 => Ok(answer.text().await?),
             status => Err(format!("the run's object answered with status {status}")),
         }
     };

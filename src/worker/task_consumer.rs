@@ -10,7 +10,7 @@ use worker::{Env, MessageBatch, MessageExt};
 
 use crate::base::time::Millis;
 use crate::protocol::task::TaskReport;
-use crate::worker::platform::call::{self, Call, Peer};
+use crate::worker::platform::http_client::{self, Peer, Request};
 use crate::worker::platform::{deadline, now, number};
 use crate::worker::run_object::object::report;
 
@@ -123,7 +123,7 @@ async fn run(object: &RunOf<'_>, name: &str, order: &str, env: &Env) -> Option<R
     // The executor is not told to stop when the run ends, because the run may be extended: at that moment the object is
     // asked, and it knows.
     let mut run_ends_at = Ending::of(order);
-    let Some(executor) = call::service(env, "EXECUTOR") else {
+    let Some(executor) = http_client::service(env, "EXECUTOR") else {
         return Some(Err("no service binding EXECUTOR is configured".into()));
     };
     let mut execution = pin!(execute(&executor, order));
@@ -145,9 +145,10 @@ async fn run(object: &RunOf<'_>, name: &str, order: &str, env: &Env) -> Option<R
 }
 
 async fn execute(executor: &Peer, order: &str) -> Result<String, String> {
-    let answer = call::send(executor, Call::post("http://executor/execute", order)).await?;
+    let request = Request::post("http://executor/execute", order);
+    let answer = request.send(executor).await?;
     match answer.status() {
-        200 => answer.text_unbounded().await,
+        200 => Ok(answer.text().await?),
         status => Err(format!("the executor answered with status {status}")),
     }
 }
@@ -173,9 +174,9 @@ async fn ask(object: &RunOf<'_>, door: &str, body: &str) -> Option<(u16, String)
     let url = format!("http://run{door}");
     let asked = async {
         let stub = object.stub()?;
-        let answer = call::send(&stub, Call::post(&url, body)).await?;
+        let answer = Request::post(&url, body).send(&stub).await?;
         let status = answer.status();
-        Ok::<_, String>((status, answer.text_unbounded().await?))
+        Ok::<_, String>((status, answer.text().await?))
     };
     match deadline::within(OBJECT_MS, asked).await {
         Some(Ok(answer)) => Some(answer),

@@ -3,7 +3,7 @@
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::definition::action::ActionKind;
 use curfew::task::mcp::{
-    Heard, Listener, Notes, Session, ToolCall, cancelled, fold_result, initialized, protocol_of,
+    MessageReader, Notes, ServerMessage, Session, ToolCall, cancelled, fold_result, initialized, protocol_of,
 };
 use curfew::task::redact::Redactor;
 use curfew::task::request::Outgoing;
@@ -154,21 +154,21 @@ fn known_versions_are_spoken_and_others_are_not() {
 }
 
 /// What is made of one message while the answer to request 2 is awaited.
-fn hear(message: Value) -> Vec<Heard> {
-    let mut listener = Listener {
+fn read(message: Value) -> Vec<ServerMessage> {
+    let mut reader = MessageReader {
         awaited: 2,
         notes: &mut Notes::default(),
         redactor: &Redactor::default(),
     };
-    listener.hear(&message.to_string()).expect("it is JSON")
+    reader.read(&message.to_string()).expect("it is JSON")
 }
 
 #[test]
 fn the_answer_is_told_from_everything_else() {
     let answer = |result: Value| json!({"jsonrpc": "2.0", "id": 2, "result": result});
     assert_eq!(
-        hear(answer(json!({"a": 1}))),
-        [Heard::Answer(Ok(json!({"a": 1})))]
+        read(answer(json!({"a": 1}))),
+        [ServerMessage::Response(Ok(json!({"a": 1})))]
     );
     for other in [
         json!({"jsonrpc": "2.0", "id": 3, "result": {}}),
@@ -181,27 +181,29 @@ fn the_answer_is_told_from_everything_else() {
         json!("words"),
         json!([]),
     ] {
-        assert_eq!(hear(other.clone()), [], "{other}");
+        assert_eq!(read(other.clone()), [], "{other}");
     }
     let batch = json!([{"jsonrpc": "2.0", "id": 9, "method": "ping"}, answer(json!(true))]);
     assert_eq!(
-        hear(batch),
+        read(batch),
         [
-            Heard::Reply(json!({"jsonrpc": "2.0", "id": 9, "result": {}})),
-            Heard::Answer(Ok(json!(true)))
+            ServerMessage::Request {
+                reply: json!({"jsonrpc": "2.0", "id": 9, "result": {}})
+            },
+            ServerMessage::Response(Ok(json!(true)))
         ]
     );
-    let [Heard::Answer(Err(failure))] = &hear(answer(json!(null)))[..] else {
+    let [ServerMessage::Response(Err(failure))] = &read(answer(json!(null)))[..] else {
         panic!("it is an answer without anything in it");
     };
     assert_eq!(failure.code, "invalid_response");
-    let mut listener = Listener {
+    let mut reader = MessageReader {
         awaited: 2,
         notes: &mut Notes::default(),
         redactor: &Redactor::default(),
     };
     for text in ["", "{", "<html>"] {
-        let failure = listener.hear(text).expect_err("it is no JSON");
+        let failure = reader.read(text).expect_err("it is no JSON");
         assert_eq!(
             (&*failure.code, failure.class),
             ("invalid_response", FailureClass::Validation)
@@ -213,11 +215,13 @@ fn the_answer_is_told_from_everything_else() {
 fn a_server_that_asks_is_answered() {
     let ping = json!({"jsonrpc": "2.0", "id": "p-1", "method": "ping"});
     assert_eq!(
-        hear(ping),
-        [Heard::Reply(json!({"jsonrpc": "2.0", "id": "p-1", "result": {}}))]
+        read(ping),
+        [ServerMessage::Request {
+            reply: json!({"jsonrpc": "2.0", "id": "p-1", "result": {}})
+        }]
     );
     let sampling = json!({"jsonrpc": "2.0", "id": 2, "method": "sampling/createMessage", "params": {}});
-    let [Heard::Reply(refusal)] = &hear(sampling)[..] else {
+    let [ServerMessage::Request { reply: refusal }] = &read(sampling)[..] else {
         panic!("it is a request, whatever its id");
     };
     assert_eq!(
@@ -240,7 +244,7 @@ fn errors_have_classes() {
         for id in [json!(2), json!(null)] {
             let message =
                 json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "no such thing"}});
-            let [Heard::Answer(Err(failure))] = &hear(message)[..] else {
+            let [ServerMessage::Response(Err(failure))] = &read(message)[..] else {
                 panic!("{code} is an error");
             };
             assert_eq!((&*failure.code, failure.class), ("rpc_error", class), "{code}");
@@ -251,14 +255,14 @@ fn errors_have_classes() {
 
 fn told(messages: &[(&str, Value)]) -> Option<String> {
     let mut notes = Notes::default();
-    let mut listener = Listener {
+    let mut reader = MessageReader {
         awaited: 2,
         notes: &mut notes,
         redactor: &Redactor::default(),
     };
     for (method, params) in messages {
         let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
-        assert_eq!(listener.hear(&message.to_string()), Ok(vec![]));
+        assert_eq!(reader.read(&message.to_string()), Ok(vec![]));
     }
     notes.into_text()
 }

@@ -231,7 +231,7 @@ export function moduleWorker(name: string, path: string, config: Partial<WorkerO
 
 /** What coordinator and executor speak to each other with. */
 export function conversation(): Manifest["modules"] {
-  const paths = ["executor_client", "executor_server", "clock", "object_request"].map((name) => `src/worker/platform/${name}.mjs`);
+  const paths = ["executor_client", "executor_server", "clock", "object_request", "wasm_call"].map((name) => `src/worker/platform/${name}.mjs`);
   return Object.fromEntries(paths.map((path) => [path, { type: "esm", contents: readFileSync(join(root, path), "utf8") }]));
 }
 

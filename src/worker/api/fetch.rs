@@ -24,7 +24,7 @@ use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
 use crate::worker::api::respond::{self, ApiResult, response};
 use crate::worker::index::{breakers, gates, runs};
-use crate::worker::platform::call::{self, Call, Peer};
+use crate::worker::platform::http_client::{self, Peer};
 use crate::worker::platform::{self, deadline};
 
 const NDJSON: &str = "application/x-ndjson";
@@ -323,15 +323,14 @@ async fn ask_object(
 }
 
 async fn ask(stub: &Peer, method: &str, url: &str, body: Option<&str>, wait_ms: u64) -> Result<ApiResponse> {
-    let call = Call {
+    let request = http_client::Request {
         url,
         method,
-        headers: None,
+        headers: &[],
         body,
-        follow_redirects: true,
     };
-    match deadline::within(wait_ms + OBJECT_MS, call::send(stub, call)).await {
-        Some(Ok(response)) => Ok(ApiResponse::Ready(response.into_response())),
+    match deadline::within(wait_ms + OBJECT_MS, request.send(stub)).await {
+        Some(Ok(response)) => Ok(ApiResponse::Ready(response.into_raw())),
         Some(Err(error)) => Err(worker::Error::RustError(error.into())),
         None => Ok(ApiResponse::Json(Err(Error::new(
             504,

@@ -11,7 +11,7 @@ use crate::run::{EventRef, StartRequest, TriggeredBy};
 use crate::worker::api::catalogue::Catalogue;
 use crate::worker::api::prepare_start;
 use crate::worker::index::event_starts;
-use crate::worker::platform::call::{self, Call, Peer};
+use crate::worker::platform::http_client::{Peer, Request};
 use crate::worker::platform::{self, deadline};
 
 /// How long a run's object may take to respond.
@@ -164,11 +164,8 @@ async fn start(
         .get_by_name(&run_id)
         .map_err(|error| error.to_string())?;
     let stub: Peer = stub.into_rpc();
-    let answer = deadline::within(
-        OBJECT_MS,
-        call::send(&stub, Call::post("http://run/start", &body)),
-    )
-    .await;
+    let request = Request::post("http://run/start", &body);
+    let answer = deadline::within(OBJECT_MS, request.send(&stub)).await;
     match answer.ok_or("no answer in time")??.status() {
         201 => outcome(TriggerOutcome::Started { run_id }),
         200 => outcome(TriggerOutcome::AlreadyStarted { run_id }),

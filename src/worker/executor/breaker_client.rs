@@ -10,7 +10,7 @@ use crate::base::time::{Millis, SECOND};
 use crate::breaker::machine::Outcome;
 use crate::protocol::breaker::{AdmissionResponse, Ask, Report};
 use crate::task::breaker::{Admission, Memory, Permit};
-use crate::worker::platform::call::{self, Call, Peer};
+use crate::worker::platform::http_client::{Peer, Request};
 use crate::worker::platform::{self, deadline, now};
 
 /// How long a breaker may keep a call waiting.
@@ -95,9 +95,9 @@ async fn send(
     let body = serde_json::to_string(body).map_err(|error| error.to_string())?;
     let url = format!("http://breaker{door}");
     let talk = async {
-        let answer = call::send(&stub, Call::post(&url, &body)).await?;
+        let answer = Request::post(&url, &body).send(&stub).await?;
         match answer.status() {
-            200 => answer.text_unbounded().await,
+            200 => Ok(answer.text().await?),
             status => Err(format!("{door} answered with status {status}")),
         }
     };

@@ -27,8 +27,7 @@ use crate::worker::executor::llm::llm_call;
 use crate::worker::executor::mcp_client;
 use crate::worker::executor::shell_client;
 use crate::worker::platform;
-use crate::worker::platform::call::Peer;
-use crate::worker::platform::exchange::Clock;
+use crate::worker::platform::http_client::{self, Clock, Peer};
 use crate::worker::platform::inline_executor;
 
 thread_local! {
@@ -39,35 +38,35 @@ thread_local! {
 
 #[wasm_bindgen]
 extern "C" {
-    /// Who gave an order: `answer.mjs` has what it is.
-    pub type Asker;
+    /// Where reports go, in `executor_server.mjs`.
+    pub type ReportSink;
 
     #[wasm_bindgen(method)]
-    fn answer(this: &Asker, number: u32, report: &str);
+    fn report(this: &ReportSink, id: u32, report: &str);
 
     #[wasm_bindgen(method)]
-    fn fail(this: &Asker, message: &str);
+    fn fail(this: &ReportSink, message: &str);
 
     #[wasm_bindgen(method, getter)]
-    fn clock(this: &Asker) -> Clock;
+    fn clock(this: &ReportSink) -> Clock;
 }
 
-/// An order in, a report out, both as text: no request and no response cross into wasm for it. A task that waits for
-/// nothing is answered before this returns.
+/// Runs an order. Order and report are text, so that no request and no response crosses into wasm. A task that waits for
+/// nothing reports before this returns.
 #[wasm_bindgen]
-pub fn execute(number: u32, order: String, env: Env, asker: Asker) {
-    inline_executor::run(number, async move {
-        match report(&order, &env, &asker.clock()).await {
-            Ok(report) => asker.answer(number, &report),
-            Err(error) => asker.fail(&error.to_string()),
+pub fn execute(id: u32, order: String, env: Env, sink: ReportSink) {
+    inline_executor::run(id, async move {
+        match report(&order, &env, &sink.clock()).await {
+            Ok(report) => sink.report(id, &report),
+            Err(error) => sink.fail(&error.to_string()),
         }
     });
 }
 
-/// Nobody waits for the order of this number any more.
+/// Ends the task of an order: its report is not needed any more.
 #[wasm_bindgen]
-pub fn leave(number: u32) {
-    inline_executor::leave(number);
+pub fn cancel(id: u32) {
+    inline_executor::cancel(id);
 }
 
 async fn report(order: &str, env: &Env, clock: &Clock) -> serde_json::Result<String> {
@@ -147,7 +146,7 @@ impl Worker<'_> {
         if let Some(peer) = SERVICES.with_borrow(|services| services.get(binding).cloned()) {
             return Ok(peer);
         }
-        let peer = platform::call::service(self.env, binding).ok_or_else(|| {
+        let peer = http_client::service(self.env, binding).ok_or_else(|| {
             Failure::permanent(
                 "no_binding",
                 format!("the executor has no service binding \"{binding}\"; add it to its wrangler file"),
@@ -186,7 +185,7 @@ impl Runtime for Worker<'_> {
                     Runner::Binding(name) => (self.service(name)?, Reach::Binding),
                     Runner::Url(_) => {
                         let private = self.may_call_private();
-                        (platform::call::internet(), Reach::Internet { private })
+                        (http_client::internet(), Reach::Internet { private })
                     }
                 };
                 shell_client::shell(shell, &peer, self.clock, reach, &call, &key).await

@@ -1,8 +1,7 @@
-//! `http_request` and `service_call`: sends one request under one deadline, redirects included, and turns the answer
+//! `http_request` and `service_call`: sends a request, follows its redirects under the same deadline, and turns the response
 //! into a result or a failure.
 
 use serde_json::{Map, Value, json};
-use worker::Headers;
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::limits::RESULT_BYTES;
@@ -12,8 +11,7 @@ use crate::task::redirect::{self, REDIRECTS_MAX, Reach};
 use crate::task::request::Outgoing;
 use crate::task::status::{self, Answered};
 use crate::task::steps::{ActionCall, Stopped};
-use crate::worker::platform::call::{self, Answer, BodyError, Call, Peer, SendError};
-use crate::worker::platform::exchange::{Clock, Ended, Exchange};
+use crate::worker::platform::http_client::{self, Clock, Error, Peer, ReadWhole, Request, Response};
 use crate::worker::platform::now;
 
 pub(in crate::worker) struct Received {
@@ -33,13 +31,13 @@ pub async fn http_request(
     let reach = Reach::Internet { private };
     reach.check(&outgoing)?;
     let expected = request.expect_status.as_deref();
-    let received = exchange(&call::internet(), clock, outgoing, reach, expected, call).await?;
+    let received = fetch_final(&http_client::internet(), clock, outgoing, reach, expected, call).await?;
     check_status(&received, expected, call)?;
     let body = parse_body(&received)?;
     Ok(json!({"status": received.status, "headers": received.headers, "body": body}))
 }
 
-/// The user's own Worker: it gets the step's input as JSON, its JSON answer is the result.
+/// Calls the user's own Worker with the step's input as JSON; its JSON response is the result.
 pub async fn service_call(
     service: &ServiceCall,
     peer: &Peer,
@@ -48,7 +46,7 @@ pub async fn service_call(
     key: &str,
 ) -> Result<Value, Stopped> {
     let outgoing = Outgoing::service_call(service, call, key)?;
-    let received = exchange(peer, clock, outgoing, Reach::Binding, None, call).await?;
+    let received = fetch_final(peer, clock, outgoing, Reach::Binding, None, call).await?;
     check_status(&received, None, call)?;
     if received.text.is_empty() {
         return Ok(Value::Null);
@@ -61,8 +59,8 @@ pub async fn service_call(
     })
 }
 
-/// The first answer that is no redirect, or is one the action expects, read to its end.
-pub(in crate::worker) async fn exchange(
+/// The first response that is not a redirect, or is one that the action expects, read to its end.
+pub(in crate::worker) async fn fetch_final(
     peer: &Peer,
     clock: &Clock,
     first: Outgoing,
@@ -71,101 +69,83 @@ pub(in crate::worker) async fn exchange(
     call: &ActionCall<'_>,
 ) -> Result<Received, Stopped> {
     let is_expected = |status: u16| expected.is_some_and(|expected| expected.contains(&status));
-    let mut bodyless = redirect::STATUSES.to_vec();
-    bodyless.retain(|status| !is_expected(*status));
-    let mut request = first;
+    let mut skip_body_of = redirect::STATUSES.to_vec();
+    skip_body_of.retain(|status| !is_expected(*status));
+    let mut outgoing = first;
     for _ in 0..=REDIRECTS_MAX {
-        let exchange = Exchange {
-            url: request.url.as_str(),
-            method: &request.method,
-            headers: &request.headers,
-            body: request.body.as_deref(),
-            bodyless: &bodyless,
-            in_full: !matches!(reach, Reach::Binding),
-            most: RESULT_BYTES,
-            millis: call.deadline_at.map(|at| at.saturating_sub(now())),
+        let read = ReadWhole {
+            skip_body_of: &skip_body_of,
+            wants_headers: !matches!(reach, Reach::Binding),
+            max_bytes: RESULT_BYTES,
+            timeout_ms: call.deadline_at.map(|at| at.saturating_sub(now())),
         };
-        let reply = exchange.run(peer, clock).await.map_err(stopped)?;
-        if !is_expected(reply.status) {
-            let location = reply.headers.iter().find(|(name, _)| name == "location");
+        let response = request_of(&outgoing).fetch_whole(peer, clock, read).await;
+        let response = response.map_err(stopped)?;
+        if !is_expected(response.status) {
+            let location = response.headers.iter().find(|(name, _)| name == "location");
             let location = location.map(|(_, value)| value.as_str());
-            let next = redirect::next(&request, reply.status, location, reach, call.redactor)?;
+            let next = redirect::next(&outgoing, response.status, location, reach, call.redactor)?;
             if let Some(next) = next {
-                request = next;
+                outgoing = next;
                 continue;
             }
         }
-        let text = String::from_utf8(reply.bytes).map_err(|_| not_text())?;
-        let headers = reply.headers.into_iter();
+        let headers = response.headers.into_iter();
         return Ok(Received {
-            status: reply.status,
+            status: response.status,
             headers: headers.map(|(name, value)| (name, value.into())).collect(),
-            text,
+            text: utf8(response.bytes)?,
         });
     }
     Err(redirect::too_many().into())
 }
 
-fn stopped(ended: Ended) -> Stopped {
-    Stopped::Failed(match ended {
-        Ended::Deadline(arrived) => {
-            return Stopped::Deadline {
-                partial: arrived.map(text_of),
-            };
-        }
-        Ended::TooLarge => too_large(),
-        Ended::Lost(message) | Ended::Broken(message) => network_failure(message),
-        Ended::Refused(message) => Failure::validation("invalid_request", message),
-        Ended::BadHeader(name) => bad_header(&name),
-    })
+/// Sends a request whose response is streamed.
+pub(in crate::worker) async fn send(peer: &Peer, outgoing: &Outgoing) -> Result<Response, Failure> {
+    request_of(outgoing).send(peer).await.map_err(failure_of)
 }
 
-fn bad_header(name: &str) -> Failure {
-    Failure::validation(
-        "invalid_header",
-        format!("header \"{name}\" has an invalid name or value"),
-    )
+/// The whole body of a streamed response.
+pub(in crate::worker) async fn read_text(response: Response) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = response.read_into(&mut bytes, RESULT_BYTES).await;
+    read.map_err(failure_of)?;
+    utf8(bytes)
 }
 
-fn too_large() -> Failure {
-    Failure::validation(
-        "response_too_large",
-        format!("the answer is larger than the limit of {RESULT_BYTES} bytes"),
-    )
-}
-
-fn not_text() -> Failure {
-    Failure::validation("invalid_response", "the answer is not UTF-8 text")
-}
-
-/// The whole body. Whoever drops this halfway finds in `bytes` what had arrived.
-pub(in crate::worker) async fn read_text(answer: Answer, bytes: &mut Vec<u8>) -> Result<String, Failure> {
-    answer
-        .read_into(bytes, RESULT_BYTES)
-        .await
-        .map_err(|error| match error {
-            BodyError::TooLarge => too_large(),
-            BodyError::Broken(message) => network_failure(message),
-        })?;
-    String::from_utf8(std::mem::take(bytes)).map_err(|_| not_text())
-}
-
-pub(in crate::worker) async fn send(peer: &Peer, request: &Outgoing) -> Result<Answer, Failure> {
-    let headers = Headers::new();
-    for (name, value) in &request.headers {
-        headers.set(name, value).map_err(|_| bad_header(name))?;
+fn request_of(outgoing: &Outgoing) -> Request<'_> {
+    Request {
+        url: outgoing.url.as_str(),
+        method: &outgoing.method,
+        headers: &outgoing.headers,
+        body: outgoing.body.as_deref(),
     }
-    let call = Call {
-        url: request.url.as_str(),
-        method: &request.method,
-        headers: Some(headers),
-        body: request.body.as_deref(),
-        follow_redirects: false,
-    };
-    call::send(peer, call).await.map_err(|error| match error {
-        SendError::Refused(message) => Failure::validation("invalid_request", message),
-        SendError::Lost(message) => network_failure(message),
-    })
+}
+
+fn stopped(error: Error) -> Stopped {
+    match error {
+        Error::Deadline(arrived) => Stopped::Deadline {
+            partial: arrived.map(text_of),
+        },
+        other => Stopped::Failed(failure_of(other)),
+    }
+}
+
+pub(in crate::worker) fn failure_of(error: Error) -> Failure {
+    match error {
+        Error::TooLarge => Failure::validation(
+            "response_too_large",
+            format!("the answer is larger than the limit of {RESULT_BYTES} bytes"),
+        ),
+        Error::Lost(_) | Error::Broken(_) | Error::Deadline(_) => network_failure(error.into()),
+        Error::Refused(_) => Failure::validation("invalid_request", String::from(error)),
+        Error::BadHeader(_) => Failure::validation("invalid_header", String::from(error)),
+    }
+}
+
+fn utf8(bytes: Vec<u8>) -> Result<String, Failure> {
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::validation("invalid_response", "the answer is not UTF-8 text"))
 }
 
 pub(in crate::worker) fn check_status(

@@ -1,6 +1,4 @@
-//! Asks the question and takes the answer in, under one deadline.
-
-use std::ops::ControlFlow;
+//! `llm_call`: sends a prompt and decodes the streamed response under one deadline.
 
 use serde_json::Value;
 use worker::Env;
@@ -15,7 +13,7 @@ use crate::task::redirect::Reach;
 use crate::task::status::{self, Answered};
 use crate::task::steps::{ActionCall, Stopped};
 use crate::worker::executor::http::send;
-use crate::worker::platform::call::{self, Answer};
+use crate::worker::platform::http_client::{self, Response};
 use crate::worker::platform::{ai, deadline, now};
 
 pub async fn llm_call(
@@ -26,32 +24,37 @@ pub async fn llm_call(
     key: &str,
 ) -> Result<Value, Stopped> {
     let (request, model) = request::of(llm, call, key)?;
-    // Outlives `talk`, so that what arrived before the deadline is still there after it.
-    let mut intake = ResponseDecoder::new(llm.provider, call.redactor);
+    // Declared outside `talk`: the text that arrived before the deadline is reported after it.
+    let mut decoder = ResponseDecoder::new(llm.provider, call.redactor);
     let talk = async {
-        let answer = ask(&request, env, private, call).await?;
-        check_status(&answer)?;
-        listen(answer, &mut intake, call).await
+        let response = send_prompt(&request, env, private, call).await?;
+        check_status(response.status())?;
+        read(response, &mut decoder, call).await
     };
     let ended = match call.deadline_at {
         None => Some(talk.await),
-        // Dropping `talk` aborts the call: the provider sees its connection close.
+        // Dropping `talk` closes the connection to the provider.
         Some(deadline_at) => deadline::within(deadline_at.saturating_sub(now()), talk).await,
     };
     match ended {
         None => Err(Stopped::Deadline {
-            partial: Some(intake.text_so_far()),
+            partial: Some(decoder.text_so_far()),
         }),
-        Some(Err(failure)) => Err(intake.stopped(failure)),
-        Some(Ok(())) => result::of(intake, &llm.response_format, &model),
+        Some(Err(failure)) => Err(decoder.stopped(failure)),
+        Some(Ok(())) => result::of(decoder, &llm.response_format, &model),
     }
 }
 
-async fn ask(request: &Request, env: &Env, private: bool, call: &ActionCall<'_>) -> Result<Answer, Failure> {
+async fn send_prompt(
+    request: &Request,
+    env: &Env,
+    private: bool,
+    call: &ActionCall<'_>,
+) -> Result<Response, Failure> {
     match request {
         Request::Http(outgoing) => {
             Reach::Internet { private }.check(outgoing)?;
-            send(&call::internet(), outgoing).await
+            send(&http_client::internet(), outgoing).await
         }
         Request::Binding { model, inputs } => {
             let Some(binding) = ai::binding(env) else {
@@ -61,15 +64,14 @@ async fn ask(request: &Request, env: &Env, private: bool, call: &ActionCall<'_>)
                 );
                 return Err(Failure::permanent("no_binding", message));
             };
-            let asked = ai::run(&binding, model, &inputs.to_string()).await;
-            asked.map_err(|message| binding_failure(&message, call.redactor))
+            let response = Response::of_model(&binding, model, &inputs.to_string()).await;
+            response.map_err(|error| binding_failure(&String::from(error), call.redactor))
         }
     }
 }
 
-/// An API does not redirect; who does is not the API, and must not hear the key.
-fn check_status(answer: &Answer) -> Result<(), Failure> {
-    let status = answer.status();
+/// The APIs of providers do not redirect. The target of a redirect is not the API and must not get the key.
+fn check_status(status: u16) -> Result<(), Failure> {
     match (300..400).contains(&status) {
         true => Err(Failure::permanent(
             "redirected",
@@ -81,41 +83,32 @@ fn check_status(answer: &Answer) -> Result<(), Failure> {
     }
 }
 
-async fn listen(
-    answer: Answer,
-    intake: &mut ResponseDecoder<'_>,
+async fn read(
+    mut response: Response,
+    decoder: &mut ResponseDecoder<'_>,
     call: &ActionCall<'_>,
 ) -> Result<(), Failure> {
-    if !(200..300).contains(&answer.status()) {
-        return Err(refused(answer, call).await);
+    if !(200..300).contains(&response.status()) {
+        return Err(refused(response, call).await);
     }
-    let (mut is_done, mut wrong) = (false, None);
-    let read = answer.read_each(|piece| match intake.take(piece) {
-        Ok(Progress::More) => ControlFlow::Continue(()),
-        Ok(Progress::Done) => {
-            is_done = true;
-            ControlFlow::Break(())
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => match decoder.take(&chunk)? {
+                Progress::More => {}
+                Progress::Done => return Ok(()),
+            },
+            Ok(None) => return decoder.end(),
+            Err(error) => return Err(decoder.broken(&String::from(error))),
         }
-        Err(failure) => {
-            wrong = Some(failure);
-            ControlFlow::Break(())
-        }
-    });
-    let read = read.await;
-    match (wrong, read) {
-        (Some(failure), _) => Err(failure),
-        (None, _) if is_done => Ok(()),
-        (None, Ok(())) => intake.end(),
-        (None, Err(why)) => Err(intake.broken(&why)),
     }
 }
 
-/// What the status means. Of the body as much as there is: it explains, and decides nothing.
-async fn refused(answer: Answer, call: &ActionCall<'_>) -> Failure {
-    let status = answer.status();
-    let retry_after = answer.headers().get("retry-after").ok().flatten();
+/// The failure that the status means. The body only explains it: it is quoted as far as it could be read.
+async fn refused(response: Response, call: &ActionCall<'_>) -> Failure {
+    let status = response.status();
+    let retry_after = response.header("retry-after");
     let mut bytes = Vec::new();
-    let _ = answer.read_into(&mut bytes, RESULT_BYTES).await;
+    let _ = response.read_into(&mut bytes, RESULT_BYTES).await;
     let answered = Answered {
         status,
         retry_after: retry_after.as_deref(),

@@ -1,37 +1,38 @@
-//! `mcp_tool`: one session with a server, one call of a tool in it, under one deadline.
+//! `mcp_tool`: opens a session with a server and calls one tool in it, under one deadline.
 
 use serde_json::Value;
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::definition::mcp_tool::McpTool;
-use crate::task::mcp::{self, Heard, Listener, Notes, Session, ToolCall, invalid};
+use crate::task::mcp::{self, MessageReader, Notes, ServerMessage, Session, ToolCall, invalid};
 use crate::task::redirect::{self, REDIRECTS_MAX, Reach};
 use crate::task::request::Outgoing;
 use crate::task::sse::{EVENT_BYTES, Event, Parser};
 use crate::task::status::{self, Answered};
 use crate::task::steps::{ActionCall, Stopped};
-use crate::worker::executor::http::{self, network_failure};
-use crate::worker::platform::call::{self, Answer};
+use crate::worker::executor::http::{self, failure_of, network_failure};
+use crate::worker::platform::background::run_in_background;
+use crate::worker::platform::http_client::{Response, internet};
 use crate::worker::platform::{deadline, now};
 
-/// What is sent after the result is known has this long, and nobody waits for it.
+/// How long the messages that close a session may take. The step does not wait for them.
 const CLOSE_TIMEOUT_MS: u64 = 300;
 
-/// A server that asks something waits no longer for the answer than this, and neither do we for its thanks.
-const REPLY_MS: u64 = 1_000;
+/// How long sending a reply to a request of the server may take.
+const REPLY_TIMEOUT_MS: u64 = 1_000;
 
-/// How far a call has come. Outlives the conversation, so that it is still there after the deadline.
+/// How far a call has come. It is kept outside the call, so that it is still there after the deadline.
 #[derive(Default)]
 struct Progress {
     session: Session,
-    /// The call of the tool, while it is not answered.
+    /// The id of the tool call, while it has no response.
     pending: Option<u64>,
     notes: Notes,
     last_id: u64,
 }
 
 struct Client<'a> {
-    order: ToolCall,
+    tool_call: ToolCall,
     reach: Reach,
     call: &'a ActionCall<'a>,
 }
@@ -42,18 +43,22 @@ pub async fn mcp_tool(
     call: &ActionCall<'_>,
     key: &str,
 ) -> Result<Value, Stopped> {
-    let order = ToolCall::of(tool, call, key)?;
+    let tool_call = ToolCall::of(tool, call, key)?;
     let reach = Reach::Internet { private };
-    reach.check(order.first_request())?;
-    let client = Client { order, reach, call };
-    let mut progress = Progress::default();
-    let talk = client.converse(&mut progress);
-    // Dropping the conversation closes its connection.
-    let result = match call.deadline_at {
-        None => Some(talk.await),
-        Some(deadline_at) => deadline::within(deadline_at.saturating_sub(now()), talk).await,
+    reach.check(tool_call.first_request())?;
+    let client = Client {
+        tool_call,
+        reach,
+        call,
     };
-    client.part(&progress);
+    let mut progress = Progress::default();
+    let run = client.run(&mut progress);
+    // Dropping `run` closes its connection.
+    let result = match call.deadline_at {
+        None => Some(run.await),
+        Some(deadline_at) => deadline::within(deadline_at.saturating_sub(now()), run).await,
+    };
+    client.close(&progress);
     match result {
         Some(result) => result.map_err(Stopped::Failed),
         None => Err(Stopped::Deadline {
@@ -63,51 +68,53 @@ pub async fn mcp_tool(
 }
 
 impl Client<'_> {
-    async fn converse(&self, progress: &mut Progress) -> Result<Value, Failure> {
-        let mut result = self.visit(progress).await;
-        // The server does not know its own session any more: a restart, or another machine behind the same address.
+    async fn run(&self, progress: &mut Progress) -> Result<Value, Failure> {
+        let mut result = self.run_session(progress).await;
+        // The server has lost its own session: it restarted, or another machine has the same address.
         if let Err(failure) = &result
             && failure.class == FailureClass::NotFound
             && progress.session.id.is_some()
         {
             progress.session = Session::default();
-            result = self.visit(progress).await;
+            result = self.run_session(progress).await;
         }
         progress.pending = None;
-        mcp::fold_result(self.order.tool(), &result?, self.call.redactor)
+        mcp::fold_result(self.tool_call.tool(), &result?, self.call.redactor)
     }
 
-    /// From the first word to the answer of the tool.
-    async fn visit(&self, progress: &mut Progress) -> Result<Value, Failure> {
+    /// From `initialize` to the result of the tool.
+    async fn run_session(&self, progress: &mut Progress) -> Result<Value, Failure> {
         progress.pending = None;
         let id = progress.next_id();
-        let greeting = self.order.initialize(id);
-        let answer = self.send(&progress.session, &greeting).await?;
-        let session_id = answer.headers().get("mcp-session-id").ok().flatten();
-        let welcome = self.answer_to(id, answer, progress).await?;
-        // Only now: before the server has answered there is no session.
+        let initialize = self.tool_call.initialize(id);
+        let response = self.send(&progress.session, &initialize).await?;
+        let session_id = response.header("mcp-session-id");
+        let initialized = self.result_of(id, response, progress).await?;
+        // There is no session before the server has responded.
         progress.session = Session {
             id: session_id,
-            protocol: Some(mcp::protocol_of(&welcome)?),
+            protocol: Some(mcp::protocol_of(&initialized)?),
         };
-        // Its body is empty, or nothing we ask for.
+        // The body of this response is empty, and dropped unread.
         self.send(&progress.session, &mcp::initialized()).await?;
         let id = progress.next_id();
         progress.pending = Some(id);
-        let answer = self.send(&progress.session, &self.order.call(id)).await?;
-        self.answer_to(id, answer, progress).await
+        let response = self.send(&progress.session, &self.tool_call.call(id)).await?;
+        self.result_of(id, response, progress).await
     }
 
-    /// An answer whose status says that the server took the message.
-    async fn send(&self, session: &Session, message: &Value) -> Result<Answer, Failure> {
-        let answer = self.follow(self.order.post(session, message)?).await?;
-        let status = answer.status();
+    /// A response with a status that says that the server accepted the message.
+    async fn send(&self, session: &Session, message: &Value) -> Result<Response, Failure> {
+        let response = self
+            .follow_redirects(self.tool_call.post(session, message)?)
+            .await?;
+        let status = response.status();
         if (200..300).contains(&status) {
-            return Ok(answer);
+            return Ok(response);
         }
-        let retry_after = answer.headers().get("retry-after").ok().flatten();
-        // What a body says about a failure is worth reading, and not worth another failure.
-        let text = http::read_text(answer, &mut Vec::new()).await.unwrap_or_default();
+        let retry_after = response.header("retry-after");
+        // The body explains the failure; one that cannot be read is not another failure.
+        let text = http::read_text(response).await.unwrap_or_default();
         let answered = Answered {
             status,
             retry_after: retry_after.as_deref(),
@@ -116,12 +123,12 @@ impl Client<'_> {
         Err(status::refusal(&answered, self.call.redactor, now()))
     }
 
-    async fn follow(&self, first: Outgoing) -> Result<Answer, Failure> {
+    async fn follow_redirects(&self, first: Outgoing) -> Result<Response, Failure> {
         let mut request = first;
         for _ in 0..=REDIRECTS_MAX {
-            let answer = http::send(&call::internet(), &request).await?;
-            let location = answer.headers().get("location").ok().flatten();
-            let status = answer.status();
+            let response = http::send(&internet(), &request).await?;
+            let location = response.header("location");
+            let status = response.status();
             match redirect::next(
                 &request,
                 status,
@@ -129,46 +136,50 @@ impl Client<'_> {
                 self.reach,
                 self.call.redactor,
             )? {
-                // A GET is another thing here: it opens a stream that nobody ends.
+                // A GET opens a stream that the server never ends.
                 Some(next) if next.method != request.method => {
                     let message = format!("the answer has status {status}, which drops the message");
                     return Err(Failure::permanent("invalid_redirect", message));
                 }
                 Some(next) => request = next,
-                None => return Ok(answer),
+                None => return Ok(response),
             }
         }
         Err(redirect::too_many())
     }
 
-    async fn answer_to(&self, id: u64, answer: Answer, progress: &mut Progress) -> Result<Value, Failure> {
+    async fn result_of(
+        &self,
+        id: u64,
+        mut response: Response,
+        progress: &mut Progress,
+    ) -> Result<Value, Failure> {
         let session = progress.session.clone();
-        let mut listener = Listener {
+        let mut reader = MessageReader {
             awaited: id,
             notes: &mut progress.notes,
             redactor: self.call.redactor,
         };
-        let kind = answer.headers().get("content-type").ok().flatten();
+        let kind = response.header("content-type");
         if !kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream")) {
-            let text = http::read_text(answer, &mut Vec::new()).await?;
-            let heard = listener.hear(&text)?;
-            return match self.take(heard, &session).await {
-                Some(answer) => answer,
+            let text = http::read_text(response).await?;
+            let messages = reader.read(&text)?;
+            return match self.handle(messages, &session).await {
+                Some(result) => result,
                 None => Err(invalid("its answer is for another request")),
             };
         }
         let mut parser = Parser::default();
-        let mut chunks = answer.chunks();
         let mut events = Vec::new();
-        while let Some(chunk) = chunks.next().await {
-            let taken = parser.push(&chunk.map_err(network_failure)?, &mut events);
+        while let Some(chunk) = response.chunk().await.map_err(failure_of)? {
+            let parsed = parser.push(&chunk, &mut events);
             for event in events.drain(..) {
-                let heard = hear(&mut listener, &event)?;
-                if let Some(answer) = self.take(heard, &session).await {
-                    return answer;
+                let messages = read_event(&mut reader, &event)?;
+                if let Some(result) = self.handle(messages, &session).await {
+                    return result;
                 }
             }
-            taken.map_err(|_| {
+            parsed.map_err(|_| {
                 Failure::validation(
                     "response_too_large",
                     format!("an event is larger than the limit of {EVENT_BYTES} bytes"),
@@ -176,9 +187,9 @@ impl Client<'_> {
             })?;
         }
         if let Some(event) = parser.finish() {
-            let heard = hear(&mut listener, &event)?;
-            if let Some(answer) = self.take(heard, &session).await {
-                return answer;
+            let messages = read_event(&mut reader, &event)?;
+            if let Some(result) = self.handle(messages, &session).await {
+                return result;
             }
         }
         Err(network_failure(
@@ -186,34 +197,41 @@ impl Client<'_> {
         ))
     }
 
-    /// Replies to what the server asked; returns the answer if it is there.
-    async fn take(&self, heard: Vec<Heard>, session: &Session) -> Option<Result<Value, Failure>> {
-        let mut answer = None;
-        for one in heard {
-            match one {
-                Heard::Answer(result) => answer = Some(result),
-                Heard::Reply(reply) => {
-                    // A server that does not take it says so on the stream, or not at all.
-                    let _ = deadline::within(REPLY_MS, self.send(session, &reply)).await;
+    /// Replies to the server's requests. Returns the result of the awaited request if it is among the messages.
+    async fn handle(
+        &self,
+        messages: Vec<ServerMessage>,
+        session: &Session,
+    ) -> Option<Result<Value, Failure>> {
+        let mut awaited = None;
+        for message in messages {
+            match message {
+                ServerMessage::Response(result) => awaited = Some(result),
+                ServerMessage::Request { reply } => {
+                    // A reply that is lost or refused concerns the server's request, not ours.
+                    let _ = deadline::within(REPLY_TIMEOUT_MS, self.send(session, &reply)).await;
                 }
             }
         }
-        answer
+        awaited
     }
 
-    /// Tells the server that a call is not waited for any more, then that the session is over.
-    fn part(&self, progress: &Progress) {
+    /// Cancels a call that has no response, then ends the session.
+    fn close(&self, progress: &Progress) {
         let session = &progress.session;
-        let notice = progress.pending.map(mcp::cancelled);
-        let notice = notice.and_then(|notice| self.order.post(session, &notice).ok());
-        let words: Vec<Outgoing> = notice.into_iter().chain(self.order.delete(session)).collect();
-        if words.is_empty() {
+        let cancelled = progress.pending.map(mcp::cancelled);
+        let cancelled = cancelled.and_then(|notice| self.tool_call.post(session, &notice).ok());
+        let requests: Vec<Outgoing> = cancelled
+            .into_iter()
+            .chain(self.tool_call.delete(session))
+            .collect();
+        if requests.is_empty() {
             return;
         }
-        call::in_background(CLOSE_TIMEOUT_MS, async move {
-            for word in words {
-                // The server forgets what it is not told.
-                let _ = http::send(&call::internet(), &word).await;
+        run_in_background(CLOSE_TIMEOUT_MS, async move {
+            for request in requests {
+                // A server expires sessions that were not ended.
+                let _ = http::send(&internet(), &request).await;
             }
         });
     }
@@ -226,11 +244,11 @@ impl Progress {
     }
 }
 
-fn hear(listener: &mut Listener, event: &Event) -> Result<Vec<Heard>, Failure> {
+fn read_event(reader: &mut MessageReader, event: &Event) -> Result<Vec<ServerMessage>, Failure> {
     let is_message = event.name.is_empty() || event.name == "message";
-    // Some streams begin with an event that is only there to have an id.
+    // Some servers begin a stream with an event that only carries an id.
     match is_message && !event.data.is_empty() {
-        true => listener.hear(&event.data),
+        true => reader.read(&event.data),
         false => Ok(Vec::new()),
     }
 }

@@ -1,4 +1,4 @@
-//! `shell`: hands a command to its runner and waits for the end of it.
+//! `shell`: sends a command to its runner and waits until it has ended.
 
 use serde_json::Value;
 
@@ -6,9 +6,8 @@ use crate::definition::shell::Shell;
 use crate::task::redirect::Reach;
 use crate::task::shell::{Ended, order, outcome};
 use crate::task::steps::{ActionCall, Stopped};
-use crate::worker::executor::http::{check_status, exchange};
-use crate::worker::platform::call::Peer;
-use crate::worker::platform::exchange::Clock;
+use crate::worker::executor::http::{check_status, fetch_final};
+use crate::worker::platform::http_client::{Clock, Peer};
 use crate::worker::platform::{deadline, now};
 
 pub async fn shell(
@@ -21,9 +20,9 @@ pub async fn shell(
 ) -> Result<Value, Stopped> {
     let outgoing = order(shell, call, key, now())?;
     reach.check(&outgoing)?;
-    let received = match exchange(peer, clock, outgoing, reach, None, call).await {
+    let received = match fetch_final(peer, clock, outgoing, reach, None, call).await {
         Ok(received) => received,
-        // Half of the runner's answer is not the start of what the command wrote.
+        // The start of the runner's response is not the start of the command's output.
         Err(Stopped::Deadline { .. }) => return Err(Stopped::Deadline { partial: None }),
         Err(Stopped::Failed(failure) | Stopped::FailedMidway { failure, .. }) => {
             return Err(Stopped::Failed(failure));
@@ -34,7 +33,7 @@ pub async fn shell(
     match outcome(shell, &received.text, call.redactor, left_ms)? {
         Ended::Result(result) => Ok(result),
         Ended::OutOfTime(text) => {
-            // The command had a little less time than the call; whoever waits for the deadline is told at the deadline.
+            // The command's limit is a little shorter than the call's: a deadline is reported when it has passed, not before.
             deadline::sleep(left_ms.unwrap_or_default()).await;
             Err(Stopped::Deadline { partial: Some(text) })
         }

@@ -1,50 +1,50 @@
 // @ts-check
 /**
- * All deadlines of one invocation behind one timer. Most calls end long before theirs: a timer of its own, set and cleared
- * again, costs a call more than its answer does.
+ * All deadlines of one invocation behind one timer. Most calls end long before their deadline, and setting and clearing a timer
+ * for each costs more than reading the response.
  */
 export class Clock {
-  /** What is to be done, and when. @type {Map<() => void, number>} */
-  #due = new Map();
+  /** Callbacks and the moment each is due. @type {Map<() => void, number>} */
+  #deadlines = new Map();
   /** @type {ReturnType<typeof setTimeout> | null} */
   #timer = null;
-  #ringsAt = Number.POSITIVE_INFINITY;
+  #firesAt = Number.POSITIVE_INFINITY;
 
-  /** @param {number} millis @param {() => void} late called once, unless it is taken back */
-  set(millis, late) {
+  /** @param {number} millis @param {() => void} onDeadline called once, unless it is cleared before */
+  set(millis, onDeadline) {
     const at = Date.now() + millis;
-    this.#due.set(late, at);
-    if (at < this.#ringsAt) this.#ringAt(at);
+    this.#deadlines.set(onDeadline, at);
+    if (at < this.#firesAt) this.#setTimer(at);
   }
 
-  /** The timer stays: it costs less to be woken once for nothing. @param {() => void} late */
-  clear(late) {
-    this.#due.delete(late);
+  /** The timer stays set: firing once for nothing costs less than clearing it. @param {() => void} onDeadline */
+  clear(onDeadline) {
+    this.#deadlines.delete(onDeadline);
   }
 
-  /** Nothing is due any more: a timer would keep the invocation alive. */
+  /** Clears everything. A timer would keep the invocation alive. */
   stop() {
-    this.#due.clear();
+    this.#deadlines.clear();
     clearTimeout(this.#timer);
   }
 
   /** @param {number} at */
-  #ringAt(at) {
+  #setTimer(at) {
     clearTimeout(this.#timer);
-    this.#ringsAt = at;
-    // What is over is over now, and a timer may come a little early.
-    this.#timer = setTimeout(() => this.#ring(), Math.max(at - Date.now(), 1));
+    this.#firesAt = at;
+    // At least 1 ms, because a timer may fire a little early.
+    this.#timer = setTimeout(() => this.#fire(), Math.max(at - Date.now(), 1));
   }
 
-  #ring() {
+  #fire() {
     const now = Date.now();
-    this.#ringsAt = Number.POSITIVE_INFINITY;
-    for (const [late, at] of this.#due) {
+    this.#firesAt = Number.POSITIVE_INFINITY;
+    for (const [onDeadline, at] of this.#deadlines) {
       if (at > now) continue;
-      this.#due.delete(late);
-      late();
+      this.#deadlines.delete(onDeadline);
+      onDeadline();
     }
-    const next = Math.min(...this.#due.values());
-    if (Number.isFinite(next)) this.#ringAt(next);
+    const next = Math.min(...this.#deadlines.values());
+    if (Number.isFinite(next)) this.#setTimer(next);
   }
 }

@@ -1,25 +1,26 @@
 // @ts-check
-// A conversation with an executor, whole, on this side of the wasm: each crossing costs more than all that is done here.
-// A WebSocket and no streams: a message costs one turn of whoever gets it, a chunk of a stream one of each side and more.
+// The coordinator's connection to an executor. All of it is done on this side of the wasm, because a crossing costs more than
+// everything that is done here. A WebSocket message costs one turn of the receiver; a chunk of a stream costs one of each side.
+import { WasmPanicked, callWasm } from "./wasm_call.mjs";
 
-/** Longer texts go in pieces: the platform bounds a message, not what is said. */
+/** The platform limits the size of a message, so longer texts are sent in pieces. */
 const PIECE = 256 * 1024;
 
 const EXECUTE = "http://executor/execute";
 
-/** Asks an executor to say so often that it lives, and is in the answer of one that does. */
+/** In the request: how often the executor shall send a heartbeat. In the response: that it does. */
 export const HEARTBEAT_HEADER = "curfew-heartbeat-ms";
 
 /**
- * Orders and reports are lines. What is said ends with one.
+ * Sends orders or reports, one a line.
  * @param {WebSocket} socket
  * @param {string} lines
  */
-export function say(socket, lines) {
+export function sendLines(socket, lines) {
   try {
     let at = 0;
     while (lines.length - at > PIECE) {
-      // Not between the two halves of one character: each would arrive as none.
+      // A piece does not end between the two halves of a surrogate pair: each half would arrive as a replacement character.
       const isSplit = (lines.charCodeAt(at + PIECE - 1) & 0xfc00) === 0xd800;
       const end = at + PIECE - Number(isSplit);
       socket.send(lines.slice(at, end));
@@ -27,110 +28,111 @@ export function say(socket, lines) {
     }
     socket.send(`${lines.slice(at)}\n`);
   } catch {
-    // Whoever is not there any more cannot be told. That it is over is heard in its own way.
+    // The socket is closed. Its "close" or "error" event handles that.
   }
 }
 
 /**
- * Hands over the lines that came together, until some could not be taken: then nothing more is.
+ * Calls `onLines` with the lines that arrived together, until it throws.
  * @param {WebSocket} socket
- * @param {(lines: string) => void} take
- * @param {(error: unknown) => void} broken
+ * @param {(lines: string) => void} onLines
+ * @param {(error: unknown) => void} onError
  */
-export function eachMessage(socket, take, broken) {
+export function receiveLines(socket, onLines, onError) {
   let rest = "";
-  let isBroken = false;
+  let hasFailed = false;
   socket.addEventListener("message", ({ data }) => {
     rest += data;
-    if (isBroken || !rest.endsWith("\n")) return;
+    if (hasFailed || !rest.endsWith("\n")) return;
     const lines = rest.slice(0, -1);
     rest = "";
     try {
-      take(lines);
+      onLines(lines);
     } catch (error) {
-      isBroken = true;
-      broken(error);
+      hasFailed = true;
+      onError(error);
     }
   });
 }
 
 /**
- * Opens a conversation, in which the executor is asked to say every `heartbeatMs` that it lives. `heard` gets reports as they come, those that came together as lines; `over` comes last, with a reason if
- * the conversation broke.
+ * Opens a connection for any number of orders and asks the executor for a heartbeat every `heartbeatMs`. `onReports` gets the
+ * reports that arrived together, one a line. `onClosed` is called last, with a reason if the connection broke.
  * @param {Fetcher} executor
  * @param {number} id
  * @param {number} heartbeatMs
- * @param {(id: number, reports: string) => void} heard
- * @param {(id: number, reason?: string) => void} over
+ * @param {(id: number, reports: string) => void} onReports
+ * @param {(id: number, reason?: string) => void} onClosed
  */
-export function ask(executor, id, heartbeatMs, heard, over) {
-  const conversation = new Conversation();
-  tell(conversation.hold(executor, heartbeatMs, (reports) => enter(() => heard(id, reports))), id, over);
-  return conversation;
+export function connect(executor, id, heartbeatMs, onReports, onClosed) {
+  const connection = new Connection();
+  const closed = connection.run(executor, heartbeatMs, (reports) => callWasm(() => onReports(id, reports)));
+  callWhenClosed(closed, id, onClosed);
+  return connection;
 }
 
 /**
- * As `ask`, for a single order that nothing follows: a request costs half of what a WebSocket does.
+ * Like `connect`, for a single order that no other follows: a request costs half of what a WebSocket does.
  * @param {Fetcher} executor
  * @param {number} id
  * @param {string} order
- * @param {(id: number, report: string) => void} heard
- * @param {(id: number, reason?: string) => void} over
+ * @param {(id: number, report: string) => void} onReport
+ * @param {(id: number, reason?: string) => void} onClosed
  */
-export function askOnce(executor, id, order, heard, over) {
+export function sendOne(executor, id, order, onReport, onClosed) {
   const controller = new AbortController();
-  const hold = async () => {
+  const run = async () => {
     const init = { method: "POST", body: order, signal: controller.signal };
     const response = await executor.fetch(EXECUTE, init);
     const { ok, status } = response;
     if (!ok) throw new Error(`the executor answered with status ${status}`);
     const report = await response.text();
-    enter(() => heard(id, report));
+    callWasm(() => onReport(id, report));
   };
-  tell(hold(), id, over);
-  // Its attempt has a limit of its own, and needs no other sign of life.
+  callWhenClosed(run(), id, onClosed);
+  // The attempt's own deadline is short, so no heartbeats are needed.
   return { send: () => {}, finish: () => {}, abort: () => controller.abort(), silentMs: () => 0 };
 }
 
-/** @param {Promise<void>} held @param {number} id @param {(id: number, reason?: string) => void} over */
-function tell(held, id, over) {
-  held.then(
-    () => enter(() => over(id)),
-    (error) => error instanceof Left || enter(() => over(id, String(error?.message ?? error))),
+/** @param {Promise<void>} closed @param {number} id @param {(id: number, reason?: string) => void} onClosed */
+function callWhenClosed(closed, id, onClosed) {
+  closed.then(
+    () => callWasm(() => onClosed(id)),
+    (error) => error instanceof WasmPanicked || callWasm(() => onClosed(id, String(error?.message ?? error))),
   );
 }
 
-class Conversation {
+class Connection {
   #controller = new AbortController();
   /** @type {WebSocket | undefined} */
   #socket;
-  /** Said before anybody was there. @type {string[]} */
-  #unsaid = [];
+  /** Orders that were sent before the socket was open. @type {string[]} */
+  #unsent = [];
   #isFinished = false;
-  /** An executor that has not answered yet is expected to, and one of an older build never says that it lives. */
-  #beats = true;
-  #heardAt = Date.now();
+  /** False for an executor of an older build, which sends no heartbeats. True until it has responded. */
+  #hasHeartbeats = true;
+  #lastMessageAt = Date.now();
 
   /**
-   * Until it is over.
+   * Resolves when the connection is closed.
    * @param {Fetcher} executor
    * @param {number} heartbeatMs
-   * @param {(reports: string) => void} hear
+   * @param {(reports: string) => void} onReports
    */
-  async hold(executor, heartbeatMs, hear) {
+  async run(executor, heartbeatMs, onReports) {
     const headers = { upgrade: "websocket", [HEARTBEAT_HEADER]: String(heartbeatMs) };
     const response = await executor.fetch(EXECUTE, { headers, signal: this.#controller.signal });
     const { status, webSocket: socket } = response;
     if (!socket) throw new Error(`the executor answered with status ${status}`);
-    this.#beats = response.headers.has(HEARTBEAT_HEADER);
-    this.#heardAt = Date.now();
+    this.#hasHeartbeats = response.headers.has(HEARTBEAT_HEADER);
+    this.#lastMessageAt = Date.now();
     const { promise, resolve, reject } = Promise.withResolvers();
-    const take = (/** @type {string} */ lines) => {
-      this.#heardAt = Date.now();
-      // An empty line: a heartbeat.
-      if (lines !== "") hear(lines);
+    const onLines = (/** @type {string} */ lines) => {
+      this.#lastMessageAt = Date.now();
+      // A heartbeat is an empty line.
+      if (lines !== "") onReports(lines);
     };
-    eachMessage(socket, take, (error) => {
+    receiveLines(socket, onLines, (error) => {
       socket.close();
       reject(error);
     });
@@ -138,60 +140,31 @@ class Conversation {
     socket.addEventListener("error", ({ error, message }) => reject(error ?? new Error(message)));
     socket.accept();
     this.#socket = socket;
-    for (const orders of this.#unsaid) say(socket, orders);
+    for (const orders of this.#unsent) sendLines(socket, orders);
     if (this.#isFinished) socket.close();
     await promise;
   }
 
   /** @param {string} orders */
   send(orders) {
-    if (this.#socket) say(this.#socket, orders);
-    else this.#unsaid.push(orders);
+    if (this.#socket) sendLines(this.#socket, orders);
+    else this.#unsent.push(orders);
   }
 
-  /** For how long nothing was heard of an executor that beats. */
+  /** The time since the last message; 0 for an executor that sends no heartbeats. */
   silentMs() {
-    return this.#beats ? Date.now() - this.#heardAt : 0;
+    return this.#hasHeartbeats ? Date.now() - this.#lastMessageAt : 0;
   }
 
-  /** Nothing more to say: everything was answered. */
+  /** Closes the connection: all orders have their reports. */
   finish() {
     this.#isFinished = true;
     this.#socket?.close();
   }
 
-  /** Whatever the executor is at, it ends now. */
+  /** Closes the connection, which ends the tasks that the executor is running for it. */
   abort() {
     if (this.#socket) this.#socket.close();
     else this.#controller.abort();
-  }
-}
-
-let numbers = 0;
-
-/** Of something that the wasm is to do, and may take its time for. */
-export const number = () => (numbers += 1);
-
-/** The wasm panicked: nothing of it may be called any more. */
-class Left extends Error {
-  /** @param {unknown} error */
-  constructor(error) {
-    super("the wasm panicked", { cause: error });
-    if (error instanceof Error) this.name = error.name;
-  }
-}
-
-/**
- * Calls into the wasm where nobody but a promise or a socket would see it panic. As an "error" event that is what it is anywhere
- * else: the end of this instance.
- * @param {() => void} call
- */
-export function enter(call) {
-  try {
-    call();
-  } catch (error) {
-    // workers-types does not know that workerd has this event.
-    /** @type {EventTarget} */ (/** @type {unknown} */ (globalThis)).dispatchEvent(new ErrorEvent("error", { error }));
-    throw new Left(error);
   }
 }

@@ -1,64 +1,82 @@
-//! Conversations with executors, held by `ask.mjs`: orders go out and reports come back without a future for each.
+//! Connections to executors, made by `executor_client.mjs`: orders and reports cross without a future for each.
 
 use wasm_bindgen::prelude::*;
 
-use crate::worker::platform::call::Peer;
+use crate::worker::platform::http_client::Peer;
 
-type Heard = Closure<dyn Fn(u32, String)>;
-type Over = Closure<dyn Fn(u32, Option<String>)>;
+type OnReports = Closure<dyn Fn(u32, String)>;
+type OnClosed = Closure<dyn Fn(u32, Option<String>)>;
 
 #[wasm_bindgen(module = "/src/worker/platform/executor_client.mjs")]
 extern "C" {
-    #[wasm_bindgen(js_name = ask)]
-    fn open(executor: &Peer, id: u32, heartbeat_ms: f64, heard: &Heard, over: &Over) -> Conversation;
+    fn connect(
+        executor: &Peer,
+        id: u32,
+        heartbeat_ms: f64,
+        on_reports: &OnReports,
+        on_closed: &OnClosed,
+    ) -> Connection;
 
-    #[wasm_bindgen(js_name = askOnce)]
-    fn open_once(executor: &Peer, id: u32, order: &str, heard: &Heard, over: &Over) -> Conversation;
+    #[wasm_bindgen(js_name = sendOne)]
+    fn send_one(
+        executor: &Peer,
+        id: u32,
+        order: &str,
+        on_report: &OnReports,
+        on_closed: &OnClosed,
+    ) -> Connection;
 
-    pub type Conversation;
+    pub type Connection;
 
-    /// Leaves the object when what was saved before it is on disk: the platform holds it back that long.
+    /// The platform holds the message back until everything that was saved before it is on disk.
     #[wasm_bindgen(method)]
-    pub fn send(this: &Conversation, order: &str);
+    pub fn send(this: &Connection, orders: &str);
 
-    /// Nothing more to say: the executor ends when it has answered.
+    /// Closes the connection: all orders have their reports.
     #[wasm_bindgen(method)]
-    pub fn finish(this: &Conversation);
+    pub fn finish(this: &Connection);
 
-    /// Whatever the executor is at, it ends now.
+    /// Closes the connection, which ends the tasks that the executor is running for it.
     #[wasm_bindgen(method)]
-    pub fn abort(this: &Conversation);
+    pub fn abort(this: &Connection);
 
-    /// For how long nothing was heard of an executor that says from time to time that it lives. Zero for any other.
+    /// The time since the last message; 0 for an executor that sends no heartbeats.
     #[wasm_bindgen(method, js_name = silentMs)]
-    pub fn silent_ms(this: &Conversation) -> f64;
+    pub fn silent_ms(this: &Connection) -> f64;
 }
 
-/// Who hears what comes of the conversations of one object.
-pub struct Listener {
-    heard: Heard,
-    over: Over,
+/// What an object does with the messages of all its connections.
+pub struct Handlers {
+    on_reports: OnReports,
+    on_closed: OnClosed,
 }
 
-impl Listener {
-    /// `heard` gets reports, a line each, with the number of their conversation, `over` the end of one, with a reason if it broke.
+impl Handlers {
+    /// `on_reports` gets the id of a connection and its reports, one a line. `on_closed` gets its end, with a reason if it
+    /// broke.
     pub fn new(
-        heard: impl Fn(u32, String) + 'static,
-        over: impl Fn(u32, Option<String>) + 'static,
-    ) -> Listener {
-        Listener {
-            heard: Closure::new(heard),
-            over: Closure::new(over),
+        on_reports: impl Fn(u32, String) + 'static,
+        on_closed: impl Fn(u32, Option<String>) + 'static,
+    ) -> Handlers {
+        Handlers {
+            on_reports: Closure::new(on_reports),
+            on_closed: Closure::new(on_closed),
         }
     }
 
-    /// The executor is asked to say every so often that it lives.
-    pub fn ask(&self, executor: &Peer, id: u32, heartbeat_ms: u64) -> Conversation {
-        open(executor, id, heartbeat_ms as f64, &self.heard, &self.over)
+    /// Opens a connection for any number of orders.
+    pub fn connect(&self, executor: &Peer, id: u32, heartbeat_ms: u64) -> Connection {
+        connect(
+            executor,
+            id,
+            heartbeat_ms as f64,
+            &self.on_reports,
+            &self.on_closed,
+        )
     }
 
-    /// For one order that nothing follows.
-    pub fn ask_once(&self, executor: &Peer, id: u32, order: &str) -> Conversation {
-        open_once(executor, id, order, &self.heard, &self.over)
+    /// Sends one order that no other follows.
+    pub fn send_one(&self, executor: &Peer, id: u32, order: &str) -> Connection {
+        send_one(executor, id, order, &self.on_reports, &self.on_closed)
     }
 }

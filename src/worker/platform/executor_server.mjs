@@ -1,136 +1,135 @@
 // @ts-check
-// The executor's side of a conversation; ask.mjs has the coordinator's.
-import { HEARTBEAT_HEADER, eachMessage, enter, number, say } from "./executor_client.mjs";
+// The executor's side of a connection; executor_client.mjs has the coordinator's.
+import { HEARTBEAT_HEADER, receiveLines, sendLines } from "./executor_client.mjs";
 import { Clock } from "./clock.mjs";
+import { callWasm, nextId } from "./wasm_call.mjs";
 
 /**
- * Who runs tasks. Each order has a number, and its report comes with that: at once, where the task waits for nothing.
+ * Runs tasks. A task has an id, and reports under it: before `execute` returns, if it waits for nothing.
  * @typedef {{
- *   execute: (number: number, order: string, asker: Asker) => void,
- *   leave: (number: number) => void,
+ *   execute: (id: number, order: string, sink: ReportSink) => void,
+ *   cancel: (id: number) => void,
  * }} Executor
  *
  * @typedef {{
- *   answer: (number: number, report: string) => void,
+ *   report: (id: number, report: string) => void,
  *   fail: (message: string) => void,
  *   clock: Clock,
- * }} Asker
+ * }} ReportSink
  */
 
 /**
- * One order in the body, one report in the answer; or, for whoever asks for a WebSocket, orders as they come for as long as the
- * coordinator has more, each answered as soon as its task ends: a slow one must not hold up a fast one. Tasks that end in the
- * same moment are answered together, so that they cost the coordinator one turn. Whoever asked and goes away ends the tasks:
- * nothing else keeps the invocation alive.
+ * Serves one order in the body of a request, with its report in the response; or, over a WebSocket, orders as they come, each
+ * reported as soon as its task ends, so that a slow task does not delay a fast one. The tasks end when the coordinator closes the
+ * connection: nothing else keeps the invocation alive.
  * @param {Request} request
  * @param {Executor} executor
- * @param {Set<(reason: Error) => void>} inFlight who is told when the executor is no more
- * @param {(error: unknown) => void} note what broke the conversation
+ * @param {Set<(reason: Error) => void>} inFlight called when the wasm instance has panicked
+ * @param {(error: unknown) => void} onError called with what broke the connection
  */
-export async function reports(request, executor, inFlight, note) {
+export async function serve(request, executor, inFlight, onError) {
   if (request.headers.get("upgrade") === "websocket") {
-    return converse(Number(request.headers.get(HEARTBEAT_HEADER)), executor, inFlight, note);
+    return serveSocket(Number(request.headers.get(HEARTBEAT_HEADER)), executor, inFlight, onError);
   }
   const { promise, resolve, reject } = Promise.withResolvers();
   const clock = new Clock();
-  const task = number();
+  const id = nextId();
   const end = () => {
     inFlight.delete(reject);
     clock.stop();
   };
   inFlight.add(reject);
-  // Whoever asked has gone: nothing below is reached any more.
+  // After an abort nothing below runs any more.
   request.signal.addEventListener("abort", () => {
-    executor.leave(task);
+    executor.cancel(id);
     end();
   });
   try {
     const order = await request.text();
-    /** @type {Asker} */
-    const asker = { answer: (_, report) => resolve(report), fail: reject, clock };
-    enter(() => executor.execute(task, order, asker));
+    /** @type {ReportSink} */
+    const sink = { report: (_, report) => resolve(report), fail: reject, clock };
+    callWasm(() => executor.execute(id, order, sink));
     return new Response(await promise);
   } catch (error) {
-    note(error);
+    onError(error);
     return new Response(null, { status: 500 });
   } finally {
     end();
   }
 }
 
-/** However often it is asked to, nobody says more often that it lives. */
+/** Heartbeats are not sent more often, whatever the coordinator asks for. */
 const HEARTBEAT_MIN_MS = 100;
 
 /**
- * @param {number} heartbeatMs how often it is to be said that this executor lives; 0 to a coordinator of an older build, which
- *   would take it for a report
+ * @param {number} heartbeatMs 0 from a coordinator of an older build, which would take a heartbeat for a report
  * @param {Executor} executor
  * @param {Set<(reason: Error) => void>} inFlight
- * @param {(error: unknown) => void} note
+ * @param {(error: unknown) => void} onError
  */
-function converse(heartbeatMs, executor, inFlight, note) {
+function serveSocket(heartbeatMs, executor, inFlight, onError) {
   const { 0: theirs, 1: ours } = new WebSocketPair();
   /** @type {string[]} */
-  let ended = [];
+  let unsent = [];
   /** @type {Set<number>} */
   const running = new Set();
-  let isTaking = false;
+  let isExecuting = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
-  const write = () => {
+  const flush = () => {
     if (timer !== undefined) clearTimeout(timer);
     timer = undefined;
-    if (ended.length > 0) say(ours, ended.join("\n"));
-    ended = [];
+    if (unsent.length > 0) sendLines(ours, unsent.join("\n"));
+    unsent = [];
   };
-  // The coordinator sees the answer break off, and which orders have none.
+  // The coordinator sees the connection break, and knows which orders have no report.
   /** @param {unknown} error */
   const fail = (error) => {
-    note(error);
+    onError(error);
     ours.close(1011, "broken");
   };
-  /** @type {Asker} */
-  const asker = {
+  /** @type {ReportSink} */
+  const sink = {
     clock: new Clock(),
     fail,
-    answer: (task, report) => {
-      running.delete(task);
-      ended.push(report);
-      if (isTaking) return;
-      if (running.size === 0) write();
-      // Others may end in a moment, and every message is a commit of the coordinator's.
-      else timer ??= setTimeout(write, 0);
+    report: (id, report) => {
+      running.delete(id);
+      unsent.push(report);
+      if (isExecuting) return;
+      if (running.size === 0) flush();
+      // Others may end at the same moment, and every message costs the coordinator a commit.
+      else timer ??= setTimeout(flush, 0);
     },
   };
   /** @param {string} lines */
-  const take = (lines) => {
-    isTaking = true;
+  const onLines = (lines) => {
+    isExecuting = true;
     for (const order of lines.split("\n")) {
-      const task = number();
-      running.add(task);
-      enter(() => executor.execute(task, order, asker));
+      const id = nextId();
+      running.add(id);
+      callWasm(() => executor.execute(id, order, sink));
     }
-    isTaking = false;
-    write();
+    isExecuting = false;
+    flush();
   };
-  // A promise, because whoever tells is at work on another request, and may not touch what belongs to this one.
-  const { promise: gone, reject } = Promise.withResolvers();
-  gone.catch(fail);
+  // A promise, because it is rejected while another request is handled, which may not touch this one's socket.
+  const { promise: panicked, reject } = Promise.withResolvers();
+  panicked.catch(fail);
   inFlight.add(reject);
-  eachMessage(ours, take, fail);
+  receiveLines(ours, onLines, fail);
   ours.addEventListener("close", () => {
     inFlight.delete(reject);
-    running.forEach(executor.leave);
-    asker.clock.stop();
+    running.forEach(executor.cancel);
+    sink.clock.stop();
     ours.close();
   });
   ours.accept();
   if (!(heartbeatMs > 0)) return new Response(null, { status: 101, webSocket: theirs });
   const everyMs = Math.max(heartbeatMs, HEARTBEAT_MIN_MS);
   const beat = () => {
-    say(ours, "");
-    asker.clock.set(everyMs, beat);
+    sendLines(ours, "");
+    sink.clock.set(everyMs, beat);
   };
-  asker.clock.set(everyMs, beat);
+  sink.clock.set(everyMs, beat);
   return new Response(null, { status: 101, webSocket: theirs, headers: { [HEARTBEAT_HEADER]: String(everyMs) } });
 }

@@ -1,5 +1,5 @@
-//! Futures that go on in the very turn in which what they wait for is there. One that is spawned goes on a microtask later,
-//! and has promises and closures around it: for a call to a Worker that is half of what the call costs.
+//! Runs tasks as futures that are polled inside the call that wakes them. A spawned future is polled a microtask later and has
+//! promises and closures around it, which is half of what a call to a Worker costs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -8,56 +8,56 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-type Errand = Pin<Box<dyn Future<Output = ()>>>;
+type TaskFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 thread_local! {
-    /// Those under way, but for the one that is being polled.
-    static ERRANDS: RefCell<BTreeMap<u32, Errand>> = const { RefCell::new(BTreeMap::new()) };
-    /// Whoever wakes an errand next has nothing borrowed, and sees it panic.
-    static IS_OPEN: Cell<bool> = const { Cell::new(false) };
+    /// The tasks under way, except for the one that is being polled.
+    static TASKS: RefCell<BTreeMap<u32, TaskFuture>> = const { RefCell::new(BTreeMap::new()) };
+    /// The next wake comes straight from JavaScript: nothing is borrowed, and a panic is reported.
+    static MAY_POLL: Cell<bool> = const { Cell::new(false) };
 }
 
-struct Bell(u32);
+struct TaskWaker(u32);
 
-impl Wake for Bell {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
-        let number = self.0;
-        match IS_OPEN.take() {
-            true => go_on(number),
-            false => wasm_bindgen_futures::spawn_local(async move { go_on(number) }),
+        let id = self.0;
+        match MAY_POLL.take() {
+            true => resume(id),
+            false => wasm_bindgen_futures::spawn_local(async move { resume(id) }),
         }
     }
 }
 
-/// Runs `errand` as far as it goes. Nobody else may have its number while it is under way.
-pub fn run(number: u32, errand: impl Future<Output = ()> + 'static) {
-    poll(number, Box::pin(errand));
+/// Runs `task` as far as it goes. The id is its own until it has ended.
+pub fn run(id: u32, task: impl Future<Output = ()> + 'static) {
+    poll(id, Box::pin(task));
 }
 
-/// Drops an errand, and with it all that it waits for.
-pub fn leave(number: u32) {
-    let errand = ERRANDS.with_borrow_mut(|errands| errands.remove(&number));
-    drop(errand);
+/// Drops a task, and with it the requests it waits for.
+pub fn cancel(id: u32) {
+    let task = TASKS.with_borrow_mut(|tasks| tasks.remove(&id));
+    drop(task);
 }
 
-/// Wakes an errand that goes on before this returns. For who comes straight from JavaScript.
+/// Wakes a task, which is polled before this returns. Only for calls that come straight from JavaScript.
 pub fn wake(waker: Waker) {
-    IS_OPEN.set(true);
+    MAY_POLL.set(true);
     waker.wake();
-    IS_OPEN.set(false);
+    MAY_POLL.set(false);
 }
 
-/// One that is not there has ended or was left.
-fn go_on(number: u32) {
-    let errand = ERRANDS.with_borrow_mut(|errands| errands.remove(&number));
-    if let Some(errand) = errand {
-        poll(number, errand);
+/// A task that is not there has ended or was cancelled.
+fn resume(id: u32) {
+    let task = TASKS.with_borrow_mut(|tasks| tasks.remove(&id));
+    if let Some(task) = task {
+        poll(id, task);
     }
 }
 
-fn poll(number: u32, mut errand: Errand) {
-    let waker = Waker::from(Arc::new(Bell(number)));
-    if errand.as_mut().poll(&mut Context::from_waker(&waker)) == Poll::Pending {
-        ERRANDS.with_borrow_mut(|errands| errands.insert(number, errand));
+fn poll(id: u32, mut task: TaskFuture) {
+    let waker = Waker::from(Arc::new(TaskWaker(id)));
+    if task.as_mut().poll(&mut Context::from_waker(&waker)) == Poll::Pending {
+        TASKS.with_borrow_mut(|tasks| tasks.insert(id, task));
     }
 }

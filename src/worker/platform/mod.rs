@@ -1,15 +1,24 @@
-//! The few JavaScript things the shells need and `worker` does not offer as they need them.
+//! What the shells need of the platform and `worker` does not offer, or not fast enough.
 
 pub mod ai;
-pub mod call;
+pub mod background;
 pub mod deadline;
-pub mod exchange;
 pub mod executor_client;
+pub mod http_client;
 pub mod inline_executor;
+
+use wasm_bindgen::prelude::*;
 
 use crate::base::time::Millis;
 
-/// The platform's clock. It stands still while code runs and moves with I/O.
+/// The JavaScript files of this folder import it. wasm-bindgen copies only files that Rust names.
+#[wasm_bindgen(module = "/src/worker/platform/wasm_call.mjs")]
+extern "C" {
+    #[wasm_bindgen(js_name = nextId)]
+    fn _next_id() -> u32;
+}
+
+/// The platform's clock. It only advances with I/O, never while code runs.
 pub fn now() -> Millis {
     js_sys::Date::now() as Millis
 }
@@ -21,12 +30,27 @@ pub fn random_id() -> worker::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// In 0..1, evenly. For delays, not for secrets.
+/// Uniform in 0..1. For delays, not for secrets.
 pub fn random() -> f64 {
     js_sys::Math::random()
 }
 
-/// A variable or secret of the Worker as text. One that was written as JSON is that JSON; a binding is none.
+/// A binding of the Worker, if it has a function named `method`.
+fn binding<T: JsCast>(env: &worker::Env, name: &str, method: &str) -> Option<T> {
+    let binding = js_sys::Reflect::get(env, &name.into()).ok()?;
+    let method = js_sys::Reflect::get(&binding, &method.into()).ok()?;
+    method.is_function().then(|| binding.unchecked_into())
+}
+
+/// The text of a JavaScript error.
+pub fn message_of(error: &JsValue) -> String {
+    match error.dyn_ref::<js_sys::Error>() {
+        Some(error) => String::from(error.message()),
+        None => error.as_string().unwrap_or_else(|| "unknown error".into()),
+    }
+}
+
+/// A variable or secret of the Worker as text; an array is its JSON. None for any other binding.
 pub fn variable(env: &worker::Env, name: &str) -> Option<String> {
     let value = js_sys::Reflect::get(env, &name.into()).ok()?;
     if js_sys::Array::is_array(&value) {
@@ -40,7 +64,7 @@ pub fn number(env: &worker::Env, name: &str) -> Option<u64> {
     variable(env, name)?.parse().ok()
 }
 
-/// One JSON object a line, as the platform's log search wants it. Never an input, an output or a secret.
+/// Logs one JSON object a line, which the platform's log search indexes. Inputs, outputs and secrets are never logged.
 pub fn log(fields: serde_json::Value) {
     worker::console_log!("{fields}");
 }

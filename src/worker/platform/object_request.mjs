@@ -1,6 +1,6 @@
 // @ts-check
 // A request to an object, as its wasm takes it: text in, text out.
-import { enter, number } from "./executor_client.mjs";
+import { callWasm, nextId } from "./wasm_call.mjs";
 
 /** Where the API finds a run's object; the wasm knows the rest. */
 const ADDRESS = "http://run";
@@ -23,6 +23,6 @@ export async function knock(doors, request) {
     answer: (status, text, bill) =>
       resolve(new Response(text, { status, headers: { "content-type": "application/json", "x-curfew-bill": bill } })),
   };
-  enter(() => doors.knock(number(), request.method, request.url.slice(ADDRESS.length), body, caller));
+  callWasm(() => doors.knock(nextId(), request.method, request.url.slice(ADDRESS.length), body, caller));
   return promise;
 }

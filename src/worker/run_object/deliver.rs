@@ -9,7 +9,7 @@ use worker::Error;
 use crate::api::start::StartRun;
 use crate::run::{DecisionBatch, Event, Message, ParentLink, ParentSender, StartRefusal, StartRequest};
 use crate::worker::api::publish_event::{self, Occurrence};
-use crate::worker::platform::{call, deadline};
+use crate::worker::platform::{deadline, http_client};
 use crate::worker::run_object::object::{Object, report};
 use crate::worker::run_object::subrequests::Turn;
 
@@ -218,9 +218,9 @@ impl Object {
             }
         };
         let namespace = self.env.durable_object("RUNS").map_err(wrong)?;
-        let stub: call::Peer = namespace.get_by_name(&run_id).map_err(wrong)?.into_rpc();
+        let stub: http_client::Peer = namespace.get_by_name(&run_id).map_err(wrong)?.into_rpc();
         let url = format!("http://run{path}");
-        let answer = deadline::within(DELIVERY_MS, call::send(&stub, call::Call::post(&url, &body))).await;
+        let answer = deadline::within(DELIVERY_MS, http_client::Request::post(&url, &body).send(&stub)).await;
         match answer.ok_or("no answer in time")??.status() {
             409 if is_start => Ok(Delivery::Refused(StartRefusal::IdTaken)),
             413 if is_start => Ok(Delivery::Refused(StartRefusal::TooLarge)),

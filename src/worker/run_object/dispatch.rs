@@ -12,15 +12,15 @@ use crate::protocol::task::{TaskOrder, TaskReport};
 use crate::run::{AttemptOrder, DecisionBatch, Event, Rejection, TokenId, invocations};
 use crate::worker::api::prepare_start::{PUBLIC_URL_ADVICE, public_url};
 use crate::worker::platform;
-use crate::worker::platform::executor_client::Listener;
+use crate::worker::platform::executor_client::Handlers;
 use crate::worker::run_object::executor_calls::Attempt;
 use crate::worker::run_object::object::{Object, report};
 use crate::worker::run_object::subrequests::Turn;
 
-/// Hears the executors for an object, as long as it lives.
-pub(in crate::worker) fn listener(object: &Weak<Object>) -> Listener {
+/// What an object does with the messages of its executors, while it is in memory.
+pub(in crate::worker) fn executor_handlers(object: &Weak<Object>) -> Handlers {
     let (to_hear, to_end) = (Weak::clone(object), Weak::clone(object));
-    Listener::new(
+    Handlers::new(
         move |number, text| {
             if let Some(object) = to_hear.upgrade() {
                 object.hear_reports(number, &text);
@@ -70,7 +70,7 @@ impl Object {
         if goes_alone && let [attempt] = attempts {
             turn.spend();
             self.calls.open_once(turn, *attempt, |number| {
-                self.listener.ask_once(executor, number, &lines)
+                self.executor_handlers.send_one(executor, number, &lines)
             });
             return Ok(());
         }
@@ -78,8 +78,9 @@ impl Object {
         let number = self.calls.take_at_hand(calls).unwrap_or_else(|| {
             turn.spend();
             let heartbeat_ms = self.signs_of_life.heartbeat_ms;
-            self.calls
-                .open(turn, |number| self.listener.ask(executor, number, heartbeat_ms))
+            self.calls.open(turn, |number| {
+                self.executor_handlers.connect(executor, number, heartbeat_ms)
+            })
         });
         self.calls.send(number, attempts, calls, &lines);
         Ok(())

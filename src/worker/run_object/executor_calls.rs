@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use crate::run::TokenId;
-use crate::worker::platform::executor_client::Conversation;
+use crate::worker::platform::executor_client::Connection;
 use crate::worker::run_object::subrequests::Turn;
 
 pub type Attempt = (TokenId, u64);
@@ -29,17 +29,17 @@ struct Call {
     given_up: Vec<Attempt>,
     /// What its orders make it call.
     calls: usize,
-    conversation: Conversation,
+    connection: Connection,
 }
 
 impl Calls {
     /// A new call, and its number.
-    pub fn open(&self, turn: &Turn, ask: impl FnOnce(u32) -> Conversation) -> u32 {
+    pub fn open(&self, turn: &Turn, ask: impl FnOnce(u32) -> Connection) -> u32 {
         self.begin(turn, Vec::new(), 0, ask)
     }
 
     /// A call that is asked for this attempt and for nothing else.
-    pub fn open_once(&self, turn: &Turn, attempt: Attempt, ask: impl FnOnce(u32) -> Conversation) {
+    pub fn open_once(&self, turn: &Turn, attempt: Attempt, ask: impl FnOnce(u32) -> Connection) {
         self.begin(turn, vec![attempt], CALLS, ask);
     }
 
@@ -48,7 +48,7 @@ impl Calls {
         turn: &Turn,
         attempts: Vec<Attempt>,
         calls: usize,
-        ask: impl FnOnce(u32) -> Conversation,
+        ask: impl FnOnce(u32) -> Connection,
     ) -> u32 {
         let number = self.numbers.get().wrapping_add(1);
         self.numbers.set(number);
@@ -57,7 +57,7 @@ impl Calls {
             attempts,
             given_up: Vec::new(),
             calls,
-            conversation: ask(number),
+            connection: ask(number),
         };
         self.open.borrow_mut().insert(number, call);
         number
@@ -86,7 +86,7 @@ impl Calls {
         if let Some(call) = self.open.borrow_mut().get_mut(&number) {
             call.calls += calls;
             call.attempts.extend(attempts);
-            call.conversation.send(orders);
+            call.connection.send(orders);
         }
     }
 
@@ -123,9 +123,9 @@ impl Calls {
             return;
         };
         match call.given_up.is_empty() {
-            true => call.conversation.finish(),
+            true => call.connection.finish(),
             // Somebody is still at what nobody waits for.
-            false => call.conversation.abort(),
+            false => call.connection.abort(),
         }
         open.remove(&number);
     }
@@ -141,7 +141,7 @@ impl Calls {
         call.attempts.retain(|other| *other != attempt);
         call.given_up.push(attempt);
         if call.attempts.is_empty() {
-            call.conversation.abort();
+            call.connection.abort();
             open.remove(&number);
         }
     }
@@ -150,7 +150,7 @@ impl Calls {
     pub fn abort_all(&self) {
         self.at_hand.take();
         for call in self.open.take().into_values() {
-            call.conversation.abort();
+            call.connection.abort();
         }
     }
 
@@ -165,9 +165,9 @@ impl Calls {
     pub fn drop_silent(&self, silence_ms: u64) -> Vec<Attempt> {
         let mut lost = Vec::new();
         self.open.borrow_mut().retain(|_, call| {
-            let is_silent = call.conversation.silent_ms() >= silence_ms as f64;
+            let is_silent = call.connection.silent_ms() >= silence_ms as f64;
             if is_silent {
-                call.conversation.abort();
+                call.connection.abort();
                 lost.append(&mut call.attempts);
             }
             !is_silent

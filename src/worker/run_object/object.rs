@@ -20,9 +20,9 @@ use crate::run::{
 };
 use crate::storage::commit::Commit;
 use crate::storage::restore::{self, Snapshots};
-use crate::worker::platform::executor_client::Listener;
-use crate::worker::platform::{self, call, deadline};
-use crate::worker::run_object::dispatch::listener;
+use crate::worker::platform::executor_client::Handlers;
+use crate::worker::platform::{self, deadline, http_client};
+use crate::worker::run_object::dispatch::executor_handlers;
 use crate::worker::run_object::executor_calls::{Attempt, Calls};
 use crate::worker::run_object::index_publisher::News;
 use crate::worker::run_object::subrequests::Turn;
@@ -45,8 +45,8 @@ pub struct Object {
     pub(in crate::worker) signs_of_life: SignsOfLife,
     run: RefCell<Option<Run>>,
     pub(in crate::worker) calls: Calls,
-    pub(in crate::worker) executor: Option<call::Peer>,
-    pub(in crate::worker) listener: Listener,
+    pub(in crate::worker) executor: Option<http_client::Peer>,
+    pub(in crate::worker) executor_handlers: Handlers,
     pub(in crate::worker) news: News,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
     requests: Cell<u64>,
@@ -101,8 +101,8 @@ impl Object {
             read
         });
         Rc::new_cyclic(|object| Object {
-            executor: call::service(&env, "EXECUTOR"),
-            listener: listener(object),
+            executor: http_client::service(&env, "EXECUTOR"),
+            executor_handlers: executor_handlers(object),
             sqlite: Sqlite::new(&storage),
             storage,
             state,
@@ -511,7 +511,7 @@ impl Object {
             .set_alarm(date, wasm_bindgen::JsValue::NULL.into())
         {
             Ok(promise) => watch_promise(promise, "set_alarm_failed"),
-            Err(error) => report("set_alarm_failed", &call::message_of(&error)),
+            Err(error) => report("set_alarm_failed", &platform::message_of(&error)),
         }
     }
 
@@ -546,7 +546,7 @@ fn settings(env: &Env) -> Settings {
             .var("CURFEW_QUEUE")
             .is_ok_and(|value| value.to_string() == "on"),
         routes: Routes {
-            executor: call::service(env, "EXECUTOR").is_some(),
+            executor: http_client::service(env, "EXECUTOR").is_some(),
             queue: env.queue("TASK_QUEUE").is_ok(),
         },
         // One that is due again at once would never let go.
@@ -565,7 +565,7 @@ fn settings(env: &Env) -> Settings {
 fn watch_promise(promise: js_sys::Promise, event: &'static str) {
     wasm_bindgen_futures::spawn_local(async move {
         if let Err(error) = wasm_bindgen_futures::JsFuture::from(promise).await {
-            report(event, &call::message_of(&error));
+            report(event, &platform::message_of(&error));
         }
     });
 }

@@ -53,18 +53,18 @@ export default class extends WorkerEntrypoint {
     await panic(trap);
   }
 
-  /** @param {number} number @param {string} order @param {any} _env @param {import("../../../src/worker/platform/executor_server.mjs").Asker} asker */
-  execute(number, order, _env, asker) {
+  /** @param {number} id @param {string} order @param {any} _env @param {import("../../../src/worker/platform/executor_server.mjs").ReportSink} sink */
+  execute(id, order, _env, sink) {
     if (order === "panic") /** @type {any} */ (trap)();
-    if (order === "fail") asker.fail("detail that nobody may see");
-    if (order === "hanging") return asker.answer(number, String(hanging));
+    if (order === "fail") sink.fail("detail that nobody may see");
+    if (order === "hanging") return sink.report(id, String(hanging));
     // Or the runtime would see that this order will never be answered.
     if (order === "hang alone") setInterval(() => {}, 1000);
     if (order.startsWith("hang")) hanging += 1;
-    else asker.answer(number, `${order}: done`);
+    else sink.report(id, `${order}: done`);
   }
 
-  leave() {
+  cancel() {
     hanging -= 1;
   }
 }

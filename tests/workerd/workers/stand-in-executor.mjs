@@ -1,7 +1,7 @@
 // @ts-check
 // Stands in for the executor: one that has lost its clock. It knows no deadline, and answers an order when the order's own
 // input says so, `answer_after_ms` after it came, or never. Its steps say that it was here.
-import { reports } from "../../../src/worker/platform/executor_server.mjs";
+import { serve } from "../../../src/worker/platform/executor_server.mjs";
 
 /** @param {any} order */
 async function executed({ token_id, epoch, input }) {
@@ -14,11 +14,11 @@ async function executed({ token_id, epoch, input }) {
 
 /** @type {import("../../../src/worker/platform/executor_server.mjs").Executor} */
 const executor = {
-  execute: (number, order, asker) => executed(JSON.parse(order)).then((report) => asker.answer(number, report), asker.fail),
-  leave: () => {},
+  execute: (id, order, sink) => executed(JSON.parse(order)).then((report) => sink.report(id, report), sink.fail),
+  cancel: () => {},
 };
 
 export default {
   /** @param {Request} request */
-  fetch: (request) => reports(request, executor, new Set(), () => {}),
+  fetch: (request) => serve(request, executor, new Set(), () => {}),
 };

@@ -1,7 +1,7 @@
 // @ts-check
 // Stands in for an executor that is killed in the middle of its work: the first order of each `key` of an input breaks the
 // connection, answers garbage, or hangs, as the input's `mishap` says; the orders after it are done.
-import { reports } from "../../../src/worker/platform/executor_server.mjs";
+import { serve } from "../../../src/worker/platform/executor_server.mjs";
 
 /** @type {Set<string>} */
 const met = new Set();
@@ -21,11 +21,11 @@ async function executed({ token_id, epoch, input }) {
 
 /** @type {import("../../../src/worker/platform/executor_server.mjs").Executor} */
 const executor = {
-  execute: (number, order, asker) => executed(JSON.parse(order)).then((report) => asker.answer(number, report), asker.fail),
-  leave: () => {},
+  execute: (id, order, sink) => executed(JSON.parse(order)).then((report) => sink.report(id, report), sink.fail),
+  cancel: () => {},
 };
 
 export default {
   /** @param {Request} request */
-  fetch: (request) => reports(request, executor, new Set(), () => {}),
+  fetch: (request) => serve(request, executor, new Set(), () => {}),
 };
