@@ -1,4 +1,5 @@
-//! What is told to the index. News is put together into letters: a message of a queue costs the same whatever is in it.
+//! Messages of the index queue. Several updates share a message, because the platform bills messages and not bytes. Updates
+//! that this build cannot read are counted and skipped: a newer build may have written them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,30 +8,29 @@ use crate::base::time::Millis;
 use crate::index::run_summary::RunSummary;
 use crate::run::Run;
 
-/// How a run stands, how one of its gates does, that it is kept no longer, how long a node took, how a breaker stands.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub enum Announcement {
+pub enum IndexUpdate {
     Run(RunSummary),
     Gate { gate: Value },
-    Removed { removed: Removed },
+    Removed { removed: RemovedRun },
     Latency { latency: Value },
     Breaker { breaker: Value, revision: u64 },
 }
 
-/// An ended run whose object has deleted it. Whatever of this id began later is another run's.
+/// An ended run that its object has deleted. Runs and gates with this id that started later belong to another run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Removed {
+pub struct RemovedRun {
     pub run_id: String,
     pub ended_at: Millis,
 }
 
-impl Removed {
-    pub fn of(run: &Run) -> Removed {
+impl RemovedRun {
+    pub fn of(run: &Run) -> RemovedRun {
         let header = &run.header;
-        Removed {
+        RemovedRun {
             run_id: header.id.clone(),
-            // Only runs that have ended are deleted; of another one nothing later than its start would go.
+            // Only ended runs are removed. The start is the safe fallback: it removes no row of a later run.
             ended_at: header.ended_at.unwrap_or(header.started_at),
         }
     }
@@ -43,62 +43,62 @@ enum IndexMessage {
     One(Value),
 }
 
-/// What is in a letter, and how many of its pieces cannot be read: a newer version may have written them.
 #[derive(Debug, PartialEq)]
-pub struct Contents {
-    pub announcements: Vec<Announcement>,
+pub struct DecodedMessage {
+    pub updates: Vec<IndexUpdate>,
+    /// Updates of no known kind.
     pub unreadable: usize,
 }
 
-pub fn read(letter: &str) -> serde_json::Result<Contents> {
-    let pieces = match serde_json::from_str(letter)? {
-        IndexMessage::Several(pieces) => pieces,
-        IndexMessage::One(piece) => vec![piece],
+pub fn decode(message: &str) -> serde_json::Result<DecodedMessage> {
+    let values = match serde_json::from_str(message)? {
+        IndexMessage::Several(values) => values,
+        IndexMessage::One(value) => vec![value],
     };
-    let count = pieces.len();
-    let announcements: Vec<Announcement> = pieces
+    let count = values.len();
+    let updates: Vec<IndexUpdate> = values
         .into_iter()
-        .filter_map(|piece| serde_json::from_value(piece).ok())
+        .filter_map(|value| serde_json::from_value(value).ok())
         .collect();
-    Ok(Contents {
-        unreadable: count - announcements.len(),
-        announcements,
+    Ok(DecodedMessage {
+        unreadable: count - updates.len(),
+        updates,
     })
 }
 
-/// The platform takes 128 KB in one. No piece is as long: see `index_view`.
-pub const LETTER_BYTES: usize = 100_000;
+/// The platform accepts 128 KB. A single update is always smaller: see `index_view`.
+pub const MESSAGE_BYTES: usize = 100_000;
 
-/// A message, and what each of its pieces is about.
+/// The text of a message, and a subject for each update in it.
 #[derive(Debug, PartialEq)]
-pub struct Message<About> {
+pub struct Message<Subject> {
     pub text: String,
-    pub about: Vec<About>,
+    pub subjects: Vec<Subject>,
 }
 
-/// One piece of news is a letter as it is, several are an array.
-pub fn letters<About>(news: Vec<(About, String)>) -> Vec<Message<About>> {
-    let mut letters: Vec<(Vec<About>, Vec<String>)> = Vec::new();
-    let mut room = 0;
-    for (about, piece) in news {
-        match letters.last_mut() {
-            Some((abouts, pieces)) if piece.len() < room => {
-                room -= piece.len() + 1;
-                abouts.push(about);
-                pieces.push(piece);
+/// Packs updates, as JSON, into messages. A single update is sent as it is, several as an array.
+pub fn pack<Subject>(updates: Vec<(Subject, String)>) -> Vec<Message<Subject>> {
+    let mut messages: Vec<(Vec<Subject>, Vec<String>)> = Vec::new();
+    let mut free_bytes = 0;
+    for (subject, update) in updates {
+        match messages.last_mut() {
+            Some((subjects, updates)) if update.len() < free_bytes => {
+                free_bytes -= update.len() + 1;
+                subjects.push(subject);
+                updates.push(update);
             }
             Some(_) | None => {
-                room = LETTER_BYTES.saturating_sub(piece.len());
-                letters.push((vec![about], vec![piece]));
+                free_bytes = MESSAGE_BYTES.saturating_sub(update.len());
+                messages.push((vec![subject], vec![update]));
             }
         }
     }
-    let sealed = letters.into_iter().map(|(about, pieces)| Message {
-        about,
-        text: match pieces.as_slice() {
-            [alone] => alone.clone(),
+    let messages = messages.into_iter().map(|(subjects, updates)| Message {
+        subjects,
+        text: match updates.as_slice() {
+            [single] => single.clone(),
             several => format!("[{}]", several.join(",")),
         },
     });
-    sealed.collect()
+    messages.collect()
 }

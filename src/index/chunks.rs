@@ -1,81 +1,82 @@
-//! What a batch of messages brings is written in pieces: D1 takes about a megabyte in one statement, and one row that it refuses
-//! must not keep the others out. Pure: pieces out, failures in, and at the end which messages are to come again.
+//! Splits the rows of a message batch into chunks that fit one D1 statement, about a megabyte. A chunk that fails is bisected,
+//! so that a row that D1 refuses does not keep the others out. Pure: chunks out, failures in, and at the end the messages to
+//! retry.
 
 use std::collections::BTreeSet;
 
-/// One statement's worth. A statement may come with two others that read the same text.
-const PIECE_BYTES: usize = 300_000;
-/// A piece that failed is halved until what is wrong is alone. A database that is down fails them all, and is not asked so often.
+/// Well below D1's limit, because up to three statements of one transaction get the same text.
+const CHUNK_BYTES: usize = 300_000;
+/// Stops the bisection when the database is down and every chunk fails.
 const FAILURES_MAX: u32 = 20;
 
-/// A row as JSON, and the message of the batch that brought it.
+/// A row as JSON, and the index of its message in the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub text: String,
     pub message: usize,
 }
 
+/// The chunks that are still to be written, and the messages that could not be written.
 #[derive(Debug, Default)]
-pub struct Pieces {
-    waiting: Vec<Vec<Row>>,
+pub struct Chunks {
+    /// The next chunk is the last.
+    remaining: Vec<Vec<Row>>,
     failures: u32,
     failed: BTreeSet<usize>,
 }
 
-impl Pieces {
-    pub fn of(rows: Vec<Row>) -> Pieces {
-        let mut waiting: Vec<Vec<Row>> = Vec::new();
-        let mut room = 0;
+impl Chunks {
+    pub fn of(rows: Vec<Row>) -> Chunks {
+        let mut remaining: Vec<Vec<Row>> = Vec::new();
+        let mut free_bytes = 0;
         for row in rows {
-            let taken = row.text.len() + 1;
-            match waiting.last_mut() {
-                Some(piece) if taken <= room => {
-                    room -= taken;
-                    piece.push(row);
+            let bytes = row.text.len() + 1;
+            match remaining.last_mut() {
+                Some(chunk) if bytes <= free_bytes => {
+                    free_bytes -= bytes;
+                    chunk.push(row);
                 }
                 Some(_) | None => {
-                    room = PIECE_BYTES.saturating_sub(taken);
-                    waiting.push(vec![row]);
+                    free_bytes = CHUNK_BYTES.saturating_sub(bytes);
+                    remaining.push(vec![row]);
                 }
             }
         }
-        // Taken from the end.
-        waiting.reverse();
-        Pieces {
-            waiting,
-            ..Pieces::default()
+        remaining.reverse();
+        Chunks {
+            remaining,
+            ..Chunks::default()
         }
     }
 
-    pub fn take(&mut self) -> Option<Vec<Row>> {
-        self.waiting.pop()
+    pub fn take_next(&mut self) -> Option<Vec<Row>> {
+        self.remaining.pop()
     }
 
-    /// The piece could not be written.
-    pub fn failed(&mut self, mut piece: Vec<Row>) {
+    /// The chunk could not be written.
+    pub fn mark_failed(&mut self, mut chunk: Vec<Row>) {
         self.failures += 1;
         if self.failures >= FAILURES_MAX {
-            let all = self.waiting.drain(..).flatten().chain(piece);
+            let all = self.remaining.drain(..).flatten().chain(chunk);
             self.failed.extend(all.map(|row| row.message));
             return;
         }
-        if piece.len() > 1 {
-            let second = piece.split_off(piece.len() / 2);
-            self.waiting.extend([second, piece]);
+        if chunk.len() > 1 {
+            let second = chunk.split_off(chunk.len() / 2);
+            self.remaining.extend([second, chunk]);
         } else {
-            self.failed.extend(piece.into_iter().map(|row| row.message));
+            self.failed.extend(chunk.into_iter().map(|row| row.message));
         }
     }
 
-    /// Messages of which something could not be written.
-    pub fn into_failed(self) -> BTreeSet<usize> {
+    /// Messages with at least one row that could not be written.
+    pub fn into_failed_messages(self) -> BTreeSet<usize> {
         self.failed
     }
 }
 
-/// A piece as one text: a JSON array.
-pub fn array(piece: &[Row]) -> String {
-    let texts: Vec<&str> = piece.iter().map(|row| row.text.as_str()).collect();
+pub fn json_array(chunk: &[Row]) -> String {
+    let texts: Vec<&str> = chunk.iter().map(|row| row.text.as_str()).collect();
     format!("[{}]", texts.join(","))
 }
 
@@ -92,23 +93,23 @@ mod tests {
         .collect()
     }
 
-    /// Writes what does not hold `wrong`; returns how many statements that took, what was written and what failed.
-    fn write(texts: &[String], wrong: impl Fn(&str) -> bool) -> (u32, BTreeSet<usize>, BTreeSet<usize>) {
-        let mut pieces = Pieces::of(rows(texts));
+    /// Writes all chunks except those that `is_refused`. Returns the number of statements, the written and the failed messages.
+    fn write(texts: &[String], is_refused: impl Fn(&str) -> bool) -> (u32, BTreeSet<usize>, BTreeSet<usize>) {
+        let mut chunks = Chunks::of(rows(texts));
         let (mut statements, mut written) = (0, BTreeSet::new());
-        while let Some(piece) = pieces.take() {
+        while let Some(chunk) = chunks.take_next() {
             statements += 1;
-            assert!(array(&piece).len() <= PIECE_BYTES + 1 || piece.len() == 1);
-            match wrong(&array(&piece)) {
-                true => pieces.failed(piece),
-                false => written.extend(piece.into_iter().map(|row| row.message)),
+            assert!(json_array(&chunk).len() <= CHUNK_BYTES + 1 || chunk.len() == 1);
+            match is_refused(&json_array(&chunk)) {
+                true => chunks.mark_failed(chunk),
+                false => written.extend(chunk.into_iter().map(|row| row.message)),
             }
         }
-        (statements, written, pieces.into_failed())
+        (statements, written, chunks.into_failed_messages())
     }
 
     #[test]
-    fn no_piece_is_larger_than_a_statement_takes() {
+    fn no_chunk_exceeds_the_limit_of_a_statement() {
         let texts: Vec<String> = (0..100).map(|_| "x".repeat(100_000)).collect();
         let (statements, written, failed) = write(&texts, |_| false);
         assert_eq!((statements, written.len(), failed.len()), (50, 100, 0));
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_keeps_nothing_else_out() {
+    fn a_refused_row_does_not_keep_the_others_out() {
         let mut texts: Vec<String> = (0..100).map(|_| "fine".to_string()).collect();
         texts[37] = "wrong".into();
         let (statements, written, failed) = write(&texts, |text| text.contains("wrong"));
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_is_down_is_not_asked_again_and_again() {
+    fn a_database_that_is_down_gets_few_statements() {
         let texts: Vec<String> = (0..1_000).map(|_| "x".repeat(10_000)).collect();
         let (statements, written, failed) = write(&texts, |_| true);
         assert_eq!(

@@ -1,13 +1,12 @@
-//! From a list of runs to the statement that reads one page of it, and from the rows it finds to the page. Pure; the indexes
-//! are those of `migrations`, and `tests/workerd/lists.test.ts` counts what each list reads.
+//! SQL for lists of runs: from a `RunList` to the statements that read a page, and from their rows to the page. Pure. Every
+//! statement is driven by an index of `migrations`; `tests/workerd/lists.test.ts` counts the rows that each list reads.
 
 use crate::api::run_filter::{Order, Position, RunFilter, RunList};
 use crate::run::RunStatus;
 
-/// Rows of `runs` that a list looks at in one request where its filters are more than an index can lead. A row of an index
-/// and the row it leads to are two that the database reads: with this many it stays below a thousand, also where it takes two statements to merge
-/// all statuses, each of which reads as many.
-const LOOKED_AT: u64 = 450;
+/// Rows that a statement examines if no index covers all filters. D1 reads two rows for each, in the index and in the table, so
+/// that a statement stays below a thousand.
+const EXAMINED_ROWS: u64 = 450;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
@@ -15,14 +14,14 @@ pub enum Binding {
     Number(u64),
 }
 
-/// Selects that one statement may merge: the platform takes no more.
-const MERGED: usize = 5;
+/// D1's limit of selects in a compound statement.
+const UNION_SELECTS_MAX: usize = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Several where there is too much to merge for one.
+    /// Several if one statement cannot merge all statuses.
     pub statements: Vec<Statement>,
-    /// What each of them takes at most: fewer rows are the end of the list.
+    /// The limit of each statement: fewer rows mean the end of the list.
     pub rows: u64,
 }
 
@@ -32,7 +31,7 @@ pub struct Statement {
     pub bindings: Vec<Binding>,
 }
 
-/// A row that was looked at; one that the filters leave out has no summary.
+/// An examined row. A row that does not match the filters has no summary.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 pub struct Row {
     pub id: String,
@@ -40,13 +39,13 @@ pub struct Row {
     pub summary: Option<String>,
 }
 
-/// The index that leads a list, and what it is led by.
-enum Lead<'a> {
+/// The index that drives a list, and the values it is entered with.
+enum DrivingIndex<'a> {
     Ids(&'a str),
     Deadlines,
     Parent(&'a str),
     Tag(&'a str),
-    /// In each of these statuses, merged.
+    /// One select for each status, merged.
     Workflow(&'a str, Vec<RunStatus>),
     Statuses(Vec<RunStatus>),
     Started,
@@ -54,18 +53,22 @@ enum Lead<'a> {
 
 impl RunList {
     pub fn query(&self) -> Query {
-        let leads = match self.lead() {
-            Lead::Workflow(workflow, statuses) => in_parts(&statuses)
-                .map(|part| Lead::Workflow(workflow, part))
+        let indexes = match self.driving_index() {
+            DrivingIndex::Workflow(workflow, statuses) => unions(&statuses)
+                .map(|part| DrivingIndex::Workflow(workflow, part))
                 .collect(),
-            Lead::Statuses(statuses) => in_parts(&statuses).map(Lead::Statuses).collect(),
-            lead @ (Lead::Ids(_) | Lead::Deadlines | Lead::Parent(_) | Lead::Tag(_) | Lead::Started) => {
-                vec![lead]
+            DrivingIndex::Statuses(statuses) => unions(&statuses).map(DrivingIndex::Statuses).collect(),
+            index @ (DrivingIndex::Ids(_)
+            | DrivingIndex::Deadlines
+            | DrivingIndex::Parent(_)
+            | DrivingIndex::Tag(_)
+            | DrivingIndex::Started) => {
+                vec![index]
             }
         };
         let mut rows = 0;
-        let statements = leads.into_iter().map(|lead| {
-            let (statement, most) = self.statement(lead);
+        let statements = indexes.into_iter().map(|index| {
+            let (statement, most) = self.statement(index);
             rows = most;
             statement
         });
@@ -75,33 +78,33 @@ impl RunList {
         }
     }
 
-    /// One statement, and how many rows it takes.
-    fn statement(&self, lead: Lead) -> (Statement, u64) {
+    /// A statement and its limit of rows.
+    fn statement(&self, index: DrivingIndex) -> (Statement, u64) {
         let mut builder = Builder::default();
-        let left_out = builder.conditions(&self.filter, &lead);
-        let rows = match (self.is_led(), left_out.is_empty()) {
+        let conditions = builder.conditions(&self.filter, &index);
+        let rows = match (self.reads_only_matches(), conditions.is_empty()) {
             (true, _) => self.limit + 1,
-            (false, true) => LOOKED_AT.min(self.limit + 1),
-            (false, false) => LOOKED_AT,
+            (false, true) => EXAMINED_ROWS.min(self.limit + 1),
+            (false, false) => EXAMINED_ROWS,
         };
-        let summary = match left_out.is_empty() {
+        let summary = match conditions.is_empty() {
             true => "runs.summary".to_string(),
-            false => format!("CASE WHEN {} THEN runs.summary END", left_out.join(" AND ")),
+            false => format!("CASE WHEN {} THEN runs.summary END", conditions.join(" AND ")),
         };
         let of_runs = |index: &str| {
             format!(
                 "SELECT runs.id AS id, runs.started_at AS at, {summary} AS summary FROM runs INDEXED BY {index} WHERE "
             )
         };
-        let (selects, order) = match lead {
-            Lead::Ids(prefix) => {
+        let (selects, order) = match index {
+            DrivingIndex::Ids(prefix) => {
                 let select = format!(
                     "SELECT runs.id AS id, 0 AS at, {summary} AS summary FROM runs WHERE {}",
                     self.ids(prefix, &mut builder)
                 );
                 (vec![select], "id")
             }
-            Lead::Deadlines => {
+            DrivingIndex::Deadlines => {
                 let mut select = format!(
                     "SELECT runs.id AS id, runs.timeout_at AS at, {summary} AS summary \
                      FROM runs INDEXED BY runs_by_deadline WHERE runs.ended_at IS NULL AND runs.timeout_at IS NOT NULL"
@@ -112,13 +115,13 @@ impl RunList {
                 }
                 (vec![select], "at, id")
             }
-            Lead::Parent(parent) => {
+            DrivingIndex::Parent(parent) => {
                 let started = self.started("runs.started_at", "runs.id", &mut builder);
                 let parent = builder.text(parent);
                 let select = of_runs("runs_by_parent") + &format!("runs.parent_id = {parent} AND {started}");
                 (vec![select], NEWEST_FIRST)
             }
-            Lead::Tag(tag) => {
+            DrivingIndex::Tag(tag) => {
                 let started = self.started("run_tags.started_at", "run_tags.run_id", &mut builder);
                 let tag = builder.text(tag);
                 let select = format!(
@@ -127,7 +130,7 @@ impl RunList {
                 );
                 (vec![select], NEWEST_FIRST)
             }
-            Lead::Workflow(workflow, statuses) => {
+            DrivingIndex::Workflow(workflow, statuses) => {
                 let started = self.started("runs.started_at", "runs.id", &mut builder);
                 let workflow = builder.text(workflow);
                 let in_status = |status: RunStatus| {
@@ -137,7 +140,7 @@ impl RunList {
                 };
                 (statuses.into_iter().map(in_status).collect(), NEWEST_FIRST)
             }
-            Lead::Statuses(statuses) => {
+            DrivingIndex::Statuses(statuses) => {
                 let started = self.started("runs.started_at", "runs.id", &mut builder);
                 let in_status = |status: RunStatus| {
                     let status = builder.text(status.name());
@@ -145,7 +148,7 @@ impl RunList {
                 };
                 (statuses.into_iter().map(in_status).collect(), NEWEST_FIRST)
             }
-            Lead::Started => {
+            DrivingIndex::Started => {
                 let started = self.started("runs.started_at", "runs.id", &mut builder);
                 (vec![of_runs("runs_by_started") + &started], NEWEST_FIRST)
             }
@@ -158,13 +161,14 @@ impl RunList {
         (statement, rows)
     }
 
-    /// The page that the rows of all statements are, and behind which of them the next one begins.
-    pub fn page(&self, mut rows: Vec<Row>, asked: u64) -> (Vec<String>, Option<String>) {
+    /// The summaries of the page and the cursor of the next one, from the rows of all statements. `rows_max` is the limit of each
+    /// statement.
+    pub fn page(&self, mut rows: Vec<Row>, rows_max: u64) -> (Vec<String>, Option<String>) {
         match self.order {
             Order::NewestFirst => rows.sort_by(|a, b| (b.at, &b.id).cmp(&(a.at, &a.id))),
             Order::NearestDeadline | Order::ById => rows.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id))),
         }
-        rows.truncate(asked as usize);
+        rows.truncate(rows_max as usize);
         let found = rows.len();
         let mut shown = Vec::new();
         let mut seen = 0;
@@ -180,36 +184,36 @@ impl RunList {
             });
             shown.extend(row.summary);
         }
-        let is_more = seen < found || found as u64 == asked;
+        let is_more = seen < found || found as u64 == rows_max;
         let next = last.filter(|_| is_more).map(|last| last.write(self.order));
         (shown, next)
     }
 
-    fn lead(&self) -> Lead<'_> {
+    fn driving_index(&self) -> DrivingIndex<'_> {
         let filter = &self.filter;
         match (self.order, &filter.id_prefix) {
-            (Order::ById, Some(prefix)) => return Lead::Ids(prefix),
-            (Order::ById, None) => return Lead::Ids(""),
-            (Order::NearestDeadline, _) => return Lead::Deadlines,
+            (Order::ById, Some(prefix)) => return DrivingIndex::Ids(prefix),
+            (Order::ById, None) => return DrivingIndex::Ids(""),
+            (Order::NearestDeadline, _) => return DrivingIndex::Deadlines,
             (Order::NewestFirst, _) => {}
         }
         if let Some(parent) = &filter.parent {
-            return Lead::Parent(parent);
+            return DrivingIndex::Parent(parent);
         }
         if let Some(tag) = &filter.tag {
-            return Lead::Tag(tag);
+            return DrivingIndex::Tag(tag);
         }
         let statuses: Vec<RunStatus> = filter.statuses.iter().copied().collect();
         match (&filter.workflow, statuses.is_empty()) {
-            (Some(workflow), true) => Lead::Workflow(workflow, RunStatus::ALL.to_vec()),
-            (Some(workflow), false) => Lead::Workflow(workflow, statuses),
-            (None, false) => Lead::Statuses(statuses),
-            (None, true) => Lead::Started,
+            (Some(workflow), true) => DrivingIndex::Workflow(workflow, RunStatus::ALL.to_vec()),
+            (Some(workflow), false) => DrivingIndex::Workflow(workflow, statuses),
+            (None, false) => DrivingIndex::Statuses(statuses),
+            (None, true) => DrivingIndex::Started,
         }
     }
 
-    /// One filter, or a workflow with a status: what is read is what is shown.
-    fn is_led(&self) -> bool {
+    /// Whether every examined row is on the page: there is one filter, or a workflow with a status.
+    fn reads_only_matches(&self) -> bool {
         let RunFilter {
             statuses,
             workflow,
@@ -237,7 +241,7 @@ impl RunList {
         }
     }
 
-    /// From where on, and until when: one bound each way, because an index is entered by one.
+    /// The range of starts. One upper bound, the cursor or `until`: SQLite enters an index with one.
     fn started(&self, at: &str, id: &str, builder: &mut Builder) -> String {
         let until = self.filter.until;
         let mut terms = Vec::new();
@@ -264,7 +268,7 @@ impl RunList {
             Some(after) if after.id.as_str() >= prefix => format!("runs.id > {}", builder.text(&after.id)),
             Some(_) | None => format!("runs.id >= {}", builder.text(prefix)),
         };
-        // Behind every character of an id.
+        // Sorts after every character of an id.
         let to = builder.text(&format!("{prefix}\u{7f}"));
         format!("{from} AND runs.id < {to}")
     }
@@ -272,8 +276,8 @@ impl RunList {
 
 const NEWEST_FIRST: &str = "at DESC, id DESC";
 
-fn in_parts(statuses: &[RunStatus]) -> impl Iterator<Item = Vec<RunStatus>> {
-    statuses.chunks(MERGED).map(<[RunStatus]>::to_vec)
+fn unions(statuses: &[RunStatus]) -> impl Iterator<Item = Vec<RunStatus>> {
+    statuses.chunks(UNION_SELECTS_MAX).map(<[RunStatus]>::to_vec)
 }
 
 #[derive(Default)]
@@ -295,16 +299,16 @@ impl Builder {
         format!("?{}", self.bindings.len())
     }
 
-    /// What the leading index leaves to be looked at row by row.
-    fn conditions(&mut self, filter: &RunFilter, lead: &Lead) -> Vec<String> {
-        let (by_status, by_workflow, by_tag, by_parent, by_started, by_id) = match lead {
-            Lead::Ids(_) => (false, false, false, false, false, true),
-            Lead::Deadlines => (false, false, false, false, false, false),
-            Lead::Parent(_) => (false, false, false, true, true, false),
-            Lead::Tag(_) => (false, false, true, false, true, false),
-            Lead::Workflow(..) => (true, true, false, false, true, false),
-            Lead::Statuses(_) => (true, false, false, false, true, false),
-            Lead::Started => (false, false, false, false, true, false),
+    /// The filters that the driving index does not cover.
+    fn conditions(&mut self, filter: &RunFilter, index: &DrivingIndex) -> Vec<String> {
+        let (by_status, by_workflow, by_tag, by_parent, by_started, by_id) = match index {
+            DrivingIndex::Ids(_) => (false, false, false, false, false, true),
+            DrivingIndex::Deadlines => (false, false, false, false, false, false),
+            DrivingIndex::Parent(_) => (false, false, false, true, true, false),
+            DrivingIndex::Tag(_) => (false, false, true, false, true, false),
+            DrivingIndex::Workflow(..) => (true, true, false, false, true, false),
+            DrivingIndex::Statuses(_) => (true, false, false, false, true, false),
+            DrivingIndex::Started => (false, false, false, false, true, false),
         };
         let mut conditions = Vec::new();
         if !by_status && !filter.statuses.is_empty() {
@@ -316,7 +320,7 @@ impl Builder {
             conditions.push(format!("runs.workflow_id = {}", self.text(workflow)));
         }
         if let Some(tag) = filter.tag.as_ref().filter(|_| !by_tag) {
-            // Not by `runs.tags`: what a list of twenty is read as counts, too.
+            // Not `json_each(runs.tags)`: D1 would bill every tag as a row read.
             let tag = self.text(tag);
             conditions.push(format!(
                 "EXISTS (SELECT 1 FROM run_tags WHERE run_tags.tag = {tag} \

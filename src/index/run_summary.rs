@@ -1,5 +1,5 @@
-//! How a run stands, as its object tells the index: by the queue when something changed, and as the answer to a ring. Pure,
-//! and pinned by golden files, because objects and index may be of different versions.
+//! A run's entry in the index. Run objects send it through the queue when something has changed, and in response to a probe of
+//! the sweep. Golden files pin the shapes, because objects and index may run different builds.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,23 +11,23 @@ use crate::base::time::Millis;
 use crate::index::index_view;
 use crate::run::{GateState, GateStatus, Run};
 
-/// Gates that the answer to a ring tells of, the newest first.
-const GATES: usize = 100;
-/// What all of them may take: the more there are, the less is shown of each that the index has never heard of. It keeps what
-/// it was told before.
+/// Gates in a probe response, the newest first.
+const GATES_MAX: usize = 100;
+/// For all gates of a probe response: the more there are, the more each is truncated. A gate that is in the index
+/// already keeps its longer view.
 const GATES_BYTES: usize = 96 << 10;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// Words may overtake each other: the higher one counts, and of two that are the same the later. A run that uses an id
-    /// again begins anew with it: what started later counts before everything else.
+    /// Messages may be reordered: of two summaries the one with the later start of the run counts, because ids may be reused;
+    /// then the higher revision, then the later `at`.
     pub revision: u64,
     #[serde(default)]
     pub at: Millis,
-    /// By when the run must have ended or asked a person.
+    /// The run's deadline or, while it waits at its own gate, the deadline of the gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Millis>,
-    /// Its row in lists.
+    /// The run's entry in lists.
     pub summary: Value,
 }
 
@@ -47,28 +47,28 @@ impl RunSummary {
     }
 }
 
-/// Each run once, as it was told of last, and who told it.
-pub fn newest<Teller>(told: Vec<(Teller, RunSummary)>) -> Vec<(Teller, RunSummary)> {
-    let mut newest: BTreeMap<String, (Teller, RunSummary)> = BTreeMap::new();
-    for (teller, summary) in told {
+/// The newest summary of each run, with its source.
+pub fn newest<Source>(summaries: Vec<(Source, RunSummary)>) -> Vec<(Source, RunSummary)> {
+    let mut newest: BTreeMap<String, (Source, RunSummary)> = BTreeMap::new();
+    for (source, summary) in summaries {
         let id = summary.summary["id"].as_str().unwrap_or_default().to_string();
         match newest.entry(id) {
             Entry::Occupied(mut other) if summary.is_newer_than(&other.get().1) => {
-                other.insert((teller, summary));
+                other.insert((source, summary));
             }
             Entry::Occupied(_) => {}
-            Entry::Vacant(place) => {
-                place.insert((teller, summary));
+            Entry::Vacant(entry) => {
+                entry.insert((source, summary));
             }
         }
     }
     newest.into_values().collect()
 }
 
-/// What an object answers when it is rung.
+/// The response of a run's object to a probe.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbeResponse {
-    /// None: no run lives there. Not a 404, which an object of a version without this door answers, too.
+    /// `None`: the object has no run. Not a 404, which an older build returns because it does not know the route.
     #[serde(rename = "standing")]
     pub summary: Option<RunSummary>,
     #[serde(default)]
@@ -78,9 +78,9 @@ pub struct ProbeResponse {
 impl ProbeResponse {
     pub fn of(run: &Run, now: Millis) -> ProbeResponse {
         let mut gates: Vec<&GateState> = run.gates().collect();
-        // Those that somebody waits at come first.
+        // Open gates come first.
         gates.sort_by_key(|gate| (gate.status != GateStatus::Open, std::cmp::Reverse(gate.opened_at)));
-        gates.truncate(GATES);
+        gates.truncate(GATES_MAX);
         let bytes = index_view::GATE_BYTES.min(GATES_BYTES / gates.len().max(1));
         ProbeResponse {
             summary: Some(RunSummary::of(run, now)),

@@ -1,5 +1,5 @@
-//! The backstop behind the alarms: once a minute the runs whose end is overdue, and some that nothing was heard of for long,
-//! are rung. The object decides; what it answers is what the index keeps, so that a word that was lost is made good, too.
+//! The sweep: a backstop for lost alarms and lost index messages. Once a minute it probes the objects of overdue runs and of some
+//! runs without recent updates. The object handles what is due by itself; its response is saved in the index.
 
 use std::cell::RefCell;
 
@@ -18,38 +18,38 @@ use crate::worker::index::{consumer, runs};
 use crate::worker::platform::http_client::{Peer, Request};
 use crate::worker::platform::{self, deadline};
 
-/// How late a deadline may be before its object is rung: the alarm has the first word, and may be a minute late itself.
-const LATE_MS: u64 = 60_000;
-/// How long nothing may be heard of a run that has not ended.
+/// How overdue a run must be: its alarm comes first, and may be a minute late.
+const OVERDUE_MS: u64 = 60_000;
+/// How long a run that has not ended may be without an update.
 const QUIET_MS: u64 = 3_600_000;
 
-/// Rung in one pass, so that it ends before the next one begins.
-const DUE_MOST: u32 = 100;
-const UNHEARD_MOST: u32 = 20;
-const KEPT_TOO_LONG_MOST: u32 = 50;
-/// Rows that are looked at for those, in each of two places.
-const OLDEST: u32 = 100;
-/// How long after its time a run's row may still be there: the object deletes itself by an alarm, and its word takes a while.
+/// Probes of one pass, limited so that a pass ends before the next one begins.
+const OVERDUE_MAX: u32 = 100;
+const QUIET_MAX: u32 = 20;
+const EXPIRED_MAX: u32 = 50;
+/// Rows examined to find expired runs, in each of two ranges.
+const EXPIRED_EXAMINED: u32 = 100;
+/// How long after its retention a run's row may remain: the object deletes itself by an alarm, and its message takes a while.
 const REMOVAL_MS: u64 = 3_600_000;
-const AT_ONCE: usize = 6;
-/// How long one object may take to answer, and when a pass rings no more.
-const RING_MS: u64 = 5_000;
+const CONCURRENT_PROBES: usize = 6;
+const PROBE_TIMEOUT_MS: u64 = 5_000;
+/// No probe starts later than this after the pass began.
 const PASS_MS: u64 = 40_000;
 
-const DUE: &str = "SELECT id, count(*) OVER () AS total FROM runs \
+const OVERDUE: &str = "SELECT id, count(*) OVER () AS total FROM runs \
     WHERE ended_at IS NULL AND due_at <= ?1 ORDER BY due_at LIMIT ?2";
 
-/// Not counted: most of them are well, and only wait.
-const UNHEARD: &str = "SELECT id, 0 AS total FROM runs \
+/// Not counted: most of these runs are healthy and only wait.
+const QUIET: &str = "SELECT id, 0 AS total FROM runs \
     WHERE ended_at IS NULL AND updated_at <= ?1 AND (due_at IS NULL OR due_at > ?2) ORDER BY updated_at LIMIT ?3";
 
-/// To the end of the line: runs that cannot be rung must not keep the others from it.
-const PUT_OFF: &str = "UPDATE runs SET updated_at = ?2, due_at = CASE WHEN due_at < ?2 THEN ?2 ELSE due_at END \
+/// Moves runs to the end of the order: runs that do not respond must not displace the others.
+const POSTPONE: &str = "UPDATE runs SET updated_at = ?2, due_at = CASE WHEN due_at < ?2 THEN ?2 ELSE due_at END \
     WHERE id IN (SELECT value FROM json_each(?1))";
 
-/// Rows of runs that ended longer ago than they are kept: their removal was lost. Looked for among the oldest and again from
-/// somewhere between them and the rest, so that runs that are old and well cannot hide the others for ever.
-const KEPT_TOO_LONG: &str = "WITH oldest AS (SELECT min(started_at) AS at FROM runs) \
+/// Runs whose retention is over: the message of their removal was lost. Examines the oldest rows, and rows from a random start on,
+/// so that old runs that have not ended cannot hide the others forever.
+const EXPIRED: &str = "WITH oldest AS (SELECT min(started_at) AS at FROM runs) \
     SELECT id, 0 AS total FROM ( \
         SELECT * FROM (SELECT id, ended_at, updated_at FROM runs INDEXED BY runs_by_started \
             WHERE started_at <= ?1 ORDER BY started_at, id LIMIT ?4) \
@@ -64,17 +64,17 @@ struct Row {
     total: usize,
 }
 
-/// What came of the rings.
 #[derive(Default)]
-struct Answers {
-    standings: Vec<RunSummary>,
+struct ProbeResults {
+    summaries: Vec<RunSummary>,
     gates: Vec<Value>,
-    /// No run lives there.
+    /// Ids whose objects have no run.
     gone: Vec<String>,
-    unanswered: Vec<String>,
+    /// Ids whose objects did not respond.
+    failed: Vec<String>,
 }
 
-/// One pass. It returns whatever happens, and says what it did.
+/// One pass. Errors and results are logged.
 pub async fn sweep(env: &Env) {
     let began_at = platform::now();
     let line = match pass(env, began_at).await {
@@ -89,37 +89,32 @@ pub async fn sweep(env: &Env) {
 async fn pass(env: &Env, began_at: Millis) -> Result<Value> {
     let database = env.d1("DB")?;
     let setting = |name: &str, default: u64| platform::number(env, name).unwrap_or(default);
-    let late_at = began_at.saturating_sub(setting("CURFEW_SWEEP_LATE_MS", LATE_MS));
+    let overdue_at = began_at.saturating_sub(setting("CURFEW_SWEEP_LATE_MS", OVERDUE_MS));
     let quiet_at = began_at.saturating_sub(setting("CURFEW_SWEEP_QUIET_MS", QUIET_MS));
-    let kept_ms = setting("CURFEW_RETENTION_MS", Settings::default().retention_ms);
-    let kept_since = moment(began_at.saturating_sub(kept_ms.saturating_add(REMOVAL_MS)));
-    let (late_at, quiet_at) = (moment(late_at), moment(quiet_at));
-    let due = rows(&database, DUE, &[late_at.clone(), DUE_MOST.into()]).await?;
-    let unheard = rows(
-        &database,
-        UNHEARD,
-        &[quiet_at.clone(), late_at, UNHEARD_MOST.into()],
-    )
-    .await?;
-    let somewhere = JsValue::from_f64(platform::random());
+    let retention_ms = setting("CURFEW_RETENTION_MS", Settings::default().retention_ms);
+    let expired_at = timestamp(began_at.saturating_sub(retention_ms.saturating_add(REMOVAL_MS)));
+    let (overdue_at, quiet_at) = (timestamp(overdue_at), timestamp(quiet_at));
+    let overdue = rows(&database, OVERDUE, &[overdue_at.clone(), OVERDUE_MAX.into()]).await?;
+    let bindings = [quiet_at.clone(), overdue_at, QUIET_MAX.into()];
+    let quiet = rows(&database, QUIET, &bindings).await?;
     let bindings = [
-        kept_since,
+        expired_at,
         quiet_at,
-        somewhere,
-        OLDEST.into(),
-        KEPT_TOO_LONG_MOST.into(),
+        JsValue::from_f64(platform::random()),
+        EXPIRED_EXAMINED.into(),
+        EXPIRED_MAX.into(),
     ];
-    let kept_too_long = rows(&database, KEPT_TOO_LONG, &bindings).await?;
-    let found = due.first().map_or(0, |row| row.total) + unheard.len() + kept_too_long.len();
-    let all = due.into_iter().chain(unheard).chain(kept_too_long);
+    let expired = rows(&database, EXPIRED, &bindings).await?;
+    let found = overdue.first().map_or(0, |row| row.total) + quiet.len() + expired.len();
+    let all = overdue.into_iter().chain(quiet).chain(expired);
     let ids: Vec<String> = all.map(|row| row.id).collect();
-    let answers = ring_all(env, ids, began_at).await;
-    let (rung, gone) = (answers.standings.len(), answers.gone.len());
-    keep(&database, answers, began_at).await?;
+    let results = probe_all(env, ids, began_at).await;
+    let (probed, gone) = (results.summaries.len(), results.gone.len());
+    save(&database, results, began_at).await?;
     event_starts::remove_old(&database, began_at).await?;
     Ok(json!({
-        "level": "info", "event": "sweep", "found": found, "rung": rung, "gone": gone,
-        "left": found.saturating_sub(rung + gone),
+        "level": "info", "event": "sweep", "found": found, "rung": probed, "gone": gone,
+        "left": found.saturating_sub(probed + gone),
     }))
 }
 
@@ -127,75 +122,73 @@ async fn rows(database: &D1Database, statement: &str, bindings: &[JsValue]) -> R
     database.prepare(statement).bind(bindings)?.all().await?.results()
 }
 
-/// D1 takes numbers as JavaScript has them.
-fn moment(at: Millis) -> JsValue {
+fn timestamp(at: Millis) -> JsValue {
     JsValue::from_f64(at as f64)
 }
 
-async fn ring_all(env: &Env, ids: Vec<String>, began_at: Millis) -> Answers {
-    let answers = RefCell::new(Answers::default());
-    let rings = iter(ids).for_each_concurrent(AT_ONCE, |id| {
-        let answers = &answers;
+async fn probe_all(env: &Env, ids: Vec<String>, began_at: Millis) -> ProbeResults {
+    let results = RefCell::new(ProbeResults::default());
+    let probes = iter(ids).for_each_concurrent(CONCURRENT_PROBES, |id| {
+        let results = &results;
         async move {
-            let is_over = platform::now().saturating_sub(began_at) >= PASS_MS;
-            // What there was no time for was not tried, and stays where it is.
-            if is_over {
+            // The time of the pass is over. Runs that were not probed keep their place for the next pass.
+            if platform::now().saturating_sub(began_at) >= PASS_MS {
                 return;
             }
-            let rung = ring(env, &id).await;
-            let mut answers = answers.borrow_mut();
-            match rung {
+            let response = probe(env, &id).await;
+            let mut results = results.borrow_mut();
+            match response {
                 Ok(ProbeResponse {
                     summary: Some(summary),
                     gates,
                 }) => {
-                    answers.standings.push(summary);
-                    answers.gates.extend(gates);
+                    results.summaries.push(summary);
+                    results.gates.extend(gates);
                 }
                 Ok(ProbeResponse { summary: None, .. }) => {
                     platform::log(json!({"level": "warn", "event": "index_row_without_run", "run_id": id}));
-                    answers.gone.push(id);
+                    results.gone.push(id);
                 }
                 Err(message) => {
                     platform::log(json!({
                         "level": "warn", "event": "ring_failed", "run_id": id, "message": message,
                     }));
-                    answers.unanswered.push(id);
+                    results.failed.push(id);
                 }
             }
         }
     });
-    rings.await;
-    answers.into_inner()
+    probes.await;
+    results.into_inner()
 }
 
-async fn ring(env: &Env, id: &str) -> std::result::Result<ProbeResponse, String> {
+async fn probe(env: &Env, id: &str) -> std::result::Result<ProbeResponse, String> {
     let runs = env.durable_object("RUNS").map_err(|error| error.to_string())?;
     let stub = runs.get_by_name(id).map_err(|error| error.to_string())?;
     let object: Peer = stub.into_rpc();
-    let asked = async {
-        let answer = Request::post("http://run/ring", "{}").send(&object).await?;
-        match answer.status() {
-            200 => Ok(answer.text().await?),
+    let response = async {
+        let response = Request::post("http://run/ring", "{}").send(&object).await?;
+        match response.status() {
+            200 => Ok(response.text().await?),
             status => Err(format!("the run's object answered with status {status}")),
         }
     };
-    let answer = deadline::within(RING_MS, asked).await;
-    let text = answer.ok_or("the run's object did not answer in time")??;
+    let text = deadline::within(PROBE_TIMEOUT_MS, response).await;
+    let text = text.ok_or("the run's object did not answer in time")??;
     serde_json::from_str(&text)
         .map_err(|error| format!("the run's object answered what is no standing: {error}"))
 }
 
-async fn keep(database: &D1Database, answers: Answers, began_at: Millis) -> Result<()> {
-    let saved = consumer::save_answers(answers.standings, answers.gates, database).await;
-    if !answers.gone.is_empty() {
-        runs::forget(&answers.gone, began_at, database).await?;
+async fn save(database: &D1Database, results: ProbeResults, began_at: Millis) -> Result<()> {
+    let saved = consumer::save_probed(results.summaries, results.gates, database).await;
+    if !results.gone.is_empty() {
+        runs::forget(&results.gone, began_at, database).await?;
     }
-    if !answers.unanswered.is_empty() {
-        let ids = JsValue::from(json!(answers.unanswered).to_string());
+    if !results.failed.is_empty() {
+        let ids = JsValue::from(json!(results.failed).to_string());
         database
-            .prepare(PUT_OFF)
-            .bind(&[ids, moment(began_at)])?
+            .prepare(POSTPONE)
+            .bind(&[ids, timestamp(began_at)])?
             .run()
             .await?;
     }

@@ -1,4 +1,4 @@
-//! Bodies of the controls: everything that is accepted, and a place and a sentence for everything that is not.
+//! Bodies of control requests: what is accepted, and the pointer and message of what is refused.
 
 use curfew::api::body;
 use curfew::api::control::{check, read_cancel, read_extension, read_restart, read_retry};
@@ -7,7 +7,7 @@ use curfew::run::{Extension, RetryMode, TokenId};
 use serde_json::{Value, json};
 
 #[test]
-fn an_extension_is_an_amount_or_a_moment() {
+fn an_extension_is_a_duration_or_a_timestamp() {
     for (body, expected) in [
         (json!({"by_ms": 60_000}), Extension::By(60_000)),
         (json!({"by": "1m30s"}), Extension::By(90_000)),
@@ -25,8 +25,8 @@ fn an_extension_is_an_amount_or_a_moment() {
 }
 
 #[track_caller]
-fn refused<T: std::fmt::Debug>(answer: Result<T, curfew::api::error::Error>, body: &Value, pointer: &str) {
-    let error = answer.expect_err("refused");
+fn refused<T: std::fmt::Debug>(result: Result<T, curfew::api::error::Error>, body: &Value, pointer: &str) {
+    let error = result.expect_err("refused");
     assert_eq!((error.status, error.code), (422, "invalid_request"), "{body}");
     assert_eq!(
         error.pointer.as_deref(),
@@ -38,7 +38,7 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, curfew::api::error::Error>, bod
 }
 
 #[test]
-fn what_is_no_extension_is_refused_with_its_place() {
+fn an_invalid_extension_is_refused_with_a_pointer() {
     for (body, pointer) in [
         (json!({}), "/by_ms"),
         (json!({"by_ms": null}), "/by_ms"),
@@ -62,7 +62,7 @@ fn what_is_no_extension_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_retry_names_its_mode_and_perhaps_a_token() {
+fn a_retry_has_a_mode_and_an_optional_token() {
     for (body, expected) in [
         (json!({"mode": "retry_step"}), (RetryMode::RetryStep, None)),
         (
@@ -80,7 +80,7 @@ fn a_retry_names_its_mode_and_perhaps_a_token() {
 }
 
 #[test]
-fn what_is_no_retry_is_refused_with_its_place() {
+fn an_invalid_retry_is_refused_with_a_pointer() {
     for (body, pointer) in [
         (json!({}), "/mode"),
         (json!({"mode": null}), "/mode"),
@@ -117,15 +117,15 @@ fn one_mistake_is_one_problem() {
             "mode",
         ),
     ] {
-        let problems = error.details.expect("all problems are told");
+        let problems = error.details.expect("the problems");
         assert_eq!(problems.as_array().map(Vec::len), Some(1), "{body}: {problems}");
     }
 }
 
-/// A field that nobody knows asks for something else than the control does: it is never passed over.
+/// An unknown field is never ignored: the caller asks for something that the control does not do.
 #[test]
-fn an_unknown_field_is_a_400_with_the_nearest_name() {
-    for (door, body, pointer, meant) in [
+fn an_unknown_field_is_a_400_with_a_suggestion() {
+    for (path, body, pointer, suggested) in [
         ("/cancel", json!({"reasons": "x"}), "/reasons", Some("reason")),
         ("/cancel", json!({"sender": {"run_id": "run-1"}}), "/sender", None),
         ("/pause", json!({"until": 1}), "/until", None),
@@ -158,24 +158,24 @@ fn an_unknown_field_is_a_400_with_the_nearest_name() {
             Some("input"),
         ),
     ] {
-        let error = check(door, &body).expect_err(door);
+        let error = check(path, &body).expect_err(path);
         let seen = (error.status, error.code, error.pointer.as_deref());
-        assert_eq!(seen, (400, "invalid_request", Some(pointer)), "{door} {body}");
-        let suggestion = meant.map(|name| format!("did you mean \"{name}\"?"));
+        assert_eq!(seen, (400, "invalid_request", Some(pointer)), "{path} {body}");
+        let suggestion = suggested.map(|name| format!("did you mean \"{name}\"?"));
         let suggests = error.message.contains("did you mean");
-        assert_eq!(suggests, meant.is_some(), "{door}: {}", error.message);
+        assert_eq!(suggests, suggested.is_some(), "{path}: {}", error.message);
         assert!(
             suggestion.is_none_or(|text| error.message.contains(&text)),
             "{}",
             error.message
         );
-        assert!(error.message.contains("known"), "{door}: {}", error.message);
+        assert!(error.message.contains("known"), "{path}: {}", error.message);
     }
 }
 
 #[test]
 fn a_control_takes_an_object() {
-    for door in [
+    for path in [
         "/cancel",
         "/pause",
         "/resume",
@@ -185,20 +185,20 @@ fn a_control_takes_an_object() {
         "/gates/g1",
     ] {
         for body in [json!(null), json!([]), json!("now"), json!(1), json!(true)] {
-            refused(check(door, &body), &body, "");
+            refused(check(path, &body), &body, "");
         }
     }
     for body in [json!(null), json!([1]), json!({"any": "thing"})] {
         assert_eq!(
             check("/signals/go", &body),
             Ok(()),
-            "what a signal carries is free"
+            "a signal's payload may be any JSON"
         );
     }
-    for door in ["/cancel", "/pause", "/resume", "/restart"] {
-        assert_eq!(check(door, &json!({})), Ok(()), "{door}");
+    for path in ["/cancel", "/pause", "/resume", "/restart"] {
+        assert_eq!(check(path, &json!({})), Ok(()), "{path}");
     }
-    assert!(check("/claim", &json!({})).is_err(), "not for callers");
+    assert!(check("/claim", &json!({})).is_err(), "only executors claim");
     assert_eq!(read_restart(&json!({"from_node_id": "b"})), Ok(Some("b".into())));
     assert_eq!(
         read_cancel(&json!({"reason": "enough"})),
@@ -211,7 +211,7 @@ fn a_control_takes_an_object() {
     );
 }
 
-/// The API checks before it wakes a run's object.
+/// The API checks bodies before it wakes a run's object.
 #[test]
 fn bodies_are_checked_by_their_route() {
     let read = |method: &str, path: &str, body: &str| {
@@ -243,5 +243,5 @@ fn bodies_are_checked_by_their_route() {
     let many: Vec<String> = (0..20_000).map(|n| format!("\"w{n}\":1")).collect();
     let body = format!("{{{}}}", many.join(","));
     let error = read("POST", "/v1/runs/r/cancel", &body).expect_err("unknown fields");
-    assert!(error.body().to_string().len() < 50_000, "no answer without end");
+    assert!(error.body().to_string().len() < 50_000, "the response is bounded");
 }

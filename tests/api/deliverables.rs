@@ -1,4 +1,4 @@
-//! `GET /deliverable`: every run that ended has something to show.
+//! `GET /deliverable`: every ended run has a deliverable.
 
 use curfew::api::recovery::deliverable;
 use curfew::run::{Routes, Settings};
@@ -22,7 +22,7 @@ fn view(run: &Driver) -> Value {
 }
 
 #[test]
-fn of_a_completed_run_it_is_the_output() {
+fn a_completed_run_delivers_its_output() {
     let mut run = Driver::start(document());
     run.succeed("t1@1", json!(1)).succeed("t2@1", json!(2));
     assert_eq!(
@@ -32,7 +32,7 @@ fn of_a_completed_run_it_is_the_output() {
 }
 
 #[test]
-fn of_a_failed_run_it_is_as_much_as_there_is() {
+fn a_failed_run_delivers_partial_results() {
     let mut run = Driver::start(document());
     run.at(2_000).succeed("t1@1", json!(1)).at(5_000).fail("t2@1");
     let error = json!({"code": "peer_failed", "class": "server_error", "message": "status 500", "node_id": "b",
@@ -50,7 +50,7 @@ fn of_a_failed_run_it_is_as_much_as_there_is() {
 }
 
 #[test]
-fn of_a_run_whose_time_was_over_it_counts_the_timeouts() {
+fn a_timed_out_run_delivers_its_number_of_timeouts() {
     let mut run = Driver::start(document());
     run.at(61_000).wake("t1@1");
     let view = view(&run);
@@ -70,12 +70,12 @@ fn of_a_run_whose_time_was_over_it_counts_the_timeouts() {
 }
 
 #[test]
-fn of_a_cancelled_run_it_says_who_wanted_it() {
+fn a_cancelled_run_delivers_the_reason() {
     let mut run = Driver::start(document());
     run.cancel(Some("not needed any more"));
-    let told = view(&run);
+    let cancelled = view(&run);
     assert_eq!(
-        (&told["reason"], &told["message"]),
+        (&cancelled["reason"], &cancelled["message"]),
         (&json!("cancelled"), &json!("not needed any more"))
     );
     let mut run = Driver::start(document());
@@ -83,9 +83,9 @@ fn of_a_cancelled_run_it_says_who_wanted_it() {
     assert_eq!(view(&run)["message"], json!("the run was cancelled"));
 }
 
-/// In the order they were done, each once, however often a loop came by.
+/// In the order of their first completion, also in a loop.
 #[test]
-fn completed_nodes_are_named_once() {
+fn completed_nodes_are_listed_once() {
     let mut run = Driver::start(document());
     run.succeed("t1@1", json!(1))
         .succeed("t2@1", json!("again"))
@@ -95,7 +95,7 @@ fn completed_nodes_are_named_once() {
 }
 
 #[test]
-fn a_run_that_has_not_ended_has_none_yet() {
+fn a_run_that_has_not_ended_has_no_deliverable() {
     let mut run = Driver::start(document());
     for _ in 0..2 {
         let error = deliverable(&run.run, &[], &Default::default(), 0).expect_err("not ended");
@@ -104,8 +104,8 @@ fn a_run_that_has_not_ended_has_none_yet() {
     }
 }
 
-/// The run whenever its alarm rings, for as long as it lives; nobody answers it.
-fn forced(settings: Settings, document: Value) -> Driver {
+/// Runs every alarm until the run ends. No task is ever claimed or reported.
+fn run_alarms_to_the_end(settings: Settings, document: Value) -> Driver {
     let mut run = Driver::start_with(settings, document, json!({}));
     for _ in 0..100 {
         match run
@@ -121,13 +121,13 @@ fn forced(settings: Settings, document: Value) -> Driver {
 }
 
 #[test]
-fn after_every_forced_end_there_is_one_and_a_way_back() {
+fn every_forced_end_has_a_deliverable_and_a_resume_option() {
     let settings = Settings::default();
     let queue = Settings {
         queue: true,
         ..settings
     };
-    let nowhere = Settings {
+    let no_route = Settings {
         routes: Routes {
             executor: false,
             queue: false,
@@ -144,24 +144,24 @@ fn after_every_forced_end_there_is_one_and_a_way_back() {
     let endless = json!({"timeout": "1m", "nodes": [{"id": "a", "wait": {"sleep": "10s"}}, {"id": "b", "wait": {"sleep": "10s"}}],
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "b", "to_node_id": "a"}]});
     for (what, reason, settings, document) in [
-        ("nobody claims it", "dispatch_timeout", queue, one(json!({}))),
-        ("its executor is gone", "attempt_lost", settings, one(json!({}))),
-        ("no way to an executor", "no_route", nowhere, one(json!({}))),
-        ("the run's limit", "workflow_timeout", settings, endless.clone()),
-        ("nobody decides", "workflow_timeout", settings, {
+        ("never claimed", "dispatch_timeout", queue, one(json!({}))),
+        ("lost executor", "attempt_lost", settings, one(json!({}))),
+        ("no route to an executor", "no_route", no_route, one(json!({}))),
+        ("the run's timeout", "workflow_timeout", settings, endless.clone()),
+        ("undecided gate", "workflow_timeout", settings, {
             let mut document = endless.clone();
             document["on_timeout"] = json!("human_gate");
             document
         }),
     ] {
-        let run = forced(settings, document);
+        let run = run_alarms_to_the_end(settings, document);
         let view = view(&run);
         assert_eq!(
             (&view["kind"], &view["reason"]),
             (&json!("fallback"), &json!(reason)),
             "{what}: {view}"
         );
-        let ways = run.ways_back();
-        assert!(ways["recommended"].is_string(), "{what}: {ways}");
+        let options = run.ways_back();
+        assert!(options["recommended"].is_string(), "{what}: {options}");
     }
 }

@@ -1,8 +1,8 @@
-//! The pure parts of the API that deal with time: what a person may ask for, and what a run has to say for itself.
+//! The pure parts of the API: control bodies, and views of runs and their history.
 
 mod control;
 mod deliverables;
 mod events;
+mod paused_runs;
 mod recovery;
-mod standing;
 mod timeouts;

@@ -1,4 +1,4 @@
-//! `GET /resume`: which ways back are open, which one to take, and why.
+//! `GET /resume`: the resume options, with a recommendation and its reason.
 
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::protocol::task::{Checkpoint, TaskReport};
@@ -29,7 +29,7 @@ fn failed_with(class: FailureClass) -> Driver {
 }
 
 #[test]
-fn the_whole_answer_for_a_failed_run() {
+fn the_whole_view_of_a_failed_run() {
     let mut run = Driver::start(document());
     run.at(2_000).succeed("t1@1", json!(1)).at(3_000).fail("t2@1");
     let error = json!({"code": "peer_failed", "class": "server_error", "message": "status 500", "node_id": "b",
@@ -56,7 +56,7 @@ fn the_whole_answer_for_a_failed_run() {
 }
 
 #[test]
-fn what_is_recommended_follows_from_what_went_wrong() {
+fn the_failure_class_decides_the_recommendation() {
     use FailureClass::*;
     for (classes, mode) in [
         (
@@ -74,9 +74,9 @@ fn what_is_recommended_follows_from_what_went_wrong() {
     }
 }
 
-/// Finished steps are worth more than a guess at the cause.
+/// Regardless of the failure class.
 #[test]
-fn partial_work_speaks_for_retry_step() {
+fn retry_step_is_recommended_for_partial_work() {
     let mut run = Driver::start(document());
     let checkpoint = Checkpoint {
         next: "second".into(),
@@ -104,7 +104,7 @@ fn partial_work_speaks_for_retry_step() {
 }
 
 #[test]
-fn a_run_whose_time_was_over_has_no_failed_token_and_goes_on() {
+fn a_timed_out_run_is_resumable_without_failed_tokens() {
     let mut run = Driver::start(document());
     run.at(61_000).wake("t1@1");
     let view = view(&run);
@@ -119,7 +119,7 @@ fn a_run_whose_time_was_over_has_no_failed_token_and_goes_on() {
 }
 
 #[track_caller]
-fn closed(run: &Driver, reason: &str) {
+fn not_resumable(run: &Driver, reason: &str) {
     let view = view(run);
     assert_eq!(view["resumable"], json!(false));
     assert_eq!(view["reason"], json!(reason));
@@ -130,54 +130,53 @@ fn closed(run: &Driver, reason: &str) {
 }
 
 #[test]
-fn what_cannot_be_brought_back_says_why() {
+fn a_run_that_is_not_resumable_has_a_reason() {
     let over = "only a run that failed or timed out goes on; restart this one to run it again";
     let mut run = Driver::start(document());
-    closed(&run, "the run has not ended");
-    closed(run.pause(), "the run is paused: POST /v1/runs/run-1/resume");
-    closed(run.cancel(None), over);
+    not_resumable(&run, "the run has not ended");
+    not_resumable(run.pause(), "the run is paused: POST /v1/runs/run-1/resume");
+    not_resumable(run.cancel(None), over);
     let mut run = Driver::start(document());
     run.succeed("t1@1", json!(1)).succeed("t2@1", json!(1));
-    closed(&run, over);
+    not_resumable(&run, over);
     let mut document = document();
     document["output_mapping"] = json!("${state.nothing.there}");
     let mut run = Driver::start(document);
     run.succeed("t1@1", json!(1)).succeed("t2@1", json!(1));
-    closed(&run, "nothing was under way when the run ended: restart it");
+    not_resumable(&run, "nothing was under way when the run ended: restart it");
     let mut document = self::document();
     document["limits"] = json!({"tokens_total": 1});
     let mut run = Driver::start(document);
     run.succeed("t1@1", json!(1));
-    closed(
+    not_resumable(
         &run,
         "the run met one of its limits where a path would have gone on; restart it",
     );
 }
 
 #[test]
-fn a_paused_run_is_told_who_lets_it_go_on() {
+fn the_reason_of_a_paused_run_says_how_to_continue_it() {
     let mut document = document();
     document["on_timeout"] = json!("human_gate");
     let mut run = Driver::start(document);
     run.at(61_000).wake("t1@1");
-    closed(&run, "a person decides: POST /v1/runs/run-1/gates/run1");
-    // A gate that was decided decides nothing any more.
+    not_resumable(&run, "a person decides: POST /v1/runs/run-1/gates/run1");
+    // The gate is decided.
     run.grant("run1", 10_000).pause();
-    closed(&run, "the run is paused: POST /v1/runs/run-1/resume");
+    not_resumable(&run, "the run is paused: POST /v1/runs/run-1/resume");
     let mut run = Driver::start(self::document());
     run.fail("t1@1").retry(RetryMode::Escalate);
-    closed(&run, "a person decides: POST /v1/runs/run-1/gates/run1");
+    not_resumable(&run, "a person decides: POST /v1/runs/run-1/gates/run1");
     let mut run = Driver::start(self::document());
     run.parent_holds(1, true, None);
-    closed(
+    not_resumable(
         &run,
         "the run that called this one stands still; it goes on with it",
     );
 }
 
-/// After a retry that ended again the question is about the new end.
 #[test]
-fn the_view_is_of_the_last_end() {
+fn after_a_retry_the_view_shows_the_latest_failure() {
     let mut run = Driver::start(document());
     run.succeed("t1@1", json!(1))
         .fail("t2@1")

@@ -1,4 +1,4 @@
-//! `GET /timeouts` and `GET /events`: records, lines of the log, and how late each layer was enforced.
+//! `GET /timeouts` and `GET /events`: timeout records, log lines and the lateness of each layer.
 
 use curfew::api::recovery::{event, lateness, timeout, timeout_line};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn document() -> Value {
     })
 }
 
-/// `a` is done at 2 s, `b` times out at 6 s.
+/// `a` completes at 2 s, `b` times out at 6 s.
 fn timed_out() -> Driver {
     let mut run = Driver::start(document());
     run.at(2_000)
@@ -24,7 +24,7 @@ fn timed_out() -> Driver {
 }
 
 #[test]
-fn a_record_says_what_a_resume_would_start_from() {
+fn a_record_has_the_checkpoint_for_a_resume() {
     let run = timed_out();
     let entry = &run.events()[0];
     let expected = json!({
@@ -44,15 +44,13 @@ fn a_record_says_what_a_resume_would_start_from() {
     });
     let ended = run.past().tokens;
     assert_eq!(timeout(&run.run, entry, &ended, true), Some(expected.clone()));
-    // In a list the state is left out: it is the same for all.
     let listed = timeout(&run.run, entry, &ended, false).expect("a record");
     assert_eq!(listed["context_for_resume"]["state"], Value::Null);
     assert_eq!(listed["id"], json!(1));
 }
 
-/// The checkpoint is the one of that moment, not of the last.
 #[test]
-fn a_record_does_not_know_what_came_after_it() {
+fn the_checkpoint_of_a_record_is_older_than_its_timeout() {
     let mut document = document();
     document["transitions"][0]["on"] = json!("timeout");
     document["nodes"][0]["timeout_ms"] = json!(4_000);
@@ -70,7 +68,7 @@ fn a_record_does_not_know_what_came_after_it() {
 }
 
 #[test]
-fn a_line_of_the_log_leads_to_its_record() {
+fn a_log_line_links_to_its_record() {
     let run = timed_out();
     assert_eq!(
         timeout_line(&run.run.header, &run.events()[0]),
@@ -83,7 +81,7 @@ fn a_line_of_the_log_leads_to_its_record() {
 }
 
 #[test]
-fn what_is_no_timeout_has_neither_record_nor_line() {
+fn only_timeouts_have_a_record_and_a_log_line() {
     let run = timed_out();
     let end = &run.events()[1];
     assert_eq!(timeout_line(&run.run.header, end), None);
@@ -91,7 +89,7 @@ fn what_is_no_timeout_has_neither_record_nor_line() {
 }
 
 #[test]
-fn the_run_as_a_whole_is_no_step() {
+fn the_log_line_of_a_run_timeout_has_no_step() {
     let mut run = Driver::start(document());
     run.at(61_000).wake("t1@1");
     let line = timeout_line(&run.run.header, &run.events()[0]).expect("a line");
@@ -99,7 +97,7 @@ fn the_run_as_a_whole_is_no_step() {
 }
 
 #[test]
-fn events_are_flat_and_lead_to_their_records() {
+fn events_are_flat_and_link_to_their_records() {
     let run = timed_out();
     let events: Vec<Value> = run.events().iter().map(|entry| event("run-1", entry)).collect();
     assert_eq!(
@@ -115,7 +113,7 @@ fn events_are_flat_and_lead_to_their_records() {
 }
 
 #[test]
-fn lateness_is_told_by_layer_in_seconds() {
+fn lateness_is_shown_by_layer_in_seconds() {
     let row = |scope: &str, count, sum, most| (scope.to_string(), count, sum, most);
     assert_eq!(
         lateness(&[

@@ -1,6 +1,6 @@
 //! What a run's object tells the index: objects, queue consumer and sweep may be of different versions.
 
-use curfew::index::batch::Removed;
+use curfew::index::batch::RemovedRun;
 use curfew::index::run_summary::{ProbeResponse, RunSummary};
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn how_a_run_stands() {
     check_json("standing.json", &json!(RunSummary::of(&run.run, 61_000)));
     check_json("rung.json", &json!(ProbeResponse::of(&run.run, 61_000)));
     check_json("rung_nobody.json", &json!(ProbeResponse::default()));
-    check_json("removed.json", &json!({"removed": Removed::of(&run.run)}));
+    check_json("removed.json", &json!({"removed": RemovedRun::of(&run.run)}));
     for name in ["rung.json", "rung_nobody.json"] {
         let rung: ProbeResponse = serde_json::from_str(&read(name)).expect("what was answered can be read");
         check_json(name, &json!(rung));

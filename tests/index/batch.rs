@@ -1,92 +1,97 @@
-use curfew::index::batch::{Announcement, LETTER_BYTES, Message, letters, read};
+//! Messages of the index queue.
+
+use curfew::index::batch::{IndexUpdate, MESSAGE_BYTES, Message, decode, pack};
 use serde_json::json;
 
 fn gate(id: &str) -> String {
     json!({"gate": {"id": id}}).to_string()
 }
 
-fn read_whole(letter: &str) -> Vec<Announcement> {
-    let contents = read(letter).unwrap();
-    assert_eq!(contents.unreadable, 0);
-    contents.announcements
+fn decode_all(message: &str) -> Vec<IndexUpdate> {
+    let decoded = decode(message).unwrap();
+    assert_eq!(decoded.unreadable, 0);
+    decoded.updates
 }
 
-/// Each piece is about its number.
-fn sealed(news: &[String]) -> Vec<Message<usize>> {
-    letters(news.iter().cloned().enumerate().collect())
+/// The subject of each update is its position.
+fn packed(updates: &[String]) -> Vec<Message<usize>> {
+    pack(updates.iter().cloned().enumerate().collect())
 }
 
-fn texts(letters: Vec<Message<usize>>) -> Vec<String> {
-    letters.into_iter().map(|letter| letter.text).collect()
+fn texts(messages: Vec<Message<usize>>) -> Vec<String> {
+    messages.into_iter().map(|message| message.text).collect()
 }
 
 #[test]
-fn news_that_is_alone_is_a_letter_as_it_is() {
-    let alone = gate("g1");
+fn a_single_update_is_sent_as_it_is() {
+    let single = gate("g1");
     let expected = Message {
-        text: alone.clone(),
-        about: vec![0],
+        text: single.clone(),
+        subjects: vec![0],
     };
-    assert_eq!(sealed(&[alone]), [expected]);
-    assert!(sealed(&[]).is_empty());
+    assert_eq!(packed(&[single]), [expected]);
+    assert!(packed(&[]).is_empty());
 }
 
 #[test]
-fn several_share_a_letter_and_are_read_in_their_order() {
+fn several_updates_share_a_message_and_keep_their_order() {
     let summary = include_str!("../golden/standing.json").to_string();
     let breaker = json!({"breaker": {"key": "k"}, "revision": 3}).to_string();
     let removed = json!({"removed": {"run_id": "r", "ended_at": 5}}).to_string();
-    let news = [gate("g1"), summary, breaker, removed, gate("g2")];
-    let written = sealed(&news);
-    assert_eq!(written.len(), 1);
-    assert_eq!(written[0].about, [0, 1, 2, 3, 4]);
-    let each: Vec<Announcement> = news.iter().flat_map(|piece| read_whole(piece)).collect();
+    let updates = [gate("g1"), summary, breaker, removed, gate("g2")];
+    let messages = packed(&updates);
+    assert_eq!(messages.len(), 1);
+    assert_eq!(messages[0].subjects, [0, 1, 2, 3, 4]);
+    let each: Vec<IndexUpdate> = updates.iter().flat_map(|update| decode_all(update)).collect();
     assert_eq!(each.len(), 5);
-    assert_eq!(read_whole(&written[0].text), each);
+    assert_eq!(decode_all(&messages[0].text), each);
 }
 
 #[test]
-fn no_letter_is_larger_than_a_queue_takes_unless_one_piece_is() {
+fn only_a_single_update_may_exceed_the_message_limit() {
     let long = |bytes: usize| json!({"gate": {"id": "x".repeat(bytes)}}).to_string();
-    let news: Vec<String> = (0..300).map(|number| long(number * 7)).collect();
-    let written = sealed(&news);
-    assert!(written.len() > 1);
-    let about: Vec<usize> = written.iter().flat_map(|letter| letter.about.clone()).collect();
-    assert_eq!(about, (0..300).collect::<Vec<_>>());
-    let written = texts(written);
-    let lengths: Vec<usize> = written.iter().map(String::len).collect();
+    let updates: Vec<String> = (0..300).map(|number| long(number * 7)).collect();
+    let messages = packed(&updates);
+    assert!(messages.len() > 1);
+    let subjects: Vec<usize> = messages
+        .iter()
+        .flat_map(|message| message.subjects.clone())
+        .collect();
+    assert_eq!(subjects, (0..300).collect::<Vec<_>>());
+    let messages = texts(messages);
+    let lengths: Vec<usize> = messages.iter().map(String::len).collect();
     assert!(
-        lengths.iter().all(|length| *length <= LETTER_BYTES + 2),
+        lengths.iter().all(|length| *length <= MESSAGE_BYTES + 2),
         "{lengths:?}"
     );
-    let all = |letters: &[String]| {
-        letters
+    let all = |messages: &[String]| {
+        messages
             .iter()
-            .flat_map(|letter| read_whole(letter))
+            .flat_map(|message| decode_all(message))
             .collect::<Vec<_>>()
     };
-    assert_eq!(all(&written), all(&news));
+    assert_eq!(all(&messages), all(&updates));
     let huge = long(120_000);
     assert_eq!(
-        texts(sealed(&[gate("a"), huge.clone(), gate("b")])),
+        texts(packed(&[gate("a"), huge.clone(), gate("b")])),
         [gate("a"), huge, gate("b")]
     );
 }
 
 #[test]
-fn what_is_no_news_does_not_take_the_rest_with_it() {
-    assert!(read("").is_err());
-    assert!(read("{").is_err());
-    for (letter, announcements, unreadable) in [
+fn an_unreadable_update_does_not_affect_the_others() {
+    assert!(decode("").is_err());
+    assert!(decode("{").is_err());
+    for (message, updates, unreadable) in [
         ("[1]".to_string(), 0, 1),
         ("{}".to_string(), 0, 1),
         (format!("[{},{{}},{}]", gate("g1"), gate("g2")), 2, 1),
     ] {
-        let contents = read(&letter).unwrap();
+        let decoded = decode(&message).unwrap();
         assert_eq!(
-            (contents.announcements.len(), contents.unreadable),
-            (announcements, unreadable),
-            "{letter}"
+            (decoded.updates.len(), decoded.unreadable),
+            (updates, unreadable),
+            "{message}"
         );
     }
 }

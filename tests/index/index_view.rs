@@ -1,7 +1,7 @@
-//! Whatever a run holds, what the index is told of it fits into a message.
+//! The views of a run and its gates fit a queue message, however large their values are.
 
 use curfew::base::failure::{Failure, FailureClass};
-use curfew::index::batch::LETTER_BYTES;
+use curfew::index::batch::MESSAGE_BYTES;
 use curfew::index::index_view::{self, GATE_BYTES};
 use curfew::index::run_summary::{ProbeResponse, RunSummary};
 use curfew::run::Settings;
@@ -14,48 +14,41 @@ fn at_gate(gate: Value, input: Value) -> Driver {
     Driver::start_with(Settings::default(), document, input)
 }
 
-fn shown(run: &Driver) -> Value {
-    let gate = run.run.gates().next().expect("it stands at a gate");
+fn gate_view(run: &Driver) -> Value {
+    let gate = run.run.gates().next().expect("the run waits at a gate");
     index_view::gate(&run.run.header.id, gate, GATE_BYTES)
 }
 
 #[test]
-fn a_gate_that_fits_is_told_as_it_is() {
+fn a_small_gate_is_not_truncated() {
     let prompt = "x".repeat(12_000);
     let run = at_gate(json!({"prompt": "${input.text}"}), json!({"text": prompt}));
-    let view = shown(&run);
+    let view = gate_view(&run);
     assert_eq!(view["prompt"], json!(prompt));
     assert_eq!(view.get("truncated"), None);
 }
 
 #[test]
-fn a_long_prompt_is_cut_and_says_so() {
+fn a_long_prompt_is_truncated_and_marked() {
     for text in [
         "x".repeat(150_000),
         "\u{1}\"\\".repeat(20_000),
         "ß𝔸".repeat(30_000),
     ] {
         let run = at_gate(json!({"prompt": "${input.text}"}), json!({"text": text}));
-        let view = shown(&run);
-        assert!(
-            view.to_string().len() <= GATE_BYTES + 20,
-            "{}",
-            view.to_string().len()
-        );
-        assert!(
-            view.to_string().len() + 100 >= GATE_BYTES,
-            "{}",
-            view.to_string().len()
-        );
+        let view = gate_view(&run);
+        let bytes = view.to_string().len();
+        assert!(bytes <= GATE_BYTES + 20, "{bytes}");
+        assert!(bytes + 100 >= GATE_BYTES, "{bytes}");
         assert_eq!(view["truncated"], true);
-        let prompt = view["prompt"].as_str().expect("a text stays one");
+        let prompt = view["prompt"].as_str().expect("a text");
         assert!(prompt.ends_with(&format!("… [cut, {} bytes in all]", text.len())));
         assert_eq!((&view["id"], &view["status"]), (&json!("g1"), &json!("open")));
     }
 }
 
 #[test]
-fn a_prompt_that_is_no_text_a_long_schema_and_many_choices_are_cut_too() {
+fn json_prompts_long_schemas_and_many_choices_are_truncated() {
     let choices: Vec<String> = (0..2_000)
         .map(|number| format!("choice number {number}"))
         .collect();
@@ -65,20 +58,17 @@ fn a_prompt_that_is_no_text_a_long_schema_and_many_choices_are_cut_too() {
         "input_schema": {"type": "object", "description": "y".repeat(80_000)},
     });
     let run = at_gate(gate, json!({"rows": vec!["z"; 20_000]}));
-    let view = shown(&run);
-    assert!(
-        view.to_string().len() <= GATE_BYTES + 20,
-        "{}",
-        view.to_string().len()
-    );
+    let view = gate_view(&run);
+    let bytes = view.to_string().len();
+    assert!(bytes <= GATE_BYTES + 20, "{bytes}");
     assert!(
         view["prompt"]
             .as_str()
             .is_some_and(|text| text.starts_with(r#"{"rows":["z","#))
     );
-    let kept = view["choices"].as_array().expect("choices stay a list");
-    assert!(kept.len() > 50 && kept.len() < 2_000);
-    assert_eq!(kept[0], "choice number 0");
+    let choices = view["choices"].as_array().expect("a list");
+    assert!(choices.len() > 50 && choices.len() < 2_000);
+    assert_eq!(choices[0], "choice number 0");
     assert!(
         view["input_schema"]["$comment"]
             .as_str()
@@ -88,7 +78,7 @@ fn a_prompt_that_is_no_text_a_long_schema_and_many_choices_are_cut_too() {
 }
 
 #[test]
-fn a_decision_with_much_in_it_is_cut() {
+fn a_large_decision_is_truncated() {
     let mut run = at_gate(json!({"choices": ["yes"]}), json!({}));
     let mut gate = run.run.gates().next().expect("a gate").clone();
     run.decide("g1", "yes");
@@ -107,7 +97,7 @@ fn a_decision_with_much_in_it_is_cut() {
 }
 
 #[test]
-fn a_run_with_a_long_error_is_told_in_one_message() {
+fn a_run_with_a_long_error_fits_a_message() {
     let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}]}));
     let whole = RunSummary::of(&run.run, run.now);
     assert_eq!(whole.summary.get("truncated"), None);
@@ -115,24 +105,24 @@ fn a_run_with_a_long_error_is_told_in_one_message() {
     failure.step_ref = Some("\u{0}".repeat(300_000));
     run.run.header.error = Some(failure);
     run.run.header.tags = (0..20).map(|_| "\u{0}".repeat(64)).collect();
-    let told = RunSummary::of(&run.run, run.now);
+    let summary = RunSummary::of(&run.run, run.now);
     assert!(
-        json!(told).to_string().len() <= 20_000,
+        json!(summary).to_string().len() <= 20_000,
         "{}",
-        json!(told).to_string().len()
+        json!(summary).to_string().len()
     );
-    assert_eq!(told.summary["truncated"], true);
+    assert_eq!(summary.summary["truncated"], true);
     assert_eq!(
-        told.summary["tags"].as_array().map(Vec::len),
+        summary.summary["tags"].as_array().map(Vec::len),
         Some(20),
-        "what is filtered by is whole"
+        "tags are filters and are not truncated"
     );
-    let message = told.summary["error"]["message"].as_str().expect("a message");
+    let message = summary.summary["error"]["message"].as_str().expect("a message");
     assert!(message.len() > 3_000 && message.ends_with("… [cut, 300000 bytes in all]"));
 }
 
 #[test]
-fn an_answer_to_the_sweep_is_bounded_however_many_gates_there_are() {
+fn a_probe_response_is_bounded_for_any_number_of_gates() {
     let document = json!({
         "nodes": [{"id": "a"}, {"id": "b", "gate": {"prompt": "${input.text}"}}, {"id": "c"}],
         "transitions": [
@@ -141,12 +131,12 @@ fn an_answer_to_the_sweep_is_bounded_however_many_gates_there_are() {
         ],
     });
     let run = Driver::start_with(Settings::default(), document, json!({"text": "x".repeat(5_000)}));
-    let rung = ProbeResponse::of(&run.run, run.now);
-    assert_eq!(rung.gates.len(), 100);
+    let response = ProbeResponse::of(&run.run, run.now);
+    assert_eq!(response.gates.len(), 100);
     assert!(
-        json!(rung).to_string().len() <= 2 * LETTER_BYTES,
+        json!(response).to_string().len() <= 2 * MESSAGE_BYTES,
         "{}",
-        json!(rung).to_string().len()
+        json!(response).to_string().len()
     );
-    assert!(rung.gates.iter().all(|gate| gate["truncated"] == true));
+    assert!(response.gates.iter().all(|gate| gate["truncated"] == true));
 }

@@ -1,4 +1,4 @@
-//! What the index is told of runs, and what it makes of it.
+//! The index: messages, views, summaries and lists of runs.
 
 mod batch;
 mod index_view;

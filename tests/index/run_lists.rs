@@ -1,4 +1,4 @@
-//! From a query to the statement that reads a page, and from its rows to the page.
+//! Lists of runs: from a query to its statements, and from their rows to a page.
 
 use curfew::api::run_filter::{Order, PARAMETERS, Position, RunList};
 use curfew::index::run_query::{Binding, Row, Statement};
@@ -14,7 +14,7 @@ fn list(query: &str) -> RunList {
     RunList::read(&pairs(query)).expect(query)
 }
 
-/// The statement, where it is one.
+/// For queries with a single statement.
 fn statement(query: &str) -> Statement {
     let mut statements = list(query).query().statements;
     assert_eq!(statements.len(), 1, "{query}");
@@ -31,7 +31,7 @@ fn refusal(query: &str) -> String {
     error.message
 }
 
-/// The next one after each: the match fails to compile when there is another status.
+/// The exhaustive match fails to compile when a status is added.
 fn next(status: RunStatus) -> Option<RunStatus> {
     match status {
         RunStatus::Running => Some(RunStatus::Waiting),
@@ -44,9 +44,9 @@ fn next(status: RunStatus) -> Option<RunStatus> {
     }
 }
 
-/// A workflow's list is merged from its statuses: one that is missing would be missing there.
+/// The list of a workflow is merged from all statuses, so that none may be missing.
 #[test]
-fn all_statuses_are_known_by_name() {
+fn all_statuses_are_listed() {
     let all: Vec<RunStatus> =
         std::iter::successors(Some(RunStatus::Running), |status| next(*status)).collect();
     assert_eq!(all, RunStatus::ALL);
@@ -56,7 +56,7 @@ fn all_statuses_are_known_by_name() {
 }
 
 #[test]
-fn a_query_is_read() {
+fn a_query_is_parsed() {
     let read = list(
         "status=failed,running&status=failed&workflow=order&tag=a%20b&since=5&until=9&parent=p~t1&id_prefix=x.&limit=7\
          &sort=started&cursor=started:8:x.1",
@@ -135,7 +135,7 @@ fn a_bad_value_is_refused_by_name() {
 }
 
 #[test]
-fn each_filter_is_led_by_its_index() {
+fn each_filter_is_driven_by_its_index() {
     for (query, index) in [
         ("", "runs_by_started"),
         ("since=1", "runs_by_started"),
@@ -173,7 +173,7 @@ fn statuses_are_merged() {
         Binding::Number(101),
     ];
     assert_eq!(merged.bindings, bound);
-    // The platform merges five at most.
+    // D1 merges at most five selects.
     let all = list("workflow=a").query().statements;
     let selects: Vec<usize> = all.iter().map(|it| it.sql.matches("SELECT").count()).collect();
     assert_eq!(selects, [5, 2]);
@@ -182,7 +182,7 @@ fn statuses_are_merged() {
 }
 
 #[test]
-fn a_combination_looks_at_so_many_rows_and_no_more() {
+fn a_combination_of_filters_examines_a_limited_number_of_rows() {
     for query in [
         "workflow=a&tag=t",
         "tag=t&status=failed",
@@ -203,7 +203,7 @@ fn a_combination_looks_at_so_many_rows_and_no_more() {
             );
         }
     }
-    // A range of an index needs no second look.
+    // A range of starts is part of the index.
     for query in [
         "since=1&until=2",
         "workflow=a&since=1",
@@ -221,7 +221,7 @@ fn a_combination_looks_at_so_many_rows_and_no_more() {
 }
 
 #[test]
-fn an_index_is_entered_by_one_bound() {
+fn an_index_is_entered_with_one_bound() {
     let entered = sql("until=5&cursor=started:4:a");
     assert!(
         entered.contains("(runs.started_at, runs.id) < (?1, ?2)") && !entered.contains("<="),
@@ -234,7 +234,7 @@ fn an_index_is_entered_by_one_bound() {
     );
     let entered = sql("id_prefix=x&cursor=id:x5");
     assert!(entered.contains("runs.id > ?1 AND runs.id < ?2"), "{entered}");
-    // A cursor in front of the prefix leads to nothing else.
+    // A cursor before the prefix has no effect.
     assert!(sql("id_prefix=x&cursor=id:a").contains("runs.id >= ?1"));
 }
 
@@ -247,7 +247,7 @@ fn row(at: u64, id: &str, is_shown: bool) -> Row {
 }
 
 #[test]
-fn a_page_ends_where_the_next_one_begins() {
+fn the_cursor_points_to_the_last_row_of_the_page() {
     let of_two = list("limit=2");
     let rows = |count: usize| {
         ["a", "b", "c"][..count]
@@ -261,9 +261,8 @@ fn a_page_ends_where_the_next_one_begins() {
     assert_eq!(of_two.page(rows(3), 3), (vec!["c".into(), "b".into()], cursor));
 }
 
-/// Each statement brings its own rows, in their order, and as many as were asked for.
 #[test]
-fn what_several_statements_find_is_one_page() {
+fn rows_of_several_statements_are_merged_into_one_page() {
     let merged = list("limit=2&workflow=a");
     let rows = vec![
         row(9, "a", true),
@@ -283,9 +282,9 @@ fn what_several_statements_find_is_one_page() {
 }
 
 #[test]
-fn a_short_page_goes_on_behind_what_was_looked_at() {
+fn a_short_page_continues_after_the_last_examined_row() {
     let combined = list("limit=2&workflow=a&tag=t");
-    let looked_at = |shown: [bool; 4]| {
+    let examined = |shown: [bool; 4]| {
         let ids = ["d", "c", "b", "a"];
         ids.into_iter()
             .zip(shown)
@@ -293,16 +292,16 @@ fn a_short_page_goes_on_behind_what_was_looked_at() {
             .collect::<Vec<_>>()
     };
     let next = |at: &str| Some(format!("started:9:{at}"));
-    // All four were looked at, and there may be more.
-    assert_eq!(combined.page(looked_at([false; 4]), 4), (vec![], next("a")));
-    let one = combined.page(looked_at([false, true, false, false]), 4);
+    // The limit of examined rows is reached: there may be more.
+    assert_eq!(combined.page(examined([false; 4]), 4), (vec![], next("a")));
+    let one = combined.page(examined([false, true, false, false]), 4);
     assert_eq!(one, (vec!["c".into()], next("a")));
-    // Full before the end: what was not shown is looked at again.
-    let full = combined.page(looked_at([true, false, true, true]), 4);
+    // The page is full before the last examined row: the rest is examined again for the next page.
+    let full = combined.page(examined([true, false, true, true]), 4);
     assert_eq!(full, (vec!["d".into(), "b".into()], next("b")));
-    let full = combined.page(looked_at([true, true, false, false]), 5);
+    let full = combined.page(examined([true, true, false, false]), 5);
     assert_eq!(full, (vec!["d".into(), "c".into()], next("c")));
-    // There is nothing behind them.
-    let all = combined.page(looked_at([false, true, false, true]), 5);
+    // Fewer rows than the limit: the list ends.
+    let all = combined.page(examined([false, true, false, true]), 5);
     assert_eq!(all, (vec!["c".into(), "a".into()], None));
 }

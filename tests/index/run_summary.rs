@@ -1,3 +1,5 @@
+//! Run summaries and probe responses.
+
 use curfew::index::run_summary::{ProbeResponse, RunSummary, newest};
 use curfew::run::RunStatus;
 use serde_json::{Value, json};
@@ -13,19 +15,19 @@ fn one_node(more: Value) -> Value {
 }
 
 #[test]
-fn a_run_is_due_at_its_limit_or_at_the_deadline_of_its_gate() {
+fn a_run_is_due_at_its_deadline_or_at_the_deadline_of_its_gate() {
     let gated = json!({"timeout_ms": 60_000, "on_timeout": "human_gate", "gate": {"timeout_ms": 100_000}});
     let mut run = Driver::start(one_node(gated));
     let due_at = |run: &Driver| RunSummary::of(&run.run, run.now).due_at;
     assert_eq!(due_at(&run), Some(61_000));
-    // The clocks stand still: nothing is due, however long.
+    // A paused run is never due.
     run.at(11_000).pause();
     assert_eq!(due_at(&run), None);
     run.at(21_000).resume();
     assert_eq!(due_at(&run), Some(71_000));
     run.at(71_000).wake("t1@1").stands("paused a:executing");
     assert_eq!(due_at(&run), Some(171_000));
-    // No pause moves that one.
+    // A pause does not move the deadline of the run's gate.
     run.at(80_000).pause();
     assert_eq!(due_at(&run), Some(171_000));
     run.at(171_000).wake("t1@1");
@@ -34,12 +36,12 @@ fn a_run_is_due_at_its_limit_or_at_the_deadline_of_its_gate() {
 }
 
 #[test]
-fn a_run_without_a_limit_is_never_due() {
+fn a_run_without_a_timeout_is_never_due() {
     let run = Driver::start(one_node(json!({"timeout": null})));
     assert_eq!(RunSummary::of(&run.run, run.now).due_at, None);
 }
 
-fn told(id: &str, started_at: u64, revision: u64, at: u64) -> RunSummary {
+fn summary(id: &str, started_at: u64, revision: u64, at: u64) -> RunSummary {
     RunSummary {
         revision,
         at,
@@ -49,31 +51,31 @@ fn told(id: &str, started_at: u64, revision: u64, at: u64) -> RunSummary {
 }
 
 #[test]
-fn of_several_words_about_a_run_the_newest_counts() {
-    let words = [
-        told("a", 1, 2, 10),
-        told("b", 1, 1, 5),
-        told("a", 1, 3, 9),
-        told("a", 1, 1, 99),
-        told("b", 1, 1, 6),
-        told("b", 1, 1, 4),
-        // The id is used again: revisions begin anew.
-        told("c", 1, 9, 50),
-        told("c", 2, 1, 60),
-        told("c", 1, 8, 70),
+fn the_newest_summary_of_each_run_counts() {
+    let summaries = [
+        summary("a", 1, 2, 10),
+        summary("b", 1, 1, 5),
+        summary("a", 1, 3, 9),
+        summary("a", 1, 1, 99),
+        summary("b", 1, 1, 6),
+        summary("b", 1, 1, 4),
+        // The id is reused, with new revisions.
+        summary("c", 1, 9, 50),
+        summary("c", 2, 1, 60),
+        summary("c", 1, 8, 70),
     ];
-    let newest_of = newest(words.into_iter().enumerate().collect());
+    let newest_of = newest(summaries.into_iter().enumerate().collect());
     let expected = [
-        (2, told("a", 1, 3, 9)),
-        (4, told("b", 1, 1, 6)),
-        (7, told("c", 2, 1, 60)),
+        (2, summary("a", 1, 3, 9)),
+        (4, summary("b", 1, 1, 6)),
+        (7, summary("c", 2, 1, 60)),
     ];
     assert_eq!(newest_of, expected);
     assert_eq!(newest::<()>(Vec::new()), []);
 }
 
 #[test]
-fn a_ring_is_answered_with_the_gates_that_somebody_waits_at_first() {
+fn a_probe_response_lists_open_gates_first() {
     let document = json!({
         "nodes": [{"id": "a"}, {"id": "b", "gate": {"prompt": "b?", "choices": ["yes"]}}, {"id": "c"}],
         "transitions": [
@@ -83,14 +85,14 @@ fn a_ring_is_answered_with_the_gates_that_somebody_waits_at_first() {
     });
     let mut run = Driver::start(document);
     run.decide("g2", "yes");
-    let rung = ProbeResponse::of(&run.run, run.now);
-    assert_eq!(rung.gates.len(), 100);
-    assert!(rung.gates.iter().all(|gate| gate["status"] == "open"));
+    let response = ProbeResponse::of(&run.run, run.now);
+    assert_eq!(response.gates.len(), 100);
+    assert!(response.gates.iter().all(|gate| gate["status"] == "open"));
     for id in 3..=120 {
         run.decide(&format!("g{id}"), "yes");
     }
     let open = |gate: &&Value| gate["status"] == "open";
-    let rung = ProbeResponse::of(&run.run, run.now);
-    assert_eq!(rung.gates.iter().take_while(open).count(), 31);
-    assert_eq!(rung.gates.len(), 100);
+    let response = ProbeResponse::of(&run.run, run.now);
+    assert_eq!(response.gates.iter().take_while(open).count(), 31);
+    assert_eq!(response.gates.len(), 100);
 }

@@ -8,7 +8,7 @@ use worker::{D1Database, D1PreparedStatement, Result};
 use crate::api::cursor;
 use crate::api::error::Error;
 use crate::definition::snapshot::{CatalogueDocument, DocumentKind, Library, Reference};
-use crate::worker::index::page::{Page, page, rows_of};
+use crate::worker::index::page::{Page, page, rows_limit};
 use crate::worker::platform;
 
 /// Stores `content` unless it equals the newest version. One statement, so that concurrent writers cannot create the same version.
@@ -165,7 +165,7 @@ impl Catalogue {
         let statement =
             self.database
                 .prepare(LIST)
-                .bind(&[kind.name().into(), after.into(), rows_of(limit)])?;
+                .bind(&[kind.name().into(), after.into(), rows_limit(limit)])?;
         let item = |row: Listed| json!({"id": row.id, "version": row.version, "created_at": row.created_at});
         page(
             statement,

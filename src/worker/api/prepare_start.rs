@@ -136,7 +136,7 @@ async fn resolve(
         }
     };
     let is_final = snapshot::is_final(&stored, &library);
-    latencies::look_up(&mut stored, &env.d1("DB")?).await?;
+    latencies::add_to(&mut stored, &env.d1("DB")?).await?;
     let resolved = match ResolvedWorkflow::new(stored) {
         Ok(resolved) => Rc::new(resolved),
         Err(error) => return Ok(Err(error)),

@@ -1,13 +1,13 @@
-//! How breakers stand, in D1.
+//! The `breakers` table in D1: the last known state of every breaker that ever counted a failure.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use worker::{D1Database, Result};
 
 use crate::api::cursor;
-use crate::worker::index::page::{Page, all_of, page, rows_of};
+use crate::worker::index::page::{Page, page, rows_limit, write_all};
 
-/// Messages may come twice and in any order: the higher revision stays.
+/// Messages may be repeated and reordered: the higher revision wins.
 const SAVE: &str = "INSERT INTO breakers (key, state, failures, opened_at, trial_at, escalated_at, updated_at, revision) \
     SELECT value ->> '$.breaker.key', value ->> '$.breaker.state', value ->> '$.breaker.failures', \
         value ->> '$.breaker.opened_at', value ->> '$.breaker.trial_at', value ->> '$.breaker.escalated_at', \
@@ -21,9 +21,9 @@ const SAVE: &str = "INSERT INTO breakers (key, state, failures, opened_at, trial
 const LIST: &str = "SELECT key, state, failures, opened_at, trial_at, escalated_at, updated_at FROM breakers \
     WHERE key > ?1 ORDER BY key LIMIT ?2";
 
-/// What objects say of their breakers, as a JSON array.
-pub(in crate::worker) async fn save(news: &str, database: &D1Database) -> Result<usize> {
-    all_of(&[SAVE], &[news.into()], database).await
+/// `states` is a JSON array of breaker states with their revisions.
+pub(in crate::worker) async fn save(states: &str, database: &D1Database) -> Result<usize> {
+    write_all(&[SAVE], &[states.into()], database).await
 }
 
 #[derive(Serialize, Deserialize)]
@@ -37,11 +37,11 @@ struct Row {
     updated_at: u64,
 }
 
-/// How its cursors begin.
+/// The list's name in cursors.
 pub const CURSOR: &str = "breakers";
 
 pub async fn list(database: &D1Database, after: &str, limit: u64) -> Result<Page> {
-    let statement = database.prepare(LIST).bind(&[after.into(), rows_of(limit)])?;
+    let statement = database.prepare(LIST).bind(&[after.into(), rows_limit(limit)])?;
     page(
         statement,
         limit,

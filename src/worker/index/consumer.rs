@@ -1,4 +1,4 @@
-//! The index in D1, written from a queue in batches so that it is never in a run's way.
+//! Consumer of the index queue: writes batches of updates to D1. Runs never wait for the index.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use serde_json::json;
 use worker::{D1Database, MessageBatch, MessageExt, QueueRetryOptionsBuilder, Result};
 
 use super::{breakers, gates, latencies, runs};
-use crate::index::batch::{Announcement, Contents, read};
-use crate::index::chunks::{Pieces, Row, array};
+use crate::index::batch::{DecodedMessage, IndexUpdate, decode};
+use crate::index::chunks::{Chunks, Row, json_array};
 use crate::index::run_summary::{RunSummary, newest};
 use crate::worker::platform;
 
-/// When a message comes back that could not be saved. `max_retries` of the queue says how often: together they outlast a
-/// database that is down for a quarter of an hour.
-const AGAIN_SECONDS: u32 = 10;
+/// The delay before a failed message is delivered again. With the queue's `max_retries`, messages survive a database that is down
+/// for a quarter of an hour.
+const RETRY_DELAY_SECONDS: u32 = 10;
 
-/// What a row is of. In this order: a run that was announced and removed in one batch is gone at its end.
+/// Written in this order, so that a run that is updated and removed in one batch ends up removed.
 #[derive(Clone, Copy)]
 enum Kind {
     Run,
@@ -25,7 +25,7 @@ enum Kind {
     Latency,
 }
 
-/// What a batch brings, by kind.
+/// The updates of a batch, by kind.
 #[derive(Default)]
 struct Rows {
     runs: Vec<(usize, RunSummary)>,
@@ -35,22 +35,19 @@ struct Rows {
     latencies: Vec<Row>,
 }
 
-/// Saves a batch. What the database refuses comes back later, and nothing else with it; a message that cannot be read never
-/// will be.
+/// Saves a batch. Only messages with a row that D1 refused are retried. Unreadable messages are logged and acknowledged: a retry
+/// would not help.
 pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
     let messages: Vec<_> = batch.raw_iter().collect();
     let mut rows = Rows::default();
     for (message, raw) in messages.iter().enumerate() {
         let text = raw.body().as_string().unwrap_or_default();
-        match read(&text) {
-            Ok(Contents {
-                announcements,
-                unreadable,
-            }) => {
+        match decode(&text) {
+            Ok(DecodedMessage { updates, unreadable }) => {
                 if unreadable > 0 {
                     report_unreadable(&format!("{unreadable} pieces of a message are of no known kind"));
                 }
-                rows.add(message, announcements);
+                rows.add(message, updates);
             }
             Err(error) => report_unreadable(&error.to_string()),
         }
@@ -60,12 +57,12 @@ pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
         "level": "info", "event": "index_saved", "messages": messages.len(), "again": failed.len(),
         "rows_written": rows_written,
     }));
-    let again = QueueRetryOptionsBuilder::new()
-        .with_delay_seconds(AGAIN_SECONDS)
+    let retry = QueueRetryOptionsBuilder::new()
+        .with_delay_seconds(RETRY_DELAY_SECONDS)
         .build();
     for (message, raw) in messages.iter().enumerate() {
         match failed.contains(&message) {
-            true => raw.retry_with_options(&again),
+            true => raw.retry_with_options(&retry),
             false => raw.ack(),
         }
     }
@@ -76,17 +73,17 @@ fn report_unreadable(message: &str) {
 }
 
 impl Rows {
-    fn add(&mut self, message: usize, announcements: Vec<Announcement>) {
+    fn add(&mut self, message: usize, updates: Vec<IndexUpdate>) {
         let row = |text: String| Row { text, message };
-        for announcement in announcements {
-            match announcement {
-                Announcement::Run(summary) => self.runs.push((message, summary)),
-                Announcement::Gate { gate } => self.gates.push(row(gate.to_string())),
-                Announcement::Removed { removed } => self.removed.push(row(json!(removed).to_string())),
-                Announcement::Latency { latency } => self.latencies.push(row(latency.to_string())),
-                Announcement::Breaker { breaker, revision } => {
-                    let news = json!({"breaker": breaker, "revision": revision});
-                    self.breakers.push(row(news.to_string()));
+        for update in updates {
+            match update {
+                IndexUpdate::Run(summary) => self.runs.push((message, summary)),
+                IndexUpdate::Gate { gate } => self.gates.push(row(gate.to_string())),
+                IndexUpdate::Removed { removed } => self.removed.push(row(json!(removed).to_string())),
+                IndexUpdate::Latency { latency } => self.latencies.push(row(latency.to_string())),
+                IndexUpdate::Breaker { breaker, revision } => {
+                    let state = json!({"breaker": breaker, "revision": revision});
+                    self.breakers.push(row(state.to_string()));
                 }
             }
         }
@@ -95,7 +92,7 @@ impl Rows {
     async fn save(self, database: &D1Database) -> Saved {
         let mut saved = Saved::default();
         for (kind, rows) in [
-            (Kind::Run, of_runs(self.runs)),
+            (Kind::Run, run_rows(self.runs)),
             (Kind::Gate, self.gates),
             (Kind::Removed, self.removed),
             (Kind::Breaker, self.breakers),
@@ -107,16 +104,15 @@ impl Rows {
     }
 }
 
-/// What came of it.
 #[derive(Default)]
 struct Saved {
     rows_written: usize,
-    /// Messages of which something could not be saved.
+    /// Messages with at least one row that was not saved.
     failed: BTreeSet<usize>,
 }
 
-fn of_runs(told: Vec<(usize, RunSummary)>) -> Vec<Row> {
-    let rows = newest(told).into_iter().map(|(message, summary)| Row {
+fn run_rows(summaries: Vec<(usize, RunSummary)>) -> Vec<Row> {
+    let rows = newest(summaries).into_iter().map(|(message, summary)| Row {
         text: json!(summary).to_string(),
         message,
     });
@@ -124,9 +120,9 @@ fn of_runs(told: Vec<(usize, RunSummary)>) -> Vec<Row> {
 }
 
 async fn save_rows(kind: Kind, rows: Vec<Row>, database: &D1Database, saved: &mut Saved) {
-    let mut pieces = Pieces::of(rows);
-    while let Some(piece) = pieces.take() {
-        let rows = array(&piece);
+    let mut chunks = Chunks::of(rows);
+    while let Some(chunk) = chunks.take_next() {
+        let rows = json_array(&chunk);
         let written = match kind {
             Kind::Run => runs::save(&rows, database).await,
             Kind::Gate => gates::save(&rows, database).await,
@@ -138,27 +134,27 @@ async fn save_rows(kind: Kind, rows: Vec<Row>, database: &D1Database, saved: &mu
             Ok(rows_written) => saved.rows_written += rows_written,
             Err(error) => {
                 platform::log(json!({
-                    "level": "error", "event": "index_write_failed", "rows": piece.len(), "message": error.to_string(),
+                    "level": "error", "event": "index_write_failed", "rows": chunk.len(), "message": error.to_string(),
                 }));
-                pieces.failed(piece);
+                chunks.mark_failed(chunk);
             }
         }
     }
-    saved.failed.extend(pieces.into_failed());
+    saved.failed.extend(chunks.into_failed_messages());
 }
 
-/// What objects answered, rather than a queue: nobody brings it again but the next pass.
-pub(in crate::worker) async fn save_answers(
-    standings: Vec<RunSummary>,
-    views: Vec<serde_json::Value>,
+/// Saves the probe responses of a sweep. The next pass repeats what could not be saved.
+pub(in crate::worker) async fn save_probed(
+    summaries: Vec<RunSummary>,
+    gates: Vec<serde_json::Value>,
     database: &D1Database,
 ) -> Result<()> {
     let rows = Rows {
-        runs: standings.into_iter().map(|summary| (0, summary)).collect(),
-        gates: views
+        runs: summaries.into_iter().map(|summary| (0, summary)).collect(),
+        gates: gates
             .into_iter()
-            .map(|view| Row {
-                text: view.to_string(),
+            .map(|gate| Row {
+                text: gate.to_string(),
                 message: 0,
             })
             .collect(),

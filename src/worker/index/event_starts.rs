@@ -1,5 +1,5 @@
-//! How many runs an event has led to, in D1: those that runs started by it have started by events of their own. A run is
-//! counted by its id, so that a start that is made again counts once.
+//! The `event_starts` table in D1: limits how many runs one event may lead to, through events that the started runs emit. A run is
+//! counted by its id, so that a repeated start counts once.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -10,13 +10,13 @@ use crate::base::limits::RUNS_PER_EVENT;
 use crate::base::time::{DAY, Millis};
 use crate::run::EventRef;
 
-/// How long a start counts: as long as an ended run is kept by default.
-const KEPT_MS: u64 = 30 * DAY;
-/// Removed in one pass of the sweep.
-const REMOVED_MOST: u32 = 1_000;
+/// How long a start counts: the default retention of ended runs.
+const RETENTION_MS: u64 = 30 * DAY;
+/// Rows removed in one pass of the sweep.
+const REMOVED_MAX: u32 = 1_000;
 
-/// As many of the runs as the limit leaves room for, in their order. Runs that the first event starts itself have no rows;
-/// there are as many as it triggers.
+/// Adds as many of the runs as the limit allows, in their order. The runs that the first event starts itself have no rows: the
+/// number of workflows that it triggers counts for them.
 const ADMIT: &str = "INSERT INTO event_starts (root, run_id, at) SELECT ?1, value, ?4 FROM ( \
     SELECT value, row_number() OVER (ORDER BY key) AS place FROM json_each(?2) \
     WHERE NOT EXISTS (SELECT 1 FROM event_starts WHERE root = ?1 AND run_id = value)) \
@@ -34,7 +34,7 @@ struct Row {
     run_id: String,
 }
 
-/// Which of the runs may be started. One that was admitted before is admitted again.
+/// Returns the runs that may be started. A run that was admitted before is admitted again.
 pub async fn admit(
     database: &D1Database,
     root: &EventRef,
@@ -51,7 +51,7 @@ pub async fn admit(
         JsValue::from_f64(RUNS_PER_EVENT as f64),
     ])?;
     let admitted = database.prepare(ADMITTED).bind(&[key, ids])?;
-    // One transaction: what was admitted is what is seen.
+    // One transaction, so that the select sees exactly the runs that the insert admitted.
     let results = database.batch(vec![admit, admitted]).await?;
     let rows: Vec<Row> = match results.get(1) {
         Some(result) => result.results()?,
@@ -60,12 +60,9 @@ pub async fn admit(
     Ok(rows.into_iter().map(|row| row.run_id).collect())
 }
 
-/// Removes starts that no longer count.
 pub async fn remove_old(database: &D1Database, now: Millis) -> Result<()> {
-    let before = JsValue::from_f64(now.saturating_sub(KEPT_MS) as f64);
-    let remove = database
-        .prepare(REMOVE_OLD)
-        .bind(&[before, REMOVED_MOST.into()])?;
+    let before = JsValue::from_f64(now.saturating_sub(RETENTION_MS) as f64);
+    let remove = database.prepare(REMOVE_OLD).bind(&[before, REMOVED_MAX.into()])?;
     remove.run().await?;
     Ok(())
 }

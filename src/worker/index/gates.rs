@@ -1,14 +1,14 @@
-//! The rows of gates in D1: everything that waits for a person, and what was decided.
+//! The `gates` table in D1: open gates, and decided ones until their run is removed.
 
 use serde::Deserialize;
 use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
 use crate::api::cursor::GatePosition;
-use crate::worker::index::page::{Page, all_of, page, rows_of};
+use crate::worker::index::page::{Page, page, rows_limit, write_all};
 
-/// Messages may come twice and in any order: a gate that was closed stays closed, and a reminder is not taken back. A gate that
-/// opened later under the same name is another run's, which uses an id again.
+/// Messages may be repeated and reordered: a closed gate stays closed, and a reminder is not undone. A gate that opened later with
+/// the same id belongs to another run that reuses the run's id.
 const SAVE: &str = "INSERT INTO gates (run_id, id, status, opened_at, view) \
     SELECT value ->> '$.run_id', value ->> '$.id', value ->> '$.status', value ->> '$.opened_at', value \
     FROM json_each(?1) WHERE true \
@@ -17,13 +17,13 @@ const SAVE: &str = "INSERT INTO gates (run_id, id, status, opened_at, view) \
         AND (excluded.status <> 'open' \
             OR ifnull(excluded.view ->> '$.reminded_at', 0) > ifnull(gates.view ->> '$.reminded_at', 0)))";
 
-/// Oldest first: who has waited longest comes first.
+/// Oldest first.
 const LIST: &str = "SELECT run_id, id, opened_at, view FROM gates INDEXED BY gates_open \
     WHERE status = 'open' AND (opened_at, run_id, id) > (?1, ?2, ?3) ORDER BY opened_at, run_id, id LIMIT ?4";
 
-/// Views of gates, as a JSON array.
+/// `gates` is a JSON array of gate views.
 pub(in crate::worker) async fn save(gates: &str, database: &D1Database) -> Result<usize> {
-    all_of(&[SAVE], &[gates.into()], database).await
+    write_all(&[SAVE], &[gates.into()], database).await
 }
 
 #[derive(Deserialize)]
@@ -39,9 +39,9 @@ pub async fn list(database: &D1Database, after: &GatePosition, limit: u64) -> Re
         JsValue::from_f64(after.opened_at as f64),
         after.run_id.as_str().into(),
         after.gate_id.as_str().into(),
-        rows_of(limit),
+        rows_limit(limit),
     ])?;
-    let behind = |row: &Row| {
+    let cursor = |row: &Row| {
         let position = GatePosition {
             opened_at: row.opened_at,
             run_id: row.run_id.clone(),
@@ -49,7 +49,7 @@ pub async fn list(database: &D1Database, after: &GatePosition, limit: u64) -> Re
         };
         position.write()
     };
-    page(statement, limit, behind, |row| {
+    page(statement, limit, cursor, |row| {
         Ok(serde_json::from_str(&row.view)?)
     })
     .await

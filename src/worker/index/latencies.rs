@@ -1,4 +1,4 @@
-//! How long nodes took whose limit is learnt from it, in D1.
+//! The `latencies` table in D1: durations of nodes with an adaptive timeout.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
 use crate::definition::snapshot::{Latency, StoredSnapshot, adaptive_nodes};
-use crate::worker::index::page::all_of;
+use crate::worker::index::page::write_all;
 
-/// The last runs of a node that a limit is learnt from.
-const LOOKED_AT: u32 = 200;
-/// Kept in the table; more than is looked at, so that it need not be tidied to the row.
-const KEPT: u32 = 400;
+/// Samples of a node that an adaptive timeout is computed from.
+const USED_SAMPLES: u32 = 200;
+/// Samples of a node that the table keeps.
+const KEPT_SAMPLES: u32 = 400;
 
-/// A message that comes twice is one sample.
+/// A repeated message adds no sample.
 const SAVE: &str = "INSERT INTO latencies (workflow_id, node_id, at, run_id, token_id, ms) \
     SELECT value ->> '$.workflow_id', value ->> '$.node_id', value ->> '$.at', value ->> '$.run_id', \
         value ->> '$.token_id', value ->> '$.ms' \
     FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING";
 
-const TIDY: &str = "DELETE FROM latencies WHERE (workflow_id, node_id, at, run_id, token_id) IN ( \
+const DELETE_OLD: &str = "DELETE FROM latencies WHERE (workflow_id, node_id, at, run_id, token_id) IN ( \
     SELECT workflow_id, node_id, at, run_id, token_id FROM ( \
         SELECT *, row_number() OVER (PARTITION BY workflow_id, node_id ORDER BY at DESC) AS place FROM latencies \
         WHERE (workflow_id, node_id) IN (SELECT value ->> '$.workflow_id', value ->> '$.node_id' FROM json_each(?1)) \
@@ -32,12 +32,13 @@ const LOAD: &str = "SELECT workflow_id, node_id, ms FROM ( \
     WHERE (workflow_id, node_id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1)) \
     ) WHERE place <= ?2";
 
-/// Samples, as a JSON array.
+/// `samples` is a JSON array.
 pub(in crate::worker) async fn save(samples: &str, database: &D1Database) -> Result<usize> {
     let samples = JsValue::from(samples);
-    let saved = all_of(&[SAVE], std::slice::from_ref(&samples), database).await?;
-    let tidied = all_of(&[TIDY], &[samples, JsValue::from_f64(KEPT.into())], database).await?;
-    Ok(saved + tidied)
+    let saved = write_all(&[SAVE], std::slice::from_ref(&samples), database).await?;
+    let kept = JsValue::from_f64(KEPT_SAMPLES.into());
+    let deleted = write_all(&[DELETE_OLD], &[samples, kept], database).await?;
+    Ok(saved + deleted)
 }
 
 #[derive(Deserialize)]
@@ -47,16 +48,16 @@ struct Row {
     ms: u64,
 }
 
-/// Writes into the snapshot what is known of its nodes. Asks nothing where no limit is learnt.
-pub async fn look_up(stored: &mut StoredSnapshot, database: &D1Database) -> Result<()> {
+/// Adds the latencies of nodes with an adaptive timeout to the snapshot. Reads nothing if there are none.
+pub async fn add_to(stored: &mut StoredSnapshot, database: &D1Database) -> Result<()> {
     let nodes = adaptive_nodes(stored);
     if nodes.is_empty() {
         return Ok(());
     }
-    let looked_at = JsValue::from_f64(LOOKED_AT.into());
+    let used = JsValue::from_f64(USED_SAMPLES.into());
     let rows: Vec<Row> = database
         .prepare(LOAD)
-        .bind(&[json!(nodes).to_string().into(), looked_at])?
+        .bind(&[json!(nodes).to_string().into(), used])?
         .all()
         .await?
         .results()?;

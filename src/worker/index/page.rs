@@ -1,4 +1,4 @@
-//! Statements in D1 and what they are billed as; a page of a list, as every list of the API is answered.
+//! D1 statements with the rows they are billed for, and pages of lists.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -7,21 +7,21 @@ use worker::{D1Database, D1PreparedStatement, D1Result, Result};
 
 pub struct Page {
     pub body: Value,
-    /// What the database counts and bills.
+    /// As D1 bills them.
     pub rows_read: usize,
 }
 
-/// What a statement is to take at most: one row more than is shown, to see whether there is another page.
-pub fn rows_of(limit: u64) -> JsValue {
+/// The limit of a statement: one row more than the page, to see whether there is another page.
+pub fn rows_limit(limit: u64) -> JsValue {
     JsValue::from_f64((limit + 1) as f64)
 }
 
-pub fn read_of(result: &D1Result) -> Result<usize> {
+pub fn rows_read(result: &D1Result) -> Result<usize> {
     Ok(result.meta()?.and_then(|meta| meta.rows_read).unwrap_or(0))
 }
 
-/// In one transaction. Returns the rows written, as the database counts them.
-pub(in crate::worker) async fn all_of(
+/// Runs the statements in one transaction, all with the same bindings. Returns the rows written, as D1 bills them.
+pub(in crate::worker) async fn write_all(
     statements: &[&str],
     bindings: &[JsValue],
     database: &D1Database,
@@ -35,7 +35,7 @@ pub(in crate::worker) async fn all_of(
     Ok(written)
 }
 
-/// `cursor` is where the next page begins behind a row, `item` what is shown of it.
+/// `cursor` makes the cursor that points behind a row, `item` the row's entry on the page.
 pub async fn page<Row: DeserializeOwned>(
     statement: D1PreparedStatement,
     limit: u64,
@@ -44,12 +44,12 @@ pub async fn page<Row: DeserializeOwned>(
 ) -> Result<Page> {
     let result = statement.all().await?;
     let mut rows: Vec<Row> = result.results()?;
-    let more = rows.len() as u64 > limit;
+    let has_more = rows.len() as u64 > limit;
     rows.truncate(limit as usize);
-    let next = rows.last().filter(|_| more).map(cursor);
+    let next = rows.last().filter(|_| has_more).map(cursor);
     let items = rows.into_iter().map(item).collect::<Result<Vec<Value>>>()?;
     Ok(Page {
         body: json!({"items": items, "next_cursor": next}),
-        rows_read: read_of(&result)?,
+        rows_read: rows_read(&result)?,
     })
 }

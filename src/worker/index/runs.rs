@@ -1,4 +1,4 @@
-//! The rows of runs in D1: how they come in, are listed, and leave.
+//! The `runs` and `run_tags` tables in D1: saving, listing and removing runs.
 
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -7,10 +7,10 @@ use worker::{D1Database, Result};
 use crate::api::run_filter::RunList;
 use crate::base::time::Millis;
 use crate::index::run_query::{Binding, Row};
-use crate::worker::index::page::{Page, all_of, read_of};
+use crate::worker::index::page::{self, Page, write_all};
 
-/// Messages may come twice and in any order: of two runs that used an id the one that started later stays, of two words on
-/// one run the one with the higher revision, and of two that are the same the later.
+/// Messages may be repeated and reordered: of two runs with the same id the one that started later wins, of two summaries of a
+/// run the one with the higher revision, then the later one.
 const SAVE: &str = "INSERT INTO runs (id, workflow_id, version, status, tags, started_at, ended_at, timeout_at, revision, \
         summary, due_at, updated_at) \
     SELECT value ->> '$.summary.id', value ->> '$.summary.workflow_id', value ->> '$.summary.version', \
@@ -24,8 +24,8 @@ const SAVE: &str = "INSERT INTO runs (id, workflow_id, version, status, tags, st
         due_at = excluded.due_at, updated_at = excluded.updated_at \
     WHERE (excluded.started_at, excluded.revision, excluded.updated_at) > (runs.started_at, runs.revision, runs.updated_at)";
 
-/// Before a row is saved: tags that it may have no longer. Those that it keeps come again behind it.
-const DROP_TAGS: &str = "DELETE FROM run_tags WHERE (tag, started_at, run_id) IN ( \
+/// Runs before `SAVE` and deletes the tags of rows that change; `ADD_TAGS` runs after it.
+const DELETE_TAGS: &str = "DELETE FROM run_tags WHERE (tag, started_at, run_id) IN ( \
     SELECT tag.value, runs.started_at, runs.id FROM json_each(?1) AS told \
         CROSS JOIN runs ON runs.id = told.value ->> '$.summary.id' CROSS JOIN json_each(runs.tags) AS tag \
     WHERE runs.started_at <> told.value ->> '$.summary.started_at' OR runs.tags <> told.value -> '$.summary.tags')";
@@ -35,7 +35,7 @@ const ADD_TAGS: &str = "INSERT INTO run_tags (tag, started_at, run_id) \
         CROSS JOIN runs ON runs.id = told.value ->> '$.summary.id' CROSS JOIN json_each(runs.tags) AS tag \
     WHERE true ON CONFLICT DO NOTHING";
 
-/// What began before the run of that id had ended was its own; what began later is another run's.
+/// A row that started after the removed run had ended belongs to another run that reuses the id.
 const REMOVE_TAGS: &str = "DELETE FROM run_tags WHERE (tag, started_at, run_id) IN ( \
     SELECT tag.value, runs.started_at, runs.id FROM json_each(?1) AS gone \
         CROSS JOIN runs ON runs.id = gone.value ->> '$.run_id' CROSS JOIN json_each(runs.tags) AS tag \
@@ -47,7 +47,7 @@ const REMOVE_GATES: &str = "DELETE FROM gates WHERE (run_id, id) IN ( \
     SELECT gates.run_id, gates.id FROM json_each(?1) AS gone CROSS JOIN gates ON gates.run_id = gone.value ->> '$.run_id' \
     WHERE gates.opened_at <= gone.value ->> '$.ended_at')";
 
-/// Unless something was heard since: an id may be used again.
+/// Rows that were updated after the probe are kept: the id may have been reused.
 const FORGET_TAGS: &str = "DELETE FROM run_tags WHERE (tag, started_at, run_id) IN ( \
     SELECT tag.value, runs.started_at, runs.id FROM json_each(?1) AS gone \
         CROSS JOIN runs ON runs.id = gone.value CROSS JOIN json_each(runs.tags) AS tag \
@@ -56,25 +56,29 @@ const FORGET: &str = "DELETE FROM runs WHERE id IN (SELECT value FROM json_each(
 const FORGET_GATES: &str = "DELETE FROM gates WHERE run_id IN (SELECT value FROM json_each(?1)) \
     AND run_id NOT IN (SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?1)))";
 
-/// Standings, as a JSON array. A row and its tags are never seen apart.
-pub(in crate::worker) async fn save(standings: &str, database: &D1Database) -> Result<usize> {
-    all_of(&[DROP_TAGS, SAVE, ADD_TAGS], &[standings.into()], database).await
+/// `summaries` is a JSON array of `RunSummary`. One transaction, so that readers never see a row without its tags.
+pub(in crate::worker) async fn save(summaries: &str, database: &D1Database) -> Result<usize> {
+    write_all(&[DELETE_TAGS, SAVE, ADD_TAGS], &[summaries.into()], database).await
 }
 
-/// Runs that are kept no longer, as a JSON array.
+/// `removed` is a JSON array of `RemovedRun`.
 pub(in crate::worker) async fn remove(removed: &str, database: &D1Database) -> Result<usize> {
-    all_of(&[REMOVE_TAGS, REMOVE, REMOVE_GATES], &[removed.into()], database).await
+    write_all(&[REMOVE_TAGS, REMOVE, REMOVE_GATES], &[removed.into()], database).await
 }
 
-/// Rows of which the objects said, after `asked_at`, that no run lives there.
-pub(in crate::worker) async fn forget(ids: &[String], asked_at: Millis, database: &D1Database) -> Result<()> {
+/// Removes rows whose objects, probed after `probed_at`, have no run.
+pub(in crate::worker) async fn forget(
+    ids: &[String],
+    probed_at: Millis,
+    database: &D1Database,
+) -> Result<()> {
     let ids = JsValue::from(json!(ids).to_string());
-    let asked_at = JsValue::from_f64(asked_at as f64);
+    let probed_at = JsValue::from_f64(probed_at as f64);
     let forget_gates = database.prepare(FORGET_GATES).bind(std::slice::from_ref(&ids))?;
-    let both = [ids, asked_at];
+    let ids_and_time = [ids, probed_at];
     let statements = vec![
-        database.prepare(FORGET_TAGS).bind(&both)?,
-        database.prepare(FORGET).bind(&both)?,
+        database.prepare(FORGET_TAGS).bind(&ids_and_time)?,
+        database.prepare(FORGET).bind(&ids_and_time)?,
         forget_gates,
     ];
     database.batch(statements).await?;
@@ -84,15 +88,15 @@ pub(in crate::worker) async fn forget(ids: &[String], asked_at: Millis, database
 pub async fn list(database: &D1Database, list: &RunList) -> Result<Page> {
     let query = list.query();
     let statements = query.statements.iter().map(|statement| {
-        let bindings: Vec<JsValue> = statement.bindings.iter().map(value_of).collect();
+        let bindings: Vec<JsValue> = statement.bindings.iter().map(js_value).collect();
         database.prepare(&statement.sql).bind(&bindings)
     });
-    // One transaction: what moves from one status to another is seen once.
+    // One transaction, so that a run whose status changes meanwhile is listed once.
     let results = database.batch(statements.collect::<Result<_>>()?).await?;
     let (mut rows, mut rows_read) = (Vec::new(), 0);
     for result in results {
         rows.extend(result.results::<Row>()?);
-        rows_read += read_of(&result)?;
+        rows_read += page::rows_read(&result)?;
     }
     let (summaries, next_cursor) = list.page(rows, query.rows);
     let items = summaries.iter().map(|summary| serde_json::from_str(summary));
@@ -103,7 +107,7 @@ pub async fn list(database: &D1Database, list: &RunList) -> Result<Page> {
     })
 }
 
-fn value_of(binding: &Binding) -> JsValue {
+fn js_value(binding: &Binding) -> JsValue {
     match binding {
         Binding::Text(text) => JsValue::from(text.as_str()),
         Binding::Number(number) => JsValue::from_f64(*number as f64),

@@ -6,7 +6,7 @@ use std::rc::{Rc, Weak};
 use serde_json::{Value, json};
 use worker::{QueueContentType, RawMessageBuilder};
 
-use crate::index::batch::{Removed, letters};
+use crate::index::batch::{RemovedRun, pack};
 use crate::index::index_view::{self, GATE_BYTES};
 use crate::index::pending::{Pending, Subject};
 use crate::index::run_summary::RunSummary;
@@ -41,7 +41,7 @@ impl Object {
     /// Says again what the queue refused.
     pub(in crate::worker) fn announce_again(self: &Rc<Self>) {
         if self.news.pending.borrow().was_refused() {
-            self.tell_soon(Pending::repeat);
+            self.tell_soon(Pending::retry);
         }
     }
 
@@ -87,10 +87,10 @@ impl Object {
                 news.push(((Rc::clone(object), subject), text));
             }
         }
-        for letter in letters(news) {
+        for message in pack(news) {
             // Only what was in it is said again, each by its own object.
-            self.put_into("INDEX_QUEUE", letter.text, move || {
-                for (object, subject) in letter.about {
+            self.put_into("INDEX_QUEUE", message.text, move || {
+                for (object, subject) in message.subjects {
                     object.was_refused(subject);
                 }
             });
@@ -105,7 +105,7 @@ impl Object {
         let object = Rc::clone(self);
         wasm_bindgen_futures::spawn_local(async move {
             deadline::sleep(first.saturating_mul(delays)).await;
-            object.tell_soon(Pending::repeat_after_delay);
+            object.tell_soon(Pending::retry_after_delay);
         });
     }
 
@@ -126,7 +126,7 @@ impl Object {
                 let view = index_view::gate(&run.header.id, gate, GATE_BYTES);
                 told.push((Subject::Gate(gate.id.clone()), json!({"gate": view}).to_string()));
             }
-            if due.of_run {
+            if due.run {
                 let summary = RunSummary::of(run, platform::now());
                 told.push((Subject::Run, json!(summary).to_string()));
             }
@@ -139,7 +139,7 @@ impl Object {
     }
 
     /// The run is kept no longer: its rows leave the index. Where this is lost, the sweep finds them.
-    pub(in crate::worker) fn announce_removal(&self, removed: &Removed) {
+    pub(in crate::worker) fn announce_removal(&self, removed: &RemovedRun) {
         self.put_into("INDEX_QUEUE", json!({"removed": removed}).to_string(), || {});
     }
 

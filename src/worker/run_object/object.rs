@@ -12,7 +12,7 @@ use crate::api::start::StartRun;
 use crate::base::limits::TooLarge;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
-use crate::index::batch::Removed;
+use crate::index::batch::RemovedRun;
 use crate::index::run_summary::ProbeResponse;
 use crate::run::{
     AttemptOrder, Command, Decision, DecisionBatch, Event, NewRun, Rejection, Routes, Run, RunEvent,
@@ -413,7 +413,7 @@ impl Object {
                 self.perform(turn, commands)
             }
             Decision::DeleteStorage => {
-                let removed = self.with_run(Removed::of)?;
+                let removed = self.with_run(RemovedRun::of)?;
                 self.delete();
                 self.announce_removal(&removed);
                 Ok(())

@@ -1,4 +1,4 @@
-//! `GET /v1/runs/{id}` of a run whose clocks stand still: who holds them, what is left, and where a person decides.
+//! `GET /v1/runs/{id}` of a paused run: pause reasons, remaining times and the open gate.
 
 use curfew::api::views;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn document() -> Value {
 }
 
 #[test]
-fn a_run_at_its_gate_shows_the_gate_and_what_is_left_of_every_clock() {
+fn a_run_at_its_gate_shows_the_gate_and_remaining_times() {
     let mut run = Driver::start(document());
     run.at(5_000).wake("t1@1");
     let view = views::run(&run.run, 9_000);
@@ -23,7 +23,7 @@ fn a_run_at_its_gate_shows_the_gate_and_what_is_left_of_every_clock() {
         view["deadlines"],
         json!([
             {"kind": "workflow", "remaining_ms": 0},
-            // An attempt never outlives its run.
+            // The run's deadline also limits the attempt.
             {"kind": "execution", "remaining_ms": 0, "token_id": "t1", "node_id": "a"},
             {"kind": "gate", "due_at": 604_805_000, "gate_id": "run1"},
         ])
@@ -42,7 +42,7 @@ fn a_run_at_its_gate_shows_the_gate_and_what_is_left_of_every_clock() {
 }
 
 #[test]
-fn a_run_that_goes_on_shows_moments_again() {
+fn a_resumed_run_shows_absolute_deadlines() {
     let mut run = Driver::start(document());
     run.at(5_000).wake("t1@1").at(10_000).grant("run1", 60_000);
     let view = views::run(&run.run, 10_000);
@@ -61,7 +61,7 @@ fn a_run_that_goes_on_shows_moments_again() {
 }
 
 #[test]
-fn everybody_who_holds_the_clocks_is_named() {
+fn all_pause_reasons_are_listed() {
     let mut run = Driver::start(document());
     run.at(2_000).pause().parent_holds(1, true, None);
     let view = views::run(&run.run, 3_000);
