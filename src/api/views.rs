@@ -91,7 +91,7 @@ fn deadlines(run: &Run) -> Vec<Value> {
         .filter_map(|(node, fan_in)| {
             let mut view = deadline(
                 "synchronization",
-                fan_in.timeout_at.filter(|_| fan_in.fired_at.is_none())?,
+                fan_in.timeout_at.filter(|_| fan_in.fired_at().is_none())?,
             );
             view["node_id"] = json!(nodes[*node].id);
             Some(view)

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::base::time::Millis;
-use crate::run::fan::instances::Instance;
+use crate::run::fan::Instance;
 use crate::run::header::Header;
 use crate::run::message::Message;
 use crate::run::time::event_log::RunEvent;

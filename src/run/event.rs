@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::base::time::Millis;
 use crate::protocol::task::TaskReport;
 use crate::run::context::Context;
-use crate::run::fan::instances::{Instance, InstanceId};
+use crate::run::fan::{Instance, InstanceId};
 use crate::run::message::{ChildNews, ChildReport};
 use crate::run::token::{Interrupted, Token, TokenId, TokenStatus};
 use crate::run::wait::callback::{Capability, Outcome};

@@ -26,7 +26,7 @@ pub use emit::EVENT_LIMIT;
 pub use event::{
     Event, Extension, ParentSender, Past, PastToken, RestartPoint, RetryMode, RowsToGoOn, StartRefusal,
 };
-pub use fan::instances::{Branch, FanIn, Instance, InstanceId};
+pub use fan::{Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus};
 pub use header::{
     ChildIds, EventRef, Header, ParentLink, PauseReason, RunStatus, Settings, StartRequest, TriggeredBy,
     hops_of, root_event_of,

@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use crate::base::time::Millis;
 use crate::run::decision::{Command, Decision, Write};
-use crate::run::fan::instances::{Instance, InstanceId};
 use crate::run::header::RunStatus;
 use crate::run::recovery::undo::Patch;
 use crate::run::state::Run;
@@ -33,10 +32,6 @@ pub(in crate::run) struct PendingChanges {
     pub aborts: Vec<(TokenId, u64)>,
     /// Tokens that stand at a node whose work has not begun.
     pub arrivals: VecDeque<TokenId>,
-    /// Branches that lost their last member, as far as is known.
-    pub emptied_branches: BTreeSet<(InstanceId, u32)>,
-    pub changed_instances: BTreeSet<InstanceId>,
-    pub closed_instances: Vec<Instance>,
     pub changed_gates: BTreeSet<String>,
     pub changed_signals: BTreeSet<String>,
     pub new_messages: BTreeSet<u64>,
@@ -46,8 +41,6 @@ pub(in crate::run) struct PendingChanges {
     pub merge_undo: Vec<Patch>,
     /// Tokens whose end is the run's, or the join's around them: how it found them.
     pub interrupted: BTreeMap<TokenId, (TokenStatus, Option<u64>)>,
-    /// Instances whose join went on and left nothing open.
-    pub decided: BTreeSet<InstanceId>,
     /// Tasks run inside this decision.
     pub inline: u32,
     /// What the results of this decision take as text.
@@ -143,11 +136,7 @@ impl Run {
                 writes.push(Write::SaveToken(Box::new(token.clone())));
             }
         }
-        let open = changes
-            .changed_instances
-            .iter()
-            .filter_map(|id| self.instances.get(id).cloned());
-        for instance in open.chain(changes.closed_instances) {
+        for instance in self.fans.take_changes() {
             writes.push(Write::SaveInstance(Box::new(instance)));
         }
         let gates: Vec<GateState> = changes
@@ -238,7 +227,7 @@ impl Run {
     }
 
     /// A run that failed or timed out may be brought back: what its end cut off is to be found again.
-    fn number_what_the_end_cut(&self, changes: &mut PendingChanges) {
+    fn number_what_the_end_cut(&mut self, changes: &mut PendingChanges) {
         let may_come_back = match self.header.status {
             RunStatus::Failed | RunStatus::TimedOut => changes.ended,
             RunStatus::Running
@@ -251,19 +240,8 @@ impl Run {
             return;
         }
         let end = self.header.ends;
-        // What a join went on without is decided, whatever came behind it in the same commit. Inner instances have
-        // higher numbers than those around them.
-        changes.closed_instances.sort_by_key(|instance| instance.id);
-        let mut decided = std::mem::take(&mut changes.decided);
-        for instance in &changes.closed_instances {
-            if instance
-                .parent
-                .as_ref()
-                .is_some_and(|it| decided.contains(&it.instance))
-            {
-                decided.insert(instance.id);
-            }
-        }
+        // A join that fired has decided about its branches, even if the run failed later in the same commit.
+        let decided = self.fans.mark_closed_by_run_end(end);
         for token in &mut changes.terminal {
             if token
                 .branch
@@ -280,9 +258,6 @@ impl Run {
                     from: *from,
                     sleep_left_ms: *sleep_left_ms,
                 });
-        }
-        for instance in &mut changes.closed_instances {
-            instance.closed_by = Some(end).filter(|_| !decided.contains(&instance.id));
         }
     }
 }

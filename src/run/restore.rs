@@ -11,7 +11,7 @@ use crate::definition::snapshot::Snapshot;
 use crate::definition::wait::Wait;
 use crate::definition::workflow::NodeKind;
 use crate::run::context::Context;
-use crate::run::fan::instances::Instance;
+use crate::run::fan::Instance;
 use crate::run::header::{Header, Settings};
 use crate::run::message::Message;
 use crate::run::outbox::OutboxEntry;
@@ -69,19 +69,10 @@ impl Run {
             .values()
             .find(|gate| gate.token_id.is_none() && gate.status == GateStatus::Open)
             .map(|gate| gate.id.clone());
-        let warn_at = run.snapshot.workflow.timeouts.warn_at;
-        // Outer instances have lower numbers, so that each finds the one it was born in.
         for instance in stored.instances {
-            run.instances_born = run.instances_born.max(instance.id.0);
-            if instance.closed {
-                continue;
-            }
-            for (node, fan_in) in &instance.fan_ins {
-                if let Some(at) = fan_in.due_at(warn_at) {
-                    run.due.insert((at, Due::FanIn(instance.id, *node)));
-                }
-            }
-            run.open_instance(instance);
+            let id = instance.id;
+            run.fans.restore(instance);
+            run.set_fan_in_timers(id);
         }
         for token in stored.live {
             run.recall_token(token);
@@ -106,12 +97,11 @@ impl Run {
         if let Some(at) = token.due_at(self.patience()) {
             self.due.insert((at, Due::Token(token.id)));
         }
-        self.enter_branch(&token);
+        self.fans.enter(&token);
         if let (Some(node), Some(order), TokenStatus::WaitingForSiblings) =
             (token.joins_at, token.arrival, token.status)
         {
-            self.arrivals_seen = self.arrivals_seen.max(order);
-            self.recall_arrival(&token, node, order);
+            self.fans.restore_arrival(&token, node, order);
         }
         if let (NodeKind::Wait(wait), TokenStatus::Suspended) =
             (&self.snapshot.workflow.nodes[token.node].kind, token.status)
@@ -123,10 +113,9 @@ impl Run {
         if token.status == TokenStatus::Suspended && is_task {
             self.called_back.insert(token.id);
         }
-        let (id, is_joined) = (token.id, token.status == TokenStatus::WaitingForSiblings);
-        self.tokens.insert(id, token);
-        if is_joined {
-            self.count_joined(id);
+        if token.status == TokenStatus::WaitingForSiblings {
+            self.fans.hold(token.id, token.value_bytes());
         }
+        self.tokens.insert(token.id, token);
     }
 }

@@ -112,7 +112,7 @@ impl Run {
 
     /// Whether a token with values of so many bytes may wait at a join: results that wait are held in memory until the join fires.
     pub(in crate::run) fn check_joined(&self, bytes: usize) -> Result<(), Failure> {
-        let waiting = self.joined_bytes + bytes;
+        let waiting = self.fans.joined_bytes() + bytes;
         Ok(TooLarge::check(
             "all results that wait at joins",
             waiting,

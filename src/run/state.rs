@@ -17,7 +17,8 @@ use crate::definition::timeouts::TimeoutLayer;
 use crate::run::context::Context;
 use crate::run::decision::Decision;
 use crate::run::event::Event;
-use crate::run::fan::instances::{Instance, InstanceId, branch_steps};
+use crate::run::fan::instance::{Instance, InstanceId, branch_steps};
+use crate::run::fan::instances::Instances;
 use crate::run::header::{
     ChildIds, Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of,
     root_event_of,
@@ -54,9 +55,7 @@ pub struct Run {
     pub(in crate::run) alarm_at: Option<Millis>,
     /// What needs attention, by its moment.
     pub(in crate::run) due: BTreeSet<(Millis, Due)>,
-    pub(in crate::run) instances: BTreeMap<InstanceId, Instance>,
-    pub(in crate::run) instances_born: u64,
-    pub(in crate::run) arrivals_seen: u64,
+    pub(in crate::run) fans: Instances,
     pub(in crate::run) gates: BTreeMap<String, GateState>,
     /// The gate the whole run stands at.
     pub(in crate::run) stands_at: Option<String>,
@@ -75,8 +74,6 @@ pub struct Run {
     pub(in crate::run) messages_posted: u64,
     /// How often in a row what woke the run could not be saved.
     pub(in crate::run) failed_wakes: u32,
-    /// What tokens hold that wait at joins.
-    pub(in crate::run) joined_bytes: usize,
     /// What the decision under way has computed; after it, what it took.
     pub(in crate::run) work: Meter,
     /// What decisions before the next one took in the same turn.
@@ -193,9 +190,7 @@ impl Run {
             facts,
             alarm_at: None,
             due: BTreeSet::new(),
-            instances: BTreeMap::new(),
-            instances_born: 0,
-            arrivals_seen: 0,
+            fans: Instances::default(),
             gates: BTreeMap::new(),
             stands_at: None,
             noted: 0,
@@ -207,7 +202,6 @@ impl Run {
             starts: Starts::default(),
             messages_posted: 0,
             failed_wakes: 0,
-            joined_bytes: 0,
             work: Meter::default(),
             work_before: 0,
             changes: PendingChanges::default(),
@@ -381,21 +375,22 @@ impl Run {
     }
 
     pub fn instance(&self, id: InstanceId) -> Option<&Instance> {
-        self.instances.get(&id)
+        self.fans.get(id)
     }
 
     pub fn instances(&self) -> impl Iterator<Item = &Instance> {
-        self.instances.values()
+        self.fans.iter()
     }
 
     /// What expressions of this token may name beyond the context.
     pub(in crate::run) fn vars(&self, token: &Token, error: Value) -> Result<Vars, Failure> {
-        for (branch, _) in self.chain(token.branch.as_ref()) {
+        for (branch, _) in self.fans.enclosing(token.branch.as_ref()) {
             self.work
                 .charge_for("what the branch holds", branch_steps(branch))?;
         }
         let items = self
-            .chain(token.branch.as_ref())
+            .fans
+            .enclosing(token.branch.as_ref())
             .filter_map(|(branch, instance)| {
                 Some((
                     instance.item_var.clone()?,
@@ -407,7 +402,7 @@ impl Run {
             branch: token
                 .branch
                 .as_ref()
-                .map_or(Value::Null, |branch| self.branch_value(branch)),
+                .map_or(Value::Null, |branch| self.fans.branch_value(branch)),
             items: items.collect(),
         })
     }

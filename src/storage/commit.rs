@@ -33,7 +33,7 @@ impl Commit {
                 let Write::SaveInstance(it) = write else {
                     return None;
                 };
-                it.closed.then_some((it.id.0, (it.group.as_str(), it.total)))
+                it.is_closed().then_some((it.id.0, (it.group.as_str(), it.total)))
             })
             .collect();
         for write in writes {

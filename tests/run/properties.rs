@@ -113,7 +113,7 @@ fn check_standing(run: &Run) -> Result<(), TestCaseError> {
         run.header.status.is_terminal() || live > 0 || paused,
         "nobody is left to end the run"
     );
-    let open = run.instances().filter(|instance| instance.closed).count();
+    let open = run.instances().filter(|instance| instance.is_closed()).count();
     prop_assert_eq!(open, 0, "a closed instance is forgotten");
     let counted: u64 = run
         .counts()

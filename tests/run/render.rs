@@ -140,11 +140,11 @@ fn render_instance(instance: &Instance, run: &Run) -> String {
         if let Some(at) = fan_in.timeout_at {
             line += &format!(" until {at}");
         }
-        if let Some(at) = fan_in.fired_at {
+        if let Some(at) = fan_in.fired_at() {
             line += &format!(" fired {at}");
         }
     }
-    if instance.closed {
+    if instance.is_closed() {
         line += " closed";
     }
     line

@@ -44,7 +44,7 @@ fn a_run_that_failed_in_the_commit_of_a_join_goes_on_behind_it() {
         run.standing()
     );
     assert_eq!(run.run.instances().count(), 0);
-    assert!(run.instance_row(1).closed);
+    assert!(run.instance_row(1).is_closed());
     assert_eq!(born_at(&run, "z"), 2, "one for each end, none twice");
 }
 

@@ -1,331 +1,331 @@
-//! Branches: tokens born together, and the account of which of them are still under way.
-//!
-//! All tokens born of one firing of one sibling group form one instance. Loops and nested fan-outs make new ones,
-//! so that a join never mixes up two firings of the same transition. An inner instance counts as one member of the
-//! branch it was born in.
+//! The open instances of a run: who is in which branch, what waits at joins, and what the decision under way changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::base::compute::copy_steps;
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
-use crate::run::state::Run;
-use crate::run::token::{Token, TokenId, warning_at};
+use crate::run::fan::instance::{Arrival, Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus};
+use crate::run::token::{Token, TokenId};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct InstanceId(pub u64);
-
-/// A token's place among its siblings, and what its branch has made so far.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Branch {
-    pub instance: InstanceId,
-    pub index: u32,
-    pub item: Option<Value>,
-    pub output: Value,
+#[derive(Debug, Default)]
+pub(in crate::run) struct Instances {
+    open: BTreeMap<InstanceId, Instance>,
+    created: u64,
+    arrivals: u64,
+    /// Bytes of the values that waiting tokens hold in memory until their join fires.
+    joined: BTreeMap<TokenId, usize>,
+    joined_bytes: usize,
+    /// Branches that lost their last member; a token may be created there before the decision is complete.
+    emptied: BTreeSet<(InstanceId, u32)>,
+    changed: BTreeSet<InstanceId>,
+    closed: Vec<Instance>,
+    /// Instances that closed because their join fired.
+    decided: BTreeSet<InstanceId>,
 }
 
-/// Steps that a copy of what a branch carries takes.
-pub(in crate::run) fn branch_steps(branch: &Branch) -> u64 {
-    branch.item.as_ref().map_or(0, copy_steps) + copy_steps(&branch.output)
-}
-
-/// One firing of one sibling group.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Instance {
-    pub id: InstanceId,
-    pub group: String,
-    pub total: u32,
-    /// The branch it was born in, as it was then: where the continuation goes on.
-    pub parent: Option<Branch>,
-    pub item_var: Option<String>,
-    pub fan_ins: BTreeMap<usize, FanIn>,
-    pub closed: bool,
-    /// The end of the run that closed it.
-    pub closed_by: Option<u64>,
-    /// Live members of each branch: tokens, and inner instances.
-    pub(in crate::run) live: BTreeMap<u32, u32>,
-    /// Branches with live members that have not arrived anywhere.
-    pub(in crate::run) open: u32,
-    pub(in crate::run) members: BTreeSet<TokenId>,
-    pub(in crate::run) inner: BTreeSet<InstanceId>,
-    /// Branches that arrived at a join.
-    pub(in crate::run) arrived: BTreeSet<u32>,
-    /// Why a branch ended without arriving: the reason of a join that cannot be met for it.
-    pub last_error: Option<Failure>,
-}
-
-/// A join of one instance at one node.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FanIn {
-    /// The transition whose `synchronization` counts.
-    pub transition: usize,
-    /// The first arrival: the wait is measured from here.
-    pub started_at: Millis,
-    pub timeout_at: Option<Millis>,
-    pub timeout_ms: Option<u64>,
-    pub fired_at: Option<Millis>,
-    /// Its deadline was warned of.
-    pub warned: bool,
-    pub(in crate::run) arrivals: BTreeMap<u32, Arrival>,
-    /// Arrivals that count.
-    pub(in crate::run) completed: u32,
-}
-
+/// How a token finds the join it comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    pub token: TokenId,
-    /// False for one that came by a failure or timeout route: it waits, but does not count.
-    pub completed: bool,
-    pub order: u64,
+pub(in crate::run) enum ArrivalKind {
+    /// It waits for its siblings.
+    Waits,
+    /// Its branch waits at a join already.
+    Repeated,
+    /// The join has fired and takes late results. `is_first`: the branch has brought none yet.
+    Late { is_first: bool },
 }
 
-impl FanIn {
-    pub fn recalled(
-        transition: usize,
-        started_at: Millis,
-        timeout_at: Option<Millis>,
-        timeout_ms: Option<u64>,
-        fired_at: Option<Millis>,
-        warned: bool,
-    ) -> FanIn {
-        FanIn {
-            transition,
-            started_at,
-            timeout_at,
-            timeout_ms,
-            fired_at,
-            warned,
-            arrivals: BTreeMap::new(),
-            completed: 0,
-        }
-    }
-
-    /// The moment it needs attention: a warning, or the end of the wait.
-    pub fn due_at(&self, warn_at: f64) -> Option<Millis> {
-        if self.fired_at.is_some() {
-            return None;
-        }
-        let warning_at = match self.warned {
-            true => None,
-            false => warning_at(self.timeout_at, self.timeout_ms, warn_at),
-        };
-        self.timeout_at.into_iter().chain(warning_at).min()
-    }
+/// A timer of a join that moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::run) struct MovedTimer {
+    pub instance: InstanceId,
+    pub node: usize,
+    pub from: Millis,
+    pub to: Option<Millis>,
 }
 
-impl Instance {
-    pub fn new(
-        id: InstanceId,
-        group: String,
-        total: u32,
-        parent: Option<Branch>,
-        item_var: Option<String>,
-    ) -> Instance {
-        Instance {
-            id,
-            group,
-            total,
-            parent,
-            item_var,
-            fan_ins: BTreeMap::new(),
-            closed: false,
-            closed_by: None,
-            live: BTreeMap::new(),
-            open: 0,
-            members: BTreeSet::new(),
-            inner: BTreeSet::new(),
-            arrived: BTreeSet::new(),
-            last_error: None,
+impl Instances {
+    pub fn get(&self, id: InstanceId) -> Option<&Instance> {
+        self.open.get(&id)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Instance> {
+        self.open.values()
+    }
+
+    pub fn ids(&self) -> Vec<InstanceId> {
+        self.open.keys().copied().collect()
+    }
+
+    pub fn next_id(&mut self) -> InstanceId {
+        self.created += 1;
+        InstanceId(self.created)
+    }
+
+    /// Opens an instance and counts it as a member of the branch it was created in.
+    pub fn open(&mut self, instance: Instance) {
+        self.changed.insert(instance.id);
+        self.insert(instance);
+    }
+
+    /// Puts back a saved instance. Outer instances have lower numbers and come first.
+    pub fn restore(&mut self, instance: Instance) {
+        self.created = self.created.max(instance.id.0);
+        if !instance.is_closed() {
+            self.insert(instance);
         }
     }
 
-    /// Branches that have arrived, where that is no longer told by the tokens that wait.
-    pub fn late_arrivals(&self) -> Vec<u32> {
-        match self.has_fired() {
-            true => self.arrived.iter().copied().collect(),
-            false => Vec::new(),
+    fn insert(&mut self, instance: Instance) {
+        if let Some(parent) = &instance.parent {
+            self.open
+                .get_mut(&parent.instance)
+                .expect("an instance is open while another is open inside it")
+                .add_inner(parent.index, instance.id);
         }
+        self.open.insert(instance.id, instance);
     }
 
-    /// Joins that have begun and not fired: node and transition.
-    pub(in crate::run) fn joins_that_wait(&self) -> Vec<(usize, usize)> {
-        let waiting = self
-            .fan_ins
-            .iter()
-            .filter(|(_, fan_in)| fan_in.fired_at.is_none());
-        waiting.map(|(node, fan_in)| (*node, fan_in.transition)).collect()
-    }
-
-    pub fn has_fired(&self) -> bool {
-        self.fan_ins.values().any(|fan_in| fan_in.fired_at.is_some())
-    }
-
-    pub fn remember_arrivals(&mut self, arrived: Vec<u32>) {
-        self.arrived.extend(arrived);
-    }
-
-    /// A member more in branch `index`.
-    pub(in crate::run) fn gain(&mut self, index: u32) {
-        // A branch between two of its nodes has no member for a moment; it is open all the same.
-        let is_new = !self.live.contains_key(&index);
-        *self.live.entry(index).or_default() += 1;
-        if is_new && !self.arrived.contains(&index) {
-            self.open += 1;
-        }
-    }
-
-    /// A member less; true if it was the branch's last.
-    pub(in crate::run) fn lose(&mut self, index: u32) -> bool {
-        let Some(count) = self.live.get_mut(&index) else {
-            return false;
-        };
-        *count = count.saturating_sub(1);
-        *count == 0
-    }
-
-    /// Nothing of branch `index` is live any more. False if something was born there since.
-    pub(in crate::run) fn drop_branch(&mut self, index: u32) -> bool {
-        if self.live.get(&index) != Some(&0) {
-            return false;
-        }
-        self.live.remove(&index);
-        if !self.arrived.contains(&index) {
-            self.open = self.open.saturating_sub(1);
-        }
-        true
-    }
-}
-
-impl Run {
-    /// Enters a token into the account of its branch.
-    pub(in crate::run) fn enter_branch(&mut self, token: &Token) {
-        let Some(branch) = &token.branch else { return };
-        if let Some(instance) = self.instances.get_mut(&branch.instance) {
-            instance.members.insert(token.id);
-            instance.gain(branch.index);
-        }
-    }
-
-    /// Takes a token that ended out of it. Whether that ended the branch is known when everything has settled.
-    pub(in crate::run) fn leave_branch(&mut self, token: &Token) {
-        let Some(branch) = &token.branch else { return };
-        if let Some(instance) = self.instances.get_mut(&branch.instance) {
-            instance.members.remove(&token.id);
-            if instance.lose(branch.index) {
-                self.changes
-                    .emptied_branches
-                    .insert((branch.instance, branch.index));
-            }
-        }
-    }
-
-    /// Opens an instance: it counts as a member of the branch it was born in.
-    pub(in crate::run) fn open_instance(&mut self, instance: Instance) {
+    /// Closes an instance: it has nothing more to decide.
+    pub fn close(&mut self, id: InstanceId) -> &Instance {
+        let mut instance = self.open.remove(&id).expect("an instance is closed once");
+        instance.status = InstanceStatus::Closed;
+        // Where the whole run ends, outer instances are closed first.
         if let Some(parent) = &instance.parent
-            && let Some(outer) = self.instances.get_mut(&parent.instance)
+            && let Some(outer) = self.open.get_mut(&parent.instance)
+            && outer.remove_inner(parent.index, id)
         {
-            outer.inner.insert(instance.id);
-            outer.gain(parent.index);
+            self.emptied.insert((parent.instance, parent.index));
         }
-        self.changes.changed_instances.insert(instance.id);
-        self.instances.insert(instance.id, instance);
+        self.changed.remove(&id);
+        self.closed.push(instance);
+        self.closed.last().expect("pushed just now")
     }
 
-    /// The instance has no more to decide. Its members have ended or do not matter any more.
-    pub(in crate::run) fn close_instance(&mut self, id: InstanceId) {
-        let Some(mut instance) = self.instances.remove(&id) else {
-            return;
-        };
-        let warn_at = self.snapshot.workflow.timeouts.warn_at;
-        for (node, fan_in) in &instance.fan_ins {
-            if let Some(at) = fan_in.due_at(warn_at) {
-                self.due.remove(&(at, crate::run::state::Due::FanIn(id, *node)));
+    /// The join of this instance fired and left no branch under way.
+    pub fn mark_decided(&mut self, id: InstanceId) {
+        self.decided.insert(id);
+    }
+
+    /// Counts a token as a member of its branch.
+    pub fn enter(&mut self, token: &Token) {
+        if let Some(branch) = &token.branch {
+            self.of_live(branch.instance).add_token(branch.index, token.id);
+        }
+    }
+
+    /// Removes a token that ended. `take_ended_branch` tells whether its branch ended with it.
+    pub fn leave(&mut self, token: &Token) {
+        let Some(branch) = &token.branch else { return };
+        self.joined_bytes -= self.joined.remove(&token.id).unwrap_or(0);
+        if self.of_live(branch.instance).remove_token(branch.index, token.id) {
+            self.emptied.insert((branch.instance, branch.index));
+        }
+    }
+
+    fn of_live(&mut self, id: InstanceId) -> &mut Instance {
+        self.open
+            .get_mut(&id)
+            .expect("an instance is open while a token in it is live")
+    }
+
+    /// The instance of a branch that lost its last member and got no new one.
+    pub fn take_ended_branch(&mut self) -> Option<InstanceId> {
+        while let Some((id, index)) = self.emptied.pop_first() {
+            // An instance that closed meanwhile has nothing to decide.
+            if let Some(instance) = self.open.get_mut(&id)
+                && instance.end_branch(index)
+            {
+                return Some(id);
             }
         }
-        instance.closed = true;
-        if let Some(parent) = &instance.parent
-            && let Some(outer) = self.instances.get_mut(&parent.instance)
-        {
-            outer.inner.remove(&id);
-            if outer.lose(parent.index) {
-                self.changes
-                    .emptied_branches
-                    .insert((parent.instance, parent.index));
-            }
-        }
-        self.changes.changed_instances.remove(&id);
-        self.changes.closed_instances.push(instance);
+        None
     }
 
-    /// A token waits at a join, with what it brings.
-    pub(in crate::run) fn count_joined(&mut self, id: TokenId) {
-        if let Some(token) = self.tokens.get_mut(&id) {
-            token.joined_bytes = token.value_bytes();
-            self.joined_bytes += token.joined_bytes;
-        }
+    /// The run ends: no join has anything to decide.
+    pub fn forget_emptied(&mut self) {
+        self.emptied.clear();
     }
 
-    /// Puts a waiting token back into its join.
-    pub(in crate::run) fn recall_arrival(&mut self, token: &Token, node: usize, order: u64) {
-        let joined = {
-            let fan_in_of = |instance: &&Instance| instance.fan_ins.contains_key(&node);
-            let mut chain = self.chain(token.branch.as_ref());
-            chain
-                .find(|(_, instance)| fan_in_of(instance))
-                .map(|(branch, instance)| (instance.id, branch.index))
-        };
-        let Some((id, index)) = joined else { return };
-        let Some(instance) = self.instances.get_mut(&id) else {
-            return;
-        };
-        if instance.arrived.insert(index) && instance.live.contains_key(&index) {
-            instance.open = instance.open.saturating_sub(1);
-        }
-        let completed = token.error.is_none();
-        if let Some(fan_in) = instance.fan_ins.get_mut(&node) {
-            fan_in.completed += u32::from(completed);
-            fan_in.arrivals.insert(
-                index,
-                Arrival {
-                    token: token.id,
-                    completed,
-                    order,
-                },
-            );
-        }
+    /// A branch ended with `failure` and without arriving.
+    pub fn set_error(&mut self, id: InstanceId, failure: Failure) {
+        let instance = self.open.get_mut(&id).expect("only open instances have members");
+        instance.last_error = Some(failure);
+        self.changed.insert(id);
     }
 
     /// The branch and the ones around it, innermost first.
-    pub(in crate::run) fn chain<'a>(
+    pub fn enclosing<'a>(
         &'a self,
         branch: Option<&'a Branch>,
     ) -> impl Iterator<Item = (&'a Branch, &'a Instance)> {
-        let look_up = move |branch: &'a Branch| Some((branch, self.instances.get(&branch.instance)?));
+        let look_up = move |branch: &'a Branch| Some((branch, self.open.get(&branch.instance)?));
         let first = branch.and_then(look_up);
         std::iter::successors(first, move |(_, instance)| {
             instance.parent.as_ref().and_then(look_up)
         })
     }
 
-    /// A join somewhere around this branch will decide what its failure means.
-    pub(in crate::run) fn is_covered(&self, branch: Option<&Branch>) -> bool {
-        self.chain(branch)
-            .any(|(_, instance)| self.snapshot.joins_of(&instance.group).next().is_some())
-    }
-
     /// `_branch` in expressions.
-    pub(in crate::run) fn branch_value(&self, branch: &Branch) -> Value {
-        let total = self
-            .instances
-            .get(&branch.instance)
-            .map_or(0, |instance| instance.total);
+    pub fn branch_value(&self, branch: &Branch) -> Value {
+        let instance = self.open.get(&branch.instance);
         json!({
             "index": branch.index,
-            "total": total,
+            "total": instance.map_or(0, |instance| instance.total),
             "item": branch.item,
             "output": branch.output,
         })
+    }
+
+    pub fn arrival_kind(&self, id: InstanceId, index: u32, node: usize) -> ArrivalKind {
+        let instance = self.open.get(&id).expect("tokens arrive in open instances");
+        let is_first = !instance.has_arrived(index);
+        let fan_in = instance.fan_ins.get(&node);
+        match fan_in.is_some_and(|fan_in| fan_in.fired_at().is_some()) {
+            true => ArrivalKind::Late { is_first },
+            false if is_first => ArrivalKind::Waits,
+            false => ArrivalKind::Repeated,
+        }
+    }
+
+    /// The first arrival begins the wait at `node`.
+    pub fn begin_fan_in(&mut self, id: InstanceId, node: usize, fan_in: FanIn) {
+        self.of_live(id).fan_ins.insert(node, fan_in);
+        self.changed.insert(id);
+    }
+
+    /// A token waits at a join that has begun. Returns its number in the order of arrivals.
+    pub fn arrive(
+        &mut self,
+        (id, index): (InstanceId, u32),
+        node: usize,
+        token: TokenId,
+        completed: bool,
+    ) -> u64 {
+        self.arrivals += 1;
+        let order = self.arrivals;
+        let arrival = Arrival {
+            token,
+            completed,
+            order,
+        };
+        let instance = self.of_live(id);
+        instance.mark_arrived(index);
+        instance.add_arrival(node, index, arrival);
+        order
+    }
+
+    /// A branch came to a join that has fired.
+    pub fn arrive_late(&mut self, id: InstanceId, index: u32) {
+        self.of_live(id).mark_arrived(index);
+        self.changed.insert(id);
+    }
+
+    /// The late result could not be merged: a resumed run lets the branch arrive again.
+    pub fn undo_late_arrival(&mut self, id: InstanceId, index: u32) {
+        self.of_live(id).unmark_arrived(index);
+    }
+
+    /// Puts a saved token back to the join it waits at.
+    pub fn restore_arrival(&mut self, token: &Token, node: usize, order: u64) {
+        self.arrivals = self.arrivals.max(order);
+        let joined = self
+            .enclosing(token.branch.as_ref())
+            .find(|(_, instance)| {
+                let fan_in = instance.fan_ins.get(&node);
+                fan_in.is_some_and(|fan_in| fan_in.fired_at().is_none())
+            })
+            .map(|(branch, instance)| (instance.id, branch.index));
+        let (id, index) = joined.expect("a join that a token waits at has begun");
+        let arrival = Arrival {
+            token: token.id,
+            completed: token.error.is_none(),
+            order,
+        };
+        let instance = self.of_live(id);
+        instance.mark_arrived(index);
+        instance.add_arrival(node, index, arrival);
+    }
+
+    pub fn fire(&mut self, id: InstanceId, node: usize, now: Millis) {
+        self.fan_in_mut(id, node).state = FanInState::Fired { at: now };
+        self.changed.insert(id);
+    }
+
+    /// A join that has begun, of an open instance.
+    pub fn fan_in(&self, id: InstanceId, node: usize) -> &FanIn {
+        let fan_in = self.open.get(&id).and_then(|it| it.fan_ins.get(&node));
+        fan_in.expect("timers are removed with their join")
+    }
+
+    /// The warning of a join's deadline was logged.
+    pub fn mark_warned(&mut self, id: InstanceId, node: usize) {
+        self.fan_in_mut(id, node).warned = true;
+        self.changed.insert(id);
+    }
+
+    fn fan_in_mut(&mut self, id: InstanceId, node: usize) -> &mut FanIn {
+        let fan_in = self.of_live(id).fan_ins.get_mut(&node);
+        fan_in.expect("the join has begun")
+    }
+
+    /// Moves the deadlines of all waiting joins by the length of a pause.
+    pub fn shift_deadlines(&mut self, pause_ms: u64, warn_at: f64) -> Vec<MovedTimer> {
+        let mut moved = Vec::new();
+        for (id, instance) in &mut self.open {
+            for (node, fan_in) in &mut instance.fan_ins {
+                let Some(from) = fan_in.due_at(warn_at) else {
+                    continue;
+                };
+                fan_in.timeout_at = fan_in.timeout_at.map(|at| at.saturating_add(pause_ms));
+                self.changed.insert(*id);
+                moved.push(MovedTimer {
+                    instance: *id,
+                    node: *node,
+                    from,
+                    to: fan_in.due_at(warn_at),
+                });
+            }
+        }
+        moved
+    }
+
+    /// A token waits at a join and holds values of so many bytes.
+    pub fn hold(&mut self, token: TokenId, bytes: usize) {
+        self.joined.insert(token, bytes);
+        self.joined_bytes += bytes;
+    }
+
+    /// Bytes of all values that wait at joins.
+    pub fn joined_bytes(&self) -> usize {
+        self.joined_bytes
+    }
+
+    /// The run failed or timed out and may be resumed: marks the instances that this end closed, so that they are found
+    /// again. Returns those that their joins had closed, with all inside them: they stay closed.
+    pub fn mark_closed_by_run_end(&mut self, end: u64) -> BTreeSet<InstanceId> {
+        // Inner instances have higher numbers than those around them.
+        self.closed.sort_by_key(|instance| instance.id);
+        let mut decided = std::mem::take(&mut self.decided);
+        for instance in &mut self.closed {
+            let parent = instance.parent.as_ref();
+            if parent.is_some_and(|parent| decided.contains(&parent.instance)) {
+                decided.insert(instance.id);
+            }
+            if !decided.contains(&instance.id) {
+                instance.status = InstanceStatus::ClosedByRunEnd(end);
+            }
+        }
+        decided
+    }
+
+    /// The instances to save: open ones that changed, then those that closed.
+    pub fn take_changes(&mut self) -> Vec<Instance> {
+        self.emptied.clear();
+        self.decided.clear();
+        let changed = std::mem::take(&mut self.changed);
+        let open = changed.iter().filter_map(|id| self.open.get(id).cloned());
+        open.chain(std::mem::take(&mut self.closed)).collect()
     }
 }

@@ -10,16 +10,17 @@ use crate::cel::{Expression, Scope};
 use crate::definition::fan::{MergeStrategy, Synchronization};
 use crate::definition::path::Root;
 use crate::definition::reader::kind_of;
+use crate::run::fan::instance::Arrival;
 use crate::run::state::Run;
+use crate::run::token::Token;
 use crate::run::token::route::mapping_failure;
-use crate::run::token::{Token, TokenId};
 
 impl Run {
     /// Merges what the branches made into the context, or into the branch the join lies in.
     pub(in crate::run) fn merge_branches(
         &mut self,
         transition: usize,
-        branches: &[(u32, TokenId, u64)],
+        branches: &[(u32, Arrival)],
         outer: Option<&mut Value>,
     ) -> Result<(), Failure> {
         let snapshot = Rc::clone(&self.snapshot);
@@ -29,16 +30,12 @@ impl Run {
         };
         let place = format!("merge of transition {}", edge.id);
         let mut values = Vec::with_capacity(branches.len());
-        for (index, token, order) in branches {
-            let branch = self
-                .tokens
-                .get(token)
-                .map(|token: &Token| self.branch_of_join(token, &edge.synchronization));
-            let value = source(&merge.source, &branch.unwrap_or_default(), &self.work, &place)?;
+        for (index, arrival) in branches {
+            let branch = self.branch_of_join(self.arriving(arrival.token), &edge.synchronization);
             values.push(Part {
                 index: *index,
-                order: *order,
-                value,
+                order: arrival.order,
+                value: source(&merge.source, &branch, &self.work, &place)?,
             });
         }
         let held = match (merge.target.root, &outer) {
@@ -75,17 +72,18 @@ impl Run {
         let group = join.as_ref().map_or("", |join| join.group.as_str());
         let innermost = token.branch.as_ref();
         let own = self
-            .chain(innermost)
+            .fans
+            .enclosing(innermost)
             .find(|(_, instance)| instance.group == group);
         match (own, innermost) {
             (Some((branch, _)), Some(inner)) if branch.instance != inner.instance => {
                 // What the branch made is what its inner token brought.
-                let mut value = self.branch_value(branch);
+                let mut value = self.fans.branch_value(branch);
                 value["output"] = inner.output.clone();
                 value
             }
-            (Some((branch, _)), _) => self.branch_value(branch),
-            (None, Some(inner)) => self.branch_value(inner),
+            (Some((branch, _)), _) => self.fans.branch_value(branch),
+            (None, Some(inner)) => self.fans.branch_value(inner),
             (None, None) => Value::Null,
         }
     }

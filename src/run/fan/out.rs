@@ -9,10 +9,10 @@ use crate::base::failure::Failure;
 use crate::base::limits::{FAN_OUT_ITEM_BYTES, FAN_OUT_ITEMS_BYTES, FAN_OUT_WIDTH, TooLarge};
 use crate::base::text::json_bytes;
 use crate::definition::fan::Spawn;
-use crate::run::fan::instances::{Branch, Instance, InstanceId, branch_steps};
+use crate::run::fan::instance::{Branch, Instance, InstanceId, branch_steps};
 use crate::run::state::Run;
+use crate::run::token::Token;
 use crate::run::token::route::mapping_failure;
-use crate::run::token::{Token, TokenId};
 
 /// What one matching transition will do; worked out before the token ends, because it may still fail.
 #[derive(Debug)]
@@ -62,7 +62,8 @@ impl Run {
         if let Some(join) = &transition.synchronization {
             // A token of another group passes.
             let own = self
-                .chain(token.branch.as_ref())
+                .fans
+                .enclosing(token.branch.as_ref())
                 .find(|(_, instance)| instance.group == join.group);
             if let Some((branch, instance)) = own {
                 return Ok(Move::Join {
@@ -165,9 +166,9 @@ impl Run {
                 Spawn::One | Spawn::Count(_) => None,
             }
         });
-        self.instances_born += 1;
-        let id = InstanceId(self.instances_born);
-        self.open_instance(Instance::new(id, group, total, parent.branch.clone(), item_var));
+        let id = self.fans.next_id();
+        let outer = parent.branch.clone();
+        self.fans.open(Instance::new(id, group, total, outer, item_var));
         let mut index = 0;
         for (transition, births) in spawns {
             let to = snapshot.workflow.transitions[transition].to;
@@ -192,31 +193,13 @@ impl Run {
         }
     }
 
-    fn loops_after(&self, parent: &Token, transition: usize) -> BTreeMap<String, u64> {
+    pub(super) fn loops_after(&self, parent: &Token, transition: usize) -> BTreeMap<String, u64> {
         let mut loops = parent.loops.clone();
         let transition = &self.snapshot.workflow.transitions[transition];
         if transition.in_cycle {
             *loops.entry(transition.id.clone()).or_default() += 1;
         }
         loops
-    }
-
-    /// The waiting tokens of a join, by branch.
-    pub(in crate::run) fn waiting_tokens(
-        &self,
-        instance: InstanceId,
-        node: usize,
-    ) -> Vec<(u32, TokenId, bool, u64)> {
-        self.instances
-            .get(&instance)
-            .and_then(|instance| instance.fan_ins.get(&node))
-            .map(|fan_in| {
-                let arrivals = fan_in.arrivals.iter();
-                arrivals
-                    .map(|(index, it)| (*index, it.token, it.completed, it.order))
-                    .collect()
-            })
-            .unwrap_or_default()
     }
 }
 

@@ -90,11 +90,7 @@ impl Run {
             self.cut_off(id);
             self.cancel_token(id, status, reason, true);
         }
-        let instances: Vec<_> = self.instances.keys().copied().collect();
-        for id in instances {
-            self.close_instance(id);
-        }
-        self.changes.emptied_branches.clear();
+        self.close_all_instances();
     }
 
     /// Ends a live token from outside. With `abort` what it had under way is stopped, else nobody listens any more.

@@ -7,10 +7,11 @@ use serde_json::json;
 
 use crate::base::failure::Failure;
 use crate::run::event::{Past, PastToken, RetryMode, RowsToGoOn};
-use crate::run::fan::instances::{Instance, InstanceId};
+use crate::run::fan::quorum::BranchCounts;
+use crate::run::fan::{Instance, InstanceId};
 use crate::run::header::{Header, PauseReason, RunStatus};
 use crate::run::rejection::Rejection;
-use crate::run::state::{Due, Run};
+use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::time::timeout_gate::WORKFLOW_TIMEOUT;
 use crate::run::token::{Token, TokenId, TokenStatus};
@@ -135,7 +136,7 @@ impl Run {
         let end = self.header.ends;
         let is_cut = |token: &&PastToken| token.interrupted.is_some_and(|cut| cut.end == end);
         let mut tokens: BTreeSet<TokenId> = past.tokens.iter().filter(is_cut).map(|token| token.id).collect();
-        let is_closed = |instance: &&Instance| instance.closed_by == Some(end);
+        let is_closed = |instance: &&Instance| instance.is_closed_by(end);
         let closed: Vec<&Instance> = past.instances.iter().filter(is_closed).collect();
         let mut instances: BTreeSet<InstanceId> = closed.iter().map(|instance| instance.id).collect();
         let by_branch = Branches::of(past);
@@ -191,14 +192,19 @@ impl Run {
                     None => {
                         // One that failed by itself was no hope any more, nor is a fan-out whose own join had failed.
                         let inner = branches.inner(instance.id, index).iter();
-                        let mut inner = inner.filter(|inner| inner.closed_by == Some(end));
+                        let mut inner = inner.filter(|inner| inner.is_closed_by(end));
                         let lived = cut.any(|token| !token.has_error)
                             || inner.any(|inner| self.could_be_met(inner, branches, end));
                         under_way += u32::from(lived);
                     }
                 }
             }
-            self.may_fire(transition, completed, under_way, instance.total)
+            let branches = BranchCounts {
+                completed,
+                pending: under_way,
+                total: instance.total,
+            };
+            self.may_fire(transition, branches)
         })
     }
 
@@ -302,25 +308,13 @@ impl Run {
 
     /// Outer ones first: each counts as a member of the branch it was born in.
     fn reopen_instances(&mut self, plan: &ResumePlan, rows: &RowsToGoOn) {
-        let warn_at = self.snapshot.workflow.timeouts.warn_at;
-        let clock = self.clock();
         for id in &plan.instances {
             let Some(mut instance) = rows.instances.iter().find(|it| it.id == *id).cloned() else {
                 continue;
             };
-            instance.closed = false;
-            instance.closed_by = None;
-            instance.last_error = None;
-            for (node, fan_in) in &mut instance.fan_ins {
-                if fan_in.fired_at.is_some() {
-                    continue;
-                }
-                fan_in.timeout_at = fan_in.timeout_ms.map(|millis| clock.saturating_add(millis));
-                fan_in.warned = false;
-                self.due
-                    .extend(fan_in.due_at(warn_at).map(|at| (at, Due::FanIn(*id, *node))));
-            }
-            self.open_instance(instance);
+            instance.reopen(self.clock());
+            self.fans.open(instance);
+            self.set_fan_in_timers(*id);
         }
     }
 
@@ -371,14 +365,13 @@ impl Run {
             born_order: self.work_done(),
             ..Token::new(id, ended.node, self.changes.now)
         };
-        self.enter_branch(&token);
+        self.fans.enter(&token);
         self.count_move(None, TokenStatus::WaitingForSiblings);
         if let (Some(node), Some(order)) = (token.joins_at, token.arrival) {
-            self.arrivals_seen = self.arrivals_seen.max(order);
-            self.recall_arrival(&token, node, order);
+            self.fans.restore_arrival(&token, node, order);
         }
+        self.fans.hold(id, token.value_bytes());
         self.tokens.insert(id, token);
-        self.count_joined(id);
         let order = self.work_done();
         self.change(id, |token| token.exit_order = Some(order));
     }

@@ -9,7 +9,7 @@ use crate::definition::workflow::NodeKind;
 use crate::run::header::PauseReason;
 use crate::run::message::{ChildNews, Message};
 use crate::run::rejection::Rejection;
-use crate::run::state::{Due, Run, own_limit_ms};
+use crate::run::state::{Run, own_limit_ms};
 use crate::run::time::event_log::RunEventKind;
 use crate::run::token::{Token, TokenId, TokenStatus};
 use crate::run::wait::gate::GateStatus;
@@ -196,23 +196,6 @@ impl Run {
                     token.dispatched_at = Some(now);
                     token.watch_at = Some(watch_at);
                 });
-            }
-        }
-    }
-
-    fn shift_joins(&mut self, pause: u64) {
-        let warn_at = self.snapshot.workflow.timeouts.warn_at;
-        for (id, instance) in &mut self.instances {
-            for (node, fan_in) in &mut instance.fan_ins {
-                let Some(at) = fan_in.due_at(warn_at) else {
-                    continue;
-                };
-                self.due.remove(&(at, Due::FanIn(*id, *node)));
-                fan_in.timeout_at = fan_in.timeout_at.map(|at| at.saturating_add(pause));
-                let later = fan_in.due_at(warn_at);
-                self.due
-                    .extend(later.map(|at: Millis| (at, Due::FanIn(*id, *node))));
-                self.changes.changed_instances.insert(*id);
             }
         }
     }

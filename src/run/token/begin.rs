@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::base::compute::{TOKEN_STEPS, write_steps};
 use crate::base::failure::{Failure, FailureClass};
 use crate::definition::workflow::NodeKind;
-use crate::run::fan::instances::Branch;
+use crate::run::fan::Branch;
 use crate::run::state::Run;
 use crate::run::token::lane::BatchKind;
 use crate::run::token::order::AttemptOrder;
@@ -51,7 +51,7 @@ impl Run {
             merge_undo: std::mem::take(&mut self.changes.merge_undo),
             ..Token::new(id, node, self.changes.now)
         };
-        self.enter_branch(&token);
+        self.fans.enter(&token);
         self.tokens.insert(id, token);
         self.count_move(None, TokenStatus::Pending);
         self.changes.changed.insert(id);
@@ -64,14 +64,8 @@ impl Run {
         while self.is_running() {
             if let Some(id) = self.changes.arrivals.pop_front() {
                 self.begin(id);
-            } else if let Some((instance, index)) = self.changes.emptied_branches.pop_first() {
-                let ended = self
-                    .instances
-                    .get_mut(&instance)
-                    .is_some_and(|it| it.drop_branch(index));
-                if ended {
-                    self.branch_ended(instance);
-                }
+            } else if let Some(instance) = self.fans.take_ended_branch() {
+                self.branch_ended(instance);
             } else {
                 break;
             }

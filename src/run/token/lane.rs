@@ -193,7 +193,7 @@ impl Run {
     /// The batch an attempt at `node` may travel in. Where a join may cancel its branches while others go on, each
     /// needs a call that can be dropped.
     pub(in crate::run) fn company_of(&self, token: &Token, task: usize) -> BatchKind {
-        let may_be_cancelled = self.chain(token.branch.as_ref()).any(|(_, instance)| {
+        let may_be_cancelled = self.fans.enclosing(token.branch.as_ref()).any(|(_, instance)| {
             self.snapshot.joins_of(&instance.group).any(|transition| {
                 let join = self.snapshot.workflow.transitions[transition]
                     .synchronization

@@ -19,7 +19,7 @@ use crate::base::failure::Failure;
 use crate::base::text::json_bytes;
 use crate::base::time::{Millis, SECOND};
 use crate::protocol::task::{Checkpoint, StepReport};
-use crate::run::fan::instances::Branch;
+use crate::run::fan::Branch;
 use crate::run::recovery::rewind::WrittenAt;
 use crate::run::recovery::undo::{Patch, UNDO_INLINE_BYTES};
 use crate::run::token::unroutable::Unroutable;
@@ -260,8 +260,6 @@ pub struct Token {
     pub escalation: Option<Box<Escalation>>,
     /// It waits for a way to an executor.
     pub unroutable: Option<Unroutable>,
-    /// What it holds while it waits at a join. Known from the rest, and not saved.
-    pub joined_bytes: usize,
 }
 
 /// How a run's end found a token that had not ended.
@@ -341,7 +339,6 @@ impl Token {
             child_news: 0,
             escalation: None,
             unroutable: None,
-            joined_bytes: 0,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::definition::path::{Path, Root};
 use crate::definition::wait::Wait;
 use crate::definition::workflow::{NodeKind, TransitionOn};
 use crate::protocol::task::Emitted;
-use crate::run::fan::instances::Branch;
+use crate::run::fan::Branch;
 use crate::run::fan::out::Move;
 use crate::run::rejection::Rejection;
 use crate::run::state::Run;
@@ -142,7 +142,7 @@ impl Run {
             | TokenStatus::Cancelled => TransitionOn::Failure,
         };
         let moves = self.matching_moves(token, on, Some(&failure));
-        let covered = self.is_covered(token.branch.as_ref());
+        let covered = self.will_be_joined(token.branch.as_ref());
         let instance = token.branch.as_ref().map(|branch| branch.instance);
         let error = failure.clone();
         let note = |token: &mut Token| token.error = Some(error);
@@ -158,10 +158,8 @@ impl Run {
         if !covered {
             return self.fail(fatal);
         }
-        if let Some(instance) = instance.and_then(|instance| self.instances.get_mut(&instance)) {
-            self.changes.changed_instances.insert(instance.id);
-            instance.last_error = Some(fatal);
-        }
+        let instance = instance.expect("only a token in a branch is joined");
+        self.fans.set_error(instance, fatal);
     }
 
     /// A token leaves its node by `moves`: to a join, where it waits, or to its end.
@@ -355,8 +353,7 @@ impl Run {
         });
         self.changes.changed.remove(&id);
         if let Some(token) = self.tokens.remove(&id) {
-            self.joined_bytes -= token.joined_bytes;
-            self.leave_branch(&token);
+            self.fans.leave(&token);
             self.changes.terminal.push(token);
         }
     }

@@ -8,7 +8,7 @@ use crate::base::failure::Failure;
 use crate::base::text::json_bytes;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
-use crate::run::{Branch, FanIn, Instance, InstanceId, Run};
+use crate::run::{Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus, Run};
 
 /// A token's place among its siblings. Group and total are the instance's, repeated so that a token tells all of it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -133,13 +133,16 @@ impl InstanceRow {
                     started_at: fan_in.started_at,
                     timeout_at: fan_in.timeout_at,
                     timeout_ms: fan_in.timeout_ms,
-                    fired_at: fan_in.fired_at,
+                    fired_at: fan_in.fired_at(),
                     warned: fan_in.warned,
                 })
                 .collect(),
             arrived: instance.late_arrivals(),
-            closed: instance.closed,
-            closed_by: instance.closed_by,
+            closed: instance.is_closed(),
+            closed_by: match instance.status {
+                InstanceStatus::Open | InstanceStatus::Closed => None,
+                InstanceStatus::ClosedByRunEnd(end) => Some(end),
+            },
             last_error: instance.last_error.clone(),
         }
     }
@@ -148,10 +151,13 @@ impl InstanceRow {
         let workflow = &snapshot.workflow;
         let parent = self.parent.map(BranchRow::into_branch);
         let mut instance = Instance::new(InstanceId(self.id), self.group, self.total, parent, self.item_var);
-        instance.closed = self.closed;
-        instance.closed_by = self.closed_by;
+        instance.status = match (self.closed, self.closed_by) {
+            (false, _) => InstanceStatus::Open,
+            (true, None) => InstanceStatus::Closed,
+            (true, Some(end)) => InstanceStatus::ClosedByRunEnd(end),
+        };
         instance.last_error = self.last_error;
-        instance.remember_arrivals(self.arrived);
+        instance.restore_arrivals(self.arrived);
         for row in self.fan_ins {
             let node = workflow.node_index(&row.node_id);
             let transition = workflow
@@ -166,14 +172,14 @@ impl InstanceRow {
             };
             instance.fan_ins.insert(
                 node,
-                FanIn::recalled(
+                FanIn {
                     transition,
-                    row.started_at,
-                    row.timeout_at,
-                    row.timeout_ms,
-                    row.fired_at,
-                    row.warned,
-                ),
+                    started_at: row.started_at,
+                    timeout_at: row.timeout_at,
+                    timeout_ms: row.timeout_ms,
+                    warned: row.warned,
+                    state: FanInState::restored(row.fired_at),
+                },
             );
         }
         Ok(instance)

@@ -248,7 +248,6 @@ impl TokenRow {
             output: self.output,
             steps: self.steps,
             loops: self.loops,
-            joined_bytes: 0,
         })
     }
 }

@@ -1,0 +1,151 @@
+//! How long a join waits, and what follows when the wait is over.
+
+use serde_json::json;
+
+use crate::base::failure::{Failure, FailureClass};
+use crate::base::time::{Limit, MINUTE, Millis};
+use crate::definition::fan::SyncTimeoutPolicy;
+use crate::run::fan::instance::{FanIn, FanInState, InstanceId};
+use crate::run::state::{Due, Run};
+use crate::run::time::event_log::RunEventKind;
+use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutScope};
+use crate::run::token::TokenStatus;
+
+/// The longest wait of a join without a `timeout`.
+const DEFAULT_WAIT_MS: u64 = 30 * MINUTE;
+
+impl Run {
+    /// The first arrival starts the wait; not the fan-out, or execution time would count twice.
+    pub(super) fn begin_fan_in(&mut self, id: InstanceId, node: usize, transition: usize) {
+        let instance = self.fans.get(id).expect("tokens arrive in open instances");
+        if instance.fan_ins.contains_key(&node) {
+            return;
+        }
+        let timeout_ms = match self.join(transition).timeout {
+            Limit::After(millis) => Some(millis),
+            Limit::Never => None,
+            Limit::Unset => Some(self.default_wait_ms(&instance.group, instance.total)),
+        };
+        let fan_in = FanIn {
+            transition,
+            started_at: self.changes.now,
+            timeout_at: timeout_ms.map(|millis| self.clock().saturating_add(millis)),
+            timeout_ms,
+            warned: false,
+            state: FanInState::restored(None),
+        };
+        if let Some(at) = fan_in.due_at(self.snapshot.workflow.timeouts.warn_at) {
+            self.due.insert((at, Due::FanIn(id, node)));
+        }
+        self.fans.begin_fan_in(id, node, fan_in);
+    }
+
+    /// One and a half times the longest limit of an attempt in the branches, for all of them one after the other.
+    fn default_wait_ms(&self, group: &str, total: u32) -> u64 {
+        let workflow = &self.snapshot.workflow;
+        let mut stack: Vec<usize> = workflow
+            .transitions
+            .iter()
+            .filter(|transition| transition.group.as_deref() == Some(group))
+            .map(|transition| transition.to)
+            .collect();
+        let mut seen = vec![false; workflow.nodes.len()];
+        let mut longest = 0;
+        while let Some(node) = stack.pop() {
+            if std::mem::replace(&mut seen[node], true) {
+                continue;
+            }
+            longest = longest.max(self.execution_limit(node).limit.millis().unwrap_or(0));
+            for &index in self.snapshot.routes_from(node) {
+                let transition = &workflow.transitions[index];
+                let is_join = transition
+                    .synchronization
+                    .as_ref()
+                    .is_some_and(|join| join.group == group);
+                if !is_join {
+                    stack.push(transition.to);
+                }
+            }
+        }
+        match longest {
+            0 => DEFAULT_WAIT_MS,
+            longest => (longest.saturating_mul(u64::from(total)).saturating_mul(3) / 2).min(DEFAULT_WAIT_MS),
+        }
+    }
+
+    /// Sets the timers of a join that is open again.
+    pub(in crate::run) fn set_fan_in_timers(&mut self, id: InstanceId) {
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        let instance = self.fans.get(id);
+        for (node, at) in instance.into_iter().flat_map(|it| it.timers(warn_at)) {
+            self.due.insert((at, Due::FanIn(id, node)));
+        }
+    }
+
+    /// A pause does not count as waiting.
+    pub(in crate::run) fn shift_joins(&mut self, pause_ms: u64) {
+        let warn_at = self.snapshot.workflow.timeouts.warn_at;
+        for timer in self.fans.shift_deadlines(pause_ms, warn_at) {
+            let due = Due::FanIn(timer.instance, timer.node);
+            self.due.remove(&(timer.from, due));
+            self.due.extend(timer.to.map(|at| (at, due)));
+        }
+    }
+
+    /// The timer of a join: a warning, or the end of its wait.
+    pub(in crate::run) fn fan_in_due(&mut self, id: InstanceId, node: usize) {
+        let fan_in = self.fans.fan_in(id, node);
+        let due_at = fan_in.due_at(self.snapshot.workflow.timeouts.warn_at);
+        self.due
+            .remove(&(due_at.expect("it is due"), Due::FanIn(id, node)));
+        let timeout_at = fan_in
+            .timeout_at
+            .expect("only a join with a deadline has a timer");
+        let timeout_ms = fan_in.timeout_ms;
+        if timeout_at <= self.changes.now {
+            return self.sync_timed_out(id, node, timeout_at);
+        }
+        self.fans.mark_warned(id, node);
+        self.due.insert((timeout_at, Due::FanIn(id, node)));
+        self.warn("synchronization", timeout_at, timeout_ms, Some(node), None);
+    }
+
+    fn sync_timed_out(&mut self, id: InstanceId, node: usize, due_at: Millis) {
+        let fan_in = self.fans.fan_in(id, node);
+        let transition = fan_in.transition;
+        let arrivals = fan_in.arrivals().expect("a join that fired has no timer");
+        let completed = arrivals.completed();
+        // Not `started_at`: pauses do not count, and a resumed run waits anew.
+        let began_at = due_at.saturating_sub(fan_in.timeout_ms.unwrap_or_default());
+        let passed = Passed {
+            scope: TimeoutScope::Sync,
+            due_at,
+            timeout_ms: fan_in.timeout_ms,
+        };
+        let (action, failure) = match self.join(transition).on_timeout {
+            SyncTimeoutPolicy::ProceedWithAvailable if completed > 0 => (FinalAction::Proceed, None),
+            SyncTimeoutPolicy::ProceedWithAvailable => {
+                (FinalAction::Fail, Some("No siblings completed before timeout"))
+            }
+            SyncTimeoutPolicy::Fail => (FinalAction::Fail, Some("Synchronization timeout exceeded")),
+        };
+        let record = self.record_of_run(passed, began_at, Some(node), action);
+        self.note_with(
+            RunEventKind::SyncTimedOut,
+            json!({
+                "node_id": self.snapshot.workflow.nodes[node].id,
+                "timeout_type": "synchronization",
+                "timeout_duration_ms": passed.timeout_ms,
+                "policy_applied": action,
+                "completed": completed,
+            }),
+            Some(record),
+        );
+        let Some(failure) = failure else {
+            return self.fire(id, node, true);
+        };
+        let mut failure = Failure::new("sync_timeout", FailureClass::Timeout, failure);
+        failure.node_id = Some(self.snapshot.workflow.nodes[node].id.clone());
+        self.fail_fan_in(id, TokenStatus::TimedOut, failure);
+    }
+}

@@ -1,0 +1,61 @@
+//! A join fails: its quorum is out of reach, its wait timed out or its results cannot be merged. Everything in the
+//! instance ends.
+
+use crate::base::failure::Failure;
+use crate::run::fan::instance::{FanIn, InstanceId};
+use crate::run::state::Run;
+use crate::run::token::{TokenId, TokenStatus};
+
+impl Run {
+    /// Ends waiting tokens as `waiting_become` and aborts running ones. Then a join around the instance decides, or the
+    /// run fails.
+    pub(super) fn fail_fan_in(&mut self, id: InstanceId, waiting_become: TokenStatus, failure: Failure) {
+        let instance = self.fans.get(id).expect("only a join of an open instance fails");
+        let parent = instance.parent.clone();
+        let reason = failure.code.clone();
+        // By arrival: a waiting token may be a member of an inner instance.
+        let arrivals = instance.fan_ins.values().filter_map(FanIn::arrivals);
+        let waiting: Vec<TokenId> = arrivals
+            .flat_map(|arrivals| arrivals.iter().map(|(_, arrival)| arrival.token))
+            .collect();
+        for token in waiting {
+            self.cut_off(token);
+            self.end(token, waiting_become, |token| token.reason = Some(reason.clone()));
+        }
+        self.interrupt_members(id);
+        self.end_members(id, &reason, true);
+        self.close_instance(id);
+        match parent.filter(|parent| self.will_be_joined(Some(parent))) {
+            Some(parent) => self.fans.set_error(parent.instance, failure),
+            None => self.fail(failure),
+        }
+    }
+
+    /// Remembers for a resume what each live member was doing.
+    fn interrupt_members(&mut self, id: InstanceId) {
+        let (members, inner) = self.members_of(id);
+        for inside in inner {
+            self.interrupt_members(inside);
+        }
+        for token in members {
+            self.cut_off(token);
+        }
+    }
+
+    /// Ends every live member of an instance and of the instances inside it.
+    pub(super) fn end_members(&mut self, id: InstanceId, reason: &str, abort: bool) {
+        let (members, inner) = self.members_of(id);
+        for inside in inner {
+            self.end_members(inside, reason, abort);
+            self.close_instance(inside);
+        }
+        for token in members {
+            self.cancel_token(token, TokenStatus::Cancelled, reason, abort);
+        }
+    }
+
+    fn members_of(&self, id: InstanceId) -> (Vec<TokenId>, Vec<InstanceId>) {
+        let instance = self.fans.get(id).expect("only open instances have members");
+        (instance.members(), instance.inner())
+    }
+}
