@@ -1,24 +1,23 @@
-//! Owns what an evaluation may cost, and how it fails.
+//! The budget of an evaluation, and the ways it fails.
 //!
-//! Time is counted in steps and memory in bytes made, both from fixed prices, so
-//! a limit is hit at the same place on every platform and on every replay. Bytes
-//! are never given back: the budget bounds the work, not the peak.
+//! Time is counted in steps and memory in bytes created, both with fixed costs, so
+//! a limit is hit at the same point on every platform and on every replay. Bytes
+//! are never returned: the budget bounds the total, not the peak.
 
 use crate::base::compute::{BYTES_PER_STEP, Exhausted, Meter, OPERATION_STEPS};
 
 pub(super) const FUEL: u64 = 100_000;
-pub(super) const MEMORY: u64 = 4 * 1024 * 1024;
-/// Price of one list element or map entry. A constant rather than `size_of`, so
-/// that a limit is hit at the same place on every platform.
-pub(super) const NODE: u64 = 32;
-const BYTES_PER_UNIT: u64 = 64;
+pub(super) const MEMORY_BYTES: u64 = 4 * 1024 * 1024;
+/// One list element or map entry. Not `size_of`, which differs between platforms.
+pub(super) const ENTRY_BYTES: u64 = 32;
+const BYTES_PER_FUEL: u64 = 64;
 const BYTES_SEARCHED_PER_STEP: u64 = 4;
 
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// A limit of this evaluation was hit: never absorbed by `&&` and `||`.
+    /// This evaluation exceeded its limits. `&&` and `||` never absorb it.
     Exhausted(String),
-    /// What all evaluations of the unit may take together was hit; as above.
+    /// All evaluations of the unit together exceeded its bound. `&&` and `||` never absorb it.
     UnitExhausted(Exhausted),
     Failed(String),
 }
@@ -36,7 +35,7 @@ pub(super) fn fail<T>(message: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Failed(message.into()))
 }
 
-/// Cuts text for a message, which must stay short whatever the data holds.
+/// Shortens text from the data for a message.
 pub(super) fn shorten(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -44,39 +43,38 @@ pub(super) fn shorten(text: &str, limit: usize) -> String {
     }
 }
 
-/// What one evaluation has left, of its own limits and of what its unit may take. What it took is counted on the unit's
-/// meter when it is over.
+/// The remaining fuel and memory of one evaluation, and the remaining steps of its unit. Dropping it adds the steps taken
+/// to the unit's meter.
 pub(super) struct Budget<'m> {
     fuel: u64,
     memory: u64,
-    /// Steps of the unit.
-    left: u64,
-    left_at_first: u64,
+    unit_steps: u64,
+    unit_steps_at_start: u64,
     has_exhausted_unit: bool,
     meter: Option<&'m Meter>,
 }
 
 impl<'m> Budget<'m> {
     pub fn new(meter: Option<&'m Meter>) -> Self {
-        let left = meter.map_or(u64::MAX, Meter::remaining);
+        let unit_steps = meter.map_or(u64::MAX, Meter::remaining);
         Budget {
             fuel: FUEL,
-            memory: MEMORY,
-            left,
-            left_at_first: left,
+            memory: MEMORY_BYTES,
+            unit_steps,
+            unit_steps_at_start: unit_steps,
             has_exhausted_unit: false,
             meter,
         }
     }
 
-    /// Pays for operations: each is a step of this evaluation, and has its price on the unit.
-    pub fn spend(&mut self, units: u64) -> Result<(), Fault> {
-        self.burn(units)?;
-        // At most the fuel, so it cannot overflow.
-        self.pay(units * OPERATION_STEPS)
+    /// Charges for operations, to this evaluation and to the unit.
+    pub fn charge(&mut self, units: u64) -> Result<(), Fault> {
+        self.consume_fuel(units)?;
+        // At most `FUEL` operations get here, so this cannot overflow.
+        self.charge_unit(units * OPERATION_STEPS)
     }
 
-    fn burn(&mut self, units: u64) -> Result<(), Fault> {
+    fn consume_fuel(&mut self, units: u64) -> Result<(), Fault> {
         match self.fuel.checked_sub(units) {
             Some(left) => self.fuel = left,
             None => {
@@ -89,38 +87,38 @@ impl<'m> Budget<'m> {
         Ok(())
     }
 
-    /// Pays for looking through text, which takes time but no memory.
+    /// Charges for reading text, which takes time but no memory.
     pub fn read(&mut self, bytes: usize) -> Result<(), Fault> {
-        self.burn(bytes as u64 / BYTES_PER_UNIT)?;
-        self.pay(bytes as u64 / BYTES_PER_UNIT)
+        self.consume_fuel(bytes as u64 / BYTES_PER_FUEL)?;
+        self.charge_unit(bytes as u64 / BYTES_PER_FUEL)
     }
 
-    /// As above, where the text is searched or taken apart, which looks at each byte.
+    /// Charges for searching or splitting text, which inspects each byte.
     pub fn search(&mut self, bytes: usize) -> Result<(), Fault> {
         self.read(bytes)?;
-        self.pay(bytes as u64 / BYTES_SEARCHED_PER_STEP)
+        self.charge_unit(bytes as u64 / BYTES_SEARCHED_PER_STEP)
     }
 
     pub fn allocate(&mut self, bytes: u64) -> Result<(), Fault> {
-        self.burn(bytes / BYTES_PER_UNIT)?;
+        self.consume_fuel(bytes / BYTES_PER_FUEL)?;
         match self.memory.checked_sub(bytes) {
             Some(left) => self.memory = left,
             None => {
                 self.memory = 0;
-                let limit = MEMORY / (1024 * 1024);
+                let limit = MEMORY_BYTES / (1024 * 1024);
                 return Err(Fault::Exhausted(format!(
                     "expression too expensive: it produces more than {limit} MiB"
                 )));
             }
         }
-        self.pay(bytes / BYTES_PER_STEP)
+        self.charge_unit(bytes / BYTES_PER_STEP)
     }
 
-    /// Pays for what no limit of a single evaluation counts, or not at its price.
-    pub fn pay(&mut self, steps: u64) -> Result<(), Fault> {
-        match self.left.checked_sub(steps) {
+    /// Charges to the unit only, for costs that the limits of a single evaluation do not cover.
+    pub fn charge_unit(&mut self, steps: u64) -> Result<(), Fault> {
+        match self.unit_steps.checked_sub(steps) {
             Some(left) => {
-                self.left = left;
+                self.unit_steps = left;
                 Ok(())
             }
             None => {
@@ -134,7 +132,7 @@ impl<'m> Budget<'m> {
 impl Drop for Budget<'_> {
     fn drop(&mut self) {
         let Some(meter) = self.meter else { return };
-        meter.count(self.left_at_first - self.left);
+        meter.count(self.unit_steps_at_start - self.unit_steps);
         if self.has_exhausted_unit {
             meter.exhaust();
         }

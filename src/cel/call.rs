@@ -1,15 +1,14 @@
-//! Owns what each function does with its arguments.
+//! The implementation of each function.
 //!
-//! Safe on any arguments: a wrong type is a message that names what was
-//! expected, and each function pays for what it reads and makes before doing
-//! so. Positions in text count characters, never bytes, so no cut can fall
-//! inside one.
+//! Safe on any arguments: a wrong type is an error that names the expected type,
+//! and each function charges for what it reads and creates beforehand. Positions
+//! in text count characters, not bytes, so no slice splits a character.
 
 use std::str::FromStr;
 
-use super::budget::{Budget, Fault, NODE, fail, shorten};
+use super::budget::{Budget, ENTRY_BYTES, Fault, fail, shorten};
 use super::functions::Function;
-use super::operate::{int, integral, order};
+use super::operate::{int, order, whole_number};
 use super::value::{Operand, Text, json_text, plain_text};
 use crate::base::compute::{OBJECT_STEPS, OPERATION_STEPS};
 
@@ -18,49 +17,52 @@ pub(super) fn call<'a>(
     arguments: &[Operand<'a>],
     budget: &mut Budget,
 ) -> Result<Operand<'a>, Fault> {
-    // resolve has checked the count; a hole would read as null, not panic.
-    let argument = |place: usize| arguments.get(place).unwrap_or(&Operand::Null);
+    let argument = |index: usize| {
+        arguments
+            .get(index)
+            .expect("resolve checked the number of arguments")
+    };
     let first = argument(0);
     match function {
         Function::Abs => match first {
             Operand::Int(number) => int(i64::try_from(*number).ok().and_then(i64::checked_abs)),
             Operand::Double(number) => Ok(Operand::Double(number.abs())),
-            other => unsuitable("abs", "a number", other),
+            other => wrong_type("abs", "a number", other),
         },
         Function::Bool => match first {
             Operand::Bool(value) => Ok(Operand::Bool(*value)),
             Operand::Text(text) if text.as_str() == "true" => Ok(Operand::Bool(true)),
             Operand::Text(text) if text.as_str() == "false" => Ok(Operand::Bool(false)),
-            other => unsuitable("bool", "a bool, \"true\" or \"false\"", other),
+            other => wrong_type("bool", "a bool, \"true\" or \"false\"", other),
         },
-        Function::Ceil => whole("ceil", first, f64::ceil),
-        Function::Floor => whole("floor", first, f64::floor),
-        Function::Round => whole("round", first, f64::round),
+        Function::Ceil => to_int("ceil", first, f64::ceil),
+        Function::Floor => to_int("floor", first, f64::floor),
+        Function::Round => to_int("round", first, f64::round),
         Function::Int => match first {
-            Operand::Text(_) => int(Some(read("int", first, budget)?)),
-            other => whole("int", other, f64::trunc),
+            Operand::Text(_) => int(Some(parse_text("int", first, budget)?)),
+            other => to_int("int", other, f64::trunc),
         },
         Function::Double => match first {
             Operand::Int(number) => Ok(Operand::Double(*number as f64)),
             Operand::Double(number) => Ok(Operand::Double(*number)),
-            Operand::Text(_) => Operand::double(read("double", first, budget)?),
-            other => unsuitable("double", "a number or a string", other),
+            Operand::Text(_) => Operand::double(parse_text("double", first, budget)?),
+            other => wrong_type("double", "a number or a string", other),
         },
         Function::String => Ok(Operand::Text(plain_text(first, budget)?)),
         Function::Json => Ok(Operand::Text(Text::Shared(json_text(first, budget)?.into()))),
         Function::ParseJson => parse_json(text("parse_json", first, budget)?, budget),
         Function::Dyn | Function::HasValue | Function::OrValue => Ok(first.clone()),
-        Function::Type => Ok(Operand::Text(Text::Borrowed(first.kind()))),
+        Function::Type => Ok(Operand::Text(Text::Borrowed(first.type_name()))),
         Function::Size => size(first, budget),
         Function::Keys => match first {
             Operand::Map(map) => {
                 let keys = map.keys(budget)?.into_iter().map(Operand::Text);
                 Ok(Operand::list(keys.collect()))
             }
-            other => unsuitable("keys", "a map", other),
+            other => wrong_type("keys", "a map", other),
         },
-        Function::Max => extreme("max", arguments, true, budget),
-        Function::Min => extreme("min", arguments, false, budget),
+        Function::Max => min_or_max("max", arguments, true, budget),
+        Function::Min => min_or_max("min", arguments, false, budget),
         Function::Contains => {
             let (whole, part) = texts("contains", first, argument(1), budget)?;
             Ok(Operand::Bool(whole.contains(part)))
@@ -86,29 +88,29 @@ pub(super) fn call<'a>(
         Function::Trim => {
             let whole = text("trim", first, budget)?;
             let start = whole.len() - whole.trim_start().len();
-            part(first, start, start + whole.trim().len(), budget)
+            slice(first, start, start + whole.trim().len(), budget)
         }
         Function::Substring => {
             let whole = text("substring", first, budget)?;
-            let start = character("substring", whole, argument(1))?;
+            let start = byte_offset("substring", whole, argument(1))?;
             let end = match arguments.get(2) {
-                Some(end) => character("substring", whole, end)?,
+                Some(end) => byte_offset("substring", whole, end)?,
                 None => whole.len(),
             };
             if start > end {
                 return fail("substring ends before it starts");
             }
-            part(first, start, end, budget)
+            slice(first, start, end, budget)
         }
         Function::IndexOf => {
             let (whole, sought) = texts("indexOf", first, argument(1), budget)?;
             let start = match arguments.get(2) {
-                Some(start) => character("indexOf", whole, start)?,
+                Some(start) => byte_offset("indexOf", whole, start)?,
                 None => 0,
             };
             let found = whole[start..].find(sought).map(|offset| start + offset);
-            let place = found.map(|offset| whole[..offset].chars().count() as i128);
-            Ok(Operand::Int(place.unwrap_or(-1)))
+            let position = found.map(|offset| whole[..offset].chars().count() as i128);
+            Ok(Operand::Int(position.unwrap_or(-1)))
         }
         Function::Split => split(first, argument(1), arguments.get(2), budget),
         Function::Join => join(first, arguments.get(1), budget),
@@ -116,22 +118,25 @@ pub(super) fn call<'a>(
     }
 }
 
-fn unsuitable<T>(function: &str, expected: &str, found: &Operand) -> Result<T, Fault> {
-    fail(format!("{function} expects {expected}, found {}", found.kind()))
+fn wrong_type<T>(function: &str, expected: &str, found: &Operand) -> Result<T, Fault> {
+    fail(format!(
+        "{function} expects {expected}, found {}",
+        found.type_name()
+    ))
 }
 
-/// The text of an argument, paid as read.
+/// The text of an argument, charged as read.
 fn text<'v>(function: &str, value: &'v Operand, budget: &mut Budget) -> Result<&'v str, Fault> {
     match value {
         Operand::Text(text) => {
             budget.read(text.as_str().len())?;
             Ok(text.as_str())
         }
-        other => unsuitable(function, "a string", other),
+        other => wrong_type(function, "a string", other),
     }
 }
 
-fn read<T: FromStr>(function: &str, value: &Operand, budget: &mut Budget) -> Result<T, Fault> {
+fn parse_text<T: FromStr>(function: &str, value: &Operand, budget: &mut Budget) -> Result<T, Fault> {
     let text = text(function, value, budget)?;
     budget.search(text.len())?;
     text.parse()
@@ -145,45 +150,45 @@ fn texts<'v>(
     budget: &mut Budget,
 ) -> Result<(&'v str, &'v str), Fault> {
     let (one, two) = (text(function, one, budget)?, text(function, two, budget)?);
-    // All of them look for the one in the other.
+    // Every caller searches `one` for `two`.
     budget.search(one.len())?;
     Ok((one, two))
 }
 
-fn part<'a>(
+fn slice<'a>(
     value: &Operand<'a>,
     start: usize,
     end: usize,
     budget: &mut Budget,
 ) -> Result<Operand<'a>, Fault> {
     match value {
-        Operand::Text(text) => Ok(Operand::Text(text.part(start, end, budget)?)),
-        other => unsuitable("substring", "a string", other),
+        Operand::Text(text) => Ok(Operand::Text(text.slice(start, end, budget)?)),
+        other => wrong_type("substring", "a string", other),
     }
 }
 
-/// The byte offset of a character position; the end of the text counts.
-fn character(function: &str, whole: &str, place: &Operand) -> Result<usize, Fault> {
-    let Some(place) = integral(place) else {
-        return unsuitable(function, "a whole number", place);
+/// The byte offset of a character position. The end of the text is a position too.
+fn byte_offset(function: &str, whole: &str, position: &Operand) -> Result<usize, Fault> {
+    let Some(position) = whole_number(position) else {
+        return wrong_type(function, "a whole number", position);
     };
     let ends = whole.char_indices().map(|(offset, _)| offset);
-    let offset = usize::try_from(place)
+    let offset = usize::try_from(position)
         .ok()
-        .and_then(|place| ends.chain([whole.len()]).nth(place));
+        .and_then(|position| ends.chain([whole.len()]).nth(position));
     match offset {
         Some(offset) => Ok(offset),
         None => {
             let size = whole.chars().count();
             fail(format!(
-                "{function} position {place} is out of range for a string of size {size}"
+                "{function} position {position} is out of range for a string of size {size}"
             ))
         }
     }
 }
 
-/// A number made whole, as an int: counts and indexes are what it is used for.
-fn whole<'a>(name: &str, value: &Operand, round: fn(f64) -> f64) -> Result<Operand<'a>, Fault> {
+/// Rounds a number to an int, so that it can serve as a count or an index.
+fn to_int<'a>(name: &str, value: &Operand, round: fn(f64) -> f64) -> Result<Operand<'a>, Fault> {
     match value {
         Operand::Int(number) => Ok(Operand::Int(*number)),
         Operand::Double(number) => {
@@ -195,7 +200,7 @@ fn whole<'a>(name: &str, value: &Operand, round: fn(f64) -> f64) -> Result<Opera
                 fail("integer overflow")
             }
         }
-        other => unsuitable(name, "a number", other),
+        other => wrong_type(name, "a number", other),
     }
 }
 
@@ -204,12 +209,12 @@ fn size<'a>(value: &Operand, budget: &mut Budget) -> Result<Operand<'a>, Fault> 
         Operand::Text(_) => text("size", value, budget)?.chars().count(),
         Operand::List(list) => list.size(),
         Operand::Map(map) => map.size(),
-        other => return unsuitable("size", "a string, list or map", other),
+        other => return wrong_type("size", "a string, list or map", other),
     };
     Ok(Operand::Int(size as i128))
 }
 
-fn extreme<'a>(
+fn min_or_max<'a>(
     name: &str,
     arguments: &[Operand<'a>],
     greatest: bool,
@@ -221,13 +226,13 @@ fn extreme<'a>(
     };
     let mut best: Option<Operand<'a>> = None;
     for item in items {
-        budget.spend(1)?;
+        budget.charge(1)?;
         let better = match &best {
             Some(best) => {
                 let order = order(&item, best, budget)?;
                 if greatest { order.is_gt() } else { order.is_lt() }
             }
-            // Comparing with itself refuses what has no order.
+            // Comparing an item with itself rejects types without an order.
             None => order(&item, &item, budget)?.is_eq(),
         };
         if better {
@@ -241,28 +246,28 @@ fn extreme<'a>(
 }
 
 fn parse_json<'a>(text: &str, budget: &mut Budget) -> Result<Operand<'a>, Fault> {
-    // Paid before parsing: two bytes of text can become a whole node.
+    // Charged before parsing: two bytes of text can become an entry.
     let marks = text
         .bytes()
         .filter(|byte| matches!(byte, b',' | b'[' | b'{' | b':'));
     let nodes = marks.count() as u64 + 1;
-    budget.spend(nodes)?;
-    budget.allocate(nodes * NODE + text.len() as u64)?;
-    // Made twice: as JSON, and as the evaluator's own.
+    budget.charge(nodes)?;
+    budget.allocate(nodes * ENTRY_BYTES + text.len() as u64)?;
+    // Created twice: as JSON, and as an operand.
     let objects = text.bytes().filter(|byte| *byte == b'{').count() as u64;
-    budget.pay(2 * (objects * OBJECT_STEPS + nodes * OPERATION_STEPS))?;
+    budget.charge_unit(2 * (objects * OBJECT_STEPS + nodes * OPERATION_STEPS))?;
     match serde_json::from_str(text) {
-        Ok(value) => Ok(Operand::adopt(value)),
+        Ok(value) => Ok(Operand::from_owned(value)),
         Err(error) => fail(format!("parse_json: {error}")),
     }
 }
 
 fn limit(name: &str, count: Option<&Operand>) -> Result<usize, Fault> {
-    match count.map(|count| (integral(count), count)) {
+    match count.map(|count| (whole_number(count), count)) {
         None => Ok(usize::MAX),
-        // CEL's convention: a negative count is no limit.
+        // In CEL a negative count means no limit.
         Some((Some(count), _)) => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
-        Some((None, count)) => unsuitable(name, "a whole number", count),
+        Some((None, count)) => wrong_type(name, "a whole number", count),
     }
 }
 
@@ -275,7 +280,7 @@ fn split<'a>(
     let (whole, separator) = texts("split", value, separator, budget)?;
     let mut parts = Vec::new();
     let mut at = 0;
-    // An empty separator splits characters, without the empty ends Rust adds.
+    // An empty separator splits into characters, without the empty parts Rust adds at both ends.
     let bounds: Box<dyn Iterator<Item = (usize, usize)>> = if separator.is_empty() {
         Box::new(whole.char_indices().skip(1).map(|(offset, _)| (offset, offset)))
     } else {
@@ -287,13 +292,13 @@ fn split<'a>(
         return Ok(Operand::list(parts));
     }
     for (start, end) in bounds.take(limit - 1) {
-        budget.spend(1)?;
-        budget.allocate(NODE)?;
-        parts.push(part(value, at, start, budget)?);
+        budget.charge(1)?;
+        budget.allocate(ENTRY_BYTES)?;
+        parts.push(slice(value, at, start, budget)?);
         at = end;
     }
-    budget.allocate(NODE)?;
-    parts.push(part(value, at, whole.len(), budget)?);
+    budget.allocate(ENTRY_BYTES)?;
+    parts.push(slice(value, at, whole.len(), budget)?);
     Ok(Operand::list(parts))
 }
 
@@ -307,13 +312,13 @@ fn join<'a>(
         None => "",
     };
     let Operand::List(list) = list else {
-        return unsuitable("join", "a list", list);
+        return wrong_type("join", "a list", list);
     };
     let mut joined = String::new();
-    for (place, item) in list.items().enumerate() {
-        let separator = if place == 0 { "" } else { separator };
+    for (position, item) in list.items().enumerate() {
+        let separator = if position == 0 { "" } else { separator };
         let item = text("join", &item, budget)?;
-        budget.spend(1)?;
+        budget.charge(1)?;
         budget.allocate((separator.len() + item.len()) as u64)?;
         joined.push_str(separator);
         joined.push_str(item);
@@ -323,13 +328,13 @@ fn join<'a>(
 
 fn replace<'a>(arguments: &[Operand<'a>], budget: &mut Budget) -> Result<Operand<'a>, Fault> {
     let [whole, from, to, count @ ..] = arguments else {
-        return fail("wrong call of replace");
+        unreachable!("resolve checked the number of arguments")
     };
     let (whole, from) = texts("replace", whole, from, budget)?;
     let to = text("replace", to, budget)?;
     let limit = limit("replace", count.first())?;
     let matches = whole.matches(from).take(limit).count();
-    budget.pay(matches as u64 * OPERATION_STEPS / 2)?;
+    budget.charge_unit(matches as u64 * OPERATION_STEPS / 2)?;
     let grown = matches.saturating_mul(to.len().saturating_sub(from.len()));
     budget.allocate(whole.len().saturating_add(grown) as u64)?;
     Ok(Operand::Text(Text::Shared(

@@ -1,35 +1,34 @@
-//! Owns running a program against a scope, and the meaning of every operator.
+//! Evaluates a program against a scope.
 //!
-//! CEL's own interpreter is not used, for four reasons. A workflow's expression
-//! runs inside a coordinator that others wait for, so it must stop after a known
-//! amount of work; here each node visited and each byte made is paid from a
-//! budget. State can be a megabyte, so it is read in place, not converted to
-//! another value type first. A replay must give the same result, so maps are
-//! walked in key order. And JSON does not tell 1 from 1.0, so arithmetic mixes
-//! the two instead of refusing.
+//! The `cel` crate's interpreter is not used, for four reasons. An expression
+//! runs inside a coordinator that other runs share, so it must stop after a
+//! bounded computation: each node visited and each byte created is charged to a
+//! budget. State can be a megabyte, so it is read in place and not converted to
+//! another value type. A replay must give the same result, so maps are iterated
+//! in key order. JSON does not distinguish 1 from 1.0, so arithmetic mixes both.
 //!
-//! It is safe because a program is at most 64 nodes deep, values are walked to a
-//! fixed depth, and every failure is a message: nothing panics.
+//! It is safe because a program is at most 64 nodes deep, values are traversed
+//! to a fixed depth, and every failure is an error value.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Scope;
-use super::budget::{Budget, Fault, NODE, fail, shorten};
-use super::node::{Binary, Comprehension, Goal, Node, Step};
-use super::value::{List, Operand, Table, Text};
+use super::budget::{Budget, ENTRY_BYTES, Fault, fail, shorten};
+use super::node::{Binary, Comprehension, ComprehensionKind, Node, Selector};
+use super::value::{List, Operand, StringMap, Text};
 use super::{call, operate};
 use crate::base::compute::OBJECT_STEPS;
 
-pub(super) struct Machine<'a, 'b> {
+pub(super) struct Evaluator<'a, 'b> {
     scope: &'a Scope<'a>,
     locals: Vec<Operand<'a>>,
     budget: &'b mut Budget<'a>,
 }
 
-impl<'a, 'b> Machine<'a, 'b> {
+impl<'a, 'b> Evaluator<'a, 'b> {
     pub fn new(scope: &'a Scope<'a>, budget: &'b mut Budget<'a>) -> Self {
-        Machine {
+        Evaluator {
             scope,
             locals: Vec::new(),
             budget,
@@ -37,7 +36,7 @@ impl<'a, 'b> Machine<'a, 'b> {
     }
 
     pub fn run(&mut self, node: &'a Node) -> Result<Operand<'a>, Fault> {
-        self.budget.spend(1)?;
+        self.budget.charge(1)?;
         match node {
             Node::Null => Ok(Operand::Null),
             Node::Bool(value) => Ok(Operand::Bool(*value)),
@@ -45,20 +44,19 @@ impl<'a, 'b> Machine<'a, 'b> {
             Node::Double(value) => Ok(Operand::Double(*value)),
             Node::Text(text) => Ok(Operand::Text(Text::Borrowed(text))),
             Node::Global(name) => self.global(name),
-            Node::Local(place) => match self.locals.get(*place) {
-                Some(value) => Ok(value.clone()),
-                None => fail("comprehension variable is not set"),
-            },
+            Node::Local(index) => {
+                let value = self.locals.get(*index);
+                Ok(value.expect("lowering numbers only variables in scope").clone())
+            }
             Node::List(items) => {
-                self.budget.allocate(items.len() as u64 * NODE)?;
+                self.budget.allocate(items.len() as u64 * ENTRY_BYTES)?;
                 let values: Result<_, _> = items.iter().map(|item| self.run(item)).collect();
                 Ok(Operand::list(values?))
             }
             Node::Map(entries) => self.map(entries),
-            Node::Selection(_) => match self.find(node)? {
-                Some(value) => Ok(value),
-                None => fail("optional value is absent"),
-            },
+            Node::Selection(_) => Ok(self
+                .find(node)?
+                .expect("lowering rejects an optional selection that is used as a value")),
             Node::Present(selection) => Ok(Operand::Bool(self.find(selection)?.is_some())),
             Node::OrValue(parts) => match self.find(&parts.0)? {
                 Some(value) => Ok(value),
@@ -87,11 +85,11 @@ impl<'a, 'b> Machine<'a, 'b> {
         }
     }
 
-    /// Runs a condition, which only a bool can answer.
+    /// Evaluates a condition, whose result must be a bool.
     pub fn truth(&mut self, node: &'a Node, operator: &str) -> Result<bool, Fault> {
         match self.run(node)? {
             Operand::Bool(value) => Ok(value),
-            other => fail(format!("{operator} needs a bool, found {}", other.kind())),
+            other => fail(format!("{operator} needs a bool, found {}", other.type_name())),
         }
     }
 
@@ -107,12 +105,12 @@ impl<'a, 'b> Machine<'a, 'b> {
     }
 
     fn map(&mut self, entries: &'a [(Node, Node)]) -> Result<Operand<'a>, Fault> {
-        self.budget.pay(OBJECT_STEPS)?;
+        self.budget.charge_unit(OBJECT_STEPS)?;
         let mut values = BTreeMap::new();
         for (key, value) in entries {
             let key = self.run(key)?;
             let key = operate::key(&key)?;
-            self.budget.allocate(NODE + key.as_str().len() as u64)?;
+            self.budget.allocate(ENTRY_BYTES + key.as_str().len() as u64)?;
             let value = self.run(value)?;
             if let Some((key, _)) = values.get_key_value(&key) {
                 let key: &Text = key;
@@ -120,24 +118,24 @@ impl<'a, 'b> Machine<'a, 'b> {
             }
             values.insert(key, value);
         }
-        Ok(Operand::Map(Table::Shared(Rc::new(values))))
+        Ok(Operand::Map(StringMap::Shared(Rc::new(values))))
     }
 
-    /// Follows a selection; `None` is an absent value, on lenient steps only.
+    /// Follows a selection. `None` is an absent value, which only a lenient selection allows.
     fn find(&mut self, node: &'a Node) -> Result<Option<Operand<'a>>, Fault> {
         let Node::Selection(selection) = node else {
             return self.run(node).map(Some);
         };
-        self.budget.spend(1)?;
+        self.budget.charge(1)?;
         let Some(parent) = self.find(&selection.operand)? else {
             return Ok(None);
         };
         if selection.lenient && matches!(parent, Operand::Null) {
             return Ok(None);
         }
-        let found = match &selection.step {
-            Step::Field(field) => operate::select(&parent, field)?,
-            Step::Index(index) => {
+        let found = match &selection.selector {
+            Selector::Field(field) => operate::select(&parent, field)?,
+            Selector::Index(index) => {
                 let index = self.run(index)?;
                 operate::index(&parent, &index, self.budget)?
             }
@@ -149,8 +147,8 @@ impl<'a, 'b> Machine<'a, 'b> {
         }
     }
 
-    /// `&&` (until `false`) and `||` (until `true`): a side that decides wins
-    /// over a failure of the other, in either order. Exhaustion always fails.
+    /// `&&` (decided by `false`) and `||` (decided by `true`): a decisive side
+    /// overrides a failure of the other, in either order. Exhaustion always fails.
     fn logic(&mut self, parts: &'a (Node, Node), decisive: bool) -> Result<Operand<'a>, Fault> {
         let operator = if decisive { "||" } else { "&&" };
         let left = self.truth(&parts.0, operator);
@@ -195,27 +193,27 @@ impl<'a, 'b> Machine<'a, 'b> {
                 let keys = map.keys(self.budget)?.into_iter().map(Operand::Text);
                 List::Shared(Rc::new(keys.collect()))
             }
-            other => return fail(format!("cannot iterate over {}", other.kind())),
+            other => return fail(format!("cannot iterate over {}", other.type_name())),
         };
-        let place = self.locals.len();
+        let index = self.locals.len();
         let result = self.iterate(node, &range);
-        // Also after a failure, which an enclosing `||` may absorb.
-        self.locals.truncate(place);
+        // Also after a failure, because an enclosing `||` may absorb it.
+        self.locals.truncate(index);
         result
     }
 
     fn iterate(&mut self, node: &'a Comprehension, range: &List<'a>) -> Result<Operand<'a>, Fault> {
-        let place = self.locals.len();
+        let index = self.locals.len();
         let mut collected = Vec::new();
         let mut count = 0_usize;
         let mut failure = None;
         for item in range.items() {
-            self.budget.spend(1)?;
-            self.locals.truncate(place);
+            self.budget.charge(1)?;
+            self.locals.truncate(index);
             self.locals.push(item);
-            match &node.goal {
-                Goal::All | Goal::Exists => {
-                    let exists = matches!(node.goal, Goal::Exists);
+            match &node.kind {
+                ComprehensionKind::All | ComprehensionKind::Exists => {
+                    let exists = matches!(node.kind, ComprehensionKind::Exists);
                     match self.truth(&node.body, if exists { "exists" } else { "all" }) {
                         Ok(value) if value == exists => return Ok(Operand::Bool(exists)),
                         Ok(_) => {}
@@ -223,24 +221,24 @@ impl<'a, 'b> Machine<'a, 'b> {
                         Err(fault @ Fault::Failed(_)) => failure = failure.or(Some(fault)),
                     }
                 }
-                Goal::ExistsOne => count += usize::from(self.truth(&node.body, "exists_one")?),
-                Goal::Map { condition } => {
+                ComprehensionKind::ExistsOne => count += usize::from(self.truth(&node.body, "exists_one")?),
+                ComprehensionKind::Map { condition } => {
                     if let Some(condition) = condition
                         && !self.truth(condition, "filter")?
                     {
                         continue;
                     }
-                    self.budget.allocate(NODE)?;
+                    self.budget.allocate(ENTRY_BYTES)?;
                     collected.push(self.run(&node.body)?);
                 }
             }
         }
-        match (&node.goal, failure) {
+        match (&node.kind, failure) {
             (_, Some(fault)) => Err(fault),
-            (Goal::All, None) => Ok(Operand::Bool(true)),
-            (Goal::Exists, None) => Ok(Operand::Bool(false)),
-            (Goal::ExistsOne, None) => Ok(Operand::Bool(count == 1)),
-            (Goal::Map { .. }, None) => Ok(Operand::list(collected)),
+            (ComprehensionKind::All, None) => Ok(Operand::Bool(true)),
+            (ComprehensionKind::Exists, None) => Ok(Operand::Bool(false)),
+            (ComprehensionKind::ExistsOne, None) => Ok(Operand::Bool(count == 1)),
+            (ComprehensionKind::Map { .. }, None) => Ok(Operand::list(collected)),
         }
     }
 }

@@ -1,15 +1,13 @@
-//! Owns the list of functions expressions can call: their names and how each is
-//! called.
+//! The functions that expressions can call, and the signature of each.
 //!
-//! The table is the whole list, so an unknown name or a wrong number of
-//! arguments is found when an expression is checked and not when it runs. That
-//! also keeps a workflow from depending on anything outside its scope: no entry
-//! reads a clock or randomness.
+//! The table is complete, so an unknown name or a wrong number of arguments is
+//! found when an expression is checked, not when it is evaluated. No function
+//! reads a clock or randomness, so a result depends only on the scope.
 
 use super::budget::shorten;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Form {
+pub(super) enum CallForm {
     /// `value.name(...)`
     Member,
     /// `name(...)`
@@ -50,45 +48,45 @@ pub(super) enum Function {
     UpperAscii,
 }
 
-/// Name, function, form, least and most arguments (with the receiver), usage.
-type Signature = (&'static str, Function, Form, usize, usize, &'static str);
+/// Name, function, form, minimum and maximum number of arguments (with the receiver), usage.
+type Signature = (&'static str, Function, CallForm, usize, usize, &'static str);
 
-const MANY: usize = usize::MAX;
+const UNBOUNDED: usize = usize::MAX;
 
 #[rustfmt::skip]
-const TABLE: &[Signature] = &[
-    ("abs", Function::Abs, Form::Global, 1, 1, "abs(number)"),
-    ("bool", Function::Bool, Form::Global, 1, 1, "bool(value)"),
-    ("ceil", Function::Ceil, Form::Global, 1, 1, "ceil(number)"),
-    ("contains", Function::Contains, Form::Member, 2, 2, "text.contains(part)"),
-    ("double", Function::Double, Form::Global, 1, 1, "double(value)"),
-    ("dyn", Function::Dyn, Form::Global, 1, 1, "dyn(value)"),
-    ("endsWith", Function::EndsWith, Form::Member, 2, 2, "text.endsWith(part)"),
-    ("floor", Function::Floor, Form::Global, 1, 1, "floor(number)"),
-    ("hasValue", Function::HasValue, Form::Member, 1, 1, "value.?field.hasValue()"),
-    ("indexOf", Function::IndexOf, Form::Member, 2, 3, "text.indexOf(part) or text.indexOf(part, start)"),
-    ("int", Function::Int, Form::Global, 1, 1, "int(value)"),
-    ("join", Function::Join, Form::Member, 1, 2, "list.join() or list.join(separator)"),
-    ("json", Function::Json, Form::Global, 1, 1, "json(value)"),
-    ("keys", Function::Keys, Form::Either, 1, 1, "keys(map) or map.keys()"),
-    ("lowerAscii", Function::LowerAscii, Form::Member, 1, 1, "text.lowerAscii()"),
-    ("max", Function::Max, Form::Either, 1, MANY, "max(list) or max(a, b, ...)"),
-    ("min", Function::Min, Form::Either, 1, MANY, "min(list) or min(a, b, ...)"),
-    ("orValue", Function::OrValue, Form::Member, 2, 2, "value.?field.orValue(default)"),
-    ("parse_json", Function::ParseJson, Form::Global, 1, 1, "parse_json(text)"),
-    ("replace", Function::Replace, Form::Member, 3, 4, "text.replace(from, to) or text.replace(from, to, count)"),
-    ("round", Function::Round, Form::Global, 1, 1, "round(number)"),
-    ("size", Function::Size, Form::Either, 1, 1, "size(value) or value.size()"),
-    ("split", Function::Split, Form::Member, 2, 3, "text.split(separator) or text.split(separator, limit)"),
-    ("startsWith", Function::StartsWith, Form::Member, 2, 2, "text.startsWith(part)"),
-    ("string", Function::String, Form::Global, 1, 1, "string(value)"),
-    ("substring", Function::Substring, Form::Member, 2, 3, "text.substring(start) or text.substring(start, end)"),
-    ("trim", Function::Trim, Form::Member, 1, 1, "text.trim()"),
-    ("type", Function::Type, Form::Global, 1, 1, "type(value)"),
-    ("upperAscii", Function::UpperAscii, Form::Member, 1, 1, "text.upperAscii()"),
+const SIGNATURES: &[Signature] = &[
+    ("abs", Function::Abs, CallForm::Global, 1, 1, "abs(number)"),
+    ("bool", Function::Bool, CallForm::Global, 1, 1, "bool(value)"),
+    ("ceil", Function::Ceil, CallForm::Global, 1, 1, "ceil(number)"),
+    ("contains", Function::Contains, CallForm::Member, 2, 2, "text.contains(part)"),
+    ("double", Function::Double, CallForm::Global, 1, 1, "double(value)"),
+    ("dyn", Function::Dyn, CallForm::Global, 1, 1, "dyn(value)"),
+    ("endsWith", Function::EndsWith, CallForm::Member, 2, 2, "text.endsWith(part)"),
+    ("floor", Function::Floor, CallForm::Global, 1, 1, "floor(number)"),
+    ("hasValue", Function::HasValue, CallForm::Member, 1, 1, "value.?field.hasValue()"),
+    ("indexOf", Function::IndexOf, CallForm::Member, 2, 3, "text.indexOf(part) or text.indexOf(part, start)"),
+    ("int", Function::Int, CallForm::Global, 1, 1, "int(value)"),
+    ("join", Function::Join, CallForm::Member, 1, 2, "list.join() or list.join(separator)"),
+    ("json", Function::Json, CallForm::Global, 1, 1, "json(value)"),
+    ("keys", Function::Keys, CallForm::Either, 1, 1, "keys(map) or map.keys()"),
+    ("lowerAscii", Function::LowerAscii, CallForm::Member, 1, 1, "text.lowerAscii()"),
+    ("max", Function::Max, CallForm::Either, 1, UNBOUNDED, "max(list) or max(a, b, ...)"),
+    ("min", Function::Min, CallForm::Either, 1, UNBOUNDED, "min(list) or min(a, b, ...)"),
+    ("orValue", Function::OrValue, CallForm::Member, 2, 2, "value.?field.orValue(default)"),
+    ("parse_json", Function::ParseJson, CallForm::Global, 1, 1, "parse_json(text)"),
+    ("replace", Function::Replace, CallForm::Member, 3, 4, "text.replace(from, to) or text.replace(from, to, count)"),
+    ("round", Function::Round, CallForm::Global, 1, 1, "round(number)"),
+    ("size", Function::Size, CallForm::Either, 1, 1, "size(value) or value.size()"),
+    ("split", Function::Split, CallForm::Member, 2, 3, "text.split(separator) or text.split(separator, limit)"),
+    ("startsWith", Function::StartsWith, CallForm::Member, 2, 2, "text.startsWith(part)"),
+    ("string", Function::String, CallForm::Global, 1, 1, "string(value)"),
+    ("substring", Function::Substring, CallForm::Member, 2, 3, "text.substring(start) or text.substring(start, end)"),
+    ("trim", Function::Trim, CallForm::Member, 1, 1, "text.trim()"),
+    ("type", Function::Type, CallForm::Global, 1, 1, "type(value)"),
+    ("upperAscii", Function::UpperAscii, CallForm::Member, 1, 1, "text.upperAscii()"),
 ];
 
-/// Expanded by the parser when called as shown; anything else ends up here.
+/// Macros that the parser expands when they are called as shown. Only wrong calls of them get here.
 const MACROS: &[(&str, &str)] = &[
     ("all", "list.all(item, condition)"),
     ("exists", "list.exists(item, condition)"),
@@ -101,13 +99,13 @@ const MACROS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The function a call means, or why there is none.
-pub(super) fn resolve(name: &str, form: Form, given: usize) -> Result<Function, String> {
-    if let Some((_, function, expected, least, most, usage)) =
-        TABLE.iter().find(|signature| signature.0 == name)
+/// The function that a call refers to, or why there is none.
+pub(super) fn resolve(name: &str, form: CallForm, given: usize) -> Result<Function, String> {
+    if let Some((_, function, expected, min, max, usage)) =
+        SIGNATURES.iter().find(|signature| signature.0 == name)
     {
-        let fits = *expected == form || *expected == Form::Either;
-        if !fits || given < *least || given > *most {
+        let fits = *expected == form || *expected == CallForm::Either;
+        if !fits || given < *min || given > *max {
             return Err(format!("wrong call of {name}, expected {usage}"));
         }
         return Ok(*function);
@@ -116,10 +114,10 @@ pub(super) fn resolve(name: &str, form: Form, given: usize) -> Result<Function, 
         return Err(format!("wrong call of {name}, expected {usage}"));
     }
     let known = || {
-        let functions = TABLE.iter().map(|signature| signature.0);
+        let functions = SIGNATURES.iter().map(|signature| signature.0);
         functions.chain(MACROS.iter().map(|known| known.0))
     };
-    let near: Vec<_> = known().filter(|known| is_near(name, known)).collect();
+    let near: Vec<_> = known().filter(|known| is_similar(name, known)).collect();
     let name = shorten(name, 60);
     if near.is_empty() {
         let all: Vec<_> = known().collect();
@@ -132,23 +130,23 @@ pub(super) fn resolve(name: &str, form: Form, given: usize) -> Result<Function, 
     }
 }
 
-/// Whether two names differ by case and underscores or by two edits at most.
-fn is_near(name: &str, known: &str) -> bool {
+/// Whether two names differ only by case and underscores, or by at most two edits.
+fn is_similar(name: &str, known: &str) -> bool {
     let fold = |name: &str| name.replace('_', "").to_ascii_lowercase();
     let (name, known) = (fold(name), fold(known));
     if name.len().abs_diff(known.len()) > 2 {
         return false;
     }
     let mut row: Vec<usize> = (0..=known.len()).collect();
-    for (place, left) in name.bytes().enumerate() {
-        let mut diagonal = place;
-        row[0] = place + 1;
+    for (index, left) in name.bytes().enumerate() {
+        let mut diagonal = index;
+        row[0] = index + 1;
         for (column, right) in known.bytes().enumerate() {
             let change = diagonal + usize::from(left != right);
             diagonal = row[column + 1];
             row[column + 1] = change.min(diagonal + 1).min(row[column] + 1);
         }
     }
-    // Two edits turn any two-letter name into any other.
+    // Short names allow fewer edits: two edits turn any two-letter name into any other.
     row[known.len()] <= 2.min(known.len() / 3)
 }

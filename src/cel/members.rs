@@ -1,18 +1,18 @@
-//! Which members of one name an expression reads. Asked before it runs, for a name whose members are handed out one
-//! by one: who gets to see `secret.TOKEN` must not depend on what the expression does with it.
+//! Finds the members of one name that an expression reads, without evaluating it. Access to `secret.TOKEN` is granted by
+//! name before the action runs, so it must not depend on how the expression evaluates.
 
 use std::collections::BTreeSet;
 
 use super::Expression;
-use super::node::{Comprehension, Goal, Node, Selection, Step};
+use super::node::{Comprehension, ComprehensionKind, Node, Selection, Selector};
 
-/// The members of a name that are read.
+/// The members of a name that an expression reads.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Members {
     /// `name.member` and `name["member"]`.
     pub named: BTreeSet<String>,
-    /// The name also stands alone, or its member is computed: it cannot be told what is read.
-    pub others: bool,
+    /// The name is used without a member, or its member is computed, so what is read is unknown.
+    pub has_unknown: bool,
 }
 
 impl Expression {
@@ -29,7 +29,7 @@ impl Expression {
 fn walk(node: &Node, name: &str, members: &mut Members) {
     match node {
         Node::Null | Node::Bool(_) | Node::Int(_) | Node::Double(_) | Node::Text(_) | Node::Local(_) => {}
-        Node::Global(global) => members.others |= global == name,
+        Node::Global(global) => members.has_unknown |= global == name,
         Node::List(nodes) | Node::Call(_, nodes) => {
             for node in nodes {
                 walk(node, name, members);
@@ -58,12 +58,12 @@ fn walk(node: &Node, name: &str, members: &mut Members) {
 
 fn walk_selection(selection: &Selection, name: &str, members: &mut Members) {
     let of_name = matches!(&selection.operand, Node::Global(global) if global == name);
-    match &selection.step {
-        Step::Field(member) | Step::Index(Node::Text(member)) if of_name => {
+    match &selection.selector {
+        Selector::Field(member) | Selector::Index(Node::Text(member)) if of_name => {
             members.named.insert(member.clone());
         }
-        Step::Field(_) => walk(&selection.operand, name, members),
-        Step::Index(index) => {
+        Selector::Field(_) => walk(&selection.operand, name, members),
+        Selector::Index(index) => {
             walk(&selection.operand, name, members);
             walk(index, name, members);
         }
@@ -73,9 +73,9 @@ fn walk_selection(selection: &Selection, name: &str, members: &mut Members) {
 fn walk_comprehension(comprehension: &Comprehension, name: &str, members: &mut Members) {
     walk(&comprehension.range, name, members);
     walk(&comprehension.body, name, members);
-    match &comprehension.goal {
-        Goal::All | Goal::Exists | Goal::ExistsOne => {}
-        Goal::Map { condition } => {
+    match &comprehension.kind {
+        ComprehensionKind::All | ComprehensionKind::Exists | ComprehensionKind::ExistsOne => {}
+        ComprehensionKind::Map { condition } => {
             if let Some(condition) = condition {
                 walk(condition, name, members);
             }
@@ -88,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_found_wherever_they_stand() {
-        for (source, named, others) in [
+    fn members_are_found_in_every_position() {
+        for (source, named, has_unknown) in [
             ("secret.A", "A", false),
             ("'Bearer ' + secret.A + secret['B']", "A,B", false),
             ("has(secret.A) ? secret.B : input.secret", "A,B", false),
@@ -110,8 +110,8 @@ mod tests {
             Expression::new(source).members_of("secret", &mut members);
             let found: Vec<_> = members.named.iter().map(String::as_str).collect();
             assert_eq!(
-                (found.join(",").as_str(), members.others),
-                (named, others),
+                (found.join(",").as_str(), members.has_unknown),
+                (named, has_unknown),
                 "{source}"
             );
         }

@@ -1,15 +1,14 @@
 //! Expressions and templates: CEL over JSON, bounded and deterministic.
 //!
-//! Owns everything a workflow definition computes from its state. An
-//! [`Expression`] is one CEL expression; a [`Template`] is JSON whose strings
-//! may hold expressions as `${...}`. A [`Scope`] names the values both can see.
+//! An [`Expression`] is one CEL expression; a [`Template`] is JSON whose strings
+//! may contain expressions as `${...}`. A [`Scope`] names the values both can read.
 //!
 //! Safe on untrusted definitions and data: source is at most 4096 characters and
 //! 64 nodes deep, one evaluation takes at most 100 000 steps and produces at most
 //! 4 MiB, and nothing reads a clock, randomness or hash order, so the same scope
 //! always gives the same result. No input panics.
 //!
-//! The dialect is CEL with these readings for JSON: `uint` is `int`; ints and
+//! The dialect is CEL with these rules for JSON: `uint` is `int`; ints and
 //! doubles mix (`1 == 1.0`, `1 + 0.5`); map keys are strings (`{1: "a"}` has key
 //! `"1"`); `has(a.b.c)` is false when `a.b` is missing or null; `type(x)` is a
 //! string such as `"int"`; `ceil`, `floor`, `round` give ints; `a.?b` and
@@ -21,7 +20,7 @@ mod call;
 mod evaluate;
 mod functions;
 #[cfg(test)]
-mod limits;
+mod limit_tests;
 mod members;
 mod node;
 mod operate;
@@ -44,7 +43,7 @@ pub use members::Members;
 pub use template::Template;
 
 use budget::{Budget, Fault, shorten};
-use evaluate::Machine;
+use evaluate::Evaluator;
 use node::Program;
 use value::Operand;
 
@@ -65,7 +64,7 @@ struct Inner {
 }
 
 impl Expression {
-    /// Keeps the source; nothing is parsed yet.
+    /// The source is parsed on first use.
     pub fn new(source: impl Into<String>) -> Self {
         Expression {
             inner: Rc::new(Inner {
@@ -79,8 +78,8 @@ impl Expression {
         &self.inner.source
     }
 
-    /// Parses the expression and gives the names it needs. An error is one line
-    /// that starts with the place, as in `column 7: unexpected `)``.
+    /// Parses the expression and returns the names it reads. An error is one line
+    /// that starts with the position, as in `column 7: unexpected `)``.
     pub fn check(&self) -> Result<Names, String> {
         match self.program() {
             Ok(program) => Ok(program.names.clone()),
@@ -100,7 +99,7 @@ impl Expression {
             Operand::Bool(value) => Ok(value),
             other => Err(self.error(Fault::Failed(format!(
                 "result must be a bool, found {}",
-                other.kind()
+                other.type_name()
             )))),
         }
     }
@@ -110,11 +109,10 @@ impl Expression {
         self.inner.program.get_or_init(compile)
     }
 
-    /// The value before it is copied out, on a budget the caller may share
-    /// between several expressions.
+    /// The value before it is copied to JSON. Several expressions may share a budget.
     fn value<'a>(&'a self, scope: &'a Scope<'a>, budget: &mut Budget<'a>) -> Result<Operand<'a>, Error> {
         match self.program() {
-            Ok(program) => Machine::new(scope, budget)
+            Ok(program) => Evaluator::new(scope, budget)
                 .run(&program.root)
                 .map_err(|fault| self.error(fault)),
             Err(message) => Err(self.error(Fault::Failed(message.clone()))),
@@ -159,7 +157,7 @@ impl<'a> Scope<'a> {
         Scope::default()
     }
 
-    /// What is evaluated in this scope is counted on `meter`, and stops where its unit must.
+    /// Evaluations in this scope are charged to `meter`, and stop when its unit is exhausted.
     pub fn metered(meter: Option<&'a Meter>) -> Self {
         Scope {
             values: BTreeMap::new(),
@@ -167,8 +165,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Binds a name to a value that is read in place, never copied as a whole.
-    /// A second binding of a name replaces the first.
+    /// Binds a name to a value, which is read in place. Replaces an earlier binding.
     pub fn bind(&mut self, name: &'a str, value: &'a Value) -> &mut Self {
         self.values.insert(name, Cow::Borrowed(value));
         self
@@ -188,13 +185,13 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Why an evaluation failed, with the expression that did.
+/// Why an evaluation failed, and the expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The source, cut to 200 characters; empty where a constant part of a template was too large.
+    /// The source, truncated to 200 characters. Empty if a constant part of a template was too large.
     pub expression: String,
     pub message: String,
-    /// Not this evaluation alone was too expensive, but all of its unit together.
+    /// All computation of the unit together was too expensive, not only this evaluation.
     pub is_unit_exhausted: bool,
 }
 

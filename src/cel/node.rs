@@ -1,10 +1,9 @@
-//! Owns the shape of a compiled expression: only what the evaluator can run.
+//! The tree of a compiled expression.
 //!
-//! It is smaller than CEL's tree on purpose. Operators are variants and not
-//! names, macros are loops with a goal and not folds, and variables are already
-//! told apart from names of the scope, so nothing is left to get wrong while
-//! running. Only `parse` builds it, to a bounded depth, so that running, and
-//! dropping, may recurse.
+//! It is smaller than CEL's tree: operators are variants and not names, macros
+//! are loops of a known kind and not folds, and comprehension variables are
+//! already distinguished from names of the scope. Only `parse` builds it, to a
+//! bounded depth, so evaluating and dropping may recurse.
 
 use cel::common::ast::operators;
 
@@ -19,7 +18,7 @@ pub(super) enum Node {
     Text(String),
     /// A name of the caller's scope.
     Global(String),
-    /// A comprehension variable, by its place on the evaluator's stack.
+    /// A comprehension variable, by its index on the evaluator's stack.
     Local(usize),
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
@@ -39,12 +38,12 @@ pub(super) enum Node {
 
 pub(super) struct Selection {
     pub operand: Node,
-    pub step: Step,
+    pub selector: Selector,
     /// A missing key is an absent value instead of an error.
     pub lenient: bool,
 }
 
-pub(super) enum Step {
+pub(super) enum Selector {
     Field(String),
     Index(Node),
 }
@@ -66,8 +65,8 @@ pub(super) enum Binary {
 }
 
 impl Binary {
-    /// The operator behind one of the parser's function names.
-    pub fn named(name: &str) -> Option<Self> {
+    /// The operator for one of the parser's function names.
+    pub fn from_operator_name(name: &str) -> Option<Self> {
         Some(match name {
             operators::ADD => Binary::Add,
             operators::SUBSTRACT => Binary::Subtract,
@@ -86,7 +85,7 @@ impl Binary {
     }
 }
 
-pub(super) enum Goal {
+pub(super) enum ComprehensionKind {
     All,
     Exists,
     ExistsOne,
@@ -97,7 +96,7 @@ pub(super) enum Goal {
 }
 
 pub(super) struct Comprehension {
-    pub goal: Goal,
+    pub kind: ComprehensionKind,
     pub range: Node,
     pub body: Node,
 }

@@ -1,27 +1,26 @@
-//! Owns what operators do to values: selection, arithmetic, order, equality.
+//! The operators on values: selection, arithmetic, order, equality.
 //!
-//! Integers stay exact and checked, doubles stay finite, since JSON has neither
-//! wrapped integers nor NaN. Each function works on two values it is given and
-//! pays for the bytes it reads or makes, so none can run long unnoticed; the
-//! only recursion, deep equality, stops at the depth limit of values.
+//! Integers stay exact and doubles stay finite, because JSON has neither wrapped
+//! integers nor NaN. Each function charges for the bytes it reads or creates, and
+//! the only recursion, deep equality, stops at the depth limit of values.
 
 use std::cmp::Ordering;
 
-use super::budget::{Budget, Fault, NODE, fail, shorten};
+use super::budget::{Budget, ENTRY_BYTES, Fault, fail, shorten};
 use super::node::Binary;
-use super::value::{List, Operand, Table, Text, deeper};
+use super::value::{List, Operand, StringMap, Text, one_deeper};
 
-/// A value, or why a selection found none; the caller decides what that means.
+/// A value, or why a selection found none. A lenient selection accepts that.
 type Found<'a> = Result<Operand<'a>, String>;
 
 pub(super) fn select<'a>(parent: &Operand<'a>, field: &str) -> Result<Found<'a>, Fault> {
     match parent {
         Operand::Map(map) => Ok(entry(map, field)),
-        other => fail(format!("cannot select .{field} from {}", other.kind())),
+        other => fail(format!("cannot select .{field} from {}", other.type_name())),
     }
 }
 
-fn entry<'a>(map: &Table<'a>, key: &str) -> Found<'a> {
+fn entry<'a>(map: &StringMap<'a>, key: &str) -> Found<'a> {
     map.entry(key)
         .ok_or_else(|| format!("no such key: {}", shorten(key, 60)))
 }
@@ -38,29 +37,29 @@ pub(super) fn index<'a>(
             Ok(entry(map, key.as_str()))
         }
         Operand::List(list) => {
-            let Some(place) = integral(index) else {
-                return fail(format!("cannot index list with {}", index.kind()));
+            let Some(index) = whole_number(index) else {
+                return fail(format!("cannot index list with {}", index.type_name()));
             };
-            let item = usize::try_from(place).ok().and_then(|place| list.item(place));
+            let item = usize::try_from(index).ok().and_then(|index| list.item(index));
             Ok(item
-                .ok_or_else(|| format!("index {place} is out of range for a list of size {}", list.size())))
+                .ok_or_else(|| format!("index {index} is out of range for a list of size {}", list.size())))
         }
-        other => fail(format!("cannot index {}", other.kind())),
+        other => fail(format!("cannot index {}", other.type_name())),
     }
 }
 
-/// The map key a value stands for: JSON has string keys only.
+/// Converts a value to a map key. JSON has string keys only.
 pub(super) fn key<'a>(value: &Operand<'a>) -> Result<Text<'a>, Fault> {
     match value {
         Operand::Text(text) => Ok(text.clone()),
         Operand::Int(number) => Ok(Text::Shared(number.to_string().into())),
         Operand::Bool(truth) => Ok(Text::Shared(truth.to_string().into())),
-        other => fail(format!("map key must be a string, found {}", other.kind())),
+        other => fail(format!("map key must be a string, found {}", other.type_name())),
     }
 }
 
 /// The whole number a value holds, as an int or as a double such as 2.0.
-pub(super) fn integral(value: &Operand) -> Option<i128> {
+pub(super) fn whole_number(value: &Operand) -> Option<i128> {
     match value {
         Operand::Int(number) => Some(*number),
         Operand::Double(number) if number.trunc() == *number && number.abs() < 1e18 => Some(*number as i128),
@@ -85,7 +84,7 @@ pub(super) fn negate(value: Operand) -> Result<Operand, Fault> {
     match value {
         Operand::Int(number) => int(i64::try_from(number).ok().and_then(i64::checked_neg)),
         Operand::Double(number) => Ok(Operand::Double(-number)),
-        other => fail(format!("cannot negate {}", other.kind())),
+        other => fail(format!("cannot negate {}", other.type_name())),
     }
 }
 
@@ -120,7 +119,7 @@ pub(super) fn arithmetic<'a>(
                 } else {
                     ""
                 };
-                let (left, right) = (left.kind(), right.kind());
+                let (left, right) = (left.type_name(), right.type_name());
                 fail(format!(
                     "cannot apply {} to {left} and {right}{hint}",
                     symbol(operator)
@@ -132,8 +131,8 @@ pub(super) fn arithmetic<'a>(
 
 fn append<'a>(left: &List<'a>, right: &List<'a>, budget: &mut Budget) -> Result<Operand<'a>, Fault> {
     let size = (left.size() + right.size()) as u64;
-    budget.spend(size)?;
-    budget.allocate(size * NODE)?;
+    budget.charge(size)?;
+    budget.allocate(size * ENTRY_BYTES)?;
     Ok(Operand::list(left.items().chain(right.items()).collect()))
 }
 
@@ -148,7 +147,13 @@ fn integers<'a>(operator: Binary, left: i128, right: i128) -> Result<Operand<'a>
         Binary::Divide | Binary::Remainder if right == 0 => fail("division by zero"),
         Binary::Divide => int(left.checked_div(right)),
         Binary::Remainder => int(left.checked_rem(right)),
-        other => fail(format!("{} is not arithmetic", symbol(other))),
+        Binary::Equal
+        | Binary::NotEqual
+        | Binary::Less
+        | Binary::LessOrEqual
+        | Binary::Greater
+        | Binary::GreaterOrEqual
+        | Binary::In => unreachable!("{} is not arithmetic", symbol(operator)),
     }
 }
 
@@ -160,7 +165,13 @@ fn doubles<'a>(operator: Binary, left: f64, right: f64) -> Result<Operand<'a>, F
         Binary::Divide | Binary::Remainder if right == 0.0 => fail("division by zero"),
         Binary::Divide => Operand::double(left / right),
         Binary::Remainder => Operand::double(left % right),
-        other => fail(format!("{} is not arithmetic", symbol(other))),
+        Binary::Equal
+        | Binary::NotEqual
+        | Binary::Less
+        | Binary::LessOrEqual
+        | Binary::Greater
+        | Binary::GreaterOrEqual
+        | Binary::In => unreachable!("{} is not arithmetic", symbol(operator)),
     }
 }
 
@@ -181,10 +192,9 @@ fn symbol(operator: Binary) -> &'static str {
     }
 }
 
-/// Compares exactly: turning a large int into a double would make neighbours
-/// equal.
+/// Compares exactly. Converting a large int to a double would make neighbours equal.
 fn order_mixed(left: i128, right: f64) -> Ordering {
-    // Beyond every JSON integer, and the cast below would saturate.
+    // Larger than every JSON integer, and the cast below would saturate.
     if right.abs() >= 1e30 {
         return if right > 0.0 {
             Ordering::Less
@@ -214,11 +224,15 @@ pub(super) fn order(left: &Operand, right: &Operand, budget: &mut Budget) -> Res
             Ok(left.cmp(right))
         }
         (Operand::Bool(left), Operand::Bool(right)) => Ok(left.cmp(right)),
-        (left, right) => fail(format!("cannot compare {} with {}", left.kind(), right.kind())),
+        (left, right) => fail(format!(
+            "cannot compare {} with {}",
+            left.type_name(),
+            right.type_name()
+        )),
     }
 }
 
-/// Deep equality; values of different types are simply not equal.
+/// Deep equality. Values of different types are not equal.
 pub(super) fn equal(
     left: &Operand,
     right: &Operand,
@@ -233,12 +247,12 @@ pub(super) fn equal(
             Ok(order(left, right, budget)?.is_eq())
         }
         (Operand::List(left), Operand::List(right)) => {
-            let depth = deeper(depth)?;
+            let depth = one_deeper(depth)?;
             if left.size() != right.size() {
                 return Ok(false);
             }
             for (left, right) in left.items().zip(right.items()) {
-                budget.spend(1)?;
+                budget.charge(1)?;
                 if !equal(&left, &right, budget, depth)? {
                     return Ok(false);
                 }
@@ -246,12 +260,12 @@ pub(super) fn equal(
             Ok(true)
         }
         (Operand::Map(left), Operand::Map(right)) => {
-            let depth = deeper(depth)?;
+            let depth = one_deeper(depth)?;
             if left.size() != right.size() {
                 return Ok(false);
             }
             for key in left.each_key() {
-                budget.spend(1)?;
+                budget.charge(1)?;
                 budget.read(key.len())?;
                 let (Some(left), Some(right)) = (left.entry(key), right.entry(key)) else {
                     return Ok(false);
@@ -285,7 +299,7 @@ pub(super) fn contains(item: &Operand, container: &Operand, budget: &mut Budget)
         }
         Operand::List(list) => {
             for candidate in list.items() {
-                budget.spend(1)?;
+                budget.charge(1)?;
                 if equal(item, &candidate, budget, 0)? {
                     return Ok(true);
                 }
@@ -293,6 +307,6 @@ pub(super) fn contains(item: &Operand, container: &Operand, budget: &mut Budget)
             Ok(false)
         }
         Operand::Text(_) => fail("in needs a list or a map, for strings use text.contains(part)"),
-        other => fail(format!("in needs a list or a map, found {}", other.kind())),
+        other => fail(format!("in needs a list or a map, found {}", other.type_name())),
     }
 }

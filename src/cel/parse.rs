@@ -1,12 +1,10 @@
-//! Owns the way from source text to a program: CEL's grammar comes from the
-//! `cel` crate's parser, and its tree is lowered here into nodes the evaluator
-//! can run.
+//! Compiles source text to a program: the `cel` crate's parser provides the
+//! grammar, and its tree is lowered here into nodes for the evaluator.
 //!
-//! Lowering is where everything unsupported is refused, so that an expression
-//! that passes `check` can fail only on its data. It is safe on any text: the
-//! fence in `scan` bounds the parser's recursion, the parser is told to stop at
-//! its first error instead of guessing on, and lowering stops at `MAX_DEPTH`,
-//! which in turn bounds the evaluator's stack.
+//! Lowering rejects everything unsupported, so an expression that passes `check`
+//! can fail only on its data. It is safe on any text: `scan::tokenize` bounds
+//! the parser's recursion, the parser stops at its first error, and lowering
+//! stops at `MAX_DEPTH`, which also bounds the evaluator's stack.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +13,14 @@ use cel::parser::{ParseErrors, PrattParser};
 
 use super::Names;
 use super::budget::shorten;
-use super::functions::{self, Form, Function};
-use super::node::{Binary, Comprehension, Goal, Node, Program, Selection, Step};
-use super::scan::{self, Kind, Token};
+use super::functions::{self, CallForm, Function};
+use super::node::{Binary, Comprehension, ComprehensionKind, Node, Program, Selection, Selector};
+use super::scan::{self, Token, TokenKind};
 
 const MAX_DEPTH: usize = 64;
 
 pub(super) fn compile(source: &str) -> Result<Program, String> {
-    let tokens = scan::fence(source)?;
+    let tokens = scan::tokenize(source)?;
     let parsed = PrattParser::new()
         .enable_optional_syntax(true)
         .error_recovery_limit(0)
@@ -35,17 +33,17 @@ pub(super) fn compile(source: &str) -> Result<Program, String> {
         names: Names::new(),
         calls: BTreeMap::new(),
     };
-    let root = lowering.plain(parsed, 0)?;
+    let root = lowering.lower_value(parsed, 0)?;
     Ok(Program {
         root,
         names: lowering.names,
     })
 }
 
-/// The parser's first error in our words, at our columns.
+/// The parser's first error, with columns counted in characters.
 fn explain(source: &str, tokens: &[Token], errors: ParseErrors) -> String {
     let Some(error) = errors.errors.into_iter().find(|error| error.pos.0 > 0) else {
-        return scan::at(source, 0, "expression is nested too deeply");
+        return scan::with_position(source, 0, "expression is nested too deeply");
     };
     let lines_before = source.split_inclusive('\n').take(error.pos.0 as usize - 1);
     let line_start: usize = lines_before.map(str::len).sum();
@@ -61,7 +59,7 @@ fn explain(source: &str, tokens: &[Token], errors: ParseErrors) -> String {
     } else {
         error.msg
     };
-    scan::at(source, offset, &message)
+    scan::with_position(source, offset, &message)
 }
 
 struct Lowering<'s> {
@@ -69,22 +67,23 @@ struct Lowering<'s> {
     tokens: Vec<Token>,
     locals: Vec<String>,
     names: Names,
-    /// Calls seen per name. The parser keeps no positions, but lowering meets
-    /// calls of one name in source order, so counting finds the column.
+    /// Calls lowered so far, by name. The parser keeps no positions, but calls of
+    /// one name are lowered in source order, so the count identifies the token.
     calls: BTreeMap<String, usize>,
 }
 
 impl Lowering<'_> {
-    /// Lowers an expression used as a value, where an absent one has no meaning.
-    fn plain(&mut self, expression: IdedExpr, depth: usize) -> Result<Node, String> {
+    /// Lowers an expression used as a value, which must not be optional.
+    fn lower_value(&mut self, expression: IdedExpr, depth: usize) -> Result<Node, String> {
         let node = self.lower(expression, depth)?;
         if is_lenient(&node) {
             let mut pairs = self.tokens.windows(2);
             let question = pairs.find(|pair| {
-                pair[1].kind == Kind::Question && matches!(pair[0].kind, Kind::Dot | Kind::Open)
+                pair[1].kind == TokenKind::Question
+                    && matches!(pair[0].kind, TokenKind::Dot | TokenKind::Open)
             });
             let offset = question.map_or(0, |pair| pair[0].start);
-            return Err(scan::at(
+            return Err(scan::with_position(
                 self.source,
                 offset,
                 "an optional value needs .orValue(default) or .hasValue()",
@@ -93,41 +92,42 @@ impl Lowering<'_> {
         Ok(node)
     }
 
-    fn boxed(&mut self, expression: IdedExpr, depth: usize) -> Result<Box<Node>, String> {
-        Ok(Box::new(self.plain(expression, depth)?))
+    fn lower_boxed(&mut self, expression: IdedExpr, depth: usize) -> Result<Box<Node>, String> {
+        Ok(Box::new(self.lower_value(expression, depth)?))
     }
 
-    fn all(&mut self, expressions: Vec<IdedExpr>, depth: usize) -> Result<Vec<Node>, String> {
+    fn lower_all(&mut self, expressions: Vec<IdedExpr>, depth: usize) -> Result<Vec<Node>, String> {
         let lowered = expressions.into_iter();
-        lowered.map(|one| self.plain(one, depth)).collect()
+        lowered.map(|one| self.lower_value(one, depth)).collect()
     }
 
-    fn refuse<T>(&self, message: &str) -> Result<T, String> {
-        Err(scan::at(self.source, 0, message))
+    fn reject<T>(&self, message: &str) -> Result<T, String> {
+        Err(scan::with_position(self.source, 0, message))
     }
 
     fn lower(&mut self, expression: IdedExpr, depth: usize) -> Result<Node, String> {
         if depth >= MAX_DEPTH {
-            return self.refuse("expression is nested too deeply");
+            return self.reject("expression is nested too deeply");
         }
         let depth = depth + 1;
         match expression.expr {
-            Expr::Unspecified => self.refuse("expression is incomplete"),
+            Expr::Unspecified => self.reject("expression is incomplete"),
             Expr::Literal(literal) => self.literal(literal),
             Expr::Ident(name) => self.name(name),
             Expr::List(list) if list.optional_indices.is_empty() => {
-                Ok(Node::List(self.all(list.elements, depth)?))
+                Ok(Node::List(self.lower_all(list.elements, depth)?))
             }
-            Expr::List(_) => self.refuse("optional list elements are not supported"),
+            Expr::List(_) => self.reject("optional list elements are not supported"),
             Expr::Map(map) => {
                 let mut entries = Vec::with_capacity(map.entries.len());
                 for entry in map.entries {
                     match entry.expr {
-                        EntryExpr::MapEntry(entry) if !entry.optional => {
-                            entries.push((self.plain(entry.key, depth)?, self.plain(entry.value, depth)?))
-                        }
+                        EntryExpr::MapEntry(entry) if !entry.optional => entries.push((
+                            self.lower_value(entry.key, depth)?,
+                            self.lower_value(entry.value, depth)?,
+                        )),
                         EntryExpr::MapEntry(_) | EntryExpr::StructField(_) => {
-                            return self.refuse("optional map entries are not supported");
+                            return self.reject("optional map entries are not supported");
                         }
                     }
                 }
@@ -135,13 +135,13 @@ impl Lowering<'_> {
             }
             Expr::Struct(literal) => {
                 let message = format!("struct literals are not supported: {}", literal.type_name);
-                self.refuse(&message)
+                self.reject(&message)
             }
             Expr::Select(select) => {
                 let operand = self.lower(*select.operand, depth)?;
-                let mut node = selection(operand, Step::Field(select.field), false);
+                let mut node = selection(operand, Selector::Field(select.field), false);
                 if select.test {
-                    soften(&mut node);
+                    make_lenient(&mut node);
                     node = Node::Present(Box::new(node));
                 }
                 Ok(node)
@@ -159,16 +159,16 @@ impl Lowering<'_> {
             LiteralValue::UInt(value) => Node::Int(value.into_inner().into()),
             LiteralValue::Double(value) => Node::Double(value.into_inner()),
             LiteralValue::String(value) => Node::Text(value.into_inner()),
-            LiteralValue::Bytes(_) => return self.refuse("bytes literals are not supported"),
+            LiteralValue::Bytes(_) => return self.reject("bytes literals are not supported"),
         })
     }
 
     fn name(&mut self, name: String) -> Result<Node, String> {
         if let Some(name) = name.strip_prefix('.') {
-            return self.refuse(&format!("unexpected `.` before {name}"));
+            return self.reject(&format!("unexpected `.` before {name}"));
         }
         Ok(match self.locals.iter().rposition(|local| *local == name) {
-            Some(place) => Node::Local(place),
+            Some(position) => Node::Local(position),
             None => {
                 self.names.insert(name.clone());
                 Node::Global(name)
@@ -176,21 +176,21 @@ impl Lowering<'_> {
         })
     }
 
-    /// Recognises the parser's expansion of a macro by its starting value. Run
-    /// literally, `map` would copy its whole result at every step.
+    /// Recognizes the parser's expansion of a macro by its initial accumulator.
+    /// Evaluated literally, `map` would copy its whole result at every iteration.
     fn comprehension(&mut self, from: ComprehensionExpr, depth: usize) -> Result<Node, String> {
-        let range = self.plain(from.iter_range, depth)?;
+        let range = self.lower_value(from.iter_range, depth)?;
         let mut step = arguments(from.loop_step);
-        let (goal, body) = match from.accu_init.expr {
+        let (kind, body) = match from.accu_init.expr {
             Expr::Literal(LiteralValue::Boolean(start)) => {
-                let goal = if start.into_inner() {
-                    Goal::All
+                let kind = if start.into_inner() {
+                    ComprehensionKind::All
                 } else {
-                    Goal::Exists
+                    ComprehensionKind::Exists
                 };
-                (goal, step.pop())
+                (kind, step.pop())
             }
-            Expr::Literal(LiteralValue::Int(_)) => (Goal::ExistsOne, step.drain(..).next()),
+            Expr::Literal(LiteralValue::Int(_)) => (ComprehensionKind::ExistsOne, step.drain(..).next()),
             Expr::List(_) => {
                 let mut condition = None;
                 if step.len() == 3 {
@@ -204,22 +204,22 @@ impl Lowering<'_> {
                     _ => None,
                 };
                 self.locals.push(from.iter_var.clone());
-                let condition = condition.map(|one| self.plain(one, depth)).transpose()?;
+                let condition = condition.map(|one| self.lower_value(one, depth)).transpose()?;
                 self.locals.pop();
-                (Goal::Map { condition }, body)
+                (ComprehensionKind::Map { condition }, body)
             }
-            _ => return self.refuse("comprehension is not supported"),
+            _ => return self.reject("comprehension is not supported"),
         };
         let Some(body) = body else {
-            return self.refuse("comprehension is not supported");
+            return self.reject("comprehension is not supported");
         };
         if from.iter_var.starts_with('.') {
-            return self.refuse("argument must be a simple name");
+            return self.reject("argument must be a simple name");
         }
         self.locals.push(from.iter_var);
-        let body = self.plain(body, depth)?;
+        let body = self.lower_value(body, depth)?;
         self.locals.pop();
-        Ok(Node::Comprehension(Box::new(Comprehension { goal, range, body })))
+        Ok(Node::Comprehension(Box::new(Comprehension { kind, range, body })))
     }
 
     fn call(&mut self, call: CallExpr, depth: usize) -> Result<Node, String> {
@@ -229,18 +229,20 @@ impl Lowering<'_> {
             args,
         } = call;
         if let Some(target) = target {
-            return self.named(&func_name, Some(*target), args, depth);
+            return self.function_call(&func_name, Some(*target), args, depth);
         }
         let count = args.len();
         let mut rest = args.into_iter();
         match (func_name.as_str(), count, rest.next(), rest.next(), rest.next()) {
-            (operators::LOGICAL_NOT, 1, Some(one), None, None) => Ok(Node::Not(self.boxed(one, depth)?)),
-            (operators::NEGATE, 1, Some(one), None, None) => Ok(Node::Negate(self.boxed(one, depth)?)),
+            (operators::LOGICAL_NOT, 1, Some(one), None, None) => {
+                Ok(Node::Not(self.lower_boxed(one, depth)?))
+            }
+            (operators::NEGATE, 1, Some(one), None, None) => Ok(Node::Negate(self.lower_boxed(one, depth)?)),
             (operators::CONDITIONAL, 3, Some(one), Some(two), Some(three)) => {
                 Ok(Node::Conditional(Box::new((
-                    self.plain(one, depth)?,
-                    self.plain(two, depth)?,
-                    self.plain(three, depth)?,
+                    self.lower_value(one, depth)?,
+                    self.lower_value(two, depth)?,
+                    self.lower_value(three, depth)?,
                 ))))
             }
             (operators::INDEX, 2, Some(one), Some(two), None) => self.index(one, two, false, depth),
@@ -249,33 +251,41 @@ impl Lowering<'_> {
                 let operand = self.lower(one, depth)?;
                 match two.expr {
                     Expr::Literal(LiteralValue::String(field)) => {
-                        Ok(selection(operand, Step::Field(field.into_inner()), true))
+                        Ok(selection(operand, Selector::Field(field.into_inner()), true))
                     }
-                    _ => self.refuse("optional selection needs a field name"),
+                    _ => self.reject("optional selection needs a field name"),
                 }
             }
             (operators::LOGICAL_AND, 2, Some(one), Some(two), None) => {
-                Ok(Node::And(self.pair(one, two, depth)?))
+                Ok(Node::And(self.lower_pair(one, two, depth)?))
             }
             (operators::LOGICAL_OR, 2, Some(one), Some(two), None) => {
-                Ok(Node::Or(self.pair(one, two, depth)?))
+                Ok(Node::Or(self.lower_pair(one, two, depth)?))
             }
             (name, _, one, two, three) => {
                 let mut given: Vec<_> = [one, two, three].into_iter().flatten().collect();
                 given.extend(rest);
-                match (Binary::named(name), <[IdedExpr; 2]>::try_from(given)) {
+                match (Binary::from_operator_name(name), <[IdedExpr; 2]>::try_from(given)) {
                     (Some(operator), Ok([one, two])) => {
-                        Ok(Node::Binary(operator, self.pair(one, two, depth)?))
+                        Ok(Node::Binary(operator, self.lower_pair(one, two, depth)?))
                     }
-                    (_, Ok(given)) => self.named(name, None, given.into(), depth),
-                    (_, Err(given)) => self.named(name, None, given, depth),
+                    (_, Ok(given)) => self.function_call(name, None, given.into(), depth),
+                    (_, Err(given)) => self.function_call(name, None, given, depth),
                 }
             }
         }
     }
 
-    fn pair(&mut self, one: IdedExpr, two: IdedExpr, depth: usize) -> Result<Box<(Node, Node)>, String> {
-        Ok(Box::new((self.plain(one, depth)?, self.plain(two, depth)?)))
+    fn lower_pair(
+        &mut self,
+        one: IdedExpr,
+        two: IdedExpr,
+        depth: usize,
+    ) -> Result<Box<(Node, Node)>, String> {
+        Ok(Box::new((
+            self.lower_value(one, depth)?,
+            self.lower_value(two, depth)?,
+        )))
     }
 
     fn index(
@@ -286,11 +296,11 @@ impl Lowering<'_> {
         depth: usize,
     ) -> Result<Node, String> {
         let operand = self.lower(operand, depth)?;
-        let index = self.plain(index, depth)?;
-        Ok(selection(operand, Step::Index(index), optional))
+        let index = self.lower_value(index, depth)?;
+        Ok(selection(operand, Selector::Index(index), optional))
     }
 
-    fn named(
+    fn function_call(
         &mut self,
         name: &str,
         target: Option<IdedExpr>,
@@ -298,32 +308,31 @@ impl Lowering<'_> {
         depth: usize,
     ) -> Result<Node, String> {
         let form = if target.is_some() {
-            Form::Member
+            CallForm::Member
         } else {
-            Form::Global
+            CallForm::Global
         };
         let receiver = target.map(|target| self.lower(target, depth)).transpose()?;
         let offset = self.call_offset(name);
         let given = arguments.len() + usize::from(receiver.is_some());
         let function = functions::resolve(name, form, given)
-            .map_err(|message| scan::at(self.source, offset, &message))?;
-        let mut lowered = self.all(arguments, depth)?;
+            .map_err(|message| scan::with_position(self.source, offset, &message))?;
+        let mut lowered = self.lower_all(arguments, depth)?;
         let Some(receiver) = receiver else {
             return Ok(Node::Call(function, lowered));
         };
         match (function, is_lenient(&receiver)) {
             (Function::HasValue, true) => Ok(Node::Present(Box::new(receiver))),
             (Function::OrValue, true) => {
-                // resolve has checked that the default is there.
-                let default = lowered.pop().unwrap_or(Node::Null);
+                let default = lowered.pop().expect("resolve requires the default of orValue");
                 Ok(Node::OrValue(Box::new((receiver, default))))
             }
-            (Function::HasValue | Function::OrValue, false) => Err(scan::at(
+            (Function::HasValue | Function::OrValue, false) => Err(scan::with_position(
                 self.source,
                 offset,
                 &format!("{name} needs an optional value: select it with `.?` or `[?`"),
             )),
-            (_, true) => Err(scan::at(
+            (_, true) => Err(scan::with_position(
                 self.source,
                 offset,
                 &format!("an optional value needs .orValue(default) before .{name}"),
@@ -337,22 +346,22 @@ impl Lowering<'_> {
 
     fn call_offset(&mut self, name: &str) -> usize {
         let seen = self.calls.entry(name.to_string()).or_default();
-        let mut places = self.tokens.windows(2).filter(|pair| {
+        let mut calls = self.tokens.windows(2).filter(|pair| {
             let opens = &self.source[pair[1].start..pair[1].end] == "(";
             opens && &self.source[pair[0].start..pair[0].end] == name
         });
-        let place = places.nth(*seen).map_or(0, |pair| pair[0].start);
+        let position = calls.nth(*seen).map_or(0, |pair| pair[0].start);
         *seen += 1;
-        place
+        position
     }
 }
 
-/// Whatever follows an optional step is optional too.
-fn selection(operand: Node, step: Step, optional: bool) -> Node {
+/// A selection from an optional value is optional too.
+fn selection(operand: Node, selector: Selector, optional: bool) -> Node {
     Node::Selection(Box::new(Selection {
         lenient: optional || is_lenient(&operand),
         operand,
-        step,
+        selector,
     }))
 }
 
@@ -360,8 +369,8 @@ fn is_lenient(node: &Node) -> bool {
     matches!(node, Node::Selection(selection) if selection.lenient)
 }
 
-/// Makes every step of a selection lenient, for `has(a.b.c)`.
-fn soften(mut node: &mut Node) {
+/// Makes a selection and all selections below it lenient, for `has(a.b.c)`.
+fn make_lenient(mut node: &mut Node) {
     while let Node::Selection(selection) = node {
         selection.lenient = true;
         node = &mut selection.operand;

@@ -1,10 +1,9 @@
-//! Owns templates: JSON whose strings may hold `${expression}`.
+//! Templates: JSON whose strings may contain `${expression}`.
 //!
 //! A template is split once and rendered many times. Splitting finds the end of
-//! an expression with the same scanner that guards the parser, so a brace or a
-//! quote inside a CEL string never ends one. Rendering is safe because all
-//! expressions of a template share one budget, and the constant parts are no
-//! larger than the definition they came from.
+//! an expression with the scanner of `scan`, so a brace or a quote inside a CEL
+//! string never ends it. Rendering is safe because all expressions of a template
+//! share one budget, and the constant parts are no larger than their definition.
 
 use std::rc::Rc;
 
@@ -15,9 +14,9 @@ use super::value::{MAX_VALUE_DEPTH, plain_text};
 use super::{Error, Expression, Names, Scope, scan};
 use crate::base::compute::copy_steps;
 
-/// JSON in which strings may hold `${CEL}`. A string that is exactly one
-/// placeholder becomes its value; with text around it, a string. `$${` is a
-/// literal `${`. Object keys are taken as they are.
+/// JSON in which strings may contain `${CEL}`. A string that is exactly one
+/// placeholder becomes its value; with text around it, it becomes a string. `$${`
+/// is a literal `${`. Object keys are not expanded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     root: Rc<Piece>,
@@ -38,45 +37,41 @@ enum Segment {
     Placeholder(Expression),
 }
 
-/// What is wrong, by JSON pointer.
-type Problems = Vec<(String, String)>;
+/// Messages with the JSON pointers they refer to.
+type TemplateErrors = Vec<(String, String)>;
 
 impl Template {
-    /// Splits strings into text and expressions, without parsing these.
-    pub fn parse(value: &Value) -> Result<Template, Problems> {
-        let mut problems = Vec::new();
-        let root = Rc::new(split(value, &mut String::new(), 0, &mut problems));
-        if problems.is_empty() {
+    /// Splits strings into text and expressions. Expressions are not parsed yet.
+    pub fn parse(value: &Value) -> Result<Template, TemplateErrors> {
+        let mut errors = Vec::new();
+        let root = Rc::new(split(value, &mut String::new(), 0, &mut errors));
+        if errors.is_empty() {
             Ok(Template { root })
         } else {
-            Err(problems)
+            Err(errors)
         }
     }
 
-    /// Parses every expression and gives the names they need together.
-    pub fn check(&self) -> Result<Names, Problems> {
-        let (mut names, mut problems) = (Names::new(), Vec::new());
+    /// Parses every expression and returns the names that they read.
+    pub fn check(&self) -> Result<Names, TemplateErrors> {
+        let (mut names, mut errors) = (Names::new(), Vec::new());
         self.visit(&mut |expression, pointer| match expression.check() {
             Ok(found) => names.extend(found),
             Err(message) => {
                 let error = expression.error(Fault::Failed(message));
-                problems.push((pointer.to_string(), error.to_string()));
+                errors.push((pointer.to_string(), error.to_string()));
             }
         });
-        if problems.is_empty() {
-            Ok(names)
-        } else {
-            Err(problems)
-        }
+        if errors.is_empty() { Ok(names) } else { Err(errors) }
     }
 
-    /// Shows every expression, with the JSON pointer of its string.
-    pub fn visit(&self, see: &mut impl FnMut(&Expression, &str)) {
-        visit(&self.root, &mut String::new(), see);
+    /// Calls `visitor` with every expression and the JSON pointer of its string.
+    pub fn visit(&self, visitor: &mut impl FnMut(&Expression, &str)) {
+        visit(&self.root, &mut String::new(), visitor);
     }
 
-    /// Fills in the values. The limits of one evaluation hold for the whole
-    /// template, or many small expressions would add up to no limit.
+    /// Evaluates all expressions. The limits of one evaluation hold for the whole
+    /// template, so that many small expressions cannot exceed them together.
     pub fn render(&self, scope: &Scope) -> Result<Value, Error> {
         render(&self.root, scope, &mut Budget::new(scope.meter), 0)
     }
@@ -87,8 +82,8 @@ impl Template {
     }
 }
 
-/// Runs `visit` with one more step on the pointer.
-fn step<T>(pointer: &mut String, name: &str, visit: impl FnOnce(&mut String) -> T) -> T {
+/// Calls `visit` with `name` appended to the pointer.
+fn with_segment<T>(pointer: &mut String, name: &str, visit: impl FnOnce(&mut String) -> T) -> T {
     let length = pointer.len();
     pointer.push('/');
     pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
@@ -97,23 +92,23 @@ fn step<T>(pointer: &mut String, name: &str, visit: impl FnOnce(&mut String) -> 
     result
 }
 
-fn split(value: &Value, pointer: &mut String, depth: usize, problems: &mut Problems) -> Piece {
+fn split(value: &Value, pointer: &mut String, depth: usize, errors: &mut TemplateErrors) -> Piece {
     if depth > MAX_VALUE_DEPTH {
         let message = format!("template is nested deeper than {MAX_VALUE_DEPTH} levels");
-        problems.push((pointer.clone(), message));
+        errors.push((pointer.clone(), message));
         return Piece::Constant(Value::Null);
     }
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => Piece::Constant(value.clone()),
         Value::String(text) => split_text(text).unwrap_or_else(|message| {
-            problems.push((pointer.clone(), message));
+            errors.push((pointer.clone(), message));
             Piece::Constant(Value::Null)
         }),
         Value::Array(items) => {
             let mut pieces = Vec::with_capacity(items.len());
             for (place, item) in items.iter().enumerate() {
-                pieces.push(step(pointer, &place.to_string(), |pointer| {
-                    split(item, pointer, depth + 1, problems)
+                pieces.push(with_segment(pointer, &place.to_string(), |pointer| {
+                    split(item, pointer, depth + 1, errors)
                 }));
             }
             fold_list(pieces)
@@ -121,7 +116,7 @@ fn split(value: &Value, pointer: &mut String, depth: usize, problems: &mut Probl
         Value::Object(entries) => {
             let mut pieces = Vec::with_capacity(entries.len());
             for (key, value) in entries {
-                let piece = step(pointer, key, |pointer| split(value, pointer, depth + 1, problems));
+                let piece = with_segment(pointer, key, |pointer| split(value, pointer, depth + 1, errors));
                 pieces.push((key.clone(), piece));
             }
             fold_map(pieces)
@@ -129,7 +124,7 @@ fn split(value: &Value, pointer: &mut String, depth: usize, problems: &mut Probl
     }
 }
 
-/// Constant only if everything inside is; escapes are already resolved.
+/// A constant if all pieces are constants.
 fn fold_list(pieces: Vec<Piece>) -> Piece {
     if !pieces.iter().all(|piece| matches!(piece, Piece::Constant(_))) {
         return Piece::List(pieces);
@@ -166,7 +161,7 @@ fn split_text(text: &str) -> Result<Piece, String> {
             literal.push_str("${");
             rest = after;
         } else if let Some(after) = rest.strip_prefix("${") {
-            let Some(length) = scan::placeholder(after) else {
+            let Some(length) = scan::placeholder_length(after) else {
                 let column = text[..text.len() - rest.len()].chars().count() + 1;
                 return Err(format!("`${{` at column {column} is not closed"));
             };
@@ -194,26 +189,28 @@ fn split_text(text: &str) -> Result<Piece, String> {
     }
 }
 
-fn visit(piece: &Piece, pointer: &mut String, see: &mut impl FnMut(&Expression, &str)) {
+fn visit(piece: &Piece, pointer: &mut String, visitor: &mut impl FnMut(&Expression, &str)) {
     match piece {
         Piece::Constant(_) => {}
-        Piece::Whole(expression) => see(expression, pointer),
+        Piece::Whole(expression) => visitor(expression, pointer),
         Piece::Mixed(segments) => {
             for segment in segments {
                 match segment {
                     Segment::Text(_) => {}
-                    Segment::Placeholder(expression) => see(expression, pointer),
+                    Segment::Placeholder(expression) => visitor(expression, pointer),
                 }
             }
         }
         Piece::List(pieces) => {
             for (place, piece) in pieces.iter().enumerate() {
-                step(pointer, &place.to_string(), |pointer| visit(piece, pointer, see));
+                with_segment(pointer, &place.to_string(), |pointer| {
+                    visit(piece, pointer, visitor)
+                });
             }
         }
         Piece::Map(pieces) => {
             for (key, piece) in pieces {
-                step(pointer, key, |pointer| visit(piece, pointer, see));
+                with_segment(pointer, key, |pointer| visit(piece, pointer, visitor));
             }
         }
     }
@@ -265,7 +262,7 @@ fn render<'a>(
 }
 
 fn constant_copy(value: &Value, budget: &mut Budget) -> Result<Value, Error> {
-    budget.pay(copy_steps(value)).map_err(|fault| Error {
+    budget.charge_unit(copy_steps(value)).map_err(|fault| Error {
         expression: String::new(),
         is_unit_exhausted: true,
         message: fault.message(),
@@ -314,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_are_known() {
+    fn templates_without_expressions_are_constant() {
         for (template, constant) in [
             (json!({"a": [1, "b", {"c": "$${x}"}]}), true),
             (json!(null), true),
@@ -329,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_come_with_pointers() {
+    fn errors_have_pointers() {
         let problems = Template::parse(&json!({"a/b": ["x", "é ${1"], "c": "${'}", "d": "${{}"}));
         let open = |column| format!("`${{` at column {column} is not closed");
         assert_eq!(

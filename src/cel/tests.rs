@@ -1,4 +1,4 @@
-//! What expressions mean, function by function, and where they are stopped.
+//! Tests of operators, macros, functions and error messages.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn run(source: &str, state: &Value) -> Result<Value, Error> {
     scope.bind("state", state).bind_owned("x", json!(7));
     let result = expression.evaluate(&scope);
     if result.is_ok() {
-        // Whatever runs must have passed the check too.
+        // An expression that evaluates must also pass the check.
         assert!(expression.check().is_ok(), "{source}");
     }
     result
@@ -141,7 +141,7 @@ fn comprehensions() {
             json!([[11, 21], [12, 22]]),
         ),
         ("[1].map(x, [x + 1].map(x, x))[0][0] + x", json!(9)),
-        // A failing element does not matter once another decides.
+        // A decisive element overrides a failing one.
         ("state.people.exists(p, p.age == 20)", json!(true)),
         ("state.people.all(p, p.age < 25)", json!(false)),
         (
@@ -157,7 +157,7 @@ fn comprehensions() {
 }
 
 #[test]
-fn functions_do_what_they_say() {
+fn functions_return_their_documented_results() {
     for (source, expected) in [
         (
             "size(state.s) + 'ab'.size() + size(state.list) + state.map.size()",
@@ -229,7 +229,7 @@ fn functions_do_what_they_say() {
 }
 
 #[test]
-fn failures_say_what_is_wrong() {
+fn errors_name_the_cause() {
     for (source, expected) in [
         ("nothing", "unknown name: nothing (known: state, x)"),
         ("state.zzz", "no such key: zzz"),

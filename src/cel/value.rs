@@ -1,10 +1,9 @@
-//! Owns the values an evaluation works on, and their way in from and out to JSON.
+//! The values an evaluation works on, and their conversion from and to JSON.
 //!
-//! A value borrows from the caller's JSON wherever it can: selecting, filtering
-//! and indexing hand out references, and a copy is made only when a result
-//! leaves the evaluator. Every walk over a value pays per node before it goes
-//! on, and stops at a fixed depth, so neither time nor stack depends on how
-//! large or deep the caller's data is.
+//! A value borrows from the caller's JSON where possible: selecting, filtering and
+//! indexing return references, and only a result is copied. Every traversal
+//! charges per node beforehand and stops at a fixed depth, so time and stack are
+//! bounded whatever the size and depth of the data.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -14,11 +13,12 @@ use std::rc::Rc;
 
 use serde_json::{Map, Number, Value};
 
-use super::budget::{Budget, Fault, NODE, fail};
+use super::budget::{Budget, ENTRY_BYTES, Fault, fail};
 use crate::base::compute::OBJECT_STEPS;
 
-/// Below the 128 levels serde_json can read back, with room for an envelope.
+/// Below the 128 levels that serde_json can parse, so that a result can be wrapped.
 pub(super) const MAX_VALUE_DEPTH: usize = crate::base::limits::DEPTH;
+
 #[derive(Clone, Debug)]
 pub(super) enum Text<'a> {
     Borrowed(&'a str),
@@ -33,8 +33,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// A stretch of this text, borrowed when the text itself is.
-    pub fn part(&self, start: usize, end: usize, budget: &mut Budget) -> Result<Self, Fault> {
+    /// A slice of this text, borrowed if the text itself is.
+    pub fn slice(&self, start: usize, end: usize, budget: &mut Budget) -> Result<Self, Fault> {
         match self {
             Text::Borrowed(text) => Ok(Text::Borrowed(text.get(start..end).unwrap_or_default())),
             Text::Shared(text) => {
@@ -95,47 +95,47 @@ impl<'a> List<'a> {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Table<'a> {
+pub(super) enum StringMap<'a> {
     Borrowed(&'a Map<String, Value>),
     Shared(Rc<BTreeMap<Text<'a>, Operand<'a>>>),
 }
 
-impl<'a> Table<'a> {
+impl<'a> StringMap<'a> {
     pub fn size(&self) -> usize {
         match self {
-            Table::Borrowed(entries) => entries.len(),
-            Table::Shared(entries) => entries.len(),
+            StringMap::Borrowed(entries) => entries.len(),
+            StringMap::Shared(entries) => entries.len(),
         }
     }
 
     pub fn entry(&self, key: &str) -> Option<Operand<'a>> {
         match self {
-            Table::Borrowed(entries) => entries.get(key).map(Operand::from),
-            Table::Shared(entries) => entries.get(key).cloned(),
+            StringMap::Borrowed(entries) => entries.get(key).map(Operand::from),
+            StringMap::Shared(entries) => entries.get(key).cloned(),
         }
     }
 
-    /// Keys in the map's own order, for uses that no order can change.
+    /// Keys in the map's own order, for uses that do not depend on the order.
     pub fn each_key(&self) -> Box<dyn Iterator<Item = &str> + '_> {
         match self {
-            Table::Borrowed(entries) => Box::new(entries.keys().map(String::as_str)),
-            Table::Shared(entries) => Box::new(entries.keys().map(Text::as_str)),
+            StringMap::Borrowed(entries) => Box::new(entries.keys().map(String::as_str)),
+            StringMap::Shared(entries) => Box::new(entries.keys().map(Text::as_str)),
         }
     }
 
-    /// Keys in sorted order. Sorted here and not left to the map, because
-    /// another crate can turn serde_json's maps into insertion order.
+    /// Keys in sorted order. Sorted here, because another crate can enable
+    /// insertion order in serde_json's maps.
     pub fn keys(&self, budget: &mut Budget) -> Result<Vec<Text<'a>>, Fault> {
         let size = self.size() as u64;
-        budget.spend(size)?;
-        budget.allocate(size * NODE)?;
+        budget.charge(size)?;
+        budget.allocate(size * ENTRY_BYTES)?;
         Ok(match self {
-            Table::Borrowed(entries) => {
+            StringMap::Borrowed(entries) => {
                 let mut keys: Vec<_> = entries.keys().map(|key| Text::Borrowed(key)).collect();
                 keys.sort();
                 keys
             }
-            Table::Shared(entries) => entries.keys().cloned().collect(),
+            StringMap::Shared(entries) => entries.keys().cloned().collect(),
         })
     }
 }
@@ -145,12 +145,12 @@ pub(super) enum Operand<'a> {
     Null,
     Bool(bool),
     /// Wide enough for every JSON integer, so that an unsigned 64-bit
-    /// identifier passes through unchanged; arithmetic stays within `i64`.
+    /// identifier is not changed. Arithmetic stays within `i64`.
     Int(i128),
     Double(f64),
     Text(Text<'a>),
     List(List<'a>),
-    Map(Table<'a>),
+    Map(StringMap<'a>),
 }
 
 impl<'a> From<&'a Value> for Operand<'a> {
@@ -161,7 +161,7 @@ impl<'a> From<&'a Value> for Operand<'a> {
             Value::Number(number) => number_operand(number),
             Value::String(text) => Operand::Text(Text::Borrowed(text)),
             Value::Array(items) => Operand::List(List::Borrowed(items)),
-            Value::Object(entries) => Operand::Map(Table::Borrowed(entries)),
+            Value::Object(entries) => Operand::Map(StringMap::Borrowed(entries)),
         }
     }
 }
@@ -172,7 +172,7 @@ fn number_operand<'a>(number: &Number) -> Operand<'a> {
     } else if let Some(value) = number.as_u64() {
         Operand::Int(value.into())
     } else {
-        // Finite by JSON's grammar; the fallback only pleases the compiler.
+        // serde_json has an f64 for every other number; the default is never used.
         Operand::Double(number.as_f64().unwrap_or_default())
     }
 }
@@ -182,24 +182,24 @@ impl<'a> Operand<'a> {
         Operand::List(List::Shared(Rc::new(items)))
     }
 
-    /// Takes over a value the evaluator made itself and has already paid for.
-    pub fn adopt(value: Value) -> Self {
+    /// Converts a value that the evaluator created and charged for.
+    pub fn from_owned(value: Value) -> Self {
         match value {
             Value::Null => Operand::Null,
             Value::Bool(value) => Operand::Bool(value),
             Value::Number(number) => number_operand(&number),
             Value::String(text) => Operand::Text(Text::Shared(text.into())),
-            Value::Array(items) => Operand::list(items.into_iter().map(Operand::adopt).collect()),
-            Value::Object(entries) => Operand::Map(Table::Shared(Rc::new(
+            Value::Array(items) => Operand::list(items.into_iter().map(Operand::from_owned).collect()),
+            Value::Object(entries) => Operand::Map(StringMap::Shared(Rc::new(
                 entries
                     .into_iter()
-                    .map(|(key, value)| (Text::Shared(key.into()), Operand::adopt(value)))
+                    .map(|(key, value)| (Text::Shared(key.into()), Operand::from_owned(value)))
                     .collect(),
             ))),
         }
     }
 
-    pub fn kind(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self {
             Operand::Null => "null_type",
             Operand::Bool(_) => "bool",
@@ -211,7 +211,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// The finite double, or the reason JSON cannot hold it.
+    /// A finite double, or an error because JSON cannot represent the number.
     pub fn double(value: f64) -> Result<Self, Fault> {
         if value.is_finite() {
             Ok(Operand::Double(value))
@@ -221,7 +221,7 @@ impl<'a> Operand<'a> {
     }
 
     pub fn into_json(self, budget: &mut Budget, depth: usize) -> Result<Value, Fault> {
-        budget.spend(1)?;
+        budget.charge(1)?;
         Ok(match self {
             Operand::Null => Value::Null,
             Operand::Bool(value) => Value::Bool(value),
@@ -241,23 +241,23 @@ impl<'a> Operand<'a> {
                 charge_items(items, budget, depth)?;
                 Value::Array(items.to_vec())
             }
-            Operand::Map(Table::Borrowed(entries)) => {
+            Operand::Map(StringMap::Borrowed(entries)) => {
                 charge_entries(entries, budget, depth)?;
                 Value::Object(entries.clone())
             }
             Operand::List(List::Shared(items)) => {
-                let depth = deeper(depth)?;
-                budget.allocate(items.len() as u64 * NODE)?;
+                let depth = one_deeper(depth)?;
+                budget.allocate(items.len() as u64 * ENTRY_BYTES)?;
                 let copies = items.iter().cloned();
                 let copies: Result<_, _> = copies.map(|item| item.into_json(budget, depth)).collect();
                 Value::Array(copies?)
             }
-            Operand::Map(Table::Shared(entries)) => {
-                let depth = deeper(depth)?;
-                budget.pay(OBJECT_STEPS)?;
+            Operand::Map(StringMap::Shared(entries)) => {
+                let depth = one_deeper(depth)?;
+                budget.charge_unit(OBJECT_STEPS)?;
                 let mut copies = Map::new();
                 for (key, value) in entries.iter() {
-                    budget.allocate(NODE + key.as_str().len() as u64)?;
+                    budget.allocate(ENTRY_BYTES + key.as_str().len() as u64)?;
                     let value = value.clone().into_json(budget, depth)?;
                     copies.insert(key.as_str().to_string(), value);
                 }
@@ -267,16 +267,18 @@ impl<'a> Operand<'a> {
     }
 }
 
-pub(super) fn deeper(depth: usize) -> Result<usize, Fault> {
+pub(super) fn one_deeper(depth: usize) -> Result<usize, Fault> {
     if depth >= MAX_VALUE_DEPTH {
-        return fail(format!("value is nested deeper than {MAX_VALUE_DEPTH} levels"));
+        return fail(format!(
+            "value is nested deeper than {MAX_VALUE_DEPTH} levels"
+        ));
     }
     Ok(depth + 1)
 }
 
-/// Pays for a copy of JSON before it is made.
-fn charge(value: &Value, budget: &mut Budget, depth: usize) -> Result<(), Fault> {
-    budget.spend(1)?;
+/// Charges for a copy of JSON before it is made.
+fn charge_copy(value: &Value, budget: &mut Budget, depth: usize) -> Result<(), Fault> {
+    budget.charge(1)?;
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
         Value::String(text) => budget.allocate(text.len() as u64),
@@ -286,25 +288,25 @@ fn charge(value: &Value, budget: &mut Budget, depth: usize) -> Result<(), Fault>
 }
 
 fn charge_items(items: &[Value], budget: &mut Budget, depth: usize) -> Result<(), Fault> {
-    let depth = deeper(depth)?;
-    budget.allocate(items.len() as u64 * NODE)?;
-    items.iter().try_for_each(|item| charge(item, budget, depth))
+    let depth = one_deeper(depth)?;
+    budget.allocate(items.len() as u64 * ENTRY_BYTES)?;
+    items.iter().try_for_each(|item| charge_copy(item, budget, depth))
 }
 
 fn charge_entries(entries: &Map<String, Value>, budget: &mut Budget, depth: usize) -> Result<(), Fault> {
-    let depth = deeper(depth)?;
-    budget.pay(OBJECT_STEPS)?;
+    let depth = one_deeper(depth)?;
+    budget.charge_unit(OBJECT_STEPS)?;
     entries.iter().try_for_each(|(key, value)| {
-        budget.allocate(NODE + key.len() as u64)?;
-        charge(value, budget, depth)
+        budget.allocate(ENTRY_BYTES + key.len() as u64)?;
+        charge_copy(value, budget, depth)
     })
 }
 
-/// One piece of JSON written: escaped text has a piece for each character.
+/// One call of the JSON writer. Escaped text takes a call for each character.
 const WRITE_STEPS: u64 = 2;
 
-/// Writes compact JSON, refusing bytes that the budget does not cover: escapes
-/// can make the text six times as long as the value.
+/// Writes compact JSON within the budget: escapes can make the text six times as
+/// long as the value.
 struct Writer<'b, 'm> {
     bytes: Vec<u8>,
     budget: &'b mut Budget<'m>,
@@ -313,8 +315,8 @@ struct Writer<'b, 'm> {
 
 impl io::Write for Writer<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let paid = self.budget.allocate(bytes.len() as u64);
-        if let Err(fault) = paid.and_then(|()| self.budget.pay(WRITE_STEPS)) {
+        let charged = self.budget.allocate(bytes.len() as u64);
+        if let Err(fault) = charged.and_then(|()| self.budget.charge_unit(WRITE_STEPS)) {
             self.fault = Some(fault);
             return Err(io::ErrorKind::OutOfMemory.into());
         }
@@ -344,7 +346,7 @@ pub(super) fn json_text(operand: &Operand, budget: &mut Budget) -> Result<String
     String::from_utf8(writer.bytes).or_else(|error| fail(error.to_string()))
 }
 
-/// Text as it appears inside other text: strings as they are, the rest as JSON.
+/// A value inside other text: strings as they are, other types as JSON.
 pub(super) fn plain_text<'a>(operand: &Operand<'a>, budget: &mut Budget) -> Result<Text<'a>, Fault> {
     match operand {
         Operand::Text(text) => Ok(text.clone()),

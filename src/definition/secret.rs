@@ -23,7 +23,7 @@ pub(super) fn named_in(implementation: &Value, pointer: &str, problems: &Problem
     template.visit(&mut |expression, place| {
         let mut members = Members::default();
         expression.members_of(SECRET, &mut members);
-        if members.others {
+        if members.has_unknown {
             problems.report(
                 &format!("{pointer}{place}"),
                 "invalid_secret",

@@ -1,5 +1,4 @@
-//! What is refused before it runs, and what hostile expressions and data cost:
-//! always a bounded amount.
+//! Tests of rejected expressions, and of the bounds on hostile expressions and data.
 
 use serde_json::{Value, json};
 
@@ -18,7 +17,7 @@ fn too_expensive(source: &str, state: &Value) {
 }
 
 #[test]
-fn check_refuses_with_a_place() {
+fn check_rejects_with_a_position() {
     for (source, expected) in [
         ("", "column 1: expression is empty"),
         ("1 +", "column 4: unexpected end of expression"),
@@ -75,7 +74,7 @@ fn check_refuses_with_a_place() {
     }
     let names = Expression::new("a.b + [c].map(d, d + e).size() + size(f)").check();
     assert_eq!(names, Ok(["a", "c", "e", "f"].map(String::from).into()));
-    // The same name outside its comprehension is free.
+    // The same name outside its comprehension belongs to the scope.
     assert_eq!(
         Expression::new("[1].map(d, d) + d").check(),
         Ok(["d".into()].into())
@@ -83,7 +82,7 @@ fn check_refuses_with_a_place() {
 }
 
 #[test]
-fn explosions_run_out() {
+fn exponential_expressions_are_stopped() {
     let state = json!({"l": vec![1; 400], "s": "x".repeat(1024), "t": "x".repeat(1 << 20)});
     let nested = "state.l.map(a, state.l.map(b, state.l.map(c, a + b + c)))";
     let doubling = format!("[state.s]{}", ".map(a, a + a)".repeat(40));
@@ -91,7 +90,7 @@ fn explosions_run_out() {
         nested,
         &doubling,
         "state.l.exists(a, state.l.exists(b, state.l.exists(c, false)))",
-        // Exhaustion is not a failure that `||` may overlook.
+        // `||` does not absorb exhaustion.
         "state.l.all(a, state.l.all(b, state.l.all(c, true))) || true",
         "true && state.l.map(a, state.l.map(b, state.l)).size() > 0",
         "state.l.map(a, state.l + state.l).map(a, a + a)",
@@ -150,7 +149,7 @@ fn depth_is_bounded_on_a_small_stack() {
         format!("1{}", ",+1".repeat(1000)),
     ];
     sources.extend(["(", "[", "{", "-", "!", "a?", "a(", "''"].map(repeated));
-    // Nesting just within the limits, in shapes that cost most stack per level.
+    // Nesting just within the limits, in the shapes that use most stack per level.
     for depth in [20, 40, 60, 63, 98] {
         sources.push(format!("{}1{}", "[".repeat(depth), "]".repeat(depth)));
         sources.push(format!("{}1{}", "[1].map(a,".repeat(depth), ")".repeat(depth)));
@@ -161,7 +160,7 @@ fn depth_is_bounded_on_a_small_stack() {
         ));
         sources.push(format!("{}1", "true?1:".repeat(depth)));
         sources.push(format!("{}1", "false?1:".repeat(depth)));
-        // Wrapped in chains, a value gets far deeper than its expression.
+        // Chained macros nest a value far deeper than its expression.
         let wrap = format!(".map(a,{}a{})", "[".repeat(30), "]".repeat(30));
         sources.push(format!("[1]{}.size()", wrap.repeat(depth / 2)));
     }
@@ -185,7 +184,7 @@ fn depth_is_bounded_on_a_small_stack() {
 }
 
 #[test]
-fn deep_values_are_refused_not_walked() {
+fn deep_values_are_rejected_not_traversed() {
     let mut deep = json!(1);
     for _ in 0..2000 {
         deep = Value::Array(vec![deep]);
@@ -302,7 +301,7 @@ fn garbage_never_panics() {
     }
 }
 
-/// Valid expressions with one piece changed reach further than pure garbage.
+/// Mutated valid expressions reach further than random input.
 #[test]
 fn mutated_expressions_never_panic() {
     let seeds = [
