@@ -269,9 +269,7 @@ impl<'a> Operand<'a> {
 
 pub(super) fn one_deeper(depth: usize) -> Result<usize, Fault> {
     if depth >= MAX_VALUE_DEPTH {
-        return fail(format!(
-            "value is nested deeper than {MAX_VALUE_DEPTH} levels"
-        ));
+        return fail(format!("value is nested deeper than {MAX_VALUE_DEPTH} levels"));
     }
     Ok(depth + 1)
 }

@@ -1,103 +1,105 @@
-//! Owns turning a schema document into nodes, and every complaint about the
-//! document itself. Subschemas wait in a list instead of on the stack, and each
-//! is compiled once however often it is referred to, so the work is linear in
-//! the document.
+//! Compiles a schema document to nodes and reports what is invalid in it.
+//! Subschemas are queued in a list instead of on the stack, and each is compiled
+//! once however often it is referenced, so the time is linear in the document.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::messages::Found;
+use super::messages::Described;
 use super::values::nests_deeper_than;
-use super::{Node, NodeId, Problem, Types, limits, references};
+use super::{Node, NodeId, Types, Violation, limits, references};
 
-pub(super) fn compile(schema: &Value) -> Result<Vec<Node>, Vec<Problem>> {
+pub(super) fn compile(schema: &Value) -> Result<Vec<Node>, Vec<Violation>> {
     if nests_deeper_than(schema, limits::NESTING) {
         let message = format!("schema nests deeper than {} levels", limits::NESTING);
         let pointer = String::new();
-        return Err(vec![Problem { pointer, message }]);
+        return Err(vec![Violation { pointer, message }]);
     }
     let mut compiler = Compiler {
-        places: Vec::new(),
-        known: BTreeMap::new(),
-        problems: Vec::new(),
+        subschemas: Vec::new(),
+        nodes_by_address: BTreeMap::new(),
+        violations: Vec::new(),
         pattern_units: limits::SCHEMA_PATTERN_UNITS,
     };
-    compiler.place(Origin::Pointer(""), schema, false);
+    compiler.add_subschema(Origin::Pointer(""), schema, false);
     let mut nodes = Vec::new();
-    while let Some(place) = compiler.places.get(nodes.len()) {
-        let value = place.value;
+    while let Some(subschema) = compiler.subschemas.get(nodes.len()) {
+        let value = subschema.value;
         let node = compiler.node(nodes.len(), value);
         nodes.push(node);
     }
-    for looping in references::loops(&nodes) {
+    for looping in references::cycles(&nodes) {
         let pointer = compiler.pointer(looping);
-        compiler.problem(
+        compiler.report(
             pointer,
             "schema refers back to itself without descending into the instance".to_owned(),
         );
     }
-    if compiler.problems.is_empty() {
+    if compiler.violations.is_empty() {
         Ok(nodes)
     } else {
-        Err(compiler.problems)
+        Err(compiler.violations)
     }
 }
 
 pub(super) struct Compiler<'s> {
-    /// Every subschema met, in order of meeting; the position is its `NodeId`.
-    pub(super) places: Vec<Place<'s>>,
-    /// By address, which identifies a subschema however it was reached.
-    known: BTreeMap<*const Value, NodeId>,
-    problems: Vec<Problem>,
+    /// Every subschema found so far. The index is its `NodeId`.
+    pub(super) subschemas: Vec<Subschema<'s>>,
+    /// The address identifies a subschema, whichever reference led to it.
+    nodes_by_address: BTreeMap<*const Value, NodeId>,
+    violations: Vec<Violation>,
     pub(super) pattern_units: usize,
 }
 
-pub(super) struct Place<'s> {
+pub(super) struct Subschema<'s> {
     pub(super) value: &'s Value,
     origin: Origin<'s>,
-    /// Whether an enclosing subschema, not the root, has its own `$id`.
+    /// Whether an enclosing subschema, other than the root, has an `$id`.
     embedded: bool,
 }
 
-/// Where a subschema stands. Pointers are spelled out only for problems: under
-/// one long property name they would take quadratic room.
+/// Where a subschema is. Pointers are only built for messages: below a long
+/// property name they would take quadratic memory.
 pub(super) enum Origin<'s> {
     Pointer(&'s str),
-    Below(At<'s>),
+    Below(Location<'s>),
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct At<'s> {
+pub(super) struct Location<'s> {
     pub(super) node: NodeId,
     pub(super) keyword: &'s str,
-    step: Step<'s>,
+    step: LocationStep<'s>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Step<'s> {
+pub(super) enum LocationStep<'s> {
     Whole,
     Key(&'s str),
     Index(usize),
 }
 
-impl<'s> At<'s> {
-    pub(super) fn new(node: NodeId, keyword: &'s str) -> At<'s> {
-        let step = Step::Whole;
-        At { node, keyword, step }
+impl<'s> Location<'s> {
+    pub(super) fn new(node: NodeId, keyword: &'s str) -> Location<'s> {
+        let step = LocationStep::Whole;
+        Location { node, keyword, step }
     }
 
-    pub(super) fn step(self, step: Step<'s>) -> At<'s> {
-        At { step, ..self }
+    pub(super) fn step(self, step: LocationStep<'s>) -> Location<'s> {
+        Location { step, ..self }
     }
 }
 
 impl<'s> Compiler<'s> {
-    pub(super) fn place(&mut self, origin: Origin<'s>, value: &'s Value, embedded: bool) -> NodeId {
-        let next = self.places.len();
-        let node = *self.known.entry(std::ptr::from_ref(value)).or_insert(next);
+    pub(super) fn add_subschema(&mut self, origin: Origin<'s>, value: &'s Value, embedded: bool) -> NodeId {
+        let next = self.subschemas.len();
+        let node = *self
+            .nodes_by_address
+            .entry(std::ptr::from_ref(value))
+            .or_insert(next);
         if node == next {
-            self.places.push(Place {
+            self.subschemas.push(Subschema {
                 value,
                 origin,
                 embedded,
@@ -106,50 +108,56 @@ impl<'s> Compiler<'s> {
         node
     }
 
-    pub(super) fn child(&mut self, at: At<'s>, value: &'s Value) -> NodeId {
+    pub(super) fn child(&mut self, at: Location<'s>, value: &'s Value) -> NodeId {
         let embedded = self.is_embedded(at.node);
-        self.place(Origin::Below(at), value, embedded)
+        self.add_subschema(Origin::Below(at), value, embedded)
     }
 
     pub(super) fn is_embedded(&self, node: NodeId) -> bool {
-        let place = &self.places[node];
-        place.embedded || node != 0 && place.value.get("$id").is_some()
+        let subschema = &self.subschemas[node];
+        subschema.embedded || node != 0 && subschema.value.get("$id").is_some()
     }
 
     pub(super) fn pointer(&self, node: NodeId) -> String {
-        match &self.places[node].origin {
+        match &self.subschemas[node].origin {
             Origin::Pointer(pointer) => (*pointer).to_owned(),
-            // Recursion is over document nesting, which is bounded.
+            // The recursion is over the nesting of the document, which is bounded.
             Origin::Below(at) => self.pointer_at(*at),
         }
     }
 
-    fn pointer_at(&self, at: At<'s>) -> String {
+    fn pointer_at(&self, at: Location<'s>) -> String {
         let mut pointer = self.pointer(at.node);
-        references::push_step(&mut pointer, at.keyword);
+        references::push_segment(&mut pointer, at.keyword);
         match at.step {
-            Step::Whole => {}
-            Step::Key(key) => references::push_step(&mut pointer, key),
-            Step::Index(index) => references::push_step(&mut pointer, &index.to_string()),
+            LocationStep::Whole => {}
+            LocationStep::Key(key) => references::push_segment(&mut pointer, key),
+            LocationStep::Index(index) => references::push_segment(&mut pointer, &index.to_string()),
         }
         pointer
     }
 
-    fn problem(&mut self, pointer: String, message: String) {
-        if self.problems.len() < limits::COMPILE_PROBLEMS {
-            self.problems.push(Problem { pointer, message });
+    fn report(&mut self, pointer: String, message: String) {
+        if self.violations.len() < limits::COMPILE_VIOLATIONS_MAX {
+            self.violations.push(Violation { pointer, message });
         }
     }
 
-    pub(super) fn problem_at(&mut self, at: At<'s>, message: String) {
+    pub(super) fn report_at(&mut self, at: Location<'s>, message: String) {
         let pointer = self.pointer_at(at);
-        self.problem(pointer, message);
+        self.report(pointer, message);
     }
 
-    /// Reports `value` unless `read` yielded something.
-    pub(super) fn read<T>(&mut self, at: At<'s>, wanted: &str, value: &Value, read: Option<T>) -> Option<T> {
+    /// Reports `value` if `read` is none.
+    pub(super) fn read<T>(
+        &mut self,
+        at: Location<'s>,
+        wanted: &str,
+        value: &Value,
+        read: Option<T>,
+    ) -> Option<T> {
         if read.is_none() {
-            self.problem_at(at, format!("expected {wanted}, found {}", Found(value)));
+            self.report_at(at, format!("expected {wanted}, found {}", Described(value)));
         }
         read
     }
@@ -161,8 +169,8 @@ impl<'s> Compiler<'s> {
             Value::Object(keywords) => self.rules(node, keywords),
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 let pointer = self.pointer(node);
-                let found = Found(value);
-                self.problem(
+                let found = Described(value);
+                self.report(
                     pointer,
                     format!("expected a schema (object or boolean), found {found}"),
                 );
@@ -175,7 +183,7 @@ impl<'s> Compiler<'s> {
         let mut types = Types::ANY;
         let mut rules = Vec::new();
         for (keyword, value) in keywords {
-            let at = At::new(node, keyword);
+            let at = Location::new(node, keyword);
             if keyword == "type" {
                 types = self.types(at, value);
             } else {
@@ -193,10 +201,10 @@ impl<'s> Compiler<'s> {
 mod tests {
     use serde_json::json;
 
-    use crate::json_schema::tests::compile_problems;
+    use crate::json_schema::tests::compile_violations;
 
     #[test]
-    fn every_problem_of_a_schema_is_reported_where_it_is() {
+    fn every_violation_in_a_schema_is_reported_with_its_pointer() {
         let cases = [
             (
                 json!({"requird": [], "properties": {"a": {"tpye": 1}}}),
@@ -314,11 +322,11 @@ mod tests {
             ),
         ];
         for (schema, expected) in cases {
-            assert_eq!(compile_problems(&schema), expected, "{schema}");
+            assert_eq!(compile_violations(&schema), expected, "{schema}");
         }
         for keyword in ["$dynamicRef", "$dynamicAnchor", "unevaluatedItems", "$vocabulary"] {
-            let problems = compile_problems(&json!({ keyword: true }));
-            assert!(problems[0].contains("is not supported: "), "{problems:?}");
+            let violations = compile_violations(&json!({ keyword: true }));
+            assert!(violations[0].contains("is not supported: "), "{violations:?}");
         }
     }
 }

@@ -1,19 +1,18 @@
-//! Owns what each keyword's value must look like and which rule it becomes.
-//! Nothing here is lenient: a keyword we do not act on either cannot affect a
-//! verdict or is a problem, so that no author believes in a check that is not
-//! made.
+//! What each keyword's value must be, and the rule that it compiles to. A keyword
+//! without a rule either cannot affect a verdict or is reported, so that no
+//! author relies on an assertion that is not made.
 
 use regex_lite::RegexBuilder;
 use serde_json::{Map, Number, Value};
 
-use super::compile::{At, Compiler, Origin, Step};
+use super::compile::{Compiler, Location, LocationStep, Origin};
 use super::messages::Quoted;
 use super::pattern_cost::steps_per_byte;
-use super::values::{as_count, sorted_entries, weight};
+use super::values::{as_count, read_steps, sorted_entries};
 use super::{Counted, NodeId, Pattern, Rule, Types, limits, references};
 
-/// Keywords that would change a verdict if ignored, or that other drafts and
-/// dialects have, each with what to write instead.
+/// Keywords that would change a verdict if ignored, and keywords of other drafts
+/// and dialects, each with its replacement.
 const UNSUPPORTED: [(&str, &str); 16] = [
     ("$dynamicRef", "use $ref with a JSON pointer"),
     ("$dynamicAnchor", "use $defs and $ref with a JSON pointer"),
@@ -43,12 +42,12 @@ const UNSUPPORTED: [(&str, &str); 16] = [
 ];
 
 impl<'s> Compiler<'s> {
-    /// The rule a keyword makes. Of keywords that form one rule together, the
-    /// one that cannot be left out makes it; `properties` and its kin have no
-    /// such member, so the first one present does.
+    /// The rule of a keyword. Of keywords that form one rule together, the
+    /// mandatory one creates it. `properties` and its companions are all optional,
+    /// so the first one present creates it.
     pub(super) fn rule(
         &mut self,
-        at: At<'s>,
+        at: Location<'s>,
         value: &'s Value,
         keywords: &'s Map<String, Value>,
     ) -> Option<Rule> {
@@ -76,12 +75,12 @@ impl<'s> Compiler<'s> {
                 let allowed = self.read(at, "an array", value, value.as_array())?;
                 Some(Rule::Values {
                     allowed: allowed.clone(),
-                    weight: weight(value),
+                    read_steps: read_steps(value),
                 })
             }
             "const" => Some(Rule::Values {
                 allowed: vec![value.clone()],
-                weight: weight(value),
+                read_steps: read_steps(value),
             }),
             "minimum" => self.number(at, value).map(Rule::Minimum),
             "exclusiveMinimum" => self.number(at, value).map(Rule::ExclusiveMinimum),
@@ -113,7 +112,7 @@ impl<'s> Compiler<'s> {
                 let map = self.read(at, "an object", value, value.as_object())?;
                 let mut dependents = Vec::new();
                 for (key, names) in map {
-                    if let Some(names) = self.strings(at.step(Step::Key(key)), names) {
+                    if let Some(names) = self.strings(at.step(LocationStep::Key(key)), names) {
                         dependents.push((key.clone(), names));
                     }
                 }
@@ -126,7 +125,7 @@ impl<'s> Compiler<'s> {
                 Some(Rule::Items { prefix, rest })
             }
             "items" if value.is_array() => {
-                self.problem_at(at, "items takes one schema; use prefixItems for a list".into());
+                self.report_at(at, "items takes one schema; use prefixItems for a list".into());
                 None
             }
             "items" if keywords.contains_key("prefixItems") => None,
@@ -139,8 +138,8 @@ impl<'s> Compiler<'s> {
                 let count = |keyword| keywords.get(keyword).and_then(as_count);
                 Some(Rule::Contains {
                     node,
-                    least: count("minContains").unwrap_or(1),
-                    most: count("maxContains"),
+                    min: count("minContains").unwrap_or(1),
+                    max: count("maxContains"),
                 })
             }
             "minContains" | "maxContains" => {
@@ -169,13 +168,13 @@ impl<'s> Compiler<'s> {
                     Some((_, advice)) => format!("{unknown} is not supported: {advice}"),
                     None => format!("unknown keyword {}", Quoted(unknown)),
                 };
-                self.problem_at(at, message);
+                self.report_at(at, message);
                 None
             }
         }
     }
 
-    pub(super) fn types(&mut self, at: At<'s>, value: &Value) -> Types {
+    pub(super) fn types(&mut self, at: Location<'s>, value: &Value) -> Types {
         let names = match value {
             Value::Array(names) if !names.is_empty() => names.as_slice(),
             name => std::slice::from_ref(name),
@@ -187,25 +186,25 @@ impl<'s> Compiler<'s> {
         self.read(at, &wanted, value, accepted).unwrap_or(Types::ANY)
     }
 
-    fn number(&mut self, at: At<'s>, value: &Value) -> Option<Number> {
+    fn number(&mut self, at: Location<'s>, value: &Value) -> Option<Number> {
         self.read(at, "a number", value, value.as_number().cloned())
     }
 
-    fn count(&mut self, at: At<'s>, value: &Value) -> Option<u64> {
+    fn count(&mut self, at: Location<'s>, value: &Value) -> Option<u64> {
         self.read(at, "a whole number from 0", value, as_count(value))
     }
 
-    fn at_least(&mut self, at: At<'s>, value: &Value, counted: Counted) -> Option<Rule> {
-        let least = self.count(at, value)?;
-        Some(Rule::AtLeast(counted, least))
+    fn at_least(&mut self, at: Location<'s>, value: &Value, counted: Counted) -> Option<Rule> {
+        let min = self.count(at, value)?;
+        Some(Rule::AtLeast(counted, min))
     }
 
-    fn at_most(&mut self, at: At<'s>, value: &Value, counted: Counted) -> Option<Rule> {
-        let most = self.count(at, value)?;
-        Some(Rule::AtMost(counted, most))
+    fn at_most(&mut self, at: Location<'s>, value: &Value, counted: Counted) -> Option<Rule> {
+        let max = self.count(at, value)?;
+        Some(Rule::AtMost(counted, max))
     }
 
-    fn strings(&mut self, at: At<'s>, value: &Value) -> Option<Vec<String>> {
+    fn strings(&mut self, at: Location<'s>, value: &Value) -> Option<Vec<String>> {
         let strings = value.as_array().and_then(|items| {
             let strings = items.iter().map(|item| item.as_str().map(str::to_owned));
             strings.collect::<Option<Vec<_>>>()
@@ -220,37 +219,37 @@ impl<'s> Compiler<'s> {
         keyword: &'s str,
     ) -> Option<NodeId> {
         let value = keywords.get(keyword)?;
-        Some(self.child(At::new(node, keyword), value))
+        Some(self.child(Location::new(node, keyword), value))
     }
 
-    fn schema_list(&mut self, at: At<'s>, value: &'s Value) -> Vec<NodeId> {
+    fn schema_list(&mut self, at: Location<'s>, value: &'s Value) -> Vec<NodeId> {
         let list = value.as_array().filter(|list| !list.is_empty());
         let list = self.read(at, "an array of at least one schema", value, list);
         let numbered = list.into_iter().flatten().enumerate();
         numbered
-            .map(|(index, value)| self.child(at.step(Step::Index(index)), value))
+            .map(|(index, value)| self.child(at.step(LocationStep::Index(index)), value))
             .collect()
     }
 
-    /// The subschemas by name, sorted so that they can be searched.
-    fn schema_map(&mut self, at: At<'s>, value: &'s Value) -> Vec<(&'s String, NodeId)> {
+    /// The subschemas by name, sorted for binary search.
+    fn schema_map(&mut self, at: Location<'s>, value: &'s Value) -> Vec<(&'s String, NodeId)> {
         let map = self.read(at, "an object of schemas", value, value.as_object());
         let entries = map.map(sorted_entries).unwrap_or_default().into_iter();
         entries
-            .map(|(key, value)| (key, self.child(at.step(Step::Key(key)), value)))
+            .map(|(key, value)| (key, self.child(at.step(LocationStep::Key(key)), value)))
             .collect()
     }
 
     fn properties(&mut self, node: NodeId, keywords: &'s Map<String, Value>) -> Rule {
         let mut named = Vec::new();
         if let Some(value) = keywords.get("properties") {
-            named = owned(self.schema_map(At::new(node, "properties"), value));
+            named = owned(self.schema_map(Location::new(node, "properties"), value));
         }
         let mut patterns = Vec::new();
         if let Some(value) = keywords.get("patternProperties") {
-            let at = At::new(node, "patternProperties");
+            let at = Location::new(node, "patternProperties");
             for (source, node) in self.schema_map(at, value) {
-                if let Some(pattern) = self.pattern(at.step(Step::Key(source)), source) {
+                if let Some(pattern) = self.pattern(at.step(LocationStep::Key(source)), source) {
                     patterns.push((pattern, node));
                 }
             }
@@ -263,12 +262,12 @@ impl<'s> Compiler<'s> {
         }
     }
 
-    /// Compiles under growing size limits, which is how the engine lets us
-    /// learn the size that matching time is proportional to.
-    fn pattern(&mut self, at: At<'s>, source: &str) -> Option<Pattern> {
+    /// Compiles with growing size limits, which is the only way to learn the
+    /// compiled size, to which matching time is proportional.
+    fn pattern(&mut self, at: Location<'s>, source: &str) -> Option<Pattern> {
         if source.len() > limits::PATTERN_BYTES {
             let message = format!("pattern is longer than {} bytes", limits::PATTERN_BYTES);
-            self.problem_at(at, message);
+            self.report_at(at, message);
             return None;
         }
         let mut units = 1;
@@ -280,40 +279,43 @@ impl<'s> Compiler<'s> {
             }
             units *= 2;
         };
-        let room = self.pattern_units.checked_sub(units);
-        match (built, room) {
-            (Ok(regex), Some(room)) => {
-                self.pattern_units = room;
-                let cost = steps_per_byte(source, units);
-                return Some(Pattern { regex, cost });
+        let left = self.pattern_units.checked_sub(units);
+        match (built, left) {
+            (Ok(regex), Some(left)) => {
+                self.pattern_units = left;
+                let steps_per_byte = steps_per_byte(source, units);
+                return Some(Pattern {
+                    regex,
+                    steps_per_byte,
+                });
             }
             (Ok(_), None) => {
-                self.problem_at(at, "patterns of this schema are too large together".into());
+                self.report_at(at, "patterns of this schema are too large together".into());
             }
             (Err(error), _) => {
                 let pattern = Quoted(source);
-                self.problem_at(at, format!("pattern {pattern} is not supported: {error}"));
+                self.report_at(at, format!("pattern {pattern} is not supported: {error}"));
             }
         }
         None
     }
 
-    fn reference(&mut self, at: At<'s>, value: &'s Value) -> Option<Rule> {
+    fn reference(&mut self, at: Location<'s>, value: &'s Value) -> Option<Rule> {
         let text = self.read(at, "a string", value, value.as_str())?;
         if self.is_embedded(at.node) {
             let message = "$ref under a subschema with its own $id is not supported: \
                            remove the $id";
-            self.problem_at(at, message.to_owned());
+            self.report_at(at, message.to_owned());
             return None;
         }
-        match references::resolve(self.places[0].value, text) {
+        match references::resolve(self.subschemas[0].value, text) {
             Ok(found) => {
                 let origin = Origin::Pointer(found.pointer);
-                let node = self.place(origin, found.value, found.embedded);
+                let node = self.add_subschema(origin, found.value, found.embedded);
                 Some(Rule::AllOf(vec![node]))
             }
             Err(message) => {
-                self.problem_at(at, message);
+                self.report_at(at, message);
                 None
             }
         }

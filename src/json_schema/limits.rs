@@ -1,32 +1,31 @@
-//! Owns the bounds that make checking safe on any input, in one place so that
-//! they can be weighed against each other: time is steps, stack is nesting and
-//! depth, memory is problems and pattern sizes.
+//! The bounds that make validation safe on any input: steps bound time, nesting
+//! and depth bound the stack, violations and pattern sizes bound memory.
 
-/// Deepest array/object nesting accepted in a schema or an instance. The
-/// parser of `serde_json` stops at the same depth, so only values built in
-/// memory can meet it. It bounds every walk over a bare value.
+/// Nesting of arrays and objects in a schema or an instance. The parser of
+/// `serde_json` stops at the same depth, so only values built in memory can
+/// exceed it. It bounds every recursion over a value.
 pub(super) const NESTING: usize = 128;
 
-/// Deepest chain of subschemas entered at once: four for each level of the
-/// deepest instance, which a recursive schema with a `$ref` and an `anyOf`
-/// needs. The deepest chains measured in wasm took 75 KB of its 1 MiB stack.
+/// Nesting of subschemas during validation: four for each level of the deepest
+/// instance, as a recursive schema with a `$ref` and an `anyOf` needs. The
+/// deepest chains measured in wasm took 75 KB of its 1 MiB stack.
 pub(super) const DEPTH: usize = 512;
 
-/// Steps one check may spend, whoever asks for it: what one unit of a run's
-/// decision may, so that a check in the API or in an executor is bounded alike.
+/// Steps of one validation. The same as one unit of a decision, so that the API
+/// and the executors have the same bound as a run.
 pub(super) const STEPS: usize = crate::base::compute::UNIT_STEPS as usize;
 
-pub(super) const VALIDATE_PROBLEMS: usize = 20;
-pub(super) const COMPILE_PROBLEMS: usize = 100;
+pub(super) const VIOLATIONS_MAX: usize = 20;
+pub(super) const COMPILE_VIOLATIONS_MAX: usize = 100;
 
-/// Longest accepted pattern source. The regex parser nests one heap value for
-/// each stacked repetition operator and frees them recursively.
+/// Longest pattern source. The regex parser nests one heap value for each
+/// stacked repetition operator and frees them recursively.
 pub(super) const PATTERN_BYTES: usize = 2_048;
 
 /// Compiled size that costs `PATTERN_STEPS` for each byte matched.
 pub(super) const PATTERN_UNIT: usize = 1_024;
 
-/// The densest patterns visit every state of the compiled form at each byte.
+/// The most expensive patterns visit every state of the compiled form at each byte.
 pub(super) const PATTERN_STEPS: usize = 30;
 
 /// One state of a pattern at one byte.
@@ -36,7 +35,7 @@ pub(super) const STATE_STEPS: usize = 8;
 pub(super) const PATTERN_UNITS: usize = 256;
 pub(super) const SCHEMA_PATTERN_UNITS: usize = 8_192;
 
-/// Saying what is wrong.
+/// Formatting one message.
 pub(super) const MESSAGE_STEPS: usize = 60;
 
 /// Bytes of text compared or copied for one step.
@@ -49,7 +48,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::json_schema::limits;
-    use crate::json_schema::tests::{compile_problems, problems};
+    use crate::json_schema::tests::{compile_violations, violations};
 
     /// Nests `levels` arrays, or wraps a schema in as many keywords.
     fn nested(levels: usize, innermost: Value, wrap: impl Fn(Value) -> Value) -> Value {
@@ -57,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_bounded() {
+    fn validation_is_bounded() {
         let array = |inner| json!([inner]);
         let doubling = {
             let mut definitions = serde_json::Map::new();
@@ -102,7 +101,7 @@ mod tests {
         ];
         for (schema, instance, expected) in cases {
             let started = Instant::now();
-            let found = problems(&schema, &instance);
+            let found = violations(&schema, &instance);
             assert!(
                 matches!(&found[..], [only] if only.starts_with(expected)),
                 "{found:?}"
@@ -121,11 +120,11 @@ mod tests {
         // Debug frames are several times those of the wasm build.
         let small = std::thread::Builder::new().stack_size(4 << 20);
         let checked = small.spawn(move || {
-            assert_eq!(problems(&schema, &deepest), [""; 0]);
-            let problems = compile_problems(&deep_schema);
-            assert_eq!(problems, [""; 0]);
+            assert_eq!(violations(&schema, &deepest), [""; 0]);
+            let violations = compile_violations(&deep_schema);
+            assert_eq!(violations, [""; 0]);
             assert_eq!(
-                compile_problems(&too_deep),
+                compile_violations(&too_deep),
                 [" schema nests deeper than 128 levels"]
             );
         });
@@ -134,12 +133,12 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_capped_and_ordered() {
+    fn violations_are_capped_and_ordered() {
         let schema = json!({"items": {"type": "null"}});
-        let found = problems(&schema, &Value::from_iter(0..1_000));
-        assert_eq!(found.len(), limits::VALIDATE_PROBLEMS);
+        let found = violations(&schema, &Value::from_iter(0..1_000));
+        assert_eq!(found.len(), limits::VIOLATIONS_MAX);
         assert_eq!(found[19], "/19 expected null, found number 19");
         let unknown = Value::from_iter((0..1_000).map(|index| (index.to_string(), json!(1))));
-        assert_eq!(compile_problems(&unknown).len(), limits::COMPILE_PROBLEMS);
+        assert_eq!(compile_violations(&unknown).len(), limits::COMPILE_VIOLATIONS_MAX);
     }
 }

@@ -1,20 +1,20 @@
-//! Owns how values, types and counts read in a message. Everything is written
-//! lazily, since most messages are about alternatives that do not matter, and
-//! cut short, since a value or a name can be as long as its author likes.
+//! Formats values, types and counts for messages. Formatting is lazy, because
+//! most messages about alternatives are never shown, and truncated, because
+//! values and names can have any length.
 
 use std::fmt::{self, Display, Formatter};
 
 use serde_json::Value;
 
-use super::{Counted, Problem, Types};
+use super::{Counted, Types, Violation};
 
-/// How much of a name or value is shown.
+/// A longer name or value is truncated.
 const SHOWN_CHARACTERS: usize = 60;
 
 /// Writes "number 3", "string \"id\"", "array of 2 items".
-pub(super) struct Found<'v>(pub(super) &'v Value);
+pub(super) struct Described<'v>(pub(super) &'v Value);
 
-impl Display for Found<'_> {
+impl Display for Described<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             Value::Null => out.write_str("null"),
@@ -29,7 +29,7 @@ impl Display for Found<'_> {
     }
 }
 
-/// Writes text as a JSON string, cut short so that a message stays a message.
+/// Writes text as a truncated JSON string.
 pub(super) struct Quoted<'t>(pub(super) &'t str);
 
 impl Display for Quoted<'_> {
@@ -41,11 +41,11 @@ impl Display for Quoted<'_> {
     }
 }
 
-struct Cut<'t>(&'t str, usize);
+struct Truncated<'t>(&'t str, usize);
 
-impl Display for Cut<'_> {
+impl Display for Truncated<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let Cut(text, characters) = *self;
+        let Truncated(text, characters) = *self;
         match text.char_indices().nth(characters) {
             Some((end, _)) => write!(out, "{}…", &text[..end]),
             None => out.write_str(text),
@@ -66,10 +66,10 @@ impl Display for Plural {
     }
 }
 
-/// Writes the values of an `enum`, the first few spelled out.
-pub(super) struct Choice<'v>(pub(super) &'v [Value]);
+/// Writes the first values of an `enum` and the number of the others.
+pub(super) struct AllowedValues<'v>(pub(super) &'v [Value]);
 
-impl Display for Choice<'_> {
+impl Display for AllowedValues<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 8;
         if self.0.len() != 1 {
@@ -79,7 +79,7 @@ impl Display for Choice<'_> {
             if position > 0 {
                 out.write_str(", ")?;
             }
-            write!(out, "{}", Cut(&value.to_string(), SHOWN_CHARACTERS))?;
+            write!(out, "{}", Truncated(&value.to_string(), SHOWN_CHARACTERS))?;
         }
         match self.0.len().saturating_sub(SHOWN) {
             0 => Ok(()),
@@ -110,28 +110,28 @@ impl Display for Types {
     }
 }
 
-/// Writes why the first alternatives did not match. Each reason is cut, or
+/// Writes why the first alternatives did not match. Each reason is truncated, or
 /// nested alternatives would multiply the length of the message.
-pub(super) struct Misses<'p> {
-    /// Length of the pointer to the value all alternatives were tried on.
-    pub(super) path: usize,
-    pub(super) misses: &'p [Problem],
+pub(super) struct Mismatches<'p> {
+    /// Length of the pointer to the value that the alternatives were applied to.
+    pub(super) pointer_length: usize,
+    pub(super) mismatches: &'p [Violation],
 }
 
-impl Display for Misses<'_> {
+impl Display for Mismatches<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 3;
-        for (position, miss) in self.misses.iter().take(SHOWN).enumerate() {
+        for (position, mismatch) in self.mismatches.iter().take(SHOWN).enumerate() {
             if position > 0 {
                 out.write_str("; ")?;
             }
-            let place = miss.pointer.get(self.path..).unwrap_or_default();
-            if !place.is_empty() {
-                write!(out, "at {place} ")?;
+            let pointer = mismatch.pointer.get(self.pointer_length..).unwrap_or_default();
+            if !pointer.is_empty() {
+                write!(out, "at {pointer} ")?;
             }
-            write!(out, "{}", Cut(&miss.message, 2 * SHOWN_CHARACTERS))?;
+            write!(out, "{}", Truncated(&mismatch.message, 2 * SHOWN_CHARACTERS))?;
         }
-        match self.misses.len().saturating_sub(SHOWN) {
+        match self.mismatches.len().saturating_sub(SHOWN) {
             0 => Ok(()),
             more => write!(out, "; and {more} more"),
         }

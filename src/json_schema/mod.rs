@@ -1,12 +1,11 @@
-//! Owns JSON Schema (draft 2020-12) for what Curfew's users declare about
-//! inputs, outputs and messages: a schema is compiled once, then instances are
-//! checked against it.
+//! JSON Schema (draft 2020-12) for the inputs, outputs and messages of
+//! workflows: a schema is compiled once, then instances are validated with it.
 //!
-//! Written here because a complete validator crate outweighs the rest of the
-//! wasm module. It is safe to run on untrusted schemas and instances: a schema
-//! that would loop, or that uses a keyword we do not implement, fails to
-//! compile instead of being half obeyed; checking spends a fixed step budget,
-//! recurses to a fixed depth, and reports in an order fixed by the inputs.
+//! Written here because a complete validator crate is larger than the rest of the
+//! wasm module. It is safe on untrusted schemas and instances: a schema that
+//! would loop, or that uses an unsupported keyword, fails to compile instead of
+//! being partly applied. Validation has a fixed step budget, recurses to a fixed
+//! depth, and reports in an order that depends only on its inputs.
 
 mod compile;
 mod keywords;
@@ -27,51 +26,50 @@ use serde_json::{Number, Value};
 
 use crate::base::compute::Meter;
 use crate::base::failure::Failure;
-use validate::Misfit;
+use validate::ValidateError;
 
 /// A compiled schema. Cloning shares the compiled form.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// Node 0 is the root; every `NodeId` below indexes this list.
+    /// Node 0 is the root. Every `NodeId` is an index into this list.
     nodes: Arc<[Node]>,
 }
 
-/// One thing wrong with a schema or an instance.
+/// One place where a schema is invalid, or where an instance violates its schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct Violation {
     /// JSON pointer into the schema (compile) or the instance (validate).
     pub pointer: String,
     pub message: String,
 }
 
 impl Schema {
-    /// Compiles `schema`, or lists what is wrong with it (the first
-    /// `limits::COMPILE_PROBLEMS` of it).
-    pub fn compile(schema: &Value) -> Result<Schema, Vec<Problem>> {
+    /// Compiles `schema`, or returns up to `limits::COMPILE_VIOLATIONS_MAX` violations.
+    pub fn compile(schema: &Value) -> Result<Schema, Vec<Violation>> {
         let nodes = compile::compile(schema)?;
         Ok(Schema { nodes: nodes.into() })
     }
 
-    /// Lists what is wrong with `instance`, at most
-    /// `limits::VALIDATE_PROBLEMS` problems; empty means valid.
-    pub fn validate(&self, instance: &Value) -> Vec<Problem> {
-        self.validate_on(None, instance)
+    /// Returns up to `limits::VIOLATIONS_MAX` violations. An empty list means valid.
+    pub fn validate(&self, instance: &Value) -> Vec<Violation> {
+        self.validate_metered(None, instance)
     }
 
-    /// As above, on the account of a unit.
-    pub fn validate_on(&self, meter: Option<&Meter>, instance: &Value) -> Vec<Problem> {
+    /// Like `validate`, charged to the current unit of `meter`.
+    pub fn validate_metered(&self, meter: Option<&Meter>, instance: &Value) -> Vec<Violation> {
         match validate::check(&self.nodes, instance, meter) {
             Ok(()) => Vec::new(),
-            Err(Misfit::Problems(problems)) => problems,
-            Err(Misfit::TooExpensive) => vec![Problem {
+            Err(ValidateError::Violations(violations)) => violations,
+            Err(ValidateError::TooExpensive) => vec![Violation {
                 pointer: String::new(),
                 message: too_expensive(),
             }],
         }
     }
 
-    /// Checks `instance` on the account of a unit: the failure of its token if it does not fit, or if the check takes
-    /// more than the unit has left. `place` says what does not fit, as in `output_schema of the task, at`.
+    /// Validates `instance`, charged to the current unit of `meter`. The error is the failure of the token: the instance is
+    /// invalid, or validation takes more steps than the unit has left. `place` starts the message, as in
+    /// `output_schema of the task, at`.
     pub fn check(
         &self,
         instance: &Value,
@@ -81,15 +79,15 @@ impl Schema {
     ) -> Result<(), Failure> {
         match validate::check(&self.nodes, instance, meter) {
             Ok(()) => Ok(()),
-            Err(Misfit::Problems(problems)) => {
-                let first = problems.first();
+            Err(ValidateError::Violations(violations)) => {
+                let first = violations.first();
                 let (pointer, message) = first.map_or(("", ""), |it| (&it.pointer, &it.message));
                 Err(Failure::validation(
                     code,
                     format!("{place} \"{pointer}\": {message}"),
                 ))
             }
-            Err(Misfit::TooExpensive) => Err(Failure::validation(
+            Err(ValidateError::TooExpensive) => Err(Failure::validation(
                 "limit_exceeded",
                 format!("{place} \"\": {}", too_expensive()),
             )),
@@ -114,14 +112,14 @@ enum Node {
     Rules { types: Types, rules: Vec<Rule> },
 }
 
-/// One assertion, or a group of keywords whose meaning depends on each other.
-/// Lists of subschemas by property name are sorted by that name.
+/// One assertion, or a group of keywords that depend on each other. Lists of
+/// subschemas by property name are sorted by that name.
 #[derive(Debug)]
 enum Rule {
     /// `enum`, and `const` as an enum of one.
     Values {
         allowed: Vec<Value>,
-        weight: usize,
+        read_steps: usize,
     },
     Minimum(Number),
     ExclusiveMinimum(Number),
@@ -146,8 +144,8 @@ enum Rule {
     },
     Contains {
         node: NodeId,
-        least: u64,
-        most: Option<u64>,
+        min: u64,
+        max: Option<u64>,
     },
     UniqueItems,
     /// `allOf`, and `$ref` as an `allOf` of one.
@@ -172,8 +170,7 @@ enum Counted {
 #[derive(Debug)]
 struct Pattern {
     regex: Regex,
-    /// Steps one byte of subject text may cost.
-    cost: usize,
+    steps_per_byte: usize,
 }
 
 /// The set of types a node accepts, one bit for each name in `Types::NAMES`.
@@ -201,7 +198,7 @@ impl Types {
     }
 
     fn allows(self, instance: &Value) -> bool {
-        // An integer is a number too, hence two bits.
+        // An integer is also a number, hence two bits.
         let bits = match instance {
             Value::Null => 1 << 0,
             Value::Bool(_) => 1 << 1,

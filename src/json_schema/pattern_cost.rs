@@ -1,67 +1,67 @@
-//! Owns the price of a pattern: how many steps one byte of text may take.
+//! The cost of a pattern: the steps for one byte of text.
 //!
-//! The matcher goes over the text once, with all states in which the pattern can be at that place. In general that is every
-//! state of its compiled form, and the price is its size. Most patterns that people write are a row of characters and
-//! classes from the beginning of the text, such as an id of five groups of digits: they are in one state at a time, and at
-//! the price of their size a list of a thousand ids would be too expensive to check.
+//! The matcher reads the text once and follows all states that the pattern can be in. In general these are all states of the
+//! compiled form, so the cost is its size. Most patterns in practice are linear: anchored characters and classes in sequence,
+//! such as an id of five groups of digits. They are in few states at a time. Charged by size, a list of a thousand such ids
+//! would be too expensive to validate.
 
 use super::limits;
 
-/// Steps for one byte of text, for a pattern whose compiled form has `units`.
+/// Steps for one byte of text. `units` is the size of the compiled form.
 pub(super) fn steps_per_byte(source: &str, units: usize) -> usize {
     let by_size = units * limits::PATTERN_STEPS;
-    match row(source) {
-        Some(row) => by_size.min(row.states_at_once() * row.steps_per_state()),
+    match parse_linear(source) {
+        Some(linear) => by_size.min(linear.states_at_once() * linear.steps_per_state()),
         None => by_size,
     }
 }
 
-/// A pattern that is a row of atoms, anchored at its beginning.
+/// A sequence of atoms, anchored at the start of the text.
 #[derive(Debug, Default, PartialEq)]
-struct Row {
-    /// States after the first atom of varying length: where that ends is open, so they may all be under way at once.
-    open: usize,
-    has_varied: bool,
+struct LinearPattern {
+    /// States after the first atom of variable length. Its end is not determined, so all of them may be active at once.
+    states_after_variable: usize,
+    has_variable: bool,
     longest_class: usize,
 }
 
-impl Row {
-    /// Up to the first atom of varying length, and in it, what was read tells the state.
+impl LinearPattern {
+    /// Up to the end of the first atom of variable length, the number of characters read determines the state.
     fn states_at_once(&self) -> usize {
-        2 + self.open
+        2 + self.states_after_variable
     }
 
-    /// A class is searched from its beginning.
+    /// A class is searched linearly.
     fn steps_per_state(&self) -> usize {
         limits::STATE_STEPS + self.longest_class / 2
     }
 
-    fn add(&mut self, count: Count) {
-        if self.has_varied {
-            self.open = self.open.saturating_add(count.most.max(1));
+    fn add(&mut self, count: Repetition) {
+        if self.has_variable {
+            self.states_after_variable = self.states_after_variable.saturating_add(count.max.max(1));
         }
-        self.has_varied |= count.varies;
+        self.has_variable |= count.is_variable;
     }
 }
 
-/// How often an atom stands there.
+/// How often an atom may occur.
 #[derive(Debug, PartialEq)]
-struct Count {
-    most: usize,
-    varies: bool,
+struct Repetition {
+    max: usize,
+    is_variable: bool,
 }
 
-/// `None` for every pattern that is more than a row: its price is its size.
-fn row(source: &str) -> Option<Row> {
+/// `None` for a pattern that is not linear, whose cost is its size.
+fn parse_linear(source: &str) -> Option<LinearPattern> {
     let mut rest = source.strip_prefix('^')?.chars().peekable();
-    let mut row = Row::default();
+    let mut pattern = LinearPattern::default();
     while let Some(next) = rest.next() {
         match next {
-            '$' if rest.peek().is_none() => return Some(row),
+            '$' if rest.peek().is_none() => return Some(pattern),
             '(' | ')' | '|' | '^' | '$' | '*' | '+' | '?' | '{' | '}' | ']' => return None,
             '\\' => match rest.next()? {
-                // One of these stands for many ranges, or for a place between two characters.
-                'd' | 'D' | 'w' | 'W' | 's' | 'S' => row.longest_class = row.longest_class.max(8),
+                // Other letters stand for many ranges or for a position between two characters.
+                'd' | 'D' | 'w' | 'W' | 's' | 'S' => pattern.longest_class = pattern.longest_class.max(8),
                 letter if letter.is_ascii_alphanumeric() => return None,
                 _character => {}
             },
@@ -78,16 +78,16 @@ fn row(source: &str) -> Option<Row> {
                         _character => length += 1,
                     }
                 }
-                row.longest_class = row.longest_class.max(length);
+                pattern.longest_class = pattern.longest_class.max(length);
             }
             _character => {}
         }
         let count = match rest.peek() {
             Some('*' | '+' | '?') => {
                 rest.next();
-                Count {
-                    most: 1,
-                    varies: true,
+                Repetition {
+                    max: 1,
+                    is_variable: true,
                 }
             }
             Some('{') => {
@@ -101,32 +101,32 @@ fn row(source: &str) -> Option<Row> {
                     }
                 }
                 match bounds.split_once(',') {
-                    None => Count {
-                        most: bounds.parse().ok()?,
-                        varies: false,
+                    None => Repetition {
+                        max: bounds.parse().ok()?,
+                        is_variable: false,
                     },
-                    Some((least, "")) => Count {
-                        most: least.parse::<usize>().ok()?.checked_add(1)?,
-                        varies: true,
+                    Some((min, "")) => Repetition {
+                        max: min.parse::<usize>().ok()?.checked_add(1)?,
+                        is_variable: true,
                     },
-                    Some((_, most)) => Count {
-                        most: most.parse().ok()?,
-                        varies: true,
+                    Some((_, max)) => Repetition {
+                        max: max.parse().ok()?,
+                        is_variable: true,
                     },
                 }
             }
-            Some(_) | None => Count {
-                most: 1,
-                varies: false,
+            Some(_) | None => Repetition {
+                max: 1,
+                is_variable: false,
             },
         };
-        row.add(count);
-        // A lazy or a repeated repetition.
+        pattern.add(count);
+        // A lazy or a nested repetition.
         if matches!(rest.peek(), Some('*' | '+' | '?' | '{')) {
             return None;
         }
     }
-    Some(row)
+    Some(pattern)
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_in_few_states_at_once() {
+    fn linear_patterns_are_in_few_states_at_once() {
         for (source, states) in [
             ("^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{12}$", 2),
             ("^[a-z0-9-]{1,64}$", 2),
@@ -144,7 +144,7 @@ mod tests {
             ("^[a-z]{3,}x{40}$", 2 + 40),
         ] {
             assert_eq!(
-                row(source).map(|row| row.states_at_once()),
+                parse_linear(source).map(|pattern| pattern.states_at_once()),
                 Some(states),
                 "{source}"
             );
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_has_the_price_of_its_size() {
+    fn other_patterns_cost_their_size() {
         for source in [
             "a",
             "^(a|b)$",
@@ -171,13 +171,13 @@ mod tests {
             "^\\p{L}$",
             "^a{99999999999999999999}$",
         ] {
-            assert_eq!(row(source), None, "{source}");
+            assert_eq!(parse_linear(source), None, "{source}");
             assert_eq!(steps_per_byte(source, 4), 4 * limits::PATTERN_STEPS, "{source}");
         }
     }
 
     #[test]
-    fn a_row_never_costs_more_than_its_size() {
+    fn a_linear_pattern_never_costs_more_than_its_size() {
         assert_eq!(steps_per_byte("^a+b{1000}$", 2), 2 * limits::PATTERN_STEPS);
         assert!(steps_per_byte("^[0-9a-f]{36}$", 64) < limits::PATTERN_STEPS);
     }

@@ -1,16 +1,16 @@
-//! Owns JSON pointers and what `$ref` makes of them: finding the target inside
-//! the same document, and finding chains of references that would never end.
-//! Both walk iteratively, so no document can exhaust the stack.
+//! JSON pointers and `$ref`: resolves a reference inside its document, and finds
+//! cycles of references that would never end. Both are iterative, so no document
+//! can exhaust the stack.
 
 use serde_json::Value;
 
 use super::messages::Quoted;
 use super::{Node, NodeId, Rule};
 
-/// Appends one step to a JSON pointer.
-pub(super) fn push_step(pointer: &mut String, step: &str) {
+/// Appends one segment to a JSON pointer.
+pub(super) fn push_segment(pointer: &mut String, segment: &str) {
     pointer.push('/');
-    for character in step.chars() {
+    for character in segment.chars() {
         match character {
             '~' => pointer.push_str("~0"),
             '/' => pointer.push_str("~1"),
@@ -23,7 +23,7 @@ pub(super) fn push_step(pointer: &mut String, step: &str) {
 pub(super) struct Target<'s> {
     pub(super) pointer: &'s str,
     pub(super) value: &'s Value,
-    /// Whether a schema around the target, not the root, has its own `$id`.
+    /// Whether a schema that contains the target, other than the root, has an `$id`.
     pub(super) embedded: bool,
 }
 
@@ -80,7 +80,7 @@ fn percent_decoded(fragment: &str) -> Option<String> {
 }
 
 fn hex(digit: u8) -> Option<u8> {
-    // A base-16 digit is below 16, so the cast keeps its value.
+    // A base-16 digit is below 16, so the cast is lossless.
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
@@ -91,9 +91,9 @@ enum Visit {
     Closed,
 }
 
-/// Nodes from which applying a subschema to the same instance leads back to a
-/// node still being applied.
-pub(super) fn loops(nodes: &[Node]) -> Vec<NodeId> {
+/// Nodes that apply to the same instance a node which is already being applied
+/// to it.
+pub(super) fn cycles(nodes: &[Node]) -> Vec<NodeId> {
     let mut visits = vec![Visit::Unseen; nodes.len()];
     let mut looping = vec![false; nodes.len()];
     for start in 0..nodes.len() {
@@ -102,7 +102,7 @@ pub(super) fn loops(nodes: &[Node]) -> Vec<NodeId> {
             let from = *node;
             let Some(to) = next.pop() else {
                 path.pop();
-                // The first entry only holds the start and was never opened.
+                // The first entry only provides the start and was never opened.
                 if !path.is_empty() {
                     visits[from] = Visit::Closed;
                 }
@@ -121,7 +121,7 @@ pub(super) fn loops(nodes: &[Node]) -> Vec<NodeId> {
     (0..nodes.len()).filter(|node| looping[*node]).collect()
 }
 
-/// The nodes applied to the instance itself, not to a part of it.
+/// The nodes that are applied to the instance itself, not to a part of it.
 fn same_instance(node: &Node) -> Vec<NodeId> {
     let mut applied = Vec::new();
     let Node::Rules { rules, .. } = node else {
@@ -170,10 +170,10 @@ fn same_instance(node: &Node) -> Vec<NodeId> {
 mod tests {
     use serde_json::json;
 
-    use crate::json_schema::tests::compile_problems;
+    use crate::json_schema::tests::compile_violations;
 
     #[test]
-    fn references_that_consume_nothing_are_refused() {
+    fn references_that_do_not_descend_are_rejected() {
         let looping = "schema refers back to itself without descending into the instance";
         let cases = [
             (json!({"$ref": "#"}), ""),
@@ -186,12 +186,12 @@ mod tests {
         ];
         for (schema, pointer) in cases {
             assert_eq!(
-                compile_problems(&schema),
+                compile_violations(&schema),
                 [format!("{pointer} {looping}")],
                 "{schema}"
             );
         }
         let descending = json!({"properties": {"a": {"$ref": "#"}}, "items": {"anyOf": [{"$ref": "#"}]}, "contains": {"$ref": "#"}, "minContains": 0});
-        assert_eq!(compile_problems(&descending), [""; 0]);
+        assert_eq!(compile_violations(&descending), [""; 0]);
     }
 }

@@ -1,19 +1,19 @@
-//! Owns what each rule asserts about an instance. Every loop whose length an
-//! author or a caller chooses pays for its rounds first, which is what keeps
-//! the whole check within its budget.
+//! What each rule asserts about an instance. Every loop whose length depends on
+//! the schema or the instance charges for its iterations beforehand, which keeps
+//! the whole validation within its budget.
 
 use serde_json::{Map, Number, Value};
 
-use super::messages::{Choice, Found, Misses, Plural, Quoted};
-use super::validate::Check;
-use super::values::{compare, compare_numbers, is_multiple_of, text_weight, weight};
-use super::{Counted, Node, NodeId, Pattern, Problem, Rule, references};
+use super::messages::{AllowedValues, Described, Mismatches, Plural, Quoted};
+use super::validate::Validator;
+use super::values::{compare, compare_numbers, is_multiple_of, read_steps, text_steps};
+use super::{Counted, Node, NodeId, Pattern, Rule, Violation, references};
 
-impl<'s> Check<'s> {
-    /// Applies a rule to the instance. Rules for another type pass.
+impl<'s> Validator<'s> {
+    /// Applies a rule to the instance. A rule for another type passes.
     pub(super) fn rule(&mut self, rule: &'s Rule, instance: &Value) {
         match (rule, instance) {
-            (Rule::Values { allowed, weight }, _) => self.values(allowed, *weight, instance),
+            (Rule::Values { allowed, read_steps }, _) => self.values(allowed, *read_steps, instance),
             (Rule::Minimum(bound), Value::Number(number)) => {
                 if compare_numbers(number, bound).is_lt() {
                     self.number("at least ", bound, number);
@@ -35,26 +35,26 @@ impl<'s> Check<'s> {
                 }
             }
             (Rule::MultipleOf(unit), Value::Number(number)) => {
-                // Long division over the exponents an f64 can have.
-                const DIVISION: usize = 16;
-                if self.pay(DIVISION) && !is_multiple_of(number, unit) {
+                // A long division over the exponents of an f64.
+                const DIVISION_STEPS: usize = 16;
+                if self.charge(DIVISION_STEPS) && !is_multiple_of(number, unit) {
                     self.number("a multiple of ", unit, number);
                 }
             }
-            (Rule::AtLeast(counted, least), _) => {
-                if let Some(count) = self.count(*counted, instance).filter(|count| count < least) {
-                    let wanted = Plural(*least, counted.noun());
+            (Rule::AtLeast(counted, min), _) => {
+                if let Some(count) = self.count(*counted, instance).filter(|count| count < min) {
+                    let wanted = Plural(*min, counted.noun());
                     self.report(format_args!("expected at least {wanted}, found {count}"));
                 }
             }
-            (Rule::AtMost(counted, most), _) => {
-                if let Some(count) = self.count(*counted, instance).filter(|count| count > most) {
-                    let wanted = Plural(*most, counted.noun());
+            (Rule::AtMost(counted, max), _) => {
+                if let Some(count) = self.count(*counted, instance).filter(|count| count > max) {
+                    let wanted = Plural(*max, counted.noun());
                     self.report(format_args!("expected at most {wanted}, found {count}"));
                 }
             }
             (Rule::Pattern(pattern), Value::String(text)) => {
-                if !self.finds(pattern, text) {
+                if !self.pattern_matches(pattern, text) {
                     let source = Quoted(pattern.regex.as_str());
                     let found = Quoted(text);
                     self.report(format_args!("expected string matching {source}, found {found}"));
@@ -72,14 +72,14 @@ impl<'s> Check<'s> {
             (Rule::PropertyNames(node), Value::Object(map)) => self.property_names(*node, map),
             (Rule::DependentRequired(dependents), Value::Object(map)) => {
                 for (name, names) in dependents {
-                    if self.pay(text_weight(name)) && map.contains_key(name) {
+                    if self.charge(text_steps(name)) && map.contains_key(name) {
                         self.required(names, map);
                     }
                 }
             }
             (Rule::DependentSchemas(dependents), Value::Object(map)) => {
                 for (name, node) in dependents {
-                    if self.pay(text_weight(name)) && map.contains_key(name) {
+                    if self.charge(text_steps(name)) && map.contains_key(name) {
                         self.node(*node, instance);
                     }
                 }
@@ -92,11 +92,11 @@ impl<'s> Check<'s> {
                     if self.is_done() {
                         break;
                     }
-                    self.part(node, &index.to_string(), item);
+                    self.validate_part(node, &index.to_string(), item);
                 }
             }
-            (Rule::Contains { node, least, most }, Value::Array(items)) => {
-                self.contains(*node, *least, *most, items);
+            (Rule::Contains { node, min, max }, Value::Array(items)) => {
+                self.contains(*node, *min, *max, items);
             }
             (Rule::UniqueItems, Value::Array(items)) => self.unique(instance, items),
             (Rule::AllOf(nodes), _) => {
@@ -108,7 +108,7 @@ impl<'s> Check<'s> {
             (Rule::OneOf(nodes), _) => self.one_of(nodes, instance),
             (Rule::Not(node), _) => {
                 if self.matches(*node, instance) {
-                    let found = Found(instance);
+                    let found = Described(instance);
                     self.report(format_args!(
                         "expected no match with the schema of not, found {found}"
                     ));
@@ -151,18 +151,18 @@ impl<'s> Check<'s> {
         self.report(format_args!("expected {relation}{bound}, found {number}"));
     }
 
-    fn values(&mut self, allowed: &[Value], weight: usize, instance: &Value) {
-        if self.pay(weight) && !allowed.iter().any(|value| compare(value, instance).is_eq()) {
-            let wanted = Choice(allowed);
-            self.report(format_args!("expected {wanted}, found {}", Found(instance)));
+    fn values(&mut self, allowed: &[Value], read_steps: usize, instance: &Value) {
+        if self.charge(read_steps) && !allowed.iter().any(|value| compare(value, instance).is_eq()) {
+            let wanted = AllowedValues(allowed);
+            self.report(format_args!("expected {wanted}, found {}", Described(instance)));
         }
     }
 
-    /// How many of the counted things the instance has, if it can have any.
+    /// The count for an instance of the counted type, else `None`.
     fn count(&mut self, counted: Counted, instance: &Value) -> Option<u64> {
         let count = match (counted, instance) {
             (Counted::Characters, Value::String(text)) => {
-                if !self.pay(text_weight(text)) {
+                if !self.charge(text_steps(text)) {
                     return None;
                 }
                 text.chars().count()
@@ -176,7 +176,7 @@ impl<'s> Check<'s> {
 
     fn required(&mut self, names: &[String], map: &Map<String, Value>) {
         for name in names {
-            if self.pay(text_weight(name)) && !map.contains_key(name) {
+            if self.charge(text_steps(name)) && !map.contains_key(name) {
                 self.report(format_args!("missing required property {}", Quoted(name)));
             }
         }
@@ -190,30 +190,30 @@ impl<'s> Check<'s> {
         map: &Map<String, Value>,
     ) {
         for (key, value) in map {
-            if !self.pay(text_weight(key)) {
+            if !self.charge(text_steps(key)) {
                 return;
             }
             let mut known = false;
             if let Ok(position) = named.binary_search_by(|(name, _)| name.cmp(key)) {
                 known = true;
-                self.part(named[position].1, key, value);
+                self.validate_part(named[position].1, key, value);
             }
             for (pattern, node) in patterns {
-                if self.finds(pattern, key) {
+                if self.pattern_matches(pattern, key) {
                     known = true;
-                    self.part(*node, key, value);
+                    self.validate_part(*node, key, value);
                 }
             }
             if let (false, Some(node)) = (known, additional) {
                 match &self.nodes[node] {
                     Node::Always => {}
                     Node::Never => {
-                        let end = self.path.len();
-                        references::push_step(&mut self.path, key);
+                        let end = self.pointer.len();
+                        references::push_segment(&mut self.pointer, key);
                         self.report(format_args!("unexpected property {}", Quoted(key)));
-                        self.path.truncate(end);
+                        self.pointer.truncate(end);
                     }
-                    Node::Rules { .. } => self.part(node, key, value),
+                    Node::Rules { .. } => self.validate_part(node, key, value),
                 }
             }
         }
@@ -221,35 +221,35 @@ impl<'s> Check<'s> {
 
     fn property_names(&mut self, node: NodeId, map: &Map<String, Value>) {
         for key in map.keys() {
-            if !self.pay(text_weight(key)) {
+            if !self.charge(text_steps(key)) {
                 return;
             }
             let name = Value::from(key.as_str());
-            if let Some(problem) = self.attempt(node, &name) {
-                let (key, message) = (Quoted(key), problem.message);
+            if let Some(violation) = self.first_violation(node, &name) {
+                let (key, message) = (Quoted(key), violation.message);
                 self.report(format_args!("property name {key}: {message}"));
             }
         }
     }
 
-    fn contains(&mut self, node: NodeId, least: u64, most: Option<u64>, items: &[Value]) {
+    fn contains(&mut self, node: NodeId, min: u64, max: Option<u64>, items: &[Value]) {
         let mut found = 0;
         for item in items {
-            // Nothing further can change the verdict.
-            let settled = most.map_or(found >= least, |most| found > most);
+            // Further items cannot change the verdict.
+            let settled = max.map_or(found >= min, |max| found > max);
             if settled || self.is_done() {
                 break;
             }
             found += u64::from(self.matches(node, item));
         }
-        if found < least {
-            let wanted = Plural(least, "item");
+        if found < min {
+            let wanted = Plural(min, "item");
             self.report(format_args!(
                 "expected at least {wanted} matching contains, found {found}"
             ));
         }
-        if let Some(most) = most.filter(|most| found > *most) {
-            let wanted = Plural(most, "item");
+        if let Some(max) = max.filter(|max| found > *max) {
+            let wanted = Plural(max, "item");
             self.report(format_args!(
                 "expected at most {wanted} matching contains, found more"
             ));
@@ -257,10 +257,10 @@ impl<'s> Check<'s> {
     }
 
     fn unique(&mut self, instance: &Value, items: &[Value]) {
-        // Paid before sorting: a comparison that gave up half way would not be
-        // an order, and sorting may panic without one.
+        // Charged before sorting: a comparison that stopped halfway would not be a
+        // total order, and sorting may panic without one.
         let rounds = items.len().checked_ilog2().unwrap_or(0) as usize + 1;
-        if !self.pay(weight(instance).saturating_mul(rounds)) {
+        if !self.charge(read_steps(instance).saturating_mul(rounds)) {
             return;
         }
         let mut order = Vec::from_iter(0..items.len());
@@ -277,18 +277,19 @@ impl<'s> Check<'s> {
     }
 
     fn any_of(&mut self, nodes: &[NodeId], instance: &Value) {
-        // Without a word first: most instances fit, and what is wrong with every other alternative costs most to say.
+        // First without messages: most instances match one alternative, and formatting the mismatch with the others is
+        // the most expensive part.
         if nodes.iter().any(|node| self.matches(*node, instance)) || self.is_done() {
             return;
         }
-        let mut misses = Vec::new();
+        let mut mismatches = Vec::new();
         for node in nodes {
-            match self.attempt(*node, instance) {
+            match self.first_violation(*node, instance) {
                 None => return,
-                Some(problem) => misses.push(problem),
+                Some(violation) => mismatches.push(violation),
             }
         }
-        self.report_misses("anyOf", &misses);
+        self.report_mismatches("anyOf", &mismatches);
     }
 
     fn one_of(&mut self, nodes: &[NodeId], instance: &Value) {
@@ -296,11 +297,11 @@ impl<'s> Check<'s> {
         if matches.take(2).count() == 1 || self.is_done() {
             return;
         }
-        let mut misses = Vec::new();
+        let mut mismatches = Vec::new();
         let mut matched = None;
         for (index, node) in nodes.iter().enumerate() {
-            match (self.attempt(*node, instance), matched) {
-                (Some(problem), _) => misses.push(problem),
+            match (self.first_violation(*node, instance), matched) {
+                (Some(violation), _) => mismatches.push(violation),
                 (None, None) => matched = Some(index),
                 (None, Some(first)) => {
                     return self.report(format_args!(
@@ -311,17 +312,17 @@ impl<'s> Check<'s> {
             }
         }
         if matched.is_none() {
-            self.report_misses("oneOf", &misses);
+            self.report_mismatches("oneOf", &mismatches);
         }
     }
 
-    fn report_misses(&mut self, keyword: &str, misses: &[Problem]) {
-        let misses = Misses {
-            path: self.path.len(),
-            misses,
+    fn report_mismatches(&mut self, keyword: &str, mismatches: &[Violation]) {
+        let mismatches = Mismatches {
+            pointer_length: self.pointer.len(),
+            mismatches,
         };
         self.report(format_args!(
-            "expected an alternative of {keyword} to match: {misses}"
+            "expected an alternative of {keyword} to match: {mismatches}"
         ));
     }
 }

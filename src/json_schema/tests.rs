@@ -1,34 +1,34 @@
-//! Owns the tables of verdicts and messages, and the helpers other tests of
-//! this module share. The differential test covers combinations; these pin
-//! what users read and the edges no random test finds.
+//! Tables of verdicts and messages, and functions that other tests of this
+//! module share. The differential test covers combinations; these tests pin the
+//! messages and the edge cases that random tests miss.
 
 use serde_json::{Value, json};
 
 use super::Schema;
 
 fn compiled(schema: &Value) -> Schema {
-    Schema::compile(schema).unwrap_or_else(|problems| panic!("{schema}: {problems:?}"))
+    Schema::compile(schema).unwrap_or_else(|violations| panic!("{schema}: {violations:?}"))
 }
 
-/// Every problem as "pointer message".
-pub(super) fn problems(schema: &Value, instance: &Value) -> Vec<String> {
-    let problems = compiled(schema).validate(instance);
-    let lines = problems.into_iter();
+/// Every violation as "pointer message".
+pub(super) fn violations(schema: &Value, instance: &Value) -> Vec<String> {
+    let violations = compiled(schema).validate(instance);
+    let lines = violations.into_iter();
     lines
-        .map(|problem| format!("{} {}", problem.pointer, problem.message))
+        .map(|violation| format!("{} {}", violation.pointer, violation.message))
         .collect()
 }
 
-pub(super) fn compile_problems(schema: &Value) -> Vec<String> {
-    let problems = Schema::compile(schema).err().unwrap_or_default();
-    let lines = problems.into_iter();
+pub(super) fn compile_violations(schema: &Value) -> Vec<String> {
+    let violations = Schema::compile(schema).err().unwrap_or_default();
+    let lines = violations.into_iter();
     lines
-        .map(|problem| format!("{} {}", problem.pointer, problem.message))
+        .map(|violation| format!("{} {}", violation.pointer, violation.message))
         .collect()
 }
 
 #[test]
-fn messages_say_what_was_expected_and_found() {
+fn messages_state_what_was_expected_and_found() {
     let long = "x".repeat(100);
     let cases = [
         (
@@ -153,12 +153,16 @@ fn messages_say_what_was_expected_and_found() {
         ),
     ];
     for (schema, instance, expected) in cases {
-        assert_eq!(problems(&schema, &instance), [expected], "{schema} on {instance}");
+        assert_eq!(
+            violations(&schema, &instance),
+            [expected],
+            "{schema} on {instance}"
+        );
     }
 }
 
 #[test]
-fn verdicts() {
+fn verdicts_follow_the_specification() {
     let tree =
         json!({"type": "object", "properties": {"kids": {"items": {"$ref": "#"}}}, "required": ["kids"]});
     let cases = [
@@ -271,7 +275,11 @@ fn verdicts() {
         ),
     ];
     for (schema, instance, valid) in cases {
-        let problems = problems(&schema, &instance);
-        assert_eq!(problems.is_empty(), valid, "{schema} on {instance}: {problems:?}");
+        let violations = violations(&schema, &instance);
+        assert_eq!(
+            violations.is_empty(),
+            valid,
+            "{schema} on {instance}: {violations:?}"
+        );
     }
 }

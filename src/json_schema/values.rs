@@ -1,6 +1,5 @@
-//! Owns questions about bare JSON values that the keywords share: equality and
-//! order, exact arithmetic on numbers, and size. Every recursion is over values already known to nest at most
-//! `limits::NESTING` deep.
+//! Equality and order of JSON values, exact arithmetic on numbers, and size.
+//! Every recursion is over values that nest at most `limits::NESTING` deep.
 
 use std::cmp::Ordering;
 
@@ -19,20 +18,20 @@ pub(super) fn nests_deeper_than(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Steps that reading the whole value costs.
-pub(super) fn weight(value: &Value) -> usize {
+/// Steps to read the whole value.
+pub(super) fn read_steps(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,
-        Value::String(text) => text_weight(text),
-        Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
+        Value::String(text) => text_steps(text),
+        Value::Array(items) => 1 + items.iter().map(read_steps).sum::<usize>(),
         Value::Object(map) => {
-            let entries = map.iter().map(|(key, item)| text_weight(key) + weight(item));
+            let entries = map.iter().map(|(key, item)| text_steps(key) + read_steps(item));
             1 + entries.sum::<usize>()
         }
     }
 }
 
-pub(super) fn text_weight(text: &str) -> usize {
+pub(super) fn text_steps(text: &str) -> usize {
     1 + text.len() / limits::TEXT_BYTES
 }
 
@@ -65,8 +64,8 @@ pub(super) fn compare(left: &Value, right: &Value) -> Ordering {
     }
 }
 
-/// Sorted although the map is, because a dependency that turns on serde_json's
-/// `preserve_order` would otherwise change what equality means.
+/// Sorted explicitly, because a dependency that enables serde_json's
+/// `preserve_order` would otherwise change equality.
 pub(super) fn sorted_entries(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut entries = Vec::from_iter(map);
     entries.sort_unstable_by(|left, right| left.0.cmp(right.0));
@@ -88,8 +87,8 @@ fn rank(value: &Value) -> u8 {
     }
 }
 
-/// Compares the mathematical values. Going through `f64` for a mixed pair
-/// would make order intransitive above 2^53, and sorting relies on it.
+/// Compares the mathematical values. Converting a mixed pair to `f64` would make
+/// the order intransitive above 2^53, and sorting relies on it.
 pub(super) fn compare_numbers(left: &Number, right: &Number) -> Ordering {
     match (left.as_i128(), right.as_i128()) {
         (Some(left), Some(right)) => left.cmp(&right),
@@ -122,13 +121,13 @@ pub(super) fn as_count(value: &Value) -> Option<u64> {
     let number = value.as_number()?;
     number.as_u64().or_else(|| {
         let float = number.as_f64()?;
-        // The cast saturates: no instance is large enough to tell.
+        // The cast saturates, which no instance is large enough to notice.
         (float >= 0.0 && float.fract() == 0.0).then_some(float as u64)
     })
 }
 
-/// Whether `number` is a multiple of `divisor` as both are written in decimal,
-/// so that 19.99 is a multiple of 0.01 although no binary float says so.
+/// Whether `number` is a multiple of `divisor` in decimal notation, so that
+/// 19.99 is a multiple of 0.01 although their binary floats disagree.
 pub(super) fn is_multiple_of(number: &Number, divisor: &Number) -> bool {
     let (Some((digits, exponent)), Some((unit, unit_exponent))) = (decimal(number), decimal(divisor)) else {
         return false;
@@ -146,15 +145,15 @@ pub(super) fn is_multiple_of(number: &Number, divisor: &Number) -> bool {
         }
         return remainder == 0;
     }
-    // A unit scaled past u128 exceeds the digits, which then cannot divide.
+    // A unit that overflows u128 is larger than the digits, so it cannot divide them.
     10_u128
         .checked_pow((unit_exponent - exponent) as u32)
         .and_then(|scale| unit.checked_mul(scale))
         .is_some_and(|unit| digits % unit == 0)
 }
 
-/// The magnitude as `digits * 10^exponent`, read from the shortest text that
-/// denotes the number. `None` for a number wider than `f64` or `u64` can hold.
+/// The magnitude as `digits * 10^exponent`, from the shortest text of the number.
+/// `None` for a number that neither `f64` nor `u64` can represent.
 fn decimal(number: &Number) -> Option<(u128, i32)> {
     if let Some(integer) = number.as_i128() {
         return Some((integer.unsigned_abs(), 0));
@@ -166,7 +165,7 @@ fn decimal(number: &Number) -> Option<(u128, i32)> {
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{}{}", whole.trim_start_matches('-'), fraction);
-    // Without this a `1.0` would look finer than the unit it is checked by.
+    // Trailing zeros would make `1.0` look finer than its divisor.
     let significant = digits.trim_end_matches('0');
     let dropped = digits.len() - significant.len();
     let exponent = exponent - fraction.len() as i32 + dropped as i32;

@@ -226,7 +226,7 @@ impl Run {
             .ok_or(Rejection::UnknownGate)?;
         if let Some(schema) = self.gate_of(node).and_then(|gate| gate.input_schema)
             && let Some(problem) = schema
-                .validate_on(Some(&self.work), &decision.input)
+                .validate_metered(Some(&self.work), &decision.input)
                 .into_iter()
                 .next()
         {
