@@ -3,6 +3,7 @@
 mod api;
 mod breaker;
 mod definition;
+mod docs;
 mod fuzz;
 mod golden;
 mod index;

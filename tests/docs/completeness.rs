@@ -1,0 +1,338 @@
+//! Nothing of the code is missing on its page: fields of documents, functions of expressions, codes,
+//! variables, routes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use curfew::api::routes::Route;
+use curfew::cel::Expression;
+use curfew::definition::snapshot::{CheckError, DocumentKind, Library, check};
+use curfew::definition::timeouts::TimeoutRules;
+use serde_json::{Value, json};
+
+use super::{blocks, read, root};
+
+/// A name that nothing knows: the answer lists what is known in its place.
+const PROBE: &str = "zzzzzzzzzz";
+
+/// The text between a heading and the next one.
+fn section(page: &str, heading: &str) -> String {
+    let text = read(page);
+    let mut lines = text.lines().skip_while(|line| *line != heading);
+    assert!(lines.next().is_some(), "{page} has no heading \"{heading}\"");
+    let is_heading = |line: &str| line.trim_start_matches('#').len() < line.len();
+    let lines: Vec<&str> = lines.take_while(|line| !is_heading(line)).collect();
+    lines.join("\n")
+}
+
+/// The fields that the reader knows where `document` holds the probe.
+fn known_fields(kind: DocumentKind, document: &Value) -> Vec<String> {
+    let checked = check(kind, document, &Library::new(), &TimeoutRules::default());
+    let Err(CheckError::Invalid(problems)) = checked else {
+        panic!("{document} was not refused");
+    };
+    let probe = format!("/{PROBE}");
+    let problem = problems.iter().find(|problem| problem.pointer.ends_with(&probe));
+    let problem =
+        problem.unwrap_or_else(|| panic!("{document}: the probe was not reported, but {problems:?}"));
+    let (_, known) = problem.message.split_once("(known: ").expect("the known fields");
+    let known = known.trim_end_matches(')').split(", ");
+    known.map(str::to_string).collect()
+}
+
+fn probe() -> Value {
+    json!({PROBE: 1})
+}
+
+/// `object` with the probe in it.
+fn probed(mut object: Value) -> Value {
+    object[PROBE] = json!(1);
+    object
+}
+
+fn workflow_with(field: &str, value: Value) -> Value {
+    json!({"id": "w", "nodes": [{"id": "a"}, {"id": "b"}], field: value})
+}
+
+fn node_with(field: &str, value: Value) -> Value {
+    workflow_with("nodes", json!([{"id": "a", field: value}]))
+}
+
+fn transition_with(field: &str, value: Value) -> Value {
+    workflow_with(
+        "transitions",
+        json!([{"from_node_id": "a", "to_node_id": "b", field: value}]),
+    )
+}
+
+fn action() -> Value {
+    json!({"id": "a", "kind": "update_context", "implementation": {"set": {}}})
+}
+
+fn task_with(field: &str, value: Value) -> Value {
+    json!({"id": "t", "steps": [{"action": action()}], field: value})
+}
+
+fn implementation(kind: &str) -> Value {
+    json!({"id": "a", "kind": kind, "implementation": probe()})
+}
+
+#[test]
+fn every_field_is_on_its_page() {
+    use DocumentKind::{Actions, Tasks, Workflows};
+    let documents = "docs/documents.md";
+    let actions = "docs/actions.md";
+    let join = |value: Value| transition_with("synchronization", value);
+    let step = |value: Value| task_with("steps", json!([value]));
+    let execution = |value: Value| json!({"id": "a", "kind": "http_request", "implementation": {"url": "https://example.com"}, "execution": value});
+    let mut places = vec![
+        (documents, "## Workflow", Workflows, probed(json!({"id": "w"}))),
+        (
+            documents,
+            "### gate of a workflow",
+            Workflows,
+            workflow_with("gate", probe()),
+        ),
+        (
+            documents,
+            "### timeouts",
+            Workflows,
+            workflow_with("timeouts", probe()),
+        ),
+        (
+            documents,
+            "### limits of a run",
+            Workflows,
+            workflow_with("limits", probe()),
+        ),
+        (
+            documents,
+            "### trigger",
+            Workflows,
+            workflow_with("trigger", probe()),
+        ),
+        (documents, "## Node", Workflows, node_with(PROBE, json!(1))),
+        (documents, "### gate", Workflows, node_with("gate", probe())),
+        (documents, "### wait", Workflows, node_with("wait", probe())),
+        (
+            documents,
+            "## Transition",
+            Workflows,
+            transition_with(PROBE, json!(1)),
+        ),
+        (
+            documents,
+            "## Transition",
+            Workflows,
+            transition_with("loop_config", probe()),
+        ),
+        (
+            documents,
+            "### foreach",
+            Workflows,
+            transition_with("foreach", probe()),
+        ),
+        (documents, "### synchronization", Workflows, join(probe())),
+        (
+            documents,
+            "### synchronization",
+            Workflows,
+            join(json!({"strategy": probe()})),
+        ),
+        (documents, "### merge", Workflows, join(json!({"merge": probe()}))),
+        (documents, "## Task", Tasks, task_with(PROBE, json!(1))),
+        (documents, "### retry", Tasks, task_with("retry", probe())),
+        (documents, "### Step", Tasks, step(probe())),
+        (
+            documents,
+            "### condition",
+            Tasks,
+            step(json!({"action": action(), "condition": probe()})),
+        ),
+        (actions, "## The document", Actions, probed(action())),
+        (actions, "### execution", Actions, execution(probe())),
+        (
+            actions,
+            "## Retries of a call",
+            Actions,
+            execution(json!({"retry_policy": probe()})),
+        ),
+    ];
+    let format = json!({"id": "a", "kind": "llm_call", "implementation": {"response_format": probe()}});
+    places.push((actions, "### llm_call", Actions, format));
+    let kinds = kinds();
+    let headings: Vec<String> = kinds.iter().map(|kind| format!("### {kind}")).collect();
+    for (kind, heading) in kinds.iter().zip(&headings) {
+        places.push((actions, heading, Actions, implementation(kind)));
+    }
+    for (page, heading, kind, document) in places {
+        let text = section(page, heading);
+        let known = known_fields(kind, &document);
+        for field in &known {
+            // A duration's second spelling is told of once, for all of them.
+            let is_spelling = field
+                .strip_suffix("_ms")
+                .is_some_and(|stem| known.iter().any(|other| other == stem));
+            let is_there = is_spelling || text.contains(&format!("`{field}`"));
+            assert!(is_there, "{page}, \"{heading}\": `{field}` is missing");
+        }
+    }
+}
+
+/// All kinds of actions, from the refusal of one that is none.
+fn kinds() -> Vec<String> {
+    let document = json!({"id": "a", "kind": PROBE, "implementation": {}});
+    let checked = check(
+        DocumentKind::Actions,
+        &document,
+        &Library::new(),
+        &TimeoutRules::default(),
+    );
+    let Err(CheckError::Invalid(problems)) = checked else {
+        panic!("an unknown kind was accepted");
+    };
+    let told = problems
+        .iter()
+        .find_map(|problem| problem.message.split_once(" is none of "));
+    let (_, kinds) = told.expect("the known kinds");
+    kinds.split(", ").map(str::to_string).collect()
+}
+
+#[test]
+fn every_function_has_an_example() {
+    let refused = Expression::new(format!("{PROBE}()"))
+        .check()
+        .expect_err("no such function");
+    let (_, known) = refused.split_once("known are ").expect("the known functions");
+    let known: Vec<&str> = known.split(", ").collect();
+    assert!(
+        known.contains(&"parse_json") && known.contains(&"exists_one"),
+        "{refused}"
+    );
+    let cel = blocks().into_iter().filter(|block| block.info == "cel");
+    let examples: String = cel.map(|block| block.text).collect();
+    for function in known {
+        let is_called = [format!("{function}("), format!(".{function}(")]
+            .iter()
+            .any(|call| examples.contains(call));
+        assert!(is_called, "docs/expressions.md has no example of {function}");
+    }
+}
+
+/// The sources in a directory of the repository, without their unit tests.
+fn sources(directory: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            text += &sources(&path);
+        } else {
+            let source = fs::read_to_string(&path).expect("a source file");
+            text += source.split("#[cfg(test)]").next().unwrap_or_default();
+        }
+    }
+    text
+}
+
+/// Names that begin with `CURFEW_`.
+fn variables_in(text: &str) -> BTreeSet<String> {
+    let starts = text.match_indices("CURFEW_").map(|(at, _)| &text[at..]);
+    let name = |rest: &str| -> String {
+        let letters = rest
+            .chars()
+            .take_while(|c| c.is_ascii_uppercase() || *c == '_' || c.is_ascii_digit());
+        letters.collect()
+    };
+    starts.map(name).collect()
+}
+
+#[test]
+fn every_variable_is_on_the_page_for_operators() {
+    let used = variables_in(&sources(&root().join("src")));
+    let told = variables_in(&read("docs/operations.md"));
+    let missing: Vec<_> = used.difference(&told).collect();
+    assert!(
+        missing.is_empty(),
+        "docs/operations.md does not tell of {missing:?}"
+    );
+    let invented: Vec<_> = told.difference(&used).collect();
+    assert!(
+        invented.is_empty(),
+        "docs/operations.md tells of {invented:?}, which nothing reads"
+    );
+}
+
+/// The first string literals after each `call` in the sources, behind what `skip` takes away.
+fn literals_after(call: &str, skip: impl Fn(&str) -> Option<&str>) -> BTreeSet<String> {
+    let text = sources(&root().join("src"));
+    let arguments = text
+        .match_indices(call)
+        .map(|(at, _)| text[at + call.len()..].trim_start());
+    let literals = arguments.filter_map(|rest| skip(rest)?.trim_start().strip_prefix('"')?.split('"').next());
+    literals.map(str::to_string).collect()
+}
+
+fn assert_codes_are_told(page: &str, codes: &BTreeSet<String>) {
+    let text = read(page);
+    let missing: Vec<_> = codes
+        .iter()
+        .filter(|code| !text.contains(&format!("`{code}`")))
+        .collect();
+    assert!(missing.is_empty(), "{page} does not tell of {missing:?}");
+}
+
+#[test]
+fn every_error_code_is_on_the_page_for_callers() {
+    // `Error::new(409, "run_exists", ...)`
+    let codes = literals_after("Error::new(", |rest| {
+        let (status, rest) = rest.split_once(',')?;
+        status.parse::<u16>().ok().map(|_| rest)
+    });
+    assert!(
+        codes.contains("run_exists") && codes.contains("unauthorized"),
+        "{codes:?}"
+    );
+    assert_codes_are_told("docs/api.md", &codes);
+}
+
+#[test]
+fn every_failure_code_is_on_the_page_for_authors() {
+    let mut codes = BTreeSet::new();
+    for call in ["Failure::new(", "Failure::validation(", "Failure::permanent("] {
+        codes.extend(literals_after(call, |rest| Some(rest)));
+    }
+    assert!(
+        codes.contains("attempt_lost") && codes.contains("exit_code"),
+        "{codes:?}"
+    );
+    assert_codes_are_told("docs/actions.md", &codes);
+}
+
+/// Rows that begin with a method and a path.
+#[test]
+fn every_call_on_the_page_is_a_route() {
+    let text = read("docs/api.md");
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    let calls: Vec<(&str, &str)> = rows
+        .filter_map(|row| row.split_once('`'))
+        .filter_map(|(call, _)| call.split_once(' '))
+        .filter(|(_, path)| path.starts_with('/'))
+        .collect();
+    assert!(calls.len() > 20, "only {} calls were found", calls.len());
+    for (method, path) in calls {
+        let path = path
+            .replace("{kind}", "workflows")
+            .replace("{n}", "1")
+            .replace("{capability}", "x~t1~1~0");
+        let filled: Vec<String> = path
+            .split('/')
+            .map(|part| match part.starts_with('{') {
+                true => "x".to_string(),
+                false => part.to_string(),
+            })
+            .collect();
+        let path = filled.join("/");
+        assert!(Route::parse(method, &path).is_ok(), "{method} {path} is no route");
+    }
+}

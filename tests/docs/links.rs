@@ -1,0 +1,79 @@
+//! Links between pages lead somewhere, and pages stay as short as they were meant to be.
+
+use std::collections::BTreeSet;
+
+use super::{pages, read, root};
+
+/// The anchors that a page's headings make on GitHub.
+fn anchors_of(page: &str) -> BTreeSet<String> {
+    let mut in_code = false;
+    let mut anchors = BTreeSet::new();
+    for line in read(page).lines() {
+        in_code ^= line.trim_start().starts_with("```");
+        let heading = line.trim_start_matches('#');
+        if in_code || heading.len() == line.len() || !heading.starts_with(' ') {
+            continue;
+        }
+        let anchor = heading.trim().to_lowercase().replace(' ', "-");
+        anchors.insert(anchor.replace(|c: char| !c.is_alphanumeric() && c != '-' && c != '_', ""));
+    }
+    anchors
+}
+
+fn links_of(page: &str) -> Vec<String> {
+    let mut in_code = false;
+    let mut links = Vec::new();
+    for line in read(page).lines() {
+        in_code ^= line.trim_start().starts_with("```");
+        if in_code {
+            continue;
+        }
+        let targets = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        links.extend(targets.map(|(target, _)| target.to_string()));
+    }
+    links
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for page in pages() {
+        for link in links_of(&page) {
+            if link.starts_with("https://") || link.starts_with("http://") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let directory = page.rsplit_once('/').map_or("", |(directory, _)| directory);
+            let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+            for part in path.split('/').filter(|part| !part.is_empty()) {
+                match part {
+                    ".." => drop(parts.pop()),
+                    part => parts.push(part),
+                }
+            }
+            let target = match path.is_empty() {
+                true => page.clone(),
+                false => parts.join("/"),
+            };
+            assert!(root().join(&target).exists(), "{page}: {link} leads to no file");
+            if !anchor.is_empty() {
+                assert!(
+                    anchors_of(&target).contains(anchor),
+                    "{page}: {target} has no heading for #{anchor}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_are_short() {
+    for page in pages() {
+        let most = match page.as_str() {
+            "README.md" => 200,
+            "ARCHITECTURE.md" => 400,
+            _other => 400,
+        };
+        let lines = read(&page).lines().count();
+        assert!(lines <= most, "{page} has {lines} lines; the limit is {most}");
+    }
+}
