@@ -25,52 +25,54 @@ pub struct Failure {
     pub retry_after_ms: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureClass {
-    /// No response: connection refused or reset, name not found.
-    Network,
-    /// 500-599.
-    ServerError,
-    /// 529: the provider reports that it is overloaded.
-    ProviderTransient,
-    /// 429.
-    RateLimited,
-    /// A deadline passed.
-    Timeout,
-    /// 400 and other statuses that reject the request itself.
-    BadRequest,
-    /// 401, 403.
-    Auth,
-    /// 404.
-    NotFound,
-    /// Data violates a schema, a mapping or a limit.
-    Validation,
-    /// The condition of an `assert` action was false.
-    Assertion,
-    /// A retry cannot succeed.
-    Permanent,
-    /// The circuit breaker of the dependency is open.
-    BreakerOpen,
-    Unknown,
+/// Declares each class once, with the name that documents and reports use.
+macro_rules! failure_classes {
+    ($($(#[$doc:meta])* $class:ident = $name:literal,)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum FailureClass {
+            $($(#[$doc])* #[serde(rename = $name)] $class,)*
+        }
+
+        impl FailureClass {
+            pub const NAMES: &[&str] = &[$($name),*];
+
+            pub fn parse(name: &str) -> Option<FailureClass> {
+                match name {
+                    $($name => Some(FailureClass::$class),)*
+                    _ => None,
+                }
+            }
+        }
+    };
 }
 
-/// Every class by the word that documents and reports use for it.
-pub const FAILURE_CLASSES: &[(&str, FailureClass)] = &[
-    ("network", FailureClass::Network),
-    ("server_error", FailureClass::ServerError),
-    ("provider_transient", FailureClass::ProviderTransient),
-    ("rate_limited", FailureClass::RateLimited),
-    ("timeout", FailureClass::Timeout),
-    ("bad_request", FailureClass::BadRequest),
-    ("auth", FailureClass::Auth),
-    ("not_found", FailureClass::NotFound),
-    ("validation", FailureClass::Validation),
-    ("assertion", FailureClass::Assertion),
-    ("permanent", FailureClass::Permanent),
-    ("breaker_open", FailureClass::BreakerOpen),
-    ("unknown", FailureClass::Unknown),
-];
+failure_classes! {
+    /// No response: connection refused or reset, name not found.
+    Network = "network",
+    /// 500-599.
+    ServerError = "server_error",
+    /// 529: the provider reports that it is overloaded.
+    ProviderTransient = "provider_transient",
+    /// 429.
+    RateLimited = "rate_limited",
+    /// A deadline passed.
+    Timeout = "timeout",
+    /// 400 and other statuses that reject the request itself.
+    BadRequest = "bad_request",
+    /// 401, 403.
+    Auth = "auth",
+    /// 404.
+    NotFound = "not_found",
+    /// Data violates a schema, a mapping or a limit.
+    Validation = "validation",
+    /// The condition of an `assert` action was false.
+    Assertion = "assertion",
+    /// A retry cannot succeed.
+    Permanent = "permanent",
+    /// The circuit breaker of the dependency is open.
+    BreakerOpen = "breaker_open",
+    Unknown = "unknown",
+}
 
 impl Failure {
     pub fn new(code: &str, class: FailureClass, message: impl Into<String>) -> Failure {
@@ -126,9 +128,11 @@ mod tests {
 
     #[test]
     fn every_class_goes_by_its_wire_name() {
-        for (word, class) in FAILURE_CLASSES {
-            assert_eq!(serde_json::json!(class), *word);
+        assert_eq!(FailureClass::NAMES.len(), 13);
+        for name in FailureClass::NAMES {
+            assert_eq!(serde_json::json!(FailureClass::parse(name)), *name);
         }
+        assert_eq!(FailureClass::parse("Network"), None);
     }
 
     #[test]

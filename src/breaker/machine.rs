@@ -1,11 +1,11 @@
-//! What a breaker decides. Pure: `handle(now, event)` answers, and says whether there is something to save.
+//! The state machine of a circuit breaker. Pure: `handle(now, event)` returns a decision and whether the state has changed.
 //!
-//! Closed: everybody calls. Three failures in a row open it: nobody calls for 30 s, then one caller may try. A trial that
-//! fails opens it again; at five failures in a row it is escalated, which is open with 5 min between trials, and a
-//! person may reset it. One success closes it. No alarm: whoever asks next finds out what time it is.
+//! A closed breaker admits every call. Three consecutive failures open it: it refuses calls for 30 s, then admits one trial. A
+//! trial that fails opens it again. Five consecutive failures escalate it: it waits 5 min between trials, and a person may reset
+//! it. One success closes it. It needs no alarm, because time is only compared when an event comes.
 //!
-//! Calls that were under way when it opened say nothing new when they fail: ten of them at once are one outage, not ten,
-//! so only trials count then.
+//! Failures of calls that were under way when it opened do not count: ten of them at once are one outage, not ten. While it is
+//! open only trials count.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +13,13 @@ use crate::base::time::{MINUTE, Millis, SECOND};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Failures in a row that open it, and that make it a person's matter.
+    /// Consecutive failures that open it, and that escalate it.
     pub opening: u32,
     pub escalating: u32,
-    /// Between opening and the next trial.
+    /// The wait before a trial.
     pub open_ms: u64,
     pub escalated_ms: u64,
-    /// How long a trial may stay without a word before another caller may try.
+    /// How long the outcome of a trial is awaited before another call may be one.
     pub trial_ms: u64,
 }
 
@@ -35,18 +35,18 @@ impl Default for Settings {
     }
 }
 
-/// A breaker as it is kept. The default is one that nothing ever happened to.
+/// The persisted state of a breaker. The default has seen no failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breaker {
-    /// Failures in a row.
+    /// Consecutive failures.
     pub failures: u32,
-    /// None: closed.
+    /// None while it is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opening: Option<Opening>,
-    /// Trials ever given, so that none is taken for another.
+    /// The number of the last trial. Numbers are never reused.
     #[serde(default)]
     pub trials: u64,
-    /// Counts what was saved: news may overtake each other.
+    /// Increases with every saved change, because messages to the index may arrive out of order.
     pub revision: u64,
     pub updated_at: Millis,
 }
@@ -54,7 +54,7 @@ pub struct Breaker {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
     pub opened_at: Millis,
-    /// From when on one caller may try.
+    /// The earliest moment of the next trial.
     pub trial_at: Millis,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalated_at: Option<Millis>,
@@ -62,91 +62,99 @@ pub struct Opening {
     pub trial: Option<Trial>,
 }
 
-/// A call that was let through. It stays the current one until the next is given, however late it is.
+/// A call that was admitted while the breaker was open. It stays the current trial until the next one begins, however late
+/// its outcome comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     pub number: u64,
-    /// Not waited for any longer than this.
+    /// The moment after which its outcome is not awaited any more.
     pub until: Millis,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// Somebody wants to call, and will have given up at its deadline.
-    Asked { deadline_at: Option<Millis> },
-    /// A call ended; `trial` if it was one.
-    Reported { outcome: Outcome, trial: Option<u64> },
-    /// A person says that all is well.
+pub enum BreakerEvent {
+    /// A caller wants to make a call that ends at its deadline.
+    AdmissionRequested { deadline_at: Option<Millis> },
+    /// `trial` is the number of the trial, if the call was one.
+    CallEnded {
+        outcome: CallOutcome,
+        trial: Option<u64>,
+    },
+    /// A person closes the breaker.
     Reset,
 }
 
-/// What a call says about the dependency.
+/// What the end of a call says about the dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It is there: it answered, if only that the request was wrong.
+pub enum CallOutcome {
+    /// It responded, even if the response rejects the request.
     Alive,
     Failed,
-    /// Nothing: the call never got as far as the dependency.
+    /// The call did not reach the dependency.
     Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Call. With failures before it, a success is news.
+pub enum AdmissionDecision {
+    /// Make the call. If there were failures, a success must be reported.
     Closed { failures: u32 },
-    /// Call, and say how it went: everybody else waits for it.
+    /// Make the call and report its outcome: all other callers wait for it.
     Trial { number: u64 },
-    /// Do not call; ask again after this long.
+    /// Do not make the call; ask again after this time.
     Open { retry_after_ms: u64, escalated: bool },
 }
 
-/// How a breaker stands, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum BreakerState {
     Closed,
     Open,
     /// A trial is under way.
     HalfOpen,
-    /// Open, and a person is wanted.
+    /// Open, with longer waits, until a trial succeeds or a person resets it.
     Escalated,
 }
 
 impl Breaker {
-    /// The answer, and whether the breaker is another one now: then it is saved before anybody hears the answer.
-    pub fn handle(&mut self, now: Millis, settings: &Settings, event: Event) -> (Answer, bool) {
-        // A clock that jumps back must not make it younger.
+    /// The decision, and whether the state has changed. A changed state is saved before the decision is sent.
+    pub fn handle(
+        &mut self,
+        now: Millis,
+        settings: &Settings,
+        event: BreakerEvent,
+    ) -> (AdmissionDecision, bool) {
+        // The clock may jump back.
         let now = now.max(self.updated_at);
         let before = self.clone();
         match event {
-            Event::Asked { deadline_at } => {
-                if let Some(number) = self.give_trial(now, settings, deadline_at) {
+            BreakerEvent::AdmissionRequested { deadline_at } => {
+                if let Some(number) = self.begin_trial(now, settings, deadline_at) {
                     self.touch(now);
-                    return (Answer::Trial { number }, true);
+                    return (AdmissionDecision::Trial { number }, true);
                 }
             }
-            Event::Reported { outcome, trial } => self.hear(now, settings, outcome, trial),
-            Event::Reset => self.close(),
+            BreakerEvent::CallEnded { outcome, trial } => self.record(now, settings, outcome, trial),
+            BreakerEvent::Reset => self.close(),
         }
         let changed = *self != before;
         if changed {
             self.touch(now);
         }
-        (self.answer(now, settings), changed)
+        (self.decision(now, settings), changed)
     }
 
-    pub fn standing(&self) -> Standing {
+    pub fn state(&self) -> BreakerState {
         match &self.opening {
-            None => Standing::Closed,
-            Some(opening) if opening.escalated_at.is_some() => Standing::Escalated,
-            Some(opening) if opening.trial.is_some() => Standing::HalfOpen,
-            Some(_) => Standing::Open,
+            None => BreakerState::Closed,
+            Some(opening) if opening.escalated_at.is_some() => BreakerState::Escalated,
+            Some(opening) if opening.trial.is_some() => BreakerState::HalfOpen,
+            Some(_) => BreakerState::Open,
         }
     }
 
-    /// The number of the trial, if this caller gets one.
-    fn give_trial(&mut self, now: Millis, settings: &Settings, deadline_at: Option<Millis>) -> Option<u64> {
+    /// The number of the trial, if the caller may make one.
+    fn begin_trial(&mut self, now: Millis, settings: &Settings, deadline_at: Option<Millis>) -> Option<u64> {
         let opening = self.opening.as_mut()?;
         if now < opening.next_trial_at() {
             return None;
@@ -160,18 +168,18 @@ impl Breaker {
         Some(self.trials)
     }
 
-    fn hear(&mut self, now: Millis, settings: &Settings, outcome: Outcome, trial: Option<u64>) {
+    fn record(&mut self, now: Millis, settings: &Settings, outcome: CallOutcome, trial: Option<u64>) {
         let current = self.opening.as_ref().and_then(|opening| opening.trial);
         let is_current = trial.is_some() && trial == current.map(|current| current.number);
-        let is_escalated = self.standing() == Standing::Escalated;
+        let is_escalated = self.state() == BreakerState::Escalated;
         match outcome {
-            // Only a trial made after the escalation ends it: an older call tells of an older time.
-            Outcome::Alive if !is_escalated || is_current => self.close(),
-            Outcome::Alive => {}
-            Outcome::Failed if self.opening.is_none() || is_current => self.count_failure(now, settings),
-            Outcome::Failed => {}
-            // It was no trial: the next who asks gets another.
-            Outcome::Unknown => {
+            // Only a trial ends an escalation: an older call says nothing about the present.
+            CallOutcome::Alive if !is_escalated || is_current => self.close(),
+            CallOutcome::Alive => {}
+            CallOutcome::Failed if self.opening.is_none() || is_current => self.count_failure(now, settings),
+            CallOutcome::Failed => {}
+            // The trial has shown nothing. The next caller may make another.
+            CallOutcome::Unknown => {
                 if let Some(opening) = self.opening.as_mut().filter(|_| is_current) {
                     opening.trial = None;
                 }
@@ -206,19 +214,19 @@ impl Breaker {
         self.opening = None;
     }
 
-    fn answer(&self, now: Millis, settings: &Settings) -> Answer {
+    fn decision(&self, now: Millis, settings: &Settings) -> AdmissionDecision {
         match &self.opening {
-            None => Answer::Closed {
+            None => AdmissionDecision::Closed {
                 failures: self.failures,
             },
             Some(opening) => {
                 let wait_ms = opening.next_trial_at().saturating_sub(now);
-                // Most trials are over long before they have to be.
+                // Most trials end long before `until`.
                 let wait_ms = match opening.trial {
                     Some(_) => wait_ms.min(settings.open_ms),
                     None => wait_ms,
                 };
-                Answer::Open {
+                AdmissionDecision::Open {
                     retry_after_ms: wait_ms,
                     escalated: opening.escalated_at.is_some(),
                 }

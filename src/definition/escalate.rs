@@ -1,9 +1,8 @@
 //! Which failures of a node are put in front of a person before they count: `escalate_on`, else the preset's word.
 
-use serde_json::Value;
-
-use crate::base::failure::{FAILURE_CLASSES, FailureClass};
-use crate::definition::reader::{Reader, kind_of, shorten};
+use crate::base::failure::FailureClass;
+use crate::definition::reader::Reader;
+use crate::definition::retry::read_class;
 use crate::definition::snapshot::Snapshot;
 use crate::definition::timeouts::Preset;
 
@@ -18,28 +17,11 @@ pub(super) fn read_escalate_on(reader: &Reader, is_executed: bool) -> Option<Vec
         );
         return None;
     }
-    let mut classes = Vec::new();
-    for element in reader.array("escalate_on") {
-        let problem = match element.value {
-            Value::String(word) => match FAILURE_CLASSES.iter().find(|(known, _)| known == word) {
-                Some((_, class)) => {
-                    classes.push(*class);
-                    continue;
-                }
-                None => {
-                    let known: Vec<_> = FAILURE_CLASSES.iter().map(|(known, _)| *known).collect();
-                    let message = format!("\"{}\" is none of {}", shorten(word), known.join(", "));
-                    ("invalid_choice", message)
-                }
-            },
-            other => (
-                "wrong_type",
-                format!("expected an error class, found {}", kind_of(other)),
-            ),
-        };
-        reader.problems().report(&element.pointer, problem.0, problem.1);
-    }
-    Some(classes)
+    let elements = reader.array("escalate_on");
+    let classes = elements
+        .iter()
+        .filter_map(|element| read_class(element, "", reader));
+    Some(classes.collect())
 }
 
 impl Preset {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::base::failure::{FAILURE_CLASSES, FailureClass};
+use crate::base::failure::FailureClass;
 use crate::base::time::{Limit, MINUTE, SECOND};
 use crate::definition::reader::{Element, Reader, kind_of, shorten};
 use crate::definition::task::{BACKOFFS, Backoff};
@@ -99,45 +99,44 @@ fn read_retry_on(reader: &Reader, retries_timeouts: bool) -> Option<RetryOn> {
         return Some(RetryOn::Anything);
     }
     let classes = elements.iter();
-    let classes = classes.filter_map(|element| read_class(element, retries_timeouts, reader));
+    let classes = classes.filter_map(|element| read_retried_class(element, retries_timeouts, reader));
     Some(RetryOn::Classes(classes.collect()))
 }
 
-fn read_class(element: &Element, retries_timeouts: bool, reader: &Reader) -> Option<FailureClass> {
-    let refuse = |code, message: String| {
-        reader.problems().report(&element.pointer, code, message);
-        None
+fn read_retried_class(element: &Element, retries_timeouts: bool, reader: &Reader) -> Option<FailureClass> {
+    let class = read_class(element, "*, ", reader)?;
+    let message = if class == FailureClass::Timeout && !retries_timeouts {
+        // Only `on_timeout` decides about timeouts, so that no two fields can contradict each other.
+        "a timeout is tried again by \"on_timeout\": \"retry\" of the execution"
+    } else if class == FailureClass::Permanent {
+        "what is permanent is never tried again"
+    } else {
+        return Some(class);
     };
-    let Value::String(word) = element.value else {
-        let found = kind_of(element.value);
-        return refuse("wrong_type", format!("expected an error class, found {found}"));
+    reader
+        .problems()
+        .report(&element.pointer, "invalid_choice", message);
+    None
+}
+
+/// A failure class by its name; `others` names what else is allowed in its place.
+pub(super) fn read_class(element: &Element, others: &str, reader: &Reader) -> Option<FailureClass> {
+    let (code, message) = match element.value {
+        Value::String(name) => match FailureClass::parse(name) {
+            Some(class) => return Some(class),
+            None => {
+                let known = FailureClass::NAMES.join(", ");
+                let name = shorten(name);
+                ("invalid_choice", format!("\"{name}\" is none of {others}{known}"))
+            }
+        },
+        other => {
+            let found = kind_of(other);
+            ("wrong_type", format!("expected an error class, found {found}"))
+        }
     };
-    let Some((_, class)) = FAILURE_CLASSES.iter().find(|(known, _)| known == word) else {
-        let known: Vec<_> = FAILURE_CLASSES.iter().map(|(known, _)| *known).collect();
-        let word = shorten(word);
-        let message = format!("\"{word}\" is none of *, {}", known.join(", "));
-        return refuse("invalid_choice", message);
-    };
-    match class {
-        // Two fields that speak of the same thing would have to agree; only one of them is asked.
-        FailureClass::Timeout if !retries_timeouts => refuse(
-            "invalid_choice",
-            "a timeout is tried again by \"on_timeout\": \"retry\" of the execution".into(),
-        ),
-        FailureClass::Permanent => refuse("invalid_choice", "what is permanent is never tried again".into()),
-        FailureClass::Network
-        | FailureClass::ServerError
-        | FailureClass::ProviderTransient
-        | FailureClass::RateLimited
-        | FailureClass::Timeout
-        | FailureClass::BadRequest
-        | FailureClass::Auth
-        | FailureClass::NotFound
-        | FailureClass::Validation
-        | FailureClass::Assertion
-        | FailureClass::BreakerOpen
-        | FailureClass::Unknown => Some(*class),
-    }
+    reader.problems().report(&element.pointer, code, message);
+    None
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! What an executor and a breaker's object say to each other, and what the index and the API hear. Both sides are the
-//! same deployment's, but not always the same build: read leniently, extended only by optional fields.
+//! The messages between an executor and a breaker's object, and the view of a breaker. Both sides belong to one deployment but
+//! may be different builds: unknown fields are ignored, and new fields are optional.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::time::Millis;
-use crate::breaker::machine::{Answer, Breaker, Outcome};
+use crate::breaker::machine::{AdmissionDecision, Breaker, CallOutcome};
 
 /// Body of `/ask`.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ask {
+pub struct AdmissionRequest {
     pub key: String,
     #[serde(default)]
     pub deadline_at: Option<Millis>,
@@ -17,14 +17,14 @@ pub struct Ask {
 
 /// Body of `/report`.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Report {
+pub struct OutcomeReport {
     pub key: String,
-    pub outcome: Outcome,
+    pub outcome: CallOutcome,
     #[serde(default)]
     pub trial: Option<u64>,
 }
 
-/// The answer of both.
+/// The response to both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum AdmissionResponse {
@@ -33,12 +33,12 @@ pub enum AdmissionResponse {
     Open { retry_after_ms: u64, escalated: bool },
 }
 
-impl From<Answer> for AdmissionResponse {
-    fn from(answer: Answer) -> AdmissionResponse {
-        match answer {
-            Answer::Closed { failures } => AdmissionResponse::Closed { failures },
-            Answer::Trial { number } => AdmissionResponse::Trial { trial: number },
-            Answer::Open {
+impl From<AdmissionDecision> for AdmissionResponse {
+    fn from(decision: AdmissionDecision) -> AdmissionResponse {
+        match decision {
+            AdmissionDecision::Closed { failures } => AdmissionResponse::Closed { failures },
+            AdmissionDecision::Trial { number } => AdmissionResponse::Trial { trial: number },
+            AdmissionDecision::Open {
                 retry_after_ms,
                 escalated,
             } => AdmissionResponse::Open {
@@ -54,7 +54,7 @@ pub fn view(key: &str, breaker: &Breaker) -> Value {
     let opening = breaker.opening.as_ref();
     json!({
         "key": key,
-        "state": breaker.standing(),
+        "state": breaker.state(),
         "failures": breaker.failures,
         "opened_at": opening.map(|it| it.opened_at),
         "trial_at": opening.map(|it| it.trial_at),

@@ -1,5 +1,5 @@
-//! The executor's side of breakers: which key a call goes by, what its end says about the dependency, and what is
-//! remembered so that a healthy dependency costs no request. Pure; `breaker_door` does the asking.
+//! The executor's side of circuit breakers: the key of a call, what its end says about the dependency, and a cache that saves
+//! the request for a healthy dependency. Pure; `breaker_client` sends the requests.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,26 @@ use serde_json::Value;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::ids;
 use crate::base::time::{Millis, SECOND, format_duration};
-use crate::breaker::machine::Outcome;
+use crate::breaker::machine::CallOutcome;
 use crate::cel::Scope;
 use crate::definition::action::Action;
 use crate::protocol::breaker::AdmissionResponse;
-use crate::task::steps::Stopped;
+use crate::task::runtime::Stopped;
 
-/// How long `closed` is believed. Another isolate may have seen failures since.
-pub const BELIEVED_MS: u64 = 30 * SECOND;
-/// Keys remembered at once; keys made of inputs could be any number.
-const KEYS: usize = 1_000;
+/// How long `closed` is cached. Another isolate may have seen failures since.
+pub const CACHED_MS: u64 = 30 * SECOND;
+/// The most keys in the cache: keys that are made of inputs are unbounded.
+const KEYS_MAX: usize = 1_000;
 
-/// What a call has behind it when it begins.
+/// Why a call is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
-    /// Closed, and nothing failed lately.
+    /// The breaker is closed and has seen no failure.
     Healthy,
-    /// Closed after failures: a success is news.
+    /// The breaker is closed and counts failures, so that a success must be reported.
     Watched,
     Trial(u64),
-    /// Nobody could be asked. The call is made: a breaker that is down must not be the outage.
+    /// The breaker is unreachable. The call is made, because a breaker that is down must not be the outage.
     Blind,
 }
 
@@ -38,8 +38,8 @@ pub enum Admission {
 }
 
 impl From<AdmissionResponse> for Admission {
-    fn from(said: AdmissionResponse) -> Admission {
-        match said {
+    fn from(response: AdmissionResponse) -> Admission {
+        match response {
             AdmissionResponse::Closed { failures: 0 } => Admission::Call(Permit::Healthy),
             AdmissionResponse::Closed { .. } => Admission::Call(Permit::Watched),
             AdmissionResponse::Trial { trial } => Admission::Call(Permit::Trial(trial)),
@@ -54,7 +54,7 @@ impl From<AdmissionResponse> for Admission {
     }
 }
 
-/// The key of the breaker that calls of `action` go through, if they do.
+/// The key of the breaker of `action`, if it has one.
 pub fn key_of(action: &Action, scope: &Scope<'_>) -> Result<Option<String>, Failure> {
     let Some(template) = &action.breaker else {
         return Ok(None);
@@ -73,7 +73,7 @@ pub fn key_of(action: &Action, scope: &Scope<'_>) -> Result<Option<String>, Fail
     }
 }
 
-/// The failure of a call that was not made.
+/// The failure of a call that its breaker refused.
 pub fn open(key: &str, retry_after_ms: u64, escalated: bool) -> Failure {
     let wait = format_duration(retry_after_ms);
     let what = match escalated {
@@ -86,24 +86,24 @@ pub fn open(key: &str, retry_after_ms: u64, escalated: bool) -> Failure {
     failure
 }
 
-/// What the end of a call says about the dependency. An answer, be it a 4xx, is a sign of life; what never left the
-/// executor, or came back and could not be used, says nothing.
-pub fn word_of(result: &Result<Value, Stopped>) -> Outcome {
+/// What the end of a call says about the dependency. Any response shows that it is alive, even a 4xx. A request that was never
+/// sent, or a response that could not be used, says nothing.
+pub fn outcome_of(result: &Result<Value, Stopped>) -> CallOutcome {
     let failure = match result {
-        Ok(_) => return Outcome::Alive,
-        Err(Stopped::Deadline { .. }) => return Outcome::Failed,
+        Ok(_) => return CallOutcome::Alive,
+        Err(Stopped::Deadline { .. }) => return CallOutcome::Failed,
         Err(Stopped::Failed(failure) | Stopped::FailedMidway { failure, .. }) => failure,
     };
     let answered = failure.code.strip_prefix("http_");
     if answered.is_some_and(|status| status.starts_with(['2', '4'])) {
-        return Outcome::Alive;
+        return CallOutcome::Alive;
     }
     match failure.class {
         FailureClass::Network
         | FailureClass::ServerError
         | FailureClass::ProviderTransient
         | FailureClass::Timeout
-        | FailureClass::Unknown => Outcome::Failed,
+        | FailureClass::Unknown => CallOutcome::Failed,
         FailureClass::RateLimited
         | FailureClass::BadRequest
         | FailureClass::Auth
@@ -111,25 +111,25 @@ pub fn word_of(result: &Result<Value, Stopped>) -> Outcome {
         | FailureClass::Validation
         | FailureClass::Assertion
         | FailureClass::Permanent
-        | FailureClass::BreakerOpen => Outcome::Unknown,
+        | FailureClass::BreakerOpen => CallOutcome::Unknown,
     }
 }
 
-/// What an isolate knows of breakers: which were closed, and since when.
+/// The breakers that an isolate has found closed, and when.
 #[derive(Debug, Default)]
-pub struct Memory(BTreeMap<String, Millis>);
+pub struct AdmissionCache(BTreeMap<String, Millis>);
 
-impl Memory {
-    /// Nobody need be asked.
+impl AdmissionCache {
+    /// Whether a call is admitted without asking the breaker.
     pub fn is_healthy(&self, key: &str, now: Millis) -> bool {
-        let heard_at = self.0.get(key);
-        heard_at.is_some_and(|at| now.saturating_sub(*at) < BELIEVED_MS)
+        let cached_at = self.0.get(key);
+        cached_at.is_some_and(|at| now.saturating_sub(*at) < CACHED_MS)
     }
 
-    pub fn hear(&mut self, key: &str, said: AdmissionResponse, now: Millis) {
-        match said {
+    pub fn store(&mut self, key: &str, response: AdmissionResponse, now: Millis) {
+        match response {
             AdmissionResponse::Closed { failures: 0 } => {
-                if self.0.len() >= KEYS {
+                if self.0.len() >= KEYS_MAX {
                     self.0.clear();
                 }
                 self.0.insert(key.to_string(), now);
@@ -142,19 +142,19 @@ impl Memory {
         }
     }
 
-    /// Whether the object must hear how a call went. The first failure ends the belief: whoever comes next asks.
-    pub fn is_news(&mut self, key: &str, pass: Permit, word: Outcome) -> bool {
-        match (word, pass) {
-            (Outcome::Failed, Permit::Healthy | Permit::Watched | Permit::Trial(_) | Permit::Blind) => {
+    /// Whether the breaker needs the outcome of a call. A failure drops the key, so that the next call asks the breaker.
+    pub fn must_report(&mut self, key: &str, permit: Permit, outcome: CallOutcome) -> bool {
+        match (outcome, permit) {
+            (CallOutcome::Failed, Permit::Healthy | Permit::Watched | Permit::Trial(_) | Permit::Blind) => {
                 self.0.remove(key);
                 true
             }
-            (Outcome::Alive, Permit::Watched | Permit::Trial(_)) => true,
-            // Somebody's failure was reported since: they are not in a row any more.
-            (Outcome::Alive, Permit::Healthy) => !self.0.contains_key(key),
-            (Outcome::Unknown, Permit::Trial(_)) => true,
-            (Outcome::Alive, Permit::Blind)
-            | (Outcome::Unknown, Permit::Healthy | Permit::Watched | Permit::Blind) => false,
+            (CallOutcome::Alive, Permit::Watched | Permit::Trial(_)) => true,
+            // Another call has failed since. The success has to reset the count of consecutive failures.
+            (CallOutcome::Alive, Permit::Healthy) => !self.0.contains_key(key),
+            (CallOutcome::Unknown, Permit::Trial(_)) => true,
+            (CallOutcome::Alive, Permit::Blind)
+            | (CallOutcome::Unknown, Permit::Healthy | Permit::Watched | Permit::Blind) => false,
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::json_schema::Schema;
 use crate::protocol::task::{Checkpoint, Emitted, StepReport};
 
 #[derive(Clone, Debug)]
-pub(super) struct Context {
+pub(super) struct TaskContext {
     state: Value,
     pub(super) output: Value,
     pub(super) last_result: Value,
@@ -25,9 +25,9 @@ pub(super) struct Context {
     pub(super) events: Vec<Emitted>,
 }
 
-impl Context {
-    pub(super) fn empty() -> Context {
-        Context {
+impl TaskContext {
+    pub(super) fn empty() -> TaskContext {
+        TaskContext {
             state: json!({}),
             output: json!({}),
             last_result: Value::Null,
@@ -43,8 +43,8 @@ impl Context {
         last_result: Value,
         wrote_output: bool,
         events: Vec<Emitted>,
-    ) -> Option<Context> {
-        (state.is_object() && output.is_object()).then_some(Context {
+    ) -> Option<TaskContext> {
+        (state.is_object() && output.is_object()).then_some(TaskContext {
             state,
             output,
             last_result,

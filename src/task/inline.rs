@@ -1,4 +1,4 @@
-//! A task run where its input is: for tasks that touch nothing but their own context.
+//! Runs a pure task inside the decision that made its token ready.
 
 use std::future::Future;
 use std::pin::pin;
@@ -9,10 +9,12 @@ use serde_json::Value;
 use crate::base::compute::Meter;
 use crate::base::time::Millis;
 use crate::protocol::task::RetryReport;
+use crate::task::run_task::{Assignment, run_task};
+use crate::task::runtime::{ActionCall, Runtime, Stopped};
 use crate::task::secrets::Missing;
-use crate::task::steps::{ActionCall, Assignment, Done, Runtime, Stopped, run_task};
+use crate::task::task_result::TaskResult;
 
-/// A world in which nothing happens and no time passes.
+/// A runtime without I/O, in which no time passes.
 struct NoIoRuntime<'m> {
     now: Millis,
     meter: &'m Meter,
@@ -44,17 +46,17 @@ impl Runtime for NoIoRuntime<'_> {
     }
 
     fn note_retry(&self, _step_ref: &str, _retry: &RetryReport) {
-        unreachable!("only calls are made again");
+        unreachable!("only calls are retried");
     }
 }
 
-/// Runs a pure task to its end, on the account of the decision it is part of. It waits for nothing, so the first poll is
-/// the last.
-pub fn run_here(now: Millis, meter: &Meter, assignment: Assignment<'_>) -> Done {
-    let world = NoIoRuntime { now, meter };
-    let task = pin!(run_task(&world, assignment));
+/// Runs a pure task to its end; its computation is charged to the decision. It waits for nothing, so that the first poll
+/// finishes it.
+pub fn run_inline(now: Millis, meter: &Meter, assignment: Assignment<'_>) -> TaskResult {
+    let runtime = NoIoRuntime { now, meter };
+    let task = pin!(run_task(&runtime, assignment));
     match task.poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(done) => done,
+        Poll::Ready(result) => result,
         Poll::Pending => unreachable!("a pure task waits for nothing"),
     }
 }

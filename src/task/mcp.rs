@@ -7,7 +7,7 @@ use crate::definition::mcp_tool::McpTool;
 use crate::task::partial::ARTIFACT_BYTES;
 use crate::task::redact::Redactor;
 use crate::task::request::{Outgoing, object, parse_url, render, text};
-use crate::task::steps::ActionCall;
+use crate::task::runtime::ActionCall;
 
 /// The version that is proposed, and those that a server may choose instead.
 const PROTOCOL: &str = "2025-06-18";

@@ -1,22 +1,25 @@
-//! What an executor does with a task. Pure: the platform is behind the `Runtime` trait of `steps`.
+//! What an executor does with a task. Pure: the platform is behind the `Runtime` trait.
 
 pub mod address;
 pub mod breaker;
 pub(crate) mod call;
 pub(crate) mod context;
 mod emit;
-pub(crate) mod http_date;
 pub mod inline;
 pub mod llm;
 pub mod mcp;
 pub mod partial;
+mod pass;
 pub mod redact;
 pub mod redirect;
 pub mod request;
 pub mod retry;
+pub mod run_task;
+pub mod runtime;
 pub mod secrets;
 pub mod shell;
 pub mod sse;
 pub mod status;
-pub mod steps;
+mod step;
 pub mod task_cache;
+pub mod task_result;

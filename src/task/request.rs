@@ -7,7 +7,7 @@ use crate::base::failure::Failure;
 use crate::cel::{Scope, Template};
 use crate::definition::action::{HttpRequest, ServiceCall};
 use crate::task::context::plain;
-use crate::task::steps::ActionCall;
+use crate::task::runtime::ActionCall;
 
 /// One request on the wire.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use crate::definition::action::Action;
 use crate::definition::task::{StepAction, Task};
 use crate::protocol::task::Checkpoint;
 use crate::task::redact::Redactor;
-use crate::task::steps::Runtime;
+use crate::task::runtime::Runtime;
 
 /// The executor's variable that lists what may be read.
 pub const SECRETS: &str = "CURFEW_SECRETS";

@@ -8,7 +8,7 @@ use crate::definition::shell::{Runner, Shell};
 use crate::task::context::plain;
 use crate::task::redact::Redactor;
 use crate::task::request::{Outgoing, object, parse_url, render, text};
-use crate::task::steps::ActionCall;
+use crate::task::runtime::ActionCall;
 
 /// How much earlier than the call a runner ends its command, so that there is time to tell what the command had written.
 const TELLING_MS: u64 = 250;

@@ -1,5 +1,5 @@
-//! The object of one breaker. One row; what it decides is in SQLite before anybody hears of it. It has no alarm: its times
-//! are looked at when somebody asks.
+//! The Durable Object of one circuit breaker: one row, which is saved before a response is sent. It has no alarm, because a
+//! breaker only compares times when a request comes.
 
 use std::cell::RefCell;
 
@@ -10,8 +10,8 @@ use worker::{
 };
 
 use crate::api::error::Error;
-use crate::breaker::machine::{Breaker, Event, Settings};
-use crate::protocol::breaker::{AdmissionResponse, Ask, Report, view};
+use crate::breaker::machine::{Breaker, BreakerEvent, Settings};
+use crate::protocol::breaker::{self, AdmissionRequest, AdmissionResponse, OutcomeReport};
 use crate::worker::api::respond::{self, ApiResult};
 use crate::worker::platform;
 
@@ -27,13 +27,13 @@ pub struct BreakerObject {
     sql: SqlStorage,
     env: Env,
     settings: Settings,
-    /// None: not looked for yet.
-    held: RefCell<Option<Held>>,
+    /// None until it is loaded.
+    stored: RefCell<Option<StoredBreaker>>,
 }
 
-/// What this object holds. Without a name nothing was ever saved here.
+/// The state of this object. It has no key until something was saved.
 #[derive(Clone, Default)]
-struct Held {
+struct StoredBreaker {
     key: Option<String>,
     breaker: Breaker,
 }
@@ -44,63 +44,63 @@ impl DurableObject for BreakerObject {
             sql: state.storage().sql(),
             settings: settings(&env),
             env,
-            held: RefCell::default(),
+            stored: RefCell::default(),
         }
     }
 
     async fn fetch(&self, request: Request) -> Result<Response> {
-        let answer = self.answer(request).await.unwrap_or_else(|error| {
+        let result = self.respond(request).await.unwrap_or_else(|error| {
             platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
             Err(Error::internal())
         });
-        Ok(respond::response(answer)?.into())
+        Ok(respond::response(result)?.into())
     }
 }
 
 impl BreakerObject {
-    async fn answer(&self, mut request: Request) -> Result<ApiResult> {
+    async fn respond(&self, mut request: Request) -> Result<ApiResult> {
         let path = request.url()?.path().to_string();
         match (request.method(), path.as_str()) {
             (Method::Post, "/ask") => {
-                let ask: Ask = serde_json::from_str(&request.text().await?)?;
-                let deadline_at = ask.deadline_at;
-                self.decide(&ask.key, Event::Asked { deadline_at })
+                let asked: AdmissionRequest = serde_json::from_str(&request.text().await?)?;
+                let deadline_at = asked.deadline_at;
+                self.decide(&asked.key, BreakerEvent::AdmissionRequested { deadline_at })
             }
             (Method::Post, "/report") => {
-                let report: Report = serde_json::from_str(&request.text().await?)?;
+                let report: OutcomeReport = serde_json::from_str(&request.text().await?)?;
                 let (outcome, trial) = (report.outcome, report.trial);
-                self.decide(&report.key, Event::Reported { outcome, trial })
+                self.decide(&report.key, BreakerEvent::CallEnded { outcome, trial })
             }
-            (Method::Get, "/state") => self.shown(),
+            (Method::Get, "/state") => self.view(),
             (Method::Post, "/reset") => {
-                if let Some(key) = self.held()?.key {
-                    self.decide(&key, Event::Reset)?.ok();
+                if let Some(key) = self.stored()?.key {
+                    self.decide(&key, BreakerEvent::Reset)?.ok();
                 }
-                self.shown()
+                self.view()
             }
             _ => Ok(Err(Error::not_found("this"))),
         }
     }
 
-    fn shown(&self) -> Result<ApiResult> {
-        let held = self.held()?;
-        Ok(match held.key {
-            Some(key) => Ok((200, view(&key, &held.breaker))),
+    fn view(&self) -> Result<ApiResult> {
+        let stored = self.stored()?;
+        Ok(match stored.key {
+            Some(key) => Ok((200, breaker::view(&key, &stored.breaker))),
             None => Err(Error::not_found("the breaker")),
         })
     }
 
-    fn held(&self) -> Result<Held> {
-        if let Some(held) = &*self.held.borrow() {
-            return Ok(held.clone());
+    fn stored(&self) -> Result<StoredBreaker> {
+        if let Some(stored) = &*self.stored.borrow() {
+            return Ok(stored.clone());
         }
-        let held = self.load()?;
-        *self.held.borrow_mut() = Some(held.clone());
-        Ok(held)
+        let stored = self.load()?;
+        *self.stored.borrow_mut() = Some(stored.clone());
+        Ok(stored)
     }
 
-    /// Asking about a breaker that never failed leaves no trace.
-    fn load(&self) -> Result<Held> {
+    /// Creates no table: a breaker that never failed stores nothing.
+    fn load(&self) -> Result<StoredBreaker> {
         let count: Vec<Vec<SqlStorageValue>> =
             self.sql.exec(EXISTS, Vec::new())?.raw().collect::<Result<_>>()?;
         let is_there = match count.first().and_then(|row| row.first()) {
@@ -109,45 +109,46 @@ impl BreakerObject {
             Some(_) | None => false,
         };
         if !is_there {
-            return Ok(Held::default());
+            return Ok(StoredBreaker::default());
         }
         let rows: Vec<Vec<SqlStorageValue>> =
             self.sql.exec(LOAD, Vec::new())?.raw().collect::<Result<_>>()?;
         match rows.first().map(Vec::as_slice) {
-            Some([SqlStorageValue::String(key), SqlStorageValue::String(value)]) => Ok(Held {
+            Some([SqlStorageValue::String(key), SqlStorageValue::String(value)]) => Ok(StoredBreaker {
                 key: Some(key.clone()),
                 breaker: serde_json::from_str(value)?,
             }),
-            Some(_) | None => Ok(Held::default()),
+            Some(_) | None => Ok(StoredBreaker::default()),
         }
     }
 
-    /// Memory is changed last: if the row could not be saved, nothing has happened.
-    fn decide(&self, key: &str, event: Event) -> Result<ApiResult> {
-        let Held { mut breaker, .. } = self.held()?;
-        let before = breaker.standing();
-        let (answer, changed) = breaker.handle(platform::now(), &self.settings, event);
+    /// Memory changes last, so that a failed save changes nothing.
+    fn decide(&self, key: &str, event: BreakerEvent) -> Result<ApiResult> {
+        let StoredBreaker { mut breaker, .. } = self.stored()?;
+        let before = breaker.state();
+        let (decision, changed) = breaker.handle(platform::now(), &self.settings, event);
         if changed {
             self.sql.exec(CREATE, Vec::new())?;
             let row = serde_json::to_string(&breaker)?;
             self.sql.exec(SAVE, vec![key.into(), row.into()])?;
-            if before != breaker.standing() {
+            if before != breaker.state() {
                 platform::log(json!({
-                    "level": "warn", "event": "breaker_moved", "breaker": key, "state": breaker.standing(),
+                    "level": "warn", "event": "breaker_moved", "breaker": key, "state": breaker.state(),
                     "failures": breaker.failures,
                 }));
             }
-            self.announce(json!({"breaker": view(key, &breaker), "revision": breaker.revision}));
-            *self.held.borrow_mut() = Some(Held {
+            self.publish(json!({"breaker": breaker::view(key, &breaker), "revision": breaker.revision}));
+            *self.stored.borrow_mut() = Some(StoredBreaker {
                 key: Some(key.to_string()),
                 breaker,
             });
         }
-        Ok(Ok((200, json!(AdmissionResponse::from(answer)))))
+        Ok(Ok((200, json!(AdmissionResponse::from(decision)))))
     }
 
-    /// Tells the index. A lost message costs a stale list until the next one.
-    fn announce(&self, message: Value) {
+    /// Sends the state to the index. If the message is lost, the list is stale until the next one.
+    fn publish(&self, message: Value) {
+        // A deployment without an index has no queue.
         let Ok(queue) = self.env.queue("INDEX_QUEUE") else {
             return;
         };

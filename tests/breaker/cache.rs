@@ -1,52 +1,52 @@
 //! What an executor asks, remembers and says of breakers.
 
 use curfew::base::failure::{Failure, FailureClass};
-use curfew::breaker::machine::Outcome::{self, Alive, Failed, Unknown};
+use curfew::breaker::machine::CallOutcome::{self, Alive, Failed, Unknown};
 use curfew::protocol::breaker::AdmissionResponse;
-use curfew::task::breaker::{Admission, BELIEVED_MS, Memory, Permit, word_of};
-use curfew::task::steps::Stopped;
+use curfew::task::breaker::{Admission, AdmissionCache, CACHED_MS, Permit, outcome_of};
+use curfew::task::runtime::Stopped;
 use serde_json::{Value, json};
 
 const CLOSED: AdmissionResponse = AdmissionResponse::Closed { failures: 0 };
 
-fn healthy() -> Memory {
-    let mut memory = Memory::default();
-    memory.hear("k", CLOSED, 1_000);
-    memory
+fn healthy() -> AdmissionCache {
+    let mut cache = AdmissionCache::default();
+    cache.store("k", CLOSED, 1_000);
+    cache
 }
 
 #[test]
 fn closed_is_believed_for_a_while_and_costs_nothing() {
-    let mut memory = Memory::default();
-    assert!(!memory.is_healthy("k", 1_000), "a fresh isolate asks once");
-    memory.hear("k", CLOSED, 1_000);
-    assert!(memory.is_healthy("k", 1_000 + BELIEVED_MS - 1));
-    assert!(!memory.is_healthy("k", 1_000 + BELIEVED_MS));
-    assert!(!memory.is_healthy("other", 1_000));
-    assert!(!memory.is_news("k", Permit::Healthy, Alive));
-    assert!(!memory.is_news("k", Permit::Healthy, Unknown));
+    let mut cache = AdmissionCache::default();
+    assert!(!cache.is_healthy("k", 1_000), "a fresh isolate asks once");
+    cache.store("k", CLOSED, 1_000);
+    assert!(cache.is_healthy("k", 1_000 + CACHED_MS - 1));
+    assert!(!cache.is_healthy("k", 1_000 + CACHED_MS));
+    assert!(!cache.is_healthy("other", 1_000));
+    assert!(!cache.must_report("k", Permit::Healthy, Alive));
+    assert!(!cache.must_report("k", Permit::Healthy, Unknown));
 }
 
 #[test]
 fn the_first_failure_ends_the_belief_and_a_success_after_it_is_news() {
-    let mut memory = healthy();
-    assert!(memory.is_news("k", Permit::Healthy, Failed));
-    assert!(!memory.is_healthy("k", 1_001));
-    memory.hear("k", AdmissionResponse::Closed { failures: 1 }, 1_001);
-    assert!(!memory.is_healthy("k", 1_002));
+    let mut cache = healthy();
+    assert!(cache.must_report("k", Permit::Healthy, Failed));
+    assert!(!cache.is_healthy("k", 1_001));
+    cache.store("k", AdmissionResponse::Closed { failures: 1 }, 1_001);
+    assert!(!cache.is_healthy("k", 1_002));
     // A call that began before somebody else's failed.
-    assert!(memory.is_news("k", Permit::Healthy, Alive));
-    assert!(memory.is_news("k", Permit::Watched, Alive));
-    memory.hear("k", CLOSED, 1_003);
-    assert!(memory.is_healthy("k", 1_004));
+    assert!(cache.must_report("k", Permit::Healthy, Alive));
+    assert!(cache.must_report("k", Permit::Watched, Alive));
+    cache.store("k", CLOSED, 1_003);
+    assert!(cache.is_healthy("k", 1_004));
 }
 
 #[test]
 fn a_trial_is_always_answered_for_and_a_blind_call_only_if_it_failed() {
-    let mut memory = Memory::default();
-    for word in [Alive, Failed, Unknown] {
-        assert!(memory.is_news("k", Permit::Trial(1), word), "{word:?}");
-        assert_eq!(memory.is_news("k", Permit::Blind, word), word == Failed);
+    let mut cache = AdmissionCache::default();
+    for outcome in [Alive, Failed, Unknown] {
+        assert!(cache.must_report("k", Permit::Trial(1), outcome), "{outcome:?}");
+        assert_eq!(cache.must_report("k", Permit::Blind, outcome), outcome == Failed);
     }
 }
 
@@ -56,14 +56,14 @@ fn open_and_trial_are_not_remembered() {
         retry_after_ms: 5,
         escalated: false,
     };
-    for said in [
+    for response in [
         open,
         AdmissionResponse::Trial { trial: 2 },
         AdmissionResponse::Closed { failures: 2 },
     ] {
-        let mut memory = healthy();
-        memory.hear("k", said, 1_001);
-        assert!(!memory.is_healthy("k", 1_001), "{said:?}");
+        let mut cache = healthy();
+        cache.store("k", response, 1_001);
+        assert!(!cache.is_healthy("k", 1_001), "{response:?}");
     }
     assert_eq!(Admission::from(CLOSED), Admission::Call(Permit::Healthy));
     assert_eq!(
@@ -77,24 +77,24 @@ fn open_and_trial_are_not_remembered() {
 }
 
 #[test]
-fn keys_made_of_inputs_do_not_fill_the_memory() {
-    let mut memory = Memory::default();
+fn keys_made_of_inputs_do_not_fill_the_cache() {
+    let mut cache = AdmissionCache::default();
     for number in 0..2_500 {
-        memory.hear(&format!("k{number}"), CLOSED, 1_000);
+        cache.store(&format!("k{number}"), CLOSED, 1_000);
     }
-    assert!(memory.is_healthy("k2499", 1_000));
-    assert!(!memory.is_healthy("k0", 1_000));
+    assert!(cache.is_healthy("k2499", 1_000));
+    assert!(!cache.is_healthy("k0", 1_000));
 }
 
-fn word(code: &str, class: FailureClass) -> Outcome {
-    word_of(&Err(Stopped::Failed(Failure::new(code, class, "no"))))
+fn outcome(code: &str, class: FailureClass) -> CallOutcome {
+    outcome_of(&Err(Stopped::Failed(Failure::new(code, class, "no"))))
 }
 
 #[test]
 fn only_the_dependencys_own_failures_count_and_any_answer_below_500_is_a_sign_of_life() {
-    assert_eq!(word_of(&Ok(Value::Null)), Alive);
-    assert_eq!(word_of(&Ok(json!(1))), Alive);
-    assert_eq!(word_of(&Err(Stopped::Deadline { partial: None })), Failed);
+    assert_eq!(outcome_of(&Ok(Value::Null)), Alive);
+    assert_eq!(outcome_of(&Ok(json!(1))), Alive);
+    assert_eq!(outcome_of(&Err(Stopped::Deadline { partial: None })), Failed);
     for (code, class) in [
         ("network", FailureClass::Network),
         ("http_500", FailureClass::ServerError),
@@ -102,7 +102,7 @@ fn only_the_dependencys_own_failures_count_and_any_answer_below_500_is_a_sign_of
         ("slow", FailureClass::Timeout),
         ("http_302", FailureClass::Unknown),
     ] {
-        assert_eq!(word(code, class), Failed, "{code}");
+        assert_eq!(outcome(code, class), Failed, "{code}");
     }
     for (code, class) in [
         ("http_400", FailureClass::BadRequest),
@@ -113,7 +113,7 @@ fn only_the_dependencys_own_failures_count_and_any_answer_below_500_is_a_sign_of
         ("http_429", FailureClass::RateLimited),
         ("http_204", FailureClass::Validation),
     ] {
-        assert_eq!(word(code, class), Alive, "{code}");
+        assert_eq!(outcome(code, class), Alive, "{code}");
     }
     for (code, class) in [
         ("expression_failed", FailureClass::Validation),
@@ -121,6 +121,6 @@ fn only_the_dependencys_own_failures_count_and_any_answer_below_500_is_a_sign_of
         ("no_binding", FailureClass::Permanent),
         ("assertion_failed", FailureClass::Assertion),
     ] {
-        assert_eq!(word(code, class), Unknown, "{code}");
+        assert_eq!(outcome(code, class), Unknown, "{code}");
     }
 }

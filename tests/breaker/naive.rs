@@ -2,7 +2,7 @@
 //! every question.
 
 use curfew::base::time::Millis;
-use curfew::breaker::machine::{Answer, Outcome, Settings};
+use curfew::breaker::machine::{AdmissionDecision, CallOutcome, Settings};
 
 /// What happened, in order.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ impl Naive {
         }
     }
 
-    pub fn ask(&mut self, now: Millis, deadline_at: Option<Millis>) -> Answer {
+    pub fn ask(&mut self, now: Millis, deadline_at: Option<Millis>) -> AdmissionDecision {
         if self.is_open() && now >= self.may_try_at() {
             self.trials += 1;
             let longest = now + self.settings.trial_ms;
@@ -90,20 +90,20 @@ impl Naive {
                 number: self.trials,
                 until: deadline_at.unwrap_or(longest).min(longest),
             });
-            return Answer::Trial { number: self.trials };
+            return AdmissionDecision::Trial { number: self.trials };
         }
         self.look(now)
     }
 
-    pub fn report(&mut self, now: Millis, outcome: Outcome, trial: Option<u64>) -> Answer {
+    pub fn report(&mut self, now: Millis, outcome: CallOutcome, trial: Option<u64>) -> AdmissionDecision {
         let is_trial = trial.is_some() && trial == self.trial().map(|(number, _)| number);
         match outcome {
             // "it stays open until a person resets it, or a trial succeeds"
-            Outcome::Alive if self.is_escalated() && !is_trial => {}
-            Outcome::Alive => self.facts.push(Fact::Closed),
-            Outcome::Failed if self.is_open() && !is_trial => {}
-            Outcome::Failed => self.facts.push(Fact::Failure(now)),
-            Outcome::Unknown => {
+            CallOutcome::Alive if self.is_escalated() && !is_trial => {}
+            CallOutcome::Alive => self.facts.push(Fact::Closed),
+            CallOutcome::Failed if self.is_open() && !is_trial => {}
+            CallOutcome::Failed => self.facts.push(Fact::Failure(now)),
+            CallOutcome::Unknown => {
                 if let Some(number) = trial {
                     self.facts.push(Fact::TrialBack { number });
                 }
@@ -112,18 +112,18 @@ impl Naive {
         self.look(now)
     }
 
-    pub fn reset(&mut self, now: Millis) -> Answer {
+    pub fn reset(&mut self, now: Millis) -> AdmissionDecision {
         self.facts.push(Fact::Closed);
         self.look(now)
     }
 
-    fn look(&self, now: Millis) -> Answer {
+    fn look(&self, now: Millis) -> AdmissionDecision {
         if !self.is_open() {
             let failures = self.failures().len() as u32;
-            return Answer::Closed { failures };
+            return AdmissionDecision::Closed { failures };
         }
         let wait_ms = self.may_try_at().saturating_sub(now);
-        Answer::Open {
+        AdmissionDecision::Open {
             retry_after_ms: match self.trial() {
                 Some(_) => wait_ms.min(self.settings.open_ms),
                 None => wait_ms,

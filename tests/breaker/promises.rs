@@ -2,7 +2,9 @@
 //! also when it was stored and loaded in between, and keeps its promises.
 
 use curfew::base::time::Millis;
-use curfew::breaker::machine::{Answer, Breaker, Event, Outcome, Settings, Standing};
+use curfew::breaker::machine::{
+    AdmissionDecision, Breaker, BreakerEvent, BreakerState, CallOutcome, Settings,
+};
 use proptest::prelude::*;
 
 use super::naive::Naive;
@@ -14,7 +16,7 @@ enum Step {
     },
     /// About the trial so many back, or about none.
     Report {
-        outcome: Outcome,
+        outcome: CallOutcome,
         back: Option<u64>,
     },
     Reset,
@@ -25,9 +27,9 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let outcome = prop_oneof![
-        5 => Just(Outcome::Failed),
-        2 => Just(Outcome::Alive),
-        1 => Just(Outcome::Unknown),
+        5 => Just(CallOutcome::Failed),
+        2 => Just(CallOutcome::Alive),
+        1 => Just(CallOutcome::Unknown),
     ];
     let back = prop_oneof![4 => Just(Some(0)), 1 => Just(Some(1)), 4 => Just(None)];
     let deadline = prop_oneof![2 => Just(None), 1 => (0u64..90_000).prop_map(Some)];
@@ -41,10 +43,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..60)
 }
 
-fn retry_after(answer: Answer) -> u64 {
+fn retry_after(answer: AdmissionDecision) -> u64 {
     match answer {
-        Answer::Open { retry_after_ms, .. } => retry_after_ms,
-        Answer::Closed { .. } | Answer::Trial { .. } => 0,
+        AdmissionDecision::Open { retry_after_ms, .. } => retry_after_ms,
+        AdmissionDecision::Closed { .. } | AdmissionDecision::Trial { .. } => 0,
     }
 }
 
@@ -56,7 +58,7 @@ proptest! {
         let settings = Settings::default();
         let (mut breaker, mut naive) = (Breaker::default(), Naive::new(settings));
         let mut now: Millis = 1_000_000;
-        let (mut trials, mut last) = (0u64, Answer::Closed { failures: 0 });
+        let (mut trials, mut last) = (0u64, AdmissionDecision::Closed { failures: 0 });
         // Trials that are waited for: never two at a time.
         let mut out_until: Option<Millis> = None;
         for step in steps {
@@ -71,32 +73,32 @@ proptest! {
                 }
                 Step::Ask { deadline_in } => {
                     let deadline_at = deadline_in.map(|millis| now + millis);
-                    (Event::Asked { deadline_at }, naive.ask(now, deadline_at))
+                    (BreakerEvent::AdmissionRequested { deadline_at }, naive.ask(now, deadline_at))
                 }
                 Step::Report { outcome, back } => {
                     let trial = back.and_then(|back| trials.checked_sub(back)).filter(|number| *number > 0);
-                    (Event::Reported { outcome, trial }, naive.report(now, outcome, trial))
+                    (BreakerEvent::CallEnded { outcome, trial }, naive.report(now, outcome, trial))
                 }
-                Step::Reset => (Event::Reset, naive.reset(now)),
+                Step::Reset => (BreakerEvent::Reset, naive.reset(now)),
             };
             let before = breaker.clone();
             let (answer, changed) = breaker.handle(now, &settings, event);
             prop_assert_eq!(answer, expected, "{:?} at {}", event, now);
             prop_assert_eq!(changed, breaker != before, "what changed is saved, and nothing else");
             prop_assert!(!changed || breaker.revision == before.revision + 1);
-            if let Answer::Trial { number } = answer {
+            if let AdmissionDecision::Trial { number } = answer {
                 prop_assert!(number > trials, "no trial is taken for another");
                 prop_assert!(out_until.is_none_or(|until| until <= now), "two at a time");
                 trials = number;
             }
             out_until = naive.trial().map(|(_, until)| until);
             let standing = match (naive.is_open(), naive.is_escalated(), naive.trial()) {
-                (false, _, _) => Standing::Closed,
-                (true, true, _) => Standing::Escalated,
-                (true, false, Some(_)) => Standing::HalfOpen,
-                (true, false, None) => Standing::Open,
+                (false, _, _) => BreakerState::Closed,
+                (true, true, _) => BreakerState::Escalated,
+                (true, false, Some(_)) => BreakerState::HalfOpen,
+                (true, false, None) => BreakerState::Open,
             };
-            prop_assert_eq!(breaker.standing(), standing);
+            prop_assert_eq!(breaker.state(), standing);
             let text = serde_json::to_string(&breaker).map_err(|error| TestCaseError::fail(error.to_string()))?;
             breaker = serde_json::from_str(&text).map_err(|error| TestCaseError::fail(error.to_string()))?;
             last = answer;

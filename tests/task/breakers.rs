@@ -6,8 +6,8 @@ use curfew::base::failure::FailureClass::{NotFound, ServerError};
 use curfew::task::breaker::{Admission, Permit};
 use serde_json::{Value, json};
 
-use super::fake_world::Answer::{Fails, Result};
-use super::fake_world::{FakeWorld, START, Told, call, check};
+use super::fake_runtime::PeerResponse::{Fails, Result};
+use super::fake_runtime::{FakeRuntime, START, TaskRun, call, check};
 
 fn guarded(breaker: &str, execution: Value) -> Value {
     let mut step = call("a");
@@ -23,36 +23,36 @@ fn open(retry_after_ms: u64) -> Admission {
     }
 }
 
-fn run(
+fn run_with(
     admissions: &[Admission],
-    answers: &[(&str, super::fake_world::Answer)],
+    answers: &[(&str, super::fake_runtime::PeerResponse)],
     task: Value,
     more: Value,
-) -> Told {
-    let mut world = FakeWorld::new(answers);
-    world.admissions = RefCell::new(admissions.to_vec().into());
-    world.order(task, more)
+) -> TaskRun {
+    let mut runtime = FakeRuntime::new(answers);
+    runtime.admissions = RefCell::new(admissions.to_vec().into());
+    runtime.order(task, more)
 }
 
 #[test]
 fn every_call_asks_and_tells_how_it_went() {
-    let told = run(
+    let run = run_with(
         &[Admission::Call(Permit::Healthy), Admission::Call(Permit::Watched)],
         &[("a", Fails(ServerError, None)), ("a", Result(json!(1)))],
         guarded("pay", json!({})),
         json!({}),
     );
     check(
-        &told.story(),
+        &run.story(),
         r#"
-            ask pay
+            admit pay
             call a {"n":1}
-            tell pay Healthy Failed
+            report pay Healthy Failed
             retry a server_error peer_failed
             sleep 1000
-            ask pay
+            admit pay
             call a {"n":1}
-            tell pay Watched Alive
+            report pay Watched Alive
             step a completed x2 1000 ms
             completed 1
         "#,
@@ -61,21 +61,21 @@ fn every_call_asks_and_tells_how_it_went() {
 
 #[test]
 fn an_open_breaker_is_not_called_and_a_retry_waits_for_the_next_trial() {
-    let told = run(
+    let run = run_with(
         &[open(12_000), Admission::Call(Permit::Trial(3))],
         &[("a", Result(json!("back")))],
         guarded("pay", json!({})),
         json!({}),
     );
     check(
-        &told.story(),
+        &run.story(),
         r#"
-            ask pay
+            admit pay
             retry a breaker_open breaker_open
             sleep 12000
-            ask pay
+            admit pay
             call a {"n":1}
-            tell pay Trial(3) Alive
+            report pay Trial(3) Alive
             step a completed x2 12000 ms
             completed "back"
         "#,
@@ -84,25 +84,25 @@ fn an_open_breaker_is_not_called_and_a_retry_waits_for_the_next_trial() {
 
 #[test]
 fn three_retries_and_no_more() {
-    let told = run(
+    let run = run_with(
         &[open(10), open(20_000), open(0), open(5_000)],
         &[],
         guarded("pay", json!({})),
         json!({}),
     );
     check(
-        &told.story(),
+        &run.story(),
         "
-            ask pay
+            admit pay
             retry a breaker_open breaker_open
             sleep 100
-            ask pay
+            admit pay
             retry a breaker_open breaker_open
             sleep 20000
-            ask pay
+            admit pay
             retry a breaker_open breaker_open
             sleep 100
-            ask pay
+            admit pay
             step a failed x4 20200 ms
             failed breaker_open/breaker_open at a: breaker \"pay\" is open: the call was not made; the next trial is in 5s
         ",
@@ -111,15 +111,15 @@ fn three_retries_and_no_more() {
 
 #[test]
 fn without_the_time_to_wait_it_fails_at_once_and_says_so() {
-    let told = run(
+    let run = run_with(
         &[open(30_000)],
         &[],
         guarded("pay", json!({})),
         json!({"deadline_at": START + 10_000}),
     );
-    let story = told.story();
+    let story = run.story();
     assert!(
-        story.starts_with("ask pay by 11000\nstep a failed x1 0 ms"),
+        story.starts_with("admit pay by 11000\nstep a failed x1 0 ms"),
         "{story}"
     );
     assert!(story.ends_with("could not finish before the deadline"), "{story}");
@@ -128,42 +128,42 @@ fn without_the_time_to_wait_it_fails_at_once_and_says_so() {
 #[test]
 fn a_policy_may_say_that_an_open_breaker_is_final() {
     let policy = json!({"retry_policy": {"retry_on": ["network"]}});
-    let told = run(&[open(10)], &[], guarded("pay", policy), json!({}));
-    assert!(told.story().contains("step a failed x1 0 ms"), "{}", told.story());
+    let run = run_with(&[open(10)], &[], guarded("pay", policy), json!({}));
+    assert!(run.story().contains("step a failed x1 0 ms"), "{}", run.story());
 }
 
 #[test]
 fn a_key_is_made_of_what_the_action_works_on() {
-    let told = run(
+    let run = run_with(
         &[Admission::Call(Permit::Healthy)],
         &[("a", Fails(NotFound, None))],
         guarded("pay:${input.n}", json!({})),
         json!({}),
     );
-    assert!(told.story().starts_with("ask pay:1\ncall a"), "{}", told.story());
+    assert!(run.story().starts_with("admit pay:1\ncall a"), "{}", run.story());
     assert!(
-        told.story().contains("tell pay:1 Healthy Unknown"),
+        run.story().contains("report pay:1 Healthy Unknown"),
         "{}",
-        told.story()
+        run.story()
     );
     for (key, code) in [
         ("${input}", "invalid_breaker"),
         ("a b ${input.n}", "invalid_breaker"),
         ("${input.x.y}", "expression_failed"),
     ] {
-        let told = run(&[], &[], guarded(key, json!({})), json!({}));
-        let error = told.done.error.as_ref().expect("no call was made");
+        let run = run_with(&[], &[], guarded(key, json!({})), json!({}));
+        let error = run.result.error.as_ref().expect("no call was made");
         assert_eq!(error.code, code, "{key}");
     }
 }
 
 #[test]
 fn an_action_without_one_asks_nobody() {
-    let told = run(
+    let run = run_with(
         &[],
         &[("a", Result(json!(1)))],
         json!({"steps": [call("a")]}),
         json!({}),
     );
-    assert!(told.story().starts_with("call a"), "{}", told.story());
+    assert!(run.story().starts_with("call a"), "{}", run.story());
 }

@@ -4,28 +4,28 @@ use curfew::base::compute::Meter;
 use curfew::definition::problem::Problems;
 use curfew::definition::task::Task;
 use curfew::protocol::task::{ActionTimeouts, ReportStatus};
-use curfew::task::inline::run_here;
-use curfew::task::steps::Assignment;
+use curfew::task::inline::run_inline;
+use curfew::task::run_task::Assignment;
 use serde_json::{Value, json};
 
-use super::fake_world::Answer::{Endless, Failure, Result};
-use super::fake_world::{FakeWorld, Told, call, check, order, set, with};
+use super::fake_runtime::PeerResponse::{Endless, Failure, Result};
+use super::fake_runtime::{FakeRuntime, TaskRun, call, check, order, set, with};
 
 fn emit(reference: &str, name: &str, payload: Value) -> Value {
     json!({"ref": reference, "action": {"kind": "emit_event", "implementation": {"name": name, "payload": payload}}})
 }
 
-fn events(told: &Told) -> String {
-    let events = told.done.events.iter();
+fn events(run: &TaskRun) -> String {
+    let events = run.result.events.iter();
     let lines: Vec<String> = events
         .map(|event| format!("{} {}", event.name, event.payload))
         .collect();
     lines.join(", ")
 }
 
-fn refused(told: &Told) -> String {
-    assert!(told.done.events.is_empty(), "{:?}", told.done);
-    let failure = told.done.error.as_ref().expect("it failed");
+fn refused(run: &TaskRun) -> String {
+    assert!(run.result.events.is_empty(), "{:?}", run.result);
+    let failure = run.result.error.as_ref().expect("it failed");
     format!("{:?} {}: {}", failure.class, failure.code, failure.message)
 }
 
@@ -37,27 +37,27 @@ fn a_task_that_completes_brings_its_events() {
         with(emit("none", "never", json!(1)), json!({"condition": "state.n == 0"})),
         {"ref": "two", "action": {"kind": "emit_event", "implementation": {"name": "done"}}},
     ]});
-    let told = order(task, json!({"input": {"kind": "paid"}}), &[]);
-    assert_eq!(events(&told), r#"order.paid {"n":2}, done null"#);
+    let run = order(task, json!({"input": {"kind": "paid"}}), &[]);
+    assert_eq!(events(&run), r#"order.paid {"n":2}, done null"#);
     assert_eq!(
-        told.done.output,
+        run.result.output,
         Some(Value::Null),
         "the last payload is its result"
     );
     let mapped = json!({"steps": [with(emit("one", "a", json!({"n": 1})), json!({"output_mapping": {"output.n": "${result.n}"}}))]});
-    assert_eq!(order(mapped, json!({}), &[]).done.output, Some(json!({"n": 1})));
+    assert_eq!(order(mapped, json!({}), &[]).result.output, Some(json!({"n": 1})));
 }
 
 #[test]
 fn a_task_that_fails_brings_none() {
     let steps = json!([emit("one", "a", json!(1)), call("b")]);
-    let told = order(
+    let run = order(
         json!({"steps": steps}),
         json!({}),
         &[("b", Failure("status 500"))],
     );
-    assert_eq!(told.done.status, ReportStatus::Failed);
-    assert_eq!(events(&told), "");
+    assert_eq!(run.result.status, ReportStatus::Failed);
+    assert_eq!(events(&run), "");
     let schema = json!({"steps": [emit("one", "a", json!(1))], "output_schema": {"type": "string"}});
     assert!(refused(&order(schema, json!({}), &[])).contains("output_schema of the task"));
 }
@@ -76,7 +76,7 @@ fn a_break_neither_loses_nor_repeats_an_event() {
     let by = json!({"deadline_at": 1_300});
     let first = order(task.clone(), by.clone(), &[("b", Endless("so f".into()))]);
     assert_eq!(events(&first), "", "what did not complete says nothing yet");
-    let go_on = |told: &Told| with(by.clone(), json!({"resume_from": told.checkpoint()}));
+    let go_on = |run: &TaskRun| with(by.clone(), json!({"resume_from": run.checkpoint()}));
     let second = order(
         task.clone(),
         go_on(&first),
@@ -102,12 +102,12 @@ fn names_are_checked_once_they_are_known() {
         (json!({"x": 1}), r#"{"x":1}"#),
     ] {
         let task = json!({"steps": [emit("one", "${input.name}", json!(1))]});
-        let told = order(task, json!({"input": {"name": name}}), &[]);
+        let run = order(task, json!({"input": {"name": name}}), &[]);
         let expected = format!(
             "Validation invalid_event: step one cannot emit {shown}: an event's name is 1-128 characters of \
              A-Z, a-z, 0-9, -, _ and ."
         );
-        assert_eq!(refused(&told), expected);
+        assert_eq!(refused(&run), expected);
     }
     let missing = json!({"steps": [emit("one", "a", json!("${input.nothing}"))]});
     assert!(
@@ -120,7 +120,7 @@ fn names_are_checked_once_they_are_known() {
 fn a_task_emits_so_many_events_and_so_much() {
     let steps: Vec<Value> = (0..100).map(|n| emit(&format!("s{n}"), "a", json!(n))).collect();
     assert_eq!(
-        order(json!({"steps": steps}), json!({}), &[]).done.events.len(),
+        order(json!({"steps": steps}), json!({}), &[]).result.events.len(),
         100
     );
     // More steps than a task may have, as a checkpoint may bring them together.
@@ -130,13 +130,13 @@ fn a_task_emits_so_many_events_and_so_much() {
         &[("b", Failure("status 500"))],
     );
     let more = json!({"steps": [call("b"), emit("x", "a", json!(1)), emit("y", "a", json!(1))]});
-    let told = order(
+    let run = order(
         more,
         json!({"resume_from": stopped.checkpoint()}),
         &[("b", Result(json!(1)))],
     );
     assert_eq!(
-        refused(&told),
+        refused(&run),
         "Validation limit_exceeded: a task may emit 100 events"
     );
     let large = json!({"input": {"text": "x".repeat(300_000)}});
@@ -150,11 +150,11 @@ fn a_task_emits_so_many_events_and_so_much() {
 /// A secret that a step before it put into the context.
 #[test]
 fn secrets_are_taken_out_of_events() {
-    let mut world = FakeWorld::new(&[]);
-    world.secrets = vec![("KEY", Some("s3cret-value"))];
+    let mut runtime = FakeRuntime::new(&[]);
+    runtime.secrets = vec![("KEY", Some("s3cret-value"))];
     let task = json!({"steps": [set("copy", json!({"state.key": "${secret.KEY}"})), emit("one", "a", json!({"k": "it is ${state.key}"}))]});
-    let told = world.order(task, json!({}));
-    check(&events(&told), r#"a {"k":"it is [redacted]"}"#);
+    let run = runtime.order(task, json!({}));
+    check(&events(&run), r#"a {"k":"it is [redacted]"}"#);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_pure_task_emits_inside_the_coordinator() {
     let problems = Problems::prechecked();
     let task = Task::read(&document, "", &problems).expect("a task");
     assert!(task.is_pure());
-    let done = run_here(
+    let done = run_inline(
         1_000,
         &Meter::default(),
         Assignment {

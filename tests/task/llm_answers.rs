@@ -7,7 +7,7 @@ use curfew::json_schema::Schema;
 use curfew::task::llm::response_decoder::{Progress, ResponseDecoder};
 use curfew::task::llm::result;
 use curfew::task::redact::Redactor;
-use curfew::task::steps::Stopped;
+use curfew::task::runtime::Stopped;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn hear<'a>(
 }
 
 /// The result, or the failure in a line with what is left of the text.
-fn told(heard: Result<Value, Stopped>) -> Value {
+fn run(heard: Result<Value, Stopped>) -> Value {
     let line = |failure: Failure, partial: &str| {
         let class = json!(failure.class);
         json!(format!(
@@ -53,9 +53,9 @@ fn told(heard: Result<Value, Stopped>) -> Value {
 /// In one piece, byte by byte, and in odd pieces: always the same.
 #[track_caller]
 fn answer(provider: Provider, format: &ResponseFormat, body: &str) -> Value {
-    let whole = told(hear(provider, format, [body.as_bytes()]));
+    let whole = run(hear(provider, format, [body.as_bytes()]));
     for size in [1, 2, 3, 7, 61] {
-        let cut = told(hear(provider, format, body.as_bytes().chunks(size)));
+        let cut = run(hear(provider, format, body.as_bytes().chunks(size)));
         assert_eq!(cut, whole, "in pieces of {size}");
     }
     whole
@@ -425,7 +425,7 @@ fn an_answer_has_a_largest_size() {
         ("response_too_large", RESULT_BYTES)
     );
     let whole = json!({"choices": [{"message": {"content": "x".repeat(RESULT_BYTES)}}]}).to_string();
-    let heard = told(hear(
+    let heard = run(hear(
         Provider::OpenAi,
         &ResponseFormat::Text,
         whole.as_bytes().chunks(1 << 14),
@@ -436,7 +436,7 @@ fn an_answer_has_a_largest_size() {
             .is_some_and(|line| line.starts_with("response_too_large/validation"))
     );
     let event = format!("data: \"{}\n\n", "x".repeat(1 << 20));
-    let heard = told(hear(Provider::OpenAi, &ResponseFormat::Text, [event.as_bytes()]));
+    let heard = run(hear(Provider::OpenAi, &ResponseFormat::Text, [event.as_bytes()]));
     assert_eq!(
         heard,
         "response_too_large/validation -: an event of the answer is larger than 1 MiB"
@@ -448,7 +448,7 @@ fn an_answer_has_a_largest_size() {
     let calls: String = (0..129)
         .map(|n| calls.replace("\"a\"", &format!("\"a{n}\"")))
         .collect();
-    let heard = told(hear(Provider::OpenAi, &ResponseFormat::Text, [calls.as_bytes()]));
+    let heard = run(hear(Provider::OpenAi, &ResponseFormat::Text, [calls.as_bytes()]));
     assert_eq!(
         heard,
         "response_too_large/validation -: the answer has more than 128 tool calls"
@@ -525,7 +525,7 @@ proptest! {
         let starts = std::iter::once(0).chain(cuts.iter().copied());
         let stops = cuts.iter().copied().chain([bytes.len()]);
         let pieces = starts.zip(stops).map(|(start, stop)| &bytes[start..stop]);
-        let whole = told(hear(provider, &ResponseFormat::Text, [bytes]));
-        prop_assert_eq!(told(hear(provider, &ResponseFormat::Text, pieces)), whole);
+        let whole = run(hear(provider, &ResponseFormat::Text, [bytes]));
+        prop_assert_eq!(run(hear(provider, &ResponseFormat::Text, pieces)), whole);
     }
 }

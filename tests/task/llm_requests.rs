@@ -7,11 +7,11 @@ use curfew::definition::llm::LlmCall;
 use curfew::definition::task::{StepAction, Task};
 use curfew::task::llm::request::{self, Request};
 use curfew::task::redact::Redactor;
-use curfew::task::steps::ActionCall;
+use curfew::task::runtime::ActionCall;
 use curfew::task::task_cache::TaskCache;
 use serde_json::{Value, json};
 
-use super::fake_world::with;
+use super::fake_runtime::with;
 
 /// An `llm_call` as the executor reads it.
 pub fn read(implementation: Value) -> std::rc::Rc<Task> {
@@ -268,7 +268,7 @@ fn tools_and_choices_in_the_providers_own_form_stay() {
 #[test]
 fn values_that_do_not_fit_are_refused_before_anybody_is_asked() {
     let base = json!({"provider": "openai", "model": "m", "prompt": "Hi"});
-    for (field, value, told) in [
+    for (field, value, run) in [
         (
             "model",
             json!(5),
@@ -313,7 +313,7 @@ fn values_that_do_not_fit_are_refused_before_anybody_is_asked() {
     ] {
         let implementation = with(base.clone(), json!({field: "${input.v}"}));
         let found = refused(implementation, json!({"v": value}));
-        assert!(found.starts_with(told), "{found}");
+        assert!(found.starts_with(run), "{found}");
     }
     for messages in [json!([]), json!("x"), json!([1]), json!([{"content": "x"}])] {
         let implementation = json!({"provider": "openai", "model": "m", "messages": "${input.v}"});

@@ -9,7 +9,7 @@ use curfew::task::redact::Redactor;
 use curfew::task::request::Outgoing;
 use serde_json::{Value, json};
 
-use super::fake_world::with;
+use super::fake_runtime::with;
 use super::rendered::calling;
 
 fn tool_call(more: Value, input: Value) -> Result<ToolCall, Failure> {
@@ -253,7 +253,7 @@ fn errors_have_classes() {
     }
 }
 
-fn told(messages: &[(&str, Value)]) -> Option<String> {
+fn run(messages: &[(&str, Value)]) -> Option<String> {
     let mut notes = Notes::default();
     let mut reader = MessageReader {
         awaited: 2,
@@ -271,15 +271,15 @@ fn told(messages: &[(&str, Value)]) -> Option<String> {
 fn what_is_told_on_the_way_is_kept() {
     let progress = "notifications/progress";
     let log = "notifications/message";
-    assert_eq!(told(&[]), None);
+    assert_eq!(run(&[]), None);
     assert_eq!(
-        told(&[
+        run(&[
             ("notifications/other", json!({"message": "x"})),
             (progress, json!({}))
         ]),
         None
     );
-    let text = told(&[
+    let text = run(&[
         (progress, json!({"progress": 1, "total": 3, "message": "reading"})),
         (log, json!({"level": "info", "data": "half of it"})),
         (log, json!({"level": "info", "data": {"n": 1}})),
@@ -295,14 +295,14 @@ fn of_many_notes_the_newest_are_kept() {
     let many: Vec<_> = (0..2_000)
         .map(|n| ("notifications/message", json!({"data": format!("line {n:04} ü")})))
         .collect();
-    let text = told(&many).expect("much was told");
+    let text = run(&many).expect("much was run");
     assert!(text.len() <= 16 << 10, "{} bytes", text.len());
     assert!(
         text.starts_with("line ") && text.ends_with("line 1999 ü"),
         "{}",
         &text[..40]
     );
-    let huge = told(&[("notifications/message", json!({"data": "ü".repeat(20_000)}))]);
+    let huge = run(&[("notifications/message", json!({"data": "ü".repeat(20_000)}))]);
     assert!(huge.is_some_and(|text| !text.is_empty() && text.len() <= 16 << 10));
 }
 

@@ -1,8 +1,8 @@
-//! The executor's rules, over a world that is made up.
+//! The executor's rules, over a runtime that is made up.
 
 mod breakers;
 mod events;
-mod fake_world;
+mod fake_runtime;
 mod llm_answers;
 mod llm_requests;
 mod llm_task;

@@ -4,7 +4,7 @@ use curfew::base::time::Millis;
 use curfew::cel::Scope;
 use curfew::definition::task::StepAction;
 use curfew::task::redact::Redactor;
-use curfew::task::steps::ActionCall;
+use curfew::task::runtime::ActionCall;
 use curfew::task::task_cache::TaskCache;
 use serde_json::{Value, json};
 

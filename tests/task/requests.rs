@@ -3,10 +3,10 @@
 use curfew::base::failure::Failure;
 use curfew::definition::action::ActionKind;
 use curfew::task::request::Outgoing;
-use curfew::task::steps::ActionCall;
+use curfew::task::runtime::ActionCall;
 use serde_json::{Value, json};
 
-use super::fake_world::with;
+use super::fake_runtime::with;
 use super::rendered::calling;
 
 /// The request of an action over `input`.

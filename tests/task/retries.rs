@@ -1,13 +1,13 @@
-//! Infrastructure retry: which failures are tried again, when, and what is told of it.
+//! Infrastructure retry: which failures are tried again, when, and what is run of it.
 
 use curfew::base::failure::FailureClass::{self, *};
 use curfew::definition::task::{StepAction, Task};
-use curfew::task::retry::{Situation, Verdict, after, retry_after_ms};
+use curfew::task::retry::{RetryDecision, Situation, after, retry_after_ms};
 use curfew::task::task_cache::TaskCache;
 use serde_json::{Value, json};
 
-use super::fake_world::Answer::{After, Endless, Fails, Result};
-use super::fake_world::{FakeWorld, START, call, check, order, set, tell, with};
+use super::fake_runtime::PeerResponse::{After, Endless, Fails, Result};
+use super::fake_runtime::{FakeRuntime, START, call, check, order, set, tell, with};
 
 /// A step that calls the peer, with this `execution`.
 fn calling(reference: &str, execution: Value) -> Value {
@@ -25,7 +25,7 @@ const TRANSIENT: [FailureClass; 4] = [Network, ServerError, ProviderTransient, U
 #[test]
 fn transient_failures_are_tried_three_times_more() {
     for class in TRANSIENT {
-        let told = order(
+        let run = order(
             json!({"steps": [call("a")]}),
             json!({}),
             &[
@@ -38,7 +38,7 @@ fn transient_failures_are_tried_three_times_more() {
         let name = json!(class);
         let retry = format!("retry a {} peer_failed", name.as_str().unwrap_or_default());
         check(
-            &told.story(),
+            &run.story(),
             &format!(
                 r#"
                     call a {{"n":1}}
@@ -56,7 +56,7 @@ fn transient_failures_are_tried_three_times_more() {
                 "#
             ),
         );
-        let delays: Vec<_> = told.done.steps[0]
+        let delays: Vec<_> = run.result.steps[0]
             .retries
             .iter()
             .map(|it| (it.class, it.delay_ms))
@@ -83,10 +83,10 @@ fn transient_failures_are_tried_three_times_more() {
 fn the_dice_add_up_to_half_of_a_delay() {
     let failing = ("a", Fails(Network, None));
     let answers = [failing.clone(), failing.clone(), failing, ("a", Result(json!(1)))];
-    let mut world = FakeWorld::new(&answers);
-    world.random = 0.5;
-    let told = world.order(json!({"steps": [call("a")]}), json!({}));
-    let delays: Vec<_> = told.done.steps[0].retries.iter().map(|it| it.delay_ms).collect();
+    let mut runtime = FakeRuntime::new(&answers);
+    runtime.random = 0.5;
+    let run = runtime.order(json!({"steps": [call("a")]}), json!({}));
+    let delays: Vec<_> = run.result.steps[0].retries.iter().map(|it| it.delay_ms).collect();
     assert_eq!(delays, [1_250, 2_500, 5_000]);
 }
 
@@ -196,11 +196,11 @@ fn a_policy_overrides() {
 fn retry_on_says_which_classes() {
     let tried = |retry_on: Value, class| {
         let answers = [("a", Fails(class, None)), ("a", Result(json!(1)))];
-        let mut world = FakeWorld::new(&answers);
-        world.random = 0.9;
+        let mut runtime = FakeRuntime::new(&answers);
+        runtime.random = 0.9;
         let policy = json!({"retry_on": retry_on, "backoff": "none"});
         let action = action_of(json!({"retry_policy": policy}));
-        matches!(after(&action, &situation(class)), Verdict::Retry { .. })
+        matches!(after(&action, &situation(class)), RetryDecision::Retry { .. })
     };
     assert!(tried(json!(["not_found"]), NotFound));
     assert!(!tried(json!(["not_found"]), Network));
@@ -256,11 +256,11 @@ fn a_retry_that_could_not_finish_is_not_started() {
         };
         after(&action, &at)
     };
-    let retry = Verdict::Retry { delay_ms: 1_000 };
+    let retry = RetryDecision::Retry { delay_ms: 1_000 };
     assert_eq!(verdict(2_001, None), retry);
-    assert_eq!(verdict(2_000, None), Verdict::NoTime);
+    assert_eq!(verdict(2_000, None), RetryDecision::NoTime);
     assert_eq!(verdict(2_500, Some(500)), retry);
-    assert_eq!(verdict(2_499, Some(500)), Verdict::NoTime);
+    assert_eq!(verdict(2_499, Some(500)), RetryDecision::NoTime);
     check(
         &tell(
             json!({"steps": [call("a")]}),
@@ -405,10 +405,10 @@ fn a_step_that_may_fail_goes_on_after_its_retries_and_notes_one_error() {
     );
     let steps = json!([failing, set("b", json!({"errors": "${size(state._errors)}"}))]);
     let answers = [("a", Fails(Network, None)), ("a", Fails(ServerError, None))];
-    let told = order(json!({"steps": steps}), json!({}), &answers);
-    assert_eq!(told.done.output, Some(json!({"errors": 1})));
-    let attempts: Vec<_> = told
-        .done
+    let run = order(json!({"steps": steps}), json!({}), &answers);
+    assert_eq!(run.result.output, Some(json!({"errors": 1})));
+    let attempts: Vec<_> = run
+        .result
         .steps
         .iter()
         .map(|step| (step.attempts, step.retries.len()))
@@ -434,10 +434,21 @@ fn retry_after_is_seconds_or_a_date() {
         ("99999999999999999999999", Some(u64::MAX)),
         ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60_000)),
         ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+        ("Sunday, 06-Nov-94 08:50:37 GMT", Some(60_000)),
+        ("Sun Nov  6 08:50:37 1994", Some(60_000)),
         ("", None),
         ("-1", None),
         ("1.5", None),
         ("soon", None),
+        ("GMT", None),
+        ("Sun, 06 Nov 1994 08:49:37 CET", None),
+        ("Sun, 06 Nov 94 08:49:37 GMT", None),
+        ("Sun, 06 nov 1994 08:49:37 GMT", None),
+        ("Sun, 6Ö Nov 1994 08:49:37 GMT", None),
+        ("Sun, 99 Nov 1994 08:49:37 GMT", None),
+        ("Sun, 06 Nov 1994 08:49 GMT", None),
+        ("Sun, 06 Nov 1994 08:49:37.5 GMT", None),
+        ("Sunday, 06-Nov-1994 08:49:37 GMT", None),
     ] {
         assert_eq!(retry_after_ms(header, now), millis, "{header}");
     }

@@ -4,8 +4,8 @@ use curfew::base::failure::FailureClass::ServerError;
 use curfew::protocol::task::ReportStatus;
 use serde_json::{Value, json};
 
-use super::fake_world::Answer::{After, Fails, Failure, Result};
-use super::fake_world::{Answer, FakeWorld, START, call, with};
+use super::fake_runtime::PeerResponse::{After, Fails, Failure, Result};
+use super::fake_runtime::{FakeRuntime, PeerResponse, START, call, with};
 
 /// `a`, then `b`, which begins the task again if it fails.
 fn two_steps() -> Value {
@@ -13,10 +13,10 @@ fn two_steps() -> Value {
     json!({"steps": [call("a"), again], "retry": {"max_attempts": 3}})
 }
 
-fn keys(task: Value, more: Value, answers: &[(&str, Answer)]) -> Vec<String> {
-    let world = FakeWorld::new(answers);
-    world.order(task, more);
-    world.keys.take()
+fn keys(task: Value, more: Value, answers: &[(&str, PeerResponse)]) -> Vec<String> {
+    let runtime = FakeRuntime::new(answers);
+    runtime.order(task, more);
+    runtime.keys.take()
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_call_that_is_made_again_keeps_its_key() {
 
 #[test]
 fn an_attempt_that_goes_on_goes_on_with_its_round() {
-    let world = FakeWorld::new(&[
+    let runtime = FakeRuntime::new(&[
         ("a", Result(json!(1))),
         ("b", Failure("wrong")),
         ("a", Result(json!(1))),
@@ -59,7 +59,7 @@ fn an_attempt_that_goes_on_goes_on_with_its_round() {
     ]);
     let mut task = two_steps();
     task["retry"]["max_attempts"] = json!(2);
-    let checkpoint = world.order(task.clone(), json!({})).checkpoint();
+    let checkpoint = runtime.order(task.clone(), json!({})).checkpoint();
     assert_eq!(checkpoint["rounds_before"], json!(1));
     let answers = [
         ("b", Failure("wrong")),
@@ -75,13 +75,13 @@ fn an_attempt_that_goes_on_goes_on_with_its_round() {
 /// The coordinator ends the call with the run; until then the run may be extended.
 #[test]
 fn a_call_under_way_goes_on_past_the_end_that_was_told() {
-    let world = FakeWorld::new(&[("a", After(50_000, json!(1)))]);
-    let told = world.order(
+    let runtime = FakeRuntime::new(&[("a", After(50_000, json!(1)))]);
+    let run = runtime.order(
         json!({"steps": [call("a")]}),
         json!({"run_ends_at": START + 10_000}),
     );
-    assert_eq!(told.done.status, ReportStatus::Completed);
-    assert_eq!(told.done.gave_up_before, None);
+    assert_eq!(run.result.status, ReportStatus::Completed);
+    assert_eq!(run.result.gave_up_before, None);
 }
 
 #[test]
@@ -89,14 +89,14 @@ fn no_call_is_made_again_after_the_end_of_the_run_and_the_report_says_so() {
     // The first retry comes after a second.
     for (ends_at, is_made) in [(START + 1_001, true), (START + 1_000, false)] {
         let answers = [("a", Fails(ServerError, None)), ("a", Result(json!(1)))];
-        let world = FakeWorld::new(&answers[..if is_made { 2 } else { 1 }]);
-        let told = world.order(json!({"steps": [call("a")]}), json!({"run_ends_at": ends_at}));
+        let runtime = FakeRuntime::new(&answers[..if is_made { 2 } else { 1 }]);
+        let run = runtime.order(json!({"steps": [call("a")]}), json!({"run_ends_at": ends_at}));
         let status = match is_made {
             true => ReportStatus::Completed,
             false => ReportStatus::Failed,
         };
-        assert_eq!(told.done.status, status);
-        assert_eq!(told.done.gave_up_before, (!is_made).then_some(ends_at));
+        assert_eq!(run.result.status, status);
+        assert_eq!(run.result.gave_up_before, (!is_made).then_some(ends_at));
     }
     // Nor is the task begun again.
     let task = with(
@@ -104,27 +104,27 @@ fn no_call_is_made_again_after_the_end_of_the_run_and_the_report_says_so() {
         json!({"retry": {"max_attempts": 2, "backoff": "linear", "initial_delay_ms": 5_000}}),
     );
     let answers = [("a", Result(json!(1))), ("b", Failure("wrong"))];
-    let told = FakeWorld::new(&answers).order(task, json!({"run_ends_at": START + 5_000}));
-    assert_eq!(told.done.gave_up_before, Some(START + 5_000));
+    let run = FakeRuntime::new(&answers).order(task, json!({"run_ends_at": START + 5_000}));
+    assert_eq!(run.result.gave_up_before, Some(START + 5_000));
 }
 
 #[test]
 fn what_was_given_up_for_another_reason_says_nothing_of_the_run() {
     // Its own deadline is the nearer one.
-    let told = FakeWorld::new(&[("a", Fails(ServerError, None))]).order(
+    let run = FakeRuntime::new(&[("a", Fails(ServerError, None))]).order(
         json!({"steps": [call("a")]}),
         json!({"deadline_at": START + 900, "run_ends_at": START + 950}),
     );
-    assert_eq!(told.done.gave_up_before, None);
+    assert_eq!(run.result.gave_up_before, None);
     // A step that was passed over, and another that failed for good.
     let passed_over = with(call("a"), json!({"on_failure": "continue"}));
     let answers = [("a", Fails(ServerError, None)), ("b", Failure("wrong"))];
-    let told = FakeWorld::new(&answers).order(
+    let run = FakeRuntime::new(&answers).order(
         json!({"steps": [passed_over, call("b")]}),
         json!({"run_ends_at": START + 900}),
     );
     assert_eq!(
-        (told.done.status, told.done.gave_up_before),
+        (run.result.status, run.result.gave_up_before),
         (ReportStatus::Failed, None)
     );
 }

@@ -3,15 +3,15 @@
 use curfew::base::failure::FailureClass::{BadRequest, Network};
 use serde_json::{Value, json};
 
-use super::fake_world::Answer::{self, Endless, Result, Says};
-use super::fake_world::{FakeWorld, START, Told, call, check, set, with};
+use super::fake_runtime::PeerResponse::{self, Endless, Result, Says};
+use super::fake_runtime::{FakeRuntime, START, TaskRun, call, check, set, with};
 
 const VALUE: &str = "s3cr3t-\"value\"/ü";
 
-fn tell(task: Value, answers: &[(&str, Answer)], order: Value) -> Told {
-    let mut world = FakeWorld::new(answers);
-    world.secrets = vec![("TOKEN", Some(VALUE)), ("PIN", Some("1234")), ("UNSET", None)];
-    world.order(task, order)
+fn tell(task: Value, answers: &[(&str, PeerResponse)], order: Value) -> TaskRun {
+    let mut runtime = FakeRuntime::new(answers);
+    runtime.secrets = vec![("TOKEN", Some(VALUE)), ("PIN", Some("1234")), ("UNSET", None)];
+    runtime.order(task, order)
 }
 
 /// A call whose body is `body`.
@@ -22,14 +22,14 @@ fn sending(reference: &str, body: Value) -> Value {
 }
 
 /// Everything the report says, as the coordinator would get it.
-fn report(told: &Told) -> String {
-    let done = &told.done;
+fn report(run: &TaskRun) -> String {
+    let done = &run.result;
     json!([done.output, done.error, done.steps, done.partial, done.checkpoint]).to_string()
 }
 
 #[track_caller]
-fn keeps_silent(told: &Told) {
-    let text = report(told);
+fn keeps_silent(run: &TaskRun) {
+    let text = report(run);
     for part in ["s3cr3t", "value\\\"/", "1234"] {
         assert!(!text.contains(part), "{part} in {text}");
     }
@@ -38,21 +38,21 @@ fn keeps_silent(told: &Told) {
 #[test]
 fn a_call_gets_the_value_and_the_report_does_not() {
     let echo = json!({"body": {"auth": format!("Bearer {VALUE}"), VALUE: [VALUE, "1234", "x"]}, "url": "/?k=s3cr3t-%22value%22%2F%C3%BC"});
-    let told = tell(
+    let run = tell(
         json!({"steps": [sending("a", json!({"auth": "Bearer ${secret.TOKEN}", "pin": "${secret['PIN']}"}))]}),
         &[("a", Result(echo))],
         json!({}),
     );
-    let story = told.story();
+    let story = run.story();
     let sent = json!({"auth": format!("Bearer {VALUE}"), "pin": "1234"});
     assert!(story.contains(&format!("call a {{\"n\":1}} {sent}")), "{story}");
     assert_eq!(
-        told.done.output,
+        run.result.output,
         Some(
             json!({"body": {"auth": "Bearer [redacted]", "[redacted]": ["[redacted]", "[redacted]", "x"]}, "url": "/?k=[redacted]"})
         )
     );
-    keeps_silent(&told);
+    keeps_silent(&run);
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn only_names_that_are_listed_and_set_are_read() {
         ),
     ] {
         let step = sending("a", json!(format!("${{secret.TOKEN}} ${{secret.{name}}}")));
-        let told = tell(json!({"steps": [step]}), &[], json!({}));
+        let run = tell(json!({"steps": [step]}), &[], json!({}));
         check(
-            &told.story(),
+            &run.story(),
             &format!("step a failed x1 0 ms\nfailed secret_not_allowed/permanent at a: {message}"),
         );
     }
@@ -90,21 +90,20 @@ fn a_failure_that_quotes_it_is_redacted_on_its_way_into_the_context_too() {
         )
     ]);
     let message = format!("status 400: you sent {VALUE}");
-    let told = tell(
+    let run = tell(
         json!({"steps": steps}),
         &[("a", Says(BadRequest, message))],
         json!({}),
     );
-    keeps_silent(&told);
-    assert!(report(&told).contains("you sent [redacted]"), "{}", report(&told));
+    keeps_silent(&run);
+    assert!(report(&run).contains("you sent [redacted]"), "{}", report(&run));
 
     let message = format!("{} refused by 1234 {VALUE}", serde_json::json!(VALUE));
     let answers = [("a", Says(Network, message))];
     let once = json!({"steps": [with(sending("a", json!("${secret.TOKEN}")), json!({}))]});
-    let told = tell(once, &answers, json!({"deadline_at": START + 10}));
+    let run = tell(once, &answers, json!({"deadline_at": START + 10}));
     check(
-        &told
-            .done
+        &run.result
             .error
             .as_ref()
             .map(|error| error.message.clone())
@@ -122,10 +121,10 @@ fn what_a_task_writes_itself_stays_in_it_too() {
         ),
         sending("b", json!("${state.header}")),
     ]);
-    let told = tell(json!({"steps": steps}), &[("b", Result(json!("ok")))], json!({}));
-    assert!(told.story().contains("Bearer s3cr3t"), "the call gets it");
+    let run = tell(json!({"steps": steps}), &[("b", Result(json!("ok")))], json!({}));
+    assert!(run.story().contains("Bearer s3cr3t"), "the call gets it");
     assert_eq!(
-        told.done.output,
+        run.result.output,
         Some(json!({"kept": "[redacted]", "pin": "[redacted]"}))
     );
 
@@ -138,14 +137,14 @@ fn what_a_task_writes_itself_stays_in_it_too() {
         sending("b", json!("${state.header}")),
     ]);
     let arrived = format!("so far {VALUE} and s3cr3t-\"val");
-    let told = tell(
+    let run = tell(
         json!({"steps": steps}),
         &[("b", Endless(arrived))],
         json!({"deadline_at": START + 100}),
     );
-    keeps_silent(&told);
+    keeps_silent(&run);
     check(
-        &told.left(),
+        &run.left(),
         r#"
             complete a 21 bytes: {"kept":"[redacted]"}
             partial b 32 bytes: so far [redacted] and [redacted]
@@ -164,12 +163,12 @@ fn an_artifact_is_cut_after_its_secrets_are_out() {
         ),
         sending("b", json!("${secret.TOKEN}"))
     ]);
-    let told = tell(
+    let run = tell(
         json!({"steps": steps}),
         &[("b", Says(BadRequest, long))],
         json!({}),
     );
-    keeps_silent(&told);
+    keeps_silent(&run);
 }
 
 #[test]
@@ -188,23 +187,23 @@ fn an_assertion_that_quotes_it_is_redacted() {
 fn what_an_earlier_attempt_sent_is_known_to_the_one_that_goes_on() {
     let steps = json!([sending("a", json!("${secret.TOKEN}")), call("b")]);
     let checkpoint = json!({"next": "b", "state": {"a": 1}, "output": {}, "wrote_output": false, "last_result": 1, "steps": []});
-    let told = tell(
+    let run = tell(
         json!({"steps": steps}),
         &[("b", Result(json!(format!("I remember {VALUE}"))))],
         json!({"resume_from": checkpoint}),
     );
-    assert_eq!(told.done.output, Some(json!("I remember [redacted]")));
+    assert_eq!(run.result.output, Some(json!("I remember [redacted]")));
 }
 
 #[test]
 fn a_task_without_secrets_is_not_searched() {
-    let told = tell(
+    let run = tell(
         json!({"steps": [call("a")]}),
         &[("a", Result(json!(VALUE)))],
         json!({}),
     );
     assert_eq!(
-        told.done.output,
+        run.result.output,
         Some(json!(VALUE)),
         "it is not this task's to know"
     );
@@ -213,11 +212,11 @@ fn a_task_without_secrets_is_not_searched() {
 #[test]
 fn an_expression_that_cannot_read_it_does_not_quote_its_start() {
     const LONG: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0.sig";
-    let mut world = FakeWorld::new(&[]);
-    world.secrets = vec![("JWT", Some(LONG))];
+    let mut runtime = FakeRuntime::new(&[]);
+    runtime.secrets = vec![("JWT", Some(LONG))];
     let step = set("a", json!({"n": "${int(secret.JWT)}"}));
     check(
-        &world.order(json!({"steps": [step]}), json!({})).story(),
+        &runtime.order(json!({"steps": [step]}), json!({})).story(),
         r#"
             step a failed x1 0 ms
             failed expression_failed/validation at a: set of step a: expression `int(secret.JWT)`: int cannot read "[redacted]…"

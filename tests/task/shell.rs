@@ -9,7 +9,7 @@ use curfew::task::request::Outgoing;
 use curfew::task::shell::{Ended, order, outcome};
 use serde_json::{Value, json};
 
-use super::fake_world::with;
+use super::fake_runtime::with;
 use super::rendered::calling;
 
 const NOW: Millis = 1_000;

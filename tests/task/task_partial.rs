@@ -3,8 +3,8 @@
 use curfew::task::partial::{ARTIFACT_BYTES, ARTIFACTS_BYTES, text_of};
 use serde_json::{Value, json};
 
-use super::fake_world::Answer::{After, Endless, Failure, Result};
-use super::fake_world::{call, check, order, set, with};
+use super::fake_runtime::PeerResponse::{After, Endless, Failure, Result};
+use super::fake_runtime::{call, check, order, set, with};
 
 #[test]
 fn at_its_deadline_a_task_shows_finished_steps_and_the_text_so_far() {
@@ -14,9 +14,9 @@ fn at_its_deadline_a_task_shows_finished_steps_and_the_text_so_far() {
         ("text", After(10, json!("two"))),
         ("slow", Endless("half an ans".into())),
     ];
-    let told = order(json!({"steps": steps}), json!({"deadline_at": 1_300}), &answers);
+    let run = order(json!({"steps": steps}), json!({"deadline_at": 1_300}), &answers);
     check(
-        &told.story(),
+        &run.story(),
         r#"
             call object {"n":1} by 1300
             call text {"n":1} by 1300
@@ -28,7 +28,7 @@ fn at_its_deadline_a_task_shows_finished_steps_and_the_text_so_far() {
         "#,
     );
     check(
-        &told.left(),
+        &run.left(),
         r#"
             complete object 7 bytes: {"a":1}
             complete text 3 bytes: two
@@ -42,13 +42,13 @@ fn at_its_deadline_a_task_shows_finished_steps_and_the_text_so_far() {
 fn a_call_of_which_nothing_arrived_leaves_no_artifact() {
     let steps = json!([set("a", json!({"x": 1})), call("b")]);
     for answer in [After(900, json!(1)), Endless(String::new())] {
-        let told = order(
+        let run = order(
             json!({"steps": steps}),
             json!({"deadline_at": 1_300}),
             &[("b", answer)],
         );
         check(
-            &told.left(),
+            &run.left(),
             r#"
                 complete a 7 bytes: {"x":1}
                 after a go on with b: state {} output {"x":1} written true last {"x":1}
@@ -62,9 +62,9 @@ fn a_task_that_failed_shows_the_same() {
     let failing = with(call("b"), json!({"condition": "state.a == 7"}));
     let steps = json!([call("a"), with(call("s"), json!({"condition": "false"})), failing]);
     let answers = [("a", Result(json!(7))), ("b", Failure("status 500"))];
-    let told = order(json!({"steps": steps}), json!({}), &answers);
+    let run = order(json!({"steps": steps}), json!({}), &answers);
     check(
-        &told.left(),
+        &run.left(),
         r#"
             complete a 1 bytes: 7
             after a,s go on with b: state {"a":7} output {} written false last 7
@@ -85,9 +85,9 @@ fn what_a_passed_over_step_left_stands_in_its_place() {
         ("c", Result(json!("three"))),
         ("d", Failure("status 500")),
     ];
-    let told = order(json!({"steps": steps}), json!({}), &answers);
+    let run = order(json!({"steps": steps}), json!({}), &answers);
     check(
-        &told.left(),
+        &run.left(),
         r#"
             complete a 3 bytes: one
             partial b 2 bytes: tw
@@ -103,8 +103,8 @@ fn without_a_finished_step_there_is_no_checkpoint() {
     let passed_over = with(call("b"), json!({"on_failure": "continue"}));
     let steps = json!([skipped, passed_over, call("c")]);
     let answers = [("b", Failure("status 500")), ("c", Endless("some".into()))];
-    let told = order(json!({"steps": steps}), json!({"deadline_at": 1_300}), &answers);
-    check(&told.left(), "partial c 4 bytes: some");
+    let run = order(json!({"steps": steps}), json!({"deadline_at": 1_300}), &answers);
+    check(&run.left(), "partial c 4 bytes: some");
 }
 
 #[test]
@@ -119,9 +119,9 @@ fn a_completed_task_carries_nothing() {
         ("b", Endless("tw".into())),
         ("c", Result(json!("three"))),
     ];
-    let told = order(json!({"steps": steps}), json!({}), &answers);
-    assert_eq!(told.done.output, Some(json!("three")));
-    check(&told.left(), "");
+    let run = order(json!({"steps": steps}), json!({}), &answers);
+    assert_eq!(run.result.output, Some(json!("three")));
+    check(&run.left(), "");
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn a_step_that_failed_wrote_nothing() {
 fn artifact_of(result: Value) -> (bool, u64, String) {
     let steps = json!([call("a"), call("b")]);
     let answers = [("a", Result(result)), ("b", Failure("status 500"))];
-    let mut told = order(json!({"steps": steps}), json!({}), &answers);
-    let artifact = told.done.partial.remove(0);
+    let mut run = order(json!({"steps": steps}), json!({}), &answers);
+    let artifact = run.result.partial.remove(0);
     (artifact.complete, artifact.bytes, artifact.text)
 }
 
@@ -225,13 +225,13 @@ fn the_text_of_an_artifact_is_cut_at_its_limit_between_characters() {
 #[test]
 fn text_that_arrived_is_cut_too() {
     let text = format!("{}€", "x".repeat(ARTIFACT_BYTES - 1));
-    let told = order(
+    let run = order(
         json!({"steps": [call("a")]}),
         json!({"deadline_at": 1_300}),
         &[("a", Endless(text))],
     );
-    let [artifact] = &told.done.partial[..] else {
-        panic!("{:?}", told.done.partial);
+    let [artifact] = &run.result.partial[..] else {
+        panic!("{:?}", run.result.partial);
     };
     assert_eq!(
         (artifact.complete, artifact.bytes),
@@ -252,9 +252,9 @@ fn all_artifacts_share_a_limit_and_the_latest_come_first() {
     let result = json!("€".repeat(ARTIFACT_BYTES / 3));
     let mut answers: Vec<_> = names.map(|name| (name, Result(result.clone()))).into();
     answers.push(("slow", Endless("12345".into())));
-    let told = order(json!({"steps": steps}), json!({"deadline_at": 1_300}), &answers);
-    let sizes: Vec<_> = told
-        .done
+    let run = order(json!({"steps": steps}), json!({"deadline_at": 1_300}), &answers);
+    let sizes: Vec<_> = run
+        .result
         .partial
         .iter()
         .map(|artifact| {
@@ -296,9 +296,9 @@ fn a_checkpoint_over_the_limit_of_results_is_not_made() {
     let frame = left_of(0).checkpoint().to_string().len();
     assert_eq!(left_of(limit - frame).checkpoint().to_string().len(), limit);
     let over = left_of(limit - frame + 1);
-    assert!(over.done.checkpoint.is_none(), "one byte over the limit");
+    assert!(over.result.checkpoint.is_none(), "one byte over the limit");
     assert_eq!(
-        over.done.partial.len(),
+        over.result.partial.len(),
         1,
         "what there is to show is shown all the same"
     );
@@ -315,7 +315,7 @@ fn a_checkpoint_nested_too_deep_is_not_made() {
         ]);
         let answers = [("a", Result(nested(depth))), ("b", Failure("status 500"))];
         order(json!({"steps": steps}), json!({}), &answers)
-            .done
+            .result
             .checkpoint
     };
     assert!(left_of(100).is_some());

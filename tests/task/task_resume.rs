@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::fake_world::Answer::{Endless, Failure, Result};
-use super::fake_world::{Answer, Told, call, check, order, set, with};
+use super::fake_runtime::PeerResponse::{Endless, Failure, Result};
+use super::fake_runtime::{PeerResponse, TaskRun, call, check, order, set, with};
 
 /// Every kind of thing a context can carry over a break.
 fn busy_task() -> Value {
@@ -20,7 +20,7 @@ fn busy_task() -> Value {
     ]})
 }
 
-fn busy_answers() -> Vec<(&'static str, Answer)> {
+fn busy_answers() -> Vec<(&'static str, PeerResponse)> {
     vec![
         ("plain", Result(json!({"body": [1, 2]}))),
         ("mapped", Result(json!("m"))),
@@ -30,8 +30,8 @@ fn busy_answers() -> Vec<(&'static str, Answer)> {
     ]
 }
 
-fn steps_of(told: &Told) -> Vec<String> {
-    let steps = told.done.steps.iter();
+fn steps_of(run: &TaskRun) -> Vec<String> {
+    let steps = run.result.steps.iter();
     steps
         .map(|step| format!("{} {:?} x{}", step.reference, step.status, step.attempts))
         .collect()
@@ -42,7 +42,7 @@ fn steps_of(told: &Told) -> Vec<String> {
 fn a_task_that_goes_on_ends_as_if_it_had_not_stopped() {
     let undisturbed = order(busy_task(), json!({}), &busy_answers());
     assert_eq!(
-        undisturbed.done.status,
+        undisturbed.result.status,
         curfew::protocol::task::ReportStatus::Completed
     );
     let answers = busy_answers();
@@ -54,9 +54,12 @@ fn a_task_that_goes_on_ends_as_if_it_had_not_stopped() {
         let checkpoint = stopped.checkpoint();
         assert_eq!(checkpoint["next"], *step);
         let resumed = order(busy_task(), json!({"resume_from": checkpoint}), &answers[at..]);
-        assert_eq!(resumed.done.output, undisturbed.done.output, "stopped at {step}");
+        assert_eq!(
+            resumed.result.output, undisturbed.result.output,
+            "stopped at {step}"
+        );
         assert_eq!(steps_of(&resumed), steps_of(&undisturbed), "stopped at {step}");
-        assert!(resumed.done.partial.is_empty() && resumed.done.checkpoint.is_none());
+        assert!(resumed.result.partial.is_empty() && resumed.result.checkpoint.is_none());
     }
 }
 
@@ -80,7 +83,7 @@ fn the_last_result_before_the_break_is_still_the_output() {
 #[test]
 fn a_second_break_keeps_what_the_first_one_kept() {
     let task = json!({"steps": [call("a"), call("b"), call("c")]});
-    let stop = |more: Value, answers: &[(&str, Answer)]| {
+    let stop = |more: Value, answers: &[(&str, PeerResponse)]| {
         order(task.clone(), with(json!({"deadline_at": 1_300}), more), answers)
     };
     let first = stop(
@@ -157,9 +160,9 @@ fn a_checkpoint_that_does_not_fit_starts_the_task_over() {
         json!("b"),
         json!(null),
     ] {
-        let told = order(task.clone(), json!({"resume_from": bad}), &answers);
+        let run = order(task.clone(), json!({"resume_from": bad}), &answers);
         check(
-            &told.story(),
+            &run.story(),
             r#"
                 call a {"n":1}
                 call b {"n":1}

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::fake_world::Answer::{Failure, Result};
-use super::fake_world::{call, check, set, tell, with};
+use super::fake_runtime::PeerResponse::{Failure, Result};
+use super::fake_runtime::{call, check, set, tell, with};
 
 #[test]
 fn steps_run_by_their_ordinal_and_without_one_by_their_place() {

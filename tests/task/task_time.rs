@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::fake_world::Answer::{After, Failure, Result};
-use super::fake_world::{START, call, check, order, set, tell, with};
+use super::fake_runtime::PeerResponse::{After, Failure, Result};
+use super::fake_runtime::{START, call, check, order, set, tell, with};
 
 fn retrying(retry: Value) -> Value {
     json!({"retry": retry, "steps": [call("a"), with(call("b"), json!({"on_failure": "retry"}))]})
@@ -208,9 +208,9 @@ fn a_default_limit_stops_a_call_and_leaves_pure_steps_alone() {
     );
     // No time at all for calls: a step that makes none does not mind.
     let task = json!({"steps": [set("a", json!({"x": 1}))]});
-    let told = order(task, json!({"action_timeouts": {"tool_ms": 0}}), &[]);
+    let run = order(task, json!({"action_timeouts": {"tool_ms": 0}}), &[]);
     check(
-        &told.story(),
+        &run.story(),
         r#"
         step a completed x1 0 ms
         completed {"x":1}

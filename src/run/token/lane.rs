@@ -6,12 +6,12 @@ use crate::base::limits::QUEUE_MAX_MS;
 use crate::base::time::MINUTE;
 use crate::definition::fan::EarlyCompletePolicy;
 use crate::definition::task::Dispatch;
-use crate::protocol::task::{ActionTimeouts, TaskReport};
+use crate::protocol::task::ActionTimeouts;
 use crate::run::state::Run;
 use crate::run::token::order::AttemptOrder;
 use crate::run::token::{Lane, Token, TokenId};
-use crate::task::inline::run_here;
-use crate::task::steps::Assignment;
+use crate::task::inline::run_inline;
+use crate::task::run_task::Assignment;
 
 /// What may take longer goes into the queue, where there is one.
 const DIRECT_MAX_MS: u64 = MINUTE;
@@ -93,7 +93,7 @@ impl Run {
         let Some(resolved) = snapshot.tasks.get(task) else {
             return;
         };
-        let done = run_here(
+        let result = run_inline(
             now,
             &self.work,
             Assignment {
@@ -107,19 +107,7 @@ impl Run {
                 callback: serde_json::Value::Null,
             },
         );
-        let report = TaskReport {
-            token_id: id.to_string(),
-            epoch: order.epoch,
-            status: done.status,
-            output: done.output,
-            error: done.error,
-            steps: done.steps,
-            partial: done.partial,
-            checkpoint: done.checkpoint,
-            events: done.events,
-            gave_up_before: done.gave_up_before,
-        };
-        self.take_report(id, report);
+        self.take_report(id, result.into_report(id.to_string(), order.epoch));
     }
 }
 

@@ -44,7 +44,8 @@ impl Capability {
     }
 }
 
-/// What only the run itself can say of an attempt. Hashed twice, so that a longer message says nothing about it.
+/// Proves that the run issued the capability of this attempt. Hashed twice, so that the proof of a longer message cannot be
+/// computed from it. It is not HMAC: capabilities that were issued before would not verify.
 fn proof(secret: &str, token: TokenId, epoch: u64) -> String {
     let inner = Sha256::digest(format!("{secret}:{token}:{epoch}"));
     let mut outer = Sha256::new();

@@ -10,7 +10,7 @@ use crate::definition::reader::shorten;
 use crate::task::context::plain;
 use crate::task::llm::messages;
 use crate::task::request::{Outgoing, parse_url, render, text};
-use crate::task::steps::ActionCall;
+use crate::task::runtime::ActionCall;
 
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 const ANTHROPIC_URL: &str = "https://api.anthropic.com";

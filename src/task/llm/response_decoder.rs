@@ -10,8 +10,8 @@ use crate::task::llm::provider_error::{broken_off, error_in, too_large, unreadab
 use crate::task::llm::reply::Reply;
 use crate::task::partial::text_of;
 use crate::task::redact::Redactor;
+use crate::task::runtime::Stopped;
 use crate::task::sse::{Event, Parser, TooLarge};
-use crate::task::steps::Stopped;
 
 /// What a stream may weigh in all: its chunks wrap a few letters in hundreds of bytes.
 const STREAM_BYTES: usize = 128 * RESULT_BYTES;

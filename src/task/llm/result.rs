@@ -7,7 +7,7 @@ use crate::definition::llm::ResponseFormat;
 use crate::json_schema::Schema;
 use crate::task::llm::provider_error::unreadable;
 use crate::task::llm::response_decoder::ResponseDecoder;
-use crate::task::steps::Stopped;
+use crate::task::runtime::Stopped;
 
 /// `{text, tool_calls, usage, finish_reason, model}`, and `json` where it was asked for.
 pub fn of(intake: ResponseDecoder, format: &ResponseFormat, asked_model: &str) -> Result<Value, Stopped> {

@@ -1,4 +1,4 @@
-//! The way to the objects of breakers. Whatever goes wrong with it, the call it is about is made.
+//! Requests to the objects of circuit breakers. If one fails, the call it is about is made all the same.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,59 +7,60 @@ use serde_json::json;
 use worker::Env;
 
 use crate::base::time::{Millis, SECOND};
-use crate::breaker::machine::Outcome;
-use crate::protocol::breaker::{AdmissionResponse, Ask, Report};
-use crate::task::breaker::{Admission, Memory, Permit};
+use crate::breaker::machine::CallOutcome;
+use crate::protocol::breaker::{AdmissionRequest, AdmissionResponse, OutcomeReport};
+use crate::task::breaker::{Admission, AdmissionCache, Permit};
 use crate::worker::platform::http_client::{Peer, Request};
 use crate::worker::platform::{self, deadline, now};
 
-/// How long a breaker may keep a call waiting.
-const OBJECT_MS: u64 = 3 * SECOND;
+/// How long a call waits for its breaker.
+const TIMEOUT_MS: u64 = 3 * SECOND;
 
 thread_local! {
-    static MEMORY: RefCell<Memory> = RefCell::default();
-    static TOLD: Cell<bool> = const { Cell::new(false) };
+    static CACHE: RefCell<AdmissionCache> = RefCell::default();
+    static HAS_LOGGED_MISSING: Cell<bool> = const { Cell::new(false) };
 }
 
 pub async fn admit(env: &Env, key: &str, deadline_at: Option<Millis>) -> Admission {
-    if MEMORY.with_borrow(|memory| memory.is_healthy(key, now())) {
+    if CACHE.with_borrow(|cache| cache.is_healthy(key, now())) {
         return Admission::Call(Permit::Healthy);
     }
-    let ask = Ask {
+    let request = AdmissionRequest {
         key: key.to_string(),
         deadline_at,
     };
-    match knock(env, key, "/ask", &ask, deadline_at).await {
-        Some(said) => said.into(),
+    match request_and_cache(env, key, "/ask", &request, deadline_at).await {
+        Some(response) => response.into(),
         None => Admission::Call(Permit::Blind),
     }
 }
 
-/// Reports also after the call's own deadline: that it passed is the news.
-pub async fn tell(env: &Env, key: &str, pass: Permit, word: Outcome) {
-    if !MEMORY.with_borrow_mut(|memory| memory.is_news(key, pass, word)) {
+/// Reports the outcome of a call, also after its deadline: a deadline that passed is an outcome.
+pub async fn report(env: &Env, key: &str, permit: Permit, outcome: CallOutcome) {
+    if !CACHE.with_borrow_mut(|cache| cache.must_report(key, permit, outcome)) {
         return;
     }
-    let report = Report {
+    let report = OutcomeReport {
         key: key.to_string(),
-        outcome: word,
-        trial: match pass {
+        outcome,
+        trial: match permit {
             Permit::Trial(number) => Some(number),
             Permit::Healthy | Permit::Watched | Permit::Blind => None,
         },
     };
-    knock(env, key, "/report", &report, None).await;
+    request_and_cache(env, key, "/report", &report, None).await;
 }
 
-async fn knock(
+/// None if there was no response.
+async fn request_and_cache(
     env: &Env,
     key: &str,
-    door: &str,
+    path: &str,
     body: &impl Serialize,
     deadline_at: Option<Millis>,
 ) -> Option<AdmissionResponse> {
-    let said = match send(env, key, door, body, deadline_at).await {
-        Ok(said) => said?,
+    let response = match send(env, key, path, body, deadline_at).await {
+        Ok(response) => response?,
         Err(message) => {
             platform::log(json!({
                 "level": "error", "event": "breaker_unreachable", "breaker": key, "message": message,
@@ -67,20 +68,20 @@ async fn knock(
             return None;
         }
     };
-    MEMORY.with_borrow_mut(|memory| memory.hear(key, said, now()));
-    Some(said)
+    CACHE.with_borrow_mut(|cache| cache.store(key, response, now()));
+    Some(response)
 }
 
-/// `None`: this executor has no breakers.
+/// None if the executor has no binding for breakers.
 async fn send(
     env: &Env,
     key: &str,
-    door: &str,
+    path: &str,
     body: &impl Serialize,
     deadline_at: Option<Millis>,
 ) -> Result<Option<AdmissionResponse>, String> {
     let Ok(breakers) = env.durable_object("BREAKERS") else {
-        if !TOLD.replace(true) {
+        if !HAS_LOGGED_MISSING.replace(true) {
             platform::log(json!({
                 "level": "error", "event": "breakers_off",
                 "message": "no Durable Object binding BREAKERS is configured: every call is made",
@@ -93,16 +94,16 @@ async fn send(
         .map_err(|error| error.to_string())?
         .into_rpc();
     let body = serde_json::to_string(body).map_err(|error| error.to_string())?;
-    let url = format!("http://breaker{door}");
-    let talk = async {
-        let answer = Request::post(&url, &body).send(&stub).await?;
-        match answer.status() {
-            200 => Ok(answer.text().await?),
-            status => Err(format!("{door} answered with status {status}")),
+    let url = format!("http://breaker{path}");
+    let exchange = async {
+        let response = Request::post(&url, &body).send(&stub).await?;
+        match response.status() {
+            200 => Ok(response.text().await?),
+            status => Err(format!("{path} answered with status {status}")),
         }
     };
-    let left_ms = deadline_at.map_or(OBJECT_MS, |at| at.saturating_sub(now()).min(OBJECT_MS));
-    let text = deadline::within(left_ms, talk)
+    let left_ms = deadline_at.map_or(TIMEOUT_MS, |at| at.saturating_sub(now()).min(TIMEOUT_MS));
+    let text = deadline::within(left_ms, exchange)
         .await
         .ok_or("no answer in time")??;
     serde_json::from_str(&text)

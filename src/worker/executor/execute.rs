@@ -1,8 +1,8 @@
-//! The executor Worker: gets an order, runs the task, answers with a report. Holds nothing between orders but a
-//! cache of parsed tasks.
+//! The executor Worker: runs the task of an order and reports its result. Between orders it keeps only caches.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::*;
@@ -10,7 +10,7 @@ use worker::Env;
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Millis;
-use crate::breaker::machine::Outcome;
+use crate::breaker::machine::CallOutcome;
 use crate::definition::action::ActionKind;
 use crate::definition::shell::Runner;
 use crate::definition::task::Task;
@@ -18,9 +18,11 @@ use crate::protocol::task::{RetryReport, TaskOrder, TaskReport};
 use crate::task::address::ALLOW_PRIVATE;
 use crate::task::breaker::{Admission, Permit};
 use crate::task::redirect::Reach;
+use crate::task::run_task::{Assignment, run_task};
+use crate::task::runtime::{ActionCall, Runtime, Stopped};
 use crate::task::secrets::{Missing, SECRETS, listed_names};
-use crate::task::steps::{ActionCall, Assignment, Done, Runtime, Stopped, run_task};
 use crate::task::task_cache::TaskCache;
+use crate::task::task_result::TaskResult;
 use crate::worker::executor::breaker_client;
 use crate::worker::executor::http;
 use crate::worker::executor::llm::llm_call;
@@ -32,7 +34,7 @@ use crate::worker::platform::inline_executor;
 
 thread_local! {
     static TASKS: RefCell<TaskCache> = RefCell::default();
-    /// The bindings of a deployment do not change while its isolates live.
+    /// The bindings of a deployment do not change while an isolate runs.
     static SERVICES: RefCell<BTreeMap<String, Peer>> = RefCell::default();
 }
 
@@ -75,15 +77,20 @@ async fn report(order: &str, env: &Env, clock: &Clock) -> serde_json::Result<Str
 }
 
 async fn run(order: &TaskOrder<'_>, env: &Env, clock: &Clock) -> TaskReport {
-    let task = match TASKS.with_borrow_mut(|tasks| tasks.task(order.task.get())) {
-        Ok(task) => task,
-        Err(message) => return refuse(order, message),
+    let result = match parse(order) {
+        Ok((task, input)) => {
+            let runtime = WorkerRuntime { env, order, clock };
+            run_task(&runtime, assignment(order, &task, &input)).await
+        }
+        Err(message) => TaskResult::failed(Failure::permanent("invalid_order", message)),
     };
-    let world = Worker { env, order, clock };
-    match serde_json::from_str(order.input.get()) {
-        Ok(input) => reported(order, run_task(&world, assignment(order, &task, &input)).await),
-        Err(error) => refuse(order, error.to_string()),
-    }
+    result.into_report(order.token_id.to_string(), order.epoch)
+}
+
+fn parse(order: &TaskOrder) -> Result<(Rc<Task>, Value), String> {
+    let task = TASKS.with_borrow_mut(|tasks| tasks.task(order.task.get()))?;
+    let input = serde_json::from_str(order.input.get());
+    Ok((task, input.map_err(|error| error.to_string())?))
 }
 
 fn assignment<'a>(order: &TaskOrder, task: &'a Task, input: &'a Value) -> Assignment<'a> {
@@ -101,43 +108,14 @@ fn assignment<'a>(order: &TaskOrder, task: &'a Task, input: &'a Value) -> Assign
     }
 }
 
-fn reported(order: &TaskOrder, done: Done) -> TaskReport {
-    TaskReport {
-        token_id: order.token_id.to_string(),
-        epoch: order.epoch,
-        status: done.status,
-        output: done.output,
-        error: done.error,
-        steps: done.steps,
-        partial: done.partial,
-        checkpoint: done.checkpoint,
-        events: done.events,
-        gave_up_before: done.gave_up_before,
-    }
-}
-
-fn refuse(order: &TaskOrder, message: String) -> TaskReport {
-    TaskReport {
-        token_id: order.token_id.to_string(),
-        epoch: order.epoch,
-        status: crate::protocol::task::ReportStatus::Failed,
-        output: None,
-        error: Some(Failure::new("invalid_order", FailureClass::Permanent, message)),
-        steps: Vec::new(),
-        partial: Vec::new(),
-        checkpoint: None,
-        events: Vec::new(),
-        gave_up_before: None,
-    }
-}
-
-struct Worker<'a> {
+/// The platform as a task sees it.
+struct WorkerRuntime<'a> {
     env: &'a Env,
     order: &'a TaskOrder<'a>,
     clock: &'a Clock,
 }
 
-impl Worker<'_> {
+impl WorkerRuntime<'_> {
     fn may_call_private(&self) -> bool {
         platform::variable(self.env, ALLOW_PRIVATE).as_deref() == Some("on")
     }
@@ -157,7 +135,7 @@ impl Worker<'_> {
     }
 }
 
-impl Runtime for Worker<'_> {
+impl Runtime for WorkerRuntime<'_> {
     fn now(&self) -> Millis {
         platform::now()
     }
@@ -194,7 +172,7 @@ impl Runtime for Worker<'_> {
             | ActionKind::Assert(_)
             | ActionKind::EmitEvent(_)
             | ActionKind::WorkflowCall(_) => {
-                unreachable!("these never leave the task")
+                unreachable!("the task performs these itself")
             }
         }
     }
@@ -215,8 +193,8 @@ impl Runtime for Worker<'_> {
         breaker_client::admit(self.env, key, deadline_at).await
     }
 
-    async fn tell_breaker(&self, key: &str, pass: Permit, word: Outcome) {
-        breaker_client::tell(self.env, key, pass, word).await;
+    async fn report_to_breaker(&self, key: &str, permit: Permit, outcome: CallOutcome) {
+        breaker_client::report(self.env, key, permit, outcome).await;
     }
 
     fn note_retry(&self, step_ref: &str, retry: &RetryReport) {

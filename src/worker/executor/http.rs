@@ -9,8 +9,8 @@ use crate::definition::action::{HttpRequest, ServiceCall};
 use crate::task::partial::text_of;
 use crate::task::redirect::{self, REDIRECTS_MAX, Reach};
 use crate::task::request::Outgoing;
+use crate::task::runtime::{ActionCall, Stopped};
 use crate::task::status::{self, Answered};
-use crate::task::steps::{ActionCall, Stopped};
 use crate::worker::platform::http_client::{self, Clock, Error, Peer, ReadWhole, Request, Response};
 use crate::worker::platform::now;
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::definition::shell::Shell;
 use crate::task::redirect::Reach;
+use crate::task::runtime::{ActionCall, Stopped};
 use crate::task::shell::{Ended, order, outcome};
-use crate::task::steps::{ActionCall, Stopped};
 use crate::worker::executor::http::{check_status, fetch_final};
 use crate::worker::platform::http_client::{Clock, Peer};
 use crate::worker::platform::{deadline, now};

@@ -1,4 +1,4 @@
-//! A world for one task: a clock that moves only when something takes time, and a peer whose answers are written
+//! A runtime for one task: a clock that moves only when something takes time, and a peer whose answers are written
 //! down beforehand, by the step that asks.
 
 use std::cell::{Cell, RefCell};
@@ -9,20 +9,22 @@ use std::task::{Context, Poll, Waker};
 
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::base::time::Millis;
-use curfew::breaker::machine::Outcome;
+use curfew::breaker::machine::CallOutcome;
 use curfew::definition::action::ActionKind;
 use curfew::protocol::task::{RetryReport, TaskOrder};
 use curfew::task::breaker::{Admission, Permit};
+use curfew::task::run_task::{Assignment, run_task};
+use curfew::task::runtime::{ActionCall, Runtime, Stopped};
 use curfew::task::secrets::Missing;
-use curfew::task::steps::{ActionCall, Assignment, Done, Runtime, Stopped, run_task};
 use curfew::task::task_cache::TaskCache;
+use curfew::task::task_result::TaskResult;
 use serde_json::{Value, json};
 
 pub const START: Millis = 1_000;
 
 /// How the peer answers one call.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum PeerResponse {
     Result(Value),
     /// A failure that nobody tries again.
     Failure(&'static str),
@@ -39,9 +41,9 @@ pub enum Answer {
 }
 
 #[derive(Default)]
-pub struct FakeWorld {
+pub struct FakeRuntime {
     clock: Cell<Millis>,
-    answers: RefCell<VecDeque<(String, Answer)>>,
+    answers: RefCell<VecDeque<(String, PeerResponse)>>,
     /// What the dice show, each time.
     pub random: f64,
     /// What the executor may read; one without a value is listed and not set.
@@ -54,10 +56,10 @@ pub struct FakeWorld {
     pub keys: RefCell<Vec<String>>,
 }
 
-impl FakeWorld {
-    pub fn new(answers: &[(&str, Answer)]) -> FakeWorld {
+impl FakeRuntime {
+    pub fn new(answers: &[(&str, PeerResponse)]) -> FakeRuntime {
         let answers = answers.iter();
-        FakeWorld {
+        FakeRuntime {
             clock: Cell::new(START),
             answers: RefCell::new(
                 answers
@@ -72,7 +74,7 @@ impl FakeWorld {
         }
     }
 
-    pub fn order(&self, task: Value, more: Value) -> Told {
+    pub fn order(&self, task: Value, more: Value) -> TaskRun {
         order_in(self, task, more)
     }
 
@@ -81,7 +83,7 @@ impl FakeWorld {
     }
 }
 
-impl Runtime for FakeWorld {
+impl Runtime for FakeRuntime {
     fn now(&self) -> Millis {
         self.clock.get()
     }
@@ -99,7 +101,7 @@ impl Runtime for FakeWorld {
                 body.render(call.scope).expect("the body renders")
             }),
             ActionKind::LlmCall(_) => Value::Null,
-            other => panic!("{other:?} is no call of this world"),
+            other => panic!("{other:?} is no call of this runtime"),
         };
         let input = call.input;
         let body = if body.is_null() {
@@ -113,28 +115,28 @@ impl Runtime for FakeWorld {
         let (step, answer) = self.answers.borrow_mut().pop_front().expect("an answer is left");
         assert_eq!(step, call.step_ref, "the answer is for another step");
         match answer {
-            Answer::Result(result) => Ok(result),
-            Answer::Failure(message) => {
+            PeerResponse::Result(result) => Ok(result),
+            PeerResponse::Failure(message) => {
                 Err(Failure::new("peer_failed", FailureClass::BadRequest, message).into())
             }
-            Answer::Fails(class, retry_after) => {
+            PeerResponse::Fails(class, retry_after) => {
                 let mut failure = Failure::new("peer_failed", class, "no luck");
                 failure.retry_after_ms = retry_after.map(|seconds| seconds * 1_000);
                 Err(failure.into())
             }
-            Answer::Says(class, message) => Err(Failure::new("peer_failed", class, message).into()),
-            Answer::BreaksOff(arrived) => Err(Stopped::FailedMidway {
+            PeerResponse::Says(class, message) => Err(Failure::new("peer_failed", class, message).into()),
+            PeerResponse::BreaksOff(arrived) => Err(Stopped::FailedMidway {
                 failure: Failure::new("peer_failed", FailureClass::Network, "it broke off"),
                 partial: arrived.into(),
             }),
-            Answer::Endless(arrived) => {
+            PeerResponse::Endless(arrived) => {
                 let deadline_at = call.deadline_at.expect("without a deadline this would never end");
                 self.clock.set(deadline_at);
                 Err(Stopped::Deadline {
                     partial: Some(arrived),
                 })
             }
-            Answer::After(millis, result) => {
+            PeerResponse::After(millis, result) => {
                 let left = call.deadline_at.map(|at| at.saturating_sub(self.now()));
                 match left.filter(|left| *left <= millis) {
                     Some(left) => {
@@ -164,17 +166,17 @@ impl Runtime for FakeWorld {
 
     async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {
         let by = deadline_at.map(|at| format!(" by {at}")).unwrap_or_default();
-        self.story.borrow_mut().push(format!("ask {key}{by}"));
+        self.story.borrow_mut().push(format!("admit {key}{by}"));
         self.admissions
             .borrow_mut()
             .pop_front()
             .expect("the breaker has an answer")
     }
 
-    async fn tell_breaker(&self, key: &str, pass: Permit, word: Outcome) {
+    async fn report_to_breaker(&self, key: &str, permit: Permit, outcome: CallOutcome) {
         self.story
             .borrow_mut()
-            .push(format!("tell {key} {pass:?} {word:?}"));
+            .push(format!("report {key} {permit:?} {outcome:?}"));
     }
 
     fn note_retry(&self, step_ref: &str, retry: &RetryReport) {
@@ -192,7 +194,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
-        Poll::Pending => panic!("the world never makes anybody wait"),
+        Poll::Pending => panic!("the runtime never makes anybody wait"),
     }
 }
 
@@ -214,28 +216,28 @@ pub fn with(mut value: Value, more: Value) -> Value {
 }
 
 /// What came of an order: the calls that were made, and the report's part of the executor.
-pub struct Told {
+pub struct TaskRun {
     calls: Vec<String>,
-    pub done: Done,
+    pub result: TaskResult,
 }
 
-impl Told {
+impl TaskRun {
     /// What was called, each step, the end.
     pub fn story(&self) -> String {
-        let lines = self.calls.iter().cloned().chain(render(&self.done));
+        let lines = self.calls.iter().cloned().chain(render(&self.result));
         lines.collect::<Vec<_>>().join("\n")
     }
 
     /// What a task that did not complete has to show, and where it can go on.
     pub fn left(&self) -> String {
-        let artifacts = self.done.partial.iter().map(|artifact| {
+        let artifacts = self.result.partial.iter().map(|artifact| {
             let whole = if artifact.complete { "complete" } else { "partial" };
             format!(
                 "{whole} {} {} bytes: {}",
                 artifact.name, artifact.bytes, artifact.text
             )
         });
-        let checkpoint = self.done.checkpoint.iter().map(|checkpoint| {
+        let checkpoint = self.result.checkpoint.iter().map(|checkpoint| {
             let steps: Vec<_> = checkpoint.steps.iter().map(|step| &*step.reference).collect();
             format!(
                 "after {} go on with {}: state {} output {} written {} last {}",
@@ -253,16 +255,16 @@ impl Told {
     /// The checkpoint as the coordinator hands it on.
     #[track_caller]
     pub fn checkpoint(&self) -> Value {
-        json!(self.done.checkpoint.as_ref().expect("there is a checkpoint"))
+        json!(self.result.checkpoint.as_ref().expect("there is a checkpoint"))
     }
 }
 
 /// Runs a task as the executor does with an order; `more` are fields of the order.
-pub fn order(task: Value, more: Value, answers: &[(&str, Answer)]) -> Told {
-    FakeWorld::new(answers).order(task, more)
+pub fn order(task: Value, more: Value, answers: &[(&str, PeerResponse)]) -> TaskRun {
+    FakeRuntime::new(answers).order(task, more)
 }
 
-fn order_in(world: &FakeWorld, task: Value, more: Value) -> Told {
+fn order_in(runtime: &FakeRuntime, task: Value, more: Value) -> TaskRun {
     let order = json!({
         "run_id": "r", "token_id": "t1", "epoch": 1, "task": with(json!({"id": "task"}), task), "input": {"n": 1},
         "idempotency_key": "r:t1",
@@ -282,21 +284,21 @@ fn order_in(world: &FakeWorld, task: Value, more: Value) -> Told {
         resume_from: order.checkpoint(),
         action_timeouts: order.action_timeouts.unwrap_or_default(),
     };
-    let done = block_on(run_task(world, assignment));
-    assert!(world.answers.borrow().is_empty(), "an answer nobody asked for");
-    Told {
-        calls: world.story.take(),
-        done,
+    let result = block_on(run_task(runtime, assignment));
+    assert!(runtime.answers.borrow().is_empty(), "an answer nobody asked for");
+    TaskRun {
+        calls: runtime.story.take(),
+        result,
     }
 }
 
 /// Runs a task and tells its story: what was called, each step, the end.
-pub fn tell(task: Value, deadline_at: Option<Millis>, answers: &[(&str, Answer)]) -> String {
+pub fn tell(task: Value, deadline_at: Option<Millis>, answers: &[(&str, PeerResponse)]) -> String {
     order(task, json!({"deadline_at": deadline_at}), answers).story()
 }
 
-fn render(done: &Done) -> Vec<String> {
-    let steps = done.steps.iter().map(|step| {
+fn render(result: &TaskResult) -> Vec<String> {
+    let steps = result.steps.iter().map(|step| {
         let status = json!(step.status);
         format!(
             "step {} {} x{} {} ms",
@@ -306,12 +308,12 @@ fn render(done: &Done) -> Vec<String> {
             step.duration_ms
         )
     });
-    let status = json!(done.status);
+    let status = json!(result.status);
     let mut end = status.as_str().unwrap_or_default().to_string();
-    if let Some(output) = &done.output {
+    if let Some(output) = &result.output {
         end += &format!(" {output}");
     }
-    if let Some(failure) = &done.error {
+    if let Some(failure) = &result.error {
         let class = json!(failure.class);
         let step = failure.step_ref.as_deref().unwrap_or("-");
         end += &format!(
