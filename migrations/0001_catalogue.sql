@@ -1,5 +1,5 @@
--- The catalogue: what may be run (definitions) and where the runs are (an index that the run objects write
--- through the queue, and that can be rebuilt from them). WITHOUT ROWID: one row written per row, not two.
+-- The catalogue (definitions) and the index of runs. The run objects own the runs; they write the index through a queue.
+-- WITHOUT ROWID: D1 bills one written row per row instead of two.
 
 CREATE TABLE definitions (
     kind TEXT NOT NULL,             -- 'actions', 'tasks' or 'workflows'
@@ -20,7 +20,7 @@ CREATE TABLE runs (
     ended_at INTEGER,
     timeout_at INTEGER,
     revision INTEGER NOT NULL,      -- queue messages may be reordered: the higher revision wins
-    summary TEXT NOT NULL           -- the row of the list, as JSON
+    summary TEXT NOT NULL           -- the run's entry in lists, as JSON
 ) WITHOUT ROWID;
 
 CREATE INDEX runs_by_start ON runs (started_at DESC, id);

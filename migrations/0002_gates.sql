@@ -1,4 +1,4 @@
--- Everything that waits for a person, and what was decided.
+-- Open and decided gates.
 CREATE TABLE gates (
   run_id TEXT NOT NULL,
   id TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- How long nodes took whose limit is learnt from it (`"timeout": "adaptive"`). Only the last few hundred of a node are kept.
+-- Durations of nodes with an adaptive timeout (`"timeout": "adaptive"`): the last few hundred samples of each node.
 CREATE TABLE latencies (
   workflow_id TEXT NOT NULL,
   node_id TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- How the breakers stand that ever counted a failure. Each one's object is the truth.
+-- The last known state of every breaker that ever counted a failure. The breaker's object owns the state.
 CREATE TABLE breakers (
   key TEXT PRIMARY KEY NOT NULL,
   state TEXT NOT NULL,            -- 'closed', 'open', 'half_open' or 'escalated'

@@ -1,4 +1,4 @@
--- Which workflows an event starts: what the newest version of each says. Written in one transaction with that version.
+-- Which workflows an event starts, according to their newest versions. Written in one transaction with the version.
 CREATE TABLE triggers (
   event TEXT NOT NULL,
   workflow_id TEXT NOT NULL,

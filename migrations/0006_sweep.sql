@@ -1,7 +1,7 @@
--- What the sweep looks for: runs whose end is overdue, and runs that nothing was heard of for long. Each index holds only runs
--- that have not ended, so that a pass reads what it rings and not the whole table.
-ALTER TABLE runs ADD COLUMN due_at INTEGER;                      -- by when it must have ended, or asked a person
-ALTER TABLE runs ADD COLUMN updated_at INTEGER NOT NULL DEFAULT 0; -- when its object said so
+-- For the sweep: overdue runs, and runs without recent updates. Each index contains only runs that have not ended, so that a pass
+-- reads the rows it probes and not the whole table.
+ALTER TABLE runs ADD COLUMN due_at INTEGER;                      -- when the run must have ended or opened a gate
+ALTER TABLE runs ADD COLUMN updated_at INTEGER NOT NULL DEFAULT 0; -- when its object made the summary
 
 UPDATE runs SET due_at = timeout_at WHERE ended_at IS NULL AND status <> 'paused';
 

@@ -1,17 +1,16 @@
--- Lists of runs are led by an index for each filter, and by one for a workflow together with a status. Every index ends in
--- (started_at, id), both in the same direction, so that a page begins where the one before it ended without reading what was
--- shown. A run that starts and ends in one message is written into the table and three indexes; those with a condition hold
--- only what has a parent, or has not ended.
+-- One index for each filter of the list of runs, and one for a workflow with a status. Every index ends in (started_at, id), both in
+-- the same direction, so that a page is read from its cursor on. A run that starts and ends in one message is written to the table and
+-- three indexes; the partial indexes contain only runs with a parent, or runs that have not ended.
 DROP INDEX runs_by_start;
 DROP INDEX runs_by_workflow;
 DROP INDEX runs_by_status;
 
--- Read out of the summary: nothing more is stored, and existing rows have it at once.
+-- Computed from the summary: needs no storage, and existing rows have it immediately.
 ALTER TABLE runs ADD COLUMN parent_id TEXT GENERATED ALWAYS AS (summary ->> '$.parent.run_id') VIRTUAL;
 
 CREATE INDEX runs_by_started ON runs (started_at, id);
 CREATE INDEX runs_by_status ON runs (status, started_at, id);
--- Also leads the list of a workflow in any status: the statuses are few and are merged.
+-- Also for the list of a workflow in any status, which is merged from all statuses.
 CREATE INDEX runs_by_workflow ON runs (workflow_id, status, started_at, id);
 CREATE INDEX runs_by_parent ON runs (parent_id, started_at, id) WHERE parent_id IS NOT NULL;
 CREATE INDEX runs_by_deadline ON runs (timeout_at, id) WHERE ended_at IS NULL AND timeout_at IS NOT NULL;

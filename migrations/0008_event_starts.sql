@@ -1,5 +1,5 @@
--- Runs that were started by events which other runs emitted, by the first event of the chain: one event may start so many runs
--- in all. Runs that the first event starts itself have no row. The sweep removes rows by their age.
+-- Runs that were started by emitted events, by the first event of the chain: limits how many runs one event may lead to. Runs that
+-- the first event starts itself have no row. The sweep removes old rows.
 CREATE TABLE event_starts (
   root TEXT NOT NULL,             -- 'event|key' of the first event
   run_id TEXT NOT NULL,

@@ -41,10 +41,15 @@ pub fn truncate(mut text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text;
     }
-    let note = format!("… [cut, {} bytes in all]", text.len());
+    let note = truncation_note(&text);
     text.truncate(text.floor_char_boundary(bytes_max.saturating_sub(note.len())));
     text.push_str(&note);
     text
+}
+
+/// Ends a truncated text.
+pub fn truncation_note(text: &str) -> String {
+    format!("… [cut, {} bytes in all]", text.len())
 }
 
 struct BoundedCounter {

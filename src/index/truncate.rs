@@ -1,16 +1,16 @@
-//! Texts that are too long for the index are cut, and say so. Sizes are those of the JSON they end up in.
+//! Truncates values for the index. Sizes are those of the values as JSON. `None` means that a value fits.
 
 use serde_json::{Value, json};
 
-use crate::base::text::{json_bytes, json_text};
+use crate::base::text::{json_bytes, json_text, truncation_note};
 
-/// The beginning of `text` and how long it was, at most `bytes` inside a JSON string. None: it fits as it is.
+/// The beginning of `text` with a note of its length, at most `bytes` long inside a JSON string.
 pub fn text(text: &str, bytes: usize) -> Option<String> {
     if bytes_of(text) <= bytes {
         return None;
     }
-    let marker = format!("… [cut, {} bytes in all]", text.len());
-    let mut left = bytes.saturating_sub(marker.len());
+    let note = truncation_note(text);
+    let mut left = bytes.saturating_sub(note.len());
     let mut end = 0;
     for (index, character) in text.char_indices() {
         let taken = bytes_of_char(character);
@@ -20,10 +20,10 @@ pub fn text(text: &str, bytes: usize) -> Option<String> {
         left -= taken;
         end = index + character.len_utf8();
     }
-    Some(format!("{}{marker}", &text[..end]))
+    Some(format!("{}{note}", &text[..end]))
 }
 
-/// A text is cut; of anything else the JSON is, which makes a text of it. None: it fits as it is.
+/// A text is truncated; any other value becomes its truncated JSON, as a text.
 pub fn value(value: &Value, bytes: usize) -> Option<Value> {
     if json_bytes(value) <= bytes {
         return None;
@@ -38,7 +38,7 @@ pub fn value(value: &Value, bytes: usize) -> Option<Value> {
     cut.map(Value::String)
 }
 
-/// As many elements from the beginning as fit: half an element would be another one. None: all fit.
+/// The first elements that fit. Elements are never truncated: that would change their meaning.
 pub fn list(elements: &[Value], bytes: usize) -> Option<Vec<Value>> {
     let mut left = bytes.saturating_sub(QUOTES);
     let fits = elements.iter().take_while(|element| {
@@ -51,13 +51,13 @@ pub fn list(elements: &[Value], bytes: usize) -> Option<Vec<Value>> {
     (count < elements.len()).then(|| elements[..count].to_vec())
 }
 
-/// A JSON Schema cannot be cut: in its place comes one that takes everything and says how long it was.
+/// A truncated JSON Schema would be invalid. A schema that accepts everything replaces it and states the length.
 pub fn schema(schema: &Value, bytes: usize) -> Option<Value> {
     let whole = json_bytes(schema);
     (whole > bytes).then(|| json!({"$comment": format!("cut, {whole} bytes in all")}))
 }
 
-/// Cuts every text in `value`, however deep. Returns whether one was too long.
+/// Truncates every text in `value`, at any depth. Returns whether there was one.
 pub fn every_text(value: &mut Value, bytes: usize) -> bool {
     match value {
         Value::String(long) => match text(long, bytes) {
@@ -67,24 +67,24 @@ pub fn every_text(value: &mut Value, bytes: usize) -> bool {
             }
             None => false,
         },
-        Value::Array(elements) => elements
-            .iter_mut()
-            .fold(false, |was_cut, element| every_text(element, bytes) | was_cut),
-        Value::Object(fields) => fields
-            .values_mut()
-            .fold(false, |was_cut, field| every_text(field, bytes) | was_cut),
+        Value::Array(elements) => elements.iter_mut().fold(false, |was_truncated, element| {
+            every_text(element, bytes) | was_truncated
+        }),
+        Value::Object(fields) => fields.values_mut().fold(false, |was_truncated, field| {
+            every_text(field, bytes) | was_truncated
+        }),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
-/// Around a string or a list.
+/// The delimiters of a string or a list.
 const QUOTES: usize = 2;
 
 fn bytes_of(text: &str) -> usize {
     text.chars().map(bytes_of_char).sum()
 }
 
-/// As `serde_json` escapes it.
+/// With the escapes of `serde_json`.
 fn bytes_of_char(character: char) -> usize {
     match character {
         '"' | '\\' | '\u{8}' | '\t' | '\n' | '\u{c}' | '\r' => 2,
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_left_alone() {
+    fn values_that_fit_are_not_truncated() {
         for whole in ["", "short", "größe"] {
             assert_eq!(text(whole, whole.len()), None);
         }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_takes_no_more_than_it_may_and_says_how_long_it_was() {
+    fn a_truncated_text_fits_and_states_its_length() {
         for piece in ["x", "ß", "𝔸", "\"", "\u{1}", "\n"] {
             let long = piece.repeat(5_000);
             for bytes in [60, 61, 62, 63, 1_000] {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_text_becomes_one() {
+    fn a_long_value_becomes_a_text() {
         let long = json!({"items": vec!["x"; 1_000]});
         let cut = value(&long, 200).expect("it is too long");
         assert!(
@@ -142,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_list_keeps_whole_elements() {
+    fn a_truncated_list_has_whole_elements() {
         let elements = [json!("aaaa"), json!("bbbb"), json!("cccc")];
         assert_eq!(list(&elements, 16), Some(vec![json!("aaaa"), json!("bbbb")]));
         assert_eq!(list(&elements, 3), Some(Vec::new()));
     }
 
     #[test]
-    fn every_text_is_found() {
+    fn every_text_is_truncated() {
         let mut view = json!({"a": ["x".repeat(100), 1], "b": {"c": "y".repeat(100), "d": "short"}});
         assert!(every_text(&mut view, 40));
         assert!(view.to_string().len() < 140, "{view}");

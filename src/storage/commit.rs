@@ -1,4 +1,4 @@
-//! Turns the writes of a decision into the statements of one commit.
+//! Turns the writes of a decision into the rows of one commit, and encodes them for JavaScript. Also owns the keys of rows.
 
 use std::collections::BTreeMap;
 
@@ -26,14 +26,15 @@ impl Commit {
     pub fn of(writes: &[Write], run_state: &Run) -> Result<Commit, Error> {
         let snapshot = run_state.snapshot();
         let mut commit = Commit::default();
-        // The run has forgotten the instances that this decision closed; the rows of their tokens still tell of them.
+        // The run has dropped the instances that this decision closed, but the rows of their tokens repeat group and total.
         let closed: BTreeMap<u64, (&str, u32)> = writes
             .iter()
             .filter_map(|write| {
-                let Write::SaveInstance(it) = write else {
+                let Write::SaveInstance(instance) = write else {
                     return None;
                 };
-                it.is_closed().then_some((it.id.0, (it.group.as_str(), it.total)))
+                let group_and_total = (instance.group.as_str(), instance.total);
+                instance.is_closed().then_some((instance.id.0, group_and_total))
             })
             .collect();
         for write in writes {
@@ -45,19 +46,19 @@ impl Commit {
                     commit.run.push((format!("{CONTEXT}{key}"), text.to_string()));
                 }
                 Write::SaveToken(token) => {
-                    let mut own = TokenRow::of(token, run_state);
-                    if let Some(branch) = &mut own.branch
+                    let mut row = TokenRow::of(token, run_state);
+                    if let Some(branch) = &mut row.branch
                         && let Some((group, total)) = closed.get(&branch.instance)
                     {
                         branch.group = Some((*group).to_string());
                         branch.total = Some(*total);
                     }
-                    let mut text = to_json(&own)?;
-                    if text.len() > UNDO_APART_FROM_BYTES {
-                        for (at, patches) in own.take_undo_apart() {
+                    let mut text = to_json(&row)?;
+                    if text.len() > SEPARATE_UNDO_FROM_BYTES {
+                        for (at, patches) in row.take_large_undo() {
                             commit.save(undo_key(token.id.0, at), &patches)?;
                         }
-                        text = to_json(&own)?;
+                        text = to_json(&row)?;
                     }
                     commit.tokens.push((token.id.0, status_of(token), text));
                 }
@@ -77,33 +78,33 @@ impl Commit {
         Ok(commit)
     }
 
-    /// As `save.mjs` takes it. Rows that are new get their places.
-    pub fn parcel(&self, places: &mut RowIds) -> EncodedBatch {
-        let mut parcel = EncodedBatch::default();
+    /// Encodes the commit for `save.mjs` and assigns ids to new rows.
+    pub fn encode(&self, row_ids: &mut RowIds) -> EncodedBatch {
+        let mut batch = EncodedBatch::default();
         for (key, value) in &self.run {
-            let place = match key.starts_with(EVENT) {
-                true => places.last_of(key),
-                false => places.of(key),
+            let row_id = match key.starts_with(EVENT) {
+                true => row_ids.final_id_of(key),
+                false => row_ids.id_of(key),
             };
-            parcel.add_row(place, key, value, "");
+            batch.add_row(row_id, key, value, "");
         }
         for (id, status, row) in &self.tokens {
             let key = token_key(*id);
             match parse_status(status).is_ok_and(TokenStatus::is_terminal) {
-                true => parcel.add_row(places.last_of(&key), &key, row, status),
-                false => parcel.add_row(places.of(&key), &key, &format!("{row}{ROOM}"), status),
+                true => batch.add_row(row_ids.final_id_of(&key), &key, row, status),
+                false => batch.add_row(row_ids.id_of(&key), &key, &format!("{row}{PADDING}"), status),
             }
         }
         for key in &self.deleted {
-            if let Some(place) = places.leave(key) {
-                parcel.add(&place.to_string());
+            // A row that was never saved has no id, and nothing to delete.
+            if let Some(row_id) = row_ids.release(key) {
+                batch.add(&row_id.to_string());
             }
         }
-        parcel
+        batch
     }
 
-    /// The platform takes no larger row. The engine stays far below it: one that comes here is a bug, and is to fail here as it
-    /// would there.
+    /// The run limits all values far below the platform's limit. A row that exceeds it is a bug, and fails here with its key.
     pub fn check(&self) -> Result<(), TooLarge> {
         for (key, value) in &self.run {
             TooLarge::check(format!("row {key}"), value.len(), PLATFORM_ROW_BYTES)?;
@@ -120,31 +121,33 @@ impl Commit {
     }
 }
 
-/// Rows of tokens that are longer hold no long way back: it would count against what the token itself may hold.
-const UNDO_APART_FROM_BYTES: usize = 256 << 10;
+/// Token rows above this size store large undo patches in rows of their own, so that they do not count against the limit of the
+/// token.
+const SEPARATE_UNDO_FROM_BYTES: usize = 256 << 10;
 
 /// Cloudflare's limit is two million bytes for a row with all its columns.
 const PLATFORM_ROW_BYTES: usize = 1_999_000;
 
-/// Behind a token that has not ended: it will say more, and a row that grows moves its neighbours to other pages.
-const ROOM: &str = concat!(
+/// Appended to the row of a token that has not ended: the row will grow, and growth beyond its space moves neighbouring rows to
+/// other pages.
+const PADDING: &str = concat!(
     "                                                                ",
     "                                                                "
 );
 
-/// Many texts as one: each that goes into JavaScript on its own costs a crossing.
+/// All texts of a commit as one string: each string that is passed to JavaScript has a fixed cost.
 #[derive(Debug, Default, PartialEq)]
 pub struct EncodedBatch {
-    /// Place, key, value and status of each row, then the places of those that are to go.
+    /// Row id, key, value and status of each row, then the ids of the rows to delete.
     pub text: String,
-    /// Where each part ends, in the units JavaScript counts in.
+    /// Where each part ends, in UTF-16 code units.
     pub ends: Vec<u32>,
     pub rows: u32,
 }
 
 impl EncodedBatch {
-    fn add_row(&mut self, place: u64, key: &str, value: &str, status: &str) {
-        self.add(&place.to_string());
+    fn add_row(&mut self, row_id: u64, key: &str, value: &str, status: &str) {
+        self.add(&row_id.to_string());
         self.add(key);
         self.add(value);
         self.add(status);
@@ -163,7 +166,7 @@ impl EncodedBatch {
 }
 
 pub const HEADER: &str = "header";
-/// How often in a row what woke the run could not be saved.
+/// How many wakes in a row could not be saved.
 pub const FAILED_WAKES: &str = "failed_wakes";
 pub const CONTEXT: &str = "context/";
 pub const INSTANCE: &str = "instance/";
@@ -171,17 +174,16 @@ pub const GATE: &str = "gate/";
 pub const SIGNALS: &str = "signals/";
 pub const OUTBOX: &str = "outbox/";
 
-/// Events sort by their keys as by their numbers, so that a range of keys is a range of events.
+/// Keys of events sort by number, so that a range of keys is a range of events.
 pub const EVENT: &str = "event/";
-/// What comes after every key of an event.
+/// Sorts after all keys of events.
 pub const EVENT_END: &str = "event0";
 
-/// The key of event number `seq`.
 pub fn event_key(seq: u64) -> String {
     format!("{EVENT}{seq:012}")
 }
 
-/// The way back from one of a token's writes, where that is long.
+/// Large undo patches of a token.
 pub const UNDO: &str = "undo/";
 
 pub fn undo_key(token: u64, at: WrittenAt) -> String {
@@ -190,7 +192,7 @@ pub fn undo_key(token: u64, at: WrittenAt) -> String {
 
 pub const TOKEN: &str = "token/";
 
-/// Tokens sort by their keys as by their numbers.
+/// Keys of tokens sort by id.
 pub fn token_key(id: u64) -> String {
     format!("{TOKEN}{id:012}")
 }

@@ -1,4 +1,4 @@
-//! Rows and the state they hold.
+//! The rows of a run: their shapes, the commit that writes them and the restore that reads them. Pure.
 
 pub mod commit;
 pub mod pages;

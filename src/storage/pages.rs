@@ -1,23 +1,23 @@
-//! Rows that are read one page after the other: bounded in number and in bytes, so that memory holds one page, however many
-//! rows there are and however large they are.
+//! Pages of rows, limited in number and bytes, so that memory holds one page regardless of how many rows there are and how
+//! large they are. Pure.
 
-/// The most rows of a page, and how many bytes of text make it full. A row that is larger is a page of its own.
+/// Limits of a page. A larger row is a page of its own.
 pub const PAGE_ROWS: usize = 96;
 pub const PAGE_BYTES: u64 = 1 << 20;
 
-/// A row as a list of them has it: where it is and how large, without its text.
+/// A row of a list, without its text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
-    pub place: u64,
-    /// The number of the token, the event or the instance.
+pub struct ListedRow {
+    pub row_id: u64,
+    /// The number of the token, event or instance.
     pub number: u64,
-    /// A token's status, as its column has it.
+    /// The status column; empty for rows that are no tokens.
     pub status: String,
     pub bytes: u64,
 }
 
-/// How many rows at the beginning of the list make the first page: one at least, if there is any.
-pub fn page_length(listed: &[Listed], rows_max: usize) -> usize {
+/// The number of rows on the first page: at least one, unless the list is empty.
+pub fn page_length(listed: &[ListedRow], rows_max: usize) -> usize {
     let mut bytes = 0;
     let fits = listed.iter().take(rows_max).take_while(|row| {
         let is_first = bytes == 0;
@@ -27,8 +27,7 @@ pub fn page_length(listed: &[Listed], rows_max: usize) -> usize {
     fits.count()
 }
 
-/// The list, cut into pages.
-pub fn pages(listed: &[Listed]) -> impl Iterator<Item = &[Listed]> {
+pub fn pages(listed: &[ListedRow]) -> impl Iterator<Item = &[ListedRow]> {
     let mut rest = listed;
     std::iter::from_fn(move || {
         let (page, others) = rest.split_at(page_length(rest, PAGE_ROWS));
@@ -41,9 +40,9 @@ pub fn pages(listed: &[Listed]) -> impl Iterator<Item = &[Listed]> {
 mod tests {
     use super::*;
 
-    fn rows(sizes: &[u64]) -> Vec<Listed> {
-        let row = |(number, bytes): (usize, &u64)| Listed {
-            place: number as u64,
+    fn rows(sizes: &[u64]) -> Vec<ListedRow> {
+        let row = |(number, bytes): (usize, &u64)| ListedRow {
+            row_id: number as u64,
             number: number as u64,
             status: String::new(),
             bytes: *bytes,
@@ -52,11 +51,11 @@ mod tests {
     }
 
     fn lengths(sizes: &[u64]) -> Vec<usize> {
-        pages(&rows(sizes)).map(<[Listed]>::len).collect()
+        pages(&rows(sizes)).map(<[ListedRow]>::len).collect()
     }
 
     #[test]
-    fn a_page_ends_before_the_row_that_would_be_too_much_and_holds_one_at_least() {
+    fn a_page_respects_both_limits_and_has_at_least_one_row() {
         assert!(lengths(&[]).is_empty());
         assert_eq!(lengths(&[PAGE_BYTES, 1]), [1, 1]);
         assert_eq!(lengths(&[PAGE_BYTES * 9, PAGE_BYTES * 9, 0]), [1, 1, 1]);
@@ -66,9 +65,8 @@ mod tests {
         assert_eq!(page_length(&rows(&[1; 9]), 0), 0);
     }
 
-    /// The most bytes of text that are held at once, over any list.
     #[test]
-    fn no_page_holds_more_than_its_bytes_or_one_row() {
+    fn a_page_exceeds_its_bytes_only_with_a_single_row() {
         let sizes: Vec<u64> = (0..5_000).map(|n| (n * 7_919) % 900_000).collect();
         let all = rows(&sizes);
         let mut seen = 0;

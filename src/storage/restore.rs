@@ -1,4 +1,4 @@
-//! The rows of a run as text, read back into engine state. The SQLite shell and the simulator both load through here.
+//! Restores a run from its rows. The SQLite shell and the simulator both load runs with this code.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,34 @@ use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::run::{Instance, Past, Run, Settings, StoredRun, Token};
 use crate::storage::commit::{CONTEXT, FAILED_WAKES, GATE, HEADER, INSTANCE, OUTBOX, SIGNALS};
-use crate::storage::rows::{self, HeaderRow, InstanceRow, KEEPING, TokenRow, parse_status};
+use crate::storage::rows::{self, COMPLETED_WITH_CONTEXT, HeaderRow, InstanceRow, TokenRow, parse_status};
 
-/// Rows as they were read; values are JSON text.
+/// The rows of a run; values are JSON text.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     pub run: Vec<(String, String)>,
-    /// Live tokens, and those that ended and keep something of the context: id, status, row.
+    /// Live tokens, and completed tokens with context values: id, status, row.
     pub tokens: Vec<(u64, String, String)>,
     pub counts: Vec<(String, u64)>,
     pub alarm_at: Option<Millis>,
     /// The number of the last event.
-    pub noted: u64,
-    /// Attempts whose late result is an event: token, epoch.
+    pub last_event: u64,
+    /// Attempts whose late result is an event already: token, epoch.
     pub late: Vec<(String, u64)>,
 }
 
 impl Rows {
-    /// A run was saved here: its first commit writes the header with all the rest.
-    pub fn hold_run(&self) -> bool {
+    /// Whether a run was saved: its first commit writes the header.
+    pub fn has_run(&self) -> bool {
         self.run.iter().any(|(key, _)| key == HEADER)
     }
 }
 
-/// Snapshots by their text: the runs of a workflow share one.
+/// Parsed snapshots by their text: runs of the same workflow version share one.
 pub type Snapshots = LruCache<Snapshot>;
 
-/// Puts the run together again. An error means rows this build cannot read: a bug or a newer schema.
-pub fn recall(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Result<Run, String> {
+/// An error means that this build cannot read the rows: a bug or a newer schema.
+pub fn run(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Result<Run, String> {
     let header: HeaderRow = parse(&rows.run, HEADER)?;
     if header.schema > crate::storage::schema::VERSION {
         return Err(format!(
@@ -50,25 +50,25 @@ pub fn recall(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Resu
     let snapshot = snapshots.get_or_try_insert(row(&rows.run, "snapshot")?, Snapshot::parse);
     let snapshot = snapshot.map_err(|message| format!("row snapshot: {message}"))?;
     let mut live = Vec::with_capacity(rows.tokens.len());
-    let mut kept = Vec::new();
+    let mut context_on_tokens = Vec::new();
     for (id, status, row) in rows.tokens {
-        let wrong = |error: serde_json::Error| format!("token t{id}: {error}");
-        if status == KEEPING {
-            kept.extend(rows::kept(&row).map_err(wrong)?);
+        let unreadable = |error: serde_json::Error| format!("token t{id}: {error}");
+        if status == COMPLETED_WITH_CONTEXT {
+            context_on_tokens.extend(rows::context_on_token(&row).map_err(unreadable)?);
             continue;
         }
-        let row: TokenRow = serde_json::from_str(&row).map_err(wrong)?;
+        let row: TokenRow = serde_json::from_str(&row).map_err(unreadable)?;
         live.push(row.into_token(id, parse_status(&status)?, &snapshot)?);
     }
     let mut counts = BTreeMap::new();
     for (status, count) in rows.counts {
         *counts.entry(parse_status(&status)?).or_default() += count;
     }
-    let mut remembered = StoredRun {
+    let mut stored = StoredRun {
         header: header.into_header(),
         input,
         context: Vec::new(),
-        context_on_tokens: kept,
+        context_on_tokens,
         live,
         counts,
         instances: Vec::new(),
@@ -76,34 +76,36 @@ pub fn recall(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Resu
         signals: BTreeMap::new(),
         outbox: Vec::new(),
         alarm_at: rows.alarm_at,
-        noted: rows.noted,
+        noted: rows.last_event,
         late: rows.late,
         failed_wakes: 0,
     };
     for (key, value) in &rows.run {
-        let wrong = |error: serde_json::Error| format!("row {key}: {error}");
+        let unreadable = |error: serde_json::Error| format!("row {key}: {error}");
         if key == FAILED_WAKES {
-            remembered.failed_wakes = serde_json::from_str(value).map_err(wrong)?;
+            stored.failed_wakes = serde_json::from_str(value).map_err(unreadable)?;
         } else if let Some(name) = key.strip_prefix(CONTEXT) {
-            remembered.context.push((name.to_string(), value.clone()));
+            stored.context.push((name.to_string(), value.clone()));
         } else if key.starts_with(INSTANCE) {
-            let row: InstanceRow = serde_json::from_str(value).map_err(wrong)?;
-            remembered.instances.push(row.into_instance(&snapshot)?);
+            let row: InstanceRow = serde_json::from_str(value).map_err(unreadable)?;
+            stored.instances.push(row.into_instance(&snapshot)?);
         } else if key.starts_with(GATE) {
-            remembered.gates.push(serde_json::from_str(value).map_err(wrong)?);
+            stored
+                .gates
+                .push(serde_json::from_str(value).map_err(unreadable)?);
         } else if let Some(name) = key.strip_prefix(SIGNALS) {
-            let payloads = serde_json::from_str(value).map_err(wrong)?;
-            remembered.signals.insert(name.to_string(), payloads);
+            let payloads = serde_json::from_str(value).map_err(unreadable)?;
+            stored.signals.insert(name.to_string(), payloads);
         } else if let Some(id) = key.strip_prefix(OUTBOX) {
             let id = id.parse().map_err(|_| format!("row {key} has no number"))?;
-            remembered
+            stored
                 .outbox
-                .push((id, serde_json::from_str(value).map_err(wrong)?));
+                .push((id, serde_json::from_str(value).map_err(unreadable)?));
         }
     }
-    // Keys sort as text; an inner instance must come after the one it lies in.
-    remembered.instances.sort_by_key(|instance| instance.id);
-    Run::recall(snapshot, settings, remembered)
+    // Keys sort as text, but an inner instance must come after its outer one.
+    stored.instances.sort_by_key(|instance| instance.id);
+    Run::recall(snapshot, settings, stored)
 }
 
 fn parse<T: DeserializeOwned>(rows: &[(String, String)], key: &str) -> Result<T, String> {
@@ -116,7 +118,7 @@ fn row<'a>(rows: &'a [(String, String)], key: &str) -> Result<&'a str, String> {
     Ok(text)
 }
 
-/// Folds the rows of tokens and instances, one after the other, into what plans are made from.
+/// Collects what resume plans need, from the rows of tokens and instances, one at a time.
 pub struct PastReader<'a> {
     snapshot: &'a Snapshot,
     past: Past,
@@ -137,13 +139,14 @@ impl<'a> PastReader<'a> {
     }
 
     pub fn instance(&mut self, row: &str) -> Result<(), String> {
-        let mut light = instance(row, self.snapshot)?;
-        light.last_error = None;
-        if let Some(branch) = &mut light.parent {
+        // Without the values, which may be large.
+        let mut instance = instance(row, self.snapshot)?;
+        instance.last_error = None;
+        if let Some(branch) = &mut instance.parent {
             branch.item = None;
             branch.output = Value::Null;
         }
-        self.past.instances.push(light);
+        self.past.instances.push(instance);
         Ok(())
     }
 
@@ -154,7 +157,7 @@ impl<'a> PastReader<'a> {
     }
 }
 
-/// A token that goes on, from its whole row.
+/// A token from its whole row.
 pub fn token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Result<Token, String> {
     let row: TokenRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
     row.into_token(id, parse_status(status)?, snapshot)

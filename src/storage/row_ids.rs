@@ -1,46 +1,46 @@
-//! Where the rows of a run stand in its table: numbered in the order in which they came. Pure.
+//! Row ids of a run's table. Rows are numbered in the order in which they were first written: rows of one commit are adjacent,
+//! so that a commit touches few pages of the file. Pure.
 
 use std::collections::BTreeMap;
 
-/// The numbers of the rows that may still change.
+/// Ids of the rows that may still change, by key.
 #[derive(Debug, Default)]
 pub struct RowIds {
-    known: BTreeMap<String, u64>,
+    by_key: BTreeMap<String, u64>,
     last: u64,
 }
 
 impl RowIds {
-    /// Of a table whose last row has this number.
-    pub fn up_to(last: u64) -> RowIds {
+    /// For a table whose last row has the id `last`.
+    pub fn after(last: u64) -> RowIds {
         RowIds {
-            known: BTreeMap::new(),
+            by_key: BTreeMap::new(),
             last,
         }
     }
 
-    /// The row of this key is there already.
-    pub fn note(&mut self, key: &str, place: u64) {
-        self.known.insert(key.to_string(), place);
+    pub fn insert(&mut self, key: &str, row_id: u64) {
+        self.by_key.insert(key.to_string(), row_id);
     }
 
-    /// Where a row goes that is written again: where it is, or behind all others.
-    pub fn of(&mut self, key: &str) -> u64 {
-        if let Some(place) = self.known.get(key) {
-            return *place;
+    /// The id of a row that may be written again. A new row gets the next id.
+    pub fn id_of(&mut self, key: &str) -> u64 {
+        if let Some(row_id) = self.by_key.get(key) {
+            return *row_id;
         }
-        let place = self.next();
-        self.note(key, place);
-        place
+        let row_id = self.next();
+        self.insert(key, row_id);
+        row_id
     }
 
-    /// Where a row goes that is written for the last time.
-    pub fn last_of(&mut self, key: &str) -> u64 {
-        self.leave(key).unwrap_or_else(|| self.next())
+    /// The id of a row that is written for the last time.
+    pub fn final_id_of(&mut self, key: &str) -> u64 {
+        self.release(key).unwrap_or_else(|| self.next())
     }
 
-    /// Where a row is that is to go, or will not change any more.
-    pub fn leave(&mut self, key: &str) -> Option<u64> {
-        self.known.remove(key)
+    /// The id of a row that is deleted or will not change any more; `None` if the row was never written.
+    pub fn release(&mut self, key: &str) -> Option<u64> {
+        self.by_key.remove(key)
     }
 
     fn next(&mut self) -> u64 {

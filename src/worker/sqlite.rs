@@ -1,4 +1,5 @@
-//! The object's SQLite. Nothing here awaits: all statements of one commit land together or not at all.
+//! The SQLite storage of a run's object. Nothing here awaits, so that all statements of a commit are written together or not at
+//! all.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,10 +10,10 @@ use worker::{Error, Result, SqlStorage, SqlStorageValue, Storage};
 use crate::base::time::Millis;
 use crate::run::{Patch, WrittenAt};
 use crate::storage::commit::{Commit, EVENT, INSTANCE, TOKEN, event_key, token_key, undo_key};
-use crate::storage::pages::Listed;
+use crate::storage::pages::ListedRow;
 use crate::storage::restore::Rows;
 use crate::storage::row_ids::RowIds;
-use crate::storage::rows::KEEPING;
+use crate::storage::rows::COMPLETED_WITH_CONTEXT;
 use crate::storage::schema;
 
 #[wasm_bindgen(module = "/src/worker/platform/save.mjs")]
@@ -32,14 +33,14 @@ extern "C" {
     fn rows_read(this: &Saver) -> f64;
 }
 
-/// More rows than there can be.
+/// Above every possible number of rows.
 pub const ALL: u64 = u32::MAX as u64;
 
 pub struct Sqlite {
     sql: SqlStorage,
     saver: Saver,
-    places: RefCell<RowIds>,
-    /// What Cloudflare would bill for all but the commits, since the object came into memory.
+    row_ids: RefCell<RowIds>,
+    /// What Cloudflare bills since the object was loaded, without commits: `saver` counts those.
     rows_written: Cell<usize>,
     rows_read: Cell<usize>,
 }
@@ -50,15 +51,15 @@ impl Sqlite {
         Sqlite {
             saver: Saver::new(storage.as_raw().as_ref(), schema::SAVE, schema::DELETE),
             sql,
-            places: RefCell::default(),
+            row_ids: RefCell::default(),
             rows_written: Cell::new(0),
             rows_read: Cell::new(0),
         }
     }
 
-    /// A run lives here, and its rows are as this build reads them: those of an older one are brought up to date. Asking
-    /// about an unknown run writes nothing, so that it leaves no trace.
-    pub fn holds_run(&self) -> Result<bool> {
+    /// Whether the object has a run. Migrates the rows of older builds. Writes nothing if there is no run, so that a request for an
+    /// unknown run leaves no trace.
+    pub fn has_run(&self) -> Result<bool> {
         let tables = self.read(schema::TABLES, Vec::new())?;
         let tables = tables.first().and_then(|row| row.first()).map_or(0, integer);
         let Some(version) = schema::version_of(tables) else {
@@ -72,21 +73,21 @@ impl Sqlite {
         Ok(true)
     }
 
-    /// Makes the table of a run. `false`: it was there.
+    /// Creates the table. Returns `false` if it exists.
     pub fn create(&self) -> Result<bool> {
         let is_new = self.write(schema::CREATE)? > 0;
         if is_new {
-            self.places.take();
+            self.row_ids.take();
         }
         Ok(is_new)
     }
 
-    /// Takes back `create`, where nothing could be put into the table.
+    /// Undoes `create` when the first commit has failed.
     pub fn remove(&self) -> Result<()> {
         self.write(schema::REMOVE).map(|_| ())
     }
 
-    /// What woke the run could not be saved. Counted in a row of its own: the count must outlive the object.
+    /// Counts a wake that could not be saved. In a row, because the count must survive a restart of the object.
     pub fn count_failed_wake(&self) -> Result<()> {
         match self.write(schema::COUNT_FAILED_WAKE)? {
             0 => self.write(schema::FIRST_FAILED_WAKE).map(|_| ()),
@@ -94,7 +95,7 @@ impl Sqlite {
         }
     }
 
-    /// How many rows it wrote.
+    /// Returns the number of rows written.
     fn write(&self, statement: &str) -> Result<usize> {
         let cursor = self.sql.exec(statement, Vec::new())?;
         let written = cursor.rows_written();
@@ -110,123 +111,122 @@ impl Sqlite {
         };
         let mut last = 0;
         for row in self.read(schema::LOAD_SUMMARY, Vec::new())? {
-            let [status, count, last_row, last_event] = &row[..] else {
-                continue;
-            };
+            let [status, count, last_row, last_event] = columns(&row);
             last = last.max(integer(last_row));
-            rows.noted = rows.noted.max(event_of(&text(last_event)).unwrap_or(0));
+            rows.last_event = rows.last_event.max(event_number(&text(last_event)).unwrap_or(0));
             rows.counts.push((text(status), integer(count)));
         }
-        // What has no status is no token.
+        // Rows without a status are no tokens.
         rows.counts.retain(|(status, _)| !status.is_empty());
-        let mut places = RowIds::up_to(last);
+        let mut row_ids = RowIds::after(last);
         for row in self.read(schema::LOAD, Vec::new())? {
-            let [place, key, status, value] = &row[..] else {
-                continue;
-            };
+            let [row_id, key, status, value] = columns(&row);
             let (key, status, value) = (text(key), text(status), text(value));
-            if status != KEEPING {
-                places.note(&key, integer(place));
+            // The row of a completed token is final: it needs no id.
+            if status != COMPLETED_WITH_CONTEXT {
+                row_ids.insert(&key, integer(row_id));
             }
-            match token_of(&key) {
+            match token_number(&key) {
                 Some(id) => rows.tokens.push((id, status, value)),
                 None => rows.run.push((key, value)),
             }
         }
         rows.run.sort_unstable();
         rows.tokens.sort_unstable();
-        *self.places.borrow_mut() = places;
-        if rows.noted > 0 {
+        *self.row_ids.borrow_mut() = row_ids;
+        if rows.last_event > 0 {
             let late = self.read(schema::LOAD_LATE, Vec::new())?.into_iter();
-            let late = late.filter_map(|row| Some((text(row.first()?), integer(row.get(1)?))));
+            let late = late.map(|row| {
+                let [token, epoch] = columns(&row);
+                (text(token), integer(epoch))
+            });
             rows.late = late.collect();
         }
         Ok(rows)
     }
 
     /// Events after number `after`, oldest first.
-    pub fn list_events(&self, after: u64, most: u64) -> Result<Vec<Listed>> {
+    pub fn list_events(&self, after: u64, most: u64) -> Result<Vec<ListedRow>> {
         self.list(schema::LIST_EVENTS, event_key(after), most)
     }
 
-    /// Those of them that left a record behind.
-    pub fn list_timeouts(&self, after: u64, most: u64) -> Result<Vec<Listed>> {
+    /// Events with a timeout record, after number `after`, oldest first.
+    pub fn list_timeouts(&self, after: u64, most: u64) -> Result<Vec<ListedRow>> {
         self.list(schema::LIST_TIMEOUTS, event_key(after), most)
     }
 
-    /// Tokens by id, terminal ones too.
-    pub fn list_tokens(&self, after: u64, most: u64) -> Result<Vec<Listed>> {
+    /// Tokens by id, ended ones included.
+    pub fn list_tokens(&self, after: u64, most: u64) -> Result<Vec<ListedRow>> {
         self.list(schema::LIST_TOKENS, token_key(after), most)
     }
 
-    pub fn list_instances(&self) -> Result<Vec<Listed>> {
+    pub fn list_instances(&self) -> Result<Vec<ListedRow>> {
         self.list(schema::LIST_INSTANCES, INSTANCE.to_string(), ALL)
     }
 
-    /// The way back from one of a token's writes that is a row of its own.
+    /// Undo patches that are a row of their own.
     pub fn undo(&self, token: u64, at: WrittenAt) -> Result<Vec<Patch>> {
         let rows = self.read(schema::LOAD_UNDO, vec![undo_key(token, at).into()])?;
         let row = rows.first().and_then(|row| row.first()).map(text);
         Ok(serde_json::from_str(&row.unwrap_or_default())?)
     }
 
-    fn list(&self, statement: &str, after: String, most: u64) -> Result<Vec<Listed>> {
+    fn list(&self, statement: &str, after: String, most: u64) -> Result<Vec<ListedRow>> {
         let bindings = vec![after.into(), SqlStorageValue::Float(most as f64)];
         let rows = self.read(statement, bindings)?.into_iter();
         Ok(rows
-            .filter_map(|row| {
-                let [place, key, status, bytes] = &row[..] else {
-                    return None;
-                };
-                let key = text(key);
-                let (_, number) = key.split_once('/')?;
-                Some(Listed {
-                    place: integer(place),
-                    number: number.parse().ok()?,
+            .map(|row| {
+                let [row_id, key, status, bytes] = columns(&row);
+                ListedRow {
+                    row_id: integer(row_id),
+                    number: number_in(&text(key)).expect("keys of listed rows end in a number"),
                     status: text(status),
                     bytes: integer(bytes),
-                })
+                }
             })
             .collect())
     }
 
-    /// The texts of one page, in its order. A row may be asked for twice.
-    pub fn values(&self, page: &[Listed]) -> Result<Vec<String>> {
+    /// The values of a page, in its order. A row may occur twice on the page.
+    pub fn values(&self, page: &[ListedRow]) -> Result<Vec<String>> {
         if page.is_empty() {
             return Ok(Vec::new());
         }
         let marks = vec!["?"; page.len()].join(", ");
-        let places = page.iter().map(|row| SqlStorageValue::Float(row.place as f64));
-        let rows = self.read(&schema::LOAD_VALUES.replace('?', &marks), places.collect())?;
+        let row_ids = page.iter().map(|row| SqlStorageValue::Float(row.row_id as f64));
+        let rows = self.read(&schema::LOAD_VALUES.replace('?', &marks), row_ids.collect())?;
         let found: BTreeMap<u64, String> = rows
             .into_iter()
-            .filter_map(|row| Some((integer(row.first()?), text(row.get(1)?))))
+            .map(|row| {
+                let [row_id, value] = columns(&row);
+                (integer(row_id), text(value))
+            })
             .collect();
         page.iter()
             .map(|row| {
-                let gone = || Error::RustError(format!("row {} is gone", row.place));
-                found.get(&row.place).cloned().ok_or_else(gone)
+                let gone = || Error::RustError(format!("row {} is gone", row.row_id));
+                found.get(&row.row_id).cloned().ok_or_else(gone)
             })
             .collect()
     }
 
-    /// How late deadlines were enforced: scope, count, milliseconds in all, at most.
+    /// How late deadlines were enforced: scope, count, sum and maximum in milliseconds.
     pub fn lateness(&self) -> Result<Vec<(String, u64, u64, u64)>> {
         let rows = self.read(schema::LOAD_LATENESS, Vec::new())?.into_iter();
         Ok(rows
-            .filter_map(|row| {
-                let number = |index: usize| row.get(index).map(integer);
-                Some((text(row.first()?), number(1)?, number(2)?, number(3)?))
+            .map(|row| {
+                let [scope, count, sum, most] = columns(&row);
+                (text(scope), integer(count), integer(sum), integer(most))
             })
             .collect())
     }
 
     pub fn commit(&self, commit: &Commit) -> Result<()> {
-        let parcel = commit.parcel(&mut self.places.borrow_mut());
-        if parcel.ends.is_empty() {
+        let batch = commit.encode(&mut self.row_ids.borrow_mut());
+        if batch.ends.is_empty() {
             return Ok(());
         }
-        Ok(self.saver.save(&parcel.text, &parcel.ends, parcel.rows)?)
+        Ok(self.saver.save(&batch.text, &batch.ends, batch.rows)?)
     }
 
     pub fn rows_written(&self) -> usize {
@@ -237,7 +237,7 @@ impl Sqlite {
         self.rows_read.get() + self.saver.rows_read() as usize
     }
 
-    /// An alarm is a row, too.
+    /// Cloudflare bills an alarm as a row.
     pub fn count_alarm(&self) {
         self.rows_written.set(self.rows_written.get() + 1);
     }
@@ -250,12 +250,20 @@ impl Sqlite {
     }
 }
 
-fn event_of(key: &str) -> Option<u64> {
+fn number_in(key: &str) -> Option<u64> {
+    key.split_once('/')?.1.parse().ok()
+}
+
+fn event_number(key: &str) -> Option<u64> {
     key.strip_prefix(EVENT)?.parse().ok()
 }
 
-fn token_of(key: &str) -> Option<u64> {
+fn token_number(key: &str) -> Option<u64> {
     key.strip_prefix(TOKEN)?.parse().ok()
+}
+
+fn columns<const N: usize>(row: &[SqlStorageValue]) -> &[SqlStorageValue; N] {
+    row.try_into().expect("the statement selects N columns")
 }
 
 fn text(value: &SqlStorageValue) -> String {

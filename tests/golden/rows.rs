@@ -396,11 +396,11 @@ fn statements() {
     check("schema.sql", &text);
 }
 
-/// What a parcel says, as JavaScript takes it apart: its characters are counted otherwise there.
-fn unpacked(parcel: &EncodedBatch) -> Vec<String> {
-    let units: Vec<u16> = parcel.text.encode_utf16().collect();
+/// The parts of the batch, split by UTF-16 code units as `save.mjs` does it.
+fn parts_of(batch: &EncodedBatch) -> Vec<String> {
+    let units: Vec<u16> = batch.text.encode_utf16().collect();
     let mut from = 0;
-    let parts = parcel.ends.iter().map(|end| {
+    let parts = batch.ends.iter().map(|end| {
         let part = &units[from..*end as usize];
         from = *end as usize;
         String::from_utf16(part).expect("whole characters")
@@ -415,12 +415,12 @@ fn a_commit_is_one_text_that_comes_apart_again() {
         tokens: vec![(7, "completed", "{}".into())],
         deleted: vec!["outbox/1".into(), "outbox/2".into()],
     };
-    let mut places = RowIds::up_to(40);
-    places.note("outbox/2", 39);
-    let parcel = commit.parcel(&mut places);
-    assert_eq!(parcel.rows, 2);
+    let mut row_ids = RowIds::after(40);
+    row_ids.insert("outbox/2", 39);
+    let batch = commit.encode(&mut row_ids);
+    assert_eq!(batch.rows, 2);
     assert_eq!(
-        unpacked(&parcel),
+        parts_of(&batch),
         [
             "41",
             "context/state.größe",
@@ -437,7 +437,7 @@ fn a_commit_is_one_text_that_comes_apart_again() {
 
 #[test]
 fn a_row_stays_in_its_place_and_new_ones_go_behind_all_others() {
-    let mut places = RowIds::default();
+    let mut row_ids = RowIds::default();
     let mut written = |run: &[&str], tokens: &[(u64, &'static str)]| -> String {
         let commit = Commit {
             run: run.iter().map(|key| (key.to_string(), String::new())).collect(),
@@ -447,7 +447,7 @@ fn a_row_stays_in_its_place_and_new_ones_go_behind_all_others() {
                 .collect(),
             deleted: Vec::new(),
         };
-        let parts = unpacked(&commit.parcel(&mut places));
+        let parts = parts_of(&commit.encode(&mut row_ids));
         parts
             .chunks(4)
             .map(|row| format!("{}={} ", row[0], row[1]))

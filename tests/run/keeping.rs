@@ -1,7 +1,7 @@
 //! A name of the context stands on the token that wrote it first, and has a row of its own once it changes.
 
 use curfew::storage::commit::CONTEXT;
-use curfew::storage::rows::KEEPING;
+use curfew::storage::rows::COMPLETED_WITH_CONTEXT;
 use serde_json::{Value, json};
 
 use super::controls::{point, restart};
@@ -29,7 +29,7 @@ fn what_a_token_keeps_is_there_after_a_reload() {
     let mut run = polling();
     run.succeed("t1@1", json!(3));
     assert_eq!(rows_of_names(&run), []);
-    assert_eq!(run.store.tokens[&1].0, KEEPING);
+    assert_eq!(run.store.tokens[&1].0, COMPLETED_WITH_CONTEXT);
     assert_eq!(run.reload().state(), &json!({"poll": 3}));
     run.succeed("t2@1", json!("end")).stands("completed {}");
     assert_eq!(run.reload().state(), &json!({"poll": 3, "done": "end"}));
@@ -46,7 +46,11 @@ fn a_name_that_is_written_again_has_a_row_and_the_row_counts() {
     run.succeed("t3@1", json!(3)).reload();
     assert_eq!(rows_of_names(&run), [("state.poll", "3")]);
     assert_eq!(run.state(), &json!({"poll": 3}));
-    let keeping = run.store.tokens.values().filter(|(status, _)| status == KEEPING);
+    let keeping = run
+        .store
+        .tokens
+        .values()
+        .filter(|(status, _)| status == COMPLETED_WITH_CONTEXT);
     assert_eq!(keeping.count(), 1, "the first one only");
 }
 

@@ -12,7 +12,7 @@ use curfew::run::{
 };
 use curfew::storage::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, undo_key};
 use curfew::storage::restore::{self, PastReader, Rows, Snapshots};
-use curfew::storage::rows::{HeaderRow, KEEPING, error_of, parse_status, patches_of};
+use curfew::storage::rows::{COMPLETED_WITH_CONTEXT, HeaderRow, error_of, parse_status, patches_of};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -155,7 +155,7 @@ impl Store {
 
     pub fn rows(&self) -> Rows {
         let is_read = |status: &str| {
-            status == KEEPING || !parse_status(status).expect("checked by apply").is_terminal()
+            status == COMPLETED_WITH_CONTEXT || !parse_status(status).expect("checked by apply").is_terminal()
         };
         let mut counts: BTreeMap<&String, u64> = BTreeMap::new();
         for (status, _) in self.tokens.values() {
@@ -179,7 +179,7 @@ impl Store {
                 .map(|(status, count)| (status.clone(), count))
                 .collect(),
             alarm_at: self.alarm_at,
-            noted: self
+            last_event: self
                 .run
                 .keys()
                 .filter_map(|key| key.strip_prefix("event/")?.parse().ok())
@@ -291,7 +291,7 @@ impl Store {
     }
 
     pub fn recall(&self, settings: Settings) -> Result<Run, String> {
-        restore::recall(self.rows(), settings, &mut Snapshots::default())
+        restore::run(self.rows(), settings, &mut Snapshots::default())
     }
 }
 

@@ -1,11 +1,11 @@
-//! Row `header`: what the run is and how it stands.
+//! Row `header`: identity and state of the run. Field names on disk never change; a new field is optional.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{is_false, is_none_yet};
+use super::{is_false, is_zero};
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
 use crate::run::{
@@ -43,21 +43,21 @@ pub struct HeaderRow {
     pub triggered_by: Option<TriggeredBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Millis>,
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub held_by: BTreeSet<PauseReason>,
-    #[serde(default, skip_serializing_if = "is_none_yet")]
-    pub parent_word: u64,
-    #[serde(default, skip_serializing_if = "is_none_yet")]
-    pub words_said: u64,
+    #[serde(default, rename = "held_by", skip_serializing_if = "BTreeSet::is_empty")]
+    pub pause_reasons: BTreeSet<PauseReason>,
+    #[serde(default, rename = "parent_word", skip_serializing_if = "is_zero")]
+    pub hold_seq_received: u64,
+    #[serde(default, rename = "words_said", skip_serializing_if = "is_zero")]
+    pub hold_seq_sent: u64,
     #[serde(default, skip_serializing_if = "is_false")]
     pub on_budget: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     pub warned: bool,
-    #[serde(default, skip_serializing_if = "is_none_yet")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub gates_opened: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    #[serde(default, skip_serializing_if = "is_none_yet")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub ends: u64,
     #[serde(default)]
     pub tokens_before: u64,
@@ -66,7 +66,7 @@ pub struct HeaderRow {
     pub child_ids: ChildIds,
 }
 
-/// What a row without the field means: an older build wrote it.
+/// Rows of older builds do not have the field.
 fn is_dotted(form: &ChildIds) -> bool {
     *form == ChildIds::Dotted
 }
@@ -93,9 +93,9 @@ impl HeaderRow {
             parent: header.parent,
             triggered_by: header.triggered_by,
             paused_at: header.paused_at,
-            held_by: header.pause_reasons,
-            parent_word: header.hold_seq_received,
-            words_said: header.hold_seq_sent,
+            pause_reasons: header.pause_reasons,
+            hold_seq_received: header.hold_seq_received,
+            hold_seq_sent: header.hold_seq_sent,
             on_budget: header.on_budget,
             warned: header.warned,
             gates_opened: header.gates_opened,
@@ -108,24 +108,24 @@ impl HeaderRow {
     }
 
     pub fn into_header(mut self) -> Header {
-        // Before there were others, only a person could pause.
-        if self.paused_at.is_some() && self.held_by.is_empty() {
-            self.held_by.insert(PauseReason::Person);
+        // Older builds stored no reason: only a person could pause a run.
+        if self.paused_at.is_some() && self.pause_reasons.is_empty() {
+            self.pause_reasons.insert(PauseReason::Person);
         }
         Header {
             root_run_id: self
                 .parent
                 .as_ref()
-                .map_or_else(|| self.id.clone(), |it| it.root_run_id.clone()),
+                .map_or_else(|| self.id.clone(), |parent| parent.root_run_id.clone()),
             depth: self.parent.as_ref().map_or(0, |parent| parent.depth),
             hops: hops_of(self.parent.as_ref(), self.triggered_by.as_ref()),
             root_event: root_event_of(self.parent.as_ref(), self.triggered_by.as_ref()),
             triggered_by: self.triggered_by,
             parent: self.parent,
             paused_at: self.paused_at,
-            pause_reasons: self.held_by,
-            hold_seq_received: self.parent_word,
-            hold_seq_sent: self.words_said,
+            pause_reasons: self.pause_reasons,
+            hold_seq_received: self.hold_seq_received,
+            hold_seq_sent: self.hold_seq_sent,
             on_budget: self.on_budget,
             warned: self.warned,
             gates_opened: self.gates_opened,

@@ -1,16 +1,16 @@
-//! Rows `instance/<id>`: the firings of sibling groups, and what a token says of the one it is in.
+//! Rows `instance/<id>`: the firings of sibling groups; and the branch that a token's row contains.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{is_false, written};
+use super::{is_false, present};
 use crate::base::failure::Failure;
 use crate::base::text::json_bytes;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::run::{Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus, Run};
 
-/// A token's place among its siblings. Group and total are the instance's, repeated so that a token tells all of it.
+/// A token's position among its siblings. Group and total repeat the instance's, so that a token's view needs no other row.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BranchRow {
     pub instance: u64,
@@ -22,28 +22,28 @@ pub struct BranchRow {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "written"
+        deserialize_with = "present"
     )]
     pub item: Option<Value>,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub output: Value,
-    /// The output is the token's own, and too large to be written twice.
+    /// The output equals the token's result and is too large to be stored twice.
     #[serde(default, skip_serializing_if = "is_false")]
     pub output_is_result: bool,
 }
 
 impl BranchRow {
-    /// Of a token with this result.
+    /// `result` is the token's.
     pub(super) fn of_token(branch: &Branch, result: Option<&Value>, run: &Run) -> BranchRow {
         let mut row = BranchRow::of(branch, Some(run));
-        if result == Some(&row.output) && json_bytes(&row.output) > WRITTEN_TWICE_BYTES {
+        if result == Some(&row.output) && json_bytes(&row.output) > STORED_TWICE_BYTES {
             row.output = Value::Null;
             row.output_is_result = true;
         }
         row
     }
 
-    /// The branch of a token whose row has this result.
+    /// `result` is the token's.
     pub(super) fn into_branch_of(mut self, result: Option<&Value>) -> Branch {
         if self.output_is_result {
             self.output = result.cloned().unwrap_or_default();
@@ -74,10 +74,10 @@ impl BranchRow {
     }
 }
 
-/// What a branch brings is mostly what its last token brought. A small one is written with both.
-const WRITTEN_TWICE_BYTES: usize = 16 << 10;
+/// The output of a branch usually equals the result of its last token. Outputs up to this size are stored twice.
+const STORED_TWICE_BYTES: usize = 16 << 10;
 
-/// One firing of one sibling group and its joins.
+/// One firing of a sibling group, with its joins.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct InstanceRow {
     pub id: u64,
@@ -89,7 +89,7 @@ pub struct InstanceRow {
     pub item_var: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fan_ins: Vec<FanInRow>,
-    /// Branches that arrived at a join that has fired and still takes what comes.
+    /// Branches that arrived after their join had fired.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arrived: Vec<u32>,
     #[serde(default, skip_serializing_if = "is_false")]

@@ -1,5 +1,5 @@
-//! Rows and what they stand for. These shapes are persisted in every run's object: pinned by golden files,
-//! changed only by a migration or an optional field.
+//! The shapes of rows. They are persisted in every run's object: golden files pin them, and only a migration or an optional field
+//! may change them.
 
 mod header;
 mod instance;
@@ -10,15 +10,18 @@ use serde_json::Value;
 
 pub use header::HeaderRow;
 pub use instance::{BranchRow, FanInRow, InstanceRow};
-pub use token::{KEEPING, TokenRow, error_of, kept, parse_status, past_token, patches_of, status_of};
+pub use token::{
+    COMPLETED_WITH_CONTEXT, TokenRow, context_on_token, error_of, parse_status, past_token, patches_of,
+    status_of,
+};
 
-/// A `null` that was written is a value, unlike a field that was not.
-fn written<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+/// Distinguishes a `null` from an absent field.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Names and what stands there, or stood there before: a list of one, or an empty one for nothing, because `null` is something.
-mod values_at {
+/// Names with an optional value, stored as a list of one or none, because `null` is a value.
+mod optional_values {
     use serde::{Deserialize, Deserializer, Serializer};
     use serde_json::Value;
 
@@ -48,10 +51,6 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-fn is_none_yet(number: &u64) -> bool {
-    *number == 0
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_zero<Number: Default + PartialEq>(number: &Number) -> bool {
+    *number == Number::default()
 }

@@ -1,4 +1,4 @@
-//! Rows `token/<id>`: one each, from its birth on; terminal ones stay.
+//! Rows `token/<id>`: one for each token, ended ones included. Field names on disk never change; a new field is optional.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{is_false, is_none_yet, is_zero, values_at, written};
+use super::{is_false, is_zero, optional_values, present};
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
@@ -17,7 +17,7 @@ use crate::run::{
 };
 use crate::storage::rows::instance::BranchRow;
 
-/// The id is in its key, the status in a column of its own.
+/// The id is part of the key, the status is a column.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TokenRow {
     pub node_id: String,
@@ -56,7 +56,7 @@ pub struct TokenRow {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "written"
+        deserialize_with = "present"
     )]
     pub output: Option<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -75,27 +75,32 @@ pub struct TokenRow {
     pub born_order: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_order: Option<u64>,
-    /// Of builds that kept the whole value that stood there; read, never written.
-    #[serde(default, skip_serializing, with = "values_at")]
+    /// Older builds stored whole values instead of patches. Read, never written.
+    #[serde(default, skip_serializing, with = "optional_values")]
     pub undo: Vec<(String, Option<Value>)>,
-    #[serde(default, skip_serializing, with = "values_at")]
+    #[serde(default, skip_serializing, with = "optional_values")]
     pub merge_undo: Vec<(String, Option<Value>)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undo_patches: Vec<Patch>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merge_undo_patches: Vec<Patch>,
-    /// Those of the two that are rows of their own (`undo/`).
+    /// Which of the two lists are rows of their own (`undo/`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undo_apart: Vec<WrittenAt>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub went_back_to: Option<u64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "values_at")]
-    pub kept: Vec<(String, Option<Value>)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told_deadline: Option<Millis>,
+    #[serde(
+        default,
+        rename = "kept",
+        skip_serializing_if = "Vec::is_empty",
+        with = "optional_values"
+    )]
+    pub context_on_token: Vec<(String, Option<Value>)>,
+    #[serde(default, rename = "told_deadline", skip_serializing_if = "Option::is_none")]
+    pub executor_deadline: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_by: Option<String>,
-    #[serde(default, skip_serializing_if = "is_none_yet")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub stopped_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_reason: Option<String>,
@@ -103,35 +108,35 @@ pub struct TokenRow {
     pub warned: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Box<Checkpoint>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut: Option<Interrupted>,
+    #[serde(default, rename = "cut", skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Interrupted>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sleep_left_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_of: Option<u64>,
-    #[serde(default, skip_serializing_if = "is_none_yet")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub child_news: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation: Option<Box<Escalation>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stranded: Option<Unroutable>,
+    #[serde(default, rename = "stranded", skip_serializing_if = "Option::is_none")]
+    pub unroutable: Option<Unroutable>,
 }
 
 impl TokenRow {
-    /// Takes the long ways back out of the row: each is to be a row of its own.
-    pub fn take_undo_apart(&mut self) -> Vec<(WrittenAt, Vec<Patch>)> {
+    /// Removes large undo patches from the row: each list becomes a row of its own.
+    pub fn take_large_undo(&mut self) -> Vec<(WrittenAt, Vec<Patch>)> {
         let lists = [
             (WrittenAt::Exit, &mut self.undo_patches),
             (WrittenAt::Birth, &mut self.merge_undo_patches),
         ];
-        let mut apart = Vec::new();
+        let mut taken = Vec::new();
         for (at, list) in lists {
             if list.iter().map(Patch::bytes).sum::<usize>() > UNDO_INLINE_BYTES {
-                apart.push((at, std::mem::take(list)));
+                taken.push((at, std::mem::take(list)));
                 self.undo_apart.push(at);
             }
         }
-        apart
+        taken
     }
 
     pub fn of(token: &Token, run: &Run) -> TokenRow {
@@ -154,19 +159,19 @@ impl TokenRow {
             merge_undo_patches: token.merge_undo,
             undo_apart: token.undo_apart,
             went_back_to: token.went_back_to.map(|id| id.0),
-            kept: token.context_on_token,
-            told_deadline: token.executor_deadline,
+            context_on_token: token.context_on_token,
+            executor_deadline: token.executor_deadline,
             claimed_by: token.claimed_by,
             stopped_ms: token.stopped_ms,
             timeout_reason: token.timeout_reason,
             warned: token.warned,
             checkpoint: token.checkpoint,
-            cut: token.interrupted,
+            interrupted: token.interrupted,
             sleep_left_ms: token.sleep_left_ms,
             work_of: token.work_of.map(|id| id.0),
             child_news: token.child_news,
             escalation: token.escalation,
-            stranded: token.unroutable,
+            unroutable: token.unroutable,
             epoch: token.epoch,
             unclaimed: token.unclaimed,
             unheard: token.unheard,
@@ -212,19 +217,19 @@ impl TokenRow {
             merge_undo: patches(self.merge_undo, self.merge_undo_patches),
             undo_apart: self.undo_apart,
             went_back_to: self.went_back_to.map(TokenId),
-            context_on_token: self.kept,
-            executor_deadline: self.told_deadline,
+            context_on_token: self.context_on_token,
+            executor_deadline: self.executor_deadline,
             claimed_by: self.claimed_by,
             stopped_ms: self.stopped_ms,
             timeout_reason: self.timeout_reason,
             warned: self.warned,
             checkpoint: self.checkpoint,
-            interrupted: self.cut,
+            interrupted: self.interrupted,
             sleep_left_ms: self.sleep_left_ms,
             work_of: self.work_of.map(TokenId),
             child_news: self.child_news,
             escalation: self.escalation,
-            unroutable: self.stranded,
+            unroutable: self.unroutable,
             id: TokenId(id),
             node,
             status,
@@ -252,7 +257,7 @@ impl TokenRow {
     }
 }
 
-/// What an older build wrote, and what this one did: a token is written by one of them only, or the older came first.
+/// Values of older builds come first: they were written before the patches.
 fn patches(older: Vec<(String, Option<Value>)>, patches: Vec<Patch>) -> Vec<Patch> {
     let older = older.into_iter();
     older
@@ -261,7 +266,7 @@ fn patches(older: Vec<(String, Option<Value>)>, patches: Vec<Patch>) -> Vec<Patc
         .collect()
 }
 
-/// What a plan needs of a row; the rest is passed over.
+/// The fields that resume plans need.
 #[derive(Deserialize)]
 struct PastRow {
     node_id: String,
@@ -293,8 +298,8 @@ struct PastRow {
     went_back_to: Option<u64>,
     #[serde(default)]
     checkpoint: Option<IgnoredAny>,
-    #[serde(default)]
-    cut: Option<Interrupted>,
+    #[serde(default, rename = "cut")]
+    interrupted: Option<Interrupted>,
 }
 
 #[derive(Deserialize)]
@@ -303,7 +308,7 @@ struct PastBranch {
     index: u32,
 }
 
-/// The row as far as plans go.
+/// Reads only the fields that resume plans need.
 pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Result<PastToken, String> {
     let row: PastRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
     let node_index = |id: &str| snapshot.workflow.node_index(id);
@@ -318,7 +323,7 @@ pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Resu
         born_order: row.born_order,
         exit_order: row.exit_order,
         ended_at: row.ended_at,
-        interrupted: row.cut,
+        interrupted: row.interrupted,
         joins_at: row.joins_at.as_deref().and_then(node_index),
         arrival: row.arrival,
         has_error: row.error.is_some(),
@@ -333,12 +338,12 @@ pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Resu
     })
 }
 
-/// The way back from one of the token's writes.
+/// The undo patches of a token's row.
 #[derive(Deserialize)]
 struct UndoRow {
-    #[serde(default, with = "values_at")]
+    #[serde(default, with = "optional_values")]
     undo: Vec<(String, Option<Value>)>,
-    #[serde(default, with = "values_at")]
+    #[serde(default, with = "optional_values")]
     merge_undo: Vec<(String, Option<Value>)>,
     #[serde(default)]
     undo_patches: Vec<Patch>,
@@ -348,7 +353,7 @@ struct UndoRow {
     undo_apart: Vec<WrittenAt>,
 }
 
-/// None: it is a row of its own.
+/// `None`: the patches are a row of their own.
 pub fn patches_of(row: &str, at: WrittenAt) -> Result<Option<Vec<Patch>>, serde_json::Error> {
     let row: UndoRow = serde_json::from_str(row)?;
     let patches = match at {
@@ -358,7 +363,6 @@ pub fn patches_of(row: &str, at: WrittenAt) -> Result<Option<Vec<Patch>>, serde_
     Ok(Some(patches).filter(|_| !row.undo_apart.contains(&at)))
 }
 
-/// The error on a token's row.
 pub fn error_of(row: &str) -> Result<Option<Failure>, serde_json::Error> {
     #[derive(Deserialize)]
     struct ErrorRow {
@@ -368,37 +372,37 @@ pub fn error_of(row: &str) -> Result<Option<Failure>, serde_json::Error> {
     Ok(serde_json::from_str::<ErrorRow>(row)?.error)
 }
 
-/// What a token that has ended keeps of the context.
 #[derive(Deserialize)]
-struct KeptRow {
+struct ContextRow {
     #[serde(default)]
     output: Value,
-    #[serde(default, with = "values_at")]
+    /// A value that equals the output is stored as none.
+    #[serde(default, with = "optional_values")]
     kept: Vec<(String, Option<Value>)>,
 }
 
-/// Names and values, of the row of a token whose status is `KEEPING`.
-pub fn kept(row: &str) -> Result<Vec<(String, Value)>, serde_json::Error> {
-    let KeptRow { output, kept } = serde_json::from_str(row)?;
-    let kept = kept.into_iter();
+/// Names and values of the context that the row of a token with status `COMPLETED_WITH_CONTEXT` holds.
+pub fn context_on_token(row: &str) -> Result<Vec<(String, Value)>, serde_json::Error> {
+    let ContextRow { output, kept } = serde_json::from_str(row)?;
     Ok(kept
+        .into_iter()
         .map(|(name, value)| (name, value.unwrap_or_else(|| output.clone())))
         .collect())
 }
 
-/// The status of a completed token that keeps something of the context: whoever loads the run finds it by this.
-pub const KEEPING: &str = "completed+";
+/// The status column of a completed token whose row holds context values. Loading a run selects rows by it.
+pub const COMPLETED_WITH_CONTEXT: &str = "completed+";
 
-/// As the column has it.
+/// The value of the status column.
 pub fn status_of(token: &Token) -> &'static str {
     match token.context_on_token.is_empty() {
         true => token.status.name(),
-        false => KEEPING,
+        false => COMPLETED_WITH_CONTEXT,
     }
 }
 
 pub fn parse_status(column: &str) -> Result<TokenStatus, String> {
-    if column == KEEPING {
+    if column == COMPLETED_WITH_CONTEXT {
         return Ok(TokenStatus::Completed);
     }
     TokenStatus::ALL

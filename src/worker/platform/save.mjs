@@ -1,25 +1,25 @@
 // @ts-check
-// Writes the rows of a commit, on this side of the wasm: one crossing for all.
+// Writes the rows of a commit. In JavaScript, because one call from wasm is cheaper than one for each row.
 
-/** The values of a row in its statement. */
+/** The placeholders of one row. */
 const ROW = "(?, ?, ?, ?)";
 const VALUES = 4;
 
 /**
- * How many of so many rows go into one statement. All of them, if they are few; the platform binds a hundred values, and every
- * number of rows is a statement of its own that has to be prepared.
+ * How many of the remaining rows go into the next statement. The platform binds at most a hundred values, and each number of rows
+ * is another statement that must be prepared.
  * @param {number} rows
  */
-const together = (rows) => [24, 8].find((some) => rows >= some) ?? rows;
+const rowsInStatement = (rows) => [24, 8].find((count) => rows >= count) ?? rows;
 
-/** Statements by how many rows they write: an isolate has one text for each. @type {Map<number, string>} */
+/** Statements by their number of rows, shared by all objects of an isolate. @type {Map<number, string>} */
 const statements = new Map();
 
 export class Saver {
   #storage;
   #save;
   #delete;
-  /** What Cloudflare would bill, since the object came into memory. */
+  /** What Cloudflare bills since the object was loaded. */
   rowsWritten = 0;
   rowsRead = 0;
 
@@ -35,9 +35,9 @@ export class Saver {
   }
 
   /**
-   * All of it or, if it throws, nothing: a commit of several statements is a transaction.
-   * @param {string} text place, key, value and status of each row, then the places of those that are to go
-   * @param {Uint32Array} ends where each of them ends
+   * Writes everything or, if it throws, nothing: a commit of several statements is a transaction.
+   * @param {string} text row id, key, value and status of each row, then the ids of the rows to delete
+   * @param {Uint32Array} ends where each part of the text ends
    * @param {number} rows
    */
   save(text, ends, rows) {
@@ -48,8 +48,8 @@ export class Saver {
       parts.push(text.slice(from, end));
       from = end;
     }
-    const isOneStatement = rows === together(rows) && parts.length === rows * VALUES;
-    if (isOneStatement) this.#write(this.#saveOf(rows), parts);
+    const isOneStatement = rows === rowsInStatement(rows) && parts.length === rows * VALUES;
+    if (isOneStatement) this.#write(this.#saveStatement(rows), parts);
     else this.#storage.transactionSync(() => this.#saveAll(parts, rows));
   }
 
@@ -57,15 +57,15 @@ export class Saver {
   #saveAll(parts, rows) {
     let at = 0;
     while (at < rows) {
-      const some = together(rows - at);
-      this.#write(this.#saveOf(some), parts.slice(at * VALUES, (at + some) * VALUES));
-      at += some;
+      const count = rowsInStatement(rows - at);
+      this.#write(this.#saveStatement(count), parts.slice(at * VALUES, (at + count) * VALUES));
+      at += count;
     }
-    for (const place of parts.slice(rows * VALUES)) this.#write(this.#delete, [place]);
+    for (const rowId of parts.slice(rows * VALUES)) this.#write(this.#delete, [rowId]);
   }
 
   /** @param {number} rows */
-  #saveOf(rows) {
+  #saveStatement(rows) {
     const known = statements.get(rows);
     if (known !== undefined) return known;
     const statement = this.#save.replace(ROW, Array(rows).fill(ROW).join(", "));

@@ -12,7 +12,7 @@ use crate::base::failure::Failure;
 use crate::run::{
     InstanceId, Past, Rejection, RestartPoint, ResumePlan, Rewind, RowsToGoOn, RunEvent, TokenId, WrittenAt,
 };
-use crate::storage::pages::{Listed, page_length, pages};
+use crate::storage::pages::{ListedRow, page_length, pages};
 use crate::storage::restore::{self, PastReader};
 use crate::storage::rows::{self, TokenRow, parse_status};
 use crate::worker::api::respond::ApiResult;
@@ -169,12 +169,12 @@ impl Object {
             Err(rejection) => return Ok(Some(Err(rejection))),
         };
         let listed = self.sqlite().list_tokens(0, ALL)?;
-        let by_id: BTreeMap<u64, &Listed> = listed.iter().map(|row| (row.number, row)).collect();
+        let by_id: BTreeMap<u64, &ListedRow> = listed.iter().map(|row| (row.number, row)).collect();
         let found = rewind.writes().iter().filter_map(|(token, at)| {
             let row = by_id.get(&token.0)?;
             Some(((*row).clone(), *at))
         });
-        let (rows, moments): (Vec<Listed>, Vec<WrittenAt>) = found.unzip();
+        let (rows, moments): (Vec<ListedRow>, Vec<WrittenAt>) = found.unzip();
         let mut moments = moments.into_iter();
         self.each_row(&rows, |listed, row| {
             if let Some(at) = moments.next() {
@@ -205,7 +205,11 @@ impl Object {
     }
 
     /// Reads the rows in their order and holds a page of them at a time.
-    fn each_row(&self, listed: &[Listed], mut read: impl FnMut(&Listed, &str) -> Result<()>) -> Result<()> {
+    fn each_row(
+        &self,
+        listed: &[ListedRow],
+        mut read: impl FnMut(&ListedRow, &str) -> Result<()>,
+    ) -> Result<()> {
         for page in pages(listed) {
             for (listed, row) in page.iter().zip(self.sqlite().values(page)?) {
                 read(listed, &row)?;
@@ -216,7 +220,7 @@ impl Object {
 }
 
 /// As many of the rows as make one answer, and where the next one begins.
-fn first_page(mut listed: Vec<Listed>, limit: u64) -> (Vec<Listed>, Option<String>) {
+fn first_page(mut listed: Vec<ListedRow>, limit: u64) -> (Vec<ListedRow>, Option<String>) {
     let length = page_length(&listed, limit as usize);
     let more = listed.len() > length;
     listed.truncate(length);
@@ -224,7 +228,7 @@ fn first_page(mut listed: Vec<Listed>, limit: u64) -> (Vec<Listed>, Option<Strin
     (listed, last.filter(|_| more))
 }
 
-fn entry(listed: &Listed, row: &str) -> Result<RunEvent> {
+fn entry(listed: &ListedRow, row: &str) -> Result<RunEvent> {
     let entry: RunEvent = serde_json::from_str(row)
         .map_err(|wrong| Error::RustError(format!("event {} cannot be read: {wrong}", listed.number)))?;
     Ok(RunEvent {

@@ -165,17 +165,17 @@ impl Object {
         if self.run.borrow().is_some() {
             return Ok(Some(Recalled::Before));
         }
-        if !self.sqlite.holds_run()? {
+        if !self.sqlite.has_run()? {
             return Ok(None);
         }
         let alarm_at = self.storage.get_alarm().await?;
         if self.run.borrow().is_none() {
             let rows = self.sqlite.load(alarm_at.map(|at| at as u64))?;
             // A start that broke off before its commit leaves the table and nothing in it.
-            if !rows.hold_run() {
+            if !rows.has_run() {
                 return Ok(None);
             }
-            let run = SNAPSHOTS.with_borrow_mut(|snapshots| restore::recall(rows, self.settings, snapshots));
+            let run = SNAPSHOTS.with_borrow_mut(|snapshots| restore::run(rows, self.settings, snapshots));
             let run = run.map_err(Error::RustError)?;
             *self.run.borrow_mut() = Some(run);
             return Ok(Some(Recalled::Now));
