@@ -1,6 +1,6 @@
 // @ts-check
-// A runner for actions of kind `shell`: takes a command over HTTP, runs it, answers with its exit code and output. Reference, no
-// dependencies. It runs what it is told: see README.md for what stands between it and the world.
+// A reference runner for actions of kind `shell`, without dependencies: takes a command over HTTP, runs it, answers with its exit
+// code and output. README.md says how to protect it.
 import { spawn } from "node:child_process";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer } from "node:http";
@@ -9,7 +9,7 @@ const setting = (/** @type {string} */ name, /** @type {string} */ fallback) => 
 const number = (/** @type {string} */ name, /** @type {number} */ fallback) => Number(setting(name, String(fallback)));
 
 const token = setting("RUNNER_TOKEN", "");
-/** Names as they are written in an order: no path is looked up, so `/tmp/echo` is not `echo`. */
+/** Names as a request writes them: no path is looked up, so `/tmp/echo` is not `echo`. */
 const allowed = new Set(setting("RUNNER_ALLOW", "").split(",").map((name) => name.trim()).filter(Boolean));
 const host = setting("RUNNER_HOST", "127.0.0.1");
 const port = number("RUNNER_PORT", 8790);
@@ -18,7 +18,7 @@ const longestMs = number("RUNNER_MAX_MS", 600_000);
 const outputBytes = number("RUNNER_OUTPUT_BYTES", 64 * 1024);
 const concurrency = number("RUNNER_CONCURRENCY", 8);
 const BODY_BYTES = 1024 * 1024;
-/** What is left in the pipes of a command that is over is read in this time. */
+/** How long the pipes of a command that has ended are still read. */
 const PIPES_MS = 100;
 
 if (token.length < 16) fail("RUNNER_TOKEN must hold a token of at least 16 characters; whoever knows it can run commands here");
@@ -33,7 +33,7 @@ function fail(message) {
   process.exit(2);
 }
 
-/** An order that is not carried out. */
+/** A request that is refused. */
 class Refused extends Error {
   /** @param {number} status @param {string} message */
   constructor(status, message) {
@@ -56,7 +56,7 @@ const server = createServer(async (request, response) => {
     if (running >= concurrency) throw new Refused(503, "as many commands are running as may run");
     running += 1;
     try {
-      // A caller that goes away does not want the rest.
+      // A caller that disconnects needs no result.
       const gone = new AbortController();
       response.on("close", () => gone.abort());
       answer(200, await run(order, gone.signal));
@@ -69,7 +69,7 @@ const server = createServer(async (request, response) => {
   }
 });
 
-/** Compared as hashes: they have one length, and take one time. @param {string | undefined} header */
+/** Compared as hashes: all have the same length, so the comparison takes the same time. @param {string | undefined} header */
 function knows(header) {
   const hash = (/** @type {string} */ text) => createHash("sha256").update(text).digest();
   return timingSafeEqual(hash(header ?? ""), hash(`Bearer ${token}`));
@@ -135,8 +135,8 @@ function run({ command, args, env, cwd, stdin, timeoutMs }, gone) {
       const code = /** @type {NodeJS.ErrnoException} */ (error).code ?? "error";
       reject(new Refused(422, `${JSON.stringify(command)} cannot be started here: ${code}`));
     });
-    // What the command left behind holds the pipes open, and would hold up the answer: it goes with the group, or, if it has
-    // left the group, nobody listens to it any more.
+    // Processes that the command left behind keep the pipes open and would delay the answer: they are killed with the group, or,
+    // if they have left it, their output is ignored.
     child.on("exit", () => {
       kill();
       setTimeout(() => [child.stdout, child.stderr].forEach((pipe) => pipe.destroy()), PIPES_MS).unref();
