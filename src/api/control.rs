@@ -4,9 +4,10 @@
 use serde_json::Value;
 
 use crate::api::error::Error;
+use crate::base::text::shorten;
 use crate::base::time::{Limit, parse_moment};
 use crate::definition::problem::Problems;
-use crate::definition::reader::{Reader, shorten};
+use crate::definition::reader::Reader;
 use crate::run::{Extension, GateDecision, RetryMode, TokenId};
 
 const RETRY_MODES: &[(&str, RetryMode)] = &[
@@ -55,7 +56,7 @@ pub fn read_restart(body: &Value) -> Result<Option<String>, Error> {
 pub fn read_extension(body: &Value) -> Result<Extension, Error> {
     read(body, |reader| {
         let by = reader.limit("by", "by_ms");
-        let until = reader.any("until").map(parse_moment);
+        let until = reader.value("until").map(parse_moment);
         if let Some(Err(message)) = &until {
             reader.report("until", "invalid_moment", message.as_str());
         }
@@ -98,7 +99,7 @@ pub fn read_retry(body: &Value) -> Result<(RetryMode, Option<TokenId>), Error> {
 pub fn read_decision(body: &Value) -> Result<GateDecision, Error> {
     read(body, |reader| {
         let choice = reader.required_string("choice");
-        let input = reader.any("input").cloned();
+        let input = reader.value("input").cloned();
         let comment = reader.string("comment");
         let by = reader.string("by");
         Some(GateDecision {

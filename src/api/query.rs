@@ -8,7 +8,8 @@ use crate::api::cursor::{self, GatePosition, SAFE_INTEGER_MAX};
 use crate::api::error::Error;
 use crate::api::routes::Route;
 use crate::api::run_filter::{RunList, read_limit};
-use crate::definition::reader::{known_names, nearest, shorten};
+use crate::base::suggest::{closest, known_names};
+use crate::base::text::shorten;
 
 /// The longest a caller may wait for a run to end in one request.
 const WAIT_MS_MAX: u64 = 30_000;
@@ -127,7 +128,7 @@ impl Query {
 }
 
 fn unknown(name: &str, known: &[&'static str]) -> Error {
-    let near = nearest(known, name);
+    let near = closest(known, name);
     let mut message = format!("unknown query parameter \"{}\"", shorten(name));
     if let Some(near) = near {
         message += &format!("; did you mean \"{near}\"?");

@@ -34,7 +34,7 @@ impl StartBody {
                 reader.report("run_id", "invalid_id", ids::RUN_ID_RULE);
             }
             let version = reader.integer("version", 1, i64::MAX);
-            let input = reader.any("input").cloned().unwrap_or_else(|| json!({}));
+            let input = reader.value("input").cloned().unwrap_or_else(|| json!({}));
             let timeout = reader.limit("timeout", "timeout_ms");
             if timeout == Limit::Never {
                 reader.report(
@@ -164,7 +164,7 @@ fn check_timeout(timeout_ms: Option<u64>, stored: &StoredSnapshot) -> Result<(),
     let exceeding = stored.workflow["allow_exceed_hard"] == Value::Bool(true);
     match stored
         .effective_preset()
-        .refuse(TimeoutLayer::Flow, limit, exceeding)
+        .reject(TimeoutLayer::Flow, limit, exceeding)
     {
         None => Ok(()),
         Some(refusal) => {

@@ -6,5 +6,6 @@ pub mod failure;
 pub mod ids;
 pub mod limits;
 pub mod lru_cache;
+pub mod suggest;
 pub mod text;
 pub mod time;

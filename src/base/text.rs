@@ -1,4 +1,4 @@
-//! JSON as text, its length in bytes, and text truncated to a length.
+//! JSON as text, its length in bytes, and text shortened to a length.
 //!
 //! `Value::to_string` goes through the formatter, which takes twice as long as a writer.
 
@@ -34,6 +34,30 @@ pub fn json_bytes_within(value: &Value, bytes_max: usize) -> Option<usize> {
     let mut counter = BoundedCounter { bytes: 0, bytes_max };
     let counted = serde_json::to_writer(&mut counter, value);
     counted.is_ok().then_some(counter.bytes)
+}
+
+/// Shortens user text in a message.
+pub fn shorten(text: &str) -> String {
+    shorten_to(text, 80)
+}
+
+pub fn shorten_to(text: &str, characters_max: usize) -> String {
+    match text.char_indices().nth(characters_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
+/// The type of a value, in a message.
+pub fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
 }
 
 /// Shortens text to `bytes_max`, ending in a note that states the original length.

@@ -35,14 +35,6 @@ pub(super) fn fail<T>(message: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Failed(message.into()))
 }
 
-/// Shortens text from the data for a message.
-pub(super) fn shorten(text: &str, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_string(),
-    }
-}
-
 /// The remaining fuel and memory of one evaluation, and the remaining steps of its unit. Dropping it adds the steps taken
 /// to the unit's meter.
 pub(super) struct Budget<'m> {

@@ -6,11 +6,12 @@
 
 use std::str::FromStr;
 
-use super::budget::{Budget, ENTRY_BYTES, Fault, fail, shorten};
+use super::budget::{Budget, ENTRY_BYTES, Fault, fail};
 use super::functions::Function;
 use super::operate::{int, order, whole_number};
 use super::value::{Operand, Text, json_text, plain_text};
 use crate::base::compute::{OBJECT_STEPS, OPERATION_STEPS};
+use crate::base::text::shorten_to;
 
 pub(super) fn call<'a>(
     function: Function,
@@ -140,7 +141,7 @@ fn parse_text<T: FromStr>(function: &str, value: &Operand, budget: &mut Budget) 
     let text = text(function, value, budget)?;
     budget.search(text.len())?;
     text.parse()
-        .or_else(|_| fail(format!("{function} cannot read \"{}\"", shorten(text, 60))))
+        .or_else(|_| fail(format!("{function} cannot read \"{}\"", shorten_to(text, 60))))
 }
 
 fn texts<'v>(

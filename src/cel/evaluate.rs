@@ -14,11 +14,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Scope;
-use super::budget::{Budget, ENTRY_BYTES, Fault, fail, shorten};
+use super::budget::{Budget, ENTRY_BYTES, Fault, fail};
 use super::node::{Binary, Comprehension, ComprehensionKind, Node, Selector};
 use super::value::{List, Operand, StringMap, Text};
 use super::{call, operate};
 use crate::base::compute::OBJECT_STEPS;
+use crate::base::text::shorten_to;
 
 pub(super) struct Evaluator<'a, 'b> {
     scope: &'a Scope<'a>,
@@ -98,7 +99,7 @@ impl<'a, 'b> Evaluator<'a, 'b> {
             Some(value) => Ok(Operand::from(value)),
             None => {
                 let known: Vec<_> = self.scope.names().collect();
-                let known = shorten(&known.join(", "), 200);
+                let known = shorten_to(&known.join(", "), 200);
                 fail(format!("unknown name: {name} (known: {known})"))
             }
         }
@@ -114,7 +115,7 @@ impl<'a, 'b> Evaluator<'a, 'b> {
             let value = self.run(value)?;
             if let Some((key, _)) = values.get_key_value(&key) {
                 let key: &Text = key;
-                return fail(format!("duplicate key: {}", shorten(key.as_str(), 60)));
+                return fail(format!("duplicate key: {}", shorten_to(key.as_str(), 60)));
             }
             values.insert(key, value);
         }

@@ -4,7 +4,8 @@
 //! found when an expression is checked, not when it is evaluated. No function
 //! reads a clock or randomness, so a result depends only on the scope.
 
-use super::budget::shorten;
+use crate::base::suggest::edit_distance;
+use crate::base::text::shorten_to;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CallForm {
@@ -118,7 +119,7 @@ pub(super) fn resolve(name: &str, form: CallForm, given: usize) -> Result<Functi
         functions.chain(MACROS.iter().map(|known| known.0))
     };
     let near: Vec<_> = known().filter(|known| is_similar(name, known)).collect();
-    let name = shorten(name, 60);
+    let name = shorten_to(name, 60);
     if near.is_empty() {
         let all: Vec<_> = known().collect();
         Err(format!("unknown function {name}, known are {}", all.join(", ")))
@@ -137,16 +138,6 @@ fn is_similar(name: &str, known: &str) -> bool {
     if name.len().abs_diff(known.len()) > 2 {
         return false;
     }
-    let mut row: Vec<usize> = (0..=known.len()).collect();
-    for (index, left) in name.bytes().enumerate() {
-        let mut diagonal = index;
-        row[0] = index + 1;
-        for (column, right) in known.bytes().enumerate() {
-            let change = diagonal + usize::from(left != right);
-            diagonal = row[column + 1];
-            row[column + 1] = change.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
     // Short names allow fewer edits: two edits turn any two-letter name into any other.
-    row[known.len()] <= 2.min(known.len() / 3)
+    edit_distance(name.as_bytes(), known.as_bytes()) <= 2.min(known.len() / 3)
 }

@@ -42,12 +42,13 @@ use serde_json::Value;
 pub use members::Members;
 pub use template::Template;
 
-use budget::{Budget, Fault, shorten};
+use budget::{Budget, Fault};
 use evaluate::Evaluator;
 use node::Program;
 use value::Operand;
 
 use crate::base::compute::Meter;
+use crate::base::text::shorten_to;
 
 /// The root identifiers an expression reads from its scope.
 pub type Names = BTreeSet<String>;
@@ -121,7 +122,7 @@ impl Expression {
 
     fn error(&self, fault: Fault) -> Error {
         Error {
-            expression: shorten(&self.inner.source, 200),
+            expression: shorten_to(&self.inner.source, 200),
             is_unit_exhausted: matches!(fault, Fault::UnitExhausted(_)),
             message: fault.message(),
         }

@@ -6,9 +6,10 @@
 
 use std::cmp::Ordering;
 
-use super::budget::{Budget, ENTRY_BYTES, Fault, fail, shorten};
+use super::budget::{Budget, ENTRY_BYTES, Fault, fail};
 use super::node::Binary;
 use super::value::{List, Operand, StringMap, Text, one_deeper};
+use crate::base::text::shorten_to;
 
 /// A value, or why a selection found none. A lenient selection accepts that.
 type Found<'a> = Result<Operand<'a>, String>;
@@ -22,7 +23,7 @@ pub(super) fn select<'a>(parent: &Operand<'a>, field: &str) -> Result<Found<'a>,
 
 fn entry<'a>(map: &StringMap<'a>, key: &str) -> Found<'a> {
     map.entry(key)
-        .ok_or_else(|| format!("no such key: {}", shorten(key, 60)))
+        .ok_or_else(|| format!("no such key: {}", shorten_to(key, 60)))
 }
 
 pub(super) fn index<'a>(

@@ -12,10 +12,11 @@ use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, L
 use cel::parser::{ParseErrors, PrattParser};
 
 use super::Names;
-use super::budget::shorten;
+
 use super::functions::{self, CallForm, Function};
 use super::node::{Binary, Comprehension, ComprehensionKind, Node, Program, Selection, Selector};
 use super::scan::{self, Token, TokenKind};
+use crate::base::text::shorten_to;
 
 const MAX_DEPTH: usize = 64;
 
@@ -49,7 +50,7 @@ fn explain(source: &str, tokens: &[Token], errors: ParseErrors) -> String {
     let line_start: usize = lines_before.map(str::len).sum();
     let offset = line_start + (error.pos.1.max(1) - 1) as usize;
     let found = match tokens.iter().find(|token| token.start >= offset) {
-        Some(token) => format!("`{}`", shorten(&source[token.start..token.end], 60)),
+        Some(token) => format!("`{}`", shorten_to(&source[token.start..token.end], 60)),
         None => "end of expression".to_string(),
     };
     let message = if error.msg.starts_with("Syntax error") || error.msg == "unexpected token" {

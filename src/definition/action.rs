@@ -1,23 +1,28 @@
-//! Actions: the atomic operations, one kind a variant.
+//! Actions: the operations that steps perform, one variant for each kind.
+
+use serde_json::Value;
 
 use crate::base::ids;
+use crate::base::text::shorten;
 use crate::base::time::{Limit, SECOND};
 use crate::cel::{Expression, Template};
 use crate::definition::event::EmitEvent;
+use crate::definition::http_request::HttpRequest;
 use crate::definition::llm::{self, LlmCall};
+use crate::definition::mapping::{Mapping, read_mapping};
 use crate::definition::mcp_tool::McpTool;
+use crate::definition::node::{CHILD_FAILURE_POLICIES, ChildFailurePolicy};
 use crate::definition::path::Path;
 use crate::definition::problem::Problems;
-use crate::definition::reader::{Reader, read_template, shorten};
+use crate::definition::reader::Reader;
 use crate::definition::retry::RetryPolicy;
 use crate::definition::secret;
+use crate::definition::service_call::ServiceCall;
 use crate::definition::shell::Shell;
 use crate::definition::timeouts::TimeoutLayer;
-use crate::definition::workflow::{CHILD_FAILURE_POLICIES, ChildFailurePolicy};
 use crate::json_schema::Schema;
-use serde_json::Value;
 
-/// What a failed deadline of an attempt leads to.
+/// What happens when an attempt exceeds its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutionTimeoutPolicy {
     Fail,
@@ -29,13 +34,13 @@ pub const EXECUTION_POLICIES: &[(&str, ExecutionTimeoutPolicy)] = &[
     ("retry", ExecutionTimeoutPolicy::Retry),
 ];
 
-/// When the result of a call is there.
+/// How the result of a call arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExecutionMode {
-    /// With its answer.
+    /// In the response.
     #[default]
     Sync,
-    /// Later: whoever was called is given a URL to bring it to.
+    /// Later, by a request to the callback URL that the call passes on.
     Async,
 }
 
@@ -50,9 +55,9 @@ pub struct Action {
     pub on_timeout: Option<ExecutionTimeoutPolicy>,
     pub retry: RetryPolicy,
     pub mode: ExecutionMode,
-    /// The key of the breaker its calls go through.
+    /// The key of the circuit breaker for its calls.
     pub breaker: Option<Template>,
-    /// The secrets its implementation names.
+    /// The secrets that its implementation names.
     pub secrets: Vec<String>,
     pub input_schema: Option<Schema>,
     pub output_schema: Option<Schema>,
@@ -65,30 +70,34 @@ pub enum ActionKind {
     ServiceCall(ServiceCall),
     LlmCall(LlmCall),
     Shell(Shell),
-    UpdateContext(Vec<(Path, Template)>),
+    UpdateContext(Mapping),
     Assert(Assert),
     EmitEvent(EmitEvent),
     WorkflowCall(WorkflowCall),
 }
 
 impl ActionKind {
-    /// Whose default and hard limit count for an action of this kind.
-    pub fn layer(&self) -> TimeoutLayer {
+    fn name(&self) -> ActionKindName {
         match self {
-            ActionKind::HttpRequest(_)
-            | ActionKind::McpTool(_)
-            | ActionKind::ServiceCall(_)
-            | ActionKind::Shell(_) => TimeoutLayer::Tool,
-            ActionKind::LlmCall(_) => TimeoutLayer::LlmCall,
-            ActionKind::UpdateContext(_) | ActionKind::Assert(_) | ActionKind::EmitEvent(_) => {
-                TimeoutLayer::Step
-            }
-            ActionKind::WorkflowCall(_) => TimeoutLayer::Flow,
+            ActionKind::HttpRequest(_) => ActionKindName::HttpRequest,
+            ActionKind::McpTool(_) => ActionKindName::McpTool,
+            ActionKind::ServiceCall(_) => ActionKindName::ServiceCall,
+            ActionKind::LlmCall(_) => ActionKindName::LlmCall,
+            ActionKind::Shell(_) => ActionKindName::Shell,
+            ActionKind::UpdateContext(_) => ActionKindName::UpdateContext,
+            ActionKind::Assert(_) => ActionKindName::Assert,
+            ActionKind::EmitEvent(_) => ActionKindName::EmitEvent,
+            ActionKind::WorkflowCall(_) => ActionKindName::WorkflowCall,
         }
+    }
+
+    /// The layer whose default and hard limit apply to this action.
+    pub fn layer(&self) -> TimeoutLayer {
+        self.name().layer()
     }
 }
 
-/// A run of another workflow; the coordinator starts it, no executor does.
+/// A run of another workflow. The coordinator starts it, not an executor.
 #[derive(Clone, Debug)]
 pub struct WorkflowCall {
     pub workflow_id: String,
@@ -97,38 +106,18 @@ pub struct WorkflowCall {
 }
 
 #[derive(Clone, Debug)]
-pub struct HttpRequest {
-    pub method: Template,
-    pub url: Template,
-    pub headers: Option<Template>,
-    pub query: Option<Template>,
-    pub body: Option<Template>,
-    /// Statuses that are a success; absent: 200-299.
-    pub expect_status: Option<Vec<u16>>,
-}
-
-#[derive(Clone, Debug)]
-pub struct ServiceCall {
-    pub binding: String,
-    pub path: Template,
-    pub method: Template,
-    pub headers: Option<Template>,
-    pub body: Option<Template>,
-}
-
-#[derive(Clone, Debug)]
 pub struct Assert {
     pub condition: Expression,
     pub message: Option<Template>,
 }
 
-/// Names a template of an implementation may use.
+/// Names that a template of an implementation may use.
 pub(super) const NAMES: &[&str] = &["input", "state", "output", "callback", secret::SECRET];
 
-/// Names a condition may use: what a secret decides would tell of it.
+/// Names that conditions, breaker keys and events may use. They exclude secrets, because their results are visible.
 pub(super) const CONDITION_NAMES: &[&str] = &["input", "state", "output"];
 
-/// What an order takes on its way to the executor, so that the last of its attempts still fits.
+/// Time for an order to reach the executor, so that the deadline still leaves room for the last attempt.
 const TRANSIT_MS: u64 = SECOND;
 
 #[derive(Clone, Copy)]
@@ -156,24 +145,30 @@ const KINDS: &[(&str, ActionKindName)] = &[
     ("emit_event", ActionKindName::EmitEvent),
 ];
 
-/// As `ActionKind::layer`, by the word a document uses; `None` for a word that is refused anyway.
-pub(super) fn layer_of_kind(word: &str) -> Option<TimeoutLayer> {
-    let (_, name) = KINDS.iter().find(|(known, _)| *known == word)?;
-    match name {
-        ActionKindName::HttpRequest
-        | ActionKindName::McpTool
-        | ActionKindName::ServiceCall
-        | ActionKindName::Shell => Some(TimeoutLayer::Tool),
-        ActionKindName::LlmCall => Some(TimeoutLayer::LlmCall),
-        ActionKindName::UpdateContext | ActionKindName::Assert | ActionKindName::EmitEvent => {
-            Some(TimeoutLayer::Step)
+impl ActionKindName {
+    fn layer(self) -> TimeoutLayer {
+        match self {
+            ActionKindName::HttpRequest
+            | ActionKindName::McpTool
+            | ActionKindName::ServiceCall
+            | ActionKindName::Shell => TimeoutLayer::Tool,
+            ActionKindName::LlmCall => TimeoutLayer::LlmCall,
+            ActionKindName::UpdateContext | ActionKindName::Assert | ActionKindName::EmitEvent => {
+                TimeoutLayer::Step
+            }
+            ActionKindName::WorkflowCall => TimeoutLayer::Flow,
         }
-        ActionKindName::WorkflowCall => Some(TimeoutLayer::Flow),
     }
 }
 
+/// `ActionKind::layer` by the `kind` of a document. `None` for an unknown kind, which is reported elsewhere.
+pub(super) fn layer_of_kind(kind: &str) -> Option<TimeoutLayer> {
+    let (_, name) = KINDS.iter().find(|(known, _)| *known == kind)?;
+    Some(name.layer())
+}
+
 impl Action {
-    /// `id_required` is false for an action written inside its step.
+    /// `id_required` is false for an action that is inline in its step.
     pub fn read(value: &Value, pointer: &str, id_required: bool, problems: &Problems) -> Option<Action> {
         let reader = Reader::new(value, pointer, problems)?;
         let id = match id_required {
@@ -183,8 +178,8 @@ impl Action {
         reader.string("name");
         reader.string("description");
         let kind = read_kind(&reader);
-        let implementation = reader.any("implementation").unwrap_or(&Value::Null);
-        let secrets = secret::named_in(implementation, &reader.at("implementation"), problems);
+        let implementation = reader.value("implementation").unwrap_or(&Value::Null);
+        let secrets = secret::named_in(implementation, &reader.pointer_of("implementation"), problems);
         let (mut timeout, mut on_timeout) = (Limit::Unset, None);
         let mut retry = RetryPolicy::default();
         let mut mode = ExecutionMode::default();
@@ -193,11 +188,11 @@ impl Action {
             timeout = execution.limit("timeout", "timeout_ms");
             on_timeout = execution.choice("on_timeout", EXECUTION_POLICIES);
             if let Some(policy) = execution.object("retry_policy") {
-                report_idle("retry_policy", kind.as_ref(), &execution);
+                report_unsupported("retry_policy", kind.as_ref(), &execution);
                 retry = RetryPolicy::read(policy, on_timeout == Some(ExecutionTimeoutPolicy::Retry));
             }
             mode = execution.choice("mode", EXECUTION_MODES).unwrap_or_default();
-            report_idle_mode(kind.as_ref(), mode, &execution);
+            report_unsupported_mode(kind.as_ref(), mode, &execution);
             breaker = read_breaker(kind.as_ref(), &execution);
             execution.finish();
         }
@@ -218,7 +213,7 @@ impl Action {
         })
     }
 
-    /// Its answer only says that it was understood; the result comes by a callback.
+    /// The response only acknowledges the call; the result arrives by a callback.
     pub fn is_async(&self) -> bool {
         match self.mode {
             ExecutionMode::Sync => false,
@@ -226,8 +221,8 @@ impl Action {
         }
     }
 
-    /// How long an attempt at a task may take that is nothing but this action. `timeout` is for one call; where the
-    /// action says how often, or how long, it calls again, its attempt has the room for it.
+    /// The limit for an attempt of a task that consists only of this action. `timeout` bounds one call; if the action's retry
+    /// policy bounds its retries, the limit includes them.
     pub fn attempt_limit(&self) -> Limit {
         if let Limit::After(_) = self.retry.total_timeout {
             return self.retry.total_timeout;
@@ -235,20 +230,22 @@ impl Action {
         match self
             .timeout
             .millis()
-            .and_then(|millis| self.retry.room_ms(millis))
+            .and_then(|millis| self.retry.total_ms_max(millis))
         {
-            Some(room) if self.retry.attempts_max > Some(1) => Limit::After(room.saturating_add(TRANSIT_MS)),
+            Some(total) if self.retry.attempts_max > Some(1) => {
+                Limit::After(total.saturating_add(TRANSIT_MS))
+            }
             Some(_) | None => self.timeout,
         }
     }
 
-    /// What the coordinator does when such an attempt runs out of time. An action with room of its own has tried
-    /// again by then.
+    /// The coordinator's policy when such an attempt exceeds its limit. If the limit includes the action's retries, the
+    /// executor has already retried by then.
     pub fn attempt_on_timeout(&self) -> Option<ExecutionTimeoutPolicy> {
         self.on_timeout.filter(|_| self.attempt_limit() == self.timeout)
     }
 
-    /// Touches nothing outside the task's own context: an event only leaves with the report of its task.
+    /// Uses nothing but the task's own context. Events are only emitted with the report of the task.
     pub fn is_pure(&self) -> bool {
         match self.kind {
             ActionKind::UpdateContext(_) | ActionKind::Assert(_) | ActionKind::EmitEvent(_) => true,
@@ -262,10 +259,10 @@ impl Action {
     }
 }
 
-/// Only what calls out can be called back.
-fn report_idle_mode(kind: Option<&ActionKind>, mode: ExecutionMode, execution: &Reader) {
+/// Only actions that send requests can be called back.
+fn report_unsupported_mode(kind: Option<&ActionKind>, mode: ExecutionMode, execution: &Reader) {
     let calls_out = kind.is_none_or(|kind| match kind {
-        // What a model, a tool or a command has to say comes with its answer.
+        // A model, a tool or a command returns its result in the response.
         ActionKind::HttpRequest(_) | ActionKind::ServiceCall(_) => true,
         ActionKind::McpTool(_)
         | ActionKind::LlmCall(_)
@@ -298,9 +295,9 @@ fn read_kind(reader: &Reader) -> Option<ActionKind> {
         return None;
     };
     let read = match kind? {
-        ActionKindName::HttpRequest => read_http_request(&implementation).map(ActionKind::HttpRequest),
+        ActionKindName::HttpRequest => HttpRequest::read(&implementation).map(ActionKind::HttpRequest),
         ActionKindName::McpTool => McpTool::read(&implementation).map(ActionKind::McpTool),
-        ActionKindName::ServiceCall => read_service_call(&implementation).map(ActionKind::ServiceCall),
+        ActionKindName::ServiceCall => ServiceCall::read(&implementation).map(ActionKind::ServiceCall),
         ActionKindName::LlmCall => llm::read(&implementation, NAMES).map(ActionKind::LlmCall),
         ActionKindName::Shell => Shell::read(&implementation).map(ActionKind::Shell),
         ActionKindName::UpdateContext => read_update_context(&implementation).map(ActionKind::UpdateContext),
@@ -312,10 +309,10 @@ fn read_kind(reader: &Reader) -> Option<ActionKind> {
     read
 }
 
-/// Written as it is, or made of what the action works on. Never of secrets: a key is shown to whoever asks.
+/// A constant key or a template. Secrets are not in scope, because keys are visible in the API.
 fn read_breaker(kind: Option<&ActionKind>, execution: &Reader) -> Option<Template> {
     let text = execution.string("breaker")?;
-    report_idle("breaker", kind, execution);
+    report_unsupported("breaker", kind, execution);
     if !text.contains("${") && !ids::is_breaker_key(text) {
         let message = format!("\"{}\" is no key: {}", shorten(text), ids::BREAKER_KEY_RULE);
         execution.report("breaker", "invalid_id", message);
@@ -324,8 +321,8 @@ fn read_breaker(kind: Option<&ActionKind>, execution: &Reader) -> Option<Templat
     execution.template("breaker", CONDITION_NAMES)
 }
 
-/// What would never be asked.
-fn report_idle(field: &'static str, kind: Option<&ActionKind>, execution: &Reader) {
+/// Reports a field that has no effect for actions of this kind.
+fn report_unsupported(field: &'static str, kind: Option<&ActionKind>, execution: &Reader) {
     let why = match kind {
         None
         | Some(
@@ -345,62 +342,7 @@ fn report_idle(field: &'static str, kind: Option<&ActionKind>, execution: &Reade
     execution.report(field, "unsupported", why);
 }
 
-fn read_http_request(reader: &Reader) -> Option<HttpRequest> {
-    let url = required_template(reader, "url");
-    let method = reader.template("method", NAMES);
-    let headers = reader.template("headers", NAMES);
-    let query = reader.template("query", NAMES);
-    let body = reader.template("body", NAMES);
-    let expect_status = read_expect_status(reader);
-    Some(HttpRequest {
-        method: method.unwrap_or_else(|| constant("GET")),
-        url: url?,
-        headers,
-        query,
-        body,
-        expect_status,
-    })
-}
-
-/// One status or a list of them.
-fn read_expect_status(reader: &Reader) -> Option<Vec<u16>> {
-    let written = reader.any("expect_status")?;
-    let status = |value: &Value| {
-        value
-            .as_u64()
-            .and_then(|number| u16::try_from(number).ok())
-            .filter(|number| (100..=599).contains(number))
-    };
-    let statuses: Option<Vec<u16>> = match written {
-        Value::Array(values) => values.iter().map(status).collect(),
-        single => status(single).map(|number| vec![number]),
-    };
-    if statuses.as_ref().is_none_or(Vec::is_empty) {
-        reader.report(
-            "expect_status",
-            "wrong_type",
-            "expected an HTTP status (100-599) or a list of them",
-        );
-    }
-    statuses
-}
-
-fn read_service_call(reader: &Reader) -> Option<ServiceCall> {
-    let binding = reader.required_string("binding");
-    let path = reader.template("path", NAMES);
-    let method = reader.template("method", NAMES);
-    let headers = reader.template("headers", NAMES);
-    let body = reader.template("body", NAMES);
-    Some(ServiceCall {
-        binding: binding?.to_string(),
-        path: path.unwrap_or_else(|| constant("/")),
-        method: method.unwrap_or_else(|| constant("POST")),
-        headers,
-        body,
-    })
-}
-
-fn read_update_context(reader: &Reader) -> Option<Vec<(Path, Template)>> {
+fn read_update_context(reader: &Reader) -> Option<Mapping> {
     if !reader.has("set") {
         reader.report(
             "set",
@@ -408,17 +350,7 @@ fn read_update_context(reader: &Reader) -> Option<Vec<(Path, Template)>> {
             "\"set\" is required: {\"state.x\": value, ...}",
         );
     }
-    let mut writes = Vec::new();
-    for (target, element) in reader.entries("set")? {
-        let template = read_template(element.value, &element.pointer, NAMES, reader.problems());
-        match Path::parse_in_task(target) {
-            Ok(path) => writes.extend(template.map(|template| (path, template))),
-            Err(message) => reader
-                .problems()
-                .report(&element.pointer, "invalid_target", message),
-        }
-    }
-    Some(writes)
+    read_mapping(reader, "set", NAMES, Path::parse_in_task)
 }
 
 fn read_assert(reader: &Reader) -> Option<Assert> {
@@ -440,20 +372,4 @@ fn read_workflow_call(reader: &Reader) -> Option<WorkflowCall> {
         version: version.map(|number| number as u64),
         on_failure: on_failure.unwrap_or(ChildFailurePolicy::Propagate),
     })
-}
-
-pub(super) fn required_template(reader: &Reader, field: &'static str) -> Option<Template> {
-    required(reader, field);
-    reader.template(field, NAMES)
-}
-
-pub(super) fn required(reader: &Reader, field: &'static str) {
-    if !reader.has(field) {
-        reader.report(field, "missing_field", format!("\"{field}\" is required"));
-    }
-}
-
-fn constant(text: &str) -> Template {
-    // A text without `${` is its own template.
-    Template::parse(&Value::from(text)).unwrap_or_else(|_| unreachable!("{text} holds no expression"))
 }

@@ -1,23 +1,23 @@
-//! Limits that follow what a node's last runs took, and the defaults they fall back to.
+//! Limits that follow the durations of a node's last runs, and the defaults that apply before there are enough samples.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::time::{Limit, format_duration};
+use crate::definition::node::NodeKind;
 use crate::definition::snapshot::{Snapshot, StoredSnapshot};
 use crate::definition::timeouts::{Preset, TimeoutLayer};
-use crate::definition::workflow::NodeKind;
 
-/// Fewer say nothing about a p99.
+/// A p99 of fewer samples means nothing.
 const SAMPLES_NEEDED: u64 = 20;
-/// How many times the p99 a run may take.
+/// The limit is this multiple of the p99.
 const FACTOR: u64 = 3;
 
-/// No learnt limit is shorter: a cold start of a quick task is not a timeout.
-const LEAST_MS: u64 = 1_000;
+/// An adaptive limit is at least this long, so that the cold start of a quick task is not a timeout.
+const MIN_MS: u64 = 1_000;
 
-/// What is known of a node's last runs.
+/// The durations of a node's last runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     pub samples: u64,
@@ -25,10 +25,10 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// From what the last runs took, in any order.
+    /// From the durations of the last runs, in any order.
     pub fn of(mut samples: Vec<u64>) -> Latency {
         samples.sort_unstable();
-        // Nearest rank: the least that 99 of 100 did not exceed.
+        // The nearest-rank percentile.
         let rank = (samples.len() * 99).div_ceil(100);
         Latency {
             samples: samples.len() as u64,
@@ -42,7 +42,7 @@ impl Latency {
 }
 
 impl StoredSnapshot {
-    /// The preset that counts for this workflow: its own, else the deployment's.
+    /// The workflow's own preset, else the deployment's.
     pub fn effective_preset(&self) -> Preset {
         let own = self.workflow["timeouts"]["preset"].as_str();
         own.and_then(Preset::parse).unwrap_or(self.preset)
@@ -50,7 +50,7 @@ impl StoredSnapshot {
 }
 
 impl Snapshot {
-    /// Whose default and hard limit count for what `node` runs.
+    /// The layer whose default and hard limit apply to `node`.
     pub fn layer_of(&self, node: usize) -> TimeoutLayer {
         match self.workflow.nodes[node].kind {
             NodeKind::Workflow { .. } => TimeoutLayer::Flow,
@@ -62,20 +62,20 @@ impl Snapshot {
         }
     }
 
-    /// What counts where a document says nothing.
+    /// The limit that applies if a document sets none.
     pub fn default_limit(&self, layer: TimeoutLayer) -> Limit {
         self.workflow.timeouts.default_limit(layer, self.stored.preset)
     }
 
-    /// The limit of a node with `adaptive`, and why it is this one.
+    /// The limit of a node with an adaptive timeout, and its explanation.
     pub fn adaptive_limit(&self, node: usize) -> (Limit, String) {
         let layer = self.layer_of(node);
         let node = &self.workflow.nodes[node];
         let known = self.stored.latencies.get(&node.id);
         let Some(known) = known.filter(|known| known.samples >= SAMPLES_NEEDED) else {
             let samples = known.map_or(0, |known| known.samples);
-            let (limit, word) = self.limit_without_samples(layer);
-            let reason = format!("adaptive: {samples} of {SAMPLES_NEEDED} samples, so {word}");
+            let (limit, fallback) = self.limit_without_samples(layer);
+            let reason = format!("adaptive: {samples} of {SAMPLES_NEEDED} samples, so {fallback}");
             return (limit, reason);
         };
         let reason = format!(
@@ -83,45 +83,45 @@ impl Snapshot {
             format_duration(known.p99_ms),
             known.samples
         );
-        let learnt = known.p99_ms.saturating_mul(FACTOR);
-        let millis = learnt.max(LEAST_MS);
-        let reason = match learnt < LEAST_MS {
-            true => format!("{reason}, raised to {}", format_duration(LEAST_MS)),
+        let adaptive = known.p99_ms.saturating_mul(FACTOR);
+        let millis = adaptive.max(MIN_MS);
+        let reason = match adaptive < MIN_MS {
+            true => format!("{reason}, raised to {}", format_duration(MIN_MS)),
             false => reason,
         };
-        match self.most_of(layer, node.allow_exceed_hard) {
-            Some((most, name)) if millis > most => (
-                Limit::After(most),
-                format!("{reason}, cut to the {name} of {}", format_duration(most)),
+        match self.upper_bound(layer, node.allow_exceed_hard) {
+            Some((max, name)) if millis > max => (
+                Limit::After(max),
+                format!("{reason}, cut to the {name} of {}", format_duration(max)),
             ),
             Some(_) | None => (Limit::After(millis), reason),
         }
     }
 
     fn limit_without_samples(&self, layer: TimeoutLayer) -> (Limit, String) {
-        // The default of this workflow's own runs would replace the limit that the called one sets itself.
+        // The default of this workflow must not replace the limit of the called workflow.
         if layer == TimeoutLayer::Flow {
             return (Limit::Unset, "the called workflow's own limit".into());
         }
         let limit = self.default_limit(layer);
-        let word = match limit {
+        let fallback = match limit {
             Limit::After(millis) => format!("the default of {}", format_duration(millis)),
             Limit::Unset | Limit::Never => "no limit".into(),
         };
-        (limit, word)
+        (limit, fallback)
     }
 
-    /// What an adaptive limit may come to at most: the hard limit, or the default where there is none.
-    fn most_of(&self, layer: TimeoutLayer, exceeding: bool) -> Option<(u64, &'static str)> {
+    /// The longest adaptive limit: the hard limit, or the default if there is none.
+    fn upper_bound(&self, layer: TimeoutLayer, may_exceed_hard: bool) -> Option<(u64, &'static str)> {
         match self.stored.effective_preset().hard_limit(layer) {
-            Some(_) if exceeding => None,
+            Some(_) if may_exceed_hard => None,
             Some(hard) => Some((hard, "hard limit")),
             None => Some((self.default_limit(layer).millis()?, "default")),
         }
     }
 }
 
-/// Workflow and node id of every adaptive node, of the workflow and of those it calls, each once.
+/// Workflow id and node id of every adaptive node in the workflow and in those it calls, each once.
 pub fn adaptive_nodes(stored: &StoredSnapshot) -> Vec<(String, String)> {
     let mut found = BTreeSet::new();
     for workflow in std::iter::once(stored)

@@ -1,4 +1,4 @@
-//! Which failures of a node are put in front of a person before they count: `escalate_on`, else the preset's word.
+//! Which failures of a node a person decides about: `escalate_on`, else the classes of the preset.
 
 use crate::base::failure::FailureClass;
 use crate::definition::reader::Reader;
@@ -6,9 +6,9 @@ use crate::definition::retry::read_class;
 use crate::definition::snapshot::Snapshot;
 use crate::definition::timeouts::Preset;
 
-/// What a node writes; none if it leaves it to the preset. An empty list is a word, too: nobody is asked.
+/// `None` leaves the classes to the preset. An empty list means that no failure escalates.
 pub(super) fn read_escalate_on(reader: &Reader, is_executed: bool) -> Option<Vec<FailureClass>> {
-    reader.any("escalate_on")?;
+    reader.value("escalate_on")?;
     if !is_executed {
         reader.report(
             "escalate_on",
@@ -25,7 +25,7 @@ pub(super) fn read_escalate_on(reader: &Reader, is_executed: bool) -> Option<Vec
 }
 
 impl Preset {
-    /// What a person is asked about where a node says nothing.
+    /// The classes that escalate if a node has no `escalate_on`.
     pub fn escalate_on(self) -> &'static [FailureClass] {
         match self {
             Preset::Standard | Preset::Service => &[],
@@ -40,7 +40,7 @@ impl Preset {
 }
 
 impl Snapshot {
-    /// Whether a failure of this class at `node` waits for a person instead of ending its token.
+    /// Whether a failure of this class at `node` waits for a person's decision instead of failing the token.
     pub fn escalates(&self, node: usize, class: FailureClass) -> bool {
         let node = &self.workflow.nodes[node];
         let preset = self.workflow.timeouts.preset.unwrap_or(self.stored.preset);

@@ -1,11 +1,12 @@
-//! Events between workflows: what an action of kind `emit_event` says, and the `trigger` of a workflow that is started by one.
+//! Events between workflows: actions of kind `emit_event`, and the `trigger` of a workflow that an event starts.
 
 use serde_json::Value;
 
 use crate::base::ids;
+use crate::base::text::shorten;
 use crate::cel::Template;
-use crate::definition::action::{CONDITION_NAMES, required};
-use crate::definition::reader::{Reader, shorten};
+use crate::definition::action::CONDITION_NAMES;
+use crate::definition::reader::Reader;
 
 #[derive(Clone, Debug)]
 pub struct EmitEvent {
@@ -15,9 +16,9 @@ pub struct EmitEvent {
 }
 
 impl EmitEvent {
-    /// Never made of secrets: an event is shown to whoever may read the runs that it starts.
+    /// Secrets are not in scope, because events are visible in the runs that they start.
     pub(super) fn read(reader: &Reader) -> Option<EmitEvent> {
-        required(reader, "name");
+        reader.require("name");
         let written = reader.string("name");
         let payload = reader.template("payload", CONDITION_NAMES);
         let text = written?;
@@ -32,7 +33,7 @@ impl EmitEvent {
     }
 }
 
-/// What starts runs of a workflow by itself.
+/// What starts runs of a workflow in addition to the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
     pub event: String,
@@ -41,9 +42,9 @@ pub struct Trigger {
 impl Trigger {
     pub(super) fn read(reader: Reader) -> Option<Trigger> {
         reader.unsupported(&["cron"]);
-        reader.any("timezone");
+        reader.value("timezone");
         if !reader.has("cron") {
-            required(&reader, "event");
+            reader.require("event");
         }
         let event = reader.string("event");
         if let Some(name) = event.filter(|name| !ids::is_name(name)) {
@@ -56,7 +57,7 @@ impl Trigger {
     }
 }
 
-/// The event that starts runs of a workflow, from its document; the document was checked when it was stored.
+/// The event that triggers a workflow, from its document, which was checked when it was stored.
 pub fn trigger_event(document: &Value) -> Option<&str> {
     document["trigger"]["event"].as_str()
 }

@@ -1,12 +1,13 @@
-//! Fan-out and fan-in as a transition writes them down.
+//! Fan-out and fan-in of a transition.
 
 use crate::base::limits::FAN_OUT_WIDTH;
+use crate::base::text::shorten;
 use crate::base::time::Limit;
 use crate::cel::Expression;
 use crate::definition::path::Path;
-use crate::definition::reader::{Reader, shorten};
+use crate::definition::reader::Reader;
 
-/// How many tokens a transition gives birth to.
+/// How many tokens a transition creates.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Spawn {
     One,
@@ -41,21 +42,21 @@ pub enum SyncTimeoutPolicy {
     Fail,
 }
 
-/// What an `all` does about a branch that did not complete.
+/// What a join with strategy `all` does when a branch fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BranchFailurePolicy {
     ProceedWithAvailable,
     Fail,
 }
 
-/// What becomes of siblings still under way when the fan-in fires.
+/// What happens to branches that are still running when the join fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyCompletePolicy {
-    /// Their calls run on; nobody listens.
+    /// Their calls continue, but the results are ignored.
     Abandon,
     /// Their calls are aborted.
     Cancel,
-    /// They go on and are merged when they arrive.
+    /// They continue and are merged when they arrive.
     AllowLateMerge,
 }
 
@@ -75,7 +76,7 @@ pub enum MergeStrategy {
     LastWins,
 }
 
-/// `names` are the ones the collection may use.
+/// `names` are the ones that the collection may use.
 pub fn read_spawn(reader: &Reader, names: &[&str]) -> Spawn {
     let count = reader.integer("spawn_count", 1, FAN_OUT_WIDTH as i64);
     let each = reader.object("foreach").and_then(|each| {
@@ -110,7 +111,7 @@ pub fn read_spawn(reader: &Reader, names: &[&str]) -> Spawn {
 }
 
 fn is_variable(name: &str) -> bool {
-    const TAKEN: &[&str] = &[
+    const RESERVED: &[&str] = &[
         "input", "state", "output", "run", "error", "result", "_branch", "secret", "true", "false", "null",
         "in",
     ];
@@ -120,7 +121,7 @@ fn is_variable(name: &str) -> bool {
         .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && characters.all(|character| character.is_ascii_alphanumeric() || character == '_')
         && name.len() <= 64
-        && !TAKEN.contains(&name)
+        && !RESERVED.contains(&name)
 }
 
 pub fn read_synchronization(reader: &Reader) -> Option<Synchronization> {
@@ -167,7 +168,7 @@ pub fn read_synchronization(reader: &Reader) -> Option<Synchronization> {
 }
 
 fn read_strategy(reader: &Reader) -> Option<Strategy> {
-    let Some(written) = reader.any("strategy") else {
+    let Some(written) = reader.value("strategy") else {
         return Some(Strategy::All);
     };
     if written.is_object() {

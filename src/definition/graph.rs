@@ -1,24 +1,25 @@
-//! What can be said of a graph without running it: cycles, nodes nothing reaches, loops that do no work.
+//! Static checks of a graph: cycles, unreachable nodes, loops without work, joins that can never fire.
 
 use crate::definition::fan::{EarlyCompletePolicy, Spawn, Strategy};
+use crate::definition::node::{Node, NodeKind};
 use crate::definition::path::Root;
 use crate::definition::reader::Reader;
-use crate::definition::workflow::{Node, NodeKind, Transition};
+use crate::definition::transition::Transition;
 
-/// Marks the transitions whose two ends lie in one cycle.
+/// Marks the transitions that are part of a cycle.
 pub fn mark_cycles(node_count: usize, transitions: &mut [Transition]) {
     let component = components(node_count, transitions.iter().map(|t| (t.from, t.to)));
     for transition in transitions {
         let within = component[transition.from] == component[transition.to];
         transition.in_cycle = within;
         if !within {
-            // Fires at most once on a path as it is.
+            // Outside a cycle a transition fires at most once on a path.
             transition.iterations_max = None;
         }
     }
 }
 
-/// Reports what would never run, or run for ever without doing anything.
+/// Reports unreachable nodes, and loops that never end and do nothing.
 pub fn check(reader: &Reader, initial: usize, nodes: &[Node], transitions: &[Transition]) {
     if nodes.is_empty() {
         return;
@@ -43,7 +44,7 @@ pub fn check(reader: &Reader, initial: usize, nodes: &[Node], transitions: &[Tra
             );
         }
     }
-    // A cycle of pass-through nodes alone, with no condition and no bound on any edge, never ends and never waits.
+    // A cycle of pass-through nodes without a condition or a bound on any transition never ends and never waits.
     let idle = |t: &&Transition| {
         matches!(nodes[t.from].kind, NodeKind::PassThrough)
             && matches!(nodes[t.to].kind, NodeKind::PassThrough)
@@ -67,7 +68,7 @@ pub fn check(reader: &Reader, initial: usize, nodes: &[Node], transitions: &[Tra
     }
 }
 
-/// Reports joins that can never be met as they are written.
+/// Reports joins that can never fire.
 pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) {
     for (index, transition) in transitions.iter().enumerate() {
         let Some(join) = &transition.synchronization else {
@@ -85,25 +86,25 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
                 "unknown_group",
                 format!(
                     "nothing spawns a group \"{}\"; name a transition with spawn_count or foreach, or a sibling_group",
-                    crate::definition::reader::shorten(&join.group)
+                    crate::base::text::shorten(&join.group)
                 ),
             );
             continue;
         }
-        let most: Option<u32> = spawning()
+        let branches_max: Option<u32> = spawning()
             .map(|other| match other.spawn {
                 Spawn::One => Some(1),
                 Spawn::Count(count) => Some(count),
                 Spawn::ForEach { .. } => None,
             })
             .sum();
-        if let (Strategy::MOfN(wanted), Some(most)) = (join.strategy, most)
-            && wanted > most
+        if let (Strategy::MOfN(wanted), Some(branches_max)) = (join.strategy, branches_max)
+            && wanted > branches_max
         {
             reader.problems().report(
                 &(place.clone() + "/strategy/m_of_n"),
                 "quorum_too_large",
-                format!("{wanted} of {most}: the group never has that many branches"),
+                format!("{wanted} of {branches_max}: the group never has that many branches"),
             );
         }
         let merges_into_branch = join
@@ -146,19 +147,22 @@ fn transition_pointer(reader: &Reader, id: &str) -> String {
             Some(written) => written == id,
             None => format!("t{}", position + 1) == id,
         })
-        .map_or_else(|| reader.at("transitions"), |(_, element)| element.pointer)
+        .map_or_else(
+            || reader.pointer_of("transitions"),
+            |(_, element)| element.pointer,
+        )
 }
 
-/// The place of a node in the document: nodes with problems were left out, so its index there may differ.
+/// The pointer of a node in the document. Invalid nodes were dropped, so the index in the workflow may differ.
 pub(super) fn node_pointer(reader: &Reader, id: &str) -> String {
     reader
         .array("nodes")
         .into_iter()
         .find(|element| element.value["id"].as_str() == Some(id))
-        .map_or_else(|| reader.at("nodes"), |element| element.pointer)
+        .map_or_else(|| reader.pointer_of("nodes"), |element| element.pointer)
 }
 
-/// Strongly connected components (Kosaraju, with explicit stacks: a document must not choose our stack depth).
+/// Strongly connected components (Kosaraju's algorithm, without recursion, because documents are untrusted).
 fn components(node_count: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
     let mut forward = vec![Vec::new(); node_count];
     let mut backward = vec![Vec::new(); node_count];

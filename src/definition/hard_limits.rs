@@ -1,8 +1,8 @@
-//! Holds every written limit against the hard limits of the preset in force.
+//! Checks every limit in a document against the hard limits of its preset.
 //!
-//! Walks the documents as they are written and not as they were read: a problem stands where its number does, and a
-//! step that was sorted or dropped has lost its place. Values that are no limit at all are the readers' business.
-//! What a node or step allows covers what it runs, so documents are judged by their uses.
+//! It reads the JSON and not the parsed types, because a problem needs the pointer of its value, and parsing reorders and
+//! drops steps. Values that are not limits are reported by the readers. `allow_exceed_hard` of a node or step also covers
+//! what it runs, so documents are checked where they are used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,91 +15,95 @@ use crate::definition::snapshot::{DocumentKind, Library, Reference};
 use crate::definition::timeouts::{Preset, TimeoutLayer};
 
 pub(super) fn check_workflow(document: &Value, library: &Library, problems: &Problems) {
-    Walk::new(document, library, problems).workflow();
+    Checker::new(document, library, problems).workflow();
 }
 
-/// A task of its own: the preset is the deployment's, and only its steps can allow anything.
+/// Checks a task of the catalogue: the preset is the deployment's, and only its steps can have `allow_exceed_hard`.
 pub(super) fn check_task(document: &Value, library: &Library, problems: &Problems) {
-    Walk::new(&Value::Null, library, problems).task(document, &Place::written(""), Allowance::NO_NODE);
+    Checker::new(&Value::Null, library, problems).task(
+        document,
+        &Place::new(""),
+        Allowance::TASK_WITHOUT_NODE,
+    );
 }
 
 pub(super) fn check_action(document: &Value, problems: &Problems) {
     let library = Library::new();
-    Walk::new(&Value::Null, &library, problems).action(document, &Place::written(""), Allowance::NO_STEP);
+    Checker::new(&Value::Null, &library, problems).action(
+        document,
+        &Place::new(""),
+        Allowance::ACTION_WITHOUT_STEP,
+    );
 }
 
-/// Whether a hard limit may be passed here, and where one would write so.
+/// Whether a hard limit may be exceeded, and where `allow_exceed_hard` belongs.
 #[derive(Clone, Copy)]
 struct Allowance {
-    given: bool,
+    may_exceed: bool,
     place: &'static str,
 }
 
 impl Allowance {
-    const NO_NODE: Allowance = Allowance {
-        given: false,
+    const TASK_WITHOUT_NODE: Allowance = Allowance {
+        may_exceed: false,
         place: "in one of its steps",
     };
-    const NO_STEP: Allowance = Allowance {
-        given: false,
+    const ACTION_WITHOUT_STEP: Allowance = Allowance {
+        may_exceed: false,
         place: "and a \"timeout_override\" in the step that uses it",
     };
 
-    fn written_in(object: &Value, place: &'static str) -> Allowance {
+    fn of(object: &Value, place: &'static str) -> Allowance {
         Allowance {
-            given: object["allow_exceed_hard"] == Value::Bool(true),
+            may_exceed: object["allow_exceed_hard"] == Value::Bool(true),
             place,
         }
     }
 
     fn or(self, outer: Allowance) -> Allowance {
         Allowance {
-            given: self.given || outer.given,
+            may_exceed: self.may_exceed || outer.may_exceed,
             ..self
         }
     }
 }
 
-/// Where a document stands: in the one that is checked, or in the catalogue behind a reference of it.
+/// Where a value is: in the checked document, or in a document of the catalogue that it references.
 #[derive(Clone)]
 struct Place {
     pointer: String,
-    behind: Option<Behind>,
+    referenced: Option<ReferencedPlace>,
 }
 
 #[derive(Clone)]
-struct Behind {
+struct ReferencedPlace {
     document: String,
     pointer: String,
 }
 
 impl Place {
-    fn written(pointer: impl Into<String>) -> Place {
+    fn new(pointer: impl Into<String>) -> Place {
         Place {
             pointer: pointer.into(),
-            behind: None,
+            referenced: None,
         }
     }
 
-    fn inside(&self, part: &str) -> Place {
+    fn child(&self, key: &str) -> Place {
         let mut place = self.clone();
-        match &mut place.behind {
-            Some(behind) => behind.pointer = pointer_to(&behind.pointer, part),
-            None => place.pointer = pointer_to(&place.pointer, part),
+        match &mut place.referenced {
+            Some(referenced) => referenced.pointer = pointer_to(&referenced.pointer, key),
+            None => place.pointer = pointer_to(&place.pointer, key),
         }
         place
     }
 
-    /// A catalogue document that is named here.
-    fn behind(&self, reference: &Reference) -> Place {
-        let kind = match reference.kind {
-            DocumentKind::Actions => "action",
-            DocumentKind::Tasks => "task",
-            DocumentKind::Workflows => "workflow",
-        };
+    /// A document of the catalogue that is referenced here.
+    fn referenced(&self, reference: &Reference) -> Place {
+        let kind = reference.kind.singular();
         Place {
             pointer: self.pointer.clone(),
-            behind: Some(Behind {
+            referenced: Some(ReferencedPlace {
                 document: format!("{kind} \"{}\"", reference.id),
                 pointer: String::new(),
             }),
@@ -107,27 +111,27 @@ impl Place {
     }
 }
 
-struct Walk<'a> {
+struct Checker<'a> {
     document: &'a Value,
     library: &'a Library,
     problems: &'a Problems,
     preset: Preset,
-    /// The places of the documents written into this one.
+    /// The indices of the inline documents.
     inline: BTreeMap<(DocumentKind, &'a str), usize>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Checker<'a> {
     fn new(document: &'a Value, library: &'a Library, problems: &'a Problems) -> Self {
         let mut inline = BTreeMap::new();
         for kind in [DocumentKind::Tasks, DocumentKind::Actions] {
-            for (index, written) in elements(document, kind.name()).iter().enumerate() {
-                if let Some(id) = written["id"].as_str() {
+            for (index, inline_document) in elements(document, kind.name()).iter().enumerate() {
+                if let Some(id) = inline_document["id"].as_str() {
                     inline.entry((kind, id)).or_insert(index);
                 }
             }
         }
         let own = document["timeouts"]["preset"].as_str();
-        Walk {
+        Checker {
             document,
             library,
             problems,
@@ -137,26 +141,26 @@ impl<'a> Walk<'a> {
     }
 
     fn workflow(&self) {
-        let top = Place::written("");
-        let allowance = Allowance::written_in(self.document, "at the top of the workflow");
-        self.judge(self.document, &top, "timeout", TimeoutLayer::Flow, allowance);
+        let top = Place::new("");
+        let allowance = Allowance::of(self.document, "at the top of the workflow");
+        self.check(self.document, &top, "timeout", TimeoutLayer::Flow, allowance);
         for layer in [
             TimeoutLayer::Flow,
             TimeoutLayer::Step,
             TimeoutLayer::LlmCall,
             TimeoutLayer::Tool,
         ] {
-            let place = top.inside("timeouts");
-            self.judge(&self.document["timeouts"], &place, layer.name(), layer, allowance);
+            let place = top.child("timeouts");
+            self.check(&self.document["timeouts"], &place, layer.name(), layer, allowance);
         }
         for (index, node) in elements(self.document, "nodes").iter().enumerate() {
-            self.node(node, &Place::written(format!("/nodes/{index}")));
+            self.node(node, &Place::new(format!("/nodes/{index}")));
         }
-        self.unused();
+        self.check_unused();
     }
 
     fn node(&self, node: &Value, place: &Place) {
-        let allowance = Allowance::written_in(node, "in the node");
+        let allowance = Allowance::of(node, "in the node");
         let layer = if node["workflow_id"].is_string() {
             Some(TimeoutLayer::Flow)
         } else if let Some((task, at)) = self.find(DocumentKind::Tasks, node, place) {
@@ -166,47 +170,47 @@ impl<'a> Walk<'a> {
             self.action(action, &at, allowance);
             layer_of_action(action)
         } else {
-            // Gates and waits are there to take their time.
+            // Gates and waits have no hard limits.
             None
         };
         if let Some(layer) = layer {
-            self.judge(node, place, "timeout", layer, allowance);
+            self.check(node, place, "timeout", layer, allowance);
         }
     }
 
     fn task(&self, task: &Value, place: &Place, outer: Allowance) {
         let steps = elements(task, "steps");
-        // A task is as long as its steps together: one that may be longer makes the task longer.
+        // A task takes as long as its steps together, so one step that may exceed lets the task exceed.
         let allowance = Allowance {
-            given: outer.given || steps.iter().any(|step| Allowance::written_in(step, "").given),
+            may_exceed: outer.may_exceed || steps.iter().any(|step| Allowance::of(step, "").may_exceed),
             ..outer
         };
         let layer = match self.layer_of_task(task) {
             TimeoutLayer::Flow => TimeoutLayer::Flow,
             TimeoutLayer::Step | TimeoutLayer::LlmCall | TimeoutLayer::Tool => TimeoutLayer::Step,
         };
-        self.judge(task, place, "timeout", layer, allowance);
+        self.check(task, place, "timeout", layer, allowance);
         for (index, step) in steps.iter().enumerate() {
-            let place = place.inside("steps").inside(&index.to_string());
-            let allowance = Allowance::written_in(step, "in the step").or(outer);
+            let place = place.child("steps").child(&index.to_string());
+            let allowance = Allowance::of(step, "in the step").or(outer);
             let Some((action, at)) = self.action_of(step, &place) else {
                 continue;
             };
             self.action(action, &at, allowance);
             if let Some(layer) = layer_of_action(action) {
-                self.judge(step, &place, "timeout_override", layer, allowance);
+                self.check(step, &place, "timeout_override", layer, allowance);
             }
         }
     }
 
     fn action(&self, action: &Value, place: &Place, allowance: Allowance) {
         if let Some(layer) = layer_of_action(action) {
-            let place = place.inside("execution");
+            let place = place.child("execution");
             let execution = &action["execution"];
-            self.judge(execution, &place, "timeout", layer, allowance);
-            // All attempts together are what a step is.
-            let place = place.inside("retry_policy");
-            self.judge(
+            self.check(execution, &place, "timeout", layer, allowance);
+            // All attempts together are bounded like a step.
+            let place = place.child("retry_policy");
+            self.check(
                 &execution["retry_policy"],
                 &place,
                 "total_timeout",
@@ -216,8 +220,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Documents written here that nothing here uses: wrong all the same, as with everything else in them.
-    fn unused(&self) {
+    /// Checks inline documents that are not used, like everything else in them.
+    fn check_unused(&self) {
         let tasks = elements(self.document, "tasks");
         let named = |places: &'a [Value], field: &'static str, version: &'static str| {
             places
@@ -237,23 +241,23 @@ impl<'a> Walk<'a> {
         };
         for (index, task) in tasks.iter().enumerate() {
             if is_unused(&used_tasks, task) {
-                let place = Place::written(format!("/tasks/{index}"));
-                self.task(task, &place, Allowance::NO_NODE);
+                let place = Place::new(format!("/tasks/{index}"));
+                self.task(task, &place, Allowance::TASK_WITHOUT_NODE);
             }
         }
         for (index, action) in elements(self.document, "actions").iter().enumerate() {
             if is_unused(&used_actions, action) {
-                let place = Place::written(format!("/actions/{index}"));
-                self.action(action, &place, Allowance::NO_STEP);
+                let place = Place::new(format!("/actions/{index}"));
+                self.action(action, &place, Allowance::ACTION_WITHOUT_STEP);
             }
         }
     }
 
-    /// As `Snapshot::layer_of` has it: the action's of a task of one step, else a step's.
+    /// As in `Snapshot::layer_of`: the layer of the only action, or else a step.
     fn layer_of_task(&self, task: &Value) -> TimeoutLayer {
         let layer = match elements(task, "steps") {
             [step] => self
-                .action_of(step, &Place::written(""))
+                .action_of(step, &Place::new(""))
                 .and_then(|(action, _)| layer_of_action(action)),
             [] | [_, _, ..] => None,
         };
@@ -263,11 +267,11 @@ impl<'a> Walk<'a> {
     fn action_of<'s>(&'s self, step: &'s Value, place: &Place) -> Option<(&'s Value, Place)> {
         match &step["action"] {
             Value::Null => self.find(DocumentKind::Actions, step, place),
-            action => Some((action, place.inside("action"))),
+            action => Some((action, place.child("action"))),
         }
     }
 
-    /// The document that `object` names, inline or in the catalogue. One that is not there is reported elsewhere.
+    /// The document that `object` references, inline or in the catalogue. A missing one is reported elsewhere.
     fn find(&self, kind: DocumentKind, object: &Value, place: &Place) -> Option<(&'a Value, Place)> {
         let (field, version) = match kind {
             DocumentKind::Tasks => ("task_id", "task_version"),
@@ -280,7 +284,7 @@ impl<'a> Walk<'a> {
             && let Some(index) = self.inline.get(&(kind, id))
         {
             let document = elements(self.document, kind.name()).get(*index)?;
-            return Some((document, Place::written(format!("/{}/{index}", kind.name()))));
+            return Some((document, Place::new(format!("/{}/{index}", kind.name()))));
         }
         let reference = Reference {
             kind,
@@ -288,24 +292,25 @@ impl<'a> Walk<'a> {
             version,
         };
         let document = self.library.get(&reference)?.as_ref()?;
-        let place = place.inside(field).behind(&reference);
+        let place = place.child(field).referenced(&reference);
         Some((&document.content, place))
     }
 
-    fn judge(&self, object: &Value, place: &Place, name: &str, layer: TimeoutLayer, allowance: Allowance) {
-        let Some((field, limit)) = written_limit(object, name) else {
+    fn check(&self, object: &Value, place: &Place, name: &str, layer: TimeoutLayer, allowance: Allowance) {
+        // Without a limit there is nothing to check.
+        let Some((field, limit)) = limit_in(object, name) else {
             return;
         };
-        let Some(refusal) = self.preset.refuse(layer, limit, allowance.given) else {
+        let Some(rejection) = self.preset.reject(layer, limit, allowance.may_exceed) else {
             return;
         };
-        let place = place.inside(&field);
-        let message = refusal.message(allowance.place);
-        let message = match &place.behind {
-            Some(behind) => format!("in {} at {}: {message}", behind.document, behind.pointer),
+        let place = place.child(&field);
+        let message = rejection.message(allowance.place);
+        let message = match &place.referenced {
+            Some(referenced) => format!("in {} at {}: {message}", referenced.document, referenced.pointer),
             None => message,
         };
-        self.problems.report(&place.pointer, refusal.code(), message);
+        self.problems.report(&place.pointer, rejection.code(), message);
     }
 }
 
@@ -317,8 +322,8 @@ fn elements<'v>(value: &'v Value, field: &str) -> &'v [Value] {
     value[field].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A limit under one of its two names, with the name.
-fn written_limit(object: &Value, name: &str) -> Option<(String, Limit)> {
+/// A limit and the field that contains it, which is `name` or `<name>_ms`.
+fn limit_in(object: &Value, name: &str) -> Option<(String, Limit)> {
     let name_ms = format!("{name}_ms");
     match (object.get(name), object.get(&name_ms)) {
         (Some(Value::Null), None) => Some((name.to_string(), Limit::Never)),

@@ -1,18 +1,19 @@
-//! `llm_call`: one question to a language model, as a document writes it. The same document reads the same for every
-//! provider; how each of them wants it said is the executor's business.
+//! Actions of kind `llm_call`: one request to a language model. The document is the same for every provider; the executor
+//! translates it.
 
 use serde_json::Value;
 use url::Url;
 
+use crate::base::text::{json_type, shorten};
 use crate::cel::Template;
 use crate::definition::problem::pointer_to;
-use crate::definition::reader::{Element, Reader, kind_of, shorten};
+use crate::definition::reader::{Element, Reader};
 use crate::json_schema::Schema;
 
 #[derive(Clone, Debug)]
 pub struct LlmCall {
     pub provider: Provider,
-    /// Absent: the provider's own.
+    /// Absent: the provider's default.
     pub base_url: Option<Template>,
     pub api_key: Option<Template>,
     pub headers: Option<Template>,
@@ -30,7 +31,7 @@ pub struct LlmCall {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// Chat completions, of OpenAI or of anybody who speaks like it.
+    /// The chat completions API of OpenAI or of a compatible provider.
     OpenAi,
     Anthropic,
     /// The executor's `AI` binding.
@@ -49,7 +50,7 @@ pub enum Prompt {
     Messages(Template),
 }
 
-/// What the answer has to be.
+/// The required form of the response.
 #[derive(Clone, Debug)]
 pub enum ResponseFormat {
     Text,
@@ -74,53 +75,50 @@ const FORMATS: &[(&str, FormatName)] = &[
     ("json_schema", FormatName::JsonSchema),
 ];
 
-/// Who may have said a message.
 pub const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool"];
 
 pub const TOOL_CHOICES: &[&str] = &["auto", "none", "required"];
 
-/// `names` are those that its templates may use.
+/// `names` are the ones that its templates may use.
 pub(super) fn read(reader: &Reader, names: &[&str]) -> Option<LlmCall> {
     reader.required_string("provider");
     let provider = reader.choice("provider", PROVIDERS);
-    if !reader.has("model") {
-        reader.report("model", "missing_field", "\"model\" is required");
-    }
-    let field = Field { reader, names };
-    let model = field.text("model");
-    let base_url = field.text("base_url");
+    reader.require("model");
+    let fields = TypedFields { reader, names };
+    let model = fields.text("model");
+    let base_url = fields.text("base_url");
     if let Some(url) = reader
-        .any("base_url")
+        .value("base_url")
         .and_then(Value::as_str)
         .filter(|_| is_constant(&base_url))
     {
-        report_wrong_url(reader, url);
+        report_invalid_url(reader, url);
     }
-    let prompt = read_prompt(&field);
-    let api_key = field.text("api_key");
-    let headers = field.checked("headers", |value| match value {
+    let prompt = read_prompt(&fields);
+    let api_key = fields.text("api_key");
+    let headers = fields.checked("headers", |value| match value {
         Value::Object(_) => Ok(()),
         other => Err(expected("an object of headers", other)),
     });
     if provider == Some(Provider::WorkersAi) {
-        report_unused(reader);
+        report_unsupported_fields(reader);
     }
     let response_format = reader.object("response_format").map(read_format);
-    let system = field.text("system");
-    let max_tokens = field.checked("max_tokens", |value| match value.as_i64() {
+    let system = fields.text("system");
+    let max_tokens = fields.checked("max_tokens", |value| match value.as_i64() {
         Some(number) if number >= 1 => Ok(()),
         Some(number) => Err(out_of_range(format!("{number} is less than 1"))),
         None => Err(expected("a whole number", value)),
     });
-    let temperature = field.checked("temperature", |value| within(value, 2.0));
-    let top_p = field.checked("top_p", |value| within(value, 1.0));
-    let stop = field.checked("stop", |value| match value {
+    let temperature = fields.checked("temperature", |value| within(value, 2.0));
+    let top_p = fields.checked("top_p", |value| within(value, 1.0));
+    let stop = fields.checked("stop", |value| match value {
         Value::String(_) => Ok(()),
         Value::Array(items) if items.iter().all(Value::is_string) => Ok(()),
         other => Err(expected("a string or a list of strings", other)),
     });
-    let tools = read_tools(&field);
-    let tool_choice = read_tool_choice(&field);
+    let tools = read_tools(&fields);
+    let tool_choice = read_tool_choice(&fields);
     Some(LlmCall {
         provider: provider?,
         base_url,
@@ -139,16 +137,15 @@ pub(super) fn read(reader: &Reader, names: &[&str]) -> Option<LlmCall> {
     })
 }
 
-/// Reads templates whose value must be of some kind: checked here where it stands there already, by the executor where
-/// it is still to come.
-struct Field<'a, 'r> {
+/// Reads templates whose value must have a certain type. A constant is checked here, an expression by the executor.
+struct TypedFields<'a, 'r> {
     reader: &'a Reader<'r>,
     names: &'a [&'a str],
 }
 
-type Wrong = (&'static str, String);
+type Mismatch = (&'static str, String);
 
-impl Field<'_, '_> {
+impl TypedFields<'_, '_> {
     fn text(&self, field: &'static str) -> Option<Template> {
         self.checked(field, |value| match value {
             Value::String(text) if text.is_empty() => Err(("wrong_type", "it is empty".into())),
@@ -160,13 +157,13 @@ impl Field<'_, '_> {
     fn checked(
         &self,
         field: &'static str,
-        check: impl FnOnce(&Value) -> Result<(), Wrong>,
+        check: impl FnOnce(&Value) -> Result<(), Mismatch>,
     ) -> Option<Template> {
         let template = self.reader.template(field, self.names)?;
-        let written = self.reader.any(field)?;
-        // Text around an expression is text; a lone expression may become anything.
-        let is_known = !written.is_string() || template.is_constant();
-        if is_known && let Err((code, message)) = check(written) {
+        let value = self.reader.value(field)?;
+        // Only a string that contains an expression is not known yet.
+        let is_known = !value.is_string() || template.is_constant();
+        if is_known && let Err((code, message)) = check(value) {
             self.reader.report(field, code, message);
             return None;
         }
@@ -174,8 +171,8 @@ impl Field<'_, '_> {
     }
 }
 
-fn read_prompt(field: &Field) -> Option<Prompt> {
-    let reader = field.reader;
+fn read_prompt(fields: &TypedFields) -> Option<Prompt> {
+    let reader = fields.reader;
     match (reader.has("prompt"), reader.has("messages")) {
         (true, true) => {
             let message = "write either \"prompt\" or \"messages\", not both";
@@ -187,16 +184,16 @@ fn read_prompt(field: &Field) -> Option<Prompt> {
             reader.report("prompt", "missing_field", message);
             None
         }
-        (true, false) => field.text("prompt").map(Prompt::Text),
+        (true, false) => fields.text("prompt").map(Prompt::Text),
         (false, true) => {
-            let messages = field.checked("messages", |value| match value {
+            let messages = fields.checked("messages", |value| match value {
                 Value::Array(items) if items.is_empty() => {
                     Err(out_of_range("there is no message in it".into()))
                 }
                 Value::Array(_) => Ok(()),
                 other => Err(expected("a list of {role, content}", other)),
             });
-            if reader.any("messages").is_some_and(Value::is_array) {
+            if reader.value("messages").is_some_and(Value::is_array) {
                 for element in reader.array("messages") {
                     read_message(reader, &element);
                 }
@@ -206,12 +203,12 @@ fn read_prompt(field: &Field) -> Option<Prompt> {
     }
 }
 
-/// Only who speaks is checked: what is said may be of any form that the provider knows.
+/// Only the role is checked. The content may have any form that the provider accepts.
 fn read_message(reader: &Reader, element: &Element) {
     let report = |pointer: &str, code, message: String| reader.problems().report(pointer, code, message);
     let message = match element.value {
         Value::Object(message) => message,
-        text if holds_expression(text) => return,
+        text if contains_expression(text) => return,
         other => {
             let (code, message) = expected("an object {role, content}", other);
             return report(&element.pointer, code, message);
@@ -220,7 +217,7 @@ fn read_message(reader: &Reader, element: &Element) {
     let pointer = pointer_to(&element.pointer, "role");
     match message.get("role") {
         None | Some(Value::Null) => report(&pointer, "missing_field", "\"role\" is required".into()),
-        Some(role) if holds_expression(role) => {}
+        Some(role) if contains_expression(role) => {}
         Some(Value::String(role)) if ROLES.contains(&role.as_str()) => {}
         Some(Value::String(role)) => {
             let message = format!("\"{}\" is none of {}", shorten(role), ROLES.join(", "));
@@ -240,7 +237,7 @@ fn read_message(reader: &Reader, element: &Element) {
 fn read_format(reader: Reader) -> Option<ResponseFormat> {
     reader.required_string("type");
     let name = reader.choice("type", FORMATS);
-    let written = reader.any("schema");
+    let written = reader.value("schema");
     let schema = reader.schema("schema");
     let format = match name {
         None => None,
@@ -267,15 +264,15 @@ fn read_format(reader: Reader) -> Option<ResponseFormat> {
     format
 }
 
-fn read_tools(field: &Field) -> Option<Template> {
-    let reader = field.reader;
-    let tools = field.checked("tools", |value| match value {
+fn read_tools(fields: &TypedFields) -> Option<Template> {
+    let reader = fields.reader;
+    let tools = fields.checked("tools", |value| match value {
         Value::Array(_) => Ok(()),
         other => Err(expected("a list of {name, description, parameters}", other)),
     });
-    if reader.any("tools").is_some_and(Value::is_array) {
+    if reader.value("tools").is_some_and(Value::is_array) {
         for element in reader.array("tools") {
-            if !element.value.is_object() && !holds_expression(element.value) {
+            if !element.value.is_object() && !contains_expression(element.value) {
                 let (code, message) = expected("an object {name, description, parameters}", element.value);
                 reader.problems().report(&element.pointer, code, message);
             }
@@ -284,15 +281,15 @@ fn read_tools(field: &Field) -> Option<Template> {
     tools
 }
 
-fn read_tool_choice(field: &Field) -> Option<Template> {
-    field.checked("tool_choice", |value| match value {
+fn read_tool_choice(fields: &TypedFields) -> Option<Template> {
+    fields.checked("tool_choice", |value| match value {
         Value::Object(_) => Ok(()),
-        Value::String(word) if TOOL_CHOICES.contains(&word.as_str()) => Ok(()),
-        Value::String(word) => {
+        Value::String(choice) if TOOL_CHOICES.contains(&choice.as_str()) => Ok(()),
+        Value::String(choice) => {
             let choices = TOOL_CHOICES.join(", ");
             let message = format!(
                 "\"{}\" is none of {choices}; a tool goes as {{\"name\": ...}}",
-                shorten(word)
+                shorten(choice)
             );
             Err(("invalid_choice", message))
         }
@@ -300,8 +297,8 @@ fn read_tool_choice(field: &Field) -> Option<Template> {
     })
 }
 
-/// The binding says who answers, and for whom.
-fn report_unused(reader: &Reader) {
+/// The binding determines the endpoint and the account.
+fn report_unsupported_fields(reader: &Reader) {
     for field in ["base_url", "api_key", "headers"] {
         if reader.has(field) {
             let message =
@@ -311,7 +308,7 @@ fn report_unused(reader: &Reader) {
     }
 }
 
-fn report_wrong_url(reader: &Reader, text: &str) {
+fn report_invalid_url(reader: &Reader, text: &str) {
     let why = match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => return,
         Ok(url) => format!("{} is neither http nor https", url.scheme()),
@@ -325,22 +322,25 @@ fn is_constant(template: &Option<Template>) -> bool {
     template.as_ref().is_some_and(Template::is_constant)
 }
 
-fn holds_expression(value: &Value) -> bool {
+fn contains_expression(value: &Value) -> bool {
     value.is_string() && Template::parse(value).is_ok_and(|template| !template.is_constant())
 }
 
-fn within(value: &Value, most: f64) -> Result<(), Wrong> {
+fn within(value: &Value, max: f64) -> Result<(), Mismatch> {
     match value.as_f64() {
-        Some(number) if (0.0..=most).contains(&number) => Ok(()),
-        Some(number) => Err(out_of_range(format!("{number} is outside 0 to {most}"))),
+        Some(number) if (0.0..=max).contains(&number) => Ok(()),
+        Some(number) => Err(out_of_range(format!("{number} is outside 0 to {max}"))),
         None => Err(expected("a number", value)),
     }
 }
 
-fn out_of_range(message: String) -> Wrong {
+fn out_of_range(message: String) -> Mismatch {
     ("out_of_range", message)
 }
 
-fn expected(what: &str, found: &Value) -> Wrong {
-    ("wrong_type", format!("expected {what}, found {}", kind_of(found)))
+fn expected(what: &str, found: &Value) -> Mismatch {
+    (
+        "wrong_type",
+        format!("expected {what}, found {}", json_type(found)),
+    )
 }

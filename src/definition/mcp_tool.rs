@@ -1,7 +1,7 @@
-//! What an action of kind `mcp_tool` says: a tool of a server that speaks MCP over Streamable HTTP.
+//! Actions of kind `mcp_tool`: a call of a tool on a server with MCP over Streamable HTTP.
 
 use crate::cel::Template;
-use crate::definition::action::{NAMES, required_template};
+use crate::definition::action::NAMES;
 use crate::definition::reader::Reader;
 
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub struct McpTool {
 
 impl McpTool {
     pub(super) fn read(reader: &Reader) -> Option<McpTool> {
-        let server_url = required_template(reader, "server_url");
-        let tool = required_template(reader, "tool");
+        let server_url = reader.required_template("server_url", NAMES);
+        let tool = reader.required_template("tool", NAMES);
         let headers = reader.template("headers", NAMES);
         let arguments = reader.template("arguments", NAMES);
         Some(McpTool {

@@ -1,4 +1,4 @@
-//! Documents: what a workflow is, its problems, and the snapshot a run keeps.
+//! Documents: workflows, tasks and actions read from JSON, their problems, and the snapshot that a run stores.
 
 pub mod action;
 mod adaptive;
@@ -7,18 +7,25 @@ pub mod event;
 pub mod fan;
 pub mod graph;
 mod hard_limits;
+pub mod http_request;
 mod inline;
 pub mod llm;
+mod mapping;
 pub mod mcp_tool;
+pub mod node;
 pub mod path;
 pub mod problem;
 pub mod reader;
 mod resolve;
+mod resolver;
 pub mod retry;
 pub mod secret;
+pub mod service_call;
 pub mod shell;
 pub mod snapshot;
+pub mod step;
 pub mod task;
 pub mod timeouts;
+pub mod transition;
 pub mod wait;
 pub mod workflow;

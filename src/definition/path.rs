@@ -1,16 +1,16 @@
-//! Where a mapping writes: `state.x.y`, `output.z`.
+//! The targets that a mapping writes to: `state.x.y`, `output.z`.
 
 use serde_json::{Map, Value};
 
-/// A target's depth adds to its value's, and what is saved must be readable again.
-const SEGMENTS: usize = 16;
+/// The nesting of a target adds to that of its value, and together they must stay parseable.
+const SEGMENTS_MAX: usize = 16;
 
-/// The part of a context a path starts in.
+/// The part of the context that a path starts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Root {
     State,
     Output,
-    /// `_branch.output`: the result of the branch the token is in.
+    /// `_branch.output`: the result of the token's branch.
     Branch,
 }
 
@@ -24,7 +24,7 @@ impl Root {
     }
 }
 
-/// A parsed target. `segments` is empty only for a bare `_branch.output`, which replaces all of it.
+/// `segments` is empty only for `_branch.output`, which replaces the whole result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     pub root: Root,
@@ -62,16 +62,16 @@ impl Path {
         if segments.iter().any(String::is_empty) {
             return Err(format!("\"{text}\" has an empty name between its dots"));
         }
-        if segments.len() > SEGMENTS {
+        if segments.len() > SEGMENTS_MAX {
             return Err(format!(
-                "\"{text}\" is {} names deep; the limit is {SEGMENTS}",
+                "\"{text}\" is {} names deep; the limit is {SEGMENTS_MAX}",
                 segments.len()
             ));
         }
         Ok(Path { root, segments })
     }
 
-    /// As `parse`, where a bare `y` means `output.y` (in `update_context`). A task knows no branch.
+    /// Like `parse`, but `y` means `output.y`. Tasks have no access to the branch.
     pub fn parse_in_task(text: &str) -> Result<Path, String> {
         if text.starts_with("_branch") {
             return Err(format!(
@@ -85,9 +85,9 @@ impl Path {
         Path::parse(&format!("output.{text}"))
     }
 
-    /// The top-level name under the root: the unit the context is stored in.
+    /// The first segment. The context is stored by these.
     pub fn top(&self) -> &str {
-        // `parse` lets no empty list of segments through.
+        // Only `_branch.output` has no segments, and branches are stored whole.
         self.segments.first().map_or("", String::as_str)
     }
 
@@ -96,38 +96,35 @@ impl Path {
         self.segments.iter().try_fold(root, |here, name| here.get(name))
     }
 
-    /// As `write`, below a value that need not be an object yet.
+    /// Like `write`, below a value that need not be an object.
     pub fn write_value(&self, root: &mut Value, value: Value) {
         if self.segments.is_empty() {
             *root = value;
             return;
         }
-        if !root.is_object() {
-            *root = Value::Object(Map::new());
-        }
-        if let Value::Object(fields) = root {
-            self.write(fields, value);
-        }
+        self.write(as_object(root), value);
     }
 
-    /// Writes `value`, making the objects on the way; what stands in the way and is no object is replaced.
+    /// Writes `value`. Missing objects on the path are created, and other values on it are replaced by objects.
     pub fn write(&self, root: &mut Map<String, Value>, value: Value) {
-        let Some((last, way)) = self.segments.split_last() else {
-            return;
-        };
-        let mut here = root;
-        for name in way {
-            let next = here.entry(name.clone()).or_insert(Value::Null);
-            if !next.is_object() {
-                *next = Value::Object(Map::new());
-            }
-            let Value::Object(object) = next else {
-                return; // Unreachable: the line above made it an object.
-            };
-            here = object;
+        let (last, parents) = self
+            .segments
+            .split_last()
+            .expect("only `_branch.output` has no segments, and it is written by `write_value`");
+        let mut object = root;
+        for name in parents {
+            object = as_object(object.entry(name.clone()).or_insert(Value::Null));
         }
-        here.insert(last.clone(), value);
+        object.insert(last.clone(), value);
     }
+}
+
+/// The value as an object, which replaces any other value.
+fn as_object(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().expect("replaced by an object above")
 }
 
 #[cfg(test)]
@@ -136,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn targets() {
+    fn targets_start_in_state_output_or_the_branch() {
         for good in [
             "state.x",
             "output.y",
@@ -155,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_makes_the_way() {
+    fn writing_creates_missing_objects() {
         let Value::Object(mut root) = json!({"a": 1}) else {
             unreachable!()
         };

@@ -1,4 +1,4 @@
-//! What is wrong with a document: every problem at once, each with the place it stands at.
+//! The problems of a document, each with its JSON pointer.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,7 +8,7 @@ use crate::definition::timeouts::TimeoutRules;
 /// The code of an unknown field.
 pub const UNKNOWN_FIELD: &str = "unknown_field";
 
-/// One thing wrong at one place. `code` is stable; `message` says what to do.
+/// `code` is stable. `message` says how to fix the problem.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Problem {
     pub pointer: String,
@@ -17,7 +17,7 @@ pub struct Problem {
     pub severity: Severity,
 }
 
-/// An error refuses the document; a warning comes back with it.
+/// A document with an error is rejected. One with warnings is accepted, and the response lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -25,16 +25,16 @@ pub enum Severity {
     Warning,
 }
 
-/// Collects problems while a document is read. Shared by nested readers, so reporting takes `&self`.
+/// Collects problems while a document is read. Nested readers share it, so reporting takes `&self`.
 #[derive(Debug, Default)]
 pub struct Problems {
     found: RefCell<Vec<Problem>>,
-    prechecked: bool,
+    is_prechecked: bool,
     rules: TimeoutRules,
 }
 
 impl Problems {
-    /// For a document that is judged by the rules of this deployment.
+    /// For a document that must follow the rules of this deployment.
     pub fn new(rules: TimeoutRules) -> Self {
         Problems {
             rules,
@@ -42,12 +42,12 @@ impl Problems {
         }
     }
 
-    /// For a document that was checked when it was stored: expressions are not parsed again until they are used, and
-    /// bounds that were narrowed since do not make it unreadable.
+    /// For a document that was checked when it was stored. Expressions are only parsed when they are used, and the widest
+    /// bounds apply, so that later changes to the deployment's rules do not make it unreadable.
     pub fn prechecked() -> Self {
         Problems {
             found: RefCell::default(),
-            prechecked: true,
+            is_prechecked: true,
             rules: TimeoutRules::WIDEST,
         }
     }
@@ -57,7 +57,7 @@ impl Problems {
     }
 
     pub fn is_prechecked(&self) -> bool {
-        self.prechecked
+        self.is_prechecked
     }
 
     pub fn report(&self, pointer: &str, code: &'static str, message: impl Into<String>) {
@@ -88,7 +88,7 @@ impl Problems {
             .any(|problem| problem.severity == Severity::Error)
     }
 
-    /// The problems in the order of their places, so that an answer does not depend on the order of checks.
+    /// The problems in the order of their pointers, independent of the order of checks.
     pub fn into_sorted(self) -> Vec<Problem> {
         let mut problems = self.found.into_inner();
         problems.sort_by(|a, b| a.pointer.cmp(&b.pointer).then(a.message.cmp(&b.message)));
@@ -103,7 +103,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// `parent` + `/` + `key`, escaped as JSON Pointer wants it.
+/// Appends `key` to a JSON pointer.
 pub fn pointer_to(parent: &str, key: &str) -> String {
     format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
 }

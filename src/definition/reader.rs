@@ -1,19 +1,21 @@
-//! Reads one JSON object of a document field by field, reporting every problem instead of stopping at the first.
+//! Reads one JSON object of a document field by field. Every problem is reported, not only the first.
 //!
-//! A reader remembers which fields were asked for; `finish` reports the ones nobody knows.
+//! A reader records which fields were requested. `finish` reports all others as unknown.
 
 use std::cell::RefCell;
 
 use serde_json::{Map, Value};
 
 use crate::base::ids;
+use crate::base::suggest::{closest, known_names};
+use crate::base::text::{json_type, shorten};
 use crate::base::time::{Limit, format_duration, parse_duration};
 use crate::cel::{Expression, Template};
 use crate::definition::problem::{Problems, UNKNOWN_FIELD, pointer_to};
 use crate::json_schema::Schema;
 
-/// With so many problems found, messages no longer list the names that are known.
-const KNOWN_NAMES_SHOWN: usize = 100;
+/// After this many problems, messages no longer list the known fields: a document can have a hundred thousand unknown ones.
+const LISTS_OF_KNOWN_FIELDS_MAX: usize = 100;
 
 pub struct Reader<'a> {
     object: &'a Map<String, Value>,
@@ -22,7 +24,7 @@ pub struct Reader<'a> {
     known: RefCell<Vec<&'static str>>,
 }
 
-/// An element of an array together with its place.
+/// An element of an array, with its JSON pointer.
 pub struct Element<'a> {
     pub value: &'a Value,
     pub pointer: String,
@@ -42,7 +44,7 @@ impl<'a> Reader<'a> {
                 problems.report(
                     &pointer,
                     "wrong_type",
-                    format!("expected an object, found {}", kind_of(other)),
+                    format!("expected an object, found {}", json_type(other)),
                 );
                 None
             }
@@ -53,26 +55,26 @@ impl<'a> Reader<'a> {
         &self.pointer
     }
 
-    pub fn at(&self, field: &str) -> String {
+    pub fn pointer_of(&self, field: &str) -> String {
         pointer_to(&self.pointer, field)
     }
 
     pub fn report(&self, field: &str, code: &'static str, message: impl Into<String>) {
-        self.problems.report(&self.at(field), code, message);
+        self.problems.report(&self.pointer_of(field), code, message);
     }
 
     pub fn problems(&self) -> &'a Problems {
         self.problems
     }
 
-    /// The field's value; `null` counts as not written.
-    pub fn any(&self, field: &'static str) -> Option<&'a Value> {
+    /// The field's value. `null` counts as absent.
+    pub fn value(&self, field: &'static str) -> Option<&'a Value> {
         self.known.borrow_mut().push(field);
         self.object.get(field).filter(|value| !value.is_null())
     }
 
     pub fn has(&self, field: &'static str) -> bool {
-        self.any(field).is_some()
+        self.value(field).is_some()
     }
 
     pub fn string(&self, field: &'static str) -> Option<&'a str> {
@@ -80,10 +82,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn required_string(&self, field: &'static str) -> Option<&'a str> {
-        if self.any(field).is_none() {
-            self.report(field, "missing_field", format!("\"{field}\" is required"));
-            return None;
-        }
+        self.require(field);
         self.string(field)
     }
 
@@ -91,20 +90,20 @@ impl<'a> Reader<'a> {
         self.typed(field, "true or false", Value::as_bool)
     }
 
-    pub fn integer(&self, field: &'static str, least: i64, most: i64) -> Option<i64> {
+    pub fn integer(&self, field: &'static str, min: i64, max: i64) -> Option<i64> {
         let number = self.typed(field, "a whole number", Value::as_i64)?;
-        if (least..=most).contains(&number) {
+        if (min..=max).contains(&number) {
             return Some(number);
         }
         self.report(
             field,
             "out_of_range",
-            format!("{number} is outside {least} to {most}"),
+            format!("{number} is outside {min} to {max}"),
         );
         None
     }
 
-    /// An id of a document or a part of one; reported if it breaks the rule.
+    /// The id of a document or of a part of one.
     pub fn id(&self, field: &'static str) -> Option<String> {
         let text = self.string(field)?;
         if !ids::is_id(text) {
@@ -123,22 +122,22 @@ impl<'a> Reader<'a> {
         self.id(field)
     }
 
-    /// One of a closed set of words.
+    /// One of a fixed set of strings.
     pub fn choice<T: Copy>(&self, field: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.string(field)?;
-        if let Some((_, chosen)) = choices.iter().find(|(word, _)| *word == text) {
+        if let Some((_, chosen)) = choices.iter().find(|(name, _)| *name == text) {
             return Some(*chosen);
         }
-        let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+        let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
         self.report(
             field,
             "invalid_choice",
-            format!("\"{}\" is none of {}", shorten(text), words.join(", ")),
+            format!("\"{}\" is none of {}", shorten(text), names.join(", ")),
         );
         None
     }
 
-    /// A duration under `<name>_ms` (a number) or `<name>` (Go's format); `null` means never.
+    /// A duration in the field `<name>_ms` (a number) or `<name>` (Go's format). `null` means never.
     pub fn limit(&self, name: &'static str, name_ms: &'static str) -> Limit {
         self.known.borrow_mut().extend([name, name_ms]);
         let written = (self.object.get(name), self.object.get(name_ms));
@@ -166,7 +165,7 @@ impl<'a> Reader<'a> {
                     "wrong_type",
                     format!(
                         "expected a duration like \"30s\", found {}; milliseconds go under \"{name_ms}\"",
-                        kind_of(other)
+                        json_type(other)
                     ),
                 );
                 return Limit::Unset;
@@ -179,7 +178,7 @@ impl<'a> Reader<'a> {
                         "wrong_type",
                         format!(
                             "expected a whole number of milliseconds, found {}; a duration like \"30s\" goes under \"{name}\"",
-                            kind_of(value)
+                            json_type(value)
                         ),
                     );
                     return Limit::Unset;
@@ -203,7 +202,7 @@ impl<'a> Reader<'a> {
         Limit::After(millis)
     }
 
-    /// As `limit`, or the word `adaptive` under `<name>`: then the second is true and the limit is not set.
+    /// Like `limit`, but `<name>` may also be `"adaptive"`. Then the limit is unset and the second value is true.
     pub fn limit_or_adaptive(&self, name: &'static str, name_ms: &'static str) -> (Limit, bool) {
         let is_adaptive = |field| self.object.get(field).and_then(Value::as_str) == Some("adaptive");
         if is_adaptive(name) && !self.object.contains_key(name_ms) {
@@ -222,8 +221,8 @@ impl<'a> Reader<'a> {
         (self.limit(name, name_ms), false)
     }
 
-    /// Which of the two names of a duration is written, for a problem's place.
-    pub fn spelling(&self, name: &'static str, name_ms: &'static str) -> &'static str {
+    /// Which of the two fields for a duration is present, for the pointer of a problem.
+    pub fn limit_field(&self, name: &'static str, name_ms: &'static str) -> &'static str {
         match self.object.contains_key(name) {
             true => name,
             false => name_ms,
@@ -231,10 +230,10 @@ impl<'a> Reader<'a> {
     }
 
     pub fn object(&self, field: &'static str) -> Option<Reader<'a>> {
-        Reader::new(self.any(field)?, self.at(field), self.problems)
+        Reader::new(self.value(field)?, self.pointer_of(field), self.problems)
     }
 
-    /// The entries of an object whose keys are the user's.
+    /// The entries of an object whose keys the user chooses.
     pub fn entries(&self, field: &'static str) -> Option<Vec<(&'a str, Element<'a>)>> {
         let reader = self.object(field)?;
         Some(
@@ -258,30 +257,63 @@ impl<'a> Reader<'a> {
             .enumerate()
             .map(|(index, value)| Element {
                 value,
-                pointer: format!("{}/{index}", self.at(field)),
+                pointer: format!("{}/{index}", self.pointer_of(field)),
             })
             .collect()
     }
 
-    /// A bare CEL expression, parsed now; `names` are the ones in scope here.
-    pub fn expression(&self, field: &'static str, names: &[&str]) -> Option<Expression> {
-        let source = self.string(field)?;
-        read_expression(source, &self.at(field), names, self.problems)
+    /// One value or a list of them, as `parse` accepts them. `expected` describes them in the report.
+    pub fn one_or_list<T>(
+        &self,
+        field: &'static str,
+        expected: &str,
+        parse: impl Fn(&Value) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let parsed: Option<Vec<T>> = match self.value(field)? {
+            Value::Array(values) => values.iter().map(parse).collect(),
+            single => parse(single).map(|value| vec![value]),
+        };
+        if parsed.as_ref().is_none_or(Vec::is_empty) {
+            self.report(
+                field,
+                "wrong_type",
+                format!("expected {expected} or a list of them"),
+            );
+        }
+        parsed
     }
 
-    /// JSON in which strings may hold `${CEL}`.
+    /// Reports a required field that is absent.
+    pub fn require(&self, field: &'static str) {
+        if !self.has(field) {
+            self.report(field, "missing_field", format!("\"{field}\" is required"));
+        }
+    }
+
+    pub fn required_template(&self, field: &'static str, names: &[&str]) -> Option<Template> {
+        self.require(field);
+        self.template(field, names)
+    }
+
+    /// A CEL expression without `${}`. `names` are the ones in scope.
+    pub fn expression(&self, field: &'static str, names: &[&str]) -> Option<Expression> {
+        let source = self.string(field)?;
+        read_expression(source, &self.pointer_of(field), names, self.problems)
+    }
+
+    /// JSON in which strings may contain `${CEL}`.
     pub fn template(&self, field: &'static str, names: &[&str]) -> Option<Template> {
-        read_template(self.any(field)?, &self.at(field), names, self.problems)
+        read_template(self.value(field)?, &self.pointer_of(field), names, self.problems)
     }
 
     pub fn schema(&self, field: &'static str) -> Option<Schema> {
-        let value = self.any(field)?;
+        let value = self.value(field)?;
         match Schema::compile(value) {
             Ok(schema) => Some(schema),
             Err(found) => {
                 for problem in found {
                     self.problems.report(
-                        &format!("{}{}", self.at(field), problem.pointer),
+                        &format!("{}{}", self.pointer_of(field), problem.pointer),
                         "invalid_schema",
                         problem.message,
                     );
@@ -291,10 +323,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A field of the contract that this build cannot carry out yet: refused, so that nothing silently does nothing.
+    /// Reports fields that are specified but not implemented yet, instead of ignoring them.
     pub fn unsupported(&self, fields: &[&'static str]) {
         for field in fields {
-            if self.any(field).is_some() {
+            if self.value(field).is_some() {
                 self.report(
                     field,
                     "unsupported",
@@ -304,7 +336,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports every unknown field, with the nearest name and all known ones.
+    /// Reports every unknown field, with the closest name and all known ones.
     pub fn finish(self) {
         let known = self.known.borrow();
         for field in self.object.keys() {
@@ -312,11 +344,10 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let mut message = "unknown field".to_string();
-            if let Some(name) = nearest(&known, field) {
+            if let Some(name) = closest(&known, field) {
                 message += &format!("; did you mean \"{name}\"?");
             }
-            // A document can hold a hundred thousand of them.
-            if self.problems.count() < KNOWN_NAMES_SHOWN {
+            if self.problems.count() < LISTS_OF_KNOWN_FIELDS_MAX {
                 message += &format!(" {}", known_names(&known));
             }
             self.report(field, UNKNOWN_FIELD, message);
@@ -329,13 +360,13 @@ impl<'a> Reader<'a> {
         expected: &str,
         read: impl Fn(&'a Value) -> Option<T>,
     ) -> Option<T> {
-        let value = self.any(field)?;
+        let value = self.value(field)?;
         let typed = read(value);
         if typed.is_none() {
             self.report(
                 field,
                 "wrong_type",
-                format!("expected {expected}, found {}", kind_of(value)),
+                format!("expected {expected}, found {}", json_type(value)),
             );
         }
         typed
@@ -378,8 +409,8 @@ pub fn read_template(value: &Value, pointer: &str, names: &[&str], problems: &Pr
             Some(template)
         }
         Err(found) => {
-            for (place, message) in found {
-                problems.report(&format!("{pointer}{place}"), "invalid_expression", message);
+            for (below, message) in found {
+                problems.report(&format!("{pointer}{below}"), "invalid_expression", message);
             }
             None
         }
@@ -403,73 +434,4 @@ fn report_unknown_names<'n>(
             ),
         );
     }
-}
-
-pub fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
-/// User text in a message, kept short.
-pub fn shorten(text: &str) -> String {
-    match text.char_indices().nth(80) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_string(),
-    }
-}
-
-/// All names that may stand in a place, each once, in a sentence.
-pub fn known_names(known: &[&'static str]) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for name in known {
-        if !names.contains(name) {
-            names.push(name);
-        }
-    }
-    match names.is_empty() {
-        true => "(none is known here)".to_string(),
-        false => format!("(known: {})", names.join(", ")),
-    }
-}
-
-/// The name that was most likely meant, if one is close enough for a typing slip.
-pub fn nearest(known: &[&'static str], written: &str) -> Option<&'static str> {
-    let near = known
-        .iter()
-        .filter_map(|name| Some((slips(name, written)?, *name)));
-    // Of two that are as near the one that is asked for first.
-    near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
-}
-
-/// How many characters differ, if they are few enough for the length of the name, or if only its end is missing.
-fn slips(name: &str, written: &str) -> Option<usize> {
-    let (a, b): (Vec<char>, Vec<char>) = (name.chars().collect(), written.chars().take(42).collect());
-    let most = match a.len().max(b.len()) {
-        0..=3 => 1,
-        4..=8 => 2,
-        _longer => 3,
-    };
-    if b.len() >= 4 && a.starts_with(&b) {
-        return Some(a.len() - b.len());
-    }
-    if a.len().abs_diff(b.len()) > most || b.len() > 40 {
-        return None;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    Some(row[b.len()]).filter(|slips| *slips <= most)
 }

@@ -1,34 +1,35 @@
-//! Infrastructure retry: an action's own `execution.retry_policy`, and what counts where it says nothing.
+//! Retries of a single call: an action's `execution.retry_policy` and its defaults.
 //!
-//! Only the numbers are here. When a failed call is tried again is decided by the executor, which knows the time.
+//! This file only has the numbers. `task::retry` decides whether a failed call is retried.
 
 use serde_json::Value;
 
 use crate::base::failure::FailureClass;
+use crate::base::text::{json_type, shorten};
 use crate::base::time::{Limit, MINUTE, SECOND};
-use crate::definition::reader::{Element, Reader, kind_of, shorten};
+use crate::definition::reader::{Element, Reader};
 use crate::definition::task::{BACKOFFS, Backoff};
 
-/// What an action writes about trying again. The default is an action that writes nothing.
+/// The default is the policy of an action without a `retry_policy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Counts attempts, the first one too; absent: each class has its own number.
+    /// Counts the first attempt too. Absent: a number for each failure class.
     pub attempts_max: Option<u32>,
     pub backoff: Backoff,
-    /// Absent: 1 s, and a rate limit without a word of the peer waits its minute.
+    /// Absent: 1 s, or one minute for a rate limit without `Retry-After`.
     pub initial_delay_ms: Option<u64>,
     pub max_delay_ms: u64,
-    /// Adds up to half of the delay, so that those who failed together do not come back together.
+    /// Adds up to half of the delay, so that calls which failed together are not retried together.
     pub jitter: bool,
-    /// Absent: the classes that trying again may help.
+    /// Absent: the classes for which a retry may succeed.
     pub retry_on: Option<RetryOn>,
-    /// Bounds all attempts of the step and the waits between them.
+    /// Bounds all attempts of the step and the delays between them.
     pub total_timeout: Limit,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RetryOn {
-    /// `"*"`: whatever happened. Not a timeout, which `on_timeout` speaks for, and nothing that is permanent.
+    /// `"*"`: every class except timeouts, which `on_timeout` covers, and permanent failures.
     Anything,
     Classes(Vec<FailureClass>),
 }
@@ -48,7 +49,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The wait before retry `retry` (the first is 1); `random` is in 0..1.
+    /// The delay before retry `retry` (the first is 1). `random` is in 0..1.
     pub fn delay_ms(&self, retry: u32, random: f64) -> u64 {
         let delay = self
             .backoff
@@ -61,13 +62,13 @@ impl RetryPolicy {
         delay.saturating_add(jitter).min(self.max_delay_ms)
     }
 
-    /// How long `attempts_max` attempts of `timeout_ms` take at worst, with the waits between them. None if the number
-    /// of attempts is not written: each class has its own, and nobody can say which will fail.
-    pub fn room_ms(&self, timeout_ms: u64) -> Option<u64> {
+    /// The longest time for `attempts_max` attempts of `timeout_ms` and the delays between them. `None` without
+    /// `attempts_max`, because the number then depends on the failure class.
+    pub fn total_ms_max(&self, timeout_ms: u64) -> Option<u64> {
         let attempts = self.attempts_max?;
-        let waits = (1..attempts).map(|retry| self.delay_ms(retry, 1.0));
+        let delays = (1..attempts).map(|retry| self.delay_ms(retry, 1.0));
         let calls = timeout_ms.saturating_mul(u64::from(attempts));
-        Some(waits.fold(calls, u64::saturating_add))
+        Some(delays.fold(calls, u64::saturating_add))
     }
 
     pub(super) fn read(reader: Reader, retries_timeouts: bool) -> RetryPolicy {
@@ -93,7 +94,7 @@ impl RetryPolicy {
 }
 
 fn read_retry_on(reader: &Reader, retries_timeouts: bool) -> Option<RetryOn> {
-    reader.any("retry_on")?;
+    reader.value("retry_on")?;
     let elements = reader.array("retry_on");
     if elements.iter().any(|element| element.value == "*") {
         return Some(RetryOn::Anything);
@@ -119,7 +120,7 @@ fn read_retried_class(element: &Element, retries_timeouts: bool, reader: &Reader
     None
 }
 
-/// A failure class by its name; `others` names what else is allowed in its place.
+/// Reads the name of a failure class. `others` lists what else is accepted there, for the message.
 pub(super) fn read_class(element: &Element, others: &str, reader: &Reader) -> Option<FailureClass> {
     let (code, message) = match element.value {
         Value::String(name) => match FailureClass::parse(name) {
@@ -131,7 +132,7 @@ pub(super) fn read_class(element: &Element, others: &str, reader: &Reader) -> Op
             }
         },
         other => {
-            let found = kind_of(other);
+            let found = json_type(other);
             ("wrong_type", format!("expected an error class, found {found}"))
         }
     };
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_grow_as_written_and_jitter_adds_up_to_half() {
+    fn delays_follow_the_backoff_and_jitter_adds_up_to_half() {
         let policy = RetryPolicy::default();
         let delays = |policy: &RetryPolicy, random| [1, 2, 3].map(|retry| policy.delay_ms(retry, random));
         assert_eq!(delays(&policy, 0.0), [1_000, 2_000, 4_000]);
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_delay_holds_with_jitter_and_no_number_overflows() {
+    fn max_delay_includes_jitter_and_nothing_overflows() {
         let policy = RetryPolicy {
             max_delay_ms: 1_100,
             ..RetryPolicy::default()
@@ -182,16 +183,16 @@ mod tests {
             ..policy
         };
         assert_eq!(huge.delay_ms(99, 1.0), u64::MAX);
-        assert_eq!(huge.room_ms(u64::MAX), Some(u64::MAX));
+        assert_eq!(huge.total_ms_max(u64::MAX), Some(u64::MAX));
     }
 
     #[test]
-    fn room_is_for_every_attempt_and_every_wait() {
+    fn total_includes_every_attempt_and_every_delay() {
         let policy = RetryPolicy {
             attempts_max: Some(3),
             ..RetryPolicy::default()
         };
-        assert_eq!(policy.room_ms(30_000), Some(90_000 + 1_500 + 3_000));
-        assert_eq!(RetryPolicy::default().room_ms(30_000), None);
+        assert_eq!(policy.total_ms_max(30_000), Some(90_000 + 1_500 + 3_000));
+        assert_eq!(RetryPolicy::default().total_ms_max(30_000), None);
     }
 }

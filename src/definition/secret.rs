@@ -1,31 +1,31 @@
-//! Which secrets an action's implementation names. They are named one by one, `${secret.NAME}`, so that it is known
-//! before the action runs which values it may hold, and what must not leave the executor.
+//! Finds the secrets that an action's implementation names. Each is named literally, `${secret.NAME}`, so that the values to
+//! provide and to redact are known before the action runs.
 
 use serde_json::Value;
 
 use crate::cel::{Members, Template};
 use crate::definition::problem::Problems;
 
-/// The name that stands for the executor's secrets.
+/// The name of the executor's secrets in expressions.
 pub const SECRET: &str = "secret";
 
-/// The secrets that templates anywhere in `implementation` name, in the order of the alphabet.
+/// The secrets that templates anywhere in `implementation` name, in alphabetical order.
 pub(super) fn named_in(implementation: &Value, pointer: &str, problems: &Problems) -> Vec<String> {
-    // Nearly every action has none, and nothing is parsed for those.
-    if !mentions(implementation) {
+    // Most actions name no secret, and need not be parsed.
+    if !mentions_secrets(implementation) {
         return Vec::new();
     }
-    // What cannot be split or parsed is reported by whoever reads the field.
+    // Invalid templates are reported where their field is read.
     let Ok(template) = Template::parse(implementation) else {
         return Vec::new();
     };
     let mut named = std::collections::BTreeSet::new();
-    template.visit(&mut |expression, place| {
+    template.visit(&mut |expression, below| {
         let mut members = Members::default();
         expression.members_of(SECRET, &mut members);
         if members.has_unknown {
             problems.report(
-                &format!("{pointer}{place}"),
+                &format!("{pointer}{below}"),
                 "invalid_secret",
                 "secrets are named one by one: \"${secret.NAME}\"",
             );
@@ -35,11 +35,11 @@ pub(super) fn named_in(implementation: &Value, pointer: &str, problems: &Problem
     named.into_iter().collect()
 }
 
-fn mentions(value: &Value) -> bool {
+fn mentions_secrets(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
         Value::String(text) => text.contains(SECRET),
-        Value::Array(items) => items.iter().any(mentions),
-        Value::Object(fields) => fields.values().any(mentions),
+        Value::Array(items) => items.iter().any(mentions_secrets),
+        Value::Object(fields) => fields.values().any(mentions_secrets),
     }
 }

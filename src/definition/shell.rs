@@ -1,9 +1,9 @@
-//! What an action of kind `shell` says: a command for a runner service, which is the only one that starts processes.
+//! Actions of kind `shell`: a command for a runner service. Curfew itself starts no processes.
 
 use serde_json::Value;
 
 use crate::cel::Template;
-use crate::definition::action::{NAMES, required_template};
+use crate::definition::action::NAMES;
 use crate::definition::reader::Reader;
 
 #[derive(Clone, Debug)]
@@ -15,11 +15,11 @@ pub struct Shell {
     pub env: Option<Template>,
     pub cwd: Option<Template>,
     pub stdin: Option<Template>,
-    /// Exit codes that are a success; absent: 0.
+    /// Exit codes that count as success. Absent: 0.
     pub expect_exit: Option<Vec<u8>>,
 }
 
-/// Who runs the command.
+/// The service that runs the command.
 #[derive(Clone, Debug)]
 pub enum Runner {
     /// A Worker bound to the executor.
@@ -30,11 +30,11 @@ pub enum Runner {
 impl Shell {
     pub(super) fn read(reader: &Reader) -> Option<Shell> {
         let runner = read_runner(reader);
-        let command = required_template(reader, "command");
+        let command = reader.required_template("command", NAMES);
         let template = |field| reader.template(field, NAMES);
         let (headers, args, env) = (template("headers"), template("args"), template("env"));
         let (cwd, stdin) = (template("cwd"), template("stdin"));
-        let expect_exit = read_expect_exit(reader);
+        let expect_exit = reader.one_or_list("expect_exit", "an exit code (0-255)", exit_code);
         Some(Shell {
             runner: runner?,
             headers,
@@ -73,20 +73,6 @@ fn read_runner(reader: &Reader) -> Option<Runner> {
     }
 }
 
-/// One exit code or a list of them.
-fn read_expect_exit(reader: &Reader) -> Option<Vec<u8>> {
-    let written = reader.any("expect_exit")?;
-    let code = |value: &Value| value.as_u64().and_then(|number| u8::try_from(number).ok());
-    let codes: Option<Vec<u8>> = match written {
-        Value::Array(values) => values.iter().map(code).collect(),
-        single => code(single).map(|number| vec![number]),
-    };
-    if codes.as_ref().is_none_or(Vec::is_empty) {
-        reader.report(
-            "expect_exit",
-            "wrong_type",
-            "expected an exit code (0-255) or a list of them",
-        );
-    }
-    codes
+fn exit_code(value: &Value) -> Option<u8> {
+    u8::try_from(value.as_u64()?).ok()
 }

@@ -1,5 +1,5 @@
-//! The self-contained snapshot a run keeps: every task with its actions written into the steps, so that a run never
-//! reads the catalogue again and an executor needs nothing else. `resolve` makes it.
+//! The self-contained snapshot that a run stores: the workflow and every task with its actions inline, so that a run never
+//! reads the catalogue again and an executor needs nothing else. `resolve` creates it.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -10,13 +10,13 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::definition::action::{Action, ActionKind};
 pub use crate::definition::adaptive::{Latency, adaptive_nodes};
+use crate::definition::node::{ChildFailurePolicy, NodeKind};
 use crate::definition::problem::{Problem, Problems};
 pub use crate::definition::resolve::{CheckError, Resolution, check, resolve};
 use crate::definition::task::Task;
 use crate::definition::timeouts::Preset;
-use crate::definition::workflow::{ChildFailurePolicy, NodeKind, Workflow};
+use crate::definition::workflow::Workflow;
 
-/// The three kinds of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentKind {
@@ -34,8 +34,8 @@ impl DocumentKind {
         }
     }
 
-    /// A document of the kind, in a sentence.
-    pub fn one(self) -> &'static str {
+    /// The kind in a message about one document.
+    pub fn singular(self) -> &'static str {
         match self {
             DocumentKind::Actions => "action",
             DocumentKind::Tasks => "task",
@@ -54,9 +54,9 @@ impl DocumentKind {
     }
 }
 
-/// Says that a document is not in the catalogue, or not in this version. `newest`: the newest version there is.
+/// The message for a document or a version that is not in the catalogue. `newest` is its newest version.
 pub fn missing_document(kind: DocumentKind, id: &str, version: Option<u64>, newest: Option<u64>) -> String {
-    let what = kind.one();
+    let what = kind.singular();
     match (version, newest) {
         (Some(version), Some(newest)) => {
             format!("version {version} of {what} \"{id}\" does not exist; the newest is {newest}")
@@ -65,7 +65,7 @@ pub fn missing_document(kind: DocumentKind, id: &str, version: Option<u64>, newe
     }
 }
 
-/// A document another one points at. Without a version: the newest.
+/// A reference to a document. Without a version it means the newest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
     pub kind: DocumentKind,
@@ -73,7 +73,7 @@ pub struct Reference {
     pub version: Option<u64>,
 }
 
-/// The catalogue documents at hand, by the reference they answer. `None`: looked up, not there.
+/// The documents that were looked up in the catalogue so far, by reference. `None` if the catalogue has no such document.
 pub type Library = BTreeMap<Reference, Option<CatalogueDocument>>;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -82,36 +82,36 @@ pub struct CatalogueDocument {
     pub content: Value,
 }
 
-/// The snapshot as it is stored: documents, not engine types, so that one parser reads both.
+/// The snapshot as it is stored. It contains documents, so that the same readers parse both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredSnapshot {
     pub version: u64,
     pub workflow: Value,
     pub tasks: Vec<Value>,
-    /// For each node the index of its task.
+    /// The index of each node's task.
     pub node_tasks: Vec<Option<usize>>,
-    /// For each node the index of the workflow it calls.
+    /// The index in `children` of the workflow that each node calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_children: Vec<Option<usize>>,
-    /// Every workflow that can be called from here, however deep: flat, because workflows may call each other in
-    /// circles. The entries' own lists are empty; their `node_children` point into this one.
+    /// Every workflow that is called from here, directly or indirectly. The list is flat, because workflows may call each
+    /// other recursively. The `children` of its entries are empty; their `node_children` refer to this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<StoredSnapshot>,
-    /// The deployment's preset when the run was created: a later change of it does not reach runs that live.
+    /// The deployment's preset when the run was created. Later changes do not affect the run.
     #[serde(default, skip_serializing_if = "is_standard")]
     pub preset: Preset,
-    /// By node id, what is known of its last runs. A child has its own.
+    /// The durations of the last runs, by node id. Each child has its own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub latencies: BTreeMap<String, Latency>,
 }
 
-/// Standard is what a snapshot without the field means.
+/// A snapshot without the field means standard.
 fn is_standard(preset: &Preset) -> bool {
     *preset == Preset::Standard
 }
 
 impl StoredSnapshot {
-    /// Some action's result comes by a callback, here or in a workflow that is called from here.
+    /// Whether an action here or in a called workflow waits for a callback.
     pub fn has_async(&self) -> bool {
         let is_async = |step: &Value| step["action"]["execution"]["mode"] == "async";
         let has_async = |task: &Value| {
@@ -122,11 +122,11 @@ impl StoredSnapshot {
         self.tasks.iter().any(has_async) || self.children.iter().any(StoredSnapshot::has_async)
     }
 
-    /// The snapshot of the workflow that `node` calls, as self-contained as this one.
+    /// The self-contained snapshot of the workflow that `node` calls.
     pub fn child(&self, node: usize) -> Option<StoredSnapshot> {
         let index = (*self.node_children.get(node)?)?;
         let mut child = self.children.get(index)?.clone();
-        // One that calls nothing needs none of the others.
+        // A workflow without calls needs no children.
         if child.node_children.iter().any(Option::is_some) {
             child.children = self.children.clone();
         }
@@ -134,37 +134,36 @@ impl StoredSnapshot {
     }
 }
 
-/// Whether another look into the catalogue could not change what was resolved: every reference names its version, and no
-/// limit is learnt.
+/// Whether resolving again would give the same result: every reference names its version, and no limit is adaptive.
 pub fn is_final(stored: &StoredSnapshot, library: &Library) -> bool {
     library.keys().all(|reference| reference.version.is_some()) && adaptive_nodes(stored).is_empty()
 }
 
-/// The snapshot as the engine uses it.
+/// The snapshot, parsed.
 #[derive(Debug)]
 pub struct Snapshot {
     pub version: u64,
     pub workflow: Workflow,
     pub tasks: Vec<ResolvedTask>,
     pub node_tasks: Vec<Option<usize>>,
-    /// For each node its outgoing transitions, lowest priority number first.
+    /// The outgoing transitions of each node, lowest priority number first.
     routes: Vec<Vec<usize>>,
-    /// What was read: children are started from it.
+    /// The source of this snapshot. Child runs are created from it.
     pub stored: StoredSnapshot,
-    /// The same as text, as it is saved.
+    /// `stored` as text, as it is persisted.
     pub text: Rc<str>,
 }
 
 #[derive(Debug)]
 pub struct ResolvedTask {
     pub task: Task,
-    /// The task's JSON, ready to be sent.
+    /// The task's JSON, as it is sent to executors.
     pub text: Box<RawValue>,
     pub is_pure: bool,
 }
 
 impl Snapshot {
-    /// A snapshot as it was saved.
+    /// Parses a persisted snapshot.
     pub fn parse(text: &str) -> Result<Snapshot, String> {
         let stored: StoredSnapshot = serde_json::from_str(text).map_err(|error| error.to_string())?;
         Snapshot::build(stored, text.into()).map_err(|problems| {
@@ -174,8 +173,7 @@ impl Snapshot {
     }
 
     pub fn read(stored: StoredSnapshot) -> Result<Snapshot, Vec<Problem>> {
-        // Documents have text for keys, which is all that could go wrong.
-        let text = serde_json::to_string(&stored).unwrap_or_default();
+        let text = serde_json::to_string(&stored).expect("every map of a snapshot has string keys");
         Snapshot::build(stored, text.into())
     }
 
@@ -184,10 +182,8 @@ impl Snapshot {
         let workflow = Workflow::read(&stored.workflow, &problems);
         let mut tasks = Vec::new();
         for value in &stored.tasks {
-            // Documents have text for keys, which is all that could go wrong.
-            let text = to_raw_value(value).ok();
-            let task = Task::read(value, "/tasks", &problems).zip(text);
-            tasks.extend(task.map(|(task, text)| ResolvedTask {
+            let text = to_raw_value(value).expect("the keys of a JSON value are strings");
+            tasks.extend(Task::read(value, "/tasks", &problems).map(|task| ResolvedTask {
                 is_pure: task.is_pure(),
                 task,
                 text,
@@ -211,7 +207,7 @@ impl Snapshot {
         self.routes.get(node).map_or(&[], Vec::as_slice)
     }
 
-    /// The workflow that a token at `node` calls, by a node of its own or by the action of a one-step task.
+    /// The failure policy of the call, if `node` calls a workflow itself or by the action of a one-step task.
     pub fn call_of(&self, node: usize) -> Option<ChildFailurePolicy> {
         if let NodeKind::Workflow { on_failure, .. } = &self.workflow.nodes[node].kind {
             return Some(*on_failure);
@@ -242,7 +238,7 @@ impl Snapshot {
             .map(|(index, _)| index)
     }
 
-    /// Some action's result comes by a callback.
+    /// Whether an action waits for a callback.
     pub fn has_async(&self) -> bool {
         let mut tasks = self.tasks.iter();
         tasks.any(|task| task.task.only_action().is_some_and(Action::is_async))
@@ -260,7 +256,7 @@ fn routes_of(workflow: &Workflow) -> Vec<Vec<usize>> {
         routes[transition.from].push(index);
     }
     for outgoing in &mut routes {
-        // Stable: within a tier the order of the document.
+        // A stable sort keeps the document's order within one priority.
         outgoing.sort_by_key(|&index| workflow.transitions[index].priority);
     }
     routes

@@ -1,5 +1,4 @@
-//! What may be said about time besides a limit itself: presets with their defaults and hard limits, the bounds of a
-//! deployment, and the `timeouts` and `gate` of a workflow.
+//! Presets with their default and hard limits, the bounds of a deployment, and the `timeouts` and `gate` of a workflow.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +22,7 @@ const PRESETS: &[(&str, Preset)] = &[
     ("flow", Preset::Flow),
 ];
 
-/// Which default and hard limit is meant.
+/// What a default or a hard limit applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutLayer {
     Flow,
@@ -33,7 +32,7 @@ pub enum TimeoutLayer {
 }
 
 impl TimeoutLayer {
-    /// As the fields of `timeouts` are named.
+    /// The field name in `timeouts`.
     pub fn name(self) -> &'static str {
         match self {
             TimeoutLayer::Flow => "flow",
@@ -46,7 +45,7 @@ impl TimeoutLayer {
 
 impl Preset {
     pub fn parse(name: &str) -> Option<Preset> {
-        let (_, preset) = PRESETS.iter().find(|(word, _)| *word == name)?;
+        let (_, preset) = PRESETS.iter().find(|(known, _)| *known == name)?;
         Some(*preset)
     }
 
@@ -58,7 +57,7 @@ impl Preset {
         }
     }
 
-    /// What counts where nothing is written.
+    /// The limit that applies if a document sets none.
     pub fn default_limit(self, layer: TimeoutLayer) -> Option<u64> {
         match (self, layer) {
             (Preset::Standard, TimeoutLayer::Flow) => Some(HOUR),
@@ -74,7 +73,7 @@ impl Preset {
         }
     }
 
-    /// The most that may be written without `allow_exceed_hard`.
+    /// The longest limit without `allow_exceed_hard`.
     pub fn hard_limit(self, layer: TimeoutLayer) -> Option<u64> {
         match (self, layer) {
             (
@@ -90,8 +89,8 @@ impl Preset {
         }
     }
 
-    /// The least that may be written.
-    pub fn least(self, layer: TimeoutLayer) -> Option<u64> {
+    /// The shortest limit.
+    pub fn min_limit(self, layer: TimeoutLayer) -> Option<u64> {
         match (self, layer) {
             (Preset::Service, TimeoutLayer::Flow) => Some(SECOND),
             (Preset::Service, TimeoutLayer::Step | TimeoutLayer::LlmCall | TimeoutLayer::Tool) => None,
@@ -102,61 +101,61 @@ impl Preset {
         }
     }
 
-    /// Why this preset refuses `limit`, if it does. `null` is over any hard limit; `exceeding` lifts the hard limit and
-    /// never the least.
-    pub fn refuse(self, layer: TimeoutLayer, limit: Limit, exceeding: bool) -> Option<Refusal> {
-        let told = match limit {
+    /// Why this preset rejects `limit`, if it does. `null` exceeds every hard limit. `may_exceed_hard` lifts the hard limit,
+    /// but not the minimum.
+    pub fn reject(self, layer: TimeoutLayer, limit: Limit, may_exceed_hard: bool) -> Option<LimitRejection> {
+        let found = match limit {
             Limit::Unset => return None,
             Limit::Never => "no limit (null)".to_string(),
             Limit::After(millis) => format_duration(millis),
         };
         let millis = limit.millis();
         let of = format!("for a {} under preset \"{}\"", layer.name(), self.name());
-        if let Some(most) = self.hard_limit(layer)
-            && !exceeding
-            && millis.is_none_or(|millis| millis > most)
+        if let Some(max) = self.hard_limit(layer)
+            && !may_exceed_hard
+            && millis.is_none_or(|millis| millis > max)
         {
-            let most = format_duration(most);
-            return Some(Refusal::OverHardLimit(format!(
-                "{told} is over the hard limit of {most} {of}"
+            let max = format_duration(max);
+            return Some(LimitRejection::OverHardLimit(format!(
+                "{found} is over the hard limit of {max} {of}"
             )));
         }
-        let least = self.least(layer)?;
-        let is_under = millis.is_some_and(|millis| millis < least);
+        let min = self.min_limit(layer)?;
+        let is_under = millis.is_some_and(|millis| millis < min);
         is_under.then(|| {
-            let least = format_duration(least);
-            Refusal::UnderMinimum(format!("{told} is under the minimum of {least} {of}"))
+            let min = format_duration(min);
+            LimitRejection::UnderMinimum(format!("{found} is under the minimum of {min} {of}"))
         })
     }
 }
 
-/// A limit that a preset does not accept, and why.
+/// Why a preset rejects a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum LimitRejection {
     OverHardLimit(String),
     UnderMinimum(String),
 }
 
-impl Refusal {
+impl LimitRejection {
     pub fn code(&self) -> &'static str {
         match self {
-            Refusal::OverHardLimit(_) => "over_hard_limit",
-            Refusal::UnderMinimum(_) => "under_minimum",
+            LimitRejection::OverHardLimit(_) => "over_hard_limit",
+            LimitRejection::UnderMinimum(_) => "under_minimum",
         }
     }
 
-    /// With the way out: `place` says where the flag goes.
+    /// Explains how to fix it. `place` says where to set `allow_exceed_hard`.
     pub fn message(&self, place: &str) -> String {
         match self {
-            Refusal::OverHardLimit(why) => {
+            LimitRejection::OverHardLimit(why) => {
                 format!("{why}; write less, or \"allow_exceed_hard\": true {place}")
             }
-            Refusal::UnderMinimum(why) => format!("{why}; write at least that"),
+            LimitRejection::UnderMinimum(why) => format!("{why}; write at least that"),
         }
     }
 }
 
-/// What limits one deployment sets: variables CURFEW_PRESET, CURFEW_TIMEOUT_MIN_MS, CURFEW_TIMEOUT_MAX_MS.
+/// The rules of a deployment: variables CURFEW_PRESET, CURFEW_TIMEOUT_MIN_MS, CURFEW_TIMEOUT_MAX_MS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutRules {
     pub preset: Preset,
@@ -175,31 +174,31 @@ impl Default for TimeoutRules {
 }
 
 impl TimeoutRules {
-    /// No deployment's bounds are wider.
+    /// At least as wide as those of any deployment.
     pub const WIDEST: TimeoutRules = TimeoutRules {
         preset: Preset::Standard,
         min_ms: 1,
         max_ms: TIMEOUT_CEILING_MS,
     };
 
-    /// An empty variable counts as not set.
+    /// An empty variable counts as absent.
     pub fn from_variables(
         preset: Option<&str>,
         min_ms: Option<&str>,
         max_ms: Option<&str>,
     ) -> Result<TimeoutRules, String> {
-        let written = |value: Option<&str>| {
+        let non_empty = |value: Option<&str>| {
             let text = value.map(str::trim).filter(|text| !text.is_empty());
             text.map(|text| text.chars().take(40).collect::<String>())
         };
         let default = TimeoutRules::default();
-        let preset = match written(preset) {
+        let preset = match non_empty(preset) {
             None => default.preset,
             Some(name) => Preset::parse(&name).ok_or_else(|| {
                 format!("CURFEW_PRESET is \"{name}\"; write \"standard\", \"service\" or \"flow\"")
             })?,
         };
-        let bound = |name: &str, value: Option<&str>, default: u64| match written(value) {
+        let bound = |name: &str, value: Option<&str>, default: u64| match non_empty(value) {
             None => Ok(default),
             Some(text) => text
                 .parse::<u64>()
@@ -232,9 +231,9 @@ pub struct Timeouts {
     pub flow: Limit,
     pub llm_call: Limit,
     pub tool: Limit,
-    /// Children get at most what is left of this run.
+    /// A child run gets at most the remaining time of this run.
     pub inherit_budget: bool,
-    /// The part of a deadline after which a warning is due.
+    /// The fraction of a deadline at which a warning is emitted.
     pub warn_at: f64,
 }
 
@@ -255,7 +254,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// The workflow's own word, else that of its preset, else that of the deployment's.
+    /// The workflow's own default, else that of its preset, else that of the deployment's preset.
     pub fn default_limit(&self, layer: TimeoutLayer, deployment: Preset) -> Limit {
         let own = match layer {
             TimeoutLayer::Flow => self.flow,
@@ -283,7 +282,7 @@ pub(super) fn read_timeouts(reader: Reader) -> Timeouts {
 }
 
 fn read_warn_at(reader: &Reader) -> f64 {
-    let Some(written) = reader.any("warn_at") else {
+    let Some(written) = reader.value("warn_at") else {
         return WARN_AT;
     };
     let fraction = written.as_f64().filter(|part| *part > 0.0 && *part < 1.0);
@@ -297,7 +296,7 @@ fn read_warn_at(reader: &Reader) -> f64 {
     fraction.unwrap_or(WARN_AT)
 }
 
-/// How the timeout gate of a workflow ends.
+/// The deadline of a workflow's timeout gate, and what happens then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutGate {
     pub timeout_ms: u64,
@@ -329,7 +328,7 @@ pub(super) fn read_timeout_gate(reader: Reader) -> TimeoutGate {
     let timeout = reader.limit("timeout", "timeout_ms");
     if timeout == Limit::Never {
         reader.report(
-            reader.spelling("timeout", "timeout_ms"),
+            reader.limit_field("timeout", "timeout_ms"),
             "wrong_type",
             "a timeout gate needs a deadline of its own, so that every run ends; leave it out for 7 days",
         );

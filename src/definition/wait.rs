@@ -1,4 +1,4 @@
-//! Nodes that wait: for a person, for a while, for a signal.
+//! Nodes that wait: for a person's decision, for a duration, until a point in time, or for a signal.
 
 use serde_json::Value;
 
@@ -8,17 +8,17 @@ use crate::cel::Template;
 use crate::definition::reader::Reader;
 use crate::json_schema::Schema;
 
-/// A place where a person decides.
+/// A decision that a person makes.
 #[derive(Clone, Debug)]
 pub struct Gate {
     pub prompt: Option<Template>,
     pub choices: Vec<String>,
     pub input_schema: Option<Schema>,
-    /// The schema as it was written, for whoever shows the gate.
+    /// The document of `input_schema`, for clients that show the gate.
     pub input_schema_document: Option<Value>,
     pub timeout: Limit,
     pub on_timeout: GateTimeoutPolicy,
-    /// Fractions of the timeout at which the person is reminded, in order.
+    /// Fractions of the timeout at which reminders are sent, in ascending order.
     pub remind_at: Vec<f64>,
 }
 
@@ -35,7 +35,7 @@ pub enum Wait {
     Sleep {
         millis: u64,
     },
-    /// A moment: Unix milliseconds or ISO 8601, possibly from an expression.
+    /// Unix milliseconds or ISO 8601.
     Until(Template),
     Signal {
         name: String,
@@ -96,7 +96,7 @@ pub fn read_gate(reader: Reader, names: &[&str]) -> Gate {
         }
     }
     let input_schema = reader.schema("input_schema");
-    let input_schema_document = reader.any("input_schema").cloned();
+    let input_schema_document = reader.value("input_schema").cloned();
     let timeout = reader.limit("timeout", "timeout_ms");
     let remind_at = read_fractions(&reader);
     reader.finish();

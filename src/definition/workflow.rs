@@ -1,22 +1,19 @@
-//! Workflows: graphs of nodes and transitions, read from documents into types that hold no nonsense.
+//! Workflows: graphs of nodes and transitions. Reading a document reports every problem in it, so a `Workflow` that was read
+//! without errors is consistent in itself.
 
 use serde_json::Value;
 
-use crate::base::failure::FailureClass;
 use crate::base::limits::{self, RunLimits};
 use crate::base::time::Limit;
-use crate::cel::{Expression, Template};
-use crate::definition::action::{EXECUTION_POLICIES, ExecutionTimeoutPolicy};
-use crate::definition::escalate::read_escalate_on;
+use crate::cel::Template;
 use crate::definition::event::Trigger;
-use crate::definition::fan::{Spawn, Synchronization, read_spawn, read_synchronization};
 use crate::definition::graph;
-use crate::definition::path::Path;
+use crate::definition::node::{Node, read_nodes};
 use crate::definition::problem::{Problems, pointer_to};
-use crate::definition::reader::{Element, Reader};
-use crate::definition::task::{Dispatch, read_dispatch, read_mapping, warn_of_long_queue};
+use crate::definition::reader::Reader;
+use crate::definition::task::{Dispatch, warn_of_long_queue};
 use crate::definition::timeouts::{TimeoutGate, Timeouts, read_timeout_gate, read_timeouts};
-use crate::definition::wait::{Gate, Wait, read_gate, read_wait};
+use crate::definition::transition::{Transition, read_node_reference, read_transitions};
 use crate::json_schema::Schema;
 
 #[derive(Clone, Debug)]
@@ -33,17 +30,17 @@ pub struct Workflow {
     pub output_mapping: Option<Template>,
     pub limits: RunLimits,
     pub timeouts: Timeouts,
-    /// How the gate ends that `HumanGate` opens.
+    /// The deadline of the gate that `WorkflowTimeoutPolicy::HumanGate` opens.
     pub gate: TimeoutGate,
-    /// Lets the workflow's own limits pass the hard limit of the preset.
+    /// The workflow's own limits may exceed the hard limits of the preset.
     pub allow_exceed_hard: bool,
-    /// What starts its runs beside whoever asks for them.
+    /// Starts runs in addition to the API.
     pub trigger: Option<Trigger>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkflowTimeoutPolicy {
-    /// The run stands still until a person decides, or until the gate's own deadline.
+    /// The run pauses until a person decides, or until the gate's own deadline.
     HumanGate,
     CancelAll,
     Fail,
@@ -55,105 +52,12 @@ const WORKFLOW_POLICIES: &[(&str, WorkflowTimeoutPolicy)] = &[
     ("fail", WorkflowTimeoutPolicy::Fail),
 ];
 
-#[derive(Clone, Debug)]
-pub struct Node {
-    pub id: String,
-    pub kind: NodeKind,
-    pub input_mapping: Option<Template>,
-    pub output_mapping: Option<Vec<(Path, Template)>>,
-    pub timeout: Limit,
-    /// The limit follows what the node's last runs took; `timeout` is not set then.
-    pub adaptive: bool,
-    /// Lets this node and what it runs pass the hard limit of the preset.
-    pub allow_exceed_hard: bool,
-    pub on_timeout: Option<ExecutionTimeoutPolicy>,
-    pub max_retries: u32,
-    pub dispatch: Option<Dispatch>,
-    /// Failures a person is asked about; none: the preset says which.
-    pub escalate_on: Option<Vec<FailureClass>>,
-}
-
-/// What a node does when a token arrives.
-#[derive(Clone, Debug)]
-pub enum NodeKind {
-    Task {
-        id: String,
-        version: Option<u64>,
-    },
-    Action {
-        id: String,
-        version: Option<u64>,
-    },
-    Workflow {
-        id: String,
-        version: Option<u64>,
-        on_failure: ChildFailurePolicy,
-    },
-    Gate(Box<Gate>),
-    Wait(Box<Wait>),
-    PassThrough,
-}
-
-impl NodeKind {
-    /// Something runs: here, on an executor or in a child.
-    pub fn is_executed(&self) -> bool {
-        match self {
-            NodeKind::Task { .. } | NodeKind::Action { .. } | NodeKind::Workflow { .. } => true,
-            NodeKind::Gate(_) | NodeKind::Wait(_) | NodeKind::PassThrough => false,
-        }
-    }
-}
-
-/// What a child that failed means to its parent's token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChildFailurePolicy {
-    Propagate,
-    Catch,
-}
-
-pub const CHILD_FAILURE_POLICIES: &[(&str, ChildFailurePolicy)] = &[
-    ("propagate", ChildFailurePolicy::Propagate),
-    ("catch", ChildFailurePolicy::Catch),
-];
-
-#[derive(Clone, Debug)]
-pub struct Transition {
-    pub id: String,
-    pub from: usize,
-    pub to: usize,
-    pub on: TransitionOn,
-    pub priority: i64,
-    pub condition: Option<Expression>,
-    pub spawn: Spawn,
-    /// The sibling group this transition spawns into, if it spawns: a named one, or its own id.
-    pub group: Option<String>,
-    pub synchronization: Option<Synchronization>,
-    /// Times this transition may fire on one path; only set on transitions of a cycle.
-    pub iterations_max: Option<u64>,
-    /// Part of a cycle: firings are counted along the path.
-    pub in_cycle: bool,
-}
-
-/// The end of a token that a transition waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransitionOn {
-    Success,
-    Failure,
-    Timeout,
-}
-
-pub const TRANSITION_ONS: &[(&str, TransitionOn)] = &[
-    ("success", TransitionOn::Success),
-    ("failure", TransitionOn::Failure),
-    ("timeout", TransitionOn::Timeout),
-];
-
-const NAMES: &[&str] = &["input", "state", "output", "run"];
-/// In a branch there is more; which nodes are in one is a question of the path, so the names are known everywhere.
-const NAMES_OF_PATH: &[&str] = &["input", "state", "output", "run", "error", "_branch"];
+const OUTPUT_NAMES: &[&str] = &["input", "state", "output", "run"];
+/// `error` and `_branch` only have values on some paths. They are accepted everywhere, because a node can be on several.
+const GRAPH_NAMES: &[&str] = &["input", "state", "output", "run", "error", "_branch"];
 
 impl Workflow {
-    /// Reads the graph. References to tasks and actions outside it are `snapshot`'s business.
+    /// Reads the graph. `resolve` looks up the tasks and actions that it refers to.
     pub fn read(value: &Value, problems: &Problems) -> Option<Workflow> {
         let reader = Reader::new(value, "", problems)?;
         let id = reader.required_id("id");
@@ -164,14 +68,14 @@ impl Workflow {
         let on_timeout = reader.choice("on_timeout", WORKFLOW_POLICIES);
         let input_schema = reader.schema("input_schema");
         let output_schema = reader.schema("output_schema");
-        let output_mapping = reader.template("output_mapping", NAMES);
+        let output_mapping = reader.template("output_mapping", OUTPUT_NAMES);
         let limits = reader.object("limits").map(read_limits).unwrap_or_default();
-        let names = names_of_path(&reader);
+        let names = graph_names(&reader);
         let nodes = read_nodes(&reader, &names);
         let mut transitions = read_transitions(&reader, &nodes, &names);
         let initial_node = read_initial_node(&reader, &nodes);
-        reader.any("tasks");
-        reader.any("actions");
+        reader.value("tasks");
+        reader.value("actions");
         let timeouts = reader.object("timeouts").map(read_timeouts).unwrap_or_default();
         let gate = reader.object("gate").map(read_timeout_gate).unwrap_or_default();
         let allow_exceed_hard = reader.boolean("allow_exceed_hard").unwrap_or(false);
@@ -186,7 +90,7 @@ impl Workflow {
             tags,
             timeout,
             on_timeout: on_timeout.unwrap_or(match problems.is_prechecked() {
-                // A snapshot of the first builds, which ended such runs; later ones always say it.
+                // Only snapshots of the first builds lack the field. Those builds cancelled such runs.
                 true => WorkflowTimeoutPolicy::CancelAll,
                 false => WorkflowTimeoutPolicy::HumanGate,
             }),
@@ -209,9 +113,9 @@ impl Workflow {
     }
 }
 
-/// The names every node and transition may use: the fixed ones and every `item_var` of the workflow.
-fn names_of_path<'a>(reader: &Reader<'a>) -> Vec<&'a str> {
-    let mut names = NAMES_OF_PATH.to_vec();
+/// The names that every node and transition may use: the fixed ones and every `item_var` of the workflow.
+fn graph_names<'a>(reader: &Reader<'a>) -> Vec<&'a str> {
+    let mut names = GRAPH_NAMES.to_vec();
     for element in reader.array("transitions") {
         if let Some(each) = element.value.get("foreach").filter(|each| each.is_object()) {
             names.push(each.get("item_var").and_then(Value::as_str).unwrap_or("item"));
@@ -259,7 +163,7 @@ fn read_limits(reader: Reader) -> RunLimits {
     limits
 }
 
-/// Warns of nodes that ask for the queue and may take longer than its consumers live, unless their run ends before.
+/// Warns about nodes that request the queue but may exceed its time limit, unless the run's own limit is shorter.
 fn check_queue(reader: &Reader, run_timeout: Limit, nodes: &[Node]) {
     if run_timeout
         .millis()
@@ -275,219 +179,9 @@ fn check_queue(reader: &Reader, run_timeout: Limit, nodes: &[Node]) {
     }
 }
 
-fn read_nodes(reader: &Reader, names: &[&str]) -> Vec<Node> {
-    let elements = reader.array("nodes");
-    if elements.is_empty() {
-        reader.report("nodes", "missing_field", "a workflow needs at least one node");
-    }
-    if elements.len() > limits::NODES {
-        reader.report(
-            "nodes",
-            "limit_exceeded",
-            format!("{} nodes; the limit is {}", elements.len(), limits::NODES),
-        );
-        return Vec::new();
-    }
-    let mut nodes: Vec<Node> = Vec::new();
-    for element in &elements {
-        let Some(node) = read_node(element, names, reader.problems()) else {
-            continue;
-        };
-        if nodes.iter().any(|other| other.id == node.id) {
-            reader.problems().report(
-                &format!("{}/id", element.pointer),
-                "duplicate_id",
-                format!("another node is named \"{}\"", node.id),
-            );
-            continue;
-        }
-        nodes.push(node);
-    }
-    nodes
-}
-
-fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<Node> {
-    let reader = Reader::new(element.value, element.pointer.as_str(), problems)?;
-    let id = reader.required_id("id");
-    reader.string("name");
-    reader.string("description");
-    let kind = read_kind(&reader, names);
-    let input_mapping = reader.template("input_mapping", names);
-    let names_with_result: Vec<&str> = names.iter().copied().chain(["result"]).collect();
-    let output_mapping = read_mapping(&reader, "output_mapping", &names_with_result, Path::parse);
-    let (timeout, adaptive) = reader.limit_or_adaptive("timeout", "timeout_ms");
-    if adaptive && !kind.as_ref().is_none_or(NodeKind::is_executed) {
-        reader.report(
-            "timeout",
-            "adaptive_without_work",
-            "only a node with a \"task_id\", an \"action_id\" or a \"workflow_id\" has runs to learn from",
-        );
-    }
-    let allow_exceed_hard = reader.boolean("allow_exceed_hard").unwrap_or(false);
-    let on_timeout = reader.choice("on_timeout", EXECUTION_POLICIES);
-    let max_retries = reader.integer("max_retries", 0, 100).unwrap_or(3) as u32;
-    let dispatch = read_dispatch(&reader);
-    let escalate_on = read_escalate_on(&reader, kind.as_ref().is_none_or(NodeKind::is_executed));
-    reader.finish();
-    Some(Node {
-        id: id?,
-        kind: kind?,
-        input_mapping,
-        output_mapping,
-        timeout,
-        adaptive,
-        allow_exceed_hard,
-        on_timeout,
-        max_retries,
-        dispatch,
-        escalate_on,
-    })
-}
-
-fn read_kind(reader: &Reader, names: &[&str]) -> Option<NodeKind> {
-    let version = |field| reader.integer(field, 1, i64::MAX).map(|number| number as u64);
-    let task_version = version("task_version");
-    let action_version = version("action_version");
-    let workflow_version = version("workflow_version");
-    let on_failure = reader.choice("on_failure", CHILD_FAILURE_POLICIES);
-    if on_failure.is_some() && !reader.has("workflow_id") {
-        reader.report(
-            "on_failure",
-            "unknown_field",
-            "only a node with a \"workflow_id\" has \"on_failure\"",
-        );
-    }
-    const FORMS: [&str; 5] = ["task_id", "action_id", "workflow_id", "gate", "wait"];
-    let written: Vec<&'static str> = FORMS.into_iter().filter(|form| reader.has(form)).collect();
-    match written.as_slice() {
-        [] => Some(NodeKind::PassThrough),
-        ["task_id"] => Some(NodeKind::Task {
-            id: reader.id("task_id")?,
-            version: task_version,
-        }),
-        ["action_id"] => Some(NodeKind::Action {
-            id: reader.id("action_id")?,
-            version: action_version,
-        }),
-        ["workflow_id"] => Some(NodeKind::Workflow {
-            id: reader.id("workflow_id")?,
-            version: workflow_version,
-            on_failure: on_failure.unwrap_or(ChildFailurePolicy::Propagate),
-        }),
-        ["gate"] => Some(NodeKind::Gate(Box::new(read_gate(reader.object("gate")?, names)))),
-        ["wait"] => Some(NodeKind::Wait(Box::new(read_wait(
-            reader.object("wait")?,
-            names,
-        )?))),
-        [_, second, ..] => {
-            reader.report(
-                second,
-                "both_forms",
-                format!("a node has exactly one of {}", FORMS.join(", ")),
-            );
-            None
-        }
-        [_] => unreachable!("every form has its arm"),
-    }
-}
-
-fn read_transitions(reader: &Reader, nodes: &[Node], names: &[&str]) -> Vec<Transition> {
-    let elements = reader.array("transitions");
-    if elements.len() > limits::TRANSITIONS {
-        reader.report(
-            "transitions",
-            "limit_exceeded",
-            format!(
-                "{} transitions; the limit is {}",
-                elements.len(),
-                limits::TRANSITIONS
-            ),
-        );
-        return Vec::new();
-    }
-    let mut transitions: Vec<Transition> = Vec::new();
-    for (position, element) in elements.iter().enumerate() {
-        let Some(transition) = read_transition(element, position, nodes, names, reader.problems()) else {
-            continue;
-        };
-        if transitions.iter().any(|other| other.id == transition.id) {
-            reader.problems().report(
-                &format!("{}/id", element.pointer),
-                "duplicate_id",
-                format!("another transition is named \"{}\"", transition.id),
-            );
-            continue;
-        }
-        transitions.push(transition);
-    }
-    transitions
-}
-
-fn read_transition(
-    element: &Element,
-    position: usize,
-    nodes: &[Node],
-    names: &[&str],
-    problems: &Problems,
-) -> Option<Transition> {
-    let reader = Reader::new(element.value, element.pointer.as_str(), problems)?;
-    let id = match reader.has("id") {
-        true => reader.id("id"),
-        false => Some(format!("t{}", position + 1)),
-    };
-    let from = read_end(&reader, "from_node_id", nodes);
-    let to = read_end(&reader, "to_node_id", nodes);
-    let on = reader
-        .choice("on", TRANSITION_ONS)
-        .unwrap_or(TransitionOn::Success);
-    let priority = reader.integer("priority", -1_000_000, 1_000_000).unwrap_or(0);
-    let condition = reader.expression("condition", names);
-    let iterations_max = reader.object("loop_config").and_then(|config| {
-        let most = config.integer("max_iterations", 1, 1_000_000);
-        config.finish();
-        most.map(|number| number as u64)
-    });
-    let spawn = read_spawn(&reader, names);
-    let synchronization = read_synchronization(&reader);
-    let named = reader.id("sibling_group");
-    reader.finish();
-    let id = id?;
-    let group = match (&named, &spawn) {
-        (Some(_), _) => named,
-        (None, Spawn::Count(_) | Spawn::ForEach { .. }) => Some(id.clone()),
-        (None, Spawn::One) => None,
-    };
-    Some(Transition {
-        id,
-        from: from?,
-        to: to?,
-        on,
-        priority,
-        condition,
-        spawn,
-        group,
-        synchronization,
-        iterations_max,
-        in_cycle: false,
-    })
-}
-
-fn read_end(reader: &Reader, field: &'static str, nodes: &[Node]) -> Option<usize> {
-    let id = reader.required_string(field)?;
-    let index = nodes.iter().position(|node| node.id == id);
-    if index.is_none() {
-        reader.report(
-            field,
-            "unknown_node",
-            format!("no node is named \"{}\"", crate::definition::reader::shorten(id)),
-        );
-    }
-    index
-}
-
 fn read_initial_node(reader: &Reader, nodes: &[Node]) -> usize {
     match reader.has("initial_node_id") {
-        true => read_end(reader, "initial_node_id", nodes).unwrap_or(0),
+        true => read_node_reference(reader, "initial_node_id", nodes).unwrap_or(0),
         false => 0,
     }
 }

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::base::time::Millis;
+use crate::definition::node::NodeKind;
 use crate::definition::snapshot::Snapshot;
 use crate::definition::wait::Wait;
-use crate::definition::workflow::NodeKind;
 use crate::run::context::Context;
 use crate::run::fan::Instance;
 use crate::run::header::{Header, Settings};

@@ -11,7 +11,8 @@ use crate::cel::{Error, Scope};
 use crate::definition::action::Action;
 use crate::definition::path::{Path, Root};
 use crate::definition::secret::SECRET;
-use crate::definition::task::{Step, Task};
+use crate::definition::step::Step;
+use crate::definition::task::Task;
 use crate::json_schema::Schema;
 use crate::protocol::task::{Checkpoint, Emitted, StepReport};
 

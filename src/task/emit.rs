@@ -6,11 +6,11 @@ use serde_json::Value;
 use crate::base::failure::Failure;
 use crate::base::ids;
 use crate::base::limits::{DEPTH, EVENTS_PER_ATTEMPT, RESULT_BYTES, depth_of};
-use crate::base::text::json_bytes;
+use crate::base::text::{json_bytes, shorten};
 use crate::cel::Scope;
 use crate::definition::event::EmitEvent;
-use crate::definition::reader::shorten;
-use crate::definition::task::Step;
+
+use crate::definition::step::Step;
 use crate::protocol::task::Emitted;
 use crate::task::context::expression_failure;
 use crate::task::redact::Redactor;

@@ -5,7 +5,8 @@ use url::Url;
 
 use crate::base::failure::Failure;
 use crate::cel::{Scope, Template};
-use crate::definition::action::{HttpRequest, ServiceCall};
+use crate::definition::http_request::HttpRequest;
+use crate::definition::service_call::ServiceCall;
 use crate::task::context::plain;
 use crate::task::runtime::ActionCall;
 

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::base::failure::Failure;
 use crate::definition::action::Action;
-use crate::definition::task::{StepAction, Task};
+use crate::definition::step::StepAction;
+use crate::definition::task::Task;
 use crate::protocol::task::Checkpoint;
 use crate::task::redact::Redactor;
 use crate::task::runtime::Runtime;

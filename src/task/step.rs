@@ -9,7 +9,7 @@ use crate::cel::Template;
 use crate::definition::action::{Action, ActionKind, Assert};
 use crate::definition::event::EmitEvent;
 use crate::definition::path::Path;
-use crate::definition::task::{Step, StepAction};
+use crate::definition::step::{Step, StepAction};
 use crate::protocol::task::{ActionTimeouts, Emitted};
 use crate::task::call::{Bounds, call_until_final};
 use crate::task::context::{TaskContext, check, expression_failure, pay_copies, plain};

@@ -2,7 +2,7 @@
 
 use curfew::base::time::Millis;
 use curfew::cel::Scope;
-use curfew::definition::task::StepAction;
+use curfew::definition::step::StepAction;
 use curfew::task::redact::Redactor;
 use curfew::task::runtime::ActionCall;
 use curfew::task::task_cache::TaskCache;

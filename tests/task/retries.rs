@@ -1,7 +1,8 @@
 //! Infrastructure retry: which failures are tried again, when, and what is run of it.
 
 use curfew::base::failure::FailureClass::{self, *};
-use curfew::definition::task::{StepAction, Task};
+use curfew::definition::step::StepAction;
+use curfew::definition::task::Task;
 use curfew::task::retry::{RetryDecision, Situation, after, retry_after_ms};
 use curfew::task::task_cache::TaskCache;
 use serde_json::{Value, json};

@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::base::compute::{Meter, copy_steps, write_steps};
 use crate::base::failure::Failure;
+use crate::base::text::json_type;
 use crate::cel::{Expression, Scope};
 use crate::definition::fan::{MergeStrategy, Synchronization};
 use crate::definition::path::Root;
-use crate::definition::reader::kind_of;
+
 use crate::run::fan::instance::Arrival;
 use crate::run::state::Run;
 use crate::run::token::Token;
@@ -119,7 +120,7 @@ fn merge_parts(
     let wrong = |found: &Value, wanted: &str| {
         Failure::validation(
             "merge_failed",
-            format!("{place}: expected {wanted}, found {}", kind_of(found)),
+            format!("{place}: expected {wanted}, found {}", json_type(found)),
         )
     };
     match strategy {

@@ -4,8 +4,8 @@
 use serde_json::json;
 
 use crate::base::time::Millis;
+use crate::definition::node::NodeKind;
 use crate::definition::wait::Wait;
-use crate::definition::workflow::NodeKind;
 use crate::run::header::PauseReason;
 use crate::run::message::{ChildNews, Message};
 use crate::run::rejection::Rejection;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::base::compute::{TOKEN_STEPS, write_steps};
 use crate::base::failure::{Failure, FailureClass};
-use crate::definition::workflow::NodeKind;
+use crate::definition::node::NodeKind;
 use crate::run::fan::Branch;
 use crate::run::state::Run;
 use crate::run::token::lane::BatchKind;

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use crate::base::compute::TOKEN_STEPS;
 use crate::base::failure::Failure;
+use crate::definition::node::NodeKind;
 use crate::definition::path::{Path, Root};
+use crate::definition::transition::TransitionOn;
 use crate::definition::wait::Wait;
-use crate::definition::workflow::{NodeKind, TransitionOn};
 use crate::protocol::task::Emitted;
 use crate::run::fan::Branch;
 use crate::run::fan::out::Move;

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::base::failure::Failure;
-use crate::definition::reader::shorten;
+use crate::base::text::shorten;
+
 use crate::task::context::plain;
 
 /// Checks what only templates could not know, and gives the messages.

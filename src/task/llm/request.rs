@@ -4,9 +4,10 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::base::failure::Failure;
+use crate::base::text::shorten;
 use crate::cel::{Scope, Template};
 use crate::definition::llm::{LlmCall, Prompt, Provider, ResponseFormat};
-use crate::definition::reader::shorten;
+
 use crate::task::context::plain;
 use crate::task::llm::messages;
 use crate::task::request::{Outgoing, parse_url, render, text};

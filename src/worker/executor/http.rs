@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::limits::RESULT_BYTES;
-use crate::definition::action::{HttpRequest, ServiceCall};
+use crate::definition::http_request::HttpRequest;
+use crate::definition::service_call::ServiceCall;
 use crate::task::partial::text_of;
 use crate::task::redirect::{self, REDIRECTS_MAX, Reach};
 use crate::task::request::Outgoing;

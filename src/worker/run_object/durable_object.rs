@@ -12,7 +12,8 @@ use crate::api::recovery;
 use crate::api::start::StartRun;
 use crate::api::views;
 use crate::base::limits::{BUFFERED_SIGNALS, BUFFERED_SIGNALS_BYTES};
-use crate::definition::reader::shorten;
+use crate::base::text::shorten;
+
 use crate::run::{Capability, Event, Outcome, PauseReason, Rejection, Run, RunStatus, TokenId};
 use crate::worker::api::respond::{self, ApiResult};
 use crate::worker::platform::{self, inline_executor};

@@ -1,0 +1,191 @@
+//! Nodes of a workflow: what happens when a token arrives at one.
+
+use crate::base::failure::FailureClass;
+use crate::base::limits;
+use crate::base::time::Limit;
+use crate::cel::Template;
+use crate::definition::action::{EXECUTION_POLICIES, ExecutionTimeoutPolicy};
+use crate::definition::escalate::read_escalate_on;
+use crate::definition::mapping::{Mapping, read_mapping};
+use crate::definition::path::Path;
+use crate::definition::problem::Problems;
+use crate::definition::reader::{Element, Reader};
+use crate::definition::task::{Dispatch, read_dispatch};
+use crate::definition::wait::{Gate, Wait, read_gate, read_wait};
+
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub id: String,
+    pub kind: NodeKind,
+    pub input_mapping: Option<Template>,
+    pub output_mapping: Option<Mapping>,
+    pub timeout: Limit,
+    /// The limit follows the durations of the node's last runs. `timeout` is unset then.
+    pub adaptive: bool,
+    /// The limits of this node and of what it runs may exceed the hard limits of the preset.
+    pub allow_exceed_hard: bool,
+    pub on_timeout: Option<ExecutionTimeoutPolicy>,
+    pub max_retries: u32,
+    pub dispatch: Option<Dispatch>,
+    /// Failure classes that a person decides about. Absent: the preset's classes.
+    pub escalate_on: Option<Vec<FailureClass>>,
+}
+
+/// What a node does when a token arrives.
+#[derive(Clone, Debug)]
+pub enum NodeKind {
+    Task {
+        id: String,
+        version: Option<u64>,
+    },
+    Action {
+        id: String,
+        version: Option<u64>,
+    },
+    Workflow {
+        id: String,
+        version: Option<u64>,
+        on_failure: ChildFailurePolicy,
+    },
+    Gate(Box<Gate>),
+    Wait(Box<Wait>),
+    PassThrough,
+}
+
+impl NodeKind {
+    /// Executes a task, an action or a child run.
+    pub fn is_executed(&self) -> bool {
+        match self {
+            NodeKind::Task { .. } | NodeKind::Action { .. } | NodeKind::Workflow { .. } => true,
+            NodeKind::Gate(_) | NodeKind::Wait(_) | NodeKind::PassThrough => false,
+        }
+    }
+}
+
+/// How a failed child run affects its parent's token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildFailurePolicy {
+    Propagate,
+    Catch,
+}
+
+pub const CHILD_FAILURE_POLICIES: &[(&str, ChildFailurePolicy)] = &[
+    ("propagate", ChildFailurePolicy::Propagate),
+    ("catch", ChildFailurePolicy::Catch),
+];
+
+pub(super) fn read_nodes(reader: &Reader, names: &[&str]) -> Vec<Node> {
+    let elements = reader.array("nodes");
+    if elements.is_empty() {
+        reader.report("nodes", "missing_field", "a workflow needs at least one node");
+    }
+    if elements.len() > limits::NODES {
+        reader.report(
+            "nodes",
+            "limit_exceeded",
+            format!("{} nodes; the limit is {}", elements.len(), limits::NODES),
+        );
+        return Vec::new();
+    }
+    let mut nodes: Vec<Node> = Vec::new();
+    for element in &elements {
+        let Some(node) = read_node(element, names, reader.problems()) else {
+            continue;
+        };
+        if nodes.iter().any(|other| other.id == node.id) {
+            reader.problems().report(
+                &format!("{}/id", element.pointer),
+                "duplicate_id",
+                format!("another node is named \"{}\"", node.id),
+            );
+            continue;
+        }
+        nodes.push(node);
+    }
+    nodes
+}
+
+fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<Node> {
+    let reader = Reader::new(element.value, element.pointer.as_str(), problems)?;
+    let id = reader.required_id("id");
+    reader.string("name");
+    reader.string("description");
+    let kind = read_kind(&reader, names);
+    let input_mapping = reader.template("input_mapping", names);
+    let names_with_result: Vec<&str> = names.iter().copied().chain(["result"]).collect();
+    let output_mapping = read_mapping(&reader, "output_mapping", &names_with_result, Path::parse);
+    let (timeout, adaptive) = reader.limit_or_adaptive("timeout", "timeout_ms");
+    if adaptive && !kind.as_ref().is_none_or(NodeKind::is_executed) {
+        reader.report(
+            "timeout",
+            "adaptive_without_work",
+            "only a node with a \"task_id\", an \"action_id\" or a \"workflow_id\" has runs to learn from",
+        );
+    }
+    let allow_exceed_hard = reader.boolean("allow_exceed_hard").unwrap_or(false);
+    let on_timeout = reader.choice("on_timeout", EXECUTION_POLICIES);
+    let max_retries = reader.integer("max_retries", 0, 100).unwrap_or(3) as u32;
+    let dispatch = read_dispatch(&reader);
+    let escalate_on = read_escalate_on(&reader, kind.as_ref().is_none_or(NodeKind::is_executed));
+    reader.finish();
+    Some(Node {
+        id: id?,
+        kind: kind?,
+        input_mapping,
+        output_mapping,
+        timeout,
+        adaptive,
+        allow_exceed_hard,
+        on_timeout,
+        max_retries,
+        dispatch,
+        escalate_on,
+    })
+}
+
+fn read_kind(reader: &Reader, names: &[&str]) -> Option<NodeKind> {
+    let version = |field| reader.integer(field, 1, i64::MAX).map(|number| number as u64);
+    let task_version = version("task_version");
+    let action_version = version("action_version");
+    let workflow_version = version("workflow_version");
+    let on_failure = reader.choice("on_failure", CHILD_FAILURE_POLICIES);
+    if on_failure.is_some() && !reader.has("workflow_id") {
+        reader.report(
+            "on_failure",
+            "unknown_field",
+            "only a node with a \"workflow_id\" has \"on_failure\"",
+        );
+    }
+    const FORMS: [&str; 5] = ["task_id", "action_id", "workflow_id", "gate", "wait"];
+    let written: Vec<&'static str> = FORMS.into_iter().filter(|form| reader.has(form)).collect();
+    match written.as_slice() {
+        [] => Some(NodeKind::PassThrough),
+        ["task_id"] => Some(NodeKind::Task {
+            id: reader.id("task_id")?,
+            version: task_version,
+        }),
+        ["action_id"] => Some(NodeKind::Action {
+            id: reader.id("action_id")?,
+            version: action_version,
+        }),
+        ["workflow_id"] => Some(NodeKind::Workflow {
+            id: reader.id("workflow_id")?,
+            version: workflow_version,
+            on_failure: on_failure.unwrap_or(ChildFailurePolicy::Propagate),
+        }),
+        ["gate"] => Some(NodeKind::Gate(Box::new(read_gate(reader.object("gate")?, names)))),
+        ["wait"] => Some(NodeKind::Wait(Box::new(read_wait(
+            reader.object("wait")?,
+            names,
+        )?))),
+        [_, second, ..] => {
+            reader.report(
+                second,
+                "both_forms",
+                format!("a node has exactly one of {}", FORMS.join(", ")),
+            );
+            None
+        }
+        [_] => unreachable!("every form has its arm"),
+    }
+}
