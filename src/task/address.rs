@@ -1,8 +1,8 @@
-//! Hosts that a request to the internet has no business with: this machine, private networks, the metadata services of
-//! clouds. Whoever may write a workflow must not be able to look around behind the executor.
+//! Refuses requests to this machine, to private networks and to the metadata services of clouds: the author of a workflow must
+//! not be able to explore the executor's network.
 //!
-//! Names are judged as names and numbers as numbers, after the URL parser has brought every spelling of an address to
-//! one. A public name that resolves to a private address is not seen: a Worker does not learn what a name resolves to.
+//! The URL parser has normalized every spelling of an address before it is checked. A public name that resolves to a private
+//! address is not refused, because a Worker cannot resolve names.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,10 +10,10 @@ use url::{Host, Url};
 
 use crate::base::failure::Failure;
 
-/// The executor's variable that lets requests through.
+/// The executor's variable that allows these requests.
 pub const ALLOW_PRIVATE: &str = "CURFEW_ALLOW_PRIVATE";
 
-/// Names that clouds answer with what only their own machines should know.
+/// Names of metadata services, which only machines of the cloud should reach.
 const METADATA_HOSTS: &[&str] = &[
     "metadata",
     "instance-data",
@@ -47,7 +47,7 @@ pub fn private(host: &Host<&str>) -> Option<&'static str> {
 }
 
 fn private_name(name: &str) -> Option<&'static str> {
-    // A trailing dot is the root of all names: the same host.
+    // A name with a trailing dot is the same host.
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     let last = name.rsplit('.').next().unwrap_or_default();
     if PRIVATE_SUFFIXES.contains(&last) {
@@ -66,7 +66,7 @@ fn private_v4(address: Ipv4Addr) -> Option<&'static str> {
         (10, ..) | (172, 16..=31, ..) | (192, 168, ..) => Some("a private address"),
         (100, 64..=127, ..) => Some("an address behind a carrier's translation"),
         (169, 254, ..) => Some("a link-local address"),
-        // Azure's own, in the middle of public space.
+        // Azure's service has a public address.
         (168, 63, 129, 16) => Some("a metadata service"),
         (192, 0, 0, _) | (198, 18..=19, ..) => Some("a reserved address"),
         (224..=239, ..) => Some("a multicast address"),
@@ -81,15 +81,15 @@ fn private_v6(address: Ipv6Addr) -> Option<&'static str> {
     match segments {
         [0, 0, 0, 0, 0, 0, 0, 0] => Some("an unspecified address"),
         [0, 0, 0, 0, 0, 0, 0, 1] => Some("a loopback address"),
-        // An IPv4 address in another dress: mapped, compatible, translated (two ways), NAT64.
+        // IPv4 addresses as IPv6: mapped, compatible, translated (in two ways), NAT64.
         [0, 0, 0, 0, 0, 0xffff, ..] | [0, 0, 0, 0, 0, 0, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => {
             private_v4(last_v4())
         }
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => private_v4(last_v4()),
-        // NAT64 of one's own network, and 6to4.
+        // Local NAT64, and 6to4.
         [0x64, 0xff9b, 1, ..] => Some("a private address"),
         [0x2002, high, low, ..] => private_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))),
-        // Teredo hides an address behind a server's: nobody is reached by it any more.
+        // Teredo is no longer in use, and hides an IPv4 address behind a server's.
         [0x2001, 0, ..] => Some("a tunnel's address"),
         [first, ..] => match first {
             0xfc00..=0xfdff => Some("a private address"),

@@ -1,5 +1,4 @@
-//! What the steps of one pass read and write: `state`, `output` and the last result. Can be put into a checkpoint
-//! and taken out of one.
+//! What the steps of one pass read and write: `state`, `output` and the last result. A checkpoint saves and restores it.
 
 use serde_json::{Map, Value, json};
 
@@ -22,7 +21,7 @@ pub(super) struct TaskContext {
     pub(super) output: Value,
     pub(super) last_result: Value,
     wrote_output: bool,
-    /// What its finished steps have emitted.
+    /// The events of the finished steps.
     pub(super) events: Vec<Emitted>,
 }
 
@@ -37,7 +36,7 @@ impl TaskContext {
         }
     }
 
-    /// None for a context that no task can have made: what its steps write would get lost.
+    /// None for a context that no task can have made: writes to it would be lost.
     pub(super) fn resumed(
         state: Value,
         output: Value,
@@ -54,8 +53,8 @@ impl TaskContext {
         })
     }
 
-    /// None if it is larger, or nested deeper, than the coordinator takes: a report it cannot read would cost more than
-    /// the steps that have to run again.
+    /// None if it is larger, or nested deeper, than the coordinator accepts: running the steps again costs less than a report
+    /// that is refused.
     pub(super) fn into_checkpoint(
         self,
         next: &str,
@@ -89,7 +88,7 @@ impl TaskContext {
         scope
     }
 
-    /// What an implementation sees: `secret` too, if it names one.
+    /// The scope of an implementation, which has `secret` if it names one.
     pub(super) fn scope_with<'a>(
         &'a self,
         input: &'a Value,
@@ -103,7 +102,7 @@ impl TaskContext {
         scope
     }
 
-    /// What a copy of it would hold.
+    /// The values that a copy of the context copies.
     pub(super) fn values(&self) -> [&Value; 3] {
         [&self.state, &self.output, &self.last_result]
     }
@@ -118,13 +117,12 @@ impl TaskContext {
                 }
                 Root::Branch => unreachable!("a task's targets are parsed without branches"),
             };
-            if let Value::Object(fields) = root {
-                path.write(fields, value);
-            }
+            let fields = root.as_object_mut().expect("state and output are always objects");
+            path.write(fields, value);
         }
     }
 
-    /// Maps a result into the context; without a mapping it lands at `state.<ref>`.
+    /// Maps a result into the context; without a mapping it is written to `state.<ref>`.
     pub(super) fn keep(
         &mut self,
         step: &Step,
@@ -147,7 +145,7 @@ impl TaskContext {
                 drop(scope);
                 self.write(values);
             }
-            // A pure action wrote what it wanted to write.
+            // A pure action has no other effect than its writes.
             None if action.is_pure() => {}
             None => {
                 let target = Path {
@@ -167,16 +165,15 @@ impl TaskContext {
             "class": failure.class,
             "message": failure.message,
         });
-        if let Value::Object(state) = &mut self.state {
-            match state.entry("_errors").or_insert_with(|| json!([])) {
-                Value::Array(errors) => errors.push(error),
-                other => *other = json!([error]),
-            }
+        let state = self.state.as_object_mut().expect("state is always an object");
+        match state.entry("_errors").or_insert_with(|| json!([])) {
+            Value::Array(errors) => errors.push(error),
+            other => *other = json!([error]),
         }
     }
 
-    /// The task's output: what was written, else the last step's result. Taken out only if it is good: a task that
-    /// fails here still has its last result to show.
+    /// The task's output: what was written to `output`, else the last result. It is taken only if it is valid, so that a task
+    /// that fails here still has its last result as an artifact.
     pub(super) fn deliver(&mut self, task: &Task, meter: Option<&Meter>) -> Result<Value, Failure> {
         let output = match self.wrote_output {
             true => &mut self.output,
@@ -212,7 +209,7 @@ pub(super) fn check(
     }
 }
 
-/// Counts the copies that a task's rules make, where a meter is given.
+/// Charges the copies of values to the meter, if there is one.
 pub(super) fn pay_copies<'v>(
     meter: Option<&Meter>,
     what: impl std::fmt::Display,

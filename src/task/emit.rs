@@ -1,4 +1,4 @@
-//! What a step of kind `emit_event` comes to: an event that is held back until its task has completed, so that no workflow is
+//! Renders and checks the event of an `emit_event` step. The event is sent when its task has completed, so that no workflow is
 //! started by something that did not happen.
 
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub(super) fn emit(
             "the payload of event {name} is nested deeper than the limit of {DEPTH}"
         )));
     }
-    // Together, because they travel together: in the report, and in the checkpoint of an attempt that is to go on.
+    // All events of a task are in one report, and in one checkpoint, so their sizes are limited together.
     let earlier: usize = before.iter().map(|event| json_bytes(&event.payload)).sum();
     let bytes = earlier + json_bytes(&payload);
     if bytes > RESULT_BYTES {

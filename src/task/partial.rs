@@ -1,5 +1,5 @@
-//! What is left of a task that did not complete: the results of the steps it finished and the text that had arrived of
-//! a step that was stopped. Cut on arrival, so that a task of many large results holds only what it could report.
+//! The artifacts of a task that did not complete: the results of its finished steps and the text that had arrived of a stopped
+//! one. Each is cut when it is added, so that memory holds no more than a report does.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::protocol::task::Artifact;
 
-/// The most text of one artifact, and of all artifacts of a report.
+/// The text limits of one artifact and of all artifacts of a report.
 pub const ARTIFACT_BYTES: usize = 16 << 10;
 pub const ARTIFACTS_BYTES: usize = 64 << 10;
 
@@ -19,8 +19,7 @@ impl Partial {
         let mut start = Start::default();
         match result {
             Value::String(text) => start.take(text.as_bytes()),
-            // Nothing here fails: the writer takes everything, and a value has no keys but strings.
-            other => serde_json::to_writer(&mut start, other).unwrap_or_default(),
+            other => serde_json::to_writer(&mut start, other).expect("the writer accepts everything"),
         }
         self.push(step, start, true);
     }
@@ -43,30 +42,28 @@ impl Partial {
         });
     }
 
-    /// All artifacts in the order of their steps. The latest have the first claim on the room there is: what the last
-    /// step was doing is what a person looks for.
+    /// All artifacts in the order of their steps. The latest are cut last, because they show where the task stopped.
     pub(super) fn into_artifacts(mut self) -> Vec<Artifact> {
-        let mut room = ARTIFACTS_BYTES;
+        let mut left = ARTIFACTS_BYTES;
         for artifact in self.0.iter_mut().rev() {
-            let end = artifact.text.floor_char_boundary(room);
+            let end = artifact.text.floor_char_boundary(left);
             if end < artifact.text.len() {
                 artifact.text.truncate(end);
                 artifact.complete = false;
             }
-            room -= end;
+            left -= end;
         }
         self.0
     }
 }
 
-/// The text that bytes begin with: a character that had arrived only in part is left out, and so is all that follows
-/// something that is no text.
+/// The valid UTF-8 that bytes begin with. The last character may have arrived only in part.
 pub fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| {
         let end = error.utf8_error().valid_up_to();
         let mut bytes = error.into_bytes();
         bytes.truncate(end);
-        String::from_utf8(bytes).unwrap_or_default()
+        String::from_utf8(bytes).expect("all bytes up to here are valid")
     })
 }
 
@@ -79,8 +76,8 @@ struct Start {
 
 impl Start {
     fn take(&mut self, bytes: &[u8]) {
-        let room = ARTIFACT_BYTES.saturating_sub(self.kept.len());
-        self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let left = ARTIFACT_BYTES.saturating_sub(self.kept.len());
+        self.kept.extend_from_slice(&bytes[..bytes.len().min(left)]);
         self.bytes += bytes.len() as u64;
     }
 }

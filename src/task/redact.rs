@@ -1,30 +1,30 @@
-//! Takes the values of secrets out of what leaves the executor.
+//! Removes the values of secrets from everything that leaves the executor.
 //!
-//! A value is found as it is, escaped as in JSON, and percent-encoded in whole or in part. Any other way to write it,
-//! base64 for one, is not found: there is no end to them.
+//! A value is found verbatim, escaped as in JSON, and percent-encoded in whole or in part. Other encodings, such as base64, are
+//! not recognized.
 
 use serde_json::{Map, Value};
 
 pub const REDACTED: &str = "[redacted]";
 
-/// A value shorter than this is a word of its own more often than a secret: it counts only as a whole string.
+/// A shorter value also occurs in ordinary text, so it is only redacted if it is the whole string.
 const SHORT_CHARACTERS: usize = 6;
 
-/// Where a message cuts what it quotes.
+/// Marks the end of a quotation that was cut.
 const CUT: char = '…';
 
-/// A cut text that ends with so many bytes of a value ends with a part of it.
+/// The bytes of a value at the end of a cut text that count as a part of it.
 const TAIL_BYTES: usize = 4;
 
 #[derive(Debug, Default)]
 pub struct Redactor {
-    /// The longest first, so that no part of one is left where another is inside it.
+    /// The longest first: a value may contain another one.
     values: Vec<String>,
 }
 
-/// One way in which a text may write characters.
+/// How a text may encode a value.
 #[derive(Clone, Copy)]
-enum Spelling {
+enum Encoding {
     Plain,
     Json,
     Percent,
@@ -48,7 +48,7 @@ impl Redactor {
         }
         match value {
             Value::Null | Value::Bool(_) => value,
-            // A secret of digits comes back as a number from a peer that reads it as one.
+            // A peer may return a secret of digits as a number.
             Value::Number(number) => match self.values.contains(&number.to_string()) {
                 true => Value::from(REDACTED),
                 false => Value::Number(number),
@@ -71,8 +71,8 @@ impl Redactor {
             if is_short(value) {
                 continue;
             }
-            for spelling in [Spelling::Plain, Spelling::Json, Spelling::Percent] {
-                if let Some(clean) = replace(&text, value, spelling) {
+            for encoding in [Encoding::Plain, Encoding::Json, Encoding::Percent] {
+                if let Some(clean) = replace(&text, value, encoding) {
                     text = clean;
                 }
             }
@@ -80,7 +80,7 @@ impl Redactor {
         text
     }
 
-    /// As `text`, for one that may end in the middle of a value.
+    /// Like `text`, for a text that may end inside a value.
     pub fn cut_text(&self, text: String) -> String {
         let mut text = self.text(text);
         for value in self.values.iter().filter(|value| !is_short(value)) {
@@ -92,7 +92,7 @@ impl Redactor {
         text
     }
 
-    /// As `text`, for a message: what it quotes is cut at a `…`, inside the quotes or behind them.
+    /// Like `text`, for a message with quotations that are cut at a `…`, inside the quotes or after them.
     pub fn message(&self, text: String) -> String {
         let text = self.text(text);
         if self.is_idle() || !text.contains(CUT) {
@@ -123,12 +123,12 @@ fn is_short(value: &str) -> bool {
     value.chars().count() < SHORT_CHARACTERS
 }
 
-/// The text without the value; none if it does not hold it.
-fn replace(text: &str, value: &str, spelling: Spelling) -> Option<String> {
-    let possible = match spelling {
-        Spelling::Plain => text.contains(value),
-        Spelling::Json => text.contains('\\'),
-        Spelling::Percent => text.contains('%') || text.contains('+'),
+/// The text without the value; none if it does not contain it.
+fn replace(text: &str, value: &str, encoding: Encoding) -> Option<String> {
+    let possible = match encoding {
+        Encoding::Plain => text.contains(value),
+        Encoding::Json => text.contains('\\'),
+        Encoding::Percent => text.contains('%') || text.contains('+'),
     };
     if !possible {
         return None;
@@ -136,7 +136,7 @@ fn replace(text: &str, value: &str, spelling: Spelling) -> Option<String> {
     let mut clean = String::new();
     let (mut kept, mut at) = (0, 0);
     while at < text.len() {
-        if let Spelled::Whole(length) = spelled(&text[at..], value, spelling) {
+        if let Match::Whole(length) = match_start(&text[at..], value, encoding) {
             clean.push_str(&text[kept..at]);
             clean.push_str(REDACTED);
             at += length;
@@ -152,60 +152,60 @@ fn replace(text: &str, value: &str, spelling: Spelling) -> Option<String> {
     Some(clean)
 }
 
-/// Where a text begins to spell a value that it does not finish.
+/// Where the beginning of a value starts with which the text ends.
 fn tail_of(text: &str, value: &str) -> Option<usize> {
-    // No spelling takes more than six bytes for one of the value.
+    // No encoding uses more than six bytes for one of the value.
     let first = text.len().saturating_sub(value.len().saturating_mul(6));
     let starts = text.char_indices().map(|(start, _)| start);
     let mut starts = starts.skip_while(|start| *start < first);
     starts.find(|start| {
-        [Spelling::Plain, Spelling::Json, Spelling::Percent]
+        [Encoding::Plain, Encoding::Json, Encoding::Percent]
             .into_iter()
-            .any(|spelling| match spelled(&text[*start..], value, spelling) {
-                Spelled::Begun(bytes) => bytes >= TAIL_BYTES,
-                Spelled::Whole(_) | Spelled::No => false,
+            .any(|encoding| match match_start(&text[*start..], value, encoding) {
+                Match::Begun(bytes) => bytes >= TAIL_BYTES,
+                Match::Whole(_) | Match::No => false,
             })
     })
 }
 
-/// How a text begins.
-enum Spelled {
-    /// With the value, in so many bytes.
+/// Whether a text starts with a value.
+enum Match {
+    /// It does; the value takes so many bytes of the text.
     Whole(usize),
-    /// With so many bytes of the value, and there it ends.
+    /// The text ends after so many bytes of the value.
     Begun(usize),
     No,
 }
 
-fn spelled(text: &str, value: &str, spelling: Spelling) -> Spelled {
+fn match_start(text: &str, value: &str, encoding: Encoding) -> Match {
     let (mut at, mut done) = (0, 0);
     for wanted in value.chars() {
         let rest = text.get(at..).unwrap_or_default();
-        let next = match spelling {
-            Spelling::Plain => plain(rest),
-            Spelling::Json => escaped(rest),
-            Spelling::Percent => encoded(rest.as_bytes(), wanted),
+        let next = match encoding {
+            Encoding::Plain => plain(rest),
+            Encoding::Json => json_unescaped(rest),
+            Encoding::Percent => percent_decoded(rest.as_bytes(), wanted),
         };
         match next {
             Next::Character(found, length) if found == wanted => {
                 at += length;
                 done += wanted.len_utf8();
             }
-            Next::Character(..) | Next::Nothing => return Spelled::No,
-            Next::End => return Spelled::Begun(done),
+            Next::Character(..) | Next::Invalid => return Match::No,
+            Next::End => return Match::Begun(done),
         }
     }
-    Spelled::Whole(at)
+    Match::Whole(at)
 }
 
-/// What a text spells first.
+/// The first character of a text, decoded.
 enum Next {
-    /// A character, in so many bytes.
+    /// The character, and how many bytes of the text it takes.
     Character(char, usize),
-    /// The text is over, perhaps in the middle of an escape.
+    /// The text ends, perhaps inside an escape.
     End,
-    /// No character.
-    Nothing,
+    /// The escape is invalid.
+    Invalid,
 }
 
 fn plain(text: &str) -> Next {
@@ -215,7 +215,7 @@ fn plain(text: &str) -> Next {
     }
 }
 
-fn escaped(text: &str) -> Next {
+fn json_unescaped(text: &str) -> Next {
     let Some(escape) = text.strip_prefix('\\') else {
         return plain(text);
     };
@@ -226,22 +226,22 @@ fn escaped(text: &str) -> Next {
         Some('t') => Next::Character('\t', 2),
         Some('b') => Next::Character('\u{8}', 2),
         Some('f') => Next::Character('\u{c}', 2),
-        Some('u') => escaped_unit(escape),
+        Some('u') => unicode_escape(escape),
         Some(itself) => Next::Character(itself, 1 + itself.len_utf8()),
     }
 }
 
-/// `u0041`, or two of them for what does not fit into one.
-fn escaped_unit(escape: &str) -> Next {
+/// `u0041`, or a surrogate pair.
+fn unicode_escape(escape: &str) -> Next {
     let unit = |text: &str| u32::from_str_radix(text.get(1..5)?, 16).ok();
     if escape.len() < 5 {
         return Next::End;
     }
     let Some(first) = unit(escape) else {
-        return Next::Nothing;
+        return Next::Invalid;
     };
     if !(0xd800..0xdc00).contains(&first) {
-        return char::from_u32(first).map_or(Next::Nothing, |character| Next::Character(character, 6));
+        return char::from_u32(first).map_or(Next::Invalid, |character| Next::Character(character, 6));
     }
     let Some(second) = escape.get(5..11) else {
         return Next::End;
@@ -254,11 +254,11 @@ fn escaped_unit(escape: &str) -> Next {
         .and_then(|low| low.checked_sub(0xdc00))
         .map(|low| 0x10000 + ((first - 0xd800) << 10) + low);
     both.and_then(char::from_u32)
-        .map_or(Next::Nothing, |character| Next::Character(character, 12))
+        .map_or(Next::Invalid, |character| Next::Character(character, 12))
 }
 
-/// A character is several bytes, each of them encoded or not.
-fn encoded(text: &[u8], wanted: char) -> Next {
+/// Each byte of a character may be encoded or not.
+fn percent_decoded(text: &[u8], wanted: char) -> Next {
     let mut at = 0;
     for byte in wanted.encode_utf8(&mut [0; 4]).bytes() {
         let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
@@ -268,12 +268,12 @@ fn encoded(text: &[u8], wanted: char) -> Next {
             [b'%', high, low, ..] if digit(*high).is_some() && digit(*low).is_some() => {
                 (digit(*high).unwrap_or(0) << 4 | digit(*low).unwrap_or(0), 3)
             }
-            // Forms write a space so.
+            // Forms encode a space as `+`.
             [b'+', ..] if byte == b' ' => (b' ', 1),
             [itself, ..] => (*itself, 1),
         };
         if found != byte {
-            return Next::Nothing;
+            return Next::Invalid;
         }
         at += length;
     }

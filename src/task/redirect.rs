@@ -1,5 +1,4 @@
-//! Redirects, followed by us and not by the platform: each hop is looked at before it is taken, and what was meant for
-//! one origin is not told to another.
+//! Follows redirects in place of the platform: each target is checked first, and credentials are not sent to another origin.
 
 use crate::base::failure::Failure;
 use crate::task::address;
@@ -8,10 +7,10 @@ use crate::task::request::{CALLBACK_HEADER, Outgoing, parse_url};
 
 pub const REDIRECTS_MAX: u32 = 5;
 
-/// Who is called, and whether every address is looked at.
+/// The kind of peer, and whether its address is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// A bound Worker answers, whatever the address says.
+    /// A bound Worker, whatever the address is.
     Binding,
     Internet {
         private: bool,
@@ -27,7 +26,7 @@ impl Reach {
     }
 }
 
-/// Headers that speak for the caller: another origin must not hear them.
+/// Headers that are not sent to another origin.
 const CREDENTIALS: &[&str] = &[
     "authorization",
     "cookie",
@@ -36,7 +35,7 @@ const CREDENTIALS: &[&str] = &[
     CALLBACK_HEADER,
 ];
 
-/// The request that follows `sent`, if its answer is a redirect that says where to.
+/// The request that follows `sent`, if its response is a redirect with a location.
 pub fn next(
     sent: &Outgoing,
     status: u16,
@@ -71,7 +70,7 @@ pub fn next(
         request.headers.retain(|(name, _)| !name.starts_with("content-"));
     }
     if request.url.origin() != sent.url.origin() {
-        // A secret may stand in a header of any name.
+        // Any header may hold a secret.
         let stays = |name: &str, value: &str| !CREDENTIALS.contains(&name) && !redactor.finds(value);
         request.headers.retain(|(name, value)| stays(name, value));
     }
@@ -79,7 +78,7 @@ pub fn next(
     Ok(Some(request))
 }
 
-/// Statuses that say to go elsewhere, if they say where to.
+/// Statuses that are redirects if they have a location.
 pub const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 
 pub fn is_redirect(status: u16) -> bool {

@@ -1,4 +1,4 @@
-//! What an action sends: its templates filled in, everything in it checked. Pure; `http` sends it.
+//! The HTTP request of an action, with its templates rendered and everything checked. Pure; `http` sends it.
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -10,23 +10,22 @@ use crate::definition::service_call::ServiceCall;
 use crate::task::context::plain;
 use crate::task::runtime::ActionCall;
 
-/// One request on the wire.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outgoing {
     pub url: Url,
     pub method: String,
-    /// Names in lower case, each once.
+    /// Names are in lower case and unique.
     pub headers: Vec<(String, String)>,
     pub body: Option<String>,
 }
 
-/// Methods that fetch has in capitals whatever is written; others mean what they say.
+/// Methods that fetch converts to upper case. Others are case-sensitive.
 const USUAL_METHODS: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
-/// A request with this URL delivers the result of an async action.
+/// The URL to which the result of an async action is to be posted.
 pub const CALLBACK_HEADER: &str = "curfew-callback-url";
 
-/// Headers that belong to the connection: the platform writes them.
+/// Headers of the connection, which only the platform writes.
 const CONNECTION_HEADERS: &[&str] = &[
     "connection",
     "content-length",
@@ -55,7 +54,7 @@ impl Outgoing {
             .called_back_at(call.callback_url)
     }
 
-    /// To the user's own Worker: without a body of its own it gets the step's input.
+    /// The request to the user's own Worker. Its body is the step's input, unless the action writes one.
     pub fn service_call(service: &ServiceCall, call: &ActionCall, key: &str) -> Result<Outgoing, Failure> {
         let scope = call.scope;
         let path = text(&service.path, scope, "path")?;
@@ -65,13 +64,13 @@ impl Outgoing {
             None if has_no_body(&method) => Value::Null,
             None => call.input.clone(),
         };
-        // The host of a bound Worker means nothing; the binding says who answers.
+        // The binding selects the Worker; the host is not used.
         let url = parse_url(&format!("http://service/{}", path.trim_start_matches('/')))?;
         Outgoing::new(url, &method, service.headers.as_ref(), body, scope, key)?
             .called_back_at(call.callback_url)
     }
 
-    /// Says where the result is to be brought, unless the implementation says it in its own way.
+    /// Adds the callback header, unless the implementation writes its own.
     fn called_back_at(mut self, url: Option<&str>) -> Result<Outgoing, Failure> {
         let is_written = self.headers.iter().any(|(name, _)| name == CALLBACK_HEADER);
         if let Some(url) = url.filter(|_| !is_written) {
@@ -116,7 +115,7 @@ impl Outgoing {
         Ok(request)
     }
 
-    /// Those that an implementation writes: in place of any that are there already.
+    /// Sets the headers that an implementation writes. They replace those that are set already.
     pub(super) fn set_headers(&mut self, headers: Option<&Template>, scope: &Scope) -> Result<(), Failure> {
         let Some(headers) = headers else {
             return Ok(());
@@ -132,7 +131,7 @@ impl Outgoing {
     pub(super) fn set_header(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         let name = name.to_ascii_lowercase();
         let value = value.trim_matches([' ', '\t']);
-        // A line break in a value would begin a header, or a request, of its own.
+        // A line break in a value would start another header or request.
         let breaks_out = value.chars().any(|c| c.is_control() && c != '\t');
         if !is_token(&name) || breaks_out {
             return Err(Failure::validation(
@@ -160,7 +159,7 @@ pub(super) fn parse_url(text: &str) -> Result<Url, Failure> {
         scheme => return Err(wrong(format!("{scheme} is neither http nor https"))),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        // Not quoted: it holds a password.
+        // The URL is not quoted, because it holds a password.
         let message = "the url holds a user or a password; write an \"authorization\" header instead";
         return Err(Failure::validation("invalid_url", message));
     }
@@ -169,7 +168,7 @@ pub(super) fn parse_url(text: &str) -> Result<Url, Failure> {
 
 fn add_query(url: &mut Url, pairs: Map<String, Value>) {
     if pairs.values().all(Value::is_null) {
-        return; // Or an empty `?` would be written.
+        return; // The pairs would be written as an empty `?`.
     }
     let mut writer = url.query_pairs_mut();
     for (name, value) in pairs {

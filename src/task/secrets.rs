@@ -1,4 +1,4 @@
-//! The secrets of one task: which it names, which of them the executor may read, and their way out of what it reports.
+//! The secrets of one task: which it names, which of them the executor may read, and their redaction in its report.
 
 use serde_json::{Map, Value};
 
@@ -10,10 +10,10 @@ use crate::protocol::task::Checkpoint;
 use crate::task::redact::Redactor;
 use crate::task::runtime::Runtime;
 
-/// The executor's variable that lists what may be read.
+/// The executor's variable that lists the secrets it may read.
 pub const SECRETS: &str = "CURFEW_SECRETS";
 
-/// Why there is no value.
+/// Why a secret has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     NotListed,
@@ -27,7 +27,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Of every step, not only of those that run: what an earlier attempt sent may come back to this one.
+    /// Reads the secrets of all steps, also of those that do not run: a secret that an earlier attempt sent may come back.
     pub fn of(task: &Task, world: &impl Runtime) -> Secrets {
         let mut known: Vec<(String, Result<String, Missing>)> = Vec::new();
         for step in &task.steps {
@@ -45,7 +45,7 @@ impl Secrets {
         Secrets { known, redactor }
     }
 
-    /// What `secret` stands for in the templates of an action; none if they name no secret.
+    /// The value of `secret` in the templates of an action; none if they name no secret.
     pub fn scope_of(&self, action: &Action) -> Result<Option<Value>, Failure> {
         if action.secrets.is_empty() {
             return Ok(None);
@@ -95,11 +95,11 @@ fn refusal(name: &str, missing: Missing) -> Failure {
     Failure::permanent("secret_not_allowed", message)
 }
 
-/// The names in the executor's variable: a JSON array, or names between commas.
+/// The names in the executor's variable: a JSON array, or separated by commas.
 pub fn listed_names(variable: &str) -> Vec<String> {
     let variable = variable.trim();
     if variable.starts_with('[') {
-        // A list that cannot be read allows nothing.
+        // An invalid list allows nothing.
         return serde_json::from_str(variable).unwrap_or_default();
     }
     let names = variable.split(',').map(str::trim);

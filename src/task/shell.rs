@@ -1,4 +1,4 @@
-//! `shell`: what a runner is asked to run, and what its answer means. Pure; `shell_client` sends it.
+//! `shell`: the request to a runner, and the meaning of its response. Pure; `shell_client` sends it.
 
 use serde_json::{Map, Value, json};
 
@@ -10,17 +10,17 @@ use crate::task::redact::Redactor;
 use crate::task::request::{Outgoing, object, parse_url, render, text};
 use crate::task::runtime::ActionCall;
 
-/// How much earlier than the call a runner ends its command, so that there is time to tell what the command had written.
-const TELLING_MS: u64 = 250;
+/// How much earlier than the call a runner ends its command, so that the output of the command still arrives.
+const REPORT_MS: u64 = 250;
 
-/// How much of each output a message quotes: the end, where commands say what went wrong.
+/// How much of the end of each output a message quotes. Commands print their errors last.
 const QUOTED_CHARACTERS: usize = 1_000;
 
-/// What a runner said of a command.
+/// How a command ended.
 #[derive(Debug, PartialEq)]
-pub enum Ended {
+pub enum CommandEnd {
     Result(Value),
-    /// It ran out of the time that this call has; the text is what it had written.
+    /// It was stopped at the deadline of the call, after it had written this text.
     OutOfTime(String),
 }
 
@@ -28,7 +28,7 @@ pub fn order(shell: &Shell, call: &ActionCall, key: &str, now: Millis) -> Result
     let scope = call.scope;
     let url = match &shell.runner {
         Runner::Url(url) => parse_url(&text(url, scope, "url")?)?,
-        // The host of a bound Worker means nothing; the binding says who answers.
+        // The binding selects the Worker; the host is not used.
         Runner::Binding(_) => parse_url("http://runner/")?,
     };
     let rendered = |template: &Option<_>, field| match template {
@@ -46,7 +46,7 @@ pub fn order(shell: &Shell, call: &ActionCall, key: &str, now: Millis) -> Result
         Value::Array(args) => args,
         other => return Err(wrong_type("args must be an array", &other)),
     };
-    // Left out, as a header or a query that is null: an option that is not wanted this time.
+    // A null argument is left out, like a null header or query parameter.
     let args = args.into_iter().filter(|arg| !arg.is_null());
     let args: Vec<Value> = args.map(|arg| plain(arg).into()).collect();
     let cwd = match rendered(&shell.cwd, "cwd")? {
@@ -68,26 +68,26 @@ pub fn order(shell: &Shell, call: &ActionCall, key: &str, now: Millis) -> Result
     Outgoing::new(url, "POST", shell.headers.as_ref(), body, scope, key)
 }
 
-/// What is left for the command itself: of a short time, most of it.
+/// The part of the call's time that the command gets: at least nine tenths.
 fn time_for(left_ms: u64) -> u64 {
-    left_ms - TELLING_MS.min(left_ms / 10)
+    left_ms - REPORT_MS.min(left_ms / 10)
 }
 
-/// `left_ms` is what the call has left when the answer is there.
+/// `left_ms` is the time that the call has left when the response has arrived.
 pub fn outcome(
     shell: &Shell,
     answer: &str,
     redactor: &Redactor,
     left_ms: Option<u64>,
-) -> Result<Ended, Failure> {
+) -> Result<CommandEnd, Failure> {
     let answer: Value =
         serde_json::from_str(answer).map_err(|error| invalid(&format!("no JSON: {error}")))?;
     let (Some(stdout), Some(stderr)) = (answer["stdout"].as_str(), answer["stderr"].as_str()) else {
         return Err(invalid("an answer without stdout and stderr"));
     };
     if answer["timed_out"] == true {
-        if left_ms.is_some_and(|left| left <= TELLING_MS) {
-            return Ok(Ended::OutOfTime(format!("{stdout}{stderr}")));
+        if left_ms.is_some_and(|left| left <= REPORT_MS) {
+            return Ok(CommandEnd::OutOfTime(format!("{stdout}{stderr}")));
         }
         let message = "the runner stopped the command at a limit of its own";
         let message = with_output(message, stdout, stderr, redactor);
@@ -107,7 +107,7 @@ pub fn outcome(
         let message = with_output(&message, stdout, stderr, redactor);
         return Err(Failure::permanent("exit_code", message));
     }
-    Ok(Ended::Result(json!({
+    Ok(CommandEnd::Result(json!({
         "exit_code": exit_code,
         "stdout": stdout,
         "stderr": stderr,
@@ -118,7 +118,7 @@ pub fn outcome(
 fn with_output(message: &str, stdout: &str, stderr: &str, redactor: &Redactor) -> String {
     let mut message = message.to_string();
     for (name, output) in [("stderr", stderr), ("stdout", stdout)] {
-        // Before it is cut: half a secret would not be found any more.
+        // Redacted before it is cut: half a secret would not be found.
         let output = redactor.text(output.to_string());
         let output = output.trim();
         if output.is_empty() {

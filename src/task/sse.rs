@@ -1,29 +1,29 @@
-//! Server-Sent Events, read as they arrive: bytes in, events out, wherever the network cuts them. Pure.
+//! Parses Server-Sent Events from bytes, wherever the network cuts them. Pure.
 //!
-//! Holds one line and one event at a time, and both are bounded: a peer that never ends a line cannot fill the memory.
+//! It holds one line and one event at a time, both of limited size, so that a peer that never ends a line cannot fill memory.
 
-/// The most that one event, and one line, may hold.
+/// The largest event, and the largest line.
 pub const EVENT_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// As its `event` field says; empty if it has none.
+    /// The `event` field; empty if there is none.
     pub name: String,
-    /// Its `data` lines, with line breaks between them.
+    /// The `data` lines, joined by line breaks.
     pub data: String,
 }
 
-/// An event is larger than `EVENT_BYTES`. Nothing after it is read.
+/// An event is larger than `EVENT_BYTES`. Nothing after it is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
 #[derive(Debug, Default)]
 pub struct Parser {
-    /// The line that has not ended yet. Bytes: a character may be cut in two.
+    /// The line that has not ended yet, as bytes: a chunk may end inside a character.
     line: Vec<u8>,
-    /// The last byte was a carriage return, which ended a line; a line feed after it belongs to it.
+    /// The last byte was a carriage return. A line feed after it belongs to the same line end.
     after_return: bool,
-    /// A line has ended: no byte order mark can come any more.
+    /// A line has ended, so that no byte order mark can follow.
     begun: bool,
     name: String,
     data: Option<String>,
@@ -32,7 +32,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// Takes the next bytes and puts the events that they end behind those in `events`.
+    /// Parses the next bytes and appends the events that they complete to `events`.
     pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
         let mut rest = bytes;
         while !rest.is_empty() && !self.overflown {
@@ -55,7 +55,7 @@ impl Parser {
         }
     }
 
-    /// The event that the end of the stream ends: its blank line, or its last line break, may be missing.
+    /// The event that the end of the stream completes: its blank line, or its last line break, may be missing.
     pub fn finish(mut self) -> Option<Event> {
         if self.overflown {
             return None;
@@ -66,7 +66,7 @@ impl Parser {
         self.end_event()
     }
 
-    /// Whether any line so far was one of an event stream.
+    /// Whether any line so far was a line of an event stream.
     pub fn recognized(&self) -> bool {
         self.recognized
     }
@@ -83,7 +83,7 @@ impl Parser {
 
     fn end_line(&mut self) -> Option<Event> {
         let bytes = std::mem::take(&mut self.line);
-        // A whole line holds whole characters; what is none is replaced, as the standard asks for.
+        // A complete line holds complete characters. Invalid ones are replaced, as the standard demands.
         let text = String::from_utf8_lossy(&bytes);
         let mut line = text.as_ref();
         if !std::mem::replace(&mut self.begun, true) {
@@ -103,7 +103,7 @@ impl Parser {
                 }
             },
             "event" => self.name = value.to_string(),
-            // A comment, and what only matters to those who connect again.
+            // A comment, or a field for clients that reconnect.
             "" | "id" | "retry" => {}
             _ => return None,
         }
@@ -111,7 +111,7 @@ impl Parser {
         None
     }
 
-    /// An event without data is none.
+    /// None for an event without data.
     fn end_event(&mut self) -> Option<Event> {
         let name = std::mem::take(&mut self.name);
         let data = self.data.take()?;
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(read([many_lines.as_bytes()]), (Vec::new(), Err(TooLarge)));
         let endless_comment = format!(":{}", "x".repeat(EVENT_BYTES));
         assert_eq!(read([endless_comment.as_bytes()]), (Vec::new(), Err(TooLarge)));
-        // Small events may go on for ever.
+        // The number of small events is not limited.
         let (events, end) = read([": x\ndata: 0123456789\n\n".repeat(EVENT_BYTES / 10).as_bytes()]);
         assert_eq!((events.len(), end), (EVENT_BYTES / 10, Ok(())));
     }

@@ -1,60 +1,60 @@
-//! What an HTTP status means: a result, or a failure of a class.
+//! Maps HTTP statuses to results and failure classes.
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Millis;
 use crate::task::redact::Redactor;
 use crate::task::retry::retry_after_ms;
 
-/// How much of an answer a message quotes.
+/// How much of a response a message quotes.
 const QUOTED_CHARACTERS: usize = 200;
 
-/// An answer as far as it decides what came of the call.
-pub struct Answered<'a> {
+/// The parts of a response that make a failure.
+pub struct ResponseParts<'a> {
     pub status: u16,
     pub retry_after: Option<&'a str>,
     pub text: &'a str,
 }
 
-/// Whether the answer is one the action asked for; without `expected` every 2xx is.
+/// Checks that the status is one of `expected`; without it, every 2xx is.
 pub fn check(
-    answered: &Answered,
+    response: &ResponseParts,
     expected: Option<&[u16]>,
     redactor: &Redactor,
     now: Millis,
 ) -> Result<(), Failure> {
-    let status = answered.status;
+    let status = response.status;
     let fits = match expected {
         Some(expected) => expected.contains(&status),
         None => (200..300).contains(&status),
     };
     match fits {
         true => Ok(()),
-        false => Err(refusal(answered, redactor, now)),
+        false => Err(refusal(response, redactor, now)),
     }
 }
 
-/// An answer that is none of those asked for.
-pub fn refusal(answered: &Answered, redactor: &Redactor, now: Millis) -> Failure {
-    let status = answered.status;
-    // Before it is cut: half a secret would not be found any more.
-    let text = redactor.text(answered.text.to_string());
+/// The failure of a response that was not expected.
+pub fn refusal(response: &ResponseParts, redactor: &Redactor, now: Millis) -> Failure {
+    let status = response.status;
+    // Redacted before it is cut: half a secret would not be found.
+    let text = redactor.text(response.text.to_string());
     let start: String = text.chars().take(QUOTED_CHARACTERS).collect();
     let mut failure = Failure::new(
         &format!("http_{status}"),
         class_of(status),
         format!("the answer has status {status}: {start}"),
     );
-    failure.retry_after_ms = answered.retry_after.and_then(|text| retry_after_ms(text, now));
+    failure.retry_after_ms = response.retry_after.and_then(|text| retry_after_ms(text, now));
     failure
 }
 
 pub(super) fn class_of(status: u16) -> FailureClass {
     match status {
-        // The call had its effect, and another one would have it twice: only the answer is not the expected one.
+        // The call had its effect, and a retry would have it twice. Only the response is not the expected one.
         200..=299 => FailureClass::Validation,
         401 | 403 => FailureClass::Auth,
         404 => FailureClass::NotFound,
-        // The server gave up waiting for the request: what went wrong was the way there.
+        // The server timed out waiting for the request, so the network failed.
         408 => FailureClass::Network,
         422 => FailureClass::Validation,
         429 => FailureClass::RateLimited,
@@ -70,12 +70,12 @@ mod tests {
     use super::*;
 
     fn failure(status: u16, expected: Option<&[u16]>) -> Option<Failure> {
-        let answered = Answered {
+        let response = ResponseParts {
             status,
             retry_after: Some("7"),
             text: "no",
         };
-        check(&answered, expected, &Redactor::default(), 0).err()
+        check(&response, expected, &Redactor::default(), 0).err()
     }
 
     #[test]
@@ -117,12 +117,12 @@ mod tests {
     fn a_quoted_answer_is_cut_after_its_secrets_are_out() {
         let secret = "s".repeat(20);
         let text = format!("{}{secret}", "x".repeat(QUOTED_CHARACTERS - 10));
-        let answered = Answered {
+        let response = ResponseParts {
             status: 500,
             retry_after: None,
             text: &text,
         };
-        let failure = check(&answered, None, &Redactor::new([secret]), 0).expect_err("it is a 500");
+        let failure = check(&response, None, &Redactor::new([secret]), 0).expect_err("it is a 500");
         assert!(failure.message.ends_with("x[redacted]"), "{}", failure.message);
     }
 }

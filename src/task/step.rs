@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::base::compute::Meter;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Limit;
-use crate::cel::Template;
+use crate::cel::{Scope, Template};
 use crate::definition::action::{Action, ActionKind, Assert};
 use crate::definition::event::EmitEvent;
 use crate::definition::path::Path;
@@ -24,6 +24,20 @@ struct Performed {
     /// The context before the action wrote to it, if a failure may have to undo that.
     context_before: Option<TaskContext>,
     event: Option<Emitted>,
+}
+
+/// What the templates of an action are rendered with, besides the context.
+#[derive(Clone, Copy)]
+struct Bindings<'a> {
+    input: &'a Value,
+    secret: Option<&'a Value>,
+    meter: Option<&'a Meter>,
+}
+
+impl<'a> Bindings<'a> {
+    fn scope(self, context: &'a TaskContext) -> Scope<'a> {
+        context.scope_with(self.input, self.secret, self.meter)
+    }
 }
 
 impl From<Value> for Performed {
@@ -59,13 +73,15 @@ impl Pass<'_> {
             return Err(Stopped::Deadline { partial: None });
         }
         let secret = self.secrets.scope_of(action)?;
-        let secret = secret.as_ref();
+        let bindings = Bindings {
+            input: &input,
+            secret: secret.as_ref(),
+            meter,
+        };
         let performed = match &action.kind {
-            ActionKind::UpdateContext(writes) => {
-                self.update_context(step, action, writes, &input, secret, meter)?
-            }
-            ActionKind::Assert(assert) => self.assert(step, assert, &input, secret, meter)?.into(),
-            ActionKind::EmitEvent(event) => self.emit_event(step, event, &input, secret, meter)?,
+            ActionKind::UpdateContext(writes) => self.update_context(step, action, writes, bindings)?,
+            ActionKind::Assert(assert) => self.assert(step, assert, bindings)?.into(),
+            ActionKind::EmitEvent(event) => self.emit_event(step, event, bindings)?,
             ActionKind::WorkflowCall(_) => {
                 let message = "a workflow_call never reaches an executor";
                 return Err(Failure::permanent("invalid_order", message).into());
@@ -75,7 +91,7 @@ impl Pass<'_> {
             | ActionKind::ServiceCall(_)
             | ActionKind::LlmCall(_)
             | ActionKind::Shell(_) => {
-                let mut scope = self.context.scope_with(&input, secret, meter);
+                let mut scope = bindings.scope(&self.context);
                 scope.bind("callback", &assignment.callback);
                 let call = ActionCall {
                     action,
@@ -114,14 +130,12 @@ impl Pass<'_> {
         step: &Step,
         action: &Action,
         writes: &[(Path, Template)],
-        input: &Value,
-        secret: Option<&Value>,
-        meter: Option<&Meter>,
+        bindings: Bindings<'_>,
     ) -> Result<Performed, Failure> {
         let mut values = Vec::with_capacity(writes.len());
         for (path, template) in writes {
             let value = template
-                .render(&self.context.scope_with(input, secret, meter))
+                .render(&bindings.scope(&self.context))
                 .map_err(|wrong| expression_failure(step, "set", &wrong))?;
             values.push((path, value));
         }
@@ -130,11 +144,11 @@ impl Pass<'_> {
         // The result is checked after the writes. A step that fails the check must leave no writes behind, or an attempt that
         // resumes with it would write twice.
         if action.output_schema.is_some() || step.output_mapping.is_some() {
-            pay_copies(meter, &what, self.context.values())?;
+            pay_copies(bindings.meter, &what, self.context.values())?;
             context_before = Some(self.context.clone());
         }
         let written = values.iter().map(|(_, value)| value);
-        pay_copies(meter, &what, written.chain([&self.context.output]))?;
+        pay_copies(bindings.meter, &what, written.chain([&self.context.output]))?;
         self.context.write(values);
         Ok(Performed {
             result: self.context.output.clone(),
@@ -143,15 +157,8 @@ impl Pass<'_> {
         })
     }
 
-    fn assert(
-        &self,
-        step: &Step,
-        assert: &Assert,
-        input: &Value,
-        secret: Option<&Value>,
-        meter: Option<&Meter>,
-    ) -> Result<Value, Failure> {
-        let scope = self.context.scope_with(input, secret, meter);
+    fn assert(&self, step: &Step, assert: &Assert, bindings: Bindings<'_>) -> Result<Value, Failure> {
+        let scope = bindings.scope(&self.context);
         let holds = assert
             .condition
             .evaluate_bool(&scope)
@@ -174,15 +181,13 @@ impl Pass<'_> {
         &self,
         step: &Step,
         event: &EmitEvent,
-        input: &Value,
-        secret: Option<&Value>,
-        meter: Option<&Meter>,
+        bindings: Bindings<'_>,
     ) -> Result<Performed, Failure> {
-        let scope = self.context.scope_with(input, secret, meter);
+        let scope = bindings.scope(&self.context);
         let event = emit(event, step, &scope, self.secrets.redactor(), &self.context.events)?;
         let what = format!("what step {} emits", step.reference);
         let events = self.context.events.iter().chain([&event]);
-        pay_copies(meter, &what, events.map(|event| &event.payload))?;
+        pay_copies(bindings.meter, &what, events.map(|event| &event.payload))?;
         Ok(Performed {
             result: event.payload.clone(),
             context_before: None,

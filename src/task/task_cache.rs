@@ -1,4 +1,4 @@
-//! Parsed tasks, so that an order costs no parsing.
+//! A cache of parsed tasks.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use crate::base::lru_cache::LruCache;
 use crate::definition::problem::Problems;
 use crate::definition::task::Task;
 
-/// Tasks seen before, by their text: an executor gets the same few tasks again and again.
+/// Parsed tasks by their text: an executor gets the same few tasks again and again.
 #[derive(Default)]
 pub struct TaskCache(LruCache<Task>);
 

@@ -4,7 +4,7 @@ use curfew::base::failure::Failure;
 use curfew::base::limits::RESULT_BYTES;
 use curfew::definition::llm::{Provider, ResponseFormat};
 use curfew::json_schema::Schema;
-use curfew::task::llm::response_decoder::{Progress, ResponseDecoder};
+use curfew::task::llm::response_decoder::{DecodeProgress, ResponseDecoder};
 use curfew::task::llm::result;
 use curfew::task::redact::Redactor;
 use curfew::task::runtime::Stopped;
@@ -17,17 +17,17 @@ fn hear<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Value, Stopped> {
     let redactor = Redactor::default();
-    let mut intake = ResponseDecoder::new(provider, &redactor);
+    let mut decoder = ResponseDecoder::new(provider, &redactor);
     for piece in pieces {
-        match intake.take(piece) {
-            Ok(Progress::More) => {}
-            Ok(Progress::Done) => return result::of(intake, format, "asked"),
-            Err(failure) => return Err(intake.stopped(failure)),
+        match decoder.take(piece) {
+            Ok(DecodeProgress::More) => {}
+            Ok(DecodeProgress::Done) => return result::of(decoder, format, "asked"),
+            Err(failure) => return Err(decoder.stopped(failure)),
         }
     }
-    match intake.end() {
-        Ok(()) => result::of(intake, format, "asked"),
-        Err(failure) => Err(intake.stopped(failure)),
+    match decoder.end() {
+        Ok(()) => result::of(decoder, format, "asked"),
+        Err(failure) => Err(decoder.stopped(failure)),
     }
 }
 

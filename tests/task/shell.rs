@@ -6,7 +6,7 @@ use curfew::definition::action::ActionKind;
 use curfew::definition::shell::Shell;
 use curfew::task::redact::Redactor;
 use curfew::task::request::Outgoing;
-use curfew::task::shell::{Ended, order, outcome};
+use curfew::task::shell::{CommandEnd, order, outcome};
 use serde_json::{Value, json};
 
 use super::fake_runtime::with;
@@ -89,7 +89,7 @@ fn with_shell<T>(more: Value, use_it: impl FnOnce(&Shell) -> T) -> T {
     })
 }
 
-fn ended(more: Value, answer: Value, left_ms: Option<u64>) -> Result<Ended, Failure> {
+fn ended(more: Value, answer: Value, left_ms: Option<u64>) -> Result<CommandEnd, Failure> {
     let redactor = Redactor::new(["secret-value".to_string()]);
     with_shell(more, |shell| {
         outcome(shell, &answer.to_string(), &redactor, left_ms)
@@ -104,7 +104,7 @@ fn output(more: Value) -> Value {
 fn an_exit_code_that_is_expected_is_a_result() {
     assert_eq!(
         ended(json!({}), output(json!({})), None),
-        Ok(Ended::Result(
+        Ok(CommandEnd::Result(
             json!({"exit_code": 0, "stdout": "out\n", "stderr": "err", "truncated": false})
         ))
     );
@@ -115,7 +115,7 @@ fn an_exit_code_that_is_expected_is_a_result() {
     );
     assert_eq!(
         cut,
-        Ok(Ended::Result(
+        Ok(CommandEnd::Result(
             json!({"exit_code": 3, "stdout": "out\n", "stderr": "err", "truncated": true})
         ))
     );
@@ -186,7 +186,7 @@ fn a_command_out_of_time_leaves_what_it_wrote() {
     let stopped = || output(json!({"exit_code": null, "signal": "SIGKILL", "timed_out": true}));
     assert_eq!(
         ended(json!({}), stopped(), Some(250)),
-        Ok(Ended::OutOfTime("out\nerr".to_string()))
+        Ok(CommandEnd::OutOfTime("out\nerr".to_string()))
     );
     for left_ms in [None, Some(251)] {
         let failure = ended(json!({}), stopped(), left_ms).expect_err("the runner has a limit of its own");

@@ -1,81 +1,81 @@
-//! Anthropic's messages: a message begins, its blocks begin, grow and end, then the message does.
+//! Anthropic's Messages API. In a stream a message starts, its blocks start, grow and stop, then the message stops.
 
 use serde_json::Value;
 
 use crate::base::failure::Failure;
-use crate::task::llm::reply::{Reply, ToolCall};
+use crate::task::llm::completion::{Completion, ToolCall};
 
-/// One event of a stream. Kinds that are not known are left out: more are promised for the future.
-pub(super) fn fold(reply: &mut Reply, event: &Value) -> Result<(), Failure> {
+/// Applies one event of a stream. Unknown types are ignored: the API adds new ones.
+pub(super) fn fold(completion: &mut Completion, event: &Value) -> Result<(), Failure> {
     let index = event.get("index").and_then(Value::as_u64);
-    match word(event, "type") {
+    match text_field(event, "type") {
         "message_start" => {
             let message = &event["message"];
-            Reply::note(&mut reply.model, message.get("model"));
-            take_usage(reply, message);
+            Completion::set_text(&mut completion.model, message.get("model"));
+            add_usage(completion, message);
         }
-        "content_block_start" => begin_block(reply, index, &event["content_block"])?,
+        "content_block_start" => add_block(completion, index, &event["content_block"])?,
         "content_block_delta" => {
             let delta = &event["delta"];
-            match word(delta, "type") {
-                "text_delta" => reply.add_text(word(delta, "text"))?,
+            match text_field(delta, "type") {
+                "text_delta" => completion.add_text(text_field(delta, "text"))?,
                 "input_json_delta" => {
-                    if let Some(place) = reply.calls.iter().position(|call| call.index == index) {
-                        reply.add_arguments(place, word(delta, "partial_json"))?;
+                    if let Some(place) = completion.calls.iter().position(|call| call.index == index) {
+                        completion.add_arguments(place, text_field(delta, "partial_json"))?;
                     }
                 }
                 _ => {}
             }
         }
         "message_delta" => {
-            Reply::note(&mut reply.finish_reason, event["delta"].get("stop_reason"));
-            take_usage(reply, event);
+            Completion::set_text(&mut completion.finish_reason, event["delta"].get("stop_reason"));
+            add_usage(completion, event);
         }
-        "message_stop" => reply.is_done = true,
+        "message_stop" => completion.is_done = true,
         _ => {}
     }
     Ok(())
 }
 
-/// A whole message.
-pub(super) fn fold_message(reply: &mut Reply, message: &Value) -> Result<(), Failure> {
-    Reply::note(&mut reply.model, message.get("model"));
-    Reply::note(&mut reply.finish_reason, message.get("stop_reason"));
-    take_usage(reply, message);
+/// Applies a message that was not streamed.
+pub(super) fn fold_message(completion: &mut Completion, message: &Value) -> Result<(), Failure> {
+    Completion::set_text(&mut completion.model, message.get("model"));
+    Completion::set_text(&mut completion.finish_reason, message.get("stop_reason"));
+    add_usage(completion, message);
     let blocks = message.get("content").and_then(Value::as_array);
     for block in blocks.into_iter().flatten() {
-        begin_block(reply, None, block)?;
+        add_block(completion, None, block)?;
     }
     Ok(())
 }
 
-fn begin_block(reply: &mut Reply, index: Option<u64>, block: &Value) -> Result<(), Failure> {
-    match word(block, "type") {
-        "text" => reply.add_text(word(block, "text")),
+fn add_block(completion: &mut Completion, index: Option<u64>, block: &Value) -> Result<(), Failure> {
+    match text_field(block, "type") {
+        "text" => completion.add_text(text_field(block, "text")),
         "tool_use" => {
-            // In a stream it begins with an empty object, and what it holds comes in parts.
+            // A streamed block starts with an empty object; its fields follow in deltas.
             let input = block.get("input").and_then(Value::as_object);
             let input = input.filter(|fields| !fields.is_empty());
             let call = ToolCall {
                 index,
-                id: word(block, "id").into(),
-                name: word(block, "name").into(),
+                id: text_field(block, "id").into(),
+                name: text_field(block, "name").into(),
                 arguments: input
                     .and_then(|fields| serde_json::to_string(fields).ok())
                     .unwrap_or_default(),
             };
-            reply.begin_call(call).map(|_| ())
+            completion.begin_call(call).map(|_| ())
         }
         _ => Ok(()),
     }
 }
 
-fn take_usage(reply: &mut Reply, holder: &Value) {
-    let usage = &holder["usage"];
-    Reply::note_count(&mut reply.input_tokens, usage.get("input_tokens"));
-    Reply::note_count(&mut reply.output_tokens, usage.get("output_tokens"));
+fn add_usage(completion: &mut Completion, container: &Value) {
+    let usage = &container["usage"];
+    Completion::set_count(&mut completion.input_tokens, usage.get("input_tokens"));
+    Completion::set_count(&mut completion.output_tokens, usage.get("output_tokens"));
 }
 
-fn word<'a>(value: &'a Value, field: &str) -> &'a str {
+fn text_field<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! A conversation, its tools and its tool calls, from the one form that documents write into each provider's own. What
-//! is in a provider's own form already is sent as it is.
+//! Converts messages, tools and tool calls from the form that documents use to that of each provider. What is in a provider's
+//! own form already is sent unchanged.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::base::text::shorten;
 
 use crate::task::context::plain;
 
-/// Checks what only templates could not know, and gives the messages.
+/// The messages, if the rendered value is a list of them.
 pub(super) fn checked(messages: Value) -> Result<Vec<Map<String, Value>>, Failure> {
     let wrong = |why: String| {
         Failure::validation(
@@ -29,14 +29,14 @@ pub(super) fn checked(messages: Value) -> Result<Vec<Map<String, Value>>, Failur
     messages.collect()
 }
 
-pub(super) fn said(role: &str, content: &str) -> Map<String, Value> {
+pub(super) fn message(role: &str, content: &str) -> Map<String, Value> {
     let mut message = Map::new();
     message.insert("role".into(), role.into());
     message.insert("content".into(), content.into());
     message
 }
 
-/// As OpenAI takes it: tool calls with their arguments as text.
+/// OpenAI's form: the arguments of tool calls are text.
 pub(super) fn for_openai(mut message: Map<String, Value>) -> Value {
     if let Some(Value::Array(calls)) = message.get_mut("tool_calls") {
         for call in calls.iter_mut().filter(|call| call.get("function").is_none()) {
@@ -54,8 +54,8 @@ pub(super) fn for_openai(mut message: Map<String, Value>) -> Value {
     Value::Object(message)
 }
 
-/// As Anthropic takes it: calls and their results are blocks of content. None for a message of the system, whose text
-/// goes to `system`.
+/// Anthropic's form: tool calls and their results are content blocks. None for a system message, whose text is added to
+/// `system`.
 pub(super) fn for_anthropic(mut message: Map<String, Value>, system: &mut Vec<String>) -> Option<Value> {
     let content = content_of(message.remove("content").unwrap_or_default());
     let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
@@ -96,7 +96,7 @@ fn use_of(call: Value) -> Value {
     json!({"type": "tool_use", "id": call["id"], "name": function["name"], "input": input})
 }
 
-/// Text, or parts in the provider's own form; any other value is told as JSON.
+/// Text, or parts in the provider's own form. Any other value becomes JSON text.
 fn content_of(content: Value) -> Value {
     match content {
         Value::String(_) | Value::Array(_) | Value::Null => content,
@@ -104,7 +104,7 @@ fn content_of(content: Value) -> Value {
     }
 }
 
-/// `{name, description?, parameters?}` of a tool in any form; none for one that only its provider knows.
+/// Name, description and parameters of a tool in any form; none for a tool that is built into its provider.
 fn neutral(tool: &Value) -> Option<(Value, Option<Value>, Value)> {
     let inside = match tool.get("type").and_then(Value::as_str) {
         None | Some("custom") => tool,
@@ -146,7 +146,7 @@ pub(super) fn tool_for_anthropic(tool: Value) -> Value {
     }
 }
 
-/// A word, `{name}`, or the provider's own form.
+/// `choice` is a string, `{name}`, or in the provider's own form.
 pub(super) fn choice_for_openai(choice: Value) -> Value {
     match named(&choice) {
         Some(name) => json!({"type": "function", "function": {"name": name}}),
@@ -157,7 +157,7 @@ pub(super) fn choice_for_openai(choice: Value) -> Value {
 pub(super) fn choice_for_anthropic(choice: Value) -> Value {
     match (choice.as_str(), named(&choice)) {
         (Some("required"), _) => json!({"type": "any"}),
-        (Some(word), _) => json!({"type": word}),
+        (Some(kind), _) => json!({"type": kind}),
         (None, Some(name)) => json!({"type": "tool", "name": name}),
         (None, None) => choice,
     }

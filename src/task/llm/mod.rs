@@ -1,11 +1,11 @@
-//! `llm_call`: `request` writes a provider's request, `messages` the conversation so far; `response_decoder` reads the
-//! streamed answer with one fold a dialect (`openai`, `anthropic`) into a `reply`; `result` is what the step gets.
+//! `llm_call`: `request` builds a provider's request from a prompt and `messages`. `response_decoder` decodes the streamed
+//! response into a `completion`, with one format each in `openai` and `anthropic`. `result` makes the step's result of it.
 
 mod anthropic;
+mod completion;
 mod messages;
 mod openai;
 mod provider_error;
-mod reply;
 pub mod request;
 pub mod response_decoder;
 pub mod result;

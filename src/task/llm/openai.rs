@@ -1,64 +1,64 @@
-//! Chat completions as OpenAI streams them, and whoever speaks like it; Workers AI with its older form
-//! (`{"response": "..."}`) too. A chunk holds parts of a message under `delta`, a whole answer the message itself.
+//! Chat completions of OpenAI and of compatible providers, and the older form of Workers AI (`{"response": "..."}`). A chunk holds
+//! parts of a message under `delta`; a response that is not streamed holds the message itself.
 
 use serde_json::Value;
 
 use crate::base::failure::Failure;
-use crate::task::llm::reply::{Reply, ToolCall, each_text};
+use crate::task::llm::completion::{Completion, ToolCall, each_text};
 
-/// The data of the event behind the last chunk.
+/// The data of the last event of a stream.
 pub(super) const DONE: &str = "[DONE]";
 
-pub(super) fn fold(reply: &mut Reply, chunk: &Value) -> Result<(), Failure> {
-    Reply::note(&mut reply.model, chunk.get("model"));
-    // `null` in every chunk but the last.
+pub(super) fn fold(completion: &mut Completion, chunk: &Value) -> Result<(), Failure> {
+    Completion::set_text(&mut completion.model, chunk.get("model"));
+    // It is null in every chunk but the last.
     if let Some(usage) = chunk.get("usage") {
-        Reply::note_count(&mut reply.input_tokens, usage.get("prompt_tokens"));
-        Reply::note_count(&mut reply.output_tokens, usage.get("completion_tokens"));
+        Completion::set_count(&mut completion.input_tokens, usage.get("prompt_tokens"));
+        Completion::set_count(&mut completion.output_tokens, usage.get("completion_tokens"));
     }
     let choices = chunk.get("choices").and_then(Value::as_array);
-    // One answer is asked for; who gives more gives them numbers.
+    // Only one choice is requested. A provider that returns several numbers them.
     let first = choices
         .into_iter()
         .flatten()
         .find(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or_default() == 0);
     if let Some(choice) = first {
-        Reply::note(&mut reply.finish_reason, choice.get("finish_reason"));
+        Completion::set_text(&mut completion.finish_reason, choice.get("finish_reason"));
         let message = choice.get("delta").or_else(|| choice.get("message"));
         if let Some(message) = message {
-            take_message(reply, message)?;
+            add_message(completion, message)?;
         }
     } else {
-        take_plain(reply, chunk)?;
+        add_legacy(completion, chunk)?;
     }
     Ok(())
 }
 
-fn take_message(reply: &mut Reply, message: &Value) -> Result<(), Failure> {
+fn add_message(completion: &mut Completion, message: &Value) -> Result<(), Failure> {
     for field in ["content", "refusal"] {
         if let Some(content) = message.get(field) {
-            each_text(content, |text| reply.add_text(text))?;
+            each_text(content, |text| completion.add_text(text))?;
         }
     }
-    take_calls(reply, message)
+    add_calls(completion, message)
 }
 
-/// The older form of Workers AI: the text itself, or, where JSON was asked for, the value itself.
-fn take_plain(reply: &mut Reply, chunk: &Value) -> Result<(), Failure> {
+/// The older form of Workers AI: the text, or the JSON value if JSON was requested.
+fn add_legacy(completion: &mut Completion, chunk: &Value) -> Result<(), Failure> {
     match chunk.get("response") {
         None | Some(Value::Null) => {}
-        Some(Value::String(text)) => reply.add_text(text)?,
+        Some(Value::String(text)) => completion.add_text(text)?,
         Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            reply.add_text(&chunk["response"].to_string())?;
+            completion.add_text(&chunk["response"].to_string())?;
         }
     }
-    take_calls(reply, chunk)
+    add_calls(completion, chunk)
 }
 
-fn take_calls(reply: &mut Reply, message: &Value) -> Result<(), Failure> {
+fn add_calls(completion: &mut Completion, message: &Value) -> Result<(), Failure> {
     let calls = message.get("tool_calls").and_then(Value::as_array);
     for part in calls.into_iter().flatten() {
-        // The older form of Workers AI has no `function` around it.
+        // The older form of Workers AI has no `function` object.
         let function = part.get("function").unwrap_or(part);
         let text = |value: &Value, field: &str| {
             value
@@ -72,9 +72,9 @@ fn take_calls(reply: &mut Reply, message: &Value) -> Result<(), Failure> {
             text(part, "id"),
             text(function, "name"),
         );
-        let place = match place_of(reply, index, &id, &name) {
-            Some(place) => place,
-            None => reply.begin_call(ToolCall {
+        let position = match position_of(completion, index, &id, &name) {
+            Some(position) => position,
+            None => completion.begin_call(ToolCall {
                 index,
                 id,
                 name,
@@ -83,19 +83,19 @@ fn take_calls(reply: &mut Reply, message: &Value) -> Result<(), Failure> {
         };
         match function.get("arguments") {
             None | Some(Value::Null) => {}
-            Some(Value::String(part)) => reply.add_arguments(place, part)?,
-            Some(whole) => reply.add_arguments(place, &whole.to_string())?,
+            Some(Value::String(part)) => completion.add_arguments(position, part)?,
+            Some(whole) => completion.add_arguments(position, &whole.to_string())?,
         }
     }
     Ok(())
 }
 
-/// The call that a part belongs to; none if it begins one. Not everybody numbers them.
-fn place_of(reply: &Reply, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+/// The call that a part belongs to; none if it starts a new one. Some providers do not number calls.
+fn position_of(completion: &Completion, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
     if index.is_some() {
-        return reply.calls.iter().position(|call| call.index == index);
+        return completion.calls.iter().position(|call| call.index == index);
     }
     let is_new = !id.is_empty() || !name.is_empty();
-    let last = reply.calls.len().checked_sub(1)?;
-    (!is_new || (!id.is_empty() && reply.calls[last].id == id)).then_some(last)
+    let last = completion.calls.len().checked_sub(1)?;
+    (!is_new || (!id.is_empty() && completion.calls[last].id == id)).then_some(last)
 }

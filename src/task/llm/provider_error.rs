@@ -1,4 +1,4 @@
-//! What a provider says when it gives no answer, by the class of failure it is.
+//! Maps the errors of providers to failure classes.
 
 use serde_json::Value;
 
@@ -9,28 +9,28 @@ use crate::task::status::class_of;
 /// How much of a provider's message is quoted.
 const QUOTED_CHARACTERS: usize = 200;
 
-/// The error that a chunk, or a whole answer, holds instead of a part of a reply.
+/// The error in a chunk or in a response that was not streamed.
 pub(super) fn error_in(chunk: &Value, redactor: &Redactor) -> Option<Failure> {
     let error = chunk.get("error").filter(|error| !error.is_null())?;
-    let word = |field: &str| error.get(field).and_then(Value::as_str);
-    let kind = word("type").or_else(|| word("code")).unwrap_or("an error");
+    let text = |field: &str| error.get(field).and_then(Value::as_str);
+    let kind = text("type").or_else(|| text("code")).unwrap_or("an error");
     let message = error
         .as_str()
-        .or_else(|| word("message"))
+        .or_else(|| text("message"))
         .unwrap_or("it does not say which");
     let class = error
         .get("code")
         .and_then(status_of)
         .map(class_of)
-        .or_else(|| word("type").and_then(class_of_kind))
-        .or_else(|| word("code").and_then(class_of_kind))
+        .or_else(|| text("type").and_then(class_of_kind))
+        .or_else(|| text("code").and_then(class_of_kind))
         .unwrap_or(FailureClass::Unknown);
-    let told = quote(&format!("{kind}: {message}"), redactor);
-    let message = format!("the provider reports {told}");
+    let quoted = quote(&format!("{kind}: {message}"), redactor);
+    let message = format!("the provider reports {quoted}");
     Some(Failure::new("provider_error", class, message))
 }
 
-/// Some write the status of HTTP as their code, as a number or as text.
+/// Some providers use the HTTP status as error code, as a number or as text.
 fn status_of(code: &Value) -> Option<u16> {
     let number = code
         .as_u64()
@@ -40,7 +40,7 @@ fn status_of(code: &Value) -> Option<u16> {
         .filter(|status| (400..600).contains(status))
 }
 
-/// The words of OpenAI and Anthropic, by the status they go with where an answer has one.
+/// The error types of OpenAI and Anthropic, by the HTTP status that they belong to.
 fn class_of_kind(kind: &str) -> Option<FailureClass> {
     let status = match kind {
         "invalid_request_error" | "invalid_request" => 400,
@@ -57,7 +57,8 @@ fn class_of_kind(kind: &str) -> Option<FailureClass> {
     Some(class_of(status))
 }
 
-/// What the binding of Workers AI throws: `3040: Capacity temporarily exceeded`. Its numbers stand for statuses.
+/// The failure for an error of the Workers AI binding, such as `3040: Capacity temporarily exceeded`. Its numbers correspond to
+/// HTTP statuses.
 pub fn binding_failure(message: &str, redactor: &Redactor) -> Failure {
     let digits: String = message
         .trim_start_matches(|c: char| !c.is_ascii_digit())
@@ -72,15 +73,15 @@ pub fn binding_failure(message: &str, redactor: &Redactor) -> Failure {
         "3007" | "3008" => class_of(408),
         "3006" => class_of(413),
         "3036" => class_of(429),
-        // Out of capacity: theirs, not ours.
+        // The provider is out of capacity; no limit of the account was reached.
         "3040" => FailureClass::ProviderTransient,
         _ => FailureClass::Unknown,
     };
-    let told = quote(message, redactor);
-    Failure::new("provider_error", class, format!("Workers AI reports {told}"))
+    let quoted = quote(message, redactor);
+    Failure::new("provider_error", class, format!("Workers AI reports {quoted}"))
 }
 
-/// Cut after its secrets are out: half a secret is not found any more.
+/// Redacted before it is cut: half a secret would not be found.
 fn quote(text: &str, redactor: &Redactor) -> String {
     redactor
         .text(text.to_string())
@@ -89,7 +90,7 @@ fn quote(text: &str, redactor: &Redactor) -> String {
         .collect()
 }
 
-/// The stream ended, or its connection did, before the provider said that it was done.
+/// The stream or its connection ended before the last event.
 pub(super) fn broken_off(why: &str) -> Failure {
     Failure::new(
         "network",

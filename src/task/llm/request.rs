@@ -1,4 +1,4 @@
-//! A question as its provider wants to hear it: templates filled in, everything checked.
+//! The request to a provider, with all templates rendered and everything checked.
 
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -17,10 +17,10 @@ const OPENAI_URL: &str = "https://api.openai.com/v1";
 const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// Anthropic answers no question without a limit.
-const ANTHROPIC_TOKENS: u64 = 4_096;
+/// Anthropic requires a limit.
+const ANTHROPIC_MAX_TOKENS: u64 = 4_096;
 
-/// How OpenAI calls the schema of an answer; it wants a name.
+/// OpenAI requires a name for the schema of a response.
 const SCHEMA_NAME: &str = "answer";
 
 #[derive(Debug)]
@@ -33,16 +33,16 @@ pub enum Request {
     },
 }
 
-/// The request, and the model that it asks.
+/// The request, and the model it is for.
 pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(Request, String), Failure> {
     let scope = call.scope;
-    let filled = Filled::of(llm, scope)?;
-    let model = filled.model.clone();
+    let rendered = RenderedCall::of(llm, scope)?;
+    let model = rendered.model.clone();
     let (base_url, path) = match llm.provider {
         Provider::OpenAi => (OPENAI_URL, "chat/completions"),
         Provider::Anthropic => (ANTHROPIC_URL, "messages"),
         Provider::WorkersAi => {
-            let inputs = filled.into_workers_ai(&llm.response_format);
+            let inputs = rendered.into_workers_ai(&llm.response_format);
             return Ok((
                 Request::Binding {
                     model: model.clone(),
@@ -58,8 +58,8 @@ pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(Request, Strin
     };
     let base_url = parse_url(&base_url)?;
     let body = match llm.provider {
-        Provider::OpenAi | Provider::WorkersAi => filled.into_openai(&llm.response_format, &base_url),
-        Provider::Anthropic => filled.into_anthropic(&llm.response_format),
+        Provider::OpenAi | Provider::WorkersAi => rendered.into_openai(&llm.response_format, &base_url),
+        Provider::Anthropic => rendered.into_anthropic(&llm.response_format),
     };
     let url = endpoint(base_url, llm.provider, path);
     let mut request = Outgoing::new(url, "POST", None, body, scope, key)?;
@@ -79,7 +79,7 @@ pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(Request, Strin
     Ok((Request::Http(request), model))
 }
 
-/// `path` below the base, whatever query that carries. Anthropic's is written with and without its `/v1`.
+/// `path` below the base URL, whose query stays. Anthropic's base URL may be written with or without `/v1`.
 fn endpoint(mut base_url: Url, provider: Provider, path: &str) -> Url {
     let base = base_url.path().trim_end_matches('/').to_string();
     let version = match provider {
@@ -90,8 +90,8 @@ fn endpoint(mut base_url: Url, provider: Provider, path: &str) -> Url {
     base_url
 }
 
-/// The implementation with its templates filled in.
-struct Filled {
+/// The implementation with its templates rendered.
+struct RenderedCall {
     model: String,
     system: Option<String>,
     messages: Vec<Map<String, Value>>,
@@ -103,11 +103,14 @@ struct Filled {
     tool_choice: Option<Value>,
 }
 
-impl Filled {
-    fn of(llm: &LlmCall, scope: &Scope) -> Result<Filled, Failure> {
+impl RenderedCall {
+    fn of(llm: &LlmCall, scope: &Scope) -> Result<RenderedCall, Failure> {
         let messages = match &llm.prompt {
             Prompt::Text(prompt) => {
-                vec![messages::said("user", &plain(render(prompt, scope, "prompt")?))]
+                vec![messages::message(
+                    "user",
+                    &plain(render(prompt, scope, "prompt")?),
+                )]
             }
             Prompt::Messages(list) => messages::checked(render(list, scope, "messages")?)?,
         };
@@ -130,7 +133,7 @@ impl Filled {
             Some(word @ Value::String(_)) => Some(vec![word]),
             Some(other) => return Err(wrong_type("stop", "a string or a list of strings", &other)),
         };
-        Ok(Filled {
+        Ok(RenderedCall {
             model: text(&llm.model, scope, "model")?,
             system: optional(llm.system.as_ref(), scope, "system")?.map(plain),
             messages,
@@ -144,7 +147,7 @@ impl Filled {
     }
 
     fn into_openai(self, answer: &ResponseFormat, base_url: &Url) -> Value {
-        // OpenAI's own models know only the new name of the limit, everybody else surely the old one.
+        // OpenAI's newer models accept only the new name of the limit. All other providers accept the old one.
         let limit = match base_url.host_str() {
             Some("api.openai.com") => "max_completion_tokens",
             Some(_) | None => "max_tokens",
@@ -161,7 +164,7 @@ impl Filled {
         let mut body = self.into_chat(limit, format);
         body["model"] = model.into();
         body["stream"] = true.into();
-        // Or there is no count of tokens in a stream.
+        // A stream has no token counts without it.
         body["stream_options"] = json!({"include_usage": true});
         body
     }
@@ -174,7 +177,7 @@ impl Filled {
                 Some(json!({"type": "json_schema", "json_schema": document}))
             }
         };
-        // Workers AI does not stream an answer that it has to fit into a form.
+        // Workers AI does not stream a response with a response_format.
         let stream = format.is_none();
         let mut inputs = self.into_chat("max_tokens", format);
         inputs["stream"] = stream.into();
@@ -182,9 +185,9 @@ impl Filled {
     }
 
     fn into_chat(self, limit: &str, format: Option<Value>) -> Value {
-        let system = self.system.map(|text| messages::said("system", &text));
-        let said = system.into_iter().chain(self.messages);
-        let mut body = json!({"messages": said.map(messages::for_openai).collect::<Vec<_>>()});
+        let system = self.system.map(|text| messages::message("system", &text));
+        let messages_sent = system.into_iter().chain(self.messages);
+        let mut body = json!({"messages": messages_sent.map(messages::for_openai).collect::<Vec<_>>()});
         let tools = self
             .tools
             .map(|tools| tools.into_iter().map(messages::tool_for_openai).collect());
@@ -206,15 +209,15 @@ impl Filled {
 
     fn into_anthropic(self, answer: &ResponseFormat) -> Value {
         let mut system: Vec<String> = self.system.into_iter().collect();
-        let said = self.messages.into_iter();
-        let said: Vec<Value> = said
+        let messages_sent = self.messages.into_iter();
+        let messages_sent: Vec<Value> = messages_sent
             .filter_map(|message| messages::for_anthropic(message, &mut system))
             .collect();
         system.extend(instruction(answer));
         let mut body = json!({
             "model": self.model,
-            "max_tokens": self.max_tokens.unwrap_or_else(|| ANTHROPIC_TOKENS.into()),
-            "messages": said,
+            "max_tokens": self.max_tokens.unwrap_or_else(|| ANTHROPIC_MAX_TOKENS.into()),
+            "messages": messages_sent,
             "stream": true,
         });
         let tools = self
@@ -240,7 +243,7 @@ impl Filled {
     }
 }
 
-/// For a provider that takes no form of the answer: it is asked for it in words.
+/// Asks for the response format in the prompt, for a provider without a parameter for it.
 fn instruction(answer: &ResponseFormat) -> Option<String> {
     let plainly = "Answer with one JSON value and nothing else: no words around it and no code fence.";
     match answer {
@@ -252,7 +255,7 @@ fn instruction(answer: &ResponseFormat) -> Option<String> {
     }
 }
 
-/// What is null, or an empty text, counts as not written.
+/// None if the value is null or an empty string.
 fn optional(template: Option<&Template>, scope: &Scope, field: &str) -> Result<Option<Value>, Failure> {
     let Some(template) = template else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Takes an answer in as it arrives, in whatever pieces. Whoever stops halfway finds here what had arrived.
+//! Decodes a provider's response from chunks, wherever they are cut. After a deadline it has the text that had arrived.
 
 use serde_json::Value;
 
@@ -6,25 +6,25 @@ use super::{anthropic, openai};
 use crate::base::failure::Failure;
 use crate::base::limits::RESULT_BYTES;
 use crate::definition::llm::Provider;
+use crate::task::llm::completion::Completion;
 use crate::task::llm::provider_error::{broken_off, error_in, too_large, unreadable};
-use crate::task::llm::reply::Reply;
 use crate::task::partial::text_of;
 use crate::task::redact::Redactor;
 use crate::task::runtime::Stopped;
 use crate::task::sse::{Event, Parser, TooLarge};
 
-/// What a stream may weigh in all: its chunks wrap a few letters in hundreds of bytes.
+/// The largest stream. Its events wrap a few characters in hundreds of bytes.
 const STREAM_BYTES: usize = 128 * RESULT_BYTES;
 
 pub struct ResponseDecoder<'a> {
     provider: Provider,
     redactor: &'a Redactor,
     body: Body,
-    pub(super) reply: Reply,
+    pub(super) completion: Completion,
     bytes: usize,
 }
 
-/// Some answer with plain JSON although a stream was asked for; the first letter tells.
+/// Some providers send plain JSON although a stream was requested. The first character shows which it is.
 enum Body {
     NotBegun,
     Events(Parser),
@@ -32,9 +32,9 @@ enum Body {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum DecodeProgress {
     More,
-    /// Nothing follows that matters: the connection need not be held.
+    /// The response is complete, and the connection may be closed.
     Done,
 }
 
@@ -44,39 +44,39 @@ impl<'a> ResponseDecoder<'a> {
             provider,
             redactor,
             body: Body::NotBegun,
-            reply: Reply::default(),
+            completion: Completion::default(),
             bytes: 0,
         }
     }
 
-    pub fn take(&mut self, piece: &[u8]) -> Result<Progress, Failure> {
-        self.bytes += piece.len();
-        let mut piece = piece;
+    pub fn take(&mut self, chunk: &[u8]) -> Result<DecodeProgress, Failure> {
+        self.bytes += chunk.len();
+        let mut chunk = chunk;
         if let Body::NotBegun = self.body {
-            // Blank lines, and a mark of the byte order, mean nothing in either form.
+            // White space and a byte order mark may precede either form.
             let is_blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xef\xbb\xbf".contains(byte);
-            let Some(start) = piece.iter().position(|byte| !is_blank(byte)) else {
+            let Some(start) = chunk.iter().position(|byte| !is_blank(byte)) else {
                 return self.check_size(STREAM_BYTES);
             };
-            piece = &piece[start..];
-            self.body = match piece[0] {
+            chunk = &chunk[start..];
+            self.body = match chunk[0] {
                 b'{' => Body::Whole(Vec::new()),
                 _ => Body::Events(Parser::default()),
             };
         }
         match &mut self.body {
-            Body::NotBegun => Ok(Progress::More),
+            Body::NotBegun => Ok(DecodeProgress::More),
             Body::Whole(bytes) => {
-                bytes.extend_from_slice(piece);
+                bytes.extend_from_slice(chunk);
                 self.check_size(RESULT_BYTES)
             }
             Body::Events(parser) => {
                 let mut events = Vec::new();
-                let pushed = parser.push(piece, &mut events);
+                let pushed = parser.push(chunk, &mut events);
                 for event in events {
-                    self.take_event(&event)?;
-                    if self.reply.is_done {
-                        return Ok(Progress::Done);
+                    self.add_event(&event)?;
+                    if self.completion.is_done {
+                        return Ok(DecodeProgress::Done);
                     }
                 }
                 pushed.map_err(|TooLarge| too_large("an event of the answer is larger than 1 MiB".into()))?;
@@ -85,22 +85,22 @@ impl<'a> ResponseDecoder<'a> {
         }
     }
 
-    /// The body has ended as bodies do: is it an answer?
+    /// Checks at the end of the body that the response is complete.
     pub fn end(&mut self) -> Result<(), Failure> {
         match std::mem::replace(&mut self.body, Body::NotBegun) {
             Body::NotBegun => Err(broken_off("it is empty")),
-            Body::Whole(bytes) => self.take_whole(bytes),
+            Body::Whole(bytes) => self.add_whole(bytes),
             Body::Events(parser) => {
                 let recognized = parser.recognized();
                 if let Some(event) = parser.finish() {
-                    // One that was cut off is no event.
+                    // An event that was cut off is ignored.
                     let is_whole =
                         event.data == openai::DONE || serde_json::from_str::<Value>(&event.data).is_ok();
                     if is_whole {
-                        self.take_event(&event)?;
+                        self.add_event(&event)?;
                     }
                 }
-                if self.reply.is_done || self.has_said_why() {
+                if self.completion.is_done || self.has_finish_reason() {
                     return Ok(());
                 }
                 Err(match recognized {
@@ -111,28 +111,28 @@ impl<'a> ResponseDecoder<'a> {
         }
     }
 
-    /// Not everybody who speaks like OpenAI says goodbye; a reason to finish is as good.
-    fn has_said_why(&self) -> bool {
+    /// Some providers with OpenAI's API send no `[DONE]`. A finish reason is enough then.
+    fn has_finish_reason(&self) -> bool {
         match self.provider {
-            Provider::OpenAi | Provider::WorkersAi => self.reply.finish_reason.is_some(),
+            Provider::OpenAi | Provider::WorkersAi => self.completion.finish_reason.is_some(),
             Provider::Anthropic => false,
         }
     }
 
-    /// The connection is gone.
+    /// The failure of a connection that was lost.
     pub fn broken(&self, why: &str) -> Failure {
         broken_off(why)
     }
 
-    /// What a person can read of it.
+    /// The text that has arrived; of plain JSON, its source.
     pub fn text_so_far(self) -> String {
         match self.body {
             Body::Whole(bytes) => text_of(bytes),
-            Body::NotBegun | Body::Events(_) => self.reply.text,
+            Body::NotBegun | Body::Events(_) => self.completion.text,
         }
     }
 
-    /// A failure, with what had arrived by then.
+    /// A failure, with the text that had arrived.
     pub fn stopped(self, failure: Failure) -> Stopped {
         let partial = self.text_so_far();
         match partial.is_empty() {
@@ -141,9 +141,9 @@ impl<'a> ResponseDecoder<'a> {
         }
     }
 
-    fn take_event(&mut self, event: &Event) -> Result<(), Failure> {
+    fn add_event(&mut self, event: &Event) -> Result<(), Failure> {
         if event.data == openai::DONE {
-            self.reply.is_done = true;
+            self.completion.is_done = true;
             return Ok(());
         }
         if event.data.trim().is_empty() {
@@ -155,14 +155,14 @@ impl<'a> ResponseDecoder<'a> {
             return Err(failure);
         }
         match self.provider {
-            Provider::OpenAi | Provider::WorkersAi => openai::fold(&mut self.reply, &chunk),
-            Provider::Anthropic => anthropic::fold(&mut self.reply, &chunk),
+            Provider::OpenAi | Provider::WorkersAi => openai::fold(&mut self.completion, &chunk),
+            Provider::Anthropic => anthropic::fold(&mut self.completion, &chunk),
         }
     }
 
-    fn take_whole(&mut self, bytes: Vec<u8>) -> Result<(), Failure> {
-        let answer: Value = match serde_json::from_slice(&bytes) {
-            Ok(answer) => answer,
+    fn add_whole(&mut self, bytes: Vec<u8>) -> Result<(), Failure> {
+        let response: Value = match serde_json::from_slice(&bytes) {
+            Ok(response) => response,
             Err(error) => {
                 self.body = Body::Whole(bytes);
                 return Err(match error.is_eof() {
@@ -171,7 +171,7 @@ impl<'a> ResponseDecoder<'a> {
                 });
             }
         };
-        if let Some(failure) = error_in(&answer, self.redactor) {
+        if let Some(failure) = error_in(&response, self.redactor) {
             return Err(failure);
         }
         let known = match self.provider {
@@ -179,22 +179,22 @@ impl<'a> ResponseDecoder<'a> {
             Provider::WorkersAi => ["choices", "response"],
             Provider::Anthropic => ["content", "content"],
         };
-        if !known.iter().any(|field| answer.get(field).is_some()) {
+        if !known.iter().any(|field| response.get(field).is_some()) {
             self.body = Body::Whole(bytes);
             return Err(unreadable(format!("the answer has no \"{}\"", known[1])));
         }
         match self.provider {
-            Provider::OpenAi | Provider::WorkersAi => openai::fold(&mut self.reply, &answer),
-            Provider::Anthropic => anthropic::fold_message(&mut self.reply, &answer),
+            Provider::OpenAi | Provider::WorkersAi => openai::fold(&mut self.completion, &response),
+            Provider::Anthropic => anthropic::fold_message(&mut self.completion, &response),
         }
     }
 
-    fn check_size(&self, most: usize) -> Result<Progress, Failure> {
-        match self.bytes > most {
+    fn check_size(&self, max_bytes: usize) -> Result<DecodeProgress, Failure> {
+        match self.bytes > max_bytes {
             true => Err(too_large(format!(
-                "the answer is larger than the limit of {most} bytes"
+                "the answer is larger than the limit of {max_bytes} bytes"
             ))),
-            false => Ok(Progress::More),
+            false => Ok(DecodeProgress::More),
         }
     }
 }

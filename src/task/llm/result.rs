@@ -1,4 +1,4 @@
-//! What the step gets of an answer that is whole, and why it may get none although the model has answered.
+//! The step's result of a complete response, or the failure of one that is not in the requested format.
 
 use serde_json::Value;
 
@@ -9,28 +9,28 @@ use crate::task::llm::provider_error::unreadable;
 use crate::task::llm::response_decoder::ResponseDecoder;
 use crate::task::runtime::Stopped;
 
-/// `{text, tool_calls, usage, finish_reason, model}`, and `json` where it was asked for.
-pub fn of(intake: ResponseDecoder, format: &ResponseFormat, asked_model: &str) -> Result<Value, Stopped> {
-    let reply = &intake.reply;
-    // A model that asks for a tool first has not answered yet.
-    let asks_first = reply.text.trim().is_empty() && !reply.calls.is_empty();
+/// `{text, tool_calls, usage, finish_reason, model}`, and `json` if JSON was requested.
+pub fn of(decoder: ResponseDecoder, format: &ResponseFormat, asked_model: &str) -> Result<Value, Stopped> {
+    let completion = &decoder.completion;
+    // A model that calls a tool first has not produced its JSON yet.
+    let calls_tool_first = completion.text.trim().is_empty() && !completion.calls.is_empty();
     let json = match format {
         ResponseFormat::Text => None,
-        ResponseFormat::Json | ResponseFormat::JsonSchema { .. } if asks_first => Some(Ok(Value::Null)),
-        ResponseFormat::Json => Some(parse(&reply.text, reply.finish_reason.as_deref())),
+        ResponseFormat::Json | ResponseFormat::JsonSchema { .. } if calls_tool_first => Some(Ok(Value::Null)),
+        ResponseFormat::Json => Some(parse(&completion.text, completion.finish_reason.as_deref())),
         ResponseFormat::JsonSchema { schema, .. } => {
-            let parsed = parse(&reply.text, reply.finish_reason.as_deref());
+            let parsed = parse(&completion.text, completion.finish_reason.as_deref());
             Some(parsed.and_then(|json| fit(json, schema)))
         }
     };
     match json {
-        None => Ok(Value::Object(intake.reply.into_fields(asked_model))),
+        None => Ok(Value::Object(decoder.completion.into_fields(asked_model))),
         Some(Ok(json)) => {
-            let mut fields = intake.reply.into_fields(asked_model);
+            let mut fields = decoder.completion.into_fields(asked_model);
             fields.insert("json".into(), json);
             Ok(Value::Object(fields))
         }
-        Some(Err(failure)) => Err(intake.stopped(failure)),
+        Some(Err(failure)) => Err(decoder.stopped(failure)),
     }
 }
 
@@ -56,7 +56,7 @@ fn fit(json: Value, schema: &Schema) -> Result<Value, Failure> {
     }
 }
 
-/// Models like to put a fence of Markdown around JSON, whatever they are told.
+/// Removes the Markdown fence that models put around JSON, even if they are told not to.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let inside = text

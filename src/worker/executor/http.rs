@@ -11,7 +11,7 @@ use crate::task::partial::text_of;
 use crate::task::redirect::{self, REDIRECTS_MAX, Reach};
 use crate::task::request::Outgoing;
 use crate::task::runtime::{ActionCall, Stopped};
-use crate::task::status::{self, Answered};
+use crate::task::status::{self, ResponseParts};
 use crate::worker::platform::http_client::{self, Clock, Error, Peer, ReadWhole, Request, Response};
 use crate::worker::platform::now;
 
@@ -154,12 +154,12 @@ pub(in crate::worker) fn check_status(
     expected: Option<&[u16]>,
     call: &ActionCall<'_>,
 ) -> Result<(), Failure> {
-    let answered = Answered {
+    let parts = ResponseParts {
         status: received.status,
         retry_after: received.headers.get("retry-after").and_then(Value::as_str),
         text: &received.text,
     };
-    status::check(&answered, expected, call.redactor, now())
+    status::check(&parts, expected, call.redactor, now())
 }
 
 fn parse_body(received: &Received) -> Result<Value, Failure> {

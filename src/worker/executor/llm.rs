@@ -7,11 +7,11 @@ use crate::base::failure::Failure;
 use crate::base::limits::RESULT_BYTES;
 use crate::definition::llm::LlmCall;
 use crate::task::llm::request::{self, Request};
-use crate::task::llm::response_decoder::{Progress, ResponseDecoder};
+use crate::task::llm::response_decoder::{DecodeProgress, ResponseDecoder};
 use crate::task::llm::{binding_failure, result};
 use crate::task::redirect::Reach;
 use crate::task::runtime::{ActionCall, Stopped};
-use crate::task::status::{self, Answered};
+use crate::task::status::{self, ResponseParts};
 use crate::worker::executor::http::send;
 use crate::worker::platform::http_client::{self, Response};
 use crate::worker::platform::{ai, deadline, now};
@@ -94,8 +94,8 @@ async fn read(
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) => match decoder.take(&chunk)? {
-                Progress::More => {}
-                Progress::Done => return Ok(()),
+                DecodeProgress::More => {}
+                DecodeProgress::Done => return Ok(()),
             },
             Ok(None) => return decoder.end(),
             Err(error) => return Err(decoder.broken(&String::from(error))),
@@ -109,10 +109,10 @@ async fn refused(response: Response, call: &ActionCall<'_>) -> Failure {
     let retry_after = response.header("retry-after");
     let mut bytes = Vec::new();
     let _ = response.read_into(&mut bytes, RESULT_BYTES).await;
-    let answered = Answered {
+    let parts = ResponseParts {
         status,
         retry_after: retry_after.as_deref(),
         text: &String::from_utf8_lossy(&bytes),
     };
-    status::refusal(&answered, call.redactor, now())
+    status::refusal(&parts, call.redactor, now())
 }

@@ -9,7 +9,7 @@ use crate::task::redirect::{self, REDIRECTS_MAX, Reach};
 use crate::task::request::Outgoing;
 use crate::task::runtime::{ActionCall, Stopped};
 use crate::task::sse::{EVENT_BYTES, Event, Parser};
-use crate::task::status::{self, Answered};
+use crate::task::status::{self, ResponseParts};
 use crate::worker::executor::http::{self, failure_of, network_failure};
 use crate::worker::platform::background::run_in_background;
 use crate::worker::platform::http_client::{Response, internet};
@@ -115,12 +115,12 @@ impl Client<'_> {
         let retry_after = response.header("retry-after");
         // The body explains the failure; one that cannot be read is not another failure.
         let text = http::read_text(response).await.unwrap_or_default();
-        let answered = Answered {
+        let parts = ResponseParts {
             status,
             retry_after: retry_after.as_deref(),
             text: &text,
         };
-        Err(status::refusal(&answered, self.call.redactor, now()))
+        Err(status::refusal(&parts, self.call.redactor, now()))
     }
 
     async fn follow_redirects(&self, first: Outgoing) -> Result<Response, Failure> {

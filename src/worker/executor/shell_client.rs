@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::definition::shell::Shell;
 use crate::task::redirect::Reach;
 use crate::task::runtime::{ActionCall, Stopped};
-use crate::task::shell::{Ended, order, outcome};
+use crate::task::shell::{CommandEnd, order, outcome};
 use crate::worker::executor::http::{check_status, fetch_final};
 use crate::worker::platform::http_client::{Clock, Peer};
 use crate::worker::platform::{deadline, now};
@@ -31,8 +31,8 @@ pub async fn shell(
     check_status(&received, None, call)?;
     let left_ms = call.deadline_at.map(|at| at.saturating_sub(now()));
     match outcome(shell, &received.text, call.redactor, left_ms)? {
-        Ended::Result(result) => Ok(result),
-        Ended::OutOfTime(text) => {
+        CommandEnd::Result(result) => Ok(result),
+        CommandEnd::OutOfTime(text) => {
             // The command's limit is a little shorter than the call's: a deadline is reported when it has passed, not before.
             deadline::sleep(left_ms.unwrap_or_default()).await;
             Err(Stopped::Deadline { partial: Some(text) })

@@ -1,4 +1,4 @@
-//! What a model has said so far. Bounded: a reply that would not fit into a result is not collected.
+//! What has arrived of a model's response. Its size is limited to that of a result.
 
 use serde_json::{Map, Value, json};
 
@@ -6,45 +6,44 @@ use crate::base::failure::Failure;
 use crate::base::limits::RESULT_BYTES;
 use crate::task::llm::provider_error::too_large;
 
-/// More calls than this are no question to anybody.
-const TOOL_CALLS: usize = 128;
+const TOOL_CALLS_MAX: usize = 128;
 
 #[derive(Debug, Default)]
-pub(super) struct Reply {
+pub(super) struct Completion {
     pub text: String,
     pub calls: Vec<ToolCall>,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub finish_reason: Option<String>,
     pub model: Option<String>,
-    /// The provider has said that nothing follows.
+    /// The provider has sent its last event.
     pub is_done: bool,
-    /// Of text and calls together.
+    /// The size of text and calls together.
     bytes: usize,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct ToolCall {
-    /// Which of the calls the provider means by that number.
+    /// The number by which later chunks refer to this call.
     pub index: Option<u64>,
     pub id: String,
     pub name: String,
-    /// JSON, as far as it has arrived.
+    /// The part of the JSON text that has arrived.
     pub arguments: String,
 }
 
-impl Reply {
+impl Completion {
     pub fn add_text(&mut self, text: &str) -> Result<(), Failure> {
         self.grow(text.len())?;
         self.text.push_str(text);
         Ok(())
     }
 
-    /// Begins another call and gives its place.
+    /// Adds a call and returns its position.
     pub fn begin_call(&mut self, call: ToolCall) -> Result<usize, Failure> {
-        if self.calls.len() == TOOL_CALLS {
+        if self.calls.len() == TOOL_CALLS_MAX {
             return Err(too_large(format!(
-                "the answer has more than {TOOL_CALLS} tool calls"
+                "the answer has more than {TOOL_CALLS_MAX} tool calls"
             )));
         }
         self.grow(call.id.len() + call.name.len() + call.arguments.len())?;
@@ -52,23 +51,21 @@ impl Reply {
         Ok(self.calls.len() - 1)
     }
 
-    pub fn add_arguments(&mut self, place: usize, part: &str) -> Result<(), Failure> {
+    pub fn add_arguments(&mut self, position: usize, part: &str) -> Result<(), Failure> {
         self.grow(part.len())?;
-        if let Some(call) = self.calls.get_mut(place) {
-            call.arguments.push_str(part);
-        }
+        self.calls[position].arguments.push_str(part);
         Ok(())
     }
 
-    /// A text that is said once; what came before stays where this is none.
-    pub fn note(field: &mut Option<String>, said: Option<&Value>) {
-        if let Some(text) = said.and_then(Value::as_str) {
+    /// Sets a field if the value is a string.
+    pub fn set_text(field: &mut Option<String>, value: Option<&Value>) {
+        if let Some(text) = value.and_then(Value::as_str) {
             *field = Some(text.to_string());
         }
     }
 
-    pub fn note_count(field: &mut Option<u64>, said: Option<&Value>) {
-        *field = said.and_then(Value::as_u64).or(*field);
+    pub fn set_count(field: &mut Option<u64>, value: Option<&Value>) {
+        *field = value.and_then(Value::as_u64).or(*field);
     }
 
     pub fn into_fields(self, asked_model: &str) -> Map<String, Value> {
@@ -98,7 +95,7 @@ impl Reply {
 impl ToolCall {
     fn into_value(self) -> Value {
         let arguments = match self.arguments.trim().is_empty() {
-            // A tool without parameters is called with none.
+            // A tool without parameters may be called without arguments.
             true => json!({}),
             false => serde_json::from_str(&self.arguments).unwrap_or(Value::String(self.arguments)),
         };
@@ -106,7 +103,7 @@ impl ToolCall {
     }
 }
 
-/// Text that may be a string or a list of parts with text in them.
+/// Calls `take` with the text of a string, or of each part of a list.
 pub(super) fn each_text<'a>(
     content: &'a Value,
     mut take: impl FnMut(&'a str) -> Result<(), Failure>,
