@@ -74,114 +74,118 @@ fn task_with(field: &str, value: Value) -> Value {
     json!({"id": "t", "steps": [{"action": action()}], field: value})
 }
 
-fn implementation(kind: &str) -> Value {
-    json!({"id": "a", "kind": kind, "implementation": probe()})
+/// A part of a document: the page and the heading that tell of it, and a document that has the probe there.
+struct Part {
+    page: &'static str,
+    heading: String,
+    kind: DocumentKind,
+    document: Value,
+}
+
+fn parts() -> Vec<Part> {
+    let of_page = |page, kind, parts: Vec<(&str, Value)>| {
+        let part = move |(heading, document): (&str, Value)| Part {
+            page,
+            heading: heading.to_string(),
+            kind,
+            document,
+        };
+        parts.into_iter().map(part).collect::<Vec<_>>()
+    };
+    let join = |value: Value| transition_with("synchronization", value);
+    let step = |value: Value| task_with("steps", json!([value]));
+    let execution = |value: Value| {
+        let request = json!({"url": "https://example.com"});
+        json!({"id": "a", "kind": "http_request", "implementation": request, "execution": value})
+    };
+    let workflows = vec![
+        ("## Workflow", probed(json!({"id": "w"}))),
+        ("### gate of a workflow", workflow_with("gate", probe())),
+        ("### timeouts", workflow_with("timeouts", probe())),
+        ("### limits of a run", workflow_with("limits", probe())),
+        ("### trigger", workflow_with("trigger", probe())),
+        ("## Node", node_with(PROBE, json!(1))),
+        ("### gate", node_with("gate", probe())),
+        ("### wait", node_with("wait", probe())),
+        ("## Transition", transition_with(PROBE, json!(1))),
+        ("## Transition", transition_with("loop_config", probe())),
+        ("### foreach", transition_with("foreach", probe())),
+        ("### synchronization", join(probe())),
+        ("### synchronization", join(json!({"strategy": probe()}))),
+        ("### merge", join(json!({"merge": probe()}))),
+    ];
+    let tasks = vec![
+        ("## The document", task_with(PROBE, json!(1))),
+        ("### retry", task_with("retry", probe())),
+        ("### Step", step(probe())),
+        (
+            "### condition",
+            step(json!({"action": action(), "condition": probe()})),
+        ),
+    ];
+    let format = json!({"response_format": probe()});
+    let actions = vec![
+        ("## The document", probed(action())),
+        ("### execution", execution(probe())),
+        (
+            "## Retries of a call",
+            execution(json!({"retry_policy": probe()})),
+        ),
+        (
+            "### llm_call",
+            json!({"id": "a", "kind": "llm_call", "implementation": format}),
+        ),
+    ];
+    let mut parts = of_page("docs/documents.md", DocumentKind::Workflows, workflows);
+    parts.extend(of_page("docs/tasks.md", DocumentKind::Tasks, tasks));
+    parts.extend(of_page("docs/actions.md", DocumentKind::Actions, actions));
+    parts.extend(action_kinds().into_iter().map(|kind| Part {
+        page: "docs/actions.md",
+        heading: format!("### {kind}"),
+        kind: DocumentKind::Actions,
+        document: json!({"id": "a", "kind": kind, "implementation": probe()}),
+    }));
+    parts
 }
 
 #[test]
-fn every_field_is_on_its_page() {
-    use DocumentKind::{Actions, Tasks, Workflows};
-    let documents = "docs/documents.md";
-    let actions = "docs/actions.md";
-    let join = |value: Value| transition_with("synchronization", value);
-    let step = |value: Value| task_with("steps", json!([value]));
-    let execution = |value: Value| json!({"id": "a", "kind": "http_request", "implementation": {"url": "https://example.com"}, "execution": value});
-    let mut places = vec![
-        (documents, "## Workflow", Workflows, probed(json!({"id": "w"}))),
-        (
-            documents,
-            "### gate of a workflow",
-            Workflows,
-            workflow_with("gate", probe()),
-        ),
-        (
-            documents,
-            "### timeouts",
-            Workflows,
-            workflow_with("timeouts", probe()),
-        ),
-        (
-            documents,
-            "### limits of a run",
-            Workflows,
-            workflow_with("limits", probe()),
-        ),
-        (
-            documents,
-            "### trigger",
-            Workflows,
-            workflow_with("trigger", probe()),
-        ),
-        (documents, "## Node", Workflows, node_with(PROBE, json!(1))),
-        (documents, "### gate", Workflows, node_with("gate", probe())),
-        (documents, "### wait", Workflows, node_with("wait", probe())),
-        (
-            documents,
-            "## Transition",
-            Workflows,
-            transition_with(PROBE, json!(1)),
-        ),
-        (
-            documents,
-            "## Transition",
-            Workflows,
-            transition_with("loop_config", probe()),
-        ),
-        (
-            documents,
-            "### foreach",
-            Workflows,
-            transition_with("foreach", probe()),
-        ),
-        (documents, "### synchronization", Workflows, join(probe())),
-        (
-            documents,
-            "### synchronization",
-            Workflows,
-            join(json!({"strategy": probe()})),
-        ),
-        (documents, "### merge", Workflows, join(json!({"merge": probe()}))),
-        (documents, "## Task", Tasks, task_with(PROBE, json!(1))),
-        (documents, "### retry", Tasks, task_with("retry", probe())),
-        (documents, "### Step", Tasks, step(probe())),
-        (
-            documents,
-            "### condition",
-            Tasks,
-            step(json!({"action": action(), "condition": probe()})),
-        ),
-        (actions, "## The document", Actions, probed(action())),
-        (actions, "### execution", Actions, execution(probe())),
-        (
-            actions,
-            "## Retries of a call",
-            Actions,
-            execution(json!({"retry_policy": probe()})),
-        ),
-    ];
-    let format = json!({"id": "a", "kind": "llm_call", "implementation": {"response_format": probe()}});
-    places.push((actions, "### llm_call", Actions, format));
-    let kinds = kinds();
-    let headings: Vec<String> = kinds.iter().map(|kind| format!("### {kind}")).collect();
-    for (kind, heading) in kinds.iter().zip(&headings) {
-        places.push((actions, heading, Actions, implementation(kind)));
-    }
-    for (page, heading, kind, document) in places {
+fn every_field_is_on_its_page_with_an_example() {
+    let blocks = blocks();
+    for part in parts() {
+        let Part { page, heading, .. } = &part;
         let text = section(page, heading);
-        let known = known_fields(kind, &document);
+        let examples: String = blocks
+            .iter()
+            .filter(|block| block.page == *page && block.info.starts_with("json "))
+            .map(|block| block.text.as_str())
+            .collect();
+        let known = known_fields(part.kind, &part.document);
         for field in &known {
             // A duration's second spelling is told of once, for all of them.
             let is_spelling = field
                 .strip_suffix("_ms")
                 .is_some_and(|stem| known.iter().any(|other| other == stem));
-            let is_there = is_spelling || text.contains(&format!("`{field}`"));
-            assert!(is_there, "{page}, \"{heading}\": `{field}` is missing");
+            if is_spelling || RESERVED.contains(&field.as_str()) {
+                continue;
+            }
+            assert!(
+                text.contains(&format!("`{field}`")),
+                "{page}, \"{heading}\": `{field}` is missing"
+            );
+            let has_example = examples.contains(&format!("\"{field}\":"));
+            assert!(
+                has_example,
+                "{page}: no example has the field \"{field}\" of \"{heading}\""
+            );
         }
     }
 }
 
+/// Fields that are known only to be refused.
+const RESERVED: &[&str] = &["cron", "timezone"];
+
 /// All kinds of actions, from the refusal of one that is none.
-fn kinds() -> Vec<String> {
+fn action_kinds() -> Vec<String> {
     let document = json!({"id": "a", "kind": PROBE, "implementation": {}});
     let checked = check(
         DocumentKind::Actions,

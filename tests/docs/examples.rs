@@ -49,8 +49,16 @@ fn document_of(block: &Block) -> Option<(DocumentKind, Value)> {
         serde_json::from_str(&block.text).unwrap_or_else(|error| panic!("{}: {error}", block.place()));
     Some(match (*what, rest) {
         ("workflow", []) => (DocumentKind::Workflows, written),
+        ("workflow", ["fields"]) => {
+            let mut workflow = json!({"id": "example", "nodes": [{"id": "only"}]});
+            for (field, value) in written.as_object().expect("fields of a workflow") {
+                workflow[field] = value.clone();
+            }
+            (DocumentKind::Workflows, workflow)
+        }
         ("task", []) => (DocumentKind::Tasks, written),
         ("action", []) => (DocumentKind::Actions, written),
+        ("step", []) => (DocumentKind::Tasks, json!({"id": "example", "steps": [written]})),
         ("node", []) => (
             DocumentKind::Workflows,
             json!({"id": "example", "nodes": [written]}),
