@@ -54,7 +54,7 @@ pub enum Write {
     },
     SaveMessage {
         id: u64,
-        message: Message,
+        message: Box<Message>,
     },
     DeleteMessage {
         id: u64,
@@ -147,6 +147,15 @@ impl Write {
     pub fn event(&self) -> Option<&RunEvent> {
         if let Write::SaveEvent(event) = self {
             Some(event)
+        } else {
+            None
+        }
+    }
+
+    /// The message of the outbox that is saved.
+    pub fn message(&self) -> Option<&Message> {
+        if let Write::SaveMessage { message, .. } = self {
+            Some(message)
         } else {
             None
         }

@@ -57,8 +57,8 @@ impl Run {
 
     /// Notes in the run's history that one of its events did not start everything it triggers.
     pub(in crate::run) fn starts_refused(&mut self, id: u64, workflows: &[String]) {
-        let Some(Message::Emit { key, name, root, .. }) = self.outbox.get(&id).map(|entry| &entry.message)
-        else {
+        // The report of an event that was delivered meanwhile.
+        let Some(Message::Emit { key, name, root, .. }) = self.outbox.get(id) else {
             return;
         };
         let fields = json!({

@@ -1,154 +1,413 @@
-//! Messages that must leave the object: saved with the decision that made them, sent after the commit, sent again
-//! until they arrived. Whoever gets one twice does nothing the second time.
+//! Messages that must reach another object: saved with the decision that posts them, sent after its commit, and sent again
+//! until they have arrived. Their receivers ignore a message that comes twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::time::{MINUTE, Millis, SECOND};
+use crate::run::decision::{Command, Write};
 use crate::run::message::Message;
-use crate::run::state::{Due, Run};
+use crate::run::state::Run;
+use crate::run::token::{Token, TokenId};
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct OutboxEntry {
-    pub message: Message,
-    pub attempts: u32,
-    /// When to send it again if nothing was heard.
-    pub due_at: Millis,
-    /// It was sent once, or may have been before the object came back.
-    pub may_have_left: bool,
+/// Starts of children in flight at a time. Each carries the child's whole snapshot and creates an object.
+const STARTS_IN_FLIGHT: usize = 8;
+
+/// Attempts after which a run that is not there counts as never started.
+const GONE_AFTER: u32 = 5;
+
+/// The messages that have not arrived yet, and what the decision under way changes of them.
+#[derive(Debug, Default)]
+pub(in crate::run) struct Outbox {
+    entries: BTreeMap<u64, Entry>,
+    /// Every entry but the waiting starts, by the moment it is sent again.
+    due: BTreeSet<(Millis, u64)>,
+    /// Starts that were sent and not answered, and those that wait for one of them to be answered. While any waits, as many
+    /// as allowed are in flight, each with a moment at which it is sent again; so none waits forever.
+    starts_in_flight: BTreeSet<u64>,
+    waiting_starts: BTreeSet<u64>,
+    posted: u64,
+    changed: BTreeSet<u64>,
+    deleted: BTreeSet<u64>,
+    sent: BTreeSet<u64>,
 }
 
-/// Starts of children that are under way at a time. Each carries the child's whole snapshot, and a new object at the other end.
-const STARTS_UNDER_WAY: usize = 8;
-
-/// Starts of children: those that were sent and not answered yet, and those that wait for one of them to be answered. While
-/// any waits, as many as may be are under way, each with a moment at which it is sent again; so none waits for ever.
-#[derive(Clone, Debug, Default)]
-pub(in crate::run) struct Starts {
-    under_way: BTreeSet<u64>,
-    waiting: BTreeSet<u64>,
+#[derive(Debug)]
+struct Entry {
+    message: Message,
+    attempts: u32,
+    /// When it is sent again. A waiting start has no such moment.
+    due_at: Millis,
+    /// It was sent, or may have been before the object was loaded.
+    may_have_left: bool,
 }
 
-impl Run {
-    pub(in crate::run) fn post(&mut self, message: Message) {
-        self.messages_posted += 1;
-        let id = self.messages_posted;
-        self.changes.new_messages.insert(id);
-        self.outbox.insert(
-            id,
-            OutboxEntry {
-                message,
-                attempts: 0,
-                due_at: 0,
-                may_have_left: false,
-            },
-        );
-        self.send(id);
+/// When a message is sent, and whether this decision may still make calls.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::run) struct SendTime {
+    pub now: Millis,
+    pub has_calls: bool,
+}
+
+impl Outbox {
+    pub fn get(&self, id: u64) -> Option<&Message> {
+        self.entries.get(&id).map(|entry| &entry.message)
     }
 
-    /// Starts that waited and have room now. Once a decision: a start that it takes back must not have left before.
-    pub(in crate::run) fn send_waiting_starts(&mut self) {
-        while self.starts.under_way.len() < STARTS_UNDER_WAY
-            && let Some(id) = self.starts.waiting.pop_first()
-        {
-            self.send(id);
-        }
+    /// The moment at which a message is sent again.
+    pub fn next_due_at(&self) -> Option<Millis> {
+        self.due.first().map(|(at, _)| *at)
     }
 
-    /// Sends a message now and plans the next time. An event takes calls: in a turn that has none left it stays due, and the
-    /// alarm brings the next. Sent all the same, two of them would keep each other awake in a turn that can do nothing.
-    pub(in crate::run) fn send(&mut self, id: u64) {
-        let now = self.changes.now;
-        let has_room = self.changes.room > 0;
-        let Some(entry) = self.outbox.get_mut(&id) else {
-            return;
+    /// Puts back a saved message. It may or may not have arrived, so it is due at once.
+    pub fn restore(&mut self, id: u64, message: Message) {
+        self.posted = self.posted.max(id);
+        let entry = Entry {
+            message,
+            attempts: 0,
+            due_at: 0,
+            may_have_left: true,
         };
-        self.due.remove(&(entry.due_at, Due::Message(id)));
-        if !has_room && matches!(entry.message, Message::Emit { .. }) {
-            entry.due_at = now;
-            self.due.insert((now, Due::Message(id)));
+        self.due.insert((entry.due_at, id));
+        self.entries.insert(id, entry);
+    }
+
+    pub fn post(&mut self, message: Message, time: SendTime) {
+        self.posted += 1;
+        let id = self.posted;
+        self.changed.insert(id);
+        let entry = Entry {
+            message,
+            attempts: 0,
+            due_at: 0,
+            may_have_left: false,
+        };
+        self.entries.insert(id, entry);
+        self.send(id, time);
+    }
+
+    pub fn send_due(&mut self, time: SendTime) {
+        if self.next_due_at().is_none_or(|at| at > time.now) {
             return;
         }
-        if matches!(entry.message, Message::StartChild { .. }) {
-            let is_full = self.starts.under_way.len() >= STARTS_UNDER_WAY;
-            if is_full && !self.starts.under_way.contains(&id) {
-                entry.due_at = Millis::MAX;
-                self.starts.waiting.insert(id);
+        let due = self.entries.iter().filter(|(_, entry)| entry.due_at <= time.now);
+        let ids: Vec<u64> = due.map(|(id, _)| *id).collect();
+        for id in ids {
+            self.send(id, time);
+        }
+    }
+
+    /// Sends the starts that waited and may be in flight now. Done once a decision: a start that the decision takes back
+    /// must not have left before.
+    pub fn send_waiting_starts(&mut self, time: SendTime) {
+        while self.starts_in_flight.len() < STARTS_IN_FLIGHT
+            && let Some(id) = self.waiting_starts.pop_first()
+        {
+            self.send(id, time);
+        }
+    }
+
+    /// Sends a message and plans the next attempt. Publishing an event takes calls: without any left the event stays due,
+    /// and the alarm brings the next decision at once. Sent all the same, two events would keep waking the run in
+    /// decisions that can do nothing.
+    fn send(&mut self, id: u64, time: SendTime) {
+        let entry = self.entries.get_mut(&id).expect("only posted messages are sent");
+        self.due.remove(&(entry.due_at, id));
+        match &entry.message {
+            Message::Emit { .. } if !time.has_calls => {
+                entry.due_at = time.now;
+                self.due.insert((time.now, id));
                 return;
             }
-            self.starts.waiting.remove(&id);
-            self.starts.under_way.insert(id);
+            Message::StartChild { .. } => {
+                let is_full = self.starts_in_flight.len() >= STARTS_IN_FLIGHT;
+                if is_full && !self.starts_in_flight.contains(&id) {
+                    entry.due_at = Millis::MAX;
+                    self.waiting_starts.insert(id);
+                    return;
+                }
+                self.waiting_starts.remove(&id);
+                self.starts_in_flight.insert(id);
+            }
+            Message::Emit { .. }
+            | Message::HoldChild { .. }
+            | Message::CancelChild { .. }
+            | Message::NotifyParent { .. }
+            | Message::TellParent { .. } => {}
         }
         entry.attempts += 1;
-        entry.due_at = now.saturating_add(patience_ms(entry.attempts));
-        self.due.insert((entry.due_at, Due::Message(id)));
-        self.changes.sends.insert(id);
+        entry.due_at = time.now.saturating_add(resend_after_ms(entry.attempts));
+        self.due.insert((entry.due_at, id));
+        self.sent.insert(id);
     }
 
-    /// Not heard of: it goes out again when it is due, sooner than a silent one.
-    pub(in crate::run) fn delivery_failed(&mut self, id: u64, is_gone: bool) {
-        let now = self.changes.now;
-        let Some(entry) = self.outbox.get(&id) else {
+    /// The message did not arrive: it is sent again, sooner than one that is not heard of.
+    pub fn failed(&mut self, id: u64, is_gone: bool, now: Millis) {
+        // The report of a message that was delivered or taken back meanwhile.
+        let Some(entry) = self.entries.get(&id) else {
             return;
         };
-        // A child that is to be cancelled may not be there yet: its start can be on its way. Later it never will be.
-        if is_gone && entry.attempts >= GONE_AFTER && !self.is_about_a_start(&entry.message) {
-            return self.unpost(id);
+        // The start of a child that is to be paused may still be in flight.
+        if is_gone && entry.attempts >= GONE_AFTER && !self.is_for_a_starting_child(&entry.message) {
+            return self.remove(id);
         }
-        self.starts.under_way.remove(&id);
-        let Some(entry) = self.outbox.get_mut(&id) else {
-            return;
-        };
-        self.due.remove(&(entry.due_at, Due::Message(id)));
-        entry.due_at = now.saturating_add(SECOND << entry.attempts.min(6));
-        self.due.insert((entry.due_at, Due::Message(id)));
+        self.starts_in_flight.remove(&id);
+        let delay_ms = SECOND << entry.attempts.min(6);
+        self.postpone(id, now.saturating_add(delay_ms));
     }
 
-    /// The rest goes out in the next turn, which the alarm brings at once.
-    pub(in crate::run) fn delivery_unfinished(&mut self, id: u64, so_far: Option<String>) {
-        let now = self.changes.now;
-        let Some(entry) = self.outbox.get_mut(&id) else {
+    /// An event reached the workflows up to `so_far`. The rest is published in the next decision, which the alarm brings at
+    /// once.
+    pub fn unfinished(&mut self, id: u64, so_far: Option<String>, now: Millis) {
+        // The report of an event that was delivered meanwhile.
+        let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
         if let Message::Emit { after, .. } = &mut entry.message
             && *after < so_far
         {
             *after = so_far;
-            self.changes.new_messages.insert(id);
+            self.changed.insert(id);
         }
-        self.due.remove(&(entry.due_at, Due::Message(id)));
-        entry.due_at = now;
-        self.due.insert((entry.due_at, Due::Message(id)));
+        self.postpone(id, now);
     }
 
-    /// It is for a child whose start is still to be heard of.
-    fn is_about_a_start(&self, message: &Message) -> bool {
+    fn postpone(&mut self, id: u64, at: Millis) {
+        let entry = self.entries.get_mut(&id).expect("looked up by the caller");
+        self.due.remove(&(entry.due_at, id));
+        entry.due_at = at;
+        self.due.insert((at, id));
+    }
+
+    fn is_for_a_starting_child(&self, message: &Message) -> bool {
         let Message::HoldChild { run_id: child, .. } = message else {
             return false;
         };
-        self.outbox
-            .values()
-            .any(|entry| matches!(&entry.message, Message::StartChild { run_id, .. } if run_id == child))
+        let mut messages = self.entries.values().map(|entry| &entry.message);
+        messages.any(|message| matches!(message, Message::StartChild { run_id, .. } if run_id == child))
     }
 
-    pub(in crate::run) fn unpost(&mut self, id: u64) {
-        let Some(entry) = self.outbox.remove(&id) else {
+    /// Removes a message, if it is there: it arrived, or is not needed any more.
+    pub fn remove(&mut self, id: u64) {
+        let Some(entry) = self.entries.remove(&id) else {
             return;
         };
-        self.due.remove(&(entry.due_at, Due::Message(id)));
-        self.starts.under_way.remove(&id);
-        self.starts.waiting.remove(&id);
-        self.changes.sends.remove(&id);
-        // Posted and taken back in one decision: it was never saved.
-        if !self.changes.new_messages.remove(&id) {
-            self.changes.deleted_messages.insert(id);
+        self.due.remove(&(entry.due_at, id));
+        self.starts_in_flight.remove(&id);
+        self.waiting_starts.remove(&id);
+        self.sent.remove(&id);
+        // Posted and removed in one decision, it was never saved.
+        if !self.changed.remove(&id) {
+            self.deleted.insert(id);
         }
+    }
+
+    /// Removes the messages that a newer one replaces.
+    pub fn retract(&mut self, is_replaced: impl Fn(&Message) -> bool) {
+        let replaced = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| is_replaced(&entry.message));
+        let ids: Vec<u64> = replaced.map(|(id, _)| *id).collect();
+        for id in ids {
+            self.remove(id);
+        }
+    }
+
+    /// Removes the start of an attempt's child; true if it never left.
+    pub fn retract_start(&mut self, token: TokenId, epoch: u64) -> bool {
+        let token = token.to_string();
+        let start = self.entries.iter().find(|(_, entry)| {
+            matches!(&entry.message, Message::StartChild { token_id, epoch: of, .. } if *token_id == token && *of == epoch)
+        });
+        let Some((id, may_have_left)) = start.map(|(id, entry)| (*id, entry.may_have_left)) else {
+            return false;
+        };
+        self.remove(id);
+        !may_have_left
+    }
+
+    /// What changed since the last call: the rows, and the messages to deliver.
+    pub fn take_changes(&mut self) -> (Vec<Write>, Vec<Command>) {
+        let mut writes = Vec::new();
+        for id in std::mem::take(&mut self.changed) {
+            let message = Box::new(self.entries[&id].message.clone());
+            writes.push(Write::SaveMessage { id, message });
+        }
+        let deleted = std::mem::take(&mut self.deleted).into_iter();
+        writes.extend(deleted.map(|id| Write::DeleteMessage { id }));
+        let mut commands = Vec::new();
+        for id in std::mem::take(&mut self.sent) {
+            let entry = self.entries.get_mut(&id).expect("a removed message is not sent");
+            entry.may_have_left = true;
+            let message = entry.message.clone();
+            commands.push(Command::DeliverMessage { id, message });
+        }
+        (writes, commands)
     }
 }
 
-/// Attempts after which a run that is not there counts as never started.
-const GONE_AFTER: u32 = 5;
+impl Run {
+    pub(in crate::run) fn send_time(&self) -> SendTime {
+        SendTime {
+            now: self.changes.now,
+            has_calls: self.changes.room > 0,
+        }
+    }
+
+    pub(in crate::run) fn post(&mut self, message: Message) {
+        self.outbox.post(message, self.send_time());
+    }
+
+    /// Takes the start of a token's child out of the outbox; true if it never left.
+    pub(in crate::run) fn take_back_start(&mut self, token: &Token) -> bool {
+        self.outbox.retract_start(token.id, token.epoch)
+    }
+}
 
 /// An object answers within seconds or not at all.
-fn patience_ms(attempts: u32) -> u64 {
+fn resend_after_ms(attempts: u32) -> u64 {
     ((10 * SECOND) << attempts.saturating_sub(1).min(6)).min(10 * MINUTE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT_START: SendTime = at(1_000);
+
+    const fn at(now: Millis) -> SendTime {
+        SendTime { now, has_calls: true }
+    }
+
+    fn cancel(run_id: &str) -> Message {
+        Message::CancelChild {
+            run_id: run_id.into(),
+            reason: "enough".into(),
+            token_id: None,
+        }
+    }
+
+    fn start(token: u64) -> Message {
+        Message::StartChild {
+            run_id: format!("run~t{token}"),
+            node_id: "call".into(),
+            token_id: format!("t{token}"),
+            epoch: 1,
+            input: serde_json::Value::Null,
+            timeout_ms: None,
+            budget_ms: None,
+            node_decides: false,
+        }
+    }
+
+    fn event() -> Message {
+        Message::Emit {
+            key: "k".into(),
+            name: "done".into(),
+            payload: serde_json::Value::Null,
+            hops: 1,
+            after: None,
+            root: None,
+        }
+    }
+
+    /// `save 1`, `delete 1` and `deliver 1`, in their order.
+    fn changes(outbox: &mut Outbox) -> Vec<String> {
+        let (writes, commands) = outbox.take_changes();
+        let writes = writes.iter().map(|write| match write {
+            Write::SaveMessage { id, .. } => format!("save {id}"),
+            Write::DeleteMessage { id } => format!("delete {id}"),
+            other => panic!("{other:?} is no write of the outbox"),
+        });
+        let commands = commands.iter().map(|command| match command {
+            Command::DeliverMessage { id, .. } => format!("deliver {id}"),
+            other => panic!("{other:?} is no command of the outbox"),
+        });
+        writes.chain(commands).collect()
+    }
+
+    #[test]
+    fn a_message_is_sent_until_it_has_arrived() {
+        let mut outbox = Outbox::default();
+        outbox.post(cancel("child"), AT_START);
+        assert_eq!(changes(&mut outbox), ["save 1", "deliver 1"]);
+        assert_eq!(outbox.next_due_at(), Some(11_000));
+        outbox.send_due(at(10_999));
+        assert!(changes(&mut outbox).is_empty());
+        outbox.send_due(at(11_000));
+        assert_eq!(changes(&mut outbox), ["deliver 1"]);
+        assert_eq!(outbox.next_due_at(), Some(31_000));
+        outbox.failed(1, false, 12_000);
+        assert_eq!(outbox.next_due_at(), Some(16_000));
+        outbox.remove(1);
+        assert_eq!(changes(&mut outbox), ["delete 1"]);
+        assert_eq!(outbox.next_due_at(), None);
+        outbox.failed(1, false, 13_000);
+        outbox.remove(1);
+        assert!(changes(&mut outbox).is_empty(), "the message is gone");
+    }
+
+    #[test]
+    fn a_message_that_is_retracted_at_once_leaves_no_trace() {
+        let mut outbox = Outbox::default();
+        outbox.post(cancel("child"), AT_START);
+        outbox.retract(|message| matches!(message, Message::CancelChild { .. }));
+        assert!(changes(&mut outbox).is_empty());
+        outbox.post(cancel("child"), AT_START);
+        assert_eq!(
+            changes(&mut outbox),
+            ["save 2", "deliver 2"],
+            "ids are not reused"
+        );
+    }
+
+    #[test]
+    fn a_receiver_that_is_not_there_is_given_up_after_some_attempts() {
+        let mut outbox = Outbox::default();
+        outbox.post(cancel("child"), AT_START);
+        for _ in 1..GONE_AFTER {
+            outbox.failed(1, true, 1_000);
+            outbox.send_due(at(Millis::MAX));
+        }
+        changes(&mut outbox);
+        outbox.failed(1, true, 1_000);
+        assert_eq!(changes(&mut outbox), ["delete 1"]);
+    }
+
+    #[test]
+    fn few_starts_are_in_flight_at_a_time() {
+        let mut outbox = Outbox::default();
+        for token in 1..=10 {
+            outbox.post(start(token), AT_START);
+        }
+        let lines = changes(&mut outbox);
+        assert_eq!(lines.iter().filter(|line| line.starts_with("deliver")).count(), 8);
+        assert!(outbox.retract_start(TokenId(9), 1), "start 9 has not left");
+        assert!(!outbox.retract_start(TokenId(1), 1), "start 1 has left");
+        outbox.send_waiting_starts(AT_START);
+        assert_eq!(changes(&mut outbox), ["delete 1", "delete 9", "deliver 10"]);
+    }
+
+    #[test]
+    fn an_event_waits_for_a_decision_with_calls_and_goes_on_where_it_stopped() {
+        let mut outbox = Outbox::default();
+        outbox.post(
+            event(),
+            SendTime {
+                has_calls: false,
+                ..AT_START
+            },
+        );
+        assert_eq!(changes(&mut outbox), ["save 1"]);
+        assert_eq!(outbox.next_due_at(), Some(1_000));
+        outbox.send_due(AT_START);
+        assert_eq!(changes(&mut outbox), ["deliver 1"]);
+        outbox.unfinished(1, Some("b".into()), 2_000);
+        outbox.unfinished(1, Some("a".into()), 2_000);
+        assert_eq!(changes(&mut outbox), ["save 1"]);
+        let Some(Message::Emit { after, .. }) = outbox.get(1) else {
+            panic!("the event is still there");
+        };
+        assert_eq!(after.as_deref(), Some("b"), "progress is never taken back");
+    }
 }

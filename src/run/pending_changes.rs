@@ -8,7 +8,6 @@ use crate::run::decision::{Command, Decision, Write};
 use crate::run::header::RunStatus;
 use crate::run::recovery::undo::Patch;
 use crate::run::state::Run;
-use crate::run::time::event_log::RunEvent;
 use crate::run::token::lane::Load;
 use crate::run::token::order::AttemptOrder;
 use crate::run::token::{Interrupted, Token, TokenId, TokenStatus};
@@ -34,9 +33,6 @@ pub(in crate::run) struct PendingChanges {
     pub arrivals: VecDeque<TokenId>,
     pub changed_gates: BTreeSet<String>,
     pub changed_signals: BTreeSet<String>,
-    pub new_messages: BTreeSet<u64>,
-    pub deleted_messages: BTreeSet<u64>,
-    pub sends: BTreeSet<u64>,
     /// The way back from what a join merged into the context, or from what a retry took back: the next token born carries it.
     pub merge_undo: Vec<Patch>,
     /// Tokens whose end is the run's, or the join's around them: how it found them.
@@ -50,7 +46,6 @@ pub(in crate::run) struct PendingChanges {
     pub load: Load,
     /// Something waits for the next wake to begin.
     pub is_deferred: bool,
-    pub entries: Vec<RunEvent>,
     pub forget_failed_wakes: bool,
     /// Nodes that took so long and whose limit is learnt from it.
     pub latencies: Vec<(String, TokenId, u64)>,
@@ -84,13 +79,15 @@ impl Run {
         }
     }
 
-    fn count(&self, status: TokenStatus) -> u64 {
+    pub(in crate::run) fn count(&self, status: TokenStatus) -> u64 {
         self.counts.get(&status).copied().unwrap_or(0)
     }
 
     pub(in crate::run) fn build_decision(&mut self) -> Decision {
         self.note_status();
-        self.send_waiting_starts();
+        self.outbox.send_waiting_starts(self.send_time());
+        let (messages, deliveries) = self.outbox.take_changes();
+        let events = self.event_log.take_new();
         let mut changes = std::mem::take(&mut self.changes);
         self.changes.now = changes.now;
         self.number_what_the_end_cut(&mut changes);
@@ -147,40 +144,16 @@ impl Run {
         for gate in &gates {
             writes.push(Write::SaveGate(Box::new(gate.clone())));
         }
-        for entry in changes.entries {
-            writes.push(Write::SaveEvent(Box::new(entry)));
-        }
+        writes.extend(events.into_iter().map(|event| Write::SaveEvent(Box::new(event))));
         for name in changes.changed_signals {
             let payloads = self.signals.get(&name).cloned().unwrap_or_default();
             writes.push(Write::SaveSignals { name, payloads });
         }
-        for id in &changes.new_messages {
-            if let Some(entry) = self.outbox.get(id) {
-                writes.push(Write::SaveMessage {
-                    id: *id,
-                    message: entry.message.clone(),
-                });
-            }
-        }
-        writes.extend(
-            changes
-                .deleted_messages
-                .into_iter()
-                .map(|id| Write::DeleteMessage { id }),
-        );
+        writes.extend(messages);
         if changes.forget_failed_wakes {
             writes.push(Write::DeleteFailedWakes);
         }
-        // An alarm that stands too early is left alone while attempts come and go: it costs less to wake once than to
-        // move it with each of them. A run that only waits is not to be woken before its time.
-        let only_waits = self.is_running()
-            && self.count(TokenStatus::Executing) + self.count(TokenStatus::Dispatched) == 0
-            && self.count(TokenStatus::Suspended) + self.count(TokenStatus::AwaitingHuman) > 0;
-        let alarm = self.next_deadline().filter(|next| {
-            self.alarm_at
-                .is_none_or(|at| *next < at || at <= changes.now || (only_waits && at < *next))
-        });
-        self.alarm_at = alarm.or(self.alarm_at);
+        let alarm = self.move_alarm();
         let mut commands = Vec::new();
         for (token, epoch) in aborts {
             commands.push(Command::AbortAttempt { token, epoch });
@@ -196,15 +169,7 @@ impl Run {
             }
         }
         commands.extend(changes.handed.map(Command::RespondToClaim));
-        for id in changes.sends {
-            if let Some(entry) = self.outbox.get_mut(&id) {
-                entry.may_have_left = true;
-                commands.push(Command::DeliverMessage {
-                    id,
-                    message: entry.message.clone(),
-                });
-            }
-        }
+        commands.extend(deliveries);
         if changes.announce {
             commands.push(Command::PublishRun);
         }

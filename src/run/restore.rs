@@ -14,9 +14,10 @@ use crate::run::context::Context;
 use crate::run::fan::Instance;
 use crate::run::header::{Header, Settings};
 use crate::run::message::Message;
-use crate::run::outbox::OutboxEntry;
 use crate::run::pending_changes::PendingChanges;
-use crate::run::state::{Due, Run};
+use crate::run::state::Run;
+use crate::run::time::event_log::EventLog;
+use crate::run::time::timers::{Timer, Timers};
 use crate::run::token::{Token, TokenStatus};
 use crate::run::wait::gate::{GateState, GateStatus};
 
@@ -54,11 +55,10 @@ impl Run {
         let mut run = Run::build(stored.header, snapshot, settings, context);
         run.born = stored.counts.values().sum();
         run.counts = stored.counts;
-        run.alarm_at = stored.alarm_at;
+        run.timers = Timers::with_alarm(stored.alarm_at);
         run.signals = stored.signals;
-        run.noted = stored.noted;
+        run.event_log = EventLog::restored(stored.noted, stored.late);
         run.failed_wakes = stored.failed_wakes;
-        run.late = stored.late.into_iter().collect();
         run.gates = stored
             .gates
             .into_iter()
@@ -78,25 +78,15 @@ impl Run {
             run.recall_token(token);
         }
         for (id, message) in stored.outbox {
-            run.messages_posted = run.messages_posted.max(id);
-            // Nobody knows whether it arrived: it is due at once.
-            let entry = OutboxEntry {
-                message,
-                attempts: 0,
-                due_at: 0,
-                may_have_left: true,
-            };
-            run.due.insert((0, Due::Message(id)));
-            run.outbox.insert(id, entry);
+            run.outbox.restore(id, message);
         }
         run.changes = PendingChanges::default();
         Ok(run)
     }
 
     fn recall_token(&mut self, token: Token) {
-        if let Some(at) = token.due_at(self.patience()) {
-            self.due.insert((at, Due::Token(token.id)));
-        }
+        let due_at = token.due_at(self.patience());
+        self.timers.reschedule(Timer::Token(token.id), None, due_at);
         self.fans.enter(&token);
         if let (Some(node), Some(order), TokenStatus::WaitingForSiblings) =
             (token.joins_at, token.arrival, token.status)

@@ -23,22 +23,16 @@ use crate::run::header::{
     ChildIds, Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of,
     root_event_of,
 };
-use crate::run::outbox::{OutboxEntry, Starts};
+use crate::run::outbox::Outbox;
 use crate::run::pending_changes::PendingChanges;
 use crate::run::rejection::Rejection;
+use crate::run::time::event_log::EventLog;
+use crate::run::time::timers::Timers;
 use crate::run::token::{Token, TokenId, TokenStatus};
 use crate::run::wait::gate::GateState;
 
 /// What wakes a run may fail to be saved so many times in a row: then it is given up, or it would never end.
 const FAILED_WAKES_MAX: u32 = 5;
-
-/// Something that happens by itself when its moment comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Due {
-    Token(TokenId),
-    FanIn(InstanceId, usize),
-    Message(u64),
-}
 
 #[derive(Debug)]
 pub struct Run {
@@ -51,27 +45,19 @@ pub struct Run {
     pub(in crate::run) born: u64,
     /// `run` in expressions.
     pub(in crate::run) facts: Value,
-    /// The moment the storage alarm stands at.
-    pub(in crate::run) alarm_at: Option<Millis>,
-    /// What needs attention, by its moment.
-    pub(in crate::run) due: BTreeSet<(Millis, Due)>,
+    pub(in crate::run) timers: Timers,
     pub(in crate::run) fans: Instances,
     pub(in crate::run) gates: BTreeMap<String, GateState>,
     /// The gate the whole run stands at.
     pub(in crate::run) stands_at: Option<String>,
-    /// Events of the run that have a row.
-    pub(in crate::run) noted: u64,
-    /// Attempts whose late result is among them.
-    pub(in crate::run) late: BTreeSet<(String, u64)>,
+    pub(in crate::run) event_log: EventLog,
     /// Signals that came before anybody waited for them.
     pub(in crate::run) signals: BTreeMap<String, Vec<Value>>,
     /// Tokens that wait for a signal, by its name.
     pub(in crate::run) listeners: BTreeMap<String, BTreeSet<TokenId>>,
     /// Tokens that wait for a callback.
     pub(in crate::run) called_back: BTreeSet<TokenId>,
-    pub(in crate::run) outbox: BTreeMap<u64, OutboxEntry>,
-    pub(in crate::run) starts: Starts,
-    pub(in crate::run) messages_posted: u64,
+    pub(in crate::run) outbox: Outbox,
     /// How often in a row what woke the run could not be saved.
     pub(in crate::run) failed_wakes: u32,
     /// What the decision under way has computed; after it, what it took.
@@ -188,19 +174,15 @@ impl Run {
             counts: BTreeMap::new(),
             born: 0,
             facts,
-            alarm_at: None,
-            due: BTreeSet::new(),
+            timers: Timers::default(),
             fans: Instances::default(),
             gates: BTreeMap::new(),
             stands_at: None,
-            noted: 0,
-            late: BTreeSet::new(),
+            event_log: EventLog::default(),
             signals: BTreeMap::new(),
             listeners: BTreeMap::new(),
             called_back: BTreeSet::new(),
-            outbox: BTreeMap::new(),
-            starts: Starts::default(),
-            messages_posted: 0,
+            outbox: Outbox::default(),
             failed_wakes: 0,
             work: Meter::default(),
             work_before: 0,
@@ -236,13 +218,13 @@ impl Run {
             }
             Event::AlarmRang { open_calls } => {
                 self.forget_failed_wakes();
-                self.alarm_at = None;
+                self.timers.alarm_fired();
                 self.pass_deadlines(&open_calls);
                 Ok(())
             }
             Event::Woken { open_calls } => {
                 self.forget_failed_wakes();
-                self.forget_passed_alarm(now);
+                self.timers.forget_passed_alarm(now);
                 self.pass_deadlines(&open_calls);
                 Ok(())
             }
@@ -269,11 +251,11 @@ impl Run {
                 self.apply(now, *event)
             }
             Event::Delivered { id } => {
-                self.unpost(id);
+                self.outbox.remove(id);
                 Ok(())
             }
             Event::DeliveryFailed { id, is_gone } => {
-                self.delivery_failed(id, is_gone);
+                self.outbox.failed(id, is_gone, self.changes.now);
                 Ok(())
             }
             Event::StartsRefused { id, workflows } => {
@@ -281,7 +263,7 @@ impl Run {
                 Ok(())
             }
             Event::DeliveryUnfinished { id, after } => {
-                self.delivery_unfinished(id, after);
+                self.outbox.unfinished(id, after, self.changes.now);
                 Ok(())
             }
             Event::SignalReceived { name, payload } => self.signal_received(name, payload),
@@ -347,7 +329,7 @@ impl Run {
     }
 
     pub fn alarm_at(&self) -> Option<Millis> {
-        self.alarm_at
+        self.timers.alarm_at()
     }
 
     pub fn gates(&self) -> impl Iterator<Item = &GateState> {
@@ -425,13 +407,6 @@ impl Run {
 
     pub(in crate::run) fn is_running(&self) -> bool {
         !self.header.status.is_terminal()
-    }
-
-    /// An alarm whose time has passed may be lost. One in the future still stands: to write it again costs a row.
-    fn forget_passed_alarm(&mut self, now: Millis) {
-        if self.alarm_at.is_some_and(|at| at <= now) {
-            self.alarm_at = None;
-        }
     }
 
     pub(in crate::run) fn is_paused(&self) -> bool {

@@ -37,13 +37,14 @@ fn root() -> EventRef {
 
 /// The roots of the events that the last decision posts.
 fn posted_roots(run: &Driver) -> Vec<Option<EventRef>> {
-    let posted = run.decision.writes().iter().filter_map(|write| match write {
-        Write::SaveMessage {
-            message: Message::Emit { root, .. },
-            ..
-        } => Some(root.clone()),
-        _other => None,
-    });
+    let posted = run
+        .decision
+        .writes()
+        .iter()
+        .filter_map(|write| match write.message() {
+            Some(Message::Emit { root, .. }) => Some(root.clone()),
+            _other => None,
+        });
     posted.collect()
 }
 

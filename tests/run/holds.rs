@@ -100,11 +100,8 @@ fn hear(child: &mut Driver, parent: &Driver) {
 }
 
 fn word_to_child(write: &Write) -> Option<Event> {
-    match write {
-        Write::SaveMessage {
-            message: message @ Message::HoldChild { .. },
-            ..
-        } => asked_by_parent("run-1", message),
+    match write.message() {
+        Some(message @ Message::HoldChild { .. }) => asked_by_parent("run-1", message),
         _other => None,
     }
 }

@@ -60,11 +60,7 @@ impl World {
     /// What one commit of a run posts belongs to the tokens that it saves as done.
     pub(super) fn check_events(&mut self, id: &str, writes: &[Write]) {
         for write in writes {
-            if let Write::SaveMessage {
-                message: Message::Emit { key, payload, .. },
-                ..
-            } = write
-            {
+            if let Some(Message::Emit { key, payload, .. }) = write.message() {
                 let before = self.bus.posted.insert(key.clone(), payload.clone());
                 assert!(
                     before.as_ref().is_none_or(|before| before == payload),

@@ -81,11 +81,7 @@ impl Decided<'_> {
             }
         }
         for write in self.decision.writes() {
-            if let Write::SaveMessage {
-                message: Message::StartChild { run_id, .. },
-                ..
-            } = write
-            {
+            if let Some(Message::StartChild { run_id, .. }) = write.message() {
                 panic!("{run_id} was started during a pause");
             }
         }
@@ -162,10 +158,8 @@ impl Decided<'_> {
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('~'))
             };
             let has_child = self.starts_sent.iter().any(|run_id| is_child(run_id));
-            let told = self.decision.writes().iter().any(|write| {
-                let Write::SaveMessage { message, .. } = write else {
-                    return false;
-                };
+            let mut messages = self.decision.writes().iter().filter_map(Write::message);
+            let told = messages.any(|message| {
                 matches!(message, Message::CancelChild { run_id, .. }
                     if is_child(run_id))
             });

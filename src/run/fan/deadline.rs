@@ -6,9 +6,10 @@ use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::{Limit, MINUTE, Millis};
 use crate::definition::fan::SyncTimeoutPolicy;
 use crate::run::fan::instance::{FanIn, FanInState, InstanceId};
-use crate::run::state::{Due, Run};
+use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutScope};
+use crate::run::time::timers::Timer;
 use crate::run::token::TokenStatus;
 
 /// The longest wait of a join without a `timeout`.
@@ -35,7 +36,7 @@ impl Run {
             state: FanInState::restored(None),
         };
         if let Some(at) = fan_in.due_at(self.snapshot.workflow.timeouts.warn_at) {
-            self.due.insert((at, Due::FanIn(id, node)));
+            self.timers.start(Timer::Join(id, node), at);
         }
         self.fans.begin_fan_in(id, node, fan_in);
     }
@@ -78,7 +79,7 @@ impl Run {
         let warn_at = self.snapshot.workflow.timeouts.warn_at;
         let instance = self.fans.get(id);
         for (node, at) in instance.into_iter().flat_map(|it| it.timers(warn_at)) {
-            self.due.insert((at, Due::FanIn(id, node)));
+            self.timers.start(Timer::Join(id, node), at);
         }
     }
 
@@ -86,9 +87,8 @@ impl Run {
     pub(in crate::run) fn shift_joins(&mut self, pause_ms: u64) {
         let warn_at = self.snapshot.workflow.timeouts.warn_at;
         for timer in self.fans.shift_deadlines(pause_ms, warn_at) {
-            let due = Due::FanIn(timer.instance, timer.node);
-            self.due.remove(&(timer.from, due));
-            self.due.extend(timer.to.map(|at| (at, due)));
+            let join = Timer::Join(timer.instance, timer.node);
+            self.timers.reschedule(join, Some(timer.from), timer.to);
         }
     }
 
@@ -96,8 +96,8 @@ impl Run {
     pub(in crate::run) fn fan_in_due(&mut self, id: InstanceId, node: usize) {
         let fan_in = self.fans.fan_in(id, node);
         let due_at = fan_in.due_at(self.snapshot.workflow.timeouts.warn_at);
-        self.due
-            .remove(&(due_at.expect("it is due"), Due::FanIn(id, node)));
+        self.timers
+            .stop(Timer::Join(id, node), due_at.expect("it is due"));
         let timeout_at = fan_in
             .timeout_at
             .expect("only a join with a deadline has a timer");
@@ -106,7 +106,7 @@ impl Run {
             return self.sync_timed_out(id, node, timeout_at);
         }
         self.fans.mark_warned(id, node);
-        self.due.insert((timeout_at, Due::FanIn(id, node)));
+        self.timers.start(Timer::Join(id, node), timeout_at);
         self.warn("synchronization", timeout_at, timeout_ms, Some(node), None);
     }
 

@@ -2,7 +2,8 @@
 
 use crate::definition::fan::EarlyCompletePolicy;
 use crate::run::fan::instance::{Arrival, InstanceId};
-use crate::run::state::{Due, Run};
+use crate::run::state::Run;
+use crate::run::time::timers::Timer;
 use crate::run::token::{TokenId, TokenStatus};
 
 impl Run {
@@ -25,7 +26,7 @@ impl Run {
             return self.fail_fan_in(id, TokenStatus::Cancelled, failure);
         }
         if let Some(at) = timer {
-            self.due.remove(&(at, Due::FanIn(id, node)));
+            self.timers.stop(Timer::Join(id, node), at);
         }
         self.fans.fire(id, node, self.changes.now);
         let last = waiting.iter().max_by_key(|(_, arrival)| arrival.order);

@@ -6,7 +6,8 @@ use crate::run::fan::instance::{Branch, InstanceId};
 use crate::run::fan::instances::ArrivalKind;
 use crate::run::fan::quorum::{BranchCounts, Quorum, quorum};
 use crate::run::recovery::undo::Patch;
-use crate::run::state::{Due, Run};
+use crate::run::state::Run;
+use crate::run::time::timers::Timer;
 use crate::run::token::{Token, TokenId, TokenStatus};
 
 impl Run {
@@ -140,7 +141,7 @@ impl Run {
         let warn_at = self.snapshot.workflow.timeouts.warn_at;
         let instance = self.fans.close(id);
         for (node, at) in instance.timers(warn_at) {
-            self.due.remove(&(at, Due::FanIn(id, node)));
+            self.timers.stop(Timer::Join(id, node), at);
         }
     }
 

@@ -1,5 +1,7 @@
-//! What is worth a row of its own: the exceptions of a run. A happy node's history is read from its token, so that it
-//! costs nothing.
+//! The run's history of exceptional events, one row each. What happens on an ordinary node is told by its token and costs no
+//! row.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -51,10 +53,63 @@ pub enum RunEventKind {
 /// Late results that a run has rows for; of others only the log tells.
 pub const LATE_NOTED: usize = 100;
 
+/// How many events the run has, and those that the decision under way adds.
+#[derive(Debug, Default)]
+pub(in crate::run) struct EventLog {
+    count: u64,
+    /// Attempts whose late result is among the events.
+    late_attempts: BTreeSet<(String, u64)>,
+    new: Vec<RunEvent>,
+}
+
+impl EventLog {
+    pub fn restored(count: u64, late_attempts: Vec<(String, u64)>) -> EventLog {
+        EventLog {
+            count,
+            late_attempts: late_attempts.into_iter().collect(),
+            new: Vec::new(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// `fields` is an object.
+    pub fn note(&mut self, at: Millis, kind: RunEventKind, fields: Value, record: Option<TimeoutRecord>) {
+        let Value::Object(fields) = fields else {
+            unreachable!("the fields of {kind:?} are an object");
+        };
+        self.count += 1;
+        self.new.push(RunEvent {
+            seq: self.count,
+            at,
+            kind,
+            fields,
+            record: record.map(Box::new),
+        });
+    }
+
+    /// A result that is not of the current attempt changes nothing, but is noted. Each attempt is noted once, and a run
+    /// notes a bounded number of them: an executor that reports without end must not fill the storage.
+    pub fn note_late(&mut self, at: Millis, token_id: &str, epoch: u64, status: &str) {
+        let is_full = self.late_attempts.len() >= LATE_NOTED;
+        if is_full || !self.late_attempts.insert((token_id.to_string(), epoch)) {
+            return;
+        }
+        let fields = json!({"token_id": token_id, "epoch": epoch, "status": status});
+        self.note(at, RunEventKind::LateResultDiscarded, fields, None);
+    }
+
+    pub fn take_new(&mut self) -> Vec<RunEvent> {
+        std::mem::take(&mut self.new)
+    }
+}
+
 impl Run {
     /// Something exceptional has happened to it.
     pub fn has_events(&self) -> bool {
-        self.noted > 0
+        !self.event_log.is_empty()
     }
 
     /// Notes an event; `fields` is an object.
@@ -68,29 +123,40 @@ impl Run {
         fields: Value,
         record: Option<TimeoutRecord>,
     ) {
-        self.noted += 1;
-        let fields = match fields {
-            Value::Object(fields) => fields,
-            other => Map::from_iter([("value".to_string(), other)]),
-        };
-        self.changes.entries.push(RunEvent {
-            seq: self.noted,
-            at: self.changes.now,
-            kind,
-            fields,
-            record: record.map(Box::new),
-        });
+        self.event_log.note(self.changes.now, kind, fields, record);
     }
 
-    /// A result that is not of the current attempt: it changes nothing, and is not forgotten. An attempt is noted once,
-    /// and a run notes so many: whoever reports without end must not fill its storage.
     pub(in crate::run) fn note_late(&mut self, token_id: &str, epoch: u64, status: &str) {
-        if self.late.len() >= LATE_NOTED || !self.late.insert((token_id.to_string(), epoch)) {
-            return;
+        self.event_log
+            .note_late(self.changes.now, token_id, epoch, status);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_numbered_on_from_those_in_the_store() {
+        let mut log = EventLog::restored(2, Vec::new());
+        log.note(100, RunEventKind::RunPaused, json!({"by": "person"}), None);
+        log.note(200, RunEventKind::RunResumed, json!({}), None);
+        let numbers: Vec<(u64, Millis)> = log.take_new().iter().map(|event| (event.seq, event.at)).collect();
+        assert_eq!(numbers, [(3, 100), (4, 200)]);
+        assert!(log.take_new().is_empty());
+        assert!(!log.is_empty());
+        assert!(EventLog::default().is_empty());
+    }
+
+    #[test]
+    fn a_late_result_is_noted_once_and_so_many_in_all() {
+        let mut log = EventLog::restored(1, vec![("t1".into(), 1)]);
+        log.note_late(100, "t1", 1, "completed");
+        assert!(log.take_new().is_empty(), "it is in the store already");
+        for epoch in 0..200 {
+            log.note_late(100, "t2", epoch, "failed");
+            log.note_late(100, "t2", epoch, "failed");
         }
-        self.note(
-            RunEventKind::LateResultDiscarded,
-            json!({"token_id": token_id, "epoch": epoch, "status": status}),
-        );
+        assert_eq!(log.take_new().len(), LATE_NOTED - 1);
     }
 }

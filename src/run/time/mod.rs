@@ -1,5 +1,6 @@
-//! time
+//! What time does to a run: its timers, pauses, timeouts and the history of both.
 
+pub mod due;
 pub mod event_log;
 pub mod pause;
 pub mod timeout_gate;

@@ -1,4 +1,4 @@
-//! The clocks of a run: stopped while anybody holds them, and going on from where they stood. NodeKind in flight goes on
+//! The clocks of a run: stopped while anybody holds them, and going on from where they stood. Work in flight goes on
 //! and its results are kept; nothing new begins.
 
 use serde_json::json;
@@ -230,7 +230,7 @@ impl Run {
             .map(|at| at.saturating_sub(self.clock()).max(1));
         let budget_ms = left.filter(|_| self.snapshot.workflow.timeouts.inherit_budget);
         for (token, run_id) in children {
-            self.take_back(
+            self.outbox.retract(
                 |message| matches!(message, Message::HoldChild { run_id: other, .. } if *other == run_id),
             );
             self.post(Message::HoldChild {
@@ -251,7 +251,7 @@ impl Run {
         let run_id = self.child_id(token);
         self.header.hold_seq_sent += 1;
         self.changes.header_changed = true;
-        self.take_back(
+        self.outbox.retract(
             |message| matches!(message, Message::HoldChild { run_id: other, .. } if *other == run_id),
         );
         self.post(Message::HoldChild {
@@ -270,7 +270,8 @@ impl Run {
         };
         self.header.hold_seq_sent += 1;
         self.changes.header_changed = true;
-        self.take_back(|message| matches!(message, Message::TellParent { .. }));
+        self.outbox
+            .retract(|message| matches!(message, Message::TellParent { .. }));
         let news = ChildNews {
             token_id: parent.token_id,
             epoch: parent.epoch,
@@ -282,18 +283,5 @@ impl Run {
             run_id: parent.run_id,
             news,
         });
-    }
-
-    /// Messages that a newer one replaces.
-    fn take_back(&mut self, is_old: impl Fn(&Message) -> bool) {
-        let old: Vec<u64> = self
-            .outbox
-            .iter()
-            .filter(|(_, entry)| is_old(&entry.message))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in old {
-            self.unpost(id);
-        }
     }
 }

@@ -1,46 +1,140 @@
-//! Every moment at which something must happen by itself, and what happens then.
-//!
-//! The object has one alarm; it stands at `next_deadline`. Nothing polls.
+//! Everything that happens by itself when its moment comes. The object has one storage alarm; it stands at the earliest of
+//! these moments. Nothing polls.
 
-use serde_json::json;
+use std::collections::BTreeSet;
 
 use crate::base::time::Millis;
-use crate::run::state::{Due, Run};
-use crate::run::time::event_log::RunEventKind;
-use crate::run::token::{Lane, TimeoutConfig, Token, TokenId, TokenStatus, warning_at};
+use crate::run::fan::InstanceId;
+use crate::run::state::Run;
+use crate::run::token::{TokenId, TokenStatus, warning_at};
 
-/// Deadlines handled in one wake; for the rest the alarm rings again at once. A commit stays small, however many
-/// tokens are due together.
-const BATCH: usize = 100;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// A live token: its deadline, the warning before it, its next attempt, or the next look at the one under way.
+    Token(TokenId),
+    /// An instance waits at the join of a node: its deadline, or the warning before it.
+    Join(InstanceId, usize),
+    /// A message of the outbox is sent again.
+    Message,
+    /// The run's limit is near.
+    RunWarning,
+    /// The run's limit has passed.
+    RunTimeout,
+    /// The gate of the whole run: its deadline, or the warning before it.
+    RunGate,
+    /// The storage of an ended run is deleted.
+    Retention,
+}
+
+/// The timers of tokens and joins, and the alarm. Those of the run as a whole follow from its header, those of messages
+/// belong to the outbox.
+#[derive(Debug, Default)]
+pub(in crate::run) struct Timers {
+    armed: BTreeSet<(Millis, Timer)>,
+    /// The moment the storage alarm stands at.
+    alarm_at: Option<Millis>,
+}
+
+impl Timers {
+    /// With the alarm as the store has it.
+    pub fn with_alarm(alarm_at: Option<Millis>) -> Timers {
+        Timers {
+            armed: BTreeSet::new(),
+            alarm_at,
+        }
+    }
+
+    pub fn start(&mut self, timer: Timer, at: Millis) {
+        self.armed.insert((at, timer));
+    }
+
+    pub fn stop(&mut self, timer: Timer, at: Millis) {
+        self.armed.remove(&(at, timer));
+    }
+
+    pub fn reschedule(&mut self, timer: Timer, from: Option<Millis>, to: Option<Millis>) {
+        if from == to {
+            return;
+        }
+        if let Some(at) = from {
+            self.stop(timer, at);
+        }
+        if let Some(at) = to {
+            self.start(timer, at);
+        }
+    }
+
+    pub fn first(&self) -> Option<(Millis, Timer)> {
+        self.armed.first().copied()
+    }
+
+    pub fn alarm_at(&self) -> Option<Millis> {
+        self.alarm_at
+    }
+
+    /// The platform clears the alarm before it calls the object.
+    pub fn alarm_fired(&mut self) {
+        self.alarm_at = None;
+    }
+
+    /// An alarm whose moment has passed may be lost. One in the future still stands: writing it again would cost a row.
+    pub fn forget_passed_alarm(&mut self, now: Millis) {
+        self.alarm_at = self.alarm_at.filter(|at| *at > now);
+    }
+
+    /// Moves the alarm to `next` where that is needed, and returns its new moment. An alarm that stands too early is left
+    /// alone while attempts come and go: waking once costs less than moving it with each of them. A run that
+    /// only waits is not woken before its time.
+    pub fn move_alarm(&mut self, next: Option<Millis>, now: Millis, only_waits: bool) -> Option<Millis> {
+        let moved = next.filter(|next| {
+            let is_kept = |at: Millis| now < at && at <= *next && !(only_waits && at < *next);
+            !self.alarm_at.is_some_and(is_kept)
+        });
+        self.alarm_at = moved.or(self.alarm_at);
+        moved
+    }
+}
 
 impl Run {
-    /// The earliest moment this run needs to be woken at. While its clocks stand still only messages have one, and
-    /// the gate that makes its end certain.
+    /// The earliest moment this run needs to be woken at.
     pub fn next_deadline(&self) -> Option<Millis> {
-        let first_message = || {
-            let mut due = self.due.iter();
-            due.find(|(_, due)| matches!(due, Due::Message(_)))
-                .map(|(at, _)| *at)
-        };
-        if let Some(ended_at) = self.header.ended_at {
-            let deleted_at = ended_at.saturating_add(self.settings.retention_ms);
-            return first_message().into_iter().chain([deleted_at]).min();
+        self.first_of_each_kind()
+            .into_iter()
+            .flatten()
+            .map(|(at, _)| at)
+            .min()
+    }
+
+    /// While a run is paused only its messages have timers, and its gate, which makes its end certain.
+    fn first_of_each_kind(&self) -> [Option<(Millis, Timer)>; 5] {
+        let armed = |at: Option<Millis>, timer: Timer| at.map(|at| (at, timer));
+        let message = armed(self.outbox.next_due_at(), Timer::Message);
+        if let Some(deleted_at) = self.deleted_at() {
+            return [message, Some((deleted_at, Timer::Retention)), None, None, None];
         }
         let warn_at = self.snapshot.workflow.timeouts.warn_at;
         let gate = self.run_gate().and_then(|gate| gate.due_at(warn_at));
+        let gate = armed(gate, Timer::RunGate);
         if self.is_paused() {
-            return first_message().into_iter().chain(gate).min();
+            return [message, gate, None, None, None];
         }
-        let first = self.due.first().map(|(at, _)| *at);
-        let workflow = self
-            .workflow_due_at()
-            .into_iter()
-            .chain(self.workflow_warning_at());
-        workflow.chain(first).chain(gate).min()
+        [
+            message,
+            gate,
+            armed(self.workflow_due_at(), Timer::RunTimeout),
+            armed(self.workflow_warning_at(), Timer::RunWarning),
+            self.timers.first(),
+        ]
     }
 
-    /// The moment by which it has ended, or stands in front of a person, whatever else happens; there is none while the
-    /// clocks stand still, but at a gate.
+    /// When the storage of an ended run is deleted.
+    pub(in crate::run) fn deleted_at(&self) -> Option<Millis> {
+        let ended_at = self.header.ended_at?;
+        Some(ended_at.saturating_add(self.settings.retention_ms))
+    }
+
+    /// The moment by which it has ended or waits at a gate, whatever else happens. A paused run has none, unless it waits
+    /// at a gate.
     pub fn ends_by(&self) -> Option<Millis> {
         match (self.is_running(), self.is_paused()) {
             (true, false) => self.workflow_due_at(),
@@ -49,8 +143,8 @@ impl Run {
         }
     }
 
-    /// When the run's own limit is enforced. One that is the rest of its parent's is left to the parent for a moment:
-    /// the parent's word on it counts for both.
+    /// When the run's own limit is enforced. Where the limit is the rest of the parent's time, the parent goes first: what
+    /// it decides counts for both.
     pub(in crate::run) fn workflow_due_at(&self) -> Option<Millis> {
         let at = self.header.timeout_at?;
         Some(match self.header.on_budget {
@@ -59,7 +153,7 @@ impl Run {
         })
     }
 
-    fn workflow_warning_at(&self) -> Option<Millis> {
+    pub(in crate::run) fn workflow_warning_at(&self) -> Option<Millis> {
         match self.header.warned {
             true => None,
             false => warning_at(
@@ -70,213 +164,77 @@ impl Run {
         }
     }
 
-    pub(in crate::run) fn patience(&self) -> TimeoutConfig {
-        TimeoutConfig {
-            grace_ms: self.settings.grace_ms,
-            warn_at: self.snapshot.workflow.timeouts.warn_at,
-        }
+    /// Moves the alarm to the next deadline where that is needed.
+    pub(in crate::run) fn move_alarm(&mut self) -> Option<Millis> {
+        let only_waits = self.is_running()
+            && self.count(TokenStatus::Executing) + self.count(TokenStatus::Dispatched) == 0
+            && self.count(TokenStatus::Suspended) + self.count(TokenStatus::AwaitingHuman) > 0;
+        let next = self.next_deadline();
+        self.timers.move_alarm(next, self.changes.now, only_waits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: Timer = Timer::Token(TokenId(1));
+
+    #[test]
+    fn the_earliest_timer_is_first() {
+        let mut timers = Timers::default();
+        timers.start(Timer::Join(InstanceId(1), 2), 300);
+        timers.reschedule(TOKEN, None, Some(200));
+        assert_eq!(timers.first(), Some((200, TOKEN)));
+        timers.reschedule(TOKEN, Some(200), Some(400));
+        assert_eq!(timers.first(), Some((300, Timer::Join(InstanceId(1), 2))));
+        timers.stop(Timer::Join(InstanceId(1), 2), 300);
+        timers.reschedule(TOKEN, Some(400), None);
+        assert_eq!(timers.first(), None);
     }
 
-    /// The workflow's own deadline goes before all others.
-    pub(in crate::run) fn pass_workflow_deadline(&mut self) {
-        let due = self.workflow_due_at().is_some_and(|at| at <= self.changes.now);
-        if due && self.is_running() && !self.is_paused() {
-            self.workflow_timed_out();
-        }
-    }
-
-    /// Handles what is due, oldest first. Only a wake that lists the open calls can tell a slow attempt
-    /// from a lost one, so no other event looks after attempts: it would only put the watch off.
-    pub(in crate::run) fn pass_deadlines(&mut self, open_calls: &[(TokenId, u64)]) {
-        let now = self.changes.now;
-        let messages: Vec<u64> = self
-            .outbox
-            .iter()
-            .filter(|(_, entry)| entry.due_at <= now)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in messages {
-            self.send(id);
-        }
-        if let Some(ended_at) = self.header.ended_at {
-            self.changes.delete = ended_at.saturating_add(self.settings.retention_ms) <= now;
-            return;
-        }
-        self.pass_run_gate();
-        if self.is_paused() || !self.is_running() {
-            return;
-        }
-        if self.workflow_warning_at().is_some_and(|at| at <= now) {
-            self.header.warned = true;
-            self.changes.header_changed = true;
-            // In the moment that is left to a parent it is too late for a warning.
-            if let Some(timeout_at) = self.header.timeout_at.filter(|at| *at > now) {
-                self.warn("workflow", timeout_at, self.header.timeout_ms, None, None);
-            }
-        }
-        for _ in 0..BATCH {
-            // A message that is still due waits for a turn with room.
-            let is_message = |due: &Due| matches!(due, Due::Message(_));
-            let Some(&(at, due)) = self.due.iter().find(|(_, due)| !is_message(due)) else {
-                return;
-            };
-            if at > now || !self.is_running() || self.is_paused() || self.is_full() {
-                return;
-            }
-            self.work.begin_unit();
-            match due {
-                Due::Token(id) => self.token_due(id, open_calls),
-                Due::FanIn(instance, node) => self.fan_in_due(instance, node),
-                Due::Message(_) => unreachable!("messages were passed over"),
-            }
-            self.settle();
-        }
-    }
-
-    fn token_due(&mut self, id: TokenId, open_calls: &[(TokenId, u64)]) {
-        let now = self.changes.now;
-        let Some(token) = self.tokens.get(&id) else {
-            unreachable!("{id} is due but not live");
-        };
-        let passed = |grace_ms: u64| {
-            let deadline = token.timeout_at.map(|at| at.saturating_add(grace_ms));
-            deadline.is_some_and(|at| at <= now)
-        };
-        let over = match token.status {
-            // The executor, or the child, has the first word.
-            TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => passed(self.settings.grace_ms),
-            TokenStatus::AwaitingHuman | TokenStatus::Suspended | TokenStatus::Pending => passed(0),
-            TokenStatus::Dispatched => false,
-            TokenStatus::WaitingForSiblings
-            | TokenStatus::Completed
-            | TokenStatus::Failed
-            | TokenStatus::TimedOut
-            | TokenStatus::Cancelled => unreachable!("{id} is {:?} and cannot be due", token.status),
-        };
-        let should_warn = token.warning_at(self.patience()).is_some_and(|at| at <= now);
-        if should_warn && !over && token.status != TokenStatus::Pending {
-            return self.warn_of_token(id);
-        }
-        match token.status {
-            TokenStatus::Executing if over => self.execution_timed_out(id, None),
-            TokenStatus::Dispatched => self.dispatch_due(id),
-            TokenStatus::Executing if token.lane == Some(Lane::Queue) => self.reap(id),
-            TokenStatus::Executing if open_calls.contains(&(id, token.epoch)) => self.look_again_later(id),
-            TokenStatus::Executing => self.attempt_lost(id, "the call to the executor is gone"),
-            TokenStatus::WaitingForSubworkflow => self.execution_timed_out(id, None),
-            TokenStatus::AwaitingHuman => self.gate_due(id),
-            TokenStatus::Suspended if self.called_back.contains(&id) => self.callback_due(id),
-            TokenStatus::Suspended => self.wait_due(id),
-            // Its time ran out before the next attempt could begin.
-            TokenStatus::Pending if over => self.pending_timed_out(id),
-            TokenStatus::Pending => self.begin(id),
-            TokenStatus::WaitingForSiblings
-            | TokenStatus::Completed
-            | TokenStatus::Failed
-            | TokenStatus::TimedOut
-            | TokenStatus::Cancelled => unreachable!("{id} is {:?} and cannot be due", token.status),
-        }
-    }
-
-    fn warn_of_token(&mut self, id: TokenId) {
-        let Some(token) = self.tokens.get(&id) else { return };
-        let kind = match token.status {
-            TokenStatus::AwaitingHuman => "gate",
-            TokenStatus::Suspended => "wait",
-            TokenStatus::Pending
-            | TokenStatus::Dispatched
-            | TokenStatus::Executing
-            | TokenStatus::WaitingForSiblings
-            | TokenStatus::WaitingForSubworkflow
-            | TokenStatus::Completed
-            | TokenStatus::Failed
-            | TokenStatus::TimedOut
-            | TokenStatus::Cancelled => "execution",
-        };
-        let (node, timeout_at, timeout_ms) = (token.node, token.timeout_at, token.timeout_ms);
-        self.change(id, |token| token.warned = true);
-        // Woken too late to warn: the executor may still have a word, but nobody else.
-        if timeout_at.is_some_and(|at| at <= self.changes.now) {
-            return;
-        }
-        self.warn(
-            kind,
-            timeout_at.unwrap_or(self.changes.now),
-            timeout_ms,
-            Some(node),
-            Some(id),
+    #[test]
+    fn the_alarm_moves_when_it_is_late_or_has_passed() {
+        let mut timers = Timers::default();
+        assert_eq!(timers.move_alarm(None, 100, false), None);
+        assert_eq!(
+            timers.move_alarm(Some(500), 100, false),
+            Some(500),
+            "none was set"
         );
-    }
-
-    /// Says, once, that a deadline is near.
-    pub(in crate::run) fn warn(
-        &mut self,
-        kind: &str,
-        due_at: Millis,
-        timeout_ms: Option<u64>,
-        node: Option<usize>,
-        token: Option<TokenId>,
-    ) {
-        let mut fields = json!({
-            "deadline": kind,
-            "due_at": due_at,
-            "remaining_ms": due_at.saturating_sub(self.changes.now),
-            "timeout_ms": timeout_ms,
-        });
-        if let Some(node) = node {
-            fields["node_id"] = json!(self.snapshot.workflow.nodes[node].id);
-        }
-        if let Some(token) = token {
-            fields["token_id"] = json!(token.to_string());
-        }
-        self.note(RunEventKind::DeadlineWarning, fields);
-    }
-
-    fn look_again_later(&mut self, id: TokenId) {
-        let at = self.changes.now.saturating_add(self.settings.watch_ms);
-        // Only in memory: after a crash the older, earlier moment is the right one to wake at.
-        self.touch(id, |token| token.watch_at = Some(at));
-    }
-
-    /// Changes a live token and marks it to be saved.
-    pub(in crate::run) fn change(&mut self, id: TokenId, update: impl FnOnce(&mut Token)) {
-        self.touch(id, update);
-        self.changes.changed.insert(id);
-    }
-
-    /// Changes a live token, keeping counts and the order of deadlines right.
-    pub(in crate::run) fn touch(&mut self, id: TokenId, update: impl FnOnce(&mut Token)) {
-        let patience = self.patience();
-        let Some(token) = self.tokens.get_mut(&id) else {
-            return;
-        };
-        let (status, due_at) = (token.status, token.due_at(patience));
-        update(token);
-        assert!(
-            status == token.status || status.may_become(token.status),
-            "{id} may not go from {status:?} to {:?}",
-            token.status
+        assert_eq!(timers.move_alarm(Some(500), 200, false), None, "it stands there");
+        assert_eq!(
+            timers.move_alarm(Some(400), 200, false),
+            Some(400),
+            "it is too late"
         );
-        let (next_status, next_due_at) = (token.status, token.due_at(patience));
-        if status != next_status {
-            self.count_move(Some(status), next_status);
-        }
-        if due_at != next_due_at {
-            if let Some(at) = due_at {
-                self.due.remove(&(at, Due::Token(id)));
-            }
-            if let Some(at) = next_due_at {
-                self.due.insert((at, Due::Token(id)));
-            }
-        }
+        assert_eq!(
+            timers.move_alarm(Some(600), 200, false),
+            None,
+            "too early costs one wake"
+        );
+        assert_eq!(
+            timers.move_alarm(Some(600), 400, false),
+            Some(600),
+            "it has passed"
+        );
+        assert_eq!(
+            timers.move_alarm(Some(900), 400, true),
+            Some(900),
+            "nothing else wakes it"
+        );
+        assert_eq!(timers.alarm_at(), Some(900));
     }
 
-    pub(in crate::run) fn count_move(&mut self, from: Option<TokenStatus>, to: TokenStatus) {
-        if let Some(from) = from
-            && let Some(count) = self.counts.get_mut(&from)
-        {
-            *count = count.saturating_sub(1);
-        }
-        *self.counts.entry(to).or_default() += 1;
+    #[test]
+    fn an_alarm_in_the_future_still_stands_after_a_wake() {
+        let mut timers = Timers::with_alarm(Some(500));
+        timers.forget_passed_alarm(499);
+        assert_eq!(timers.alarm_at(), Some(500));
+        timers.forget_passed_alarm(500);
+        assert_eq!(timers.alarm_at(), None);
+        assert_eq!(timers.move_alarm(Some(700), 500, false), Some(700));
+        timers.alarm_fired();
+        assert_eq!(timers.alarm_at(), None);
     }
 }

@@ -78,15 +78,12 @@ impl Run {
 
     /// The child will never be there, and would never report to the token that waits.
     pub(in crate::run) fn child_refused(&mut self, message: u64, refusal: StartRefusal) {
-        let Some(entry) = self.outbox.get(&message) else {
-            return;
-        };
-        let Message::StartChild {
+        let Some(Message::StartChild {
             run_id,
             token_id,
             epoch,
             ..
-        } = &entry.message
+        }) = self.outbox.get(message)
         else {
             return;
         };
@@ -107,7 +104,7 @@ impl Run {
             ),
         };
         let waiting = self.awaited(token_id, *epoch, run_id);
-        self.unpost(message);
+        self.outbox.remove(message);
         if let Ok(id) = waiting {
             let failure = Failure::permanent(code, text);
             self.end_unsuccessfully(id, TokenStatus::Failed, failure);
@@ -292,28 +289,6 @@ impl Run {
         if !self.take_back_start(token) {
             self.post(message);
         }
-    }
-
-    /// Takes the start of a token's child out of the outbox; true if it never left.
-    pub(in crate::run) fn take_back_start(&mut self, token: &Token) -> bool {
-        let start = self.outbox.iter().find_map(|(id, entry)| match &entry.message {
-            Message::StartChild { token_id, epoch, .. }
-                if *token_id == token.id.to_string() && *epoch == token.epoch =>
-            {
-                Some(*id)
-            }
-            Message::StartChild { .. }
-            | Message::HoldChild { .. }
-            | Message::CancelChild { .. }
-            | Message::NotifyParent { .. }
-            | Message::TellParent { .. }
-            | Message::Emit { .. } => None,
-        });
-        let Some(start) = start else { return false };
-        let entry = self.outbox.get(&start);
-        let never_left = entry.is_some_and(|entry| !entry.may_have_left);
-        self.unpost(start);
-        never_left
     }
 
     /// Tells the parent how this run ended, if it has one.

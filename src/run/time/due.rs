@@ -1,0 +1,212 @@
+//! What happens when a timer is due.
+
+use serde_json::json;
+
+use crate::base::time::Millis;
+use crate::run::state::Run;
+use crate::run::time::event_log::RunEventKind;
+use crate::run::time::timers::Timer;
+use crate::run::token::{Lane, TimeoutConfig, Token, TokenId, TokenStatus};
+
+/// Deadlines handled in one wake; for the rest the alarm rings again at once. A commit stays small, however many
+/// tokens are due together.
+const BATCH: usize = 100;
+
+impl Run {
+    pub(in crate::run) fn patience(&self) -> TimeoutConfig {
+        TimeoutConfig {
+            grace_ms: self.settings.grace_ms,
+            warn_at: self.snapshot.workflow.timeouts.warn_at,
+        }
+    }
+
+    /// The workflow's own deadline goes before all others.
+    pub(in crate::run) fn pass_workflow_deadline(&mut self) {
+        let due = self.workflow_due_at().is_some_and(|at| at <= self.changes.now);
+        if due && self.is_running() && !self.is_paused() {
+            self.workflow_timed_out();
+        }
+    }
+
+    /// Handles what is due, oldest first. Only a wake that lists the open calls can tell a slow attempt
+    /// from a lost one, so no other event looks after attempts: it would only put the watch off.
+    pub(in crate::run) fn pass_deadlines(&mut self, open_calls: &[(TokenId, u64)]) {
+        let now = self.changes.now;
+        self.outbox.send_due(self.send_time());
+        if let Some(deleted_at) = self.deleted_at() {
+            self.changes.delete = deleted_at <= now;
+            return;
+        }
+        self.pass_run_gate();
+        if self.is_paused() || !self.is_running() {
+            return;
+        }
+        if self.workflow_warning_at().is_some_and(|at| at <= now) {
+            self.header.warned = true;
+            self.changes.header_changed = true;
+            // In the moment that is left to a parent it is too late for a warning.
+            if let Some(timeout_at) = self.header.timeout_at.filter(|at| *at > now) {
+                self.warn("workflow", timeout_at, self.header.timeout_ms, None, None);
+            }
+        }
+        for _ in 0..BATCH {
+            let Some((at, timer)) = self.timers.first() else {
+                return;
+            };
+            if at > now || !self.is_running() || self.is_paused() || self.is_full() {
+                return;
+            }
+            self.work.begin_unit();
+            match timer {
+                Timer::Token(id) => self.token_due(id, open_calls),
+                Timer::Join(instance, node) => self.fan_in_due(instance, node),
+                Timer::Message
+                | Timer::RunWarning
+                | Timer::RunTimeout
+                | Timer::RunGate
+                | Timer::Retention => unreachable!("only tokens and joins arm a timer here"),
+            }
+            self.settle();
+        }
+    }
+
+    fn token_due(&mut self, id: TokenId, open_calls: &[(TokenId, u64)]) {
+        let now = self.changes.now;
+        let Some(token) = self.tokens.get(&id) else {
+            unreachable!("{id} is due but not live");
+        };
+        let passed = |grace_ms: u64| {
+            let deadline = token.timeout_at.map(|at| at.saturating_add(grace_ms));
+            deadline.is_some_and(|at| at <= now)
+        };
+        let over = match token.status {
+            // The executor, or the child, has the first word.
+            TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => passed(self.settings.grace_ms),
+            TokenStatus::AwaitingHuman | TokenStatus::Suspended | TokenStatus::Pending => passed(0),
+            TokenStatus::Dispatched => false,
+            TokenStatus::WaitingForSiblings
+            | TokenStatus::Completed
+            | TokenStatus::Failed
+            | TokenStatus::TimedOut
+            | TokenStatus::Cancelled => unreachable!("{id} is {:?} and cannot be due", token.status),
+        };
+        let should_warn = token.warning_at(self.patience()).is_some_and(|at| at <= now);
+        if should_warn && !over && token.status != TokenStatus::Pending {
+            return self.warn_of_token(id);
+        }
+        match token.status {
+            TokenStatus::Executing if over => self.execution_timed_out(id, None),
+            TokenStatus::Dispatched => self.dispatch_due(id),
+            TokenStatus::Executing if token.lane == Some(Lane::Queue) => self.reap(id),
+            TokenStatus::Executing if open_calls.contains(&(id, token.epoch)) => self.look_again_later(id),
+            TokenStatus::Executing => self.attempt_lost(id, "the call to the executor is gone"),
+            TokenStatus::WaitingForSubworkflow => self.execution_timed_out(id, None),
+            TokenStatus::AwaitingHuman => self.gate_due(id),
+            TokenStatus::Suspended if self.called_back.contains(&id) => self.callback_due(id),
+            TokenStatus::Suspended => self.wait_due(id),
+            // Its time ran out before the next attempt could begin.
+            TokenStatus::Pending if over => self.pending_timed_out(id),
+            TokenStatus::Pending => self.begin(id),
+            TokenStatus::WaitingForSiblings
+            | TokenStatus::Completed
+            | TokenStatus::Failed
+            | TokenStatus::TimedOut
+            | TokenStatus::Cancelled => unreachable!("{id} is {:?} and cannot be due", token.status),
+        }
+    }
+
+    fn warn_of_token(&mut self, id: TokenId) {
+        let Some(token) = self.tokens.get(&id) else { return };
+        let kind = match token.status {
+            TokenStatus::AwaitingHuman => "gate",
+            TokenStatus::Suspended => "wait",
+            TokenStatus::Pending
+            | TokenStatus::Dispatched
+            | TokenStatus::Executing
+            | TokenStatus::WaitingForSiblings
+            | TokenStatus::WaitingForSubworkflow
+            | TokenStatus::Completed
+            | TokenStatus::Failed
+            | TokenStatus::TimedOut
+            | TokenStatus::Cancelled => "execution",
+        };
+        let (node, timeout_at, timeout_ms) = (token.node, token.timeout_at, token.timeout_ms);
+        self.change(id, |token| token.warned = true);
+        // Woken too late to warn: the executor may still have a word, but nobody else.
+        if timeout_at.is_some_and(|at| at <= self.changes.now) {
+            return;
+        }
+        self.warn(
+            kind,
+            timeout_at.unwrap_or(self.changes.now),
+            timeout_ms,
+            Some(node),
+            Some(id),
+        );
+    }
+
+    /// Says, once, that a deadline is near.
+    pub(in crate::run) fn warn(
+        &mut self,
+        kind: &str,
+        due_at: Millis,
+        timeout_ms: Option<u64>,
+        node: Option<usize>,
+        token: Option<TokenId>,
+    ) {
+        let mut fields = json!({
+            "deadline": kind,
+            "due_at": due_at,
+            "remaining_ms": due_at.saturating_sub(self.changes.now),
+            "timeout_ms": timeout_ms,
+        });
+        if let Some(node) = node {
+            fields["node_id"] = json!(self.snapshot.workflow.nodes[node].id);
+        }
+        if let Some(token) = token {
+            fields["token_id"] = json!(token.to_string());
+        }
+        self.note(RunEventKind::DeadlineWarning, fields);
+    }
+
+    fn look_again_later(&mut self, id: TokenId) {
+        let at = self.changes.now.saturating_add(self.settings.watch_ms);
+        // Only in memory: after a crash the older, earlier moment is the right one to wake at.
+        self.touch(id, |token| token.watch_at = Some(at));
+    }
+
+    /// Changes a live token and marks it to be saved.
+    pub(in crate::run) fn change(&mut self, id: TokenId, update: impl FnOnce(&mut Token)) {
+        self.touch(id, update);
+        self.changes.changed.insert(id);
+    }
+
+    /// Changes a live token, keeping counts and the order of deadlines right.
+    pub(in crate::run) fn touch(&mut self, id: TokenId, update: impl FnOnce(&mut Token)) {
+        let patience = self.patience();
+        let Some(token) = self.tokens.get_mut(&id) else {
+            return;
+        };
+        let (status, due_at) = (token.status, token.due_at(patience));
+        update(token);
+        assert!(
+            status == token.status || status.may_become(token.status),
+            "{id} may not go from {status:?} to {:?}",
+            token.status
+        );
+        let (next_status, next_due_at) = (token.status, token.due_at(patience));
+        if status != next_status {
+            self.count_move(Some(status), next_status);
+        }
+        self.timers.reschedule(Timer::Token(id), due_at, next_due_at);
+    }
+
+    pub(in crate::run) fn count_move(&mut self, from: Option<TokenStatus>, to: TokenStatus) {
+        if let Some(from) = from
+            && let Some(count) = self.counts.get_mut(&from)
+        {
+            *count = count.saturating_sub(1);
+        }
+        *self.counts.entry(to).or_default() += 1;
+    }
+}
