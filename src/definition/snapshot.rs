@@ -135,7 +135,7 @@ impl StoredSnapshot {
 }
 
 /// Whether resolving again would give the same result: every reference names its version, and no limit is adaptive.
-pub fn is_final(stored: &StoredSnapshot, library: &Library) -> bool {
+pub fn is_cacheable(stored: &StoredSnapshot, library: &Library) -> bool {
     library.keys().all(|reference| reference.version.is_some()) && adaptive_nodes(stored).is_empty()
 }
 

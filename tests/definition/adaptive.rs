@@ -1,4 +1,4 @@
-//! Nodes that learn their limit: what is read, what it comes to, and the reason that is given.
+//! Adaptive limits: how they are read, computed and explained.
 
 use curfew::base::time::{DAY, HOUR, Limit, MINUTE, SECOND};
 use curfew::definition::snapshot::{Latency, Snapshot, StoredSnapshot, adaptive_nodes};
@@ -11,7 +11,7 @@ use crate::run::driver::store_document;
 use crate::run::graphs::with;
 
 #[test]
-fn a_node_may_learn_its_limit() {
+fn a_node_may_have_an_adaptive_limit() {
     let nodes = json!([{"id": "a", "action_id": "work", "timeout": "adaptive", "allow_exceed_hard": true}]);
     let read_node = read(json!({ "nodes": nodes })).nodes.remove(0);
     assert!(read_node.adaptive && read_node.allow_exceed_hard);
@@ -49,8 +49,8 @@ fn a_node_may_learn_its_limit() {
     top(json!({"timeout": "adaptive"}), &["/timeout invalid_duration"]);
 }
 
-/// A workflow with one adaptive node of each layer that can be read today.
-fn learner(timeouts: Value) -> StoredSnapshot {
+/// A workflow with one adaptive node of each layer.
+fn adaptive_workflow(timeouts: Value) -> StoredSnapshot {
     let set = json!({"id": "set", "kind": "update_context", "implementation": {"set": {"state.x": 1}}});
     let work = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}});
     let two =
@@ -76,8 +76,8 @@ fn learner(timeouts: Value) -> StoredSnapshot {
     }))
 }
 
-fn snapshot_knowing(timeouts: Value, samples: u64, p99_ms: u64) -> Snapshot {
-    let mut stored = learner(timeouts);
+fn snapshot_with_latency(timeouts: Value, samples: u64, p99_ms: u64) -> Snapshot {
+    let mut stored = adaptive_workflow(timeouts);
     for node in ["tool", "pure", "two", "call", "exceeding"] {
         stored.latencies.insert(node.into(), Latency { samples, p99_ms });
     }
@@ -85,8 +85,8 @@ fn snapshot_knowing(timeouts: Value, samples: u64, p99_ms: u64) -> Snapshot {
 }
 
 #[test]
-fn every_node_has_its_layer() {
-    let snapshot = snapshot_knowing(json!({}), 0, 0);
+fn every_node_has_a_timeout_layer() {
+    let snapshot = snapshot_with_latency(json!({}), 0, 0);
     let layers: Vec<TimeoutLayer> = (0..6).map(|node| snapshot.layer_of(node)).collect();
     assert_eq!(
         layers,
@@ -101,12 +101,12 @@ fn every_node_has_its_layer() {
     );
     assert_eq!(snapshot.default_limit(TimeoutLayer::Flow), Limit::After(HOUR));
     assert_eq!(snapshot.default_limit(TimeoutLayer::Tool), Limit::Unset);
-    let snapshot = snapshot_knowing(json!({"preset": "flow", "tool": "1m"}), 0, 0);
+    let snapshot = snapshot_with_latency(json!({"preset": "flow", "tool": "1m"}), 0, 0);
     assert_eq!(snapshot.default_limit(TimeoutLayer::Tool), Limit::After(MINUTE));
 }
 
 #[test]
-fn an_adaptive_limit_says_where_it_comes_from() {
+fn an_adaptive_limit_explains_its_value() {
     let (tool, step, call, exceeding) = (0, 2, 3, 4);
     let flow = json!({"preset": "flow"});
     let after = |millis: u64| Limit::After(millis);
@@ -159,7 +159,7 @@ fn an_adaptive_limit_says_where_it_comes_from() {
             after(1_000),
             "adaptive: 3 x p99 100ms of 20 samples, raised to 1s",
         ),
-        // Above the default and below the hard limit it counts as it is.
+        // Between the default and the hard limit the value is not changed.
         (
             &flow,
             20,
@@ -209,14 +209,14 @@ fn an_adaptive_limit_says_where_it_comes_from() {
             "adaptive: 3 x p99 5124095576030h25m51.615s of 20 samples, cut to the default of 1h0m0s",
         ),
     ] {
-        let snapshot = snapshot_knowing(timeouts.clone(), samples, p99_ms);
+        let snapshot = snapshot_with_latency(timeouts.clone(), samples, p99_ms);
         assert_eq!(snapshot.adaptive_limit(node), (limit, reason.to_string()));
     }
 }
 
 #[test]
-fn a_node_nothing_is_known_of_has_no_samples() {
-    let snapshot = Snapshot::read(learner(json!({}))).expect("a snapshot");
+fn a_node_without_latencies_has_no_samples() {
+    let snapshot = Snapshot::read(adaptive_workflow(json!({}))).expect("a snapshot");
     let (limit, reason) = snapshot.adaptive_limit(0);
     assert_eq!(limit, Limit::Unset);
     assert_eq!(reason, "adaptive: 0 of 20 samples, so no limit");
@@ -224,7 +224,7 @@ fn a_node_nothing_is_known_of_has_no_samples() {
 
 #[test]
 fn adaptive_nodes_are_listed_for_the_workflow_and_those_it_calls() {
-    let mut stored = learner(json!({}));
+    let mut stored = adaptive_workflow(json!({}));
     stored.children[0].workflow["nodes"][0]["timeout"] = json!("adaptive");
     let again = stored.children[0].clone();
     stored.children.push(again);
@@ -238,8 +238,8 @@ fn adaptive_nodes_are_listed_for_the_workflow_and_those_it_calls() {
 }
 
 #[test]
-fn a_child_brings_its_own_latencies() {
-    let mut stored = learner(json!({}));
+fn a_child_has_its_own_latencies() {
+    let mut stored = adaptive_workflow(json!({}));
     let (own, childs) = (
         Latency {
             samples: 30,
@@ -260,8 +260,8 @@ fn a_child_brings_its_own_latencies() {
 }
 
 #[test]
-fn a_snapshot_keeps_the_preset_it_was_made_under() {
-    let stored = learner(json!({}));
+fn a_snapshot_keeps_the_preset_of_its_creation() {
+    let stored = adaptive_workflow(json!({}));
     let text = serde_json::to_value(&stored).expect("JSON");
     assert_eq!(
         (&text["preset"], &text["latencies"]),

@@ -1,4 +1,4 @@
-//! Reading documents: everything wrong is said in one answer, each problem at its place with its code.
+//! Reading documents: all problems are reported together, each with its pointer and code.
 
 use curfew::definition::problem::{Problem, Severity};
 use curfew::definition::snapshot::{CheckError, DocumentKind, Library, check};
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::run::driver::complete_document;
 
-pub fn judge(kind: DocumentKind, document: &Value, library: &Library) -> Vec<Problem> {
-    judge_by(&TimeoutRules::default(), kind, document, library)
+pub fn problems_of(kind: DocumentKind, document: &Value, library: &Library) -> Vec<Problem> {
+    problems_under(&TimeoutRules::default(), kind, document, library)
 }
 
-pub fn judge_by(
+pub fn problems_under(
     rules: &TimeoutRules,
     kind: DocumentKind,
     document: &Value,
@@ -35,10 +35,10 @@ fn lines(problems: &[Problem]) -> Vec<String> {
     problems.iter().map(line).collect()
 }
 
-/// Each expected line is the beginning of a problem's `pointer code: message`.
+/// Each expected line is a prefix of a problem's `pointer code: message`.
 #[track_caller]
 pub fn expect(kind: DocumentKind, document: Value, expected: &[&str]) {
-    expect_by(
+    expect_under(
         &TimeoutRules::default(),
         kind,
         document,
@@ -48,14 +48,14 @@ pub fn expect(kind: DocumentKind, document: Value, expected: &[&str]) {
 }
 
 #[track_caller]
-pub fn expect_by(
+pub fn expect_under(
     rules: &TimeoutRules,
     kind: DocumentKind,
     document: Value,
     library: &Library,
     expected: &[&str],
 ) {
-    let found = lines(&judge_by(rules, kind, &document, library));
+    let found = lines(&problems_under(rules, kind, &document, library));
     let fits = found.len() == expected.len()
         && found
             .iter()
@@ -103,7 +103,7 @@ fn a_valid_document_has_no_problem() {
 }
 
 #[test]
-fn every_problem_comes_in_one_answer_in_the_order_of_places() {
+fn every_problem_is_reported_in_the_order_of_pointers() {
     workflow(
         json!({
             "id": "Not An Id",
@@ -136,7 +136,7 @@ fn every_problem_comes_in_one_answer_in_the_order_of_places() {
 }
 
 #[test]
-fn an_unknown_field_comes_with_the_name_that_was_meant() {
+fn an_unknown_field_is_reported_with_a_suggestion() {
     node(
         json!({"timout_ms": 5, "zzz": 1}),
         &[
@@ -146,9 +146,9 @@ fn an_unknown_field_comes_with_the_name_that_was_meant() {
     );
 }
 
-/// Not the first that is near enough: `timeout` is two slips from `timeouts`' misspelling, `timeouts` one.
+/// Not the first similar name: `timeout` is two edits from the misspelling, `timeouts` is one.
 #[test]
-fn the_nearest_name_is_meant() {
+fn the_closest_name_is_suggested() {
     expect(
         DocumentKind::Workflows,
         complete_document(
@@ -162,12 +162,12 @@ fn the_nearest_name_is_meant() {
     );
 }
 
-/// A document of nothing but mistakes does not make an answer many times its size.
+/// The response to an invalid document must not be many times its size.
 #[test]
-fn the_names_are_not_listed_without_end() {
+fn the_list_of_known_fields_is_not_repeated_endlessly() {
     let fields: serde_json::Map<String, Value> =
         (0..5_000).map(|n| (format!("wrong{n}"), json!(1))).collect();
-    let problems = judge(DocumentKind::Workflows, &json!(fields), &Library::new());
+    let problems = problems_of(DocumentKind::Workflows, &json!(fields), &Library::new());
     assert!(problems.len() > 5_000);
     let listing = problems
         .iter()
@@ -210,7 +210,7 @@ fn durations_have_two_forms_and_one_at_a_time() {
 }
 
 #[test]
-fn expressions_are_judged_where_they_stand() {
+fn expressions_are_checked_in_their_own_scope() {
     for (fields, problem) in [
         (
             json!({"condition": "1 +"}),
@@ -259,7 +259,7 @@ fn targets_are_paths_below_state_and_output() {
         ("", "is not a target"),
     ] {
         let document = json!({"nodes": [{"id": "a", "output_mapping": {target: 1}}]});
-        let problems = judge(
+        let problems = problems_of(
             DocumentKind::Workflows,
             &complete_document(document),
             &Library::new(),
@@ -271,7 +271,7 @@ fn targets_are_paths_below_state_and_output() {
 }
 
 #[test]
-fn a_loop_that_does_nothing_is_refused_and_one_that_can_end_is_not() {
+fn a_loop_that_does_nothing_is_rejected_and_one_that_can_end_is_not() {
     let loops = |first: Value, second: Value| {
         let mut transitions = [
             json!({"from_node_id": "a", "to_node_id": "b"}),
@@ -299,7 +299,7 @@ fn a_loop_that_does_nothing_is_refused_and_one_that_can_end_is_not() {
 }
 
 #[test]
-fn a_node_nothing_leads_to_is_a_warning() {
+fn an_unreachable_node_is_a_warning() {
     workflow(
         json!({"nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}], "initial_node_id": "b",
                "transitions": [{"from_node_id": "b", "to_node_id": "c"}]}),
@@ -312,7 +312,7 @@ fn a_node_nothing_leads_to_is_a_warning() {
 }
 
 #[test]
-fn a_queue_that_is_asked_for_and_will_not_be_taken_is_a_warning() {
+fn a_queue_that_is_requested_but_not_used_is_a_warning() {
     let node = |node: Value, run: Value| {
         let mut document =
             json!({"nodes": [{"id": "a", "action_id": "work", "dispatch": "queue"}], "timeout": run});
@@ -327,19 +327,19 @@ fn a_queue_that_is_asked_for_and_will_not_be_taken_is_a_warning() {
     workflow(node(json!({"timeout_ms": null}), json!("1h")), &[warning]);
     workflow(node(json!({"timeout": "14m"}), json!("1h")), &[]);
     workflow(node(json!({"timeout": "1h"}), json!("14m")), &[]);
-    // What is left of the run, and what the task says, is not known here.
+    // The remaining time of the run and the limit of the task are not known here.
     workflow(node(json!({}), json!("1h")), &[]);
 }
 
 #[test]
-fn limits_hold_at_their_exact_number_and_name_it() {
+fn limits_are_exact_and_stated() {
     let nodes = |count: usize| -> Vec<Value> {
         (0..count)
             .map(|index| json!({"id": format!("n{index}")}))
             .collect()
     };
     let errors = |document: Value| {
-        let problems = judge(
+        let problems = problems_of(
             DocumentKind::Workflows,
             &complete_document(document),
             &Library::new(),
@@ -377,9 +377,8 @@ fn limits_hold_at_their_exact_number_and_name_it() {
     assert!(errors(json!({"id": "x".repeat(65), "nodes": nodes(1)})).starts_with("/id invalid_id"));
 }
 
-/// Every part of the contract this build cannot carry out is refused by name.
 #[test]
-fn what_is_not_built_yet_is_refused_and_not_passed_over() {
+fn unimplemented_fields_are_rejected_not_ignored() {
     workflow(
         json!({"nodes": [{"id": "a"}], "trigger": {"cron": "0 9 * * *"}}),
         &["/trigger/cron unsupported"],
@@ -387,7 +386,7 @@ fn what_is_not_built_yet_is_refused_and_not_passed_over() {
 }
 
 #[test]
-fn documents_that_are_no_objects_say_so() {
+fn documents_that_are_not_objects_are_reported() {
     for (value, kind) in [
         (json!(null), "null"),
         (json!([]), "an array"),

@@ -1,4 +1,4 @@
-//! Events: what an action that emits one says, and the trigger of a workflow.
+//! Actions of kind `emit_event`, and the trigger of a workflow.
 
 use curfew::definition::event::trigger_event;
 use curfew::definition::snapshot::DocumentKind;
@@ -17,7 +17,7 @@ fn trigger(trigger: Value, expected: &[&str]) {
 }
 
 #[test]
-fn an_event_has_a_name_and_perhaps_a_payload() {
+fn an_event_has_a_name_and_an_optional_payload() {
     action(json!({"name": "order.paid"}), &[]);
     action(
         json!({"name": "order-${input.kind}", "payload": {"id": "${state.id}", "rows": [1, "${output.n}"]}}),
@@ -37,9 +37,9 @@ fn an_event_has_a_name_and_perhaps_a_payload() {
     }
 }
 
-/// Whoever may read the runs that an event starts would read the secret.
+/// The runs that an event starts show its payload.
 #[test]
-fn no_secret_goes_into_an_event() {
+fn events_cannot_use_secrets() {
     action(
         json!({"name": "${secret.A}", "payload": {"key": "${secret.B}"}}),
         &[
@@ -50,7 +50,7 @@ fn no_secret_goes_into_an_event() {
 }
 
 #[test]
-fn emitting_calls_nobody() {
+fn emit_event_has_no_retries_and_no_breaker() {
     let action = |execution: Value| json!({"id": "a", "kind": "emit_event", "implementation": {"name": "n"}, "execution": execution});
     for (execution, expected) in [
         (json!({"timeout": "5s"}), vec![]),
@@ -91,7 +91,7 @@ fn a_trigger_names_an_event() {
 }
 
 #[test]
-fn a_schedule_is_refused_and_not_passed_over() {
+fn a_schedule_is_rejected_not_ignored() {
     trigger(
         json!({"cron": "0 9 * * *", "timezone": "Europe/Kyiv"}),
         &["/trigger/cron unsupported: \"cron\" is not supported by this version of Curfew yet"],

@@ -1,10 +1,10 @@
-//! What an action says of its execution and of secrets, as it is stored.
+//! The `execution` of an action, its secrets, and the `escalate_on` of a node.
 
 use curfew::definition::snapshot::{CheckError, DocumentKind, Library, check};
 use curfew::definition::timeouts::{Preset, TimeoutRules};
 use serde_json::{Value, json};
 
-use super::documents::{expect, expect_by};
+use super::documents::{expect, expect_under};
 
 fn action(execution: Value) -> Value {
     json!({"id": "a", "kind": "http_request", "implementation": {"url": "http://x.example"}, "execution": execution})
@@ -47,7 +47,7 @@ fn a_retry_policy_is_read_field_by_field() {
 }
 
 #[test]
-fn retry_on_takes_classes_that_can_be_tried_again() {
+fn retry_on_accepts_only_retryable_classes() {
     policy(
         json!({"retry_on": ["network", "5xx", 5, "timeout", "permanent"]}),
         &[
@@ -62,7 +62,7 @@ fn retry_on_takes_classes_that_can_be_tried_again() {
 }
 
 #[test]
-fn a_policy_nobody_would_ask_is_refused() {
+fn a_policy_without_effect_is_rejected() {
     let with_policy = |kind: &str, implementation: Value| json!({"id": "a", "kind": kind, "implementation": implementation, "execution": {"retry_policy": {}}});
     for document in [
         with_policy("update_context", json!({"set": {"a": 1}})),
@@ -83,7 +83,7 @@ fn a_policy_nobody_would_ask_is_refused() {
 }
 
 #[test]
-fn all_attempts_together_are_as_long_as_a_step_may_be() {
+fn the_total_timeout_obeys_the_hard_limit_of_a_step() {
     let rules = TimeoutRules {
         preset: Preset::Flow,
         ..TimeoutRules::default()
@@ -92,8 +92,8 @@ fn all_attempts_together_are_as_long_as_a_step_may_be() {
         action(json!({"timeout": "1m", "retry_policy": {"total_timeout": format!("{minutes}m")}}))
     };
     let library = Default::default();
-    expect_by(&rules, DocumentKind::Actions, total(15), &library, &[]);
-    expect_by(
+    expect_under(&rules, DocumentKind::Actions, total(15), &library, &[]);
+    expect_under(
         &rules,
         DocumentKind::Actions,
         total(16),
@@ -103,7 +103,7 @@ fn all_attempts_together_are_as_long_as_a_step_may_be() {
 }
 
 #[test]
-fn secrets_are_named_one_by_one_and_only_in_implementations() {
+fn secrets_are_named_literally_and_only_in_implementations() {
     let request =
         |implementation: Value| json!({"id": "a", "kind": "http_request", "implementation": implementation});
     expect(
@@ -158,7 +158,7 @@ fn secrets_are_named_one_by_one_and_only_in_implementations() {
 }
 
 #[test]
-fn a_breaker_has_a_key_that_can_be_shown() {
+fn a_breaker_key_contains_no_secrets() {
     let guarded = |key: Value| action(json!({"breaker": key}));
     for key in ["pay", "pay:${input.region}", "A.b-c_d:9", &"k".repeat(128)] {
         expect(DocumentKind::Actions, guarded(json!(key)), &[]);
@@ -179,7 +179,7 @@ fn a_breaker_has_a_key_that_can_be_shown() {
 }
 
 #[test]
-fn only_work_is_escalated_and_only_by_classes_there_are() {
+fn only_executing_nodes_escalate_and_only_known_classes() {
     let node = |more: Value| {
         let mut node = json!({"id": "n"});
         for (field, value) in more.as_object().into_iter().flatten() {
@@ -216,7 +216,7 @@ fn only_work_is_escalated_and_only_by_classes_there_are() {
 }
 
 #[test]
-fn an_async_action_stands_alone_and_calls_out() {
+fn an_async_action_is_the_only_step_and_sends_a_request() {
     let asking = |kind: &str, more: Value| {
         let implementation = match kind {
             "http_request" => json!({"url": "https://peer.example", "body": "${callback.url}"}),

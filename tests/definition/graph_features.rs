@@ -1,4 +1,4 @@
-//! Fan-outs, joins, gates, waits and calls as documents write them: what is refused, where, and under which code.
+//! Problems of fan-outs, joins, gates, waits and workflow calls.
 
 use curfew::definition::snapshot::{CheckError, DocumentKind, Library, Reference, check};
 use curfew::definition::timeouts::TimeoutRules;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::documents::workflow;
 use crate::run::graphs::{fan, with};
 
-/// Without its join: a fan-out that is not understood would be missed there, too.
+/// Without a join, because an invalid fan-out would be reported there too.
 fn spawning(spawn: Value) -> Value {
     let mut document = fan(spawn, json!({}));
     document["transitions"][1]["synchronization"] = json!(null);
@@ -35,14 +35,14 @@ fn a_join_names_a_group_that_is_spawned() {
 }
 
 #[test]
-fn a_quorum_fits_its_group() {
+fn a_quorum_is_at_most_the_size_of_its_group() {
     let quorum = |spawn: Value, m: Value| fan(spawn, json!({"strategy": {"m_of_n": m}}));
     workflow(quorum(json!({"spawn_count": 3}), json!(3)), &[]);
     workflow(
         quorum(json!({"spawn_count": 3}), json!(4)),
         &["/transitions/1/synchronization/strategy/m_of_n quorum_too_large"],
     );
-    // How many there will be is not known.
+    // The number of branches is not known.
     workflow(
         quorum(json!({"foreach": {"collection": "input.list"}}), json!(4)),
         &[],
@@ -92,7 +92,7 @@ fn a_merge_writes_to_state_output_or_the_branch() {
 }
 
 #[test]
-fn one_join_is_written_one_way() {
+fn transitions_of_one_join_are_equal() {
     let mut document = fan(json!({"spawn_count": 2}), json!({}));
     let other = json!({"from_node_id": "a", "to_node_id": "z", "priority": 1,
         "synchronization": {"sibling_group": "out", "strategy": "any"}});
@@ -137,7 +137,7 @@ fn a_fan_out_is_a_number_or_a_list() {
 }
 
 #[test]
-fn gates() {
+fn gates_are_read_and_checked() {
     let gate = |gate: Value| node(json!({"gate": gate}));
     workflow(gate(json!({})), &[]);
     for (written, problem) in [
@@ -168,7 +168,7 @@ fn gates() {
 }
 
 #[test]
-fn waits() {
+fn waits_are_read_and_checked() {
     let wait = |wait: Value| node(json!({"wait": wait}));
     for good in [
         json!({"sleep_ms": 5}),
@@ -196,7 +196,7 @@ fn waits() {
 }
 
 #[test]
-fn a_node_has_one_work() {
+fn a_node_has_at_most_one_kind() {
     workflow(
         node(json!({"wait": {"sleep_ms": 5}, "gate": {}})),
         &["/nodes/0/wait both_forms"],
@@ -207,9 +207,9 @@ fn a_node_has_one_work() {
     );
 }
 
-/// An unknown workflow is pointed at where it is called, by a node or by an action.
+/// The call may be in a node or in an action.
 #[test]
-fn an_unknown_workflow_is_pointed_at_where_it_is_called() {
+fn an_unknown_workflow_is_reported_at_its_call() {
     let call = json!({"kind": "workflow_call", "implementation": {"workflow_id": "nobody"}});
     let named = with(json!({"id": "call"}), call.clone());
     for (document, place) in [

@@ -1,4 +1,4 @@
-//! Hard limits: what is over one is refused where it is written, or where it is referred to, unless the place says so.
+//! Hard limits: a limit that exceeds one is rejected at its field or at the reference, unless `allow_exceed_hard` is set.
 
 use curfew::api::start::{ResolvedWorkflow, StartBody, StartRun};
 use curfew::definition::snapshot::{
@@ -7,7 +7,7 @@ use curfew::definition::snapshot::{
 use curfew::definition::timeouts::{Preset, TimeoutRules};
 use serde_json::{Value, json};
 
-use super::documents::{expect, expect_by};
+use super::documents::{expect, expect_under};
 use crate::run::graphs::with;
 
 fn under(preset: Preset) -> TimeoutRules {
@@ -25,7 +25,7 @@ fn task(steps: Value) -> Value {
     json!({"id": "two", "steps": steps})
 }
 
-/// What a document that is not in the workflow was stored as.
+/// A library with these documents.
 fn library(documents: &[(DocumentKind, Value)]) -> Library {
     let entry = |(kind, content): &(DocumentKind, Value)| {
         let reference = Reference {
@@ -42,7 +42,7 @@ fn library(documents: &[(DocumentKind, Value)]) -> Library {
 #[track_caller]
 fn flow_with(document: Value, library: &Library, expected: &[&str]) {
     let document = with(json!({"id": "w"}), document);
-    expect_by(
+    expect_under(
         &under(Preset::Flow),
         DocumentKind::Workflows,
         document,
@@ -61,7 +61,7 @@ fn node(fields: Value) -> Value {
 }
 
 #[test]
-fn the_workflow_itself() {
+fn limits_of_the_workflow_itself() {
     let top = |fields: Value| with(json!({"nodes": [{"id": "a"}]}), fields);
     flow(top(json!({"timeout": "45m"})), &[]);
     flow(
@@ -94,7 +94,7 @@ fn the_workflow_itself() {
 }
 
 #[test]
-fn the_workflow_s_preset_goes_before_the_deployment_s() {
+fn the_preset_of_the_workflow_overrides_that_of_the_deployment() {
     let document = |preset: &str| json!({"id": "w", "nodes": [{"id": "a"}], "timeout": "50m", "timeouts": {"preset": preset}});
     let over =
         "/timeout over_hard_limit: 50m0s is over the hard limit of 45m0s for a flow under preset \"flow\"";
@@ -104,7 +104,7 @@ fn the_workflow_s_preset_goes_before_the_deployment_s() {
         (Preset::Flow, "standard", &[]),
     ] {
         let kind = DocumentKind::Workflows;
-        expect_by(
+        expect_under(
             &under(deployment),
             kind,
             document(preset),
@@ -112,7 +112,7 @@ fn the_workflow_s_preset_goes_before_the_deployment_s() {
             expected,
         );
     }
-    // A word that is no preset is one problem, and the deployment's preset goes on counting.
+    // An unknown preset is one problem, and the deployment's preset still applies.
     flow(
         with(document("fast"), json!({})),
         &["/timeout over_hard_limit", "/timeouts/preset invalid_choice"],
@@ -120,11 +120,11 @@ fn the_workflow_s_preset_goes_before_the_deployment_s() {
 }
 
 #[test]
-fn a_service_has_a_most_and_a_least() {
+fn the_service_preset_has_a_maximum_and_a_minimum() {
     let expect = |fields: Value, expected: &[&str]| {
         let document = with(json!({"id": "w", "nodes": [{"id": "a"}]}), fields);
         let kind = DocumentKind::Workflows;
-        expect_by(&under(Preset::Service), kind, document, &Library::new(), expected);
+        expect_under(&under(Preset::Service), kind, document, &Library::new(), expected);
     };
     for good in ["1s", "1h"] {
         expect(json!({ "timeout": good }), &[]);
@@ -136,12 +136,12 @@ fn a_service_has_a_most_and_a_least() {
             "/timeouts/flow over_hard_limit: 1h0m0.001s is over the hard limit of 1h0m0s",
         ],
     );
-    // The flag is for more, not for less.
+    // The flag lifts the maximum, not the minimum.
     expect(
         json!({"timeout": "999ms", "allow_exceed_hard": true}),
         &["/timeout under_minimum"],
     );
-    // Steps have neither here.
+    // Steps have neither under this preset.
     let nodes = json!([{"id": "a", "action_id": "work", "timeout": "2h"}]);
     expect(
         json!({"nodes": nodes, "actions": [action(json!({"timeout_ms": 5}))]}),
@@ -150,7 +150,7 @@ fn a_service_has_a_most_and_a_least() {
 }
 
 #[test]
-fn a_node_by_what_it_runs() {
+fn limits_of_a_node_depend_on_what_it_runs() {
     let set = json!({"id": "set", "kind": "update_context", "implementation": {"set": {"state.x": 1}}});
     let call = json!({"id": "call", "kind": "workflow_call", "implementation": {"workflow_id": "w"}});
     let work = action(json!({}));
@@ -194,7 +194,7 @@ fn a_node_by_what_it_runs() {
 }
 
 #[test]
-fn actions_and_tasks_written_into_the_workflow() {
+fn limits_of_inline_actions_and_tasks() {
     let slow = action(json!({"timeout": "11m"}));
     let over = "/actions/0/execution/timeout over_hard_limit: 11m0s is over the hard limit of 10m0s for a tool \
                 under preset \"flow\"; write less, or \"allow_exceed_hard\": true in the node";
@@ -203,7 +203,7 @@ fn actions_and_tasks_written_into_the_workflow() {
         json!({"nodes": node(json!({"allow_exceed_hard": true})), "actions": [slow]}),
         &[],
     );
-    // One user that may does not speak for one that may not.
+    // The flag of one user does not cover another user.
     let both = json!([
         {"id": "a", "action_id": "work", "allow_exceed_hard": true},
         {"id": "b", "action_id": "work"},
@@ -213,7 +213,7 @@ fn actions_and_tasks_written_into_the_workflow() {
         json!({"nodes": both, "transitions": way, "actions": [slow]}),
         &[over],
     );
-    // Nobody uses it; it is wrong all the same.
+    // An unused document is checked too.
     flow(
         json!({"nodes": [{"id": "a"}], "actions": [slow], "tasks": [with(task(json!([{"action": slow}])), json!({"timeout": "16m"}))]}),
         &[
@@ -224,7 +224,7 @@ fn actions_and_tasks_written_into_the_workflow() {
     );
     let quick = action(json!({}));
     let nodes = |more: Value| json!([with(json!({"id": "a", "task_id": "two"}), more)]);
-    // Places are those of the document, whatever the order in which steps run.
+    // Pointers follow the document, not the order in which steps run.
     let steps = json!([
         {"ref": "x", "ordinal": 2, "action_id": "work", "timeout_override": "11m"},
         {"ref": "y", "ordinal": 1, "action": slow, "allow_exceed_hard": true},
@@ -250,7 +250,7 @@ fn actions_and_tasks_written_into_the_workflow() {
 }
 
 #[test]
-fn documents_of_the_catalogue_are_pointed_at_where_they_are_named() {
+fn limits_of_catalogue_documents_are_reported_at_their_reference() {
     let slow = (DocumentKind::Actions, action(json!({"timeout_ms": 660_000})));
     let over = |pointer: &str, inner: &str| {
         format!(
@@ -271,7 +271,7 @@ fn documents_of_the_catalogue_are_pointed_at_where_they_are_named() {
         &catalogue,
         &[],
     );
-    // A task written here that names an action of the catalogue.
+    // An inline task with an action of the catalogue.
     let nodes = json!([{"id": "a", "task_id": "two"}]);
     flow_with(
         json!({"nodes": nodes, "tasks": [task(json!([{"action_id": "work"}]))]}),
@@ -281,7 +281,7 @@ fn documents_of_the_catalogue_are_pointed_at_where_they_are_named() {
             "action \"work\" at /execution/timeout_ms",
         )],
     );
-    // A task of the catalogue, with an action of its own and one of the catalogue.
+    // A task of the catalogue, with an inline action and one of the catalogue.
     let quick = action(json!({}));
     let steps =
         json!([{"ref": "x", "action_id": "work"}, {"ref": "y", "action": quick, "timeout_override": "11m"}]);
@@ -301,17 +301,17 @@ fn documents_of_the_catalogue_are_pointed_at_where_they_are_named() {
 }
 
 #[test]
-fn a_task_or_an_action_of_its_own_is_judged_by_the_deployment() {
+fn catalogue_tasks_and_actions_follow_the_preset_of_the_deployment() {
     let slow = action(json!({"timeout": "11m"}));
     let check = |kind: DocumentKind, document: &Value, expected: &[&str]| {
-        expect_by(
+        expect_under(
             &under(Preset::Standard),
             kind,
             document.clone(),
             &Library::new(),
             &[],
         );
-        expect_by(
+        expect_under(
             &under(Preset::Flow),
             kind,
             document.clone(),
@@ -358,7 +358,7 @@ fn stored(document: Value, preset: Preset) -> StoredSnapshot {
 }
 
 #[test]
-fn what_was_stored_before_a_preset_was_set_can_still_be_started() {
+fn a_workflow_stored_before_a_preset_change_can_still_be_started() {
     let before = stored(
         json!({"timeout": "20h", "nodes": [{"id": "a", "workflow_id": "w"}]}),
         Preset::Flow,
@@ -370,7 +370,7 @@ fn what_was_stored_before_a_preset_was_set_can_still_be_started() {
 }
 
 #[test]
-fn a_caller_is_held_to_the_hard_limit_too() {
+fn the_timeout_of_a_start_request_obeys_the_hard_limit() {
     let ask = |body: Value, workflow: Value, preset: Preset| {
         let body = StartBody::read(&body, &under(preset))?;
         StartRun::new(
@@ -425,7 +425,7 @@ fn a_caller_is_held_to_the_hard_limit_too() {
 }
 
 #[test]
-fn a_caller_is_held_to_the_bounds_of_the_deployment() {
+fn the_timeout_of_a_start_request_obeys_the_bounds_of_the_deployment() {
     let rules = TimeoutRules {
         max_ms: 60_000,
         ..TimeoutRules::default()

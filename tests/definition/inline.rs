@@ -1,4 +1,4 @@
-//! `dispatch: "inline"` is refused where the task calls out, at the field that says it.
+//! `dispatch: "inline"` is rejected for a task that calls services, at the field that requests it.
 
 use curfew::definition::snapshot::DocumentKind;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn stored(node: Value, task: Value, expected: &[&str]) {
 }
 
 #[test]
-fn a_pure_task_may_be_inline_by_either_word() {
+fn a_pure_task_may_be_inline_by_node_or_by_task() {
     stored(
         json!({"id": "a", "task_id": "t", "dispatch": "inline"}),
         task("auto", "pure"),
@@ -42,7 +42,7 @@ fn a_pure_task_may_be_inline_by_either_word() {
 }
 
 #[test]
-fn the_nodes_word_is_refused_at_the_node_and_the_tasks_at_the_task() {
+fn inline_is_rejected_where_it_is_requested() {
     let node = json!({"id": "a", "task_id": "t", "dispatch": "inline"});
     stored(
         node.clone(),
@@ -59,7 +59,7 @@ fn the_nodes_word_is_refused_at_the_node_and_the_tasks_at_the_task() {
         task("auto", "pure"),
         &["/nodes/1/dispatch inline_not_pure"],
     );
-    // Wrong in itself, whoever uses it and however.
+    // The task itself is invalid, however it is used.
     stored(
         json!({"id": "a", "task_id": "t", "dispatch": "direct"}),
         task("inline", "calling"),
@@ -76,7 +76,7 @@ fn the_nodes_word_is_refused_at_the_node_and_the_tasks_at_the_task() {
 }
 
 #[test]
-fn a_wait_between_attempts_is_not_for_the_coordinator() {
+fn a_task_with_delays_between_attempts_cannot_be_inline() {
     let mut waiting = task("inline", "pure");
     waiting["retry"] = json!({"max_attempts": 2, "backoff": "linear"});
     stored(
@@ -87,7 +87,7 @@ fn a_wait_between_attempts_is_not_for_the_coordinator() {
 }
 
 #[test]
-fn a_task_of_its_own_is_judged_when_it_is_stored() {
+fn a_catalogue_task_is_checked_when_it_is_stored() {
     let pure = json!({"kind": "assert", "implementation": {"condition": "true"}});
     let calling = json!({"kind": "service_call", "implementation": {"binding": "X"}});
     let own = |action: &Value| json!({"id": "t", "dispatch": "inline", "steps": [{"action": action}]});
@@ -96,7 +96,7 @@ fn a_task_of_its_own_is_judged_when_it_is_stored() {
 }
 
 #[test]
-fn what_does_not_resolve_or_is_wrong_otherwise_is_told_once() {
+fn an_unresolvable_or_invalid_task_is_reported_once() {
     let broken = json!({"id": "t", "dispatch": "inline", "steps": [{"action": {"kind": "nonsense", "implementation": {}}}]});
     expect(DocumentKind::Tasks, broken, &["/steps/0/action/kind"]);
 }

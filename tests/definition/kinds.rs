@@ -1,4 +1,4 @@
-//! Kinds of action that are calls to somebody's program: tools and commands.
+//! Actions of the kinds `mcp_tool` and `shell`.
 
 use curfew::definition::snapshot::DocumentKind;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn action(kind: &str, implementation: Value, expected: &[&str]) {
 }
 
 #[test]
-fn a_tool_has_a_server_and_a_name() {
+fn an_mcp_tool_has_a_server_and_a_name() {
     let whole = json!({"server_url": "https://${input.host}/mcp", "tool": "add",
         "headers": {"authorization": "Bearer ${secret.T}"}, "arguments": {"a": "${state.n}"}});
     action("mcp_tool", whole, &[]);
@@ -36,7 +36,7 @@ fn a_tool_has_a_server_and_a_name() {
 }
 
 #[test]
-fn a_command_has_one_runner() {
+fn a_command_has_exactly_one_runner() {
     let whole = json!({"url": "https://runner.example/", "headers": {"authorization": "Bearer ${secret.T}"},
         "command": "make", "args": ["-j", "${input.n}"], "env": {"KEY": "${secret.K}"}, "cwd": "/srv",
         "stdin": "${input.text}", "expect_exit": [0, 2]});

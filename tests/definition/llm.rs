@@ -1,12 +1,12 @@
-//! `llm_call` in documents: what is accepted, and every problem at its place.
+//! Actions of kind `llm_call`: valid documents, and every problem with its pointer.
 
 use curfew::definition::snapshot::DocumentKind;
 use curfew::definition::timeouts::{Preset, TimeoutRules};
 use serde_json::{Value, json};
 
-use super::documents::{expect, expect_by};
+use super::documents::{expect, expect_under};
 
-/// An action with these fields besides a provider, a model and a prompt; a null takes one away.
+/// An action with a provider, a model and a prompt, and these fields. A null removes a field.
 fn action(more: Value) -> Value {
     let mut implementation = json!({"provider": "openai", "model": "m", "prompt": "Hi"});
     for (field, value) in more.as_object().into_iter().flatten() {
@@ -26,7 +26,7 @@ fn check(more: Value, problems: &[&str]) {
 }
 
 #[test]
-fn what_is_accepted() {
+fn valid_calls_are_accepted() {
     for more in [
         json!({}),
         json!({"provider": "anthropic", "system": "be kind", "base_url": "http://127.0.0.1:8080/x"}),
@@ -52,7 +52,7 @@ fn what_is_accepted() {
 }
 
 #[test]
-fn what_is_missing_or_unknown() {
+fn missing_and_unknown_fields_are_reported() {
     expect(
         DocumentKind::Actions,
         json!({"id": "a", "kind": "llm_call", "implementation": {}}),
@@ -76,7 +76,7 @@ fn what_is_missing_or_unknown() {
 }
 
 #[test]
-fn every_field_is_checked_where_it_is_written_out() {
+fn constant_fields_are_type_checked() {
     for (more, problem) in [
         (
             json!({"model": 5}),
@@ -177,7 +177,7 @@ fn every_field_is_checked_where_it_is_written_out() {
 }
 
 #[test]
-fn messages_say_who_speaks() {
+fn messages_have_a_role() {
     let said =
         |messages: Value, problems: &[&str]| check(json!({"prompt": null, "messages": messages}), problems);
     said(json!([]), &["/messages out_of_range: there is no message in it"]);
@@ -203,7 +203,7 @@ fn messages_say_who_speaks() {
 }
 
 #[test]
-fn the_form_of_the_answer() {
+fn response_formats_are_checked() {
     for (format, problems) in [
         (
             json!("json"),
@@ -239,7 +239,7 @@ fn the_form_of_the_answer() {
 }
 
 #[test]
-fn a_binding_has_no_address_and_no_key() {
+fn workers_ai_has_no_url_and_no_key() {
     check(
         json!({"provider": "workers_ai", "base_url": "https://x.example", "api_key": "k", "headers": {}}),
         &[
@@ -251,7 +251,7 @@ fn a_binding_has_no_address_and_no_key() {
 }
 
 #[test]
-fn hard_limits_are_those_of_calls_to_models() {
+fn hard_limits_are_those_of_llm_calls() {
     let rules = TimeoutRules {
         preset: Preset::Flow,
         ..TimeoutRules::default()
@@ -261,7 +261,7 @@ fn hard_limits_are_those_of_calls_to_models() {
         step["action"]["execution"] = json!({"timeout": timeout});
         let task = json!({"id": "t", "steps": [step]});
         let library = curfew::definition::snapshot::Library::new();
-        expect_by(&rules, DocumentKind::Tasks, task, &library, problems);
+        expect_under(&rules, DocumentKind::Tasks, task, &library, problems);
     };
     judged("3m", &[]);
     judged(

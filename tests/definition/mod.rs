@@ -1,10 +1,10 @@
-//! The model: documents and schemas, read and judged.
+//! Documents and schemas: reading, checking and resolving.
 
 mod adaptive;
+mod cacheable;
 mod documents;
 mod events;
 mod execution;
-mod finality;
 mod graph_features;
 mod hard_limits;
 mod inline;

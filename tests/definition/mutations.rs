@@ -1,5 +1,5 @@
-//! Documents nobody meant: valid ones with parts replaced, removed, renamed, doubled and buried. Reading never
-//! panics, and what passes can be stored, read again and run.
+//! Mutated documents: parts of valid ones are replaced, removed, renamed, duplicated and nested. Reading never panics, and
+//! an accepted document can be stored, read again and run.
 
 use std::fs;
 use std::path::PathBuf;
@@ -47,20 +47,20 @@ fn garbage(dice: &mut Dice) -> Value {
         11 => json!({}),
         12 => json!([[{}], null, "x"]),
         13 => json!({"id": {}, "": [], "a/b~c": 1}),
-        14 => buried(100),
+        14 => deeply_nested(100),
         _other => json!("${".repeat(50) + &"(".repeat(300)),
     }
 }
 
-/// As deep as a body that JSON readers still accept.
-fn buried(depth: usize) -> Value {
+/// `depth` levels deep.
+fn deeply_nested(depth: usize) -> Value {
     (0..depth).fold(json!(1), |inner, level| match level % 2 {
         0 => json!([inner]),
         _odd => json!({"x": inner}),
     })
 }
 
-/// Walks down at random and changes what it finds there.
+/// Descends at random and changes the value there.
 fn mutate(value: &mut Value, dice: &mut Dice) {
     let deeper = dice.chance(75);
     match value {
@@ -131,7 +131,7 @@ fn the_examples_are_valid() {
 }
 
 #[test]
-fn no_mutated_document_panics_and_what_passes_runs() {
+fn mutated_documents_never_panic_and_accepted_ones_run() {
     let examples = examples();
     let (mut passed, mut refused) = (0, 0);
     for seed in 0..MUTATIONS {
@@ -143,7 +143,7 @@ fn no_mutated_document_panics_and_what_passes_runs() {
         for _ in 0..=dice.below(3) {
             mutate(&mut document, &mut dice);
         }
-        // Half of them where hard limits are in force.
+        // Half of them with hard limits.
         let rules = TimeoutRules {
             preset: *dice.pick(&[Preset::Standard, Preset::Flow]),
             ..TimeoutRules::default()
@@ -160,7 +160,7 @@ fn no_mutated_document_panics_and_what_passes_runs() {
             }
             Err(CheckError::Missing(references)) => assert!(!references.is_empty(), "seed {seed}"),
         }
-        // Resolving trusts that expressions were checked, so it may let more through; that must not panic either.
+        // `resolve` does not check expressions again, so it accepts more. It must not panic either.
         let Resolution::Resolved(stored) = resolve(&document, 1, &Library::new(), &rules) else {
             assert!(
                 checked.is_err(),

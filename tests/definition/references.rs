@@ -1,4 +1,4 @@
-//! How a workflow finds its tasks and actions: written into it, or in the catalogue, in the version it asks for.
+//! How references to tasks and actions are resolved: inline or in the catalogue, with or without a version.
 
 use curfew::definition::snapshot::{
     CatalogueDocument, CheckError, DocumentKind, Library, Reference, Resolution, StoredSnapshot, check,
@@ -7,7 +7,7 @@ use curfew::definition::snapshot::{
 use curfew::definition::timeouts::TimeoutRules;
 use serde_json::{Value, json};
 
-use super::documents::{expect, judge};
+use super::documents::{expect, problems_of};
 
 fn action(binding: &str) -> Value {
     json!({"id": "work", "kind": "service_call", "implementation": {"binding": binding}})
@@ -21,7 +21,6 @@ fn reference(kind: DocumentKind, id: &str, version: Option<u64>) -> Reference {
     }
 }
 
-/// What the catalogue answers.
 fn stored(version: u64, content: Value) -> Option<CatalogueDocument> {
     Some(CatalogueDocument { version, content })
 }
@@ -39,7 +38,7 @@ fn binding(stored: &StoredSnapshot, task: usize) -> &Value {
 }
 
 #[test]
-fn an_inline_document_goes_before_the_catalogue_unless_a_version_is_named() {
+fn an_inline_document_overrides_the_catalogue_unless_a_version_is_named() {
     let mut document = json!({
         "id": "flow",
         "nodes": [{"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work", "action_version": 2},
@@ -60,7 +59,7 @@ fn an_inline_document_goes_before_the_catalogue_unless_a_version_is_named() {
     ]);
     let stored = resolved(&document, &library);
     assert_eq!(stored.version, 7);
-    // Nodes that do the same share one task.
+    // Nodes with the same reference share one task.
     assert_eq!(stored.node_tasks, [Some(0), Some(1), Some(0), None]);
     assert_eq!(
         (binding(&stored, 0), binding(&stored, 1)),
@@ -77,7 +76,7 @@ fn an_inline_document_goes_before_the_catalogue_unless_a_version_is_named() {
 }
 
 #[test]
-fn a_task_of_the_catalogue_brings_its_actions_with_it() {
+fn actions_of_a_catalogue_task_are_resolved() {
     let document = json!({"id": "flow", "nodes": [{"id": "a", "task_id": "task", "task_version": 3}]});
     let task = reference(DocumentKind::Tasks, "task", Some(3));
     let Resolution::Missing(missing) = resolve(&document, 1, &Library::new(), &TimeoutRules::default())
@@ -99,7 +98,7 @@ fn a_task_of_the_catalogue_brings_its_actions_with_it() {
 }
 
 #[test]
-fn what_the_catalogue_does_not_have_is_a_problem_at_the_one_who_asked() {
+fn a_missing_document_is_reported_at_its_reference() {
     let document = json!({
         "id": "flow",
         "nodes": [{"id": "a", "action_id": "work", "action_version": 9}, {"id": "b", "task_id": "task"}],
@@ -111,7 +110,7 @@ fn what_the_catalogue_does_not_have_is_a_problem_at_the_one_who_asked() {
         (reference(DocumentKind::Actions, "work", None), None),
         (reference(DocumentKind::Actions, "gone", None), None),
     ]);
-    let problems = judge(DocumentKind::Workflows, &document, &library);
+    let problems = problems_of(DocumentKind::Workflows, &document, &library);
     let found: Vec<_> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
@@ -122,9 +121,9 @@ fn what_the_catalogue_does_not_have_is_a_problem_at_the_one_who_asked() {
     );
 }
 
-/// Which versions there are is looked up before anything is said of one that is not.
+/// The newest version is looked up before a missing version is reported.
 #[test]
-fn a_missing_version_is_told_from_a_missing_document() {
+fn a_missing_version_is_distinguished_from_a_missing_document() {
     let document = json!({
         "id": "flow",
         "nodes": [{"id": "a", "action_id": "work", "action_version": 9}, {"id": "b", "workflow_id": "child", "workflow_version": 4}],
@@ -151,7 +150,7 @@ fn a_missing_version_is_told_from_a_missing_document() {
     let [work, child] = newest;
     library.insert(work, found(3, action));
     library.insert(child, found(2, json!({"id": "child", "nodes": [{"id": "c"}]})));
-    let problems = judge(DocumentKind::Workflows, &document, &library);
+    let problems = problems_of(DocumentKind::Workflows, &document, &library);
     let found: Vec<_> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
@@ -163,7 +162,7 @@ fn a_missing_version_is_told_from_a_missing_document() {
 }
 
 #[test]
-fn all_that_is_missing_is_asked_for_at_once() {
+fn all_missing_references_are_returned_at_once() {
     let document = json!({
         "id": "flow",
         "nodes": [{"id": "a", "action_id": "x"}, {"id": "b", "task_id": "y"}, {"id": "c", "action_id": "x"}],
@@ -185,7 +184,7 @@ fn all_that_is_missing_is_asked_for_at_once() {
 }
 
 #[test]
-fn inline_documents_are_read_used_or_not() {
+fn unused_inline_documents_are_checked_too() {
     expect(
         DocumentKind::Workflows,
         json!({
@@ -208,7 +207,7 @@ fn inline_documents_are_read_used_or_not() {
 }
 
 #[test]
-fn a_node_and_a_step_have_one_work_each() {
+fn a_node_and_a_step_have_exactly_one_form() {
     let node = json!({"id": "a", "task_id": "x", "action_id": "x"});
     expect(
         DocumentKind::Workflows,

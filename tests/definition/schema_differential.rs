@@ -1,8 +1,7 @@
-//! Owns the comparison of our JSON Schema verdicts with those of a complete
-//! validator, over random schemas made of every keyword we support. Keys,
-//! texts and numbers come from small pools so that schemas and instances meet
-//! often enough to disagree; patterns and divisors stay within what both
-//! sides define the same way.
+//! Compares our JSON Schema verdicts with those of a complete validator, over
+//! random schemas that use every supported keyword. Keys, strings and numbers
+//! come from small pools, so that schemas and instances often interact. Patterns
+//! and divisors stay within what both validators define equally.
 
 use std::cell::Cell;
 
@@ -87,7 +86,7 @@ where
     (select(keywords.into()), values).boxed()
 }
 
-/// Keywords whose values hold no subschema.
+/// Keywords whose values contain no subschema.
 fn assertion() -> BoxedStrategy<(&'static str, Value)> {
     let bound = scalar().prop_filter("a bound is a number", Value::is_number);
     let unit = select(vec![json!(1), json!(2), json!(0.5), json!(0.25), json!(4)]);
@@ -148,8 +147,8 @@ fn schema(targets: &'static [&'static str]) -> BoxedStrategy<Value> {
     nested.boxed()
 }
 
-/// A root with definitions. Every reference loop in it passes through `items`
-/// or `additionalProperties`, so that none is refused as endless.
+/// A root with definitions. Every reference cycle passes through `items` or
+/// `additionalProperties`, so that none is rejected as endless.
 fn document() -> impl Strategy<Value = Value> {
     const TARGETS: &[&str] = &["#/$defs/plain", "#/definitions/tree", "#/$defs/a~1b%25"];
     let root = schema(TARGETS).prop_map(|root| match root {
@@ -199,13 +198,13 @@ fn verdicts_equal_those_of_a_complete_validator() {
         Ok(())
     });
     assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
-    // Agreement would mean little if nearly all verdicts were the same.
+    // Agreement means little if nearly all verdicts are the same.
     let fewest = CASES * INSTANCES as u32 / 10;
     let (valid, invalid) = (valid.get(), invalid.get());
     assert!(valid > fewest && invalid > fewest, "{valid} {invalid}");
 }
 
-/// Anything under any keyword, most of which does not compile.
+/// Any value for any keyword. Most of these do not compile.
 fn junk() -> impl Strategy<Value = Value> {
     let keywords = select(vec![
         "$ref",

@@ -1,4 +1,4 @@
-//! What a document and a deployment may say about time: presets, defaults, bounds, the timeout gate.
+//! Presets, defaults and bounds of limits, and the timeout gate.
 
 use curfew::base::time::{DAY, HOUR, Limit, MINUTE, SECOND};
 use curfew::definition::problem::Problems;
@@ -9,7 +9,7 @@ use curfew::definition::timeouts::{
 use curfew::definition::workflow::{Workflow, WorkflowTimeoutPolicy};
 use serde_json::{Value, json};
 
-use super::documents::{expect_by, workflow};
+use super::documents::{expect_under, workflow};
 use crate::run::driver::{complete_document, store_document};
 use crate::run::graphs::with;
 
@@ -18,10 +18,10 @@ pub fn read(document: Value) -> Workflow {
         json!({"nodes": [{"id": "a", "action_id": "work"}]}),
         document,
     ));
-    read_as_it_is(&document)
+    read_prechecked(&document)
 }
 
-fn read_as_it_is(document: &Value) -> Workflow {
+fn read_prechecked(document: &Value) -> Workflow {
     let problems = Problems::default();
     let workflow = Workflow::read(document, &problems);
     assert!(!problems.has_errors(), "{:?}", problems.into_sorted());
@@ -34,7 +34,7 @@ pub fn top(fields: Value, expected: &[&str]) {
 }
 
 #[test]
-fn variables_of_a_deployment() {
+fn deployment_variables_are_parsed() {
     let rules = TimeoutRules::from_variables;
     assert_eq!(rules(None, None, None), Ok(TimeoutRules::default()));
     assert_eq!(rules(Some(""), Some(" "), Some("")), Ok(TimeoutRules::default()));
@@ -87,7 +87,7 @@ fn variables_of_a_deployment() {
             Some("10"),
             "CURFEW_TIMEOUT_MIN_MS is 20 and CURFEW_TIMEOUT_MAX_MS is 10; write a minimum that is not above",
         ),
-        // One alone is held against the other's default.
+        // A single bound is checked against the default of the other.
         (
             None,
             Some("2592000001"),
@@ -101,7 +101,7 @@ fn variables_of_a_deployment() {
 }
 
 #[test]
-fn a_deployment_bounds_every_limit_and_says_its_bounds() {
+fn a_deployment_bounds_every_limit_and_reports_its_bounds() {
     let rules = TimeoutRules {
         min_ms: 2_000,
         max_ms: 60_000,
@@ -109,7 +109,7 @@ fn a_deployment_bounds_every_limit_and_says_its_bounds() {
     };
     let expect = |document: Value, expected: &[&str]| {
         let document = complete_document(document);
-        expect_by(
+        expect_under(
             &rules,
             DocumentKind::Workflows,
             document,
@@ -137,15 +137,15 @@ fn a_deployment_bounds_every_limit_and_says_its_bounds() {
         &[],
     );
     expect(json!({"timeout": null, "nodes": [{"id": "a"}]}), &[]);
-    // What was stored under wider bounds stays readable, with the values it has.
+    // A document that was stored under wider bounds stays readable.
     let stored = store_document(&complete_document(narrow));
     let snapshot = Snapshot::read(stored).expect("a stored document can be read");
     assert_eq!(snapshot.workflow.timeout, Limit::After(61_000));
 }
 
 #[test]
-fn what_a_workflow_says_about_time() {
-    let workflow = read_as_it_is(&json!({"id": "flow", "nodes": [{"id": "a"}]}));
+fn time_settings_of_a_workflow_are_read() {
+    let workflow = read_prechecked(&json!({"id": "flow", "nodes": [{"id": "a"}]}));
     assert_eq!(workflow.timeouts, Timeouts::default());
     assert_eq!(
         (workflow.timeouts.inherit_budget, workflow.timeouts.warn_at),
@@ -174,7 +174,7 @@ fn what_a_workflow_says_about_time() {
 }
 
 #[test]
-fn what_a_workflow_may_not_say_about_time() {
+fn invalid_time_settings_of_a_workflow_are_reported() {
     for (timeouts, problem) in [
         (
             json!({"preset": "fast"}),
@@ -207,7 +207,7 @@ fn what_a_workflow_may_not_say_about_time() {
 }
 
 #[test]
-fn the_timeout_gate_always_has_an_end() {
+fn the_timeout_gate_always_has_a_deadline() {
     let gate = |gate: Value| read(json!({"on_timeout": "human_gate", "gate": gate})).gate;
     let default = TimeoutGate {
         timeout_ms: 7 * DAY,
@@ -238,7 +238,7 @@ fn the_timeout_gate_always_has_an_end() {
     ] {
         top(json!({ "gate": gate }), &[problem]);
     }
-    // Beside another policy it is of no use, and no harm.
+    // With another policy the gate is unused but allowed.
     top(json!({"on_timeout": "fail", "gate": {"timeout": "1h"}}), &[]);
 }
 
@@ -259,7 +259,7 @@ fn defaults_come_from_the_workflow_then_its_preset_then_the_deployment() {
             preset: Some(preset),
             ..Timeouts::default()
         };
-        // The deployment's preset counts only where the workflow names none.
+        // The deployment's preset applies only if the workflow has none.
         for (timeouts, deployment) in [
             (&said_nothing, preset),
             (&said_preset, Preset::Standard),

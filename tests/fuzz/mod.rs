@@ -1,8 +1,8 @@
-//! Bytes nobody meant, for everything that reads what others wrote. Nothing may panic, whatever it says.
+//! Fuzzes everything that parses untrusted input. No input may cause a panic.
 //!
-//! Each target begins with the files of `tests/fuzz/corpus/<target>` and changes them: bits, pieces of other files, words of
-//! the format. `CURFEW_FUZZ_SECONDS=60` goes on that long for each target, `CURFEW_FUZZ_SEED=7` tries other changes.
-//! An input that panics is printed; put it into the corpus, and it is tried first from then on.
+//! Each target starts with the files of `tests/fuzz/corpus/<target>` and mutates them: bits, slices of other files, tokens of
+//! the format. `CURFEW_FUZZ_SECONDS=60` runs each target that long, `CURFEW_FUZZ_SEED=7` selects other mutations.
+//! An input that panics is printed. Added to the corpus, it is tried first.
 
 mod targets;
 
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use crate::run::dice::Dice;
 
-/// Enough to notice a target that has become careless; the long command has seconds instead.
-const TRIES: u64 = 2_000;
+/// For the normal test run. `CURFEW_FUZZ_SECONDS` replaces it.
+const INPUTS: u64 = 2_000;
 const INPUT_MAX: usize = 4_096;
 
-const WORDS: &[&str] = &[
+const TOKENS: &[&str] = &[
     "null",
     "true",
     "-1",
@@ -81,7 +81,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     files(target).into_iter().map(|(_, input)| input).collect()
 }
 
-/// The inputs a target begins with, by the names of their files.
+/// The corpus of a target: file names and contents.
 fn files(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/fuzz/corpus")
@@ -96,12 +96,12 @@ fn files(target: &str) -> Vec<(String, Vec<u8>)> {
         .iter()
         .map(|path| (name(path), fs::read(path).expect("readable")))
         .collect();
-    assert!(!inputs.is_empty(), "{target} has nothing to begin with");
+    assert!(!inputs.is_empty(), "{target} has no corpus");
     inputs
 }
 
-fn change(input: &mut Vec<u8>, others: &[Vec<u8>], dice: &mut Dice) {
-    let place = |dice: &mut Dice, input: &[u8]| dice.below(input.len() as u64 + 1) as usize;
+fn mutate(input: &mut Vec<u8>, others: &[Vec<u8>], dice: &mut Dice) {
+    let position = |dice: &mut Dice, input: &[u8]| dice.below(input.len() as u64 + 1) as usize;
     match dice.below(7) {
         0 if !input.is_empty() => {
             let at = dice.below(input.len() as u64) as usize;
@@ -113,33 +113,33 @@ fn change(input: &mut Vec<u8>, others: &[Vec<u8>], dice: &mut Dice) {
             input.drain(from..until);
         }
         2 => {
-            let at = place(dice, input);
+            let at = position(dice, input);
             input.insert(at, dice.below(256) as u8);
         }
         3 => {
             let other = dice.pick(others).clone();
-            let (from, at) = (place(dice, &other), place(dice, input));
+            let (from, at) = (position(dice, &other), position(dice, input));
             let until = (from + dice.below(64) as usize).min(other.len());
             input.splice(at..at, other[from..until].iter().copied());
         }
         4 => {
-            let (from, at) = (place(dice, input), place(dice, input));
+            let (from, at) = (position(dice, input), position(dice, input));
             let until = (from + dice.below(32) as usize).min(input.len());
             let piece = input[from..until].repeat(1 + dice.below(8) as usize);
             input.splice(at..at, piece);
         }
-        _word => {
-            let at = place(dice, input);
+        _token => {
+            let at = position(dice, input);
             let until = (at + dice.below(4) as usize).min(input.len());
-            input.splice(at..until, dice.pick(WORDS).bytes());
+            input.splice(at..until, dice.pick(TOKENS).bytes());
         }
     }
     input.truncate(INPUT_MAX);
 }
 
-fn fuzz(target: &str, read: impl Fn(&[u8])) {
-    let attempt = |input: &[u8]| {
-        if catch_unwind(AssertUnwindSafe(|| read(input))).is_err() {
+fn fuzz(target: &str, parse: impl Fn(&[u8])) {
+    let check = |input: &[u8]| {
+        if catch_unwind(AssertUnwindSafe(|| parse(input))).is_err() {
             let text = String::from_utf8_lossy(input);
             panic!(
                 "{target} panicked; the input, {} bytes: {text:?} = {input:?}",
@@ -147,34 +147,34 @@ fn fuzz(target: &str, read: impl Fn(&[u8])) {
             );
         }
     };
-    let known = corpus(target);
-    known.iter().for_each(|input| attempt(input));
+    let corpus = corpus(target);
+    corpus.iter().for_each(|input| check(input));
     let mut dice = Dice::seeded(number("CURFEW_FUZZ_SEED").unwrap_or(1));
     let until = number("CURFEW_FUZZ_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    let mut tries = 0_u64;
-    // What was changed once is changed again: that is how deep structure comes about.
-    let mut pool = known.clone();
-    while until.map_or(tries < TRIES, |until| Instant::now() < until) {
+    let mut count = 0_u64;
+    // Mutated inputs are mutated again, which builds up deep structures.
+    let mut pool = corpus.clone();
+    while until.map_or(count < INPUTS, |until| Instant::now() < until) {
         let mut input = dice.pick(&pool).clone();
         for _ in 0..=dice.below(4) {
-            change(&mut input, &known, &mut dice);
+            mutate(&mut input, &corpus, &mut dice);
         }
-        attempt(&input);
-        tries += 1;
+        check(&input);
+        count += 1;
         if pool.len() < 500 {
             pool.push(input);
         } else {
-            let at = known.len() + dice.below((pool.len() - known.len()) as u64) as usize;
+            let at = corpus.len() + dice.below((pool.len() - corpus.len()) as u64) as usize;
             pool[at] = input;
         }
     }
-    println!("{target}: {tries} inputs");
+    println!("{target}: {count} inputs");
 }
 
-/// A fuzzer that swallows panics would never find one.
+/// A fuzzer that hides panics would never find one.
 #[test]
 #[should_panic(expected = "durations panicked; the input")]
-fn a_target_that_panics_is_told_with_its_input() {
+fn an_input_that_panics_is_printed() {
     fuzz("durations", |bytes| {
         assert!(bytes.is_empty(), "an invented panic")
     });

@@ -1,4 +1,4 @@
-//! What reads what others wrote, each as a target.
+//! The fuzz targets: each parses one kind of untrusted input.
 
 use curfew::api::auth::{self, Role};
 use curfew::api::error::Error;
@@ -60,7 +60,7 @@ fn expressions() {
     });
 }
 
-/// A report of an executor, for a run whose first token executes.
+/// An executor's report for a run whose first token is executing.
 #[test]
 fn results() {
     let document = json!({
@@ -92,7 +92,7 @@ fn durations() {
     });
 }
 
-/// Whatever is said, it must not matter where the network cuts it.
+/// The events must not depend on how the network splits the stream.
 #[test]
 fn server_sent_events() {
     fuzz("sse", |bytes| {
@@ -109,7 +109,7 @@ fn server_sent_events() {
     });
 }
 
-/// A request as the API Worker sees it: first a line with method and address, then headers, an empty line, the body.
+/// A request to the API: a line with method and URL, headers, an empty line, the body.
 struct Request<'a> {
     method: String,
     path: String,
@@ -152,7 +152,7 @@ impl Request<'_> {
             .map(|(_, value)| value.as_str())
     }
 
-    /// As the Worker does it, up to where the catalogue, the index or an object is asked.
+    /// The Worker's processing of a request, up to the point where it needs the catalogue, the index or an object.
     fn handle(&self, rules: &TimeoutRules) -> Result<(), Error> {
         let route = Route::parse(&self.method, &self.path)?;
         if let Some(role) = route.rules().role {
@@ -201,9 +201,9 @@ impl Request<'_> {
     }
 }
 
-/// Every refusal is one that a client can read, and never an error of ours.
-fn check_refusal(error: &Error, asked: usize) {
-    // 503: nobody has configured who may ask.
+/// Every error is a well-formed client error.
+fn check_error(error: &Error, request_bytes: usize) {
+    // 503 without configured tokens.
     assert!(
         (400..500).contains(&error.status) || error.code == "auth_not_configured",
         "{error:?}"
@@ -225,8 +225,11 @@ fn check_refusal(error: &Error, asked: usize) {
         let pointer = pointer.as_str().expect("a pointer is text");
         assert!(pointer.is_empty() || pointer.starts_with('/'), "{pointer}");
     }
-    let answered = shown.to_string().len();
-    assert!(answered < 50_000 + 20 * asked, "{answered} bytes for {asked}");
+    let response_bytes = shown.to_string().len();
+    assert!(
+        response_bytes < 50_000 + 20 * request_bytes,
+        "{response_bytes} bytes for {request_bytes}"
+    );
 }
 
 #[test]
@@ -235,12 +238,12 @@ fn requests() {
     fuzz("requests", |bytes| {
         let request = Request::parse(bytes);
         if let Err(error) = request.handle(&rules) {
-            check_refusal(&error, bytes.len());
+            check_error(&error, bytes.len());
         }
     });
 }
 
-/// The target would find nothing if no request came as far as its body.
+/// The target would find little if no request passed the checks before its body.
 #[test]
 fn requests_of_the_corpus_are_accepted() {
     for (name, bytes) in super::files("requests") {

@@ -1,4 +1,4 @@
-//! Rows, messages and views of what runs hold beyond a chain of tasks: branches, joins, gates, signals, children.
+//! Rows, messages and views of branches, joins, gates, signals and child runs.
 
 use curfew::api::views;
 use curfew::run::{
@@ -13,8 +13,7 @@ use super::{check_json, read};
 use crate::run::driver::{Driver, SETTINGS};
 use crate::run::graphs::{joining, nested};
 
-/// One run with a bit of everything: a fan-out over items whose inner join is half full, a gate, a sleeping child,
-/// signals nobody waits for.
+/// A run with a fan-out over items whose inner join is half full, a gate, a sleeping child, and buffered signals.
 fn busy() -> Driver {
     let mut run = Driver::start_with(
         SETTINGS,
@@ -47,7 +46,7 @@ fn busy() -> Driver {
         run.run
             .live_tokens()
             .find(of_branch)
-            .expect("the branch is under way")
+            .expect("the branch is running")
             .id
     };
     let (first, second) = (branch(&run, 0), branch(&run, 1));
@@ -81,7 +80,7 @@ fn rows_of_a_busy_run() {
         .find(|token| token.joins_at.is_some())
         .expect("one waits for its siblings");
     check_json("token_in_branch.json", &json!(TokenRow::of(waiting, &run.run)));
-    // What these files say is a run: it is read from them and ends.
+    // A run can be restored from these files and ends.
     let mut again = busy();
     again.reload().at(9_000);
     again.decide_with(&gate.id, "yes", json!({}));
@@ -90,7 +89,7 @@ fn rows_of_a_busy_run() {
         .run
         .live_tokens()
         .find(|token| token.status.name() == "waiting_for_subworkflow");
-    let calling = calling.expect("a child is under way").id;
+    let calling = calling.expect("a child is running").id;
     again.child_ended(&format!("{calling}@1"), RunStatus::Completed, None);
     let last = again
         .run
@@ -105,7 +104,7 @@ fn rows_of_a_busy_run() {
 }
 
 #[test]
-fn the_row_of_an_inner_instance() {
+fn row_of_an_inner_fan_instance() {
     let mut run = Driver::start(nested(json!({}), json!({})));
     run.succeed("t4@1", json!(1)).succeed("t5@1", json!(2));
     check_json(
@@ -119,7 +118,7 @@ fn the_row_of_an_inner_instance() {
 }
 
 #[test]
-fn a_decided_gate() {
+fn row_of_a_decided_gate() {
     let mut run = busy();
     let gate = run.run.gates().next().expect("the gate is open").id.clone();
     check_json(
@@ -145,7 +144,7 @@ fn a_decided_gate() {
 }
 
 #[test]
-fn messages() {
+fn messages_to_parents_children_and_events() {
     let report = ChildReport {
         token_id: "t3".into(),
         epoch: 2,
@@ -226,9 +225,9 @@ fn messages() {
     }
 }
 
-/// The files that end in `_second` are of a build whose messages to children did not name the token.
+/// The files that end in `_second` come from a build whose messages to children did not contain the token.
 #[test]
-fn messages_to_children_of_the_second_build_are_read() {
+fn messages_to_children_of_the_second_build_can_be_read() {
     for name in [
         "message_cancel_child_second.json",
         "message_hold_child_second.json",
@@ -243,9 +242,9 @@ fn messages_to_children_of_the_second_build_are_read() {
     }
 }
 
-/// A run that an older build began calls its children as that build did, to the end.
+/// A run of an older build keeps the format of its child run ids.
 #[test]
-fn the_form_of_child_ids_stays_with_a_run() {
+fn the_format_of_child_ids_never_changes_within_a_run() {
     let run = busy();
     let header = &run.run.header;
     assert_eq!(header.child_ids, ChildIds::Reserved);
@@ -258,7 +257,7 @@ fn the_form_of_child_ids_stays_with_a_run() {
 }
 
 #[test]
-fn the_header_of_a_paused_child() {
+fn header_of_a_paused_child() {
     let mut run = busy();
     run.at(5_000).pause();
     let mut header = run.run.header.clone();
@@ -282,9 +281,9 @@ fn the_header_of_a_paused_child() {
     check_json("view_run_paused.json", &views::run(&run.run, 6_000));
 }
 
-/// The files that end in `_first` were written by the first build and are never blessed again.
+/// The files that end in `_first` were written by the first build and are never rewritten.
 #[test]
-fn gates_and_pauses_of_the_first_build_are_read() {
+fn gates_and_pauses_of_the_first_build_can_be_read() {
     let gate: GateState =
         serde_json::from_str(&read("row_gate_open_first.json")).expect("a stored gate can be read");
     assert_eq!(gate.kind, GateKind::Node, "there were no others");
@@ -296,7 +295,7 @@ fn gates_and_pauses_of_the_first_build_are_read() {
         header.pause_reasons.iter().eq([&PauseReason::Person]),
         "only a person could pause"
     );
-    // Such rows are a run that a person resumes and decides in.
+    // A run of such rows can be resumed, and its gate can be decided.
     let mut run = busy();
     run.at(5_000).pause();
     let keep = [
@@ -333,7 +332,7 @@ fn views_of_a_busy_run() {
     );
 }
 
-/// The event that a chain of them began with.
+/// The first event of a chain.
 fn root() -> EventRef {
     EventRef {
         event: "cart.filled".into(),
@@ -341,9 +340,9 @@ fn root() -> EventRef {
     }
 }
 
-/// Started by an event; and a child of such a run, which has its hops.
+/// A run that an event started, and a child of such a run, which inherits its hops.
 #[test]
-fn the_headers_of_triggered_runs() {
+fn headers_of_triggered_runs() {
     let run = busy();
     let mut header = run.run.header.clone();
     header.triggered_by = Some(TriggeredBy {
@@ -370,7 +369,7 @@ fn the_headers_of_triggered_runs() {
         let header = row.into_header();
         assert_eq!((header.hops, header.root_event), (2, Some(root())), "{name}");
     }
-    // The files that end in `_first` are of a build that did not keep the first event of a chain.
+    // The files that end in `_first` come from a build that did not store the first event of a chain.
     for (name, expected) in [
         (
             "header_triggered_first.json",
@@ -394,9 +393,9 @@ fn the_headers_of_triggered_runs() {
     );
 }
 
-/// A large output of a branch that is its token's own is written once.
+/// A large branch output that equals the result of its token is stored once.
 #[test]
-fn the_row_of_a_token_whose_branch_has_its_result() {
+fn row_of_a_token_whose_branch_output_is_its_result() {
     let mut run = busy();
     let waiting = run.run.live_tokens().find(|token| token.joins_at.is_some());
     let mut token = waiting.expect("one waits").clone();

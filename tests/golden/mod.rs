@@ -1,13 +1,13 @@
-//! Golden files: what is stored in runs and sent between Workers that are deployed apart. A change of one of these
-//! files is a change of a promise. `CURFEW_BLESS=1 cargo test golden` writes them anew.
+//! Golden files: formats that are stored in runs or sent between Workers that are deployed independently. A changed file is
+//! a changed format. `CURFEW_BLESS=1 cargo test golden` rewrites them.
 
 mod graph;
+mod index;
 mod older;
 mod queue;
 mod recovery;
 mod rows;
 mod time;
-mod watch;
 mod wire;
 
 use std::path::PathBuf;

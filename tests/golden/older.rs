@@ -1,6 +1,6 @@
-//! Runs that an older build began, as their rows were then, go on and end under this one. `older/` has the rows of builds
-//! that are gone: nobody can write them anew, so a file there never changes and is never deleted. A build that changes what
-//! is stored adds its own before it does.
+//! Runs that an older build started continue and end under this one. `older/` contains rows that older builds wrote. They
+//! cannot be regenerated, so a file there is never changed or deleted. A change of the stored format adds a file with the
+//! previous format first.
 
 use std::fs;
 
@@ -43,8 +43,8 @@ fn store_of(rows: &Value) -> Store {
     }
 }
 
-/// Everybody does their part, one step of it.
-fn go_on(driver: &mut Driver) {
+/// Performs one step of every pending command.
+fn advance(driver: &mut Driver) {
     let run = &driver.run;
     let gate = run.gates().find(|gate| gate.status == GateStatus::Open);
     let calling = run
@@ -66,7 +66,7 @@ fn go_on(driver: &mut Driver) {
     } else if run.header.paused_at.is_some() {
         driver.feed(Event::ResumeRequested);
     } else if let Some(token) = calling {
-        // As the build that started the child wrote its id.
+        // The id in the format of the build that started the child.
         let report = ChildReport {
             token_id: token.id.to_string(),
             epoch: token.epoch,
@@ -90,7 +90,7 @@ fn go_on(driver: &mut Driver) {
 }
 
 #[test]
-fn a_run_of_an_older_build_goes_on_and_ends() {
+fn a_run_of_an_older_build_continues_and_ends() {
     let older = older();
     assert!(older.len() >= 13, "rows of older builds are gone");
     for (name, rows) in older {
@@ -106,15 +106,15 @@ fn a_run_of_an_older_build_goes_on_and_ends() {
             if driver.run.header.status.is_terminal() {
                 break;
             }
-            go_on(&mut driver);
+            advance(&mut driver);
         }
         let header = &driver.run.header;
         assert_eq!(header.status, RunStatus::Completed, "{name}: {:?}", header.error);
         let output = json!(driver.run.context().output());
         match name.split_once('_').map(|(_, what)| what) {
-            // What the first node had said before the build changed.
+            // The result of the first node is from the older build.
             Some("chain" | "paused") => assert_eq!(output, json!({"from": 1}), "{name}"),
-            // Two of the branches were still under way.
+            // Two of the branches were still running.
             Some("fan") => assert_eq!(
                 output["all"].as_array().map(Vec::len),
                 Some(3),

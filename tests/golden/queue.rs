@@ -1,4 +1,4 @@
-//! Rows and views of attempts that lie in the queue, and of those that were claimed from it.
+//! Rows and views of attempts in the queue, and of attempts that were claimed from it.
 
 use curfew::api::views;
 use curfew::run::{Routes, Settings};
@@ -17,23 +17,23 @@ fn start() -> Driver {
     Driver::start_with(settings, document, json!({"to": "Ada"}))
 }
 
-/// Lies in the queue for the second time.
+/// In the queue for the second time.
 fn unclaimed() -> Driver {
     let mut run = start();
     run.at(11_000).wake("").at(31_000).wake("");
     run
 }
 
-/// Claimed, and not heard of while the object was away.
-fn unheard() -> Driver {
+/// Claimed, and without a report while the object was evicted.
+fn claimed_without_report() -> Driver {
     let mut run = unclaimed();
     run.at(32_000).claim("t1@2");
     run.reload().at(400_000).load();
     run
 }
 
-/// Waits for a deployment that has an executor.
-fn stranded() -> Driver {
+/// Waits for a deployment with an executor.
+fn unroutable() -> Driver {
     let routes = Routes {
         executor: false,
         queue: true,
@@ -49,8 +49,8 @@ fn stranded() -> Driver {
 fn rows_and_views_of_the_queue_lane() {
     for (name, run) in [
         ("in_queue", unclaimed()),
-        ("claimed", unheard()),
-        ("stranded", stranded()),
+        ("claimed", claimed_without_report()),
+        ("unroutable", unroutable()),
     ] {
         let (status, row) = run.store.tokens[&1].clone();
         check_json(
@@ -73,8 +73,8 @@ fn rows_and_views_of_the_queue_lane() {
 }
 
 #[test]
-fn what_is_noted_of_the_queue() {
-    let mut run = unheard();
+fn events_of_the_queue() {
+    let mut run = claimed_without_report();
     run.at(700_000).wake("");
     let events: Vec<_> = run.events().into_iter().map(|entry| json!(entry)).collect();
     check_json("events_of_the_queue.json", &json!(events));

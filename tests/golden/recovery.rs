@@ -1,4 +1,4 @@
-//! What the API says of a run that ran out of time, failed, was cancelled, or has something to show.
+//! API views of runs that timed out, failed or were cancelled, and of deliverables.
 
 use curfew::api::recovery;
 use curfew::run::{Run, RunEvent, RunStatus};
@@ -11,20 +11,20 @@ use crate::run::driver::Driver;
 fn entry(run: &Driver, seq: u64) -> RunEvent {
     let entries = run.store.entries();
     let found = entries.into_iter().find(|entry| entry.seq == seq);
-    found.expect("it was noted")
+    found.expect("the event was recorded")
 }
 
 fn past(run: &Driver) -> curfew::run::Past {
     run.store
         .past(run.run.snapshot())
-        .expect("what was saved can be read")
+        .expect("saved rows can be read")
 }
 
 fn deliverable(run: &Driver, timeouts: u64) -> Value {
     run.deliverable(timeouts)
 }
 
-/// A person gave up on it.
+/// Aborted by a person.
 fn aborted() -> Driver {
     let mut run = at_the_gate();
     run.at(70_000).decide("run1", "abort");
@@ -33,7 +33,7 @@ fn aborted() -> Driver {
 }
 
 #[test]
-fn a_timeout_as_record_and_as_line() {
+fn views_of_a_timeout() {
     let run = late();
     let (entry, ended) = (entry(&run, 2), past(&run).tokens);
     let full = recovery::timeout(&run.run, &entry, &ended, true);
@@ -45,7 +45,7 @@ fn a_timeout_as_record_and_as_line() {
 }
 
 #[test]
-fn the_timeout_of_a_run() {
+fn views_of_the_timeout_of_a_run() {
     let run = at_the_gate();
     let ended = past(&run).tokens;
     let of_run = |entry: &RunEvent| recovery::timeout(&run.run, entry, &ended, true);
@@ -62,7 +62,7 @@ fn the_timeout_of_a_run() {
 }
 
 #[test]
-fn events() {
+fn views_of_events() {
     let run = late();
     check_json(
         "view_event_warning.json",
@@ -75,7 +75,7 @@ fn events() {
 }
 
 #[test]
-fn ways_back() {
+fn views_of_restart_points() {
     let ended = aborted();
     check_json("view_resume_timed_out.json", &ended.ways_back());
     let paused = at_the_gate();
@@ -84,7 +84,7 @@ fn ways_back() {
 }
 
 #[test]
-fn deliverables() {
+fn views_of_deliverables() {
     let timed_out = aborted();
     check_json("view_deliverable_timed_out.json", &deliverable(&timed_out, 2));
     let mut failed = late();

@@ -1,5 +1,5 @@
-//! The rows of a run and the statements that make its tables, byte for byte; and that rows written once are read for
-//! ever: a run in the middle of its way goes on to its end.
+//! The rows of a run and the SQL that creates its tables, byte for byte. Rows of older builds stay readable: a run in
+//! progress is restored and runs to its end.
 
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::protocol::task::{StepReport, StepStatus};
@@ -14,7 +14,7 @@ use super::{check, check_json, read};
 use crate::run::driver::{Driver, ROOM, SETTINGS, render, succeeded};
 use crate::sim::store::Store;
 
-/// A workflow with a failure behind it and work before it.
+/// A workflow with a failed node and nodes that are still to run.
 pub fn document() -> Value {
     json!({
         "id": "parcel",
@@ -50,7 +50,7 @@ pub fn failure() -> Failure {
     }
 }
 
-/// The run at `mend`, and its tables.
+/// The run at node `mend`, and its tables.
 pub fn midway() -> (Driver, Store) {
     let mut store = Store::default();
     let mut run = Driver::start_with(SETTINGS, document(), json!({"to": "Ada", "n": 2}));
@@ -79,7 +79,7 @@ fn step_report() -> StepReport {
     }
 }
 
-/// The first token the run saved; fields a test needs are set on it, so that new fields do not break the test.
+/// The first token that the run saved. Tests set the fields they need on it, so that new fields do not break them.
 pub fn saved_token(run: &Driver) -> Token {
     let saved = run.decision.writes().iter().find_map(|write| match write {
         Write::SaveToken(token) => Some((**token).clone()),
@@ -121,7 +121,7 @@ pub fn full_token(run: &Driver) -> Token {
 }
 
 #[test]
-fn header_rows() {
+fn header_rows_are_stable() {
     let (run, _) = midway();
     let mut minimal = run.run.header.clone();
     minimal.timeout_at = None;
@@ -145,9 +145,9 @@ fn patch(path: &[&str], back: Back) -> Patch {
     }
 }
 
-/// Older builds kept the whole value that stood at a name.
+/// Older builds stored whole previous values.
 #[test]
-fn the_way_back_of_an_older_row_is_read() {
+fn undo_patches_of_an_older_row_can_be_read() {
     let (run, _) = midway();
     let text = r#"{"node_id":"send","epoch":1,"created_at":1,"undo":[["state.a",[]],["state.b",[null]]],
         "merge_undo":[["output.c",[[1,2]]]]}"#;
@@ -171,7 +171,7 @@ fn the_way_back_of_an_older_row_is_read() {
 }
 
 #[test]
-fn token_rows() {
+fn token_rows_are_stable() {
     let (run, _) = midway();
     let snapshot = run.run.snapshot();
     let mut minimal = full_token(&run);
@@ -208,7 +208,7 @@ fn token_rows() {
         "token_full.json",
         &json!(TokenRow::of(&full_token(&run), &run.run)),
     );
-    // A name whose value is its output, and one that has another.
+    // A name whose value is the token's output, and one with another value.
     let keeping = Token {
         context_on_token: vec![
             ("state.pack".into(), None),
@@ -217,7 +217,7 @@ fn token_rows() {
         ..minimal.clone()
     };
     check_json("token_keeping.json", &json!(TokenRow::of(&keeping, &run.run)));
-    // The ways back from writes, one of each kind, and those of a token that a restart gave birth to.
+    // Undo patches, one of each kind, and those of a token that a restart created.
     let undoing = Token {
         undo: vec![
             patch(&[], Back::Remove(())),
@@ -248,7 +248,7 @@ fn token_rows() {
 }
 
 #[test]
-fn all_rows_of_a_run_midway() {
+fn all_rows_of_a_run_in_progress() {
     let (_, store) = midway();
     check_json("run_midway.json", &tables(&store));
 }
@@ -268,27 +268,27 @@ fn tables(store: &Store) -> Value {
     json!({"run": run, "tokens": tokens, "alarm_at": store.alarm_at})
 }
 
-/// `run_midway_first.json` was written by the first build, `run_midway_second.json` when every name of the context had a row of its
-/// own; they are never blessed again.
+/// `run_midway_first.json` was written by the first build, `run_midway_second.json` by one with a row for each name of the
+/// context. They are never rewritten.
 #[test]
-fn rows_written_before_load_and_the_run_goes_on_to_its_end() {
+fn a_run_restored_from_older_rows_runs_to_its_end() {
     for name in [
         "run_midway.json",
         "run_midway_first.json",
         "run_midway_second.json",
         "run_midway_third.json",
     ] {
-        goes_on_to_its_end(name);
+        runs_to_its_end(name);
     }
 }
 
-/// Rows whose writers kept whole values are taken back as they were.
+/// Rows with whole previous values are undone to these values.
 #[test]
 fn a_run_of_an_older_build_can_be_restarted_from_a_node() {
     let run = store_of("run_midway_third.json");
     let restarted = |node: &str| {
         let point = run.restart_point(&run.recall(SETTINGS).expect("readable"), node);
-        point.expect("a way back").context.state().clone()
+        point.expect("a restart point").context.state().clone()
     };
     assert_eq!(restarted("send"), json!({"pack": {"boxes": 2}}));
     assert_eq!(restarted("pack"), json!({}));
@@ -312,7 +312,7 @@ fn store_of(name: &str) -> Store {
     store
 }
 
-fn goes_on_to_its_end(name: &str) {
+fn runs_to_its_end(name: &str) {
     let mut run = store_of(name).recall(SETTINGS).expect("the rows can be read");
     let mut story = Vec::new();
     for (now, event) in [
@@ -335,7 +335,7 @@ fn goes_on_to_its_end(name: &str) {
 }
 
 #[test]
-fn rows_of_a_newer_schema_are_refused_and_so_are_missing_or_broken_ones() {
+fn newer_missing_and_corrupt_rows_are_rejected() {
     let (_, store) = midway();
     for (key, text, wrong) in [
         ("header", None, "row header is missing"),
@@ -364,12 +364,12 @@ fn rows_of_a_newer_schema_are_refused_and_so_are_missing_or_broken_ones() {
     let mut stray = store;
     let row = stray.tokens[&3].1.replace("\"mend\"", "\"gone\"");
     stray.tokens.insert(3, ("executing".into(), row));
-    let error = stray.recall(SETTINGS).expect_err("a token stands somewhere");
+    let error = stray.recall(SETTINGS).expect_err("a token has a node");
     assert!(error.contains("unknown node gone"), "{error}");
 }
 
 #[test]
-fn statements() {
+fn sql_statements_are_stable() {
     let mut text = String::new();
     for version in 0..schema::VERSION {
         for statement in schema::migrate_from(version) {
@@ -409,7 +409,7 @@ fn parts_of(batch: &EncodedBatch) -> Vec<String> {
 }
 
 #[test]
-fn a_commit_is_one_text_that_comes_apart_again() {
+fn an_encoded_commit_can_be_split_again() {
     let commit = Commit {
         run: vec![("context/state.größe".into(), "\"𝔸 and ü\"".into())],
         tokens: vec![(7, "completed", "{}".into())],
@@ -430,13 +430,13 @@ fn a_commit_is_one_text_that_comes_apart_again() {
             "token/000000000007",
             "{}",
             "completed", // a token
-            "39",        // the first message was never there
+            "39",        // the first message does not exist
         ]
     );
 }
 
 #[test]
-fn a_row_stays_in_its_place_and_new_ones_go_behind_all_others() {
+fn a_row_keeps_its_id_and_new_rows_follow_all_others() {
     let mut row_ids = RowIds::default();
     let mut written = |run: &[&str], tokens: &[(u64, &'static str)]| -> String {
         let commit = Commit {
@@ -467,7 +467,7 @@ fn a_row_stays_in_its_place_and_new_ones_go_behind_all_others() {
     );
 }
 
-/// A live token that is not loaded is a token lost: those that ended are named, all others come.
+/// A live token that is not loaded would be lost, so the query excludes finished tokens instead of selecting live ones.
 #[test]
 fn exactly_the_live_tokens_are_loaded() {
     for status in TokenStatus::ALL {
@@ -478,11 +478,11 @@ fn exactly_the_live_tokens_are_loaded() {
     }
 }
 
-/// A long way back is a row of its own, and the token's row says so.
+/// Large undo patches have a row of their own, which the token's row refers to.
 #[test]
-fn a_way_back_apart() {
+fn large_undo_patches_have_their_own_row() {
     let (run, _) = midway();
-    let mut token = run.run.live_tokens().next().expect("one lives").clone();
+    let mut token = run.run.live_tokens().next().expect("one is live").clone();
     token.output = Some(json!("x".repeat(300 << 10)));
     token.undo = vec![patch(&[], Back::Put(json!("y".repeat(70 << 10))))];
     token.merge_undo = vec![patch(&["z"], Back::Remove(()))];
@@ -496,7 +496,7 @@ fn a_way_back_apart() {
         panic!("{:?}", commit.run.iter().map(|(key, _)| key).collect::<Vec<_>>());
     };
     assert_eq!(*key, format!("undo/{:012}/exit", token.id.0));
-    let patches: Vec<Patch> = serde_json::from_str(text).expect("a way back can be read");
+    let patches: Vec<Patch> = serde_json::from_str(text).expect("undo patches can be read");
     assert_eq!(patches, token.undo);
     assert_eq!(patches_of(row, WrittenAt::Exit).expect("readable"), None);
     assert_eq!(

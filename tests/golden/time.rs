@@ -1,5 +1,4 @@
-//! Rows, messages and views of a run whose time is short: warnings, timeouts, the gate the whole run stands at, and
-//! those who hold its clocks.
+//! Rows, messages and views of warnings, timeouts, the timeout gate of a run, and the reasons for which a run is paused.
 
 use curfew::api::views;
 use curfew::base::failure::{Failure, FailureClass};
@@ -16,7 +15,7 @@ use super::{check_json, read};
 use crate::run::driver::{Driver, SETTINGS, succeeded, timed_out};
 use crate::run::graphs::three;
 
-/// Two steps, the second of them slow; the run's limit is near and a person is to say what then.
+/// Two steps, the second of them slow. The run has a limit and a timeout gate.
 fn document() -> Value {
     json!({
         "id": "letter",
@@ -54,7 +53,7 @@ fn checkpoint() -> Checkpoint {
     }
 }
 
-/// An executor that gave up in the middle of its second step.
+/// The report of an executor that stopped during its second step.
 fn halfway(attempt: &str) -> TaskReport {
     let mut report = timed_out(attempt);
     let step = |reference: &str, status| StepReport {
@@ -78,7 +77,7 @@ fn halfway(attempt: &str) -> TaskReport {
     report
 }
 
-/// The first attempt to send was warned of and timed out, the second is under way.
+/// The first attempt got a warning and timed out, the second is running.
 pub fn late() -> Driver {
     let mut run = Driver::start_with(SETTINGS, document(), json!({"to": "Ada"}));
     run.at(1_250).report(succeeded("t1@1", json!("Dear Ada")));
@@ -88,7 +87,7 @@ pub fn late() -> Driver {
     run
 }
 
-/// Its limit has passed; then somebody paused it as well.
+/// The run exceeded its limit, and was then also paused by a person.
 pub fn at_the_gate() -> Driver {
     let mut run = late();
     run.at(49_000).wake("t2@2").at(56_240).wake("t2@2");
@@ -103,7 +102,7 @@ fn event_row(run: &Driver, seq: u64) -> Value {
 }
 
 #[test]
-fn rows_of_events() {
+fn rows_of_timeout_events() {
     let mut run = late();
     run.at(33_000).pause();
     for (seq, kind, name) in [
@@ -118,16 +117,16 @@ fn rows_of_events() {
         let entry = entries
             .iter()
             .find(|entry| entry.seq == seq)
-            .expect("it was noted");
+            .expect("the event was recorded");
         check_json(name, &json!(entry));
     }
 }
 
 #[test]
-fn a_run_at_the_gate_of_its_limit() {
+fn rows_and_views_of_a_run_at_its_timeout_gate() {
     let mut run = at_the_gate();
     run.stands("paused send:executing");
-    let gate = run.run.gate_of_run().expect("the run stands at its gate");
+    let gate = run.run.gate_of_run().expect("the run waits at its gate");
     check_json("row_gate_workflow_timeout.json", &json!(gate));
     let again: GateState =
         serde_json::from_str(&read("row_gate_workflow_timeout.json")).expect("it can be read");
@@ -142,7 +141,7 @@ fn a_run_at_the_gate_of_its_limit() {
 }
 
 #[test]
-fn the_header_of_a_run_that_two_hold() {
+fn header_of_a_run_that_is_paused_for_two_reasons() {
     let run = at_the_gate();
     let mut header: Header = run.run.header.clone();
     let holders = [&PauseReason::Person, &PauseReason::WorkflowTimeout];
@@ -151,12 +150,15 @@ fn the_header_of_a_run_that_two_hold() {
         "{:?}",
         header.pause_reasons
     );
-    check_json("header_held_by_two.json", &json!(HeaderRow::of(&header)));
+    check_json(
+        "header_paused_for_two_reasons.json",
+        &json!(HeaderRow::of(&header)),
+    );
     let read_again = |name: &str| -> Header {
         let row: HeaderRow = serde_json::from_str(&read(name)).expect("a stored header can be read");
         row.into_header()
     };
-    assert_eq!(read_again("header_held_by_two.json"), header);
+    assert_eq!(read_again("header_paused_for_two_reasons.json"), header);
     header.hold_seq_received = 3;
     header.hold_seq_sent = 4;
     header.on_budget = true;
@@ -169,7 +171,7 @@ fn the_header_of_a_run_that_two_hold() {
     assert_eq!(read_again("header_of_a_child_on_budget.json"), header);
 }
 
-/// A token with everything a timeout and the end of its run can leave on it.
+/// A token with every field that a timeout and the end of its run can set.
 fn timely_token(run: &Driver) -> Token {
     let mut token = full_token(run);
     token.executor_deadline = Some(61_500);
@@ -188,24 +190,24 @@ fn timely_token(run: &Driver) -> Token {
 }
 
 #[test]
-fn the_row_of_a_token_short_of_time() {
+fn row_of_a_token_with_timeouts() {
     let (run, _) = super::rows::midway();
     let token = timely_token(&run);
-    check_json("token_of_time.json", &json!(TokenRow::of(&token, &run.run)));
+    check_json("token_with_timeouts.json", &json!(TokenRow::of(&token, &run.run)));
     let row: TokenRow =
-        serde_json::from_str(&read("token_of_time.json")).expect("a stored token can be read");
+        serde_json::from_str(&read("token_with_timeouts.json")).expect("a stored token can be read");
     let again = row.into_token(token.id.0, token.status, run.run.snapshot());
     assert_eq!(again.as_ref(), Ok(&token));
     let row = TokenRow::of(&token, &run.run);
-    // The run ends before the token's own time does.
+    // The run's deadline is before the token's own.
     let view = views::token(token.id.0, token.status, row, Some(50_000));
     assert_eq!(view["timeout_at"], json!(50_000));
-    check_json("view_token_of_time.json", &view);
+    check_json("view_token_with_timeouts.json", &view);
 }
 
-/// A token that failed and stands in front of a person.
+/// A failed token that waits for a person's decision.
 #[test]
-fn the_row_of_a_token_somebody_is_asked_about() {
+fn row_of_an_escalated_token() {
     let (run, _) = super::rows::midway();
     let mut token = full_token(&run);
     token.status = TokenStatus::AwaitingHuman;
@@ -226,7 +228,7 @@ fn the_row_of_a_token_somebody_is_asked_about() {
 }
 
 #[test]
-fn messages_about_time() {
+fn messages_with_timeouts() {
     let news = ChildNews {
         token_id: "t3".into(),
         epoch: 1,
@@ -262,7 +264,7 @@ fn messages_about_time() {
             },
         ),
         ("message_start_child_of_a_node_with_a_limit.json", start(true)),
-        // As it was before there was such a word.
+        // The format before this field existed.
         ("message_start_child_without_limits.json", start(false)),
     ] {
         check_json(name, &json!(message));
@@ -272,7 +274,7 @@ fn messages_about_time() {
 }
 
 #[test]
-fn the_row_of_an_instance_that_the_end_of_its_run_closed() {
+fn row_of_an_instance_that_the_end_of_its_run_closed() {
     let mut run = Driver::start(three(json!({"timeout": "20s"})));
     run.at(2_000).succeed("t2@1", json!(1));
     run.at(18_000).wake("t3@1 t4@1").at(22_000).wake("t3@1 t4@1");

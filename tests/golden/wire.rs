@@ -1,4 +1,4 @@
-//! What coordinator and executor say to each other, and what the API says of a run, byte for byte.
+//! The messages between coordinator and executor, and the API views of a run, byte for byte.
 
 use curfew::api::views;
 use curfew::base::failure::FailureClass;
@@ -15,7 +15,7 @@ use super::{check_json, read};
 use crate::run::driver::Driver;
 
 #[test]
-fn orders() {
+fn task_orders() {
     let (run, _) = midway();
     let task = &run.run.snapshot().tasks[0].text;
     let raw = |text| serde_json::from_str::<&RawValue>(text).expect("this is JSON");
@@ -61,7 +61,7 @@ fn checkpoint() -> Checkpoint {
 }
 
 #[test]
-fn an_order_to_go_on() {
+fn an_order_with_a_checkpoint() {
     let text = json!(checkpoint()).to_string();
     let raw = |text| serde_json::from_str::<&RawValue>(text).expect("this is JSON");
     let timeouts = ActionTimeouts {
@@ -81,15 +81,15 @@ fn an_order_to_go_on() {
         resume_from: Some(raw(&text)),
         action_timeouts: Some(timeouts),
     };
-    check_json("order_to_go_on.json", &json!(order));
-    let text = read("order_to_go_on.json");
+    check_json("order_with_checkpoint.json", &json!(order));
+    let text = read("order_with_checkpoint.json");
     let again: TaskOrder = serde_json::from_str(&text).expect("an executor can read its order");
     assert_eq!(again.checkpoint(), Some(checkpoint()));
     assert_eq!(again.action_timeouts, Some(timeouts));
 }
 
 #[test]
-fn reports() {
+fn task_reports() {
     let step = |status, attempts| StepReport {
         reference: "post".into(),
         status,
@@ -199,7 +199,7 @@ fn reports() {
     }
 }
 
-/// An executor of a newer build may say more, one of an older build less.
+/// An executor of a newer build may send more fields, one of an older build fewer.
 #[test]
 fn a_report_is_read_leniently() {
     let text = r#"{"token_id": "t1", "epoch": 1, "status": "completed", "news": {"partial": true}}"#;

@@ -35,7 +35,7 @@ fn a_single_update_is_sent_as_it_is() {
 
 #[test]
 fn several_updates_share_a_message_and_keep_their_order() {
-    let summary = include_str!("../golden/standing.json").to_string();
+    let summary = include_str!("../golden/run_summary.json").to_string();
     let breaker = json!({"breaker": {"key": "k"}, "revision": 3}).to_string();
     let removed = json!({"removed": {"run_id": "r", "ended_at": 5}}).to_string();
     let updates = [gate("g1"), summary, breaker, removed, gate("g2")];

@@ -135,13 +135,13 @@ async fn resolve(
             Resolution::Missing(references) => catalogue.fetch(references, &mut library).await?,
         }
     };
-    let is_final = snapshot::is_final(&stored, &library);
+    let is_cacheable = snapshot::is_cacheable(&stored, &library);
     latencies::add_to(&mut stored, &env.d1("DB")?).await?;
     let resolved = match ResolvedWorkflow::new(stored) {
         Ok(resolved) => Rc::new(resolved),
         Err(error) => return Ok(Err(error)),
     };
-    if is_final {
+    if is_cacheable {
         let key = key(workflow, found.version);
         RESOLVED.with_borrow_mut(|cache| cache.insert(&key, &resolved, resolved.bytes()));
     }

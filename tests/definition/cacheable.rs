@@ -1,7 +1,7 @@
-//! What may be kept of a resolved workflow: only what another look into the catalogue could not change.
+//! A resolved workflow may be cached only if resolving it again would give the same result.
 
 use curfew::definition::snapshot::{
-    CatalogueDocument, DocumentKind, Library, Reference, Resolution, is_final, resolve,
+    CatalogueDocument, DocumentKind, Library, Reference, Resolution, is_cacheable, resolve,
 };
 use curfew::definition::timeouts::TimeoutRules;
 use serde_json::{Value, json};
@@ -19,36 +19,36 @@ fn library(version: Option<u64>) -> Library {
     Library::from([(reference, Some(document))])
 }
 
-fn finality(workflow: &Value, library: &Library) -> bool {
+fn is_resolution_cacheable(workflow: &Value, library: &Library) -> bool {
     match resolve(workflow, 1, library, &TimeoutRules::default()) {
-        Resolution::Resolved(stored) => is_final(&stored, library),
+        Resolution::Resolved(stored) => is_cacheable(&stored, library),
         Resolution::Missing(references) => panic!("missing: {references:?}"),
         Resolution::Invalid(problems) => panic!("invalid: {problems:?}"),
     }
 }
 
 #[test]
-fn a_workflow_that_brings_everything_along_stays_as_it_is() {
-    assert!(finality(
+fn a_workflow_with_inline_documents_is_cacheable() {
+    assert!(is_resolution_cacheable(
         &json!({"id": "w", "nodes": [{"id": "a"}]}),
         &Library::new()
     ));
 }
 
 #[test]
-fn a_reference_with_a_version_stays_as_it_is() {
+fn a_reference_with_a_version_is_cacheable() {
     let workflow = json!({"id": "w", "nodes": [{"id": "a", "task_id": "work", "task_version": 1}]});
-    assert!(finality(&workflow, &library(Some(1))));
+    assert!(is_resolution_cacheable(&workflow, &library(Some(1))));
 }
 
 #[test]
-fn a_reference_to_the_newest_may_be_another_tomorrow() {
+fn a_reference_to_the_newest_version_is_not_cacheable() {
     let workflow = json!({"id": "w", "nodes": [{"id": "a", "task_id": "work"}]});
-    assert!(!finality(&workflow, &library(None)));
+    assert!(!is_resolution_cacheable(&workflow, &library(None)));
 }
 
 #[test]
-fn a_limit_that_is_learnt_may_be_another_tomorrow() {
+fn an_adaptive_limit_is_not_cacheable() {
     let workflow = json!({"id": "w", "nodes": [{"id": "a", "task_id": "work", "task_version": 1, "timeout": "adaptive"}]});
-    assert!(!finality(&workflow, &library(Some(1))));
+    assert!(!is_resolution_cacheable(&workflow, &library(Some(1))));
 }
