@@ -24,9 +24,9 @@ pub fn read(route: &Route, bytes: &[u8]) -> Result<Value, Error> {
         BodyRule::Empty => control::read_empty(&body)?,
         BodyRule::Document { id } => check_document(id, &mut body)?,
         BodyRule::Payload | BodyRule::CallbackResult => check_depth("the body", &body)?,
-        BodyRule::Control { path } => {
+        BodyRule::Control(control) => {
             check_depth("the body", &body)?;
-            control::check(path, &body)?;
+            control.check(&body)?;
         }
     }
     Ok(body)

@@ -1,13 +1,13 @@
 //! Bodies of control requests: cancel, pause, resume, extend, retry, restart and gate decisions. Pure: the API checks a body
-//! before it wakes the run's object, and the object reads it by the same rules.
+//! before it wakes the run's object.
 
 use serde_json::Value;
 
 use crate::api::error::Error;
-use crate::base::text::shorten;
 use crate::base::time::{Limit, parse_moment};
 use crate::definition::problem::Problems;
 use crate::definition::reader::Reader;
+use crate::protocol::run::RunRequest;
 use crate::run::{Extension, GateDecision, RetryMode, TokenId};
 
 const RETRY_MODES: &[(&str, RetryMode)] = &[
@@ -16,19 +16,71 @@ const RETRY_MODES: &[(&str, RetryMode)] = &[
     ("escalate", RetryMode::Escalate),
 ];
 
-/// Checks the body of a control. `path` is the part behind the run's id. The payload of a signal may be any JSON.
-pub fn check(path: &str, body: &Value) -> Result<(), Error> {
-    let path = path.trim_start_matches('/');
-    let (control, _name) = path.split_once('/').unwrap_or((path, ""));
-    match control {
-        "cancel" => read_cancel(body).map(drop),
-        "pause" | "resume" => read_empty(body),
-        "extend" => read_extension(body).map(drop),
-        "retry" => read_retry(body).map(drop),
-        "restart" => read_restart(body).map(drop),
-        "gates" => read_decision(body).map(drop),
-        "signals" => Ok(()),
-        other => Err(Error::not_found(format!("\"{}\"", shorten(other)))),
+/// What a caller may ask of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    Cancel,
+    Pause,
+    Resume,
+    Extend,
+    Retry,
+    Restart,
+    Signal { name: String },
+    Gate { id: String },
+}
+
+impl Control {
+    /// The last segment of the path, for those that have no name of their own.
+    pub fn named(name: &str) -> Option<Control> {
+        Some(match name {
+            "cancel" => Control::Cancel,
+            "pause" => Control::Pause,
+            "resume" => Control::Resume,
+            "extend" => Control::Extend,
+            "retry" => Control::Retry,
+            "restart" => Control::Restart,
+            _ => return None,
+        })
+    }
+
+    /// Checks the body. The payload of a signal may be any JSON.
+    pub fn check(&self, body: &Value) -> Result<(), Error> {
+        match self {
+            Control::Cancel => read_cancel(body).map(drop),
+            Control::Pause | Control::Resume => read_empty(body),
+            Control::Extend => read_extension(body).map(drop),
+            Control::Retry => read_retry(body).map(drop),
+            Control::Restart => read_restart(body).map(drop),
+            Control::Gate { .. } => read_decision(body).map(drop),
+            Control::Signal { .. } => Ok(()),
+        }
+    }
+
+    /// The request to the run's object.
+    pub fn request(self, body: Value) -> Result<RunRequest, Error> {
+        Ok(match self {
+            Control::Cancel => RunRequest::Cancel {
+                reason: read_cancel(&body)?,
+            },
+            Control::Pause => RunRequest::Pause,
+            Control::Resume => RunRequest::Resume,
+            Control::Extend => RunRequest::Extend(read_extension(&body)?),
+            Control::Retry => {
+                let (mode, token) = read_retry(&body)?;
+                RunRequest::Retry {
+                    mode,
+                    token_id: token.map(|token| token.to_string()),
+                }
+            }
+            Control::Restart => RunRequest::Restart {
+                from_node_id: read_restart(&body)?,
+            },
+            Control::Gate { id } => RunRequest::DecideGate {
+                gate_id: id,
+                decision: read_decision(&body)?,
+            },
+            Control::Signal { name } => RunRequest::Signal { name, payload: body },
+        })
     }
 }
 

@@ -8,6 +8,7 @@ pub mod error;
 pub mod event;
 pub mod query;
 pub mod recovery;
+pub mod rejection;
 pub mod routes;
 pub mod run_filter;
 pub mod start;

@@ -1,6 +1,7 @@
 //! Routing: a method and a path in, a `Route` or a 404 or 405 out; and the rules of each route. Pure.
 
 use crate::api::auth::Role;
+use crate::api::control::Control;
 use crate::api::error::Error;
 use crate::api::run_filter;
 use crate::base::ids;
@@ -30,19 +31,22 @@ pub enum Route {
     ListTokens {
         run: String,
     },
-    /// Events or timeouts of a run. `path` is the path inside the run's object.
-    ListHistory {
+    ListEvents {
         run: String,
-        path: &'static str,
+    },
+    ListTimeouts {
+        run: String,
     },
     ReadTimeout {
         run: String,
         id: u64,
     },
-    /// The deliverable or the resume options. `path` is the path inside the run's object.
-    ReadReport {
+    ReadDeliverable {
         run: String,
-        path: &'static str,
+    },
+    /// The ways in which an ended run can go on.
+    ReadResumeOptions {
+        run: String,
     },
     ListGates,
     /// Starts every workflow that the event triggers.
@@ -57,10 +61,10 @@ pub enum Route {
     ResetBreaker {
         key: String,
     },
-    /// Changes a run. `path` is the path inside the run's object.
+    /// Changes a run.
     Control {
         run: String,
-        path: String,
+        control: Control,
     },
 }
 
@@ -89,9 +93,7 @@ pub enum BodyRule<'a> {
     /// Any JSON: the run's object checks the capability before it reads the result.
     CallbackResult,
     /// See `control::check`.
-    Control {
-        path: &'a str,
-    },
+    Control(&'a Control),
 }
 
 impl Route {
@@ -116,9 +118,11 @@ impl Route {
             Route::ListRuns => rules(read, BodyRule::Ignored, run_filter::PARAMETERS),
             Route::ReadRun { .. } => rules(read, BodyRule::Ignored, WAIT),
             Route::ListTokens { .. } => rules(read, BodyRule::Ignored, PAGE),
-            Route::ListHistory { .. } => rules(read, BodyRule::Ignored, HISTORY),
+            Route::ListEvents { .. } | Route::ListTimeouts { .. } => rules(read, BodyRule::Ignored, HISTORY),
             Route::ReadTimeout { .. } => rules(read, BodyRule::Ignored, NONE),
-            Route::ReadReport { .. } => rules(read, BodyRule::Ignored, NONE),
+            Route::ReadDeliverable { .. } | Route::ReadResumeOptions { .. } => {
+                rules(read, BodyRule::Ignored, NONE)
+            }
             Route::ListGates => rules(read, BodyRule::Ignored, PAGE),
             Route::PublishEvent { .. } => rules(operate, BodyRule::Payload, NONE),
             Route::Callback { .. } => RouteRules {
@@ -128,7 +132,7 @@ impl Route {
             },
             Route::ListBreakers => rules(read, BodyRule::Ignored, PAGE),
             Route::ResetBreaker { .. } => rules(operate, BodyRule::Empty, NONE),
-            Route::Control { path, .. } => rules(operate, BodyRule::Control { path }, NONE),
+            Route::Control { control, .. } => rules(operate, BodyRule::Control(control), NONE),
         }
     }
 
@@ -151,14 +155,12 @@ impl Route {
                 "GET" => return Ok(Route::ListTokens { run: run_id(run)? }),
                 _ => &["GET"],
             },
-            ["v1", "runs", run, list @ ("events" | "timeouts")] => match method {
-                "GET" => {
-                    let path = if *list == "events" { "/events" } else { "/timeouts" };
-                    return Ok(Route::ListHistory {
-                        run: run_id(run)?,
-                        path,
-                    });
-                }
+            ["v1", "runs", run, "events"] => match method {
+                "GET" => return Ok(Route::ListEvents { run: run_id(run)? }),
+                _ => &["GET"],
+            },
+            ["v1", "runs", run, "timeouts"] => match method {
+                "GET" => return Ok(Route::ListTimeouts { run: run_id(run)? }),
                 _ => &["GET"],
             },
             ["v1", "runs", run, "timeouts", id] => match (method, id.parse()) {
@@ -172,19 +174,11 @@ impl Route {
                 _ => &["GET"],
             },
             ["v1", "runs", run, "deliverable"] => match method {
-                "GET" => {
-                    return Ok(Route::ReadReport {
-                        run: run_id(run)?,
-                        path: "/deliverable",
-                    });
-                }
+                "GET" => return Ok(Route::ReadDeliverable { run: run_id(run)? }),
                 _ => &["GET"],
             },
             ["v1", "runs", run, "resume"] if method == "GET" => {
-                return Ok(Route::ReadReport {
-                    run: run_id(run)?,
-                    path: "/resume",
-                });
+                return Ok(Route::ReadResumeOptions { run: run_id(run)? });
             }
             ["v1", "callbacks", capability] => match method {
                 "POST" => {
@@ -218,27 +212,28 @@ impl Route {
                 }
                 _ => &["POST"],
             },
-            [
-                "v1",
-                "runs",
-                run,
-                control @ ("cancel" | "pause" | "resume" | "extend" | "retry" | "restart"),
-            ] => match method {
-                "POST" => {
-                    return Ok(Route::Control {
-                        run: run_id(run)?,
-                        path: format!("/{control}"),
-                    });
+            ["v1", "runs", run, name] if Control::named(name).is_some() => {
+                match (method, Control::named(name)) {
+                    ("POST", Some(control)) => {
+                        return Ok(Route::Control {
+                            run: run_id(run)?,
+                            control,
+                        });
+                    }
+                    _ if *name == "resume" => &["GET", "POST"],
+                    _ => &["POST"],
                 }
-                _ if *control == "resume" => &["GET", "POST"],
-                _ => &["POST"],
-            },
+            }
             ["v1", "runs", run, kind @ ("signals" | "gates"), name] => match method {
                 "POST" => {
                     let name = signal_or_gate(name)?;
+                    let control = match *kind {
+                        "signals" => Control::Signal { name },
+                        _gates => Control::Gate { id: name },
+                    };
                     return Ok(Route::Control {
                         run: run_id(run)?,
-                        path: format!("/{kind}/{name}"),
+                        control,
                     });
                 }
                 _ => &["POST"],

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -16,7 +15,9 @@ use crate::definition::problem::Problems;
 use crate::definition::snapshot::StoredSnapshot;
 use crate::definition::timeouts::{TimeoutLayer, TimeoutRules};
 use crate::json_schema::Schema;
-use crate::run::{ParentLink, StartRequest, TriggeredBy};
+use crate::protocol::start::StartRequest;
+
+pub use crate::protocol::start::StartRun;
 
 /// The body of `POST /v1/workflows/:id/runs`.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,20 +56,6 @@ impl StartBody {
             })
         })
     }
-}
-
-/// What the run's object gets.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct StartRun {
-    pub run_id: String,
-    /// A [`StoredSnapshot`] as text: only the run's object parses it.
-    pub stored: Rc<RawValue>,
-    pub input: Value,
-    pub request: StartRequest,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<ParentLink>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub triggered_by: Option<TriggeredBy>,
 }
 
 /// A workflow version with its tasks, actions and called workflows.

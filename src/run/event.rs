@@ -1,6 +1,5 @@
 //! What a run decides on: facts that have already happened.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::time::Millis;
@@ -11,6 +10,9 @@ use crate::run::message::{ChildNews, ChildReport};
 use crate::run::token::{Interrupted, Token, TokenId, TokenStatus};
 use crate::run::wait::callback::{Capability, Outcome};
 use crate::run::wait::gate::GateDecision;
+
+pub use crate::protocol::child::ParentSender;
+pub use crate::protocol::run::{Extension, RetryMode};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -119,15 +121,6 @@ pub enum Event {
     },
 }
 
-/// Who asks something of a run as its parent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ParentSender {
-    pub run_id: String,
-    /// Messages that an older build has saved do not name it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token_id: Option<String>,
-}
-
 /// Why a child cannot be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartRefusal {
@@ -135,24 +128,6 @@ pub enum StartRefusal {
     IdTaken,
     /// What it would begin with is no row.
     TooLarge,
-}
-
-/// How much more time a run gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extension {
-    By(u64),
-    Until(Millis),
-}
-
-/// How a run that ended goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RetryMode {
-    /// From the failed tokens, with the state as it is and what their attempts had done.
-    RetryStep,
-    /// From the failed tokens, without what they had done.
-    DiscardAndRetry,
-    /// Ready to go on, in front of a person.
-    Escalate,
 }
 
 /// Everything a run has been through, as far as it takes to plan a way back: small, however much the tokens hold.

@@ -8,51 +8,8 @@ use crate::base::failure::Failure;
 use crate::base::time::{DAY, Millis, SECOND};
 use crate::run::token::unroutable::Routes;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunStatus {
-    Running,
-    /// Every live token waits for a person or a signal.
-    Waiting,
-    /// The clocks stand still.
-    Paused,
-    Completed,
-    Failed,
-    TimedOut,
-    Cancelled,
-}
-
-impl RunStatus {
-    pub const ALL: [RunStatus; 7] = [
-        RunStatus::Running,
-        RunStatus::Waiting,
-        RunStatus::Paused,
-        RunStatus::Completed,
-        RunStatus::Failed,
-        RunStatus::TimedOut,
-        RunStatus::Cancelled,
-    ];
-
-    /// As rows, views and queries write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            RunStatus::Running => "running",
-            RunStatus::Waiting => "waiting",
-            RunStatus::Paused => "paused",
-            RunStatus::Completed => "completed",
-            RunStatus::Failed => "failed",
-            RunStatus::TimedOut => "timed_out",
-            RunStatus::Cancelled => "cancelled",
-        }
-    }
-
-    pub fn is_terminal(self) -> bool {
-        match self {
-            RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => false,
-            RunStatus::Completed | RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => true,
-        }
-    }
-}
+pub use crate::protocol::child::RunStatus;
+pub use crate::protocol::start::{EventRef, ParentLink, StartRequest, TriggeredBy};
 
 /// What is true of the run as a whole. Saved when the run starts, changes status, and ends.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,45 +111,6 @@ impl PauseReason {
     }
 }
 
-/// The token that waits for this run.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct ParentLink {
-    pub run_id: String,
-    pub token_id: String,
-    pub epoch: u64,
-    pub root_run_id: String,
-    pub depth: u32,
-    /// As many events as led to the parent.
-    #[serde(default, skip_serializing_if = "is_none_yet")]
-    pub hops: u32,
-    /// The first of those events.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root_event: Option<EventRef>,
-}
-
-fn is_none_yet(hops: &u32) -> bool {
-    *hops == 0
-}
-
-/// The event that started a run.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct TriggeredBy {
-    pub event: String,
-    /// Of this one time it was emitted.
-    pub key: String,
-    pub hops: u32,
-    /// The first of the events that led here, where this one is not it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root: Option<EventRef>,
-}
-
-/// One time that an event happened.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct EventRef {
-    pub event: String,
-    pub key: String,
-}
-
 /// The first of the events that led to a run. A run that an older build started does not know it where there were several:
 /// there the count begins anew with the event that started the run.
 pub fn root_event_of(parent: Option<&ParentLink>, triggered_by: Option<&TriggeredBy>) -> Option<EventRef> {
@@ -209,21 +127,6 @@ pub fn root_event_of(parent: Option<&ParentLink>, triggered_by: Option<&Triggere
 pub fn hops_of(parent: Option<&ParentLink>, triggered_by: Option<&TriggeredBy>) -> u32 {
     let inherited = parent.map(|parent| parent.hops);
     triggered_by.map(|event| event.hops).or(inherited).unwrap_or(0)
-}
-
-/// What the caller asked for, beyond the input: the same again is the same run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct StartRequest {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-    /// What is left of the parent: the run's limit, however long it would be, is cut to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget_ms: Option<u64>,
-    /// The limit is that of the parent's node: when it passes the run ends, and the node says what that means.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub node_decides: bool,
 }
 
 /// What an operator may set.

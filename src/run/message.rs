@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::failure::Failure;
-use crate::run::header::{EventRef, RunStatus};
+use crate::protocol::start::EventRef;
+
+pub use crate::protocol::child::{ChildNews, ChildReport};
 
 /// What must reach another run's object, however often it takes. Persisted until it did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,28 +65,4 @@ pub enum Message {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         root: Option<EventRef>,
     },
-}
-
-/// That a child stands in front of a person or goes on, as its parent is told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChildNews {
-    pub token_id: String,
-    pub epoch: u64,
-    pub run_id: String,
-    /// News may overtake each other: the higher number counts.
-    pub number: u64,
-    pub paused: bool,
-}
-
-/// How a child ended, as its parent is told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChildReport {
-    pub token_id: String,
-    pub epoch: u64,
-    pub run_id: String,
-    pub status: RunStatus,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Failure>,
 }

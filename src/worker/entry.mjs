@@ -7,7 +7,7 @@
 // end of every call in flight, and here it rejects them.
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { serve } from "./platform/executor_server.mjs";
-import { knock } from "./platform/object_request.mjs";
+import { handleRequest, handleText } from "./platform/object_request.mjs";
 import WasmEntry, { BreakerObject as WasmBreakerObject, RunObject as WasmRunObject } from "../../build/index.js";
 
 /** Longest an API call may take: the longest long-poll is 30 s, and nothing else waits for a task. */
@@ -146,7 +146,7 @@ export class RunObject extends DurableObject {
 
   /** @param {Request} request */
   fetch(request) {
-    return answered("RunObject.fetch", () => knock(this.#wasm, request), CEILING_MS);
+    return answered("RunObject.fetch", () => handleRequest(this.#wasm, request), CEILING_MS);
   }
 
   async alarm() {
@@ -164,7 +164,7 @@ export class RunObject extends DurableObject {
   /** Whether the run has ended for it. */
   async #isGivenUp() {
     try {
-      const { status } = await bounded(() => knock(this.#wasm, new Request("http://run/abandon", { method: "POST" })), CEILING_MS);
+      const { status } = await bounded(() => handleText(this.#wasm, JSON.stringify("abandon")), CEILING_MS);
       this.#panics = 0;
       return status === 200;
     } catch (error) {

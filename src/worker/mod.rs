@@ -6,6 +6,7 @@ mod entry;
 mod executor;
 mod index;
 mod platform;
+mod run_client;
 mod run_object;
 mod sqlite;
 mod sweep;

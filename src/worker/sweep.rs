@@ -12,11 +12,12 @@ use worker::{D1Database, Env, Result};
 
 use crate::base::time::Millis;
 use crate::index::run_summary::{ProbeResponse, RunSummary};
+use crate::protocol::run::{RunRequest, RunResponse};
 use crate::run::Settings;
 use crate::worker::index::event_starts;
 use crate::worker::index::{consumer, runs};
-use crate::worker::platform::http_client::{Peer, Request};
-use crate::worker::platform::{self, deadline};
+use crate::worker::platform;
+use crate::worker::run_client::RunClient;
 
 /// How overdue a run must be: its alarm comes first, and may be a minute late.
 const OVERDUE_MS: u64 = 60_000;
@@ -163,20 +164,17 @@ async fn probe_all(env: &Env, ids: Vec<String>, began_at: Millis) -> ProbeResult
 }
 
 async fn probe(env: &Env, id: &str) -> std::result::Result<ProbeResponse, String> {
-    let runs = env.durable_object("RUNS").map_err(|error| error.to_string())?;
-    let stub = runs.get_by_name(id).map_err(|error| error.to_string())?;
-    let object: Peer = stub.into_rpc();
-    let response = async {
-        let response = Request::post("http://run/ring", "{}").send(&object).await?;
-        match response.status() {
-            200 => Ok(response.text().await?),
-            status => Err(format!("the run's object answered with status {status}")),
+    match RunClient::new(env, id, PROBE_TIMEOUT_MS)
+        .send(&RunRequest::Probe)
+        .await?
+    {
+        RunResponse::Done(text) => serde_json::from_str(&text)
+            .map_err(|error| format!("the run's object answered what is no summary: {error}")),
+        other => {
+            let (status, _) = other.into_parts();
+            Err(format!("the run's object answered with status {status}"))
         }
-    };
-    let text = deadline::within(PROBE_TIMEOUT_MS, response).await;
-    let text = text.ok_or("the run's object did not answer in time")??;
-    serde_json::from_str(&text)
-        .map_err(|error| format!("the run's object answered what is no standing: {error}"))
+    }
 }
 
 async fn save(database: &D1Database, results: ProbeResults, began_at: Millis) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Attempts out of the queue: each is claimed from its run's object, run by an executor, and reported back. While it runs
-//! the object hears that it lives, and says when nobody needs it any more.
+//! Consumer of the task queue: each message names an attempt, which is claimed from its run's object, run by an executor and
+//! reported back. Heartbeats tell the object that the attempt is still worked on, and the consumer that it still counts.
 
 use std::pin::pin;
 
@@ -9,45 +9,47 @@ use serde_json::json;
 use worker::{Env, MessageBatch, MessageExt};
 
 use crate::base::time::Millis;
+use crate::protocol::run::{HeartbeatResponse, RunRequest, RunResponse};
 use crate::protocol::task::TaskReport;
 use crate::worker::platform::http_client::{self, Peer, Request};
 use crate::worker::platform::{deadline, now, number};
+use crate::worker::run_client::{CallError, RunClient};
 use crate::worker::run_object::object::report;
 
 /// How long a run's object may take to answer.
 const OBJECT_MS: u64 = 10_000;
-/// How often a report is sent before it is left to the watch.
+/// How often a report is sent before the attempt is left to the object's watch.
 const REPORTS: u32 = 5;
 /// How often the holder of an attempt sends a heartbeat.
 pub const HEARTBEAT: &str = "CURFEW_HEARTBEAT_MS";
 pub const HEARTBEAT_MS: u64 = 30_000;
-/// How soon an object is asked again that should know by now that its run is over, and says otherwise or nothing: its clock
-/// may be behind ours.
-const AGAIN_MS: u64 = 250;
+/// When to send the next heartbeat to an object that should know by now that its run is over, and answers otherwise or not at
+/// all: its clock may be behind ours.
+const RECHECK_MS: u64 = 250;
 
-/// What rings: which attempt of which run. All else is in the run's object.
+/// A message of the task queue. Everything else about the attempt is in the run's object.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ring {
+pub struct TaskMessage {
     pub run_id: String,
     pub token_id: String,
     pub epoch: u64,
 }
 
-/// What is to become of the message.
+/// Whether the queue delivers the message again.
 enum AckDecision {
-    Done,
-    /// The object could not be asked: somebody else may have more luck.
-    Again,
+    Ack,
+    /// The object could not be reached.
+    Retry,
 }
 
 pub async fn consume(batch: MessageBatch<()>, env: &Env) {
     let messages: Vec<_> = batch.raw_iter().collect();
     join_all(messages.iter().map(|message| async move {
         let text = message.body().as_string().unwrap_or_default();
-        match serde_json::from_str::<Ring>(&text) {
-            Ok(ring) => match take(&ring, &message.id(), env).await {
-                AckDecision::Done => message.ack(),
-                AckDecision::Again => message.retry(),
+        match serde_json::from_str::<TaskMessage>(&text) {
+            Ok(task) => match run_attempt(&task, message.id(), env).await {
+                AckDecision::Ack => message.ack(),
+                AckDecision::Retry => message.retry(),
             },
             Err(error) => {
                 report("ring_unreadable", &error.to_string());
@@ -58,132 +60,117 @@ pub async fn consume(batch: MessageBatch<()>, env: &Env) {
     .await;
 }
 
-/// What a consumer reads of an order, and of the answer to a heartbeat.
-#[derive(Debug, Default, Deserialize)]
-struct Ending {
-    #[serde(default)]
-    run_ends_at: Option<Millis>,
-}
-
-impl Ending {
-    fn of(text: &str) -> Option<Millis> {
-        let ending: Ending = serde_json::from_str(text).unwrap_or_default();
-        ending.run_ends_at
-    }
-}
-
-/// `message` is the same whenever the queue delivers it: the object knows by it who asks again because no answer came.
-async fn take(ring: &Ring, message: &str, env: &Env) -> AckDecision {
-    let object = RunOf {
-        env,
-        run_id: &ring.run_id,
+/// `claimant` is the id of the message, which is the same at every delivery: the object recognises a claim that is repeated
+/// because its response was lost.
+async fn run_attempt(task: &TaskMessage, claimant: String, env: &Env) -> AckDecision {
+    let object = RunClient::new(env, &task.run_id, OBJECT_MS);
+    let claim = RunRequest::Claim {
+        token_id: task.token_id.clone(),
+        epoch: task.epoch,
+        claimant: Some(claimant),
     };
-    let name = json!({"token_id": ring.token_id, "epoch": ring.epoch}).to_string();
-    let claim = json!({"token_id": ring.token_id, "epoch": ring.epoch, "claimant": message}).to_string();
-    let order = match ask(&object, "/claim", &claim).await {
-        Some((200, order)) => order,
-        // Somebody else has it, or nobody needs it: the object knows better than the message.
-        Some((404 | 409, _)) => return AckDecision::Done,
-        Some(_) | None => return AckDecision::Again,
-    };
-    let outcome = match run(&object, &name, &order, env).await {
-        Some(Ok(text)) if is_report_of(&text, ring) => ("/report", text),
-        Some(Ok(_)) => {
-            let message = "the executor's answer is no report of this attempt";
-            let body = json!({"token_id": ring.token_id, "epoch": ring.epoch, "message": message});
-            ("/lost", body.to_string())
+    let order = match send(&object, &claim).await {
+        Some(RunResponse::Done(order)) => order,
+        // The attempt was claimed by another message or is not needed any more.
+        Some(RunResponse::NotFound(_) | RunResponse::Conflict(_)) => return AckDecision::Ack,
+        Some(RunResponse::Created(_) | RunResponse::TooLarge(_) | RunResponse::Refused { .. }) | None => {
+            return AckDecision::Retry;
         }
-        Some(Err(message)) => (
-            "/lost",
-            json!({"token_id": ring.token_id, "epoch": ring.epoch, "message": message}).to_string(),
-        ),
-        // Nobody needs it any more.
-        None => return AckDecision::Done,
+    };
+    let lost = |message: String| RunRequest::ReportLost {
+        token_id: task.token_id.clone(),
+        epoch: task.epoch,
+        message,
+    };
+    let outcome = match execute_with_heartbeats(&object, task, &order, env).await {
+        Some(Ok(text)) => match report_of(&text, task) {
+            Some(report) => RunRequest::Report(report),
+            None => lost("the executor's answer is no report of this attempt".into()),
+        },
+        Some(Err(message)) => lost(message),
+        None => return AckDecision::Ack,
     };
     for attempt in 0..REPORTS {
-        if let Some((200 | 404 | 409, _)) = ask(&object, outcome.0, &outcome.1).await {
-            return AckDecision::Done;
+        let response = send(&object, &outcome).await;
+        if let Some(RunResponse::Done(_) | RunResponse::NotFound(_) | RunResponse::Conflict(_)) = response {
+            return AckDecision::Ack;
         }
         deadline::sleep(1_000 << attempt).await;
     }
-    // The watch over the attempt finds out.
-    report("report_failed", &name);
-    AckDecision::Done
+    // The object's watch over the attempt finds out.
+    let attempt = json!({"token_id": task.token_id, "epoch": task.epoch});
+    report("report_failed", &attempt.to_string());
+    AckDecision::Ack
 }
 
-/// The object would refuse anything else, and nobody would know why the attempt is silent.
-fn is_report_of(text: &str, ring: &Ring) -> bool {
-    serde_json::from_str::<TaskReport>(text)
-        .is_ok_and(|report| report.token_id == ring.token_id && report.epoch == ring.epoch)
+/// The object would refuse any other report without recording why the attempt is silent.
+fn report_of(text: &str, task: &TaskMessage) -> Option<TaskReport> {
+    let report: TaskReport = serde_json::from_str(text).ok()?;
+    (report.token_id == task.token_id && report.epoch == task.epoch).then_some(report)
 }
 
-/// The executor's report, or why there is none; `None` when the object said that the attempt does not count any more.
-async fn run(object: &RunOf<'_>, name: &str, order: &str, env: &Env) -> Option<Result<String, String>> {
+/// The executor's report, or why there is none; `None` when the object answered that the attempt does not count any more.
+async fn execute_with_heartbeats(
+    object: &RunClient<'_>,
+    task: &TaskMessage,
+    order: &str,
+    env: &Env,
+) -> Option<Result<String, String>> {
     let heartbeat_ms = number(env, HEARTBEAT).unwrap_or(HEARTBEAT_MS);
-    // The executor is not told to stop when the run ends, because the run may be extended: at that moment the object is
-    // asked, and it knows.
-    let mut run_ends_at = Ending::of(order);
+    let heartbeat = RunRequest::Heartbeat {
+        token_id: task.token_id.clone(),
+        epoch: task.epoch,
+    };
+    // The executor does not stop when the run ends, because the run may be extended. A heartbeat at that moment finds out.
+    let mut run_ends_at = run_ends_at(order);
     let Some(executor) = http_client::service(env, "EXECUTOR") else {
         return Some(Err("no service binding EXECUTOR is configured".into()));
     };
     let mut execution = pin!(execute(&executor, order));
     loop {
-        let until_end = run_ends_at.map(|at| at.saturating_sub(now()).max(AGAIN_MS));
-        let pause_ms = until_end.into_iter().chain([heartbeat_ms]).min();
-        match select(execution, deadline::sleep(pause_ms.unwrap_or(heartbeat_ms))).await {
+        let until_end = run_ends_at.map(|at| at.saturating_sub(now()).max(RECHECK_MS));
+        let pause_ms = until_end.map_or(heartbeat_ms, |millis| millis.min(heartbeat_ms));
+        match select(execution, deadline::sleep(pause_ms)).await {
             Either::Left((outcome, _)) => return Some(outcome),
             Either::Right((_, running)) => {
                 execution = running;
-                match ask(object, "/heartbeat", name).await {
-                    Some((404 | 409, _)) => return None,
-                    Some((200, answer)) => run_ends_at = Ending::of(&answer),
-                    Some(_) | None => {}
+                match send(object, &heartbeat).await {
+                    Some(RunResponse::NotFound(_) | RunResponse::Conflict(_)) => return None,
+                    Some(RunResponse::Done(body)) => run_ends_at = self::run_ends_at(&body),
+                    Some(
+                        RunResponse::Created(_) | RunResponse::TooLarge(_) | RunResponse::Refused { .. },
+                    )
+                    | None => {}
                 }
             }
         }
     }
 }
 
+/// Of an order, or of the response to a heartbeat.
+fn run_ends_at(text: &str) -> Option<Millis> {
+    let read: HeartbeatResponse = serde_json::from_str(text).unwrap_or_default();
+    read.run_ends_at
+}
+
 async fn execute(executor: &Peer, order: &str) -> Result<String, String> {
-    let request = Request::post("http://executor/execute", order);
-    let answer = request.send(executor).await?;
+    let answer = Request::post("http://executor/execute", order)
+        .send(executor)
+        .await?;
     match answer.status() {
         200 => Ok(answer.text().await?),
         status => Err(format!("the executor answered with status {status}")),
     }
 }
 
-/// The object of a run, by its name.
-struct RunOf<'a> {
-    env: &'a Env,
-    run_id: &'a str,
-}
-
-impl RunOf<'_> {
-    /// A stub for each question: one whose object left memory while it was asked stays broken.
-    fn stub(&self) -> Result<Peer, String> {
-        let runs = self.env.durable_object("RUNS");
-        let stub = runs.and_then(|runs| runs.get_by_name(self.run_id));
-        stub.map(|stub| stub.into_rpc())
-            .map_err(|error| error.to_string())
-    }
-}
-
-/// Status and body; `None` if there was no answer.
-async fn ask(object: &RunOf<'_>, door: &str, body: &str) -> Option<(u16, String)> {
-    let url = format!("http://run{door}");
-    let asked = async {
-        let stub = object.stub()?;
-        let answer = Request::post(&url, body).send(&stub).await?;
-        let status = answer.status();
-        Ok::<_, String>((status, answer.text().await?))
-    };
-    match deadline::within(OBJECT_MS, asked).await {
-        Some(Ok(answer)) => Some(answer),
-        Some(Err(message)) => {
-            report("object_unreachable", &message);
+/// `None` if there was no response.
+async fn send(object: &RunClient<'_>, request: &RunRequest) -> Option<RunResponse> {
+    match object.send(request).await {
+        Ok(response) => Some(response),
+        Err(CallError::TimedOut) => None,
+        Err(error) => {
+            report("object_unreachable", &String::from(error));
             None
         }
-        None => None,
     }
 }

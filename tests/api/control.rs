@@ -1,10 +1,19 @@
 //! Bodies of control requests: what is accepted, and the pointer and message of what is refused.
 
 use curfew::api::body;
-use curfew::api::control::{check, read_cancel, read_extension, read_restart, read_retry};
+use curfew::api::control::{read_cancel, read_extension, read_restart, read_retry};
+use curfew::api::error::Error;
 use curfew::api::routes::Route;
 use curfew::run::{Extension, RetryMode, TokenId};
 use serde_json::{Value, json};
+
+/// As a request to this path of a run is checked.
+fn check(path: &str, body: &Value) -> Result<(), Error> {
+    match Route::parse("POST", &format!("/v1/runs/run-1{path}"))? {
+        Route::Control { control, .. } => control.check(body),
+        other => panic!("{path} is {other:?}"),
+    }
+}
 
 #[test]
 fn an_extension_is_a_duration_or_a_timestamp() {

@@ -173,7 +173,9 @@ impl Request<'_> {
         match &route {
             Route::StartRun { .. } => StartBody::read(&body, rules).map(drop),
             Route::ListRuns => query.run_list().map(drop),
-            Route::ListTokens { .. } | Route::ListHistory { .. } => query.after().map(drop),
+            Route::ListTokens { .. } | Route::ListEvents { .. } | Route::ListTimeouts { .. } => {
+                query.after().map(drop)
+            }
             Route::PublishEvent { .. } => self.header("idempotency-key").map_or(Ok(()), event::check_key),
             Route::Callback { capability } => match Capability::parse(capability) {
                 Some(known) => {
@@ -192,7 +194,8 @@ impl Request<'_> {
             | Route::ListDocuments { .. }
             | Route::ReadRun { .. }
             | Route::ReadTimeout { .. }
-            | Route::ReadReport { .. }
+            | Route::ReadDeliverable { .. }
+            | Route::ReadResumeOptions { .. }
             | Route::ListGates
             | Route::ListBreakers
             | Route::ResetBreaker { .. }

@@ -7,6 +7,7 @@ mod older;
 mod queue;
 mod recovery;
 mod rows;
+mod run_requests;
 mod time;
 mod wire;
 

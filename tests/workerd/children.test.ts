@@ -442,8 +442,6 @@ test("a run that has the id of a child and is not it fails the token, and is lef
   const parent = await stored(calling(child));
   const run_id = freshId("parent");
   // Nobody can start such a run over the API: it is put into its object as another parent's child would be.
-  const runs = await curfew.miniflare.getDurableObjectNamespace("RUNS", "curfew");
-  const object = runs.get(runs.idFromName(childOf(run_id)));
   const started = await curfew.start(other.id);
   const stored_version = (await curfew.api("GET", `/v1/workflows/${other.id}`)).json;
   const command = {
@@ -453,21 +451,21 @@ test("a run that has the id of a child and is not it fails the token, and is lef
     request: {},
     parent: { run_id: started, token_id: "t1", epoch: 1, root_run_id: started, depth: 1 },
   };
-  const answer = await object.fetch("http://run/start", { method: "POST", body: JSON.stringify(command) });
-  assert.equal(answer.status, 201, await answer.text());
+  const response = await curfew.askRun(childOf(run_id), { start: { command } });
+  assert.equal(response.status, 201, response.text);
   await curfew.start(parent.id, {}, { run_id });
   const run = await curfew.ended(run_id);
   assert.deepEqual([run.status, run.error?.code, run.error?.class], ["failed", "child_id_taken", "permanent"]);
   const stranger = await curfew.run(childOf(run_id));
   assert.deepEqual([stranger.status, stranger.parent], ["waiting", { run_id: started, token_id: "t1" }]);
   // What is said in the name of a parent that is not its own changes nothing either.
-  const say = async (path: string, body: unknown) => {
-    const said = await object.fetch(`http://run${path}`, { method: "POST", body: JSON.stringify(body) });
-    return [said.status, ((await said.json()) as { error: { code: string } }).error.code];
+  const refused = async (request: unknown) => {
+    const { status, json } = await curfew.askRun(childOf(run_id), request);
+    return [status, json.error.code];
   };
   const sender = { run_id, token_id: "t1" };
-  assert.deepEqual(await say("/cancel", { reason: "run_cancelled", sender }), [409, "not_the_parent"]);
-  assert.deepEqual(await say("/hold", { number: 1, held: true, sender }), [409, "not_the_parent"]);
-  assert.deepEqual(await say("/hold", { number: 1, held: true }), [400, "invalid_request"]);
+  assert.deepEqual(await refused({ cancel_child: { reason: "run_cancelled", sender } }), [409, "not_the_parent"]);
+  assert.deepEqual(await refused({ hold_child: { number: 1, held: true, sender } }), [409, "not_the_parent"]);
+  assert.deepEqual(await refused({ hold_child: { number: 1, held: true } }), [400, "invalid_request"]);
   assert.equal((await curfew.run(childOf(run_id))).status, "waiting");
 });

@@ -49,7 +49,7 @@ test("no public request reaches the executor, or the inside of a run object", as
   const curfew = await startCurfew();
   try {
     const task = { run_id: "x", token_id: "t1", epoch: 1, task: { id: "t", steps: [] }, input: {}, deadline_at: null };
-    const doors = ["/claim", "/heartbeat", "/report", "/lost", "/ring"];
+    const doors = ["/claim", "/heartbeat", "/report", "/lost", "/probe", "/requests/1"];
     const paths = ["/", "/execute", "/run", "/task", "/tasks", "/dispatch", "/abort", "/internal", "/result", "/results", ...doors];
     for (const path of [...paths, ...doors.map((door) => `/v1/runs/x${door}`)]) {
       const answer = await curfew.api("POST", path, task);

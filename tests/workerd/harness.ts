@@ -67,6 +67,8 @@ export interface Curfew {
   tokens(runId: string): Promise<TokenView[]>;
   /** What happened to the run, of the given kinds or all. */
   events(runId: string, ...kinds: string[]): Promise<EventView[]>;
+  /** Sends a RunRequest straight to the run's object, as only Workers of the deployment can. */
+  askRun(runId: string, request: unknown, url?: string): Promise<Answer>;
   dispose(): Promise<void>;
 }
 
@@ -165,6 +167,13 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
       const page = expectStatus(await api("GET", `/v1/runs/${runId}/events?limit=1000`), [200], "events");
       const events: EventView[] = page.json.items;
       return events.filter((event) => kinds.length === 0 || kinds.includes(event.kind));
+    },
+    askRun: async (runId, request, url = "http://run/requests/1") => {
+      const runs = (await miniflare.getBindings<{ RUNS: any }>("curfew")).RUNS;
+      const object = runs.get(runs.idFromName(runId));
+      const response: Response = await object.fetch(url, { method: "POST", body: JSON.stringify(request) });
+      const text = await response.text();
+      return { status: response.status, headers: response.headers, text, json: parsed(text) };
     },
     dispose: () => miniflare.dispose(),
   };

@@ -232,32 +232,41 @@ describe("the queue", { concurrency: 4 }, () => {
     assert.equal(token?.timeout_at, token!.started_at! + 700);
   });
 
-  test("the object's doors know an attempt from another", async () => {
+  test("a run's object knows an attempt from another", async () => {
     const path = `/held/${freshId("k")}`;
     const document = queued(peer.url + path);
     await curfew.store(document);
     const id = await curfew.start(document.id);
     await until("the peer to be asked", () => peer.seen(path).length > 0);
-    const runs = (await curfew.miniflare.getBindings<{ RUNS: any }>("curfew")).RUNS;
-    const object = runs.get(runs.idFromName(id));
-    const knock = async (door: string, body: object): Promise<number> => {
-      const answer: Response = await object.fetch(`http://run${door}`, { method: "POST", body: JSON.stringify(body) });
-      await answer.text();
-      return answer.status;
-    };
-    // The same message once more: somebody has it already, and it is not run a second time.
-    assert.equal(await knock("/claim", { token_id: "t1", epoch: 1 }), 409);
-    assert.equal(await knock("/heartbeat", { token_id: "t1", epoch: 1 }), 200);
-    for (const door of ["/claim", "/heartbeat", "/lost"]) {
-      assert.equal(await knock(door, { token_id: "t1", epoch: 2 }), 409, door);
-      assert.equal(await knock(door, { token_id: "t9", epoch: 1 }), 409, door);
+    const statusOf = async (kind: string, body: object): Promise<number> => (await curfew.askRun(id, { [kind]: body })).status;
+    // The same message once more: the attempt was claimed before, and it is not run a second time.
+    assert.equal(await statusOf("claim", { token_id: "t1", epoch: 1 }), 409);
+    assert.equal(await statusOf("heartbeat", { token_id: "t1", epoch: 1 }), 200);
+    for (const kind of ["claim", "heartbeat", "report_lost"]) {
+      assert.equal(await statusOf(kind, { token_id: "t1", epoch: 2, message: "" }), 409, kind);
+      assert.equal(await statusOf(kind, { token_id: "t9", epoch: 1, message: "" }), 409, kind);
     }
-    assert.equal(await knock("/report", { token_id: "t1", epoch: 2, status: "completed", output: 1, steps: [] }), 409);
-    assert.equal(await knock("/report", { nonsense: true }), 400);
+    assert.equal(await statusOf("report", { token_id: "t1", epoch: 2, status: "completed", output: 1, steps: [] }), 409);
+    assert.equal(await statusOf("report", { nonsense: true }), 400);
     peer.release(path.slice(6));
     assertCompleted(await curfew.ended(id));
     assert.equal(peer.seen(path).length, 1);
     assert.equal((await curfew.events(id, "late_result_discarded")).length, 1);
+  });
+
+  test("a request of another build changes nothing", async () => {
+    const path = `/held/${freshId("k")}`;
+    const document = queued(peer.url + path);
+    await curfew.store(document);
+    const id = await curfew.start(document.id);
+    const body = { cancel: {} };
+    for (const url of ["http://run/cancel", "http://run/signals/go", "http://run/requests/0"]) {
+      const response = await curfew.askRun(id, body, url);
+      assert.deepEqual([response.status, response.json.error.code], [503, "other_build"], url);
+    }
+    assert.equal((await curfew.run(id)).status, "running");
+    assert.equal((await curfew.askRun(id, body)).status, 200);
+    assert.equal((await curfew.ended(id)).status, "cancelled");
   });
 
   test("a message that comes twice runs its task once", async () => {

@@ -18,6 +18,8 @@ use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutScope};
 use crate::run::token::route::mapping_failure;
 use crate::run::token::{TokenId, TokenStatus, warning_at};
 
+pub use crate::protocol::run::GateDecision;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GateState {
     pub id: String,
@@ -105,19 +107,6 @@ pub enum GateStatus {
     TimedOut,
     /// The run ended, or the branch, before anybody decided.
     Cancelled,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GateDecision {
-    pub choice: String,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub input: Value,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub comment: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    #[serde(default)]
-    pub at: Millis,
 }
 
 fn gate_id(token: TokenId) -> String {

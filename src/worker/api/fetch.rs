@@ -18,6 +18,7 @@ use crate::api::routes::{BodyRule, Route};
 use crate::base::limits;
 use crate::definition::event::trigger_event;
 use crate::definition::snapshot::{self, CheckError, DocumentKind, Library};
+use crate::protocol::run::{PageRequest, RunRequest};
 use crate::run::Capability;
 use crate::worker::api::catalogue::Catalogue;
 use crate::worker::api::prepare_start;
@@ -26,6 +27,7 @@ use crate::worker::api::respond::{self, ApiResult, response};
 use crate::worker::index::{breakers, gates, runs};
 use crate::worker::platform::http_client::{self, Peer};
 use crate::worker::platform::{self, deadline};
+use crate::worker::run_client::{CallError, RunClient};
 
 const NDJSON: &str = "application/x-ndjson";
 /// How long an object may take to respond, in addition to the wait that the caller asked for.
@@ -113,49 +115,50 @@ async fn handle(request: Request, env: &Env) -> Result<ApiResponse> {
                 Err(error) => return Ok(ApiResponse::Json(Err(error))),
             };
             match prepare_start::from_request(env, &workflow, &body).await? {
-                Ok(start) => {
-                    let body = serde_json::to_string(&start)?;
-                    let path = format!("/start?wait_ms={wait_ms}");
-                    return ask_object(env, &start.run_id, "POST", &path, Some(&body), wait_ms).await;
+                Ok(command) => {
+                    let run = command.run_id.clone();
+                    let wait_ms = Some(wait_ms);
+                    return forward(env, &run, RunRequest::Start { command, wait_ms }).await;
                 }
                 Err(error) => Err(error),
             }
         }
         Route::ReadRun { run } => match query.wait_ms() {
-            Ok(wait_ms) => {
-                let path = format!("/run?wait_ms={wait_ms}");
-                return ask_object(env, &run, "GET", &path, None, wait_ms).await;
-            }
+            Ok(wait_ms) => return forward(env, &run, RunRequest::Read { wait_ms }).await,
             Err(error) => Err(error),
         },
         Route::ListTokens { run } => match (query.after(), query.limit()) {
             (Ok(after), Ok(limit)) => {
-                let path = format!("/tokens?after={after}&limit={limit}");
-                return ask_object(env, &run, "GET", &path, None, 0).await;
+                return forward(env, &run, RunRequest::ListTokens(PageRequest { after, limit })).await;
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         },
-        Route::ListHistory { run, path } => {
+        Route::ListEvents { run } => match (query.after(), query.limit()) {
+            (Ok(after), Ok(limit)) => {
+                return forward(env, &run, RunRequest::ListEvents(PageRequest { after, limit })).await;
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        },
+        Route::ListTimeouts { run } => {
             let accept = header(&request, "accept").unwrap_or_default();
-            if path == "/timeouts" && accept.contains(NDJSON) {
+            if accept.contains(NDJSON) {
                 return timeout_lines(env, &run).await;
             }
             match (query.after(), query.limit()) {
                 (Ok(after), Ok(limit)) => {
-                    let path = format!("{path}?after={after}&limit={limit}");
-                    return ask_object(env, &run, "GET", &path, None, 0).await;
+                    return forward(env, &run, RunRequest::ListTimeouts(PageRequest { after, limit })).await;
                 }
                 (Err(error), _) | (_, Err(error)) => Err(error),
             }
         }
         Route::ReadTimeout { run, id } => {
-            return ask_object(env, &run, "GET", &format!("/timeout?id={id}"), None, 0).await;
+            return forward(env, &run, RunRequest::ReadTimeout { id }).await;
         }
-        Route::ReadReport { run, path } => return ask_object(env, &run, "GET", path, None, 0).await,
+        Route::ReadDeliverable { run } => return forward(env, &run, RunRequest::ReadDeliverable).await,
+        Route::ReadResumeOptions { run } => return forward(env, &run, RunRequest::ReadResumeOptions).await,
         Route::Callback { capability } => match Capability::parse(&capability) {
             Some(known) => {
-                let body = json!({"capability": capability, "body": body}).to_string();
-                return ask_object(env, &known.run_id, "POST", "/callback", Some(&body), 0).await;
+                return forward(env, &known.run_id, RunRequest::Callback { capability, body }).await;
             }
             None => Err(Error::not_found("the callback")),
         },
@@ -178,12 +181,12 @@ async fn handle(request: Request, env: &Env) -> Result<ApiResponse> {
             Err(error) => Err(error),
         },
         Route::ResetBreaker { key } => {
-            let breaker: Peer = env.durable_object("BREAKERS")?.get_by_name(&key)?.into_rpc();
-            return ask(&breaker, "POST", "http://breaker/reset", None, 0).await;
+            return reset_breaker(env, &key).await;
         }
-        Route::Control { run, path } => {
-            return ask_object(env, &run, "POST", &path, Some(&body.to_string()), 0).await;
-        }
+        Route::Control { run, control } => match control.request(body) {
+            Ok(request) => return forward(env, &run, request).await,
+            Err(error) => Err(error),
+        },
     };
     Ok(ApiResponse::Json(result))
 }
@@ -310,39 +313,46 @@ async fn publish(env: &Env, name: &str, key: Option<String>, payload: &Value) ->
 }
 
 /// Forwards the request to the run's object and its response to the caller.
-async fn ask_object(
-    env: &Env,
-    run: &str,
-    method: &str,
-    path: &str,
-    body: Option<&str>,
-    wait_ms: u64,
-) -> Result<ApiResponse> {
-    let stub: Peer = env.durable_object("RUNS")?.get_by_name(run)?.into_rpc();
-    ask(&stub, method, &format!("http://run{path}"), body, wait_ms).await
+async fn forward(env: &Env, run: &str, request: RunRequest) -> Result<ApiResponse> {
+    let timeout_ms = request.wait_ms() + OBJECT_MS;
+    match RunClient::new(env, run, timeout_ms).forward(&request).await {
+        Ok(response) => Ok(ApiResponse::Ready(response)),
+        Err(CallError::TimedOut) => Ok(ApiResponse::Json(Err(timed_out()))),
+        Err(CallError::OtherBuild) => Ok(ApiResponse::Json(Err(Error::new(
+            503,
+            "other_build",
+            "a new version of Curfew is being deployed; nothing was done, repeat the request",
+        )))),
+        Err(CallError::Failed(message)) => Err(worker::Error::RustError(message)),
+    }
 }
 
-async fn ask(stub: &Peer, method: &str, url: &str, body: Option<&str>, wait_ms: u64) -> Result<ApiResponse> {
+async fn reset_breaker(env: &Env, key: &str) -> Result<ApiResponse> {
+    let breaker: Peer = env.durable_object("BREAKERS")?.get_by_name(key)?.into_rpc();
     let request = http_client::Request {
-        url,
-        method,
+        url: "http://breaker/reset",
+        method: "POST",
         headers: &[],
-        body,
+        body: None,
     };
-    match deadline::within(wait_ms + OBJECT_MS, request.send(stub)).await {
+    match deadline::within(OBJECT_MS, request.send(&breaker)).await {
         Some(Ok(response)) => Ok(ApiResponse::Ready(response.into_raw())),
         Some(Err(error)) => Err(worker::Error::RustError(error.into())),
-        None => Ok(ApiResponse::Json(Err(Error::new(
-            504,
-            "timeout",
-            "the object did not answer in time; the request may or may not have been carried out",
-        )))),
+        None => Ok(ApiResponse::Json(Err(timed_out()))),
     }
+}
+
+fn timed_out() -> Error {
+    Error::new(
+        504,
+        "timeout",
+        "the object did not answer in time; the request may or may not have been carried out",
+    )
 }
 
 /// The timeout log of a run, one JSON object per line.
 async fn timeout_lines(env: &Env, run: &str) -> Result<ApiResponse> {
-    let response = match ask_object(env, run, "GET", "/timeout-lines", None, 0).await? {
+    let response = match forward(env, run, RunRequest::ReadTimeoutLines).await? {
         ApiResponse::Ready(response) if response.status() == 200 => response,
         other => return Ok(other),
     };

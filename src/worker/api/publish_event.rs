@@ -7,12 +7,13 @@ use worker::Env;
 
 use crate::api::event::{self, TriggerOutcome, TriggeredStart};
 use crate::api::start::StartBody;
+use crate::protocol::run::{RunRequest, RunResponse};
 use crate::run::{EventRef, StartRequest, TriggeredBy};
 use crate::worker::api::catalogue::Catalogue;
 use crate::worker::api::prepare_start;
 use crate::worker::index::event_starts;
-use crate::worker::platform::http_client::{Peer, Request};
-use crate::worker::platform::{self, deadline};
+use crate::worker::platform;
+use crate::worker::run_client::RunClient;
 
 /// How long a run's object may take to respond.
 const OBJECT_MS: u64 = 8_000;
@@ -158,18 +159,17 @@ async fn start(
         hops: event.hops,
         root: event.root.cloned(),
     });
-    let body = serde_json::to_string(&start_run).map_err(|error| error.to_string())?;
-    let namespace = env.durable_object("RUNS").map_err(|error| error.to_string())?;
-    let stub = namespace
-        .get_by_name(&run_id)
-        .map_err(|error| error.to_string())?;
-    let stub: Peer = stub.into_rpc();
-    let request = Request::post("http://run/start", &body);
-    let answer = deadline::within(OBJECT_MS, request.send(&stub)).await;
-    match answer.ok_or("no answer in time")??.status() {
-        201 => outcome(TriggerOutcome::Started { run_id }),
-        200 => outcome(TriggerOutcome::AlreadyStarted { run_id }),
-        409 => outcome(TriggerOutcome::KeyUsed { run_id }),
-        status => Err(format!("the start of {run_id} was answered with status {status}")),
+    let request = RunRequest::Start {
+        command: start_run,
+        wait_ms: None,
+    };
+    match RunClient::new(env, &run_id, OBJECT_MS).send(&request).await? {
+        RunResponse::Created(_) => outcome(TriggerOutcome::Started { run_id }),
+        RunResponse::Done(_) => outcome(TriggerOutcome::AlreadyStarted { run_id }),
+        RunResponse::Conflict(_) => outcome(TriggerOutcome::KeyUsed { run_id }),
+        other => {
+            let (status, _) = other.into_parts();
+            Err(format!("the start of {run_id} was answered with status {status}"))
+        }
     }
 }

@@ -1,28 +1,43 @@
 // @ts-check
-// A request to an object, as its wasm takes it: text in, text out.
+// A request to a run's object, as its wasm takes it: text in, text out. src/protocol/run.rs has what the texts are.
 import { callWasm, nextId } from "./wasm_call.mjs";
 
-/** Where the API finds a run's object; the wasm knows the rest. */
-const ADDRESS = "http://run";
+/** Of src/protocol/run.rs. */
+const PROTOCOL = "1";
+const URL = `http://run/requests/${PROTOCOL}`;
+const PROTOCOL_HEADER = "curfew-run-protocol";
 
 /**
- * @typedef {{ answer: (status: number, body: string, bill: string) => void }} Caller
- * @typedef {{ knock: (number: number, method: string, path: string, body: string, caller: Caller) => void }} Doors
+ * @typedef {{ respond: (status: number, body: string, bill: string) => void }} ResponseSink
+ * @typedef {{ handle_request: (number: number, request: string, sink: ResponseSink) => void }} RequestHandler
  */
 
 /**
- * @param {Doors} doors
+ * @param {RequestHandler} handler
  * @param {Request} request
  * @returns {Promise<Response>}
  */
-export async function knock(doors, request) {
-  const body = await request.text();
+export async function handleRequest(handler, request) {
+  if (request.url === URL) return handleText(handler, await request.text());
+  // While a new version is rolled out, Workers of the old one reach objects of the new one. Their senders try again.
+  const message = "a new version of Curfew is being deployed; nothing was done, repeat the request";
+  return Response.json({ error: { code: "other_build", message } }, { status: 503 });
+}
+
+/**
+ * @param {RequestHandler} handler
+ * @param {string} request the JSON of a RunRequest
+ * @returns {Promise<Response>}
+ */
+export function handleText(handler, request) {
   const { promise, resolve } = Promise.withResolvers();
-  /** @type {Caller} */
-  const caller = {
-    answer: (status, text, bill) =>
-      resolve(new Response(text, { status, headers: { "content-type": "application/json", "x-curfew-bill": bill } })),
+  /** @type {ResponseSink} */
+  const sink = {
+    respond: (status, body, bill) => {
+      const headers = { "content-type": "application/json", "x-curfew-bill": bill, [PROTOCOL_HEADER]: PROTOCOL };
+      resolve(new Response(body, { status, headers }));
+    },
   };
-  callWasm(() => doors.knock(nextId(), request.method, request.url.slice(ADDRESS.length), body, caller));
+  callWasm(() => handler.handle_request(nextId(), request, sink));
   return promise;
 }

@@ -2,14 +2,15 @@
 
 use std::rc::Rc;
 
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use worker::Error;
 
-use crate::api::start::StartRun;
+use crate::protocol::run::{RunRequest, RunResponse};
+use crate::protocol::start::StartRun;
 use crate::run::{DecisionBatch, Event, Message, ParentLink, ParentSender, StartRefusal, StartRequest};
 use crate::worker::api::publish_event::{self, Occurrence};
-use crate::worker::platform::{deadline, http_client};
+use crate::worker::platform::deadline;
+use crate::worker::run_client::RunClient;
 use crate::worker::run_object::object::{Object, report};
 use crate::worker::run_object::subrequests::Turn;
 
@@ -131,7 +132,7 @@ impl Object {
             token_id,
         };
         let is_start = matches!(message, Message::StartChild { .. });
-        let (run_id, path, body, gone) = match message {
+        let (run_id, request, gone) = match message {
             Message::StartChild {
                 run_id,
                 node_id,
@@ -166,19 +167,23 @@ impl Object {
                     triggered_by: None,
                 });
                 let command = command.map_err(wrong)?;
-                let body = serde_json::to_string(&command).map_err(|error| error.to_string())?;
-                (run_id, "/start", body, Delivery::Gone)
+                let request = RunRequest::Start {
+                    command,
+                    wait_ms: None,
+                };
+                (run_id, request, Delivery::Gone)
             }
             Message::CancelChild {
                 run_id,
                 reason,
                 token_id,
-            } => (
-                run_id,
-                "/cancel",
-                json!({"reason": reason, "sender": sender(token_id)}).to_string(),
-                Delivery::Gone,
-            ),
+            } => {
+                let request = RunRequest::CancelChild {
+                    sender: sender(token_id),
+                    reason: Some(reason),
+                };
+                (run_id, request, Delivery::Gone)
+            }
             Message::HoldChild {
                 run_id,
                 number,
@@ -186,18 +191,18 @@ impl Object {
                 budget_ms,
                 token_id,
             } => {
-                let sender = sender(token_id);
-                let body = json!({"number": number, "held": held, "budget_ms": budget_ms, "sender": sender});
-                (run_id, "/hold", body.to_string(), Delivery::Gone)
+                let request = RunRequest::HoldChild {
+                    sender: sender(token_id),
+                    number,
+                    held,
+                    budget_ms,
+                };
+                (run_id, request, Delivery::Gone)
             }
-            Message::TellParent { run_id, news } => {
-                let body = serde_json::to_string(&news).map_err(|error| error.to_string())?;
-                (run_id, "/child-news", body, Delivery::Done)
-            }
+            // A parent that is gone needs no messages.
+            Message::TellParent { run_id, news } => (run_id, RunRequest::ChildNews(news), Delivery::Done),
             Message::NotifyParent { run_id, report } => {
-                let body = serde_json::to_string(&report).map_err(|error| error.to_string())?;
-                // A parent that is gone needs no news.
-                (run_id, "/child", body, Delivery::Done)
+                (run_id, RunRequest::ChildEnded(report), Delivery::Done)
             }
             Message::Emit {
                 key,
@@ -217,17 +222,18 @@ impl Object {
                 return self.raise(turn, &event, after).await;
             }
         };
-        let namespace = self.env.durable_object("RUNS").map_err(wrong)?;
-        let stub: http_client::Peer = namespace.get_by_name(&run_id).map_err(wrong)?.into_rpc();
-        let url = format!("http://run{path}");
-        let answer = deadline::within(DELIVERY_MS, http_client::Request::post(&url, &body).send(&stub)).await;
-        match answer.ok_or("no answer in time")??.status() {
-            409 if is_start => Ok(Delivery::Refused(StartRefusal::IdTaken)),
-            413 if is_start => Ok(Delivery::Refused(StartRefusal::TooLarge)),
-            // A conflict is an answer, too: it was heard, and there was nothing left to do.
-            200 | 201 | 409 => Ok(Delivery::Done),
-            404 => Ok(gone),
-            status => Err(format!("{path} answered with status {status}")),
+        let client = RunClient::new(&self.env, &run_id, DELIVERY_MS);
+        match client.send(&request).await? {
+            RunResponse::Conflict(_) if is_start => Ok(Delivery::Refused(StartRefusal::IdTaken)),
+            RunResponse::TooLarge(_) if is_start => Ok(Delivery::Refused(StartRefusal::TooLarge)),
+            // A conflict is an answer, too: the message arrived and there was nothing left to do.
+            RunResponse::Created(_) | RunResponse::Done(_) | RunResponse::Conflict(_) => Ok(Delivery::Done),
+            RunResponse::NotFound(_) => Ok(gone),
+            // Without the body: it may quote an input.
+            RunResponse::TooLarge(_) => Err("the message was answered with status 413".into()),
+            RunResponse::Refused { status, .. } => {
+                Err(format!("the message was answered with status {status}"))
+            }
         }
     }
 }

@@ -9,14 +9,15 @@ use crate::api::error;
 use crate::api::recovery;
 use crate::api::views;
 use crate::base::failure::Failure;
+use crate::protocol::run::{PageRequest, RunResponse};
 use crate::run::{
     InstanceId, Past, Rejection, RestartPoint, ResumePlan, Rewind, RowsToGoOn, RunEvent, TokenId, WrittenAt,
 };
 use crate::storage::pages::{ListedRow, page_length, pages};
 use crate::storage::restore::{self, PastReader};
 use crate::storage::rows::{self, TokenRow, parse_status};
-use crate::worker::api::respond::ApiResult;
 use crate::worker::run_object::object::Object;
+use crate::worker::run_object::requests::{done, refused};
 use crate::worker::sqlite::ALL;
 
 /// Records looked at for one log of timeouts.
@@ -26,8 +27,8 @@ const LINES: u64 = 10_000;
 const ITEMS: u64 = 1_000;
 
 impl Object {
-    pub fn tokens(&self, after: u64, limit: u64) -> Result<ApiResult> {
-        let limit = limit.clamp(1, ITEMS);
+    pub fn tokens(&self, page: PageRequest) -> Result<RunResponse> {
+        let PageRequest { after, limit } = bounded(page);
         let (page, next) = first_page(self.sqlite().list_tokens(after, limit + 1)?, limit);
         let run_ends_at = self.with_run(|run| run.header.timeout_at)?;
         let mut items = Vec::new();
@@ -37,11 +38,11 @@ impl Object {
             items.push(views::token(listed.number, status, row, run_ends_at));
             Ok(())
         })?;
-        Ok(Ok((200, json!({"items": items, "next_cursor": next}))))
+        done(&json!({"items": items, "next_cursor": next}))
     }
 
-    pub fn events(&self, after: u64, limit: u64) -> Result<ApiResult> {
-        let limit = limit.clamp(1, ITEMS);
+    pub fn events(&self, page: PageRequest) -> Result<RunResponse> {
+        let PageRequest { after, limit } = bounded(page);
         let (page, next) = first_page(self.sqlite().list_events(after, limit + 1)?, limit);
         let run_id = self.run_id();
         let mut items = Vec::new();
@@ -49,11 +50,11 @@ impl Object {
             items.push(recovery::event(&run_id, &entry(listed, row)?));
             Ok(())
         })?;
-        Ok(Ok((200, json!({"items": items, "next_cursor": next}))))
+        done(&json!({"items": items, "next_cursor": next}))
     }
 
-    pub fn timeouts(&self, after: u64, limit: u64) -> Result<ApiResult> {
-        let limit = limit.clamp(1, ITEMS);
+    pub fn timeouts(&self, page: PageRequest) -> Result<RunResponse> {
+        let PageRequest { after, limit } = bounded(page);
         let (page, next) = first_page(self.sqlite().list_timeouts(after, limit + 1)?, limit);
         let ended = match page.is_empty() {
             true => Vec::new(),
@@ -65,11 +66,11 @@ impl Object {
             items.extend(self.with_run(|run| recovery::timeout(run, &entry, &ended, false))?);
             Ok(())
         })?;
-        Ok(Ok((200, json!({"items": items, "next_cursor": next}))))
+        done(&json!({"items": items, "next_cursor": next}))
     }
 
     /// One line a timeout; the API makes text of it.
-    pub fn timeout_lines(&self) -> Result<ApiResult> {
+    pub fn timeout_lines(&self) -> Result<RunResponse> {
         let listed = self.sqlite().list_timeouts(0, LINES)?;
         let mut lines: Vec<Value> = Vec::new();
         self.each_row(&listed, |listed, row| {
@@ -77,10 +78,10 @@ impl Object {
             lines.extend(self.with_run(|run| recovery::timeout_line(&run.header, &entry))?);
             Ok(())
         })?;
-        Ok(Ok((200, json!(lines))))
+        done(&lines)
     }
 
-    pub fn timeout(&self, id: u64) -> Result<ApiResult> {
+    pub fn timeout(&self, id: u64) -> Result<RunResponse> {
         let mut found = self.sqlite().list_timeouts(id.saturating_sub(1), 1)?;
         found.retain(|listed| listed.number == id);
         let mut view = None;
@@ -90,21 +91,21 @@ impl Object {
             view = self.with_run(|run| recovery::timeout(run, &entry, &ended, true))?;
             Ok(())
         })?;
-        Ok(match view {
-            Some(view) => Ok((200, view)),
-            None => Err(error::Error::not_found("the timeout")),
-        })
+        match view {
+            Some(view) => done(&view),
+            None => Ok(refused(&error::Error::not_found("the timeout"))),
+        }
     }
 
-    pub fn ways_back(&self) -> Result<ApiResult> {
+    pub fn ways_back(&self) -> Result<RunResponse> {
         let past = self.past()?;
         let plan = self.with_run(|run| run.resume_plan(&past))?;
         let errors = self.errors_of(&plan.failed)?;
         let view = self.with_run(|run| recovery::resume(run, &past, &plan, &errors))?;
-        Ok(Ok((200, view)))
+        done(&view)
     }
 
-    pub fn deliverable(&self) -> Result<ApiResult> {
+    pub fn deliverable(&self) -> Result<RunResponse> {
         let past = match self.with_run(|run| recovery::shows_tokens(&run.header))? {
             true => self.past()?,
             false => Past::default(),
@@ -113,7 +114,10 @@ impl Object {
         let lateness = self.sqlite().lateness()?;
         let timeouts = lateness.iter().map(|(_, count, _, _)| count).sum();
         let view = self.with_run(|run| recovery::deliverable(run, &past.tokens, &errors, timeouts))?;
-        Ok(view.map(|view| (200, view)))
+        match view {
+            Ok(view) => done(&view),
+            Err(error) => Ok(refused(&error)),
+        }
     }
 
     /// Everything the run has been through, as far as plans go.
@@ -216,6 +220,13 @@ impl Object {
             }
         }
         Ok(())
+    }
+}
+
+fn bounded(page: PageRequest) -> PageRequest {
+    PageRequest {
+        limit: page.limit.clamp(1, ITEMS),
+        ..page
     }
 }
 

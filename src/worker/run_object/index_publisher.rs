@@ -13,7 +13,7 @@ use crate::index::run_summary::RunSummary;
 use crate::run::TokenId;
 use crate::worker::platform::{self, deadline};
 use crate::worker::run_object::object::{Object, report};
-use crate::worker::task_consumer::Ring;
+use crate::worker::task_consumer::TaskMessage;
 
 thread_local! {
     /// The objects of this isolate that have something to tell.
@@ -145,12 +145,12 @@ impl Object {
 
     /// A message lost here is rung for again: the token stands in the table.
     pub(in crate::worker) fn ring(self: &Rc<Self>, token: TokenId, epoch: u64) {
-        let ring = Ring {
+        let message = TaskMessage {
             run_id: self.run_id(),
             token_id: token.to_string(),
             epoch,
         };
-        self.put_into("TASK_QUEUE", json!(ring).to_string(), || {});
+        self.put_into("TASK_QUEUE", json!(message).to_string(), || {});
     }
 
     fn put_into(&self, queue: &'static str, message: String, refused: impl FnOnce() + 'static) {

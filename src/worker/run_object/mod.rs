@@ -7,4 +7,5 @@ mod executor_calls;
 mod history;
 mod index_publisher;
 pub mod object;
+mod requests;
 mod subrequests;

@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use worker::{Env, Error, Result, State, Storage};
 
-use crate::api::start::StartRun;
 use crate::base::limits::TooLarge;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::index::batch::RemovedRun;
 use crate::index::run_summary::ProbeResponse;
+use crate::protocol::start::StartRun;
 use crate::run::{
     AttemptOrder, Command, Decision, DecisionBatch, Event, NewRun, Rejection, Routes, Run, RunEvent,
     Settings, Write,

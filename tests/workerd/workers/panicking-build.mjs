@@ -46,7 +46,8 @@ export default class extends WorkerEntrypoint {
   fetch(request) {
     const { pathname } = new URL(request.url);
     if (!pathname.startsWith("/object/")) return handle(pathname);
-    return this.env.RUNS.get(this.env.RUNS.idFromName("one")).fetch(request);
+    const object = this.env.RUNS.get(this.env.RUNS.idFromName("one"));
+    return object.fetch("http://run/requests/1", { method: "POST", body: pathname });
   }
 
   async scheduled() {
@@ -78,13 +79,11 @@ export class RunObject {
     this.abandoned = undefined;
   }
 
-  /** @type {import("../../../src/worker/platform/object_request.mjs").Doors["knock"]} */
-  knock(_number, _method, url, _body, caller) {
-    // The entry cuts off where a run's object lives, which these requests do not name.
-    const path = url.slice(url.indexOf("/"));
-    const answer = (/** @type {Response} */ response) => response.text().then((text) => caller.answer(response.status, text, ""));
+  /** @type {import("../../../src/worker/platform/object_request.mjs").RequestHandler["handle_request"]} */
+  handle_request(_number, path, sink) {
+    const answer = (/** @type {Response} */ response) => response.text().then((text) => sink.respond(response.status, text, ""));
     if (path.endsWith("/set-alarm")) this.state.storage.setAlarm(Date.now());
-    if (path === "/abandon") this.abandoned = this.alarms;
+    if (path === JSON.stringify("abandon")) this.abandoned = this.alarms;
     if (!path.endsWith("/object/alarm")) return void Promise.resolve(handle(path)).then(answer);
     const { alarms, abandoned } = this;
     this.state.storage.getAlarm().then((alarm) => answer(Response.json({ alarm, alarms, abandoned })));

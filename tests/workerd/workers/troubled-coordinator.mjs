@@ -13,9 +13,10 @@ export class RunObject extends Run {
   async fetch(request) {
     const { pathname } = new URL(request.url);
     if (pathname === "/evict") this.ctx.abort("evicted");
+    const isClaim = "claim" in Object(await request.clone().json());
     const answer = await super.fetch(request);
     const name = this.ctx.id.name ?? "";
-    if (pathname !== "/claim" || !name.startsWith("unheard-") || claimed.has(name)) return answer;
+    if (!isClaim || !name.startsWith("unheard-") || claimed.has(name)) return answer;
     claimed.add(name);
     return new Response("lost", { status: 503 });
   }

@@ -1,6 +1,6 @@
 // @ts-check
 // The coordinator on a worse platform: alarms that never ring (DEAF), a queue that refuses the first word on a run's end and the first
-// on a gate of each run (REFUSING), and objects that cannot be reached when they are rung (those named broken-...).
+// on a gate of each run (REFUSING), and objects that cannot be probed (those named broken-...).
 import Entry, { RunObject as Run } from "../../../src/worker/entry.mjs";
 
 export default Entry;
@@ -41,8 +41,8 @@ export class RunObject extends Run {
 
   /** @param {Request} request */
   async fetch(request) {
-    const isRung = new URL(request.url).pathname === "/ring";
-    if (isRung && this.ctx.id.name?.startsWith("broken-")) return new Response("out of order", { status: 503 });
+    const isProbe = (await request.clone().json()) === "probe";
+    if (isProbe && this.ctx.id.name?.startsWith("broken-")) return new Response("out of order", { status: 503 });
     return super.fetch(request);
   }
 

@@ -1,0 +1,103 @@
+//! What a caller of the API reads when a run rejects a request.
+
+use serde_json::json;
+
+use crate::api::error::Error;
+use crate::base::limits::{BUFFERED_SIGNALS, BUFFERED_SIGNALS_BYTES};
+use crate::run::{PauseReason, Rejection, RunStatus};
+
+pub fn response(rejection: &Rejection) -> Error {
+    match rejection {
+        Rejection::RunFinished => Error::new(409, "run_finished", "the run has ended and cannot be changed"),
+        Rejection::StaleAttempt { token, epoch } => Error::new(
+            409,
+            "stale_attempt",
+            format!("attempt {epoch} of token {token} is not the current one"),
+        ),
+        Rejection::NotParent { run_id } => Error::new(
+            409,
+            "not_the_parent",
+            format!("run \"{run_id}\" did not start this run and cannot hold or cancel it as its parent"),
+        ),
+        Rejection::NotChild { run_id } => Error::new(
+            409,
+            "not_the_child",
+            format!("run \"{run_id}\" is not the child that the token waits for"),
+        ),
+        Rejection::PausedFor { holder, gate } => not_paused_by_request(*holder, gate.as_deref()),
+        Rejection::CannotExtend(status) => cannot_extend(*status),
+        Rejection::LimitOfParent => Error::new(
+            409,
+            "limit_of_parent",
+            "the limit is that of the node that called this run; give that node more time, or none, in its workflow",
+        ),
+        Rejection::NoDeadline => Error::new(409, "no_timeout", "the run has no limit that could be extended"),
+        Rejection::InvalidExtension { pointer, message } => Error::invalid_request(pointer, message.as_str()),
+        Rejection::NotEnded => Error::new(
+            409,
+            "run_not_ended",
+            "the run has not ended; extend, pause, cancel or restart it instead",
+        ),
+        Rejection::NotResumable(message) => Error::new(409, "not_resumable", message.as_str()),
+        Rejection::Paused => Error::new(409, "paused", "the run is paused: nothing new begins"),
+        Rejection::NotPaused => Error::new(409, "not_paused", "the run is not paused"),
+        Rejection::UnknownCallback => Error::not_found("the callback"),
+        Rejection::UnknownGate => Error::not_found("the gate"),
+        Rejection::GateClosed(gate) => {
+            let mut error = Error::new(409, "gate_closed", "the gate was decided before");
+            error.details = Some(json!({"status": gate.status, "decision": gate.decision}));
+            error
+        }
+        Rejection::InvalidDecision { pointer, message } => Error::invalid_request(pointer, message.as_str()),
+        Rejection::NoWayBack(message) => Error::new(409, "no_way_back", message.as_str()),
+        Rejection::TooManySignals => Error::new(
+            429,
+            "too_many_signals",
+            format!(
+                "the run keeps {BUFFERED_SIGNALS} signals, and {BUFFERED_SIGNALS_BYTES} bytes of them, until one of its waits hears \
+                 them; send it again later"
+            ),
+        ),
+        Rejection::TooLarge(too_large) => Error::too_large(too_large),
+    }
+}
+
+fn not_paused_by_request(holder: PauseReason, gate: Option<&str>) -> Error {
+    match (holder, gate) {
+        (PauseReason::Parent, _) => Error::new(
+            409,
+            "paused_by_parent",
+            "the run stands still with the run that called it; resume that one",
+        ),
+        (PauseReason::WorkflowTimeout | PauseReason::Escalation | PauseReason::Person, gate) => {
+            let mut error = Error::new(
+                409,
+                "decision_needed",
+                "the run waits for a decision: decide its gate, or extend it",
+            );
+            error.details = Some(json!({"gate_id": gate}));
+            error
+        }
+    }
+}
+
+/// Says what can be done instead.
+fn cannot_extend(status: RunStatus) -> Error {
+    match status {
+        RunStatus::Failed | RunStatus::TimedOut => Error::new(
+            409,
+            "run_finished",
+            "the run has ended; POST .../retry {\"mode\": \"retry_step\"} lets it go on with a new deadline, \
+             GET .../resume says which ways are open",
+        ),
+        RunStatus::Running
+        | RunStatus::Waiting
+        | RunStatus::Paused
+        | RunStatus::Completed
+        | RunStatus::Cancelled => Error::new(
+            409,
+            "run_finished",
+            "the run has ended; POST .../restart begins it again",
+        ),
+    }
+}

@@ -1,0 +1,245 @@
+//! Requests to a run's object, and its responses. API Worker, queue consumer, sweep and other runs' objects send them; they are
+//! of the same deployment but not always of the same build, so the JSON is pinned by golden files and extended only by optional
+//! fields. `PROTOCOL` changes with everything else.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::base::time::Millis;
+use crate::protocol::child::{ChildNews, ChildReport, ParentSender};
+use crate::protocol::start::StartRun;
+use crate::protocol::task::TaskReport;
+
+/// Part of the URL of every request and a header of every response. A build that speaks another protocol refuses the
+/// request, and its response is not taken for an answer: both would be misread.
+pub const PROTOCOL: &str = "1";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunRequest {
+    /// Starting a run again with the same command has no effect.
+    Start {
+        command: StartRun,
+        /// How long to wait for the end of the run before its view is sent. `None`: the sender needs no view.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait_ms: Option<u64>,
+    },
+    Read {
+        /// How long to wait for the end of the run.
+        wait_ms: u64,
+    },
+    ListTokens(PageRequest),
+    ListEvents(PageRequest),
+    ListTimeouts(PageRequest),
+    /// Every timeout of the run as a line of its log.
+    ReadTimeoutLines,
+    ReadTimeout {
+        id: u64,
+    },
+    /// The ways in which an ended run can go on.
+    ReadResumeOptions,
+    ReadDeliverable,
+    Cancel {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Pause,
+    Resume,
+    Extend(Extension),
+    Retry {
+        mode: RetryMode,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token_id: Option<String>,
+    },
+    Restart {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from_node_id: Option<String>,
+    },
+    Signal {
+        name: String,
+        payload: Value,
+    },
+    DecideGate {
+        gate_id: String,
+        decision: GateDecision,
+    },
+    /// The result of an async action.
+    Callback {
+        capability: String,
+        body: Value,
+    },
+    /// The parent cancels its child.
+    CancelChild {
+        sender: ParentSender,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The parent pauses its child, or lets it go on.
+    HoldChild {
+        sender: ParentSender,
+        number: u64,
+        held: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget_ms: Option<u64>,
+    },
+    ChildNews(ChildNews),
+    ChildEnded(ChildReport),
+    /// A queue consumer asks for the order of an attempt.
+    Claim {
+        token_id: String,
+        epoch: u64,
+        /// The id of the queue's message. The same claimant may ask again, because the response may have been lost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        claimant: Option<String>,
+    },
+    /// The consumer of a claimed attempt still works on it.
+    Heartbeat {
+        token_id: String,
+        epoch: u64,
+    },
+    Report(TaskReport),
+    /// A claimed attempt ended without a report.
+    ReportLost {
+        token_id: String,
+        epoch: u64,
+        message: String,
+    },
+    /// The sweep makes sure that the run's alarm is set, and reads its summary.
+    Probe,
+    /// The run cannot be woken without a panic and is given up.
+    Abandon,
+}
+
+impl RunRequest {
+    /// How long the response may be delayed at the sender's wish.
+    pub fn wait_ms(&self) -> u64 {
+        match self {
+            RunRequest::Start { wait_ms, .. } => wait_ms.unwrap_or(0),
+            RunRequest::Read { wait_ms } => *wait_ms,
+            RunRequest::ListTokens(_)
+            | RunRequest::ListEvents(_)
+            | RunRequest::ListTimeouts(_)
+            | RunRequest::ReadTimeoutLines
+            | RunRequest::ReadTimeout { .. }
+            | RunRequest::ReadResumeOptions
+            | RunRequest::ReadDeliverable
+            | RunRequest::Cancel { .. }
+            | RunRequest::Pause
+            | RunRequest::Resume
+            | RunRequest::Extend(_)
+            | RunRequest::Retry { .. }
+            | RunRequest::Restart { .. }
+            | RunRequest::Signal { .. }
+            | RunRequest::DecideGate { .. }
+            | RunRequest::Callback { .. }
+            | RunRequest::CancelChild { .. }
+            | RunRequest::HoldChild { .. }
+            | RunRequest::ChildNews(_)
+            | RunRequest::ChildEnded(_)
+            | RunRequest::Claim { .. }
+            | RunRequest::Heartbeat { .. }
+            | RunRequest::Report(_)
+            | RunRequest::ReportLost { .. }
+            | RunRequest::Probe
+            | RunRequest::Abandon => 0,
+        }
+    }
+}
+
+/// A part of a list, in the order of the rows' numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRequest {
+    pub after: u64,
+    pub limit: u64,
+}
+
+/// How much more time a run gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Extension {
+    #[serde(rename = "by_ms")]
+    By(u64),
+    #[serde(rename = "until")]
+    Until(Millis),
+}
+
+/// How an ended run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryMode {
+    /// From the failed tokens, with the state as it is and the results of their finished steps.
+    RetryStep,
+    /// From the failed tokens, without those results.
+    DiscardAndRetry,
+    /// From the failed tokens, after a decision at a gate.
+    Escalate,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateDecision {
+    pub choice: String,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub input: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(default)]
+    pub at: Millis,
+}
+
+/// The response to a `RunRequest`: an HTTP status and a JSON body, because the API forwards both to its caller unread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunResponse {
+    /// The run did not exist before.
+    Created(String),
+    Done(String),
+    /// There is no such run, or no such part of it.
+    NotFound(String),
+    /// The run's state does not allow it; nothing changed.
+    Conflict(String),
+    /// Too large to be kept.
+    TooLarge(String),
+    /// Refused for another reason, or failed.
+    Refused {
+        status: u16,
+        body: String,
+    },
+}
+
+impl RunResponse {
+    pub fn from_parts(status: u16, body: String) -> RunResponse {
+        match status {
+            200 => RunResponse::Done(body),
+            201 => RunResponse::Created(body),
+            404 => RunResponse::NotFound(body),
+            409 => RunResponse::Conflict(body),
+            413 => RunResponse::TooLarge(body),
+            status => RunResponse::Refused { status, body },
+        }
+    }
+
+    pub fn into_parts(self) -> (u16, String) {
+        match self {
+            RunResponse::Done(body) => (200, body),
+            RunResponse::Created(body) => (201, body),
+            RunResponse::NotFound(body) => (404, body),
+            RunResponse::Conflict(body) => (409, body),
+            RunResponse::TooLarge(body) => (413, body),
+            RunResponse::Refused { status, body } => (status, body),
+        }
+    }
+}
+
+/// The body of the response to `RunRequest::Heartbeat`. Orders have the same field: a consumer reads it of both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeartbeatResponse {
+    /// When the run ends if it is not extended. The consumer sends its next heartbeat then at the latest.
+    #[serde(default)]
+    pub run_ends_at: Option<Millis>,
+}
+
+/// The body of the response to `RunRequest::Abandon`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AbandonResponse {
+    pub abandoned: bool,
+}

@@ -1,0 +1,314 @@
+//! Requests to the object: what each means to the run, and the response to it.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+use worker::Result;
+
+use crate::api::error::Error;
+use crate::api::recovery;
+use crate::api::rejection;
+use crate::api::views;
+use crate::base::text::{self, shorten};
+use crate::protocol::run::{AbandonResponse, HeartbeatResponse, RetryMode, RunRequest, RunResponse};
+use crate::protocol::start::StartRun;
+use crate::run::{Capability, Event, Outcome, Rejection, Run, TokenId};
+use crate::worker::platform;
+use crate::worker::run_object::object::{Object, Started};
+use crate::worker::run_object::subrequests::Turn;
+
+pub fn refused(error: &Error) -> RunResponse {
+    RunResponse::from_parts(error.status, text::json_text(&error.body()))
+}
+
+/// The response of a request that no one reads the body of.
+fn accepted() -> RunResponse {
+    RunResponse::Done("{}".into())
+}
+
+pub fn done(body: &impl serde::Serialize) -> Result<RunResponse> {
+    Ok(RunResponse::Done(text::to_json(body)?))
+}
+
+/// What an accepted event is answered with.
+#[derive(Clone, Copy)]
+enum ResponseBody {
+    View,
+    Empty,
+    Order,
+    Heartbeat,
+}
+
+impl Object {
+    pub async fn respond(self: &Rc<Self>, request: &str) -> Result<RunResponse> {
+        let turn = Turn::default();
+        let request = match serde_json::from_str(request) {
+            Ok(request) => request,
+            Err(error) => {
+                let message = format!("the body is no request to a run: {error}");
+                return Ok(refused(&Error::new(400, "invalid_request", message)));
+            }
+        };
+        match request {
+            RunRequest::Start { command, wait_ms } => self.respond_to_start(&turn, command, wait_ms).await,
+            RunRequest::Probe => done(&self.rung(&turn).await?),
+            RunRequest::Abandon => {
+                let abandoned = self.feed_first(&turn, Event::Abandoned).await?.is_some();
+                done(&AbandonResponse { abandoned })
+            }
+            RunRequest::Cancel { reason } => {
+                let event = Event::CancelRequested { reason };
+                self.respond_to_cancel(&turn, event, ResponseBody::View).await
+            }
+            RunRequest::CancelChild { sender, reason } => {
+                let event = Box::new(Event::CancelRequested { reason });
+                let event = Event::FromParent { sender, event };
+                self.respond_to_cancel(&turn, event, ResponseBody::Empty).await
+            }
+            other => match self.load(&turn).await? {
+                true => self.respond_loaded(&turn, other).await,
+                false => Ok(refused(&Error::not_found("the run"))),
+            },
+        }
+    }
+
+    async fn respond_loaded(self: &Rc<Self>, turn: &Turn, request: RunRequest) -> Result<RunResponse> {
+        let (event, body) = match request {
+            RunRequest::Read { wait_ms } => {
+                self.ended(wait_ms).await?;
+                // The run may have left memory during the wait.
+                return match self.load(turn).await? {
+                    true => done(&self.view()?),
+                    false => Ok(refused(&Error::not_found("the run"))),
+                };
+            }
+            RunRequest::ListTokens(page) => return self.tokens(page),
+            RunRequest::ListEvents(page) => return self.events(page),
+            RunRequest::ListTimeouts(page) => return self.timeouts(page),
+            RunRequest::ReadTimeoutLines => return self.timeout_lines(),
+            RunRequest::ReadTimeout { id } => return self.timeout(id),
+            RunRequest::ReadResumeOptions => return self.ways_back(),
+            RunRequest::ReadDeliverable => return self.deliverable(),
+            RunRequest::Restart { from_node_id } => {
+                let fed = self.feed_from_rows(turn, || self.restart_event(from_node_id.as_deref()))?;
+                return self.respond_to_fed(fed, ResponseBody::View);
+            }
+            RunRequest::Retry { mode, token_id } => {
+                let fed = self.feed_from_rows(turn, || self.retry_event(mode, token_id.as_deref()))?;
+                return self.respond_to_fed(fed, ResponseBody::View);
+            }
+            RunRequest::Report(report) => {
+                let event = Event::TaskReported(Box::new(report));
+                let fed = self.feed(turn, event)?;
+                if let Err(rejection) = &fed {
+                    // The run's own log keeps only the first late results.
+                    platform::log(json!({
+                        "level": "info", "event": "late_result_discarded", "run_id": self.run_id(),
+                        "reason": format!("{rejection:?}"),
+                    }));
+                }
+                return self.respond_to_fed(Ok(fed), ResponseBody::Empty);
+            }
+            RunRequest::Pause => (Event::PauseRequested, ResponseBody::View),
+            RunRequest::Resume => (Event::ResumeRequested, ResponseBody::View),
+            RunRequest::Extend(extension) => (Event::ExtendRequested(extension), ResponseBody::View),
+            RunRequest::Signal { name, payload } => {
+                (Event::SignalReceived { name, payload }, ResponseBody::View)
+            }
+            RunRequest::DecideGate { gate_id, decision } => {
+                let event = Event::GateDecided {
+                    gate: gate_id,
+                    decision,
+                };
+                (event, ResponseBody::View)
+            }
+            RunRequest::Callback { capability, body } => {
+                let Some(capability) = Capability::parse(&capability) else {
+                    return Ok(refused(&Error::not_found("the callback")));
+                };
+                let event = Event::CallbackReceived {
+                    capability: Box::new(capability),
+                    outcome: Box::new(Outcome::read(body)),
+                };
+                (event, ResponseBody::Empty)
+            }
+            RunRequest::HoldChild {
+                sender,
+                number,
+                held,
+                budget_ms,
+            } => {
+                let event = Box::new(Event::ParentHolds {
+                    number,
+                    held,
+                    budget_ms,
+                });
+                (Event::FromParent { sender, event }, ResponseBody::Empty)
+            }
+            RunRequest::ChildNews(news) => (Event::ChildNews(Box::new(news)), ResponseBody::Empty),
+            RunRequest::ChildEnded(report) => (Event::ChildEnded(Box::new(report)), ResponseBody::Empty),
+            RunRequest::Claim {
+                token_id,
+                epoch,
+                claimant,
+            } => {
+                let event = Event::Claimed {
+                    token: token_id,
+                    epoch,
+                    claimant,
+                };
+                (event, ResponseBody::Order)
+            }
+            RunRequest::Heartbeat { token_id, epoch } => {
+                let event = Event::Heartbeat {
+                    token: token_id,
+                    epoch,
+                };
+                (event, ResponseBody::Heartbeat)
+            }
+            RunRequest::ReportLost {
+                token_id,
+                epoch,
+                message,
+            } => {
+                let Some(token) = TokenId::parse(&token_id) else {
+                    return Ok(refused(&Error::not_found("the token")));
+                };
+                let event = Event::CallLost {
+                    token,
+                    epoch,
+                    message,
+                };
+                (event, ResponseBody::Empty)
+            }
+            RunRequest::Start { .. }
+            | RunRequest::Probe
+            | RunRequest::Abandon
+            | RunRequest::Cancel { .. }
+            | RunRequest::CancelChild { .. } => {
+                unreachable!("`respond` handles them before the run is loaded")
+            }
+        };
+        let fed = self.feed(turn, event)?;
+        self.respond_to_fed(Ok(fed), body)
+    }
+
+    fn respond_to_fed(
+        &self,
+        fed: std::result::Result<std::result::Result<(), Rejection>, Error>,
+        body: ResponseBody,
+    ) -> Result<RunResponse> {
+        match fed {
+            Ok(Ok(())) => match body {
+                ResponseBody::View => done(&self.view()?),
+                ResponseBody::Empty => Ok(accepted()),
+                ResponseBody::Order => self.claim_response(),
+                ResponseBody::Heartbeat => done(&HeartbeatResponse {
+                    run_ends_at: self.with_run(Run::work_ends_at)?,
+                }),
+            },
+            Ok(Err(rejection)) => Ok(refused(&rejection::response(&rejection))),
+            Err(error) => Ok(refused(&error)),
+        }
+    }
+
+    async fn respond_to_start(
+        self: &Rc<Self>,
+        turn: &Turn,
+        command: StartRun,
+        wait_ms: Option<u64>,
+    ) -> Result<RunResponse> {
+        let id = command.run_id.clone();
+        let is_new = match self.start(turn, command).await? {
+            Started::TooLarge(too_large) => return Ok(refused(&Error::too_large(&too_large))),
+            Started::New => true,
+            Started::Same => false,
+            Started::Other => {
+                let message = format!(
+                    "run \"{id}\" exists and was started with another request; choose another run_id"
+                );
+                return Ok(refused(&Error::new(409, "run_exists", message)));
+            }
+        };
+        let body = match wait_ms {
+            None => "{}".to_string(),
+            Some(wait_ms) => {
+                self.ended(wait_ms).await?;
+                self.load(turn).await?;
+                text::json_text(&self.view()?)
+            }
+        };
+        Ok(match is_new {
+            true => RunResponse::Created(body),
+            false => RunResponse::Done(body),
+        })
+    }
+
+    async fn respond_to_cancel(
+        self: &Rc<Self>,
+        turn: &Turn,
+        event: Event,
+        body: ResponseBody,
+    ) -> Result<RunResponse> {
+        match self.feed_first(turn, event).await? {
+            None => Ok(refused(&Error::not_found("the run"))),
+            Some(fed) => self.respond_to_fed(Ok(fed), body),
+        }
+    }
+
+    fn restart_event(&self, from_node_id: Option<&str>) -> Result<std::result::Result<Event, Error>> {
+        let from = match from_node_id {
+            None => None,
+            Some(node) => match self.restart_point(node)? {
+                Some(Ok(point)) => Some(point),
+                Some(Err(rejection)) => return Ok(Err(rejection::response(&rejection))),
+                None => {
+                    let message = format!("no node is named \"{}\"", shorten(node));
+                    return Ok(Err(Error::invalid_request("/from_node_id", message)));
+                }
+            },
+        };
+        Ok(Ok(Event::RestartRequested { from }))
+    }
+
+    fn retry_event(
+        &self,
+        mode: RetryMode,
+        token_id: Option<&str>,
+    ) -> Result<std::result::Result<Event, Error>> {
+        let token = token_id.map(TokenId::parse);
+        if token == Some(None) {
+            return Ok(Err(Error::not_found("the token")));
+        }
+        let past = Box::new(self.past()?);
+        let plan = self.with_run(|run| run.resume_plan(&past))?;
+        let rows = Box::new(self.rows_to_go_on(&plan)?);
+        Ok(Ok(Event::RetryRequested {
+            mode,
+            token: token.flatten(),
+            past,
+            rows,
+        }))
+    }
+
+    /// The order of the attempt that was claimed. There is none if the token could not begin; its failure is recorded.
+    fn claim_response(&self) -> Result<RunResponse> {
+        let Some(order) = self.take_handed() else {
+            let error = Error::new(409, "stale_attempt", "the attempt did not begin");
+            return Ok(refused(&error));
+        };
+        let order = self.order_text(&order).map_err(worker::Error::RustError)?;
+        Ok(RunResponse::Done(order))
+    }
+
+    fn view(&self) -> Result<Value> {
+        let mut view = self.with_run(|run| views::run(run, platform::now()))?;
+        if self.with_run(Run::has_events)? {
+            let lateness = self.sqlite().lateness()?;
+            if !lateness.is_empty() {
+                view["timeout_enforcement_latency_seconds"] = recovery::lateness(&lateness);
+            }
+        }
+        Ok(view)
+    }
+}

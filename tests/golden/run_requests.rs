@@ -1,0 +1,236 @@
+//! Requests to a run's object and the bodies of its responses. Sender and object may be of different builds.
+
+use std::rc::Rc;
+
+use curfew::protocol::child::{ChildNews, ChildReport, ParentSender, RunStatus};
+use curfew::protocol::run::{
+    AbandonResponse, Extension, GateDecision, HeartbeatResponse, PageRequest, RetryMode, RunRequest,
+    RunResponse,
+};
+use curfew::protocol::start::{EventRef, ParentLink, StartRequest, StartRun, TriggeredBy};
+use curfew::protocol::task::{ReportStatus, TaskReport};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+use super::{check_json, read};
+
+fn start() -> StartRun {
+    let stored = to_raw_value(&json!({"version": 3, "workflow": {"id": "order"}})).expect("this is JSON");
+    StartRun {
+        run_id: "run-1".into(),
+        stored: Rc::from(stored),
+        input: json!({"id": 7}),
+        request: StartRequest::default(),
+        parent: None,
+        triggered_by: None,
+    }
+}
+
+fn child_start() -> StartRun {
+    StartRun {
+        run_id: "run-1~t2".into(),
+        request: StartRequest {
+            version: Some(3),
+            timeout_ms: Some(60_000),
+            budget_ms: Some(45_000),
+            node_decides: true,
+        },
+        parent: Some(ParentLink {
+            run_id: "run-1".into(),
+            token_id: "t2".into(),
+            epoch: 1,
+            root_run_id: "run-1".into(),
+            depth: 1,
+            hops: 2,
+            root_event: Some(event()),
+        }),
+        triggered_by: Some(TriggeredBy {
+            event: "order.billed".into(),
+            key: "8".into(),
+            hops: 2,
+            root: Some(event()),
+        }),
+        ..start()
+    }
+}
+
+fn event() -> EventRef {
+    EventRef {
+        event: "order.paid".into(),
+        key: "7".into(),
+    }
+}
+
+fn sender() -> ParentSender {
+    ParentSender {
+        run_id: "run-1".into(),
+        token_id: Some("t2".into()),
+    }
+}
+
+fn requests() -> Vec<RunRequest> {
+    let page = PageRequest {
+        after: 20,
+        limit: 100,
+    };
+    vec![
+        RunRequest::Start {
+            command: start(),
+            wait_ms: Some(30_000),
+        },
+        RunRequest::Start {
+            command: child_start(),
+            wait_ms: None,
+        },
+        RunRequest::Read { wait_ms: 0 },
+        RunRequest::ListTokens(page),
+        RunRequest::ListEvents(page),
+        RunRequest::ListTimeouts(page),
+        RunRequest::ReadTimeoutLines,
+        RunRequest::ReadTimeout { id: 4 },
+        RunRequest::ReadResumeOptions,
+        RunRequest::ReadDeliverable,
+        RunRequest::Cancel { reason: None },
+        RunRequest::Cancel {
+            reason: Some("too late".into()),
+        },
+        RunRequest::Pause,
+        RunRequest::Resume,
+        RunRequest::Extend(Extension::By(60_000)),
+        RunRequest::Extend(Extension::Until(1_700_000_000_000)),
+        RunRequest::Retry {
+            mode: RetryMode::RetryStep,
+            token_id: None,
+        },
+        RunRequest::Retry {
+            mode: RetryMode::DiscardAndRetry,
+            token_id: Some("t3".into()),
+        },
+        RunRequest::Retry {
+            mode: RetryMode::Escalate,
+            token_id: None,
+        },
+        RunRequest::Restart { from_node_id: None },
+        RunRequest::Restart {
+            from_node_id: Some("pay".into()),
+        },
+        RunRequest::Signal {
+            name: "paid".into(),
+            payload: json!({"amount": 12}),
+        },
+        RunRequest::DecideGate {
+            gate_id: "g3".into(),
+            decision: GateDecision {
+                choice: "approve".into(),
+                input: json!({"note": "ok"}),
+                comment: Some("fine".into()),
+                by: Some("ada".into()),
+                at: 0,
+            },
+        },
+        RunRequest::Callback {
+            capability: "run-1~t1~1~5e0f".into(),
+            body: json!({"output": 1}),
+        },
+        RunRequest::CancelChild {
+            sender: sender(),
+            reason: Some("run_cancelled".into()),
+        },
+        RunRequest::HoldChild {
+            sender: sender(),
+            number: 3,
+            held: true,
+            budget_ms: Some(45_000),
+        },
+        RunRequest::ChildNews(ChildNews {
+            token_id: "t2".into(),
+            epoch: 1,
+            run_id: "run-1~t2".into(),
+            number: 1,
+            paused: true,
+        }),
+        RunRequest::ChildEnded(ChildReport {
+            token_id: "t2".into(),
+            epoch: 1,
+            run_id: "run-1~t2".into(),
+            status: RunStatus::Completed,
+            output: Some(json!({"total": 12})),
+            error: None,
+        }),
+        RunRequest::Claim {
+            token_id: "t1".into(),
+            epoch: 1,
+            claimant: Some("message-1".into()),
+        },
+        RunRequest::Heartbeat {
+            token_id: "t1".into(),
+            epoch: 1,
+        },
+        RunRequest::Report(TaskReport {
+            token_id: "t1".into(),
+            epoch: 1,
+            status: ReportStatus::Completed,
+            output: Some(json!({"status": 200})),
+            error: None,
+            steps: Vec::new(),
+            partial: Vec::new(),
+            checkpoint: None,
+            events: Vec::new(),
+            gave_up_before: None,
+        }),
+        RunRequest::ReportLost {
+            token_id: "t1".into(),
+            epoch: 1,
+            message: "the executor answered with status 500".into(),
+        },
+        RunRequest::Probe,
+        RunRequest::Abandon,
+    ]
+}
+
+#[test]
+fn every_request_keeps_its_shape() {
+    check_json("run_requests.json", &json!(requests()));
+    let stored: Vec<Value> = serde_json::from_str(&read("run_requests.json")).expect("a list");
+    for request in stored {
+        // From text, as the object reads it: a start keeps its workflow as text.
+        let again: RunRequest = serde_json::from_str(&request.to_string()).expect("a request can be read");
+        assert_eq!(json!(again), request);
+    }
+}
+
+/// `entry.mjs` writes this request by hand.
+#[test]
+fn the_request_of_the_entry() {
+    assert_eq!(json!(RunRequest::Abandon), json!("abandon"));
+}
+
+#[test]
+fn a_request_is_read_leniently() {
+    let text = r#"{"claim": {"token_id": "t1", "epoch": 1, "priority": 3}}"#;
+    assert!(matches!(
+        serde_json::from_str(text),
+        Ok(RunRequest::Claim { claimant: None, .. })
+    ));
+    // A message of a parent names its sender: one without it is refused and sent again by a newer build.
+    assert!(serde_json::from_str::<RunRequest>(r#"{"hold_child": {"number": 1, "held": true}}"#).is_err());
+}
+
+#[test]
+fn responses() {
+    let heartbeat = HeartbeatResponse {
+        run_ends_at: Some(61_500),
+    };
+    check_json("run_response_heartbeat.json", &json!(heartbeat));
+    check_json(
+        "run_response_abandon.json",
+        &json!(AbandonResponse { abandoned: true }),
+    );
+    let of_an_order: HeartbeatResponse =
+        serde_json::from_str(&read("order_to_go_on.json")).expect("an order has the field of a heartbeat");
+    assert_eq!(of_an_order.run_ends_at, Some(3_601_000));
+    for status in [200, 201, 400, 404, 409, 413, 422, 429, 500, 503] {
+        let response = RunResponse::from_parts(status, "{}".into());
+        assert_eq!(response.into_parts(), (status, "{}".to_string()));
+    }
+}
