@@ -1,4 +1,4 @@
-//! What an executor asks, remembers and says of breakers.
+//! What an executor asks, caches and reports of breakers.
 
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::breaker::machine::CallOutcome::{self, Alive, Failed, Unknown};
@@ -16,7 +16,7 @@ fn healthy() -> AdmissionCache {
 }
 
 #[test]
-fn closed_is_believed_for_a_while_and_costs_nothing() {
+fn closed_is_cached_for_a_while() {
     let mut cache = AdmissionCache::default();
     assert!(!cache.is_healthy("k", 1_000), "a fresh isolate asks once");
     cache.store("k", CLOSED, 1_000);
@@ -28,13 +28,13 @@ fn closed_is_believed_for_a_while_and_costs_nothing() {
 }
 
 #[test]
-fn the_first_failure_ends_the_belief_and_a_success_after_it_is_news() {
+fn the_first_failure_drops_the_key_and_the_next_success_is_reported() {
     let mut cache = healthy();
     assert!(cache.must_report("k", Permit::Healthy, Failed));
     assert!(!cache.is_healthy("k", 1_001));
     cache.store("k", AdmissionResponse::Closed { failures: 1 }, 1_001);
     assert!(!cache.is_healthy("k", 1_002));
-    // A call that began before somebody else's failed.
+    // A call that began before another one failed.
     assert!(cache.must_report("k", Permit::Healthy, Alive));
     assert!(cache.must_report("k", Permit::Watched, Alive));
     cache.store("k", CLOSED, 1_003);
@@ -42,7 +42,7 @@ fn the_first_failure_ends_the_belief_and_a_success_after_it_is_news() {
 }
 
 #[test]
-fn a_trial_is_always_answered_for_and_a_blind_call_only_if_it_failed() {
+fn a_trial_is_always_reported_and_a_blind_call_only_if_it_failed() {
     let mut cache = AdmissionCache::default();
     for outcome in [Alive, Failed, Unknown] {
         assert!(cache.must_report("k", Permit::Trial(1), outcome), "{outcome:?}");
@@ -51,7 +51,7 @@ fn a_trial_is_always_answered_for_and_a_blind_call_only_if_it_failed() {
 }
 
 #[test]
-fn open_and_trial_are_not_remembered() {
+fn open_and_trial_are_not_cached() {
     let open = AdmissionResponse::Open {
         retry_after_ms: 5,
         escalated: false,
@@ -91,7 +91,7 @@ fn outcome(code: &str, class: FailureClass) -> CallOutcome {
 }
 
 #[test]
-fn only_the_dependencys_own_failures_count_and_any_answer_below_500_is_a_sign_of_life() {
+fn only_the_dependencys_own_failures_count_and_any_response_below_500_is_alive() {
     assert_eq!(outcome_of(&Ok(Value::Null)), Alive);
     assert_eq!(outcome_of(&Ok(json!(1))), Alive);
     assert_eq!(outcome_of(&Err(Stopped::Deadline { partial: None })), Failed);

@@ -1,6 +1,6 @@
-//! Breakers: the machine against a naive one, and what executors remember.
+//! Circuit breakers: the state machine, compared with a model, and the cache of executors.
 
 mod cache;
 mod machine;
-mod naive;
-mod promises;
+mod model;
+mod properties;

@@ -1,4 +1,4 @@
-//! Calls that go through a breaker: which key, when they are made, when another is tried.
+//! Calls through a circuit breaker: their key, when they are made, when they are retried.
 
 use std::cell::RefCell;
 
@@ -35,7 +35,7 @@ fn run_with(
 }
 
 #[test]
-fn every_call_asks_and_tells_how_it_went() {
+fn every_call_is_admitted_and_reported() {
     let run = run_with(
         &[Admission::Call(Permit::Healthy), Admission::Call(Permit::Watched)],
         &[("a", Fails(ServerError, None)), ("a", Result(json!(1)))],
@@ -43,7 +43,7 @@ fn every_call_asks_and_tells_how_it_went() {
         json!({}),
     );
     check(
-        &run.story(),
+        &run.trace(),
         r#"
             admit pay
             call a {"n":1}
@@ -68,7 +68,7 @@ fn an_open_breaker_is_not_called_and_a_retry_waits_for_the_next_trial() {
         json!({}),
     );
     check(
-        &run.story(),
+        &run.trace(),
         r#"
             admit pay
             retry a breaker_open breaker_open
@@ -91,7 +91,7 @@ fn three_retries_and_no_more() {
         json!({}),
     );
     check(
-        &run.story(),
+        &run.trace(),
         "
             admit pay
             retry a breaker_open breaker_open
@@ -110,41 +110,41 @@ fn three_retries_and_no_more() {
 }
 
 #[test]
-fn without_the_time_to_wait_it_fails_at_once_and_says_so() {
+fn without_time_for_the_next_trial_it_fails_at_once() {
     let run = run_with(
         &[open(30_000)],
         &[],
         guarded("pay", json!({})),
         json!({"deadline_at": START + 10_000}),
     );
-    let story = run.story();
+    let trace = run.trace();
     assert!(
-        story.starts_with("admit pay by 11000\nstep a failed x1 0 ms"),
-        "{story}"
+        trace.starts_with("admit pay by 11000\nstep a failed x1 0 ms"),
+        "{trace}"
     );
-    assert!(story.ends_with("could not finish before the deadline"), "{story}");
+    assert!(trace.ends_with("could not finish before the deadline"), "{trace}");
 }
 
 #[test]
-fn a_policy_may_say_that_an_open_breaker_is_final() {
+fn a_policy_may_make_an_open_breaker_final() {
     let policy = json!({"retry_policy": {"retry_on": ["network"]}});
     let run = run_with(&[open(10)], &[], guarded("pay", policy), json!({}));
-    assert!(run.story().contains("step a failed x1 0 ms"), "{}", run.story());
+    assert!(run.trace().contains("step a failed x1 0 ms"), "{}", run.trace());
 }
 
 #[test]
-fn a_key_is_made_of_what_the_action_works_on() {
+fn a_key_may_be_a_template() {
     let run = run_with(
         &[Admission::Call(Permit::Healthy)],
         &[("a", Fails(NotFound, None))],
         guarded("pay:${input.n}", json!({})),
         json!({}),
     );
-    assert!(run.story().starts_with("admit pay:1\ncall a"), "{}", run.story());
+    assert!(run.trace().starts_with("admit pay:1\ncall a"), "{}", run.trace());
     assert!(
-        run.story().contains("report pay:1 Healthy Unknown"),
+        run.trace().contains("report pay:1 Healthy Unknown"),
         "{}",
-        run.story()
+        run.trace()
     );
     for (key, code) in [
         ("${input}", "invalid_breaker"),
@@ -158,12 +158,12 @@ fn a_key_is_made_of_what_the_action_works_on() {
 }
 
 #[test]
-fn an_action_without_one_asks_nobody() {
+fn an_action_without_a_breaker_asks_none() {
     let run = run_with(
         &[],
         &[("a", Result(json!(1)))],
         json!({"steps": [call("a")]}),
         json!({}),
     );
-    assert!(run.story().starts_with("call a"), "{}", run.story());
+    assert!(run.trace().starts_with("call a"), "{}", run.trace());
 }

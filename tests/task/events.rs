@@ -1,4 +1,4 @@
-//! What tasks emit: held back until they complete, carried over a break, dropped with a try that failed.
+//! The events of tasks: sent when the task completes, kept in a checkpoint, dropped by a business retry.
 
 use curfew::base::compute::Meter;
 use curfew::definition::problem::Problems;
@@ -30,7 +30,7 @@ fn refused(run: &TaskRun) -> String {
 }
 
 #[test]
-fn a_task_that_completes_brings_its_events() {
+fn a_completed_task_reports_its_events() {
     let task = json!({"steps": [
         set("count", json!({"state.n": 2})),
         emit("one", "order.${input.kind}", json!({"n": "${state.n}"})),
@@ -49,7 +49,7 @@ fn a_task_that_completes_brings_its_events() {
 }
 
 #[test]
-fn a_task_that_fails_brings_none() {
+fn a_failed_task_reports_none() {
     let steps = json!([emit("one", "a", json!(1)), call("b")]);
     let run = order(
         json!({"steps": steps}),
@@ -63,7 +63,7 @@ fn a_task_that_fails_brings_none() {
 }
 
 #[test]
-fn a_try_from_the_first_step_drops_what_the_last_one_emitted() {
+fn a_business_retry_drops_the_events_of_the_pass_before() {
     let task = json!({"retry": {"max_attempts": 2, "backoff": "none"}, "steps": [
         emit("one", "a", json!(1)), with(call("b"), json!({"on_failure": "retry"})), emit("two", "c", json!("${state.b}"))]});
     let answers = [("b", Failure("status 500")), ("b", Result(json!(7)))];
@@ -71,7 +71,7 @@ fn a_try_from_the_first_step_drops_what_the_last_one_emitted() {
 }
 
 #[test]
-fn a_break_neither_loses_nor_repeats_an_event() {
+fn a_resumed_task_neither_loses_nor_repeats_an_event() {
     let task = json!({"steps": [emit("one", "a", json!(1)), call("b"), emit("two", "c", json!(2)), call("d"), emit("three", "e", json!(3))]});
     let by = json!({"deadline_at": 1_300});
     let first = order(task.clone(), by.clone(), &[("b", Endless("so f".into()))]);
@@ -94,7 +94,7 @@ fn a_step_that_fails_has_emitted_nothing() {
 }
 
 #[test]
-fn names_are_checked_once_they_are_known() {
+fn names_are_checked_after_rendering() {
     for (name, shown) in [
         (json!("a b"), r#""a b""#),
         (json!(""), r#""""#),
@@ -117,13 +117,13 @@ fn names_are_checked_once_they_are_known() {
 }
 
 #[test]
-fn a_task_emits_so_many_events_and_so_much() {
+fn events_have_a_limit_of_number_and_of_size() {
     let steps: Vec<Value> = (0..100).map(|n| emit(&format!("s{n}"), "a", json!(n))).collect();
     assert_eq!(
         order(json!({"steps": steps}), json!({}), &[]).result.events.len(),
         100
     );
-    // More steps than a task may have, as a checkpoint may bring them together.
+    // More events than a task has steps, as a checkpoint may hold them.
     let stopped = order(
         json!({"steps": steps[..99].iter().cloned().chain([call("b")]).collect::<Vec<_>>()}),
         json!({}),
@@ -147,9 +147,9 @@ fn a_task_emits_so_many_events_and_so_much() {
     );
 }
 
-/// A secret that a step before it put into the context.
+/// An earlier step has put the secret into the context.
 #[test]
-fn secrets_are_taken_out_of_events() {
+fn events_are_redacted() {
     let mut runtime = FakeRuntime::new(&[]);
     runtime.secrets = vec![("KEY", Some("s3cret-value"))];
     let task = json!({"steps": [set("copy", json!({"state.key": "${secret.KEY}"})), emit("one", "a", json!({"k": "it is ${state.key}"}))]});

@@ -1,5 +1,5 @@
-//! A runtime for one task: a clock that moves only when something takes time, and a peer whose answers are written
-//! down beforehand, by the step that asks.
+//! A fake runtime for one task: its clock only advances when something takes time, and its peer has a list of responses, each
+//! for the step that gets it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -22,21 +22,21 @@ use serde_json::{Value, json};
 
 pub const START: Millis = 1_000;
 
-/// How the peer answers one call.
+/// How the peer responds to one call.
 #[derive(Clone, Debug)]
 pub enum PeerResponse {
     Result(Value),
-    /// A failure that nobody tries again.
+    /// A failure that is not retried.
     Failure(&'static str),
-    /// A failure of this class, with what the peer asks for in seconds.
+    /// A failure of this class, with the seconds of its `Retry-After`.
     Fails(FailureClass, Option<u64>),
-    /// As `Fails`, with a message.
+    /// Like `Fails`, with a message.
     Says(FailureClass, String),
-    /// Breaks off after this much of it.
+    /// Breaks off after this text.
     BreaksOff(&'static str),
-    /// Takes this long, then answers with the result.
+    /// Responds with the result after this time.
     After(u64, Value),
-    /// Never ends; this much of it comes at once.
+    /// Never ends; this text arrives at once.
     Endless(String),
 }
 
@@ -44,15 +44,15 @@ pub enum PeerResponse {
 pub struct FakeRuntime {
     clock: Cell<Millis>,
     answers: RefCell<VecDeque<(String, PeerResponse)>>,
-    /// What the dice show, each time.
+    /// The result of every call of `random`.
     pub random: f64,
-    /// What the executor may read; one without a value is listed and not set.
+    /// The secrets that the executor may read. One without a value is listed but not set.
     pub secrets: Vec<(&'static str, Option<&'static str>)>,
-    /// What breakers say, in order.
+    /// The responses of breakers, in order.
     pub admissions: RefCell<VecDeque<Admission>>,
     /// What happened, in order: `call a {...}`, `sleep 100`.
-    pub story: RefCell<Vec<String>>,
-    /// The idempotency key of each call, and where its result is to be brought.
+    pub trace: RefCell<Vec<String>>,
+    /// The idempotency key of each call.
     pub keys: RefCell<Vec<String>>,
 }
 
@@ -69,7 +69,7 @@ impl FakeRuntime {
             random: 0.0,
             secrets: Vec::new(),
             admissions: RefCell::default(),
-            story: RefCell::default(),
+            trace: RefCell::default(),
             keys: RefCell::default(),
         }
     }
@@ -89,7 +89,7 @@ impl Runtime for FakeRuntime {
     }
 
     async fn sleep(&self, millis: u64) {
-        self.story.borrow_mut().push(format!("sleep {millis}"));
+        self.trace.borrow_mut().push(format!("sleep {millis}"));
         self.pass(millis);
     }
 
@@ -101,7 +101,7 @@ impl Runtime for FakeRuntime {
                 body.render(call.scope).expect("the body renders")
             }),
             ActionKind::LlmCall(_) => Value::Null,
-            other => panic!("{other:?} is no call of this runtime"),
+            other => panic!("{other:?} is not a call of the fake runtime"),
         };
         let input = call.input;
         let body = if body.is_null() {
@@ -109,7 +109,7 @@ impl Runtime for FakeRuntime {
         } else {
             format!(" {body}")
         };
-        self.story
+        self.trace
             .borrow_mut()
             .push(format!("call {} {input}{body}{by}", call.step_ref));
         let (step, answer) = self.answers.borrow_mut().pop_front().expect("an answer is left");
@@ -166,7 +166,7 @@ impl Runtime for FakeRuntime {
 
     async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {
         let by = deadline_at.map(|at| format!(" by {at}")).unwrap_or_default();
-        self.story.borrow_mut().push(format!("admit {key}{by}"));
+        self.trace.borrow_mut().push(format!("admit {key}{by}"));
         self.admissions
             .borrow_mut()
             .pop_front()
@@ -174,14 +174,14 @@ impl Runtime for FakeRuntime {
     }
 
     async fn report_to_breaker(&self, key: &str, permit: Permit, outcome: CallOutcome) {
-        self.story
+        self.trace
             .borrow_mut()
             .push(format!("report {key} {permit:?} {outcome:?}"));
     }
 
     fn note_retry(&self, step_ref: &str, retry: &RetryReport) {
         let class = json!(retry.class);
-        self.story.borrow_mut().push(format!(
+        self.trace.borrow_mut().push(format!(
             "retry {step_ref} {} {}",
             class.as_str().unwrap_or_default(),
             retry.code
@@ -189,12 +189,12 @@ impl Runtime for FakeRuntime {
     }
 }
 
-/// Nothing here ever waits for anything outside, so every future is ready when it is asked.
+/// Nothing here waits, so that every future is ready when it is polled.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
-        Poll::Pending => panic!("the runtime never makes anybody wait"),
+        Poll::Pending => panic!("the fake runtime never waits"),
     }
 }
 
@@ -215,20 +215,20 @@ pub fn with(mut value: Value, more: Value) -> Value {
     value
 }
 
-/// What came of an order: the calls that were made, and the report's part of the executor.
+/// The calls of a task, and its result.
 pub struct TaskRun {
     calls: Vec<String>,
     pub result: TaskResult,
 }
 
 impl TaskRun {
-    /// What was called, each step, the end.
-    pub fn story(&self) -> String {
+    /// The calls, each step, the end.
+    pub fn trace(&self) -> String {
         let lines = self.calls.iter().cloned().chain(render(&self.result));
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// What a task that did not complete has to show, and where it can go on.
+    /// The artifacts and the checkpoint of a task that did not complete.
     pub fn left(&self) -> String {
         let artifacts = self.result.partial.iter().map(|artifact| {
             let whole = if artifact.complete { "complete" } else { "partial" };
@@ -252,14 +252,14 @@ impl TaskRun {
         artifacts.chain(checkpoint).collect::<Vec<_>>().join("\n")
     }
 
-    /// The checkpoint as the coordinator hands it on.
+    /// The checkpoint as the coordinator sends it to the next attempt.
     #[track_caller]
     pub fn checkpoint(&self) -> Value {
         json!(self.result.checkpoint.as_ref().expect("there is a checkpoint"))
     }
 }
 
-/// Runs a task as the executor does with an order; `more` are fields of the order.
+/// Runs a task as the executor does; `more` are fields of the order.
 pub fn order(task: Value, more: Value, answers: &[(&str, PeerResponse)]) -> TaskRun {
     FakeRuntime::new(answers).order(task, more)
 }
@@ -285,16 +285,16 @@ fn order_in(runtime: &FakeRuntime, task: Value, more: Value) -> TaskRun {
         action_timeouts: order.action_timeouts.unwrap_or_default(),
     };
     let result = block_on(run_task(runtime, assignment));
-    assert!(runtime.answers.borrow().is_empty(), "an answer nobody asked for");
+    assert!(runtime.answers.borrow().is_empty(), "a response was not used");
     TaskRun {
-        calls: runtime.story.take(),
+        calls: runtime.trace.take(),
         result,
     }
 }
 
-/// Runs a task and tells its story: what was called, each step, the end.
-pub fn tell(task: Value, deadline_at: Option<Millis>, answers: &[(&str, PeerResponse)]) -> String {
-    order(task, json!({"deadline_at": deadline_at}), answers).story()
+/// Runs a task and returns its calls, each step and the end.
+pub fn trace_of(task: Value, deadline_at: Option<Millis>, answers: &[(&str, PeerResponse)]) -> String {
+    order(task, json!({"deadline_at": deadline_at}), answers).trace()
 }
 
 fn render(result: &TaskResult) -> Vec<String> {
@@ -327,16 +327,16 @@ fn render(result: &TaskResult) -> Vec<String> {
 }
 
 #[track_caller]
-pub fn check(story: &str, expected: &str) {
+pub fn check(trace: &str, expected: &str) {
     let lines = |text: &str| -> Vec<String> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         lines.map(str::to_string).collect()
     };
-    let (told, expected) = (lines(story), lines(expected));
+    let (found, expected) = (lines(trace), lines(expected));
     assert!(
-        told == expected,
-        "expected\n    {}\nbut it went\n    {}\n",
+        found == expected,
+        "expected\n    {}\nfound\n    {}\n",
         expected.join("\n    "),
-        told.join("\n    ")
+        found.join("\n    ")
     );
 }

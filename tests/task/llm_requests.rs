@@ -1,4 +1,4 @@
-//! What each provider hears of one and the same document.
+//! The requests to all providers for the same document.
 
 use curfew::base::failure::Failure;
 use curfew::cel::Scope;
@@ -79,7 +79,7 @@ fn schema() -> Value {
     json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}})
 }
 
-/// Everything that can be written.
+/// Every field that a document may have.
 fn full(provider: &str) -> Value {
     json!({
         "provider": provider, "model": "m-${input.size}", "system": "Be ${input.mood}.",
@@ -104,7 +104,7 @@ fn input() -> Value {
     json!({"size": "small", "mood": "kind", "question": "why?", "p": 0.9})
 }
 
-/// As everybody who speaks like OpenAI hears it.
+/// The request to a provider with OpenAI's API.
 fn chat() -> Value {
     json!({
         "messages": [
@@ -144,7 +144,7 @@ fn openai() {
 }
 
 #[test]
-fn openai_itself_has_another_name_for_the_limit() {
+fn openai_has_another_name_for_the_limit() {
     let (line, body) = sent(
         json!({"provider": "openai", "model": "m", "prompt": "Hi", "max_tokens": 5, "response_format": {"type": "json_object"}}),
         json!({}),
@@ -203,7 +203,7 @@ fn anthropic() {
 }
 
 #[test]
-fn anthropic_wants_a_limit_and_its_version_can_be_another() {
+fn anthropic_needs_a_limit_and_its_version_may_change() {
     let (line, body) = sent(
         json!({"provider": "anthropic", "model": "m", "prompt": "Hi", "base_url": "https://gate.example/anthropic/v1?team=a",
             "headers": {"anthropic-version": "2030-01-01", "authorization": "Bearer x"}, "api_key": "${input.none}"}),
@@ -224,7 +224,7 @@ fn anthropic_wants_a_limit_and_its_version_can_be_another() {
 fn workers_ai() {
     let (line, body) = sent(full("workers_ai"), input());
     assert_eq!(line, "AI m-small");
-    // An answer of a given form is not streamed there.
+    // A response with a response_format is not streamed.
     let more = json!({"stream": false, "response_format": {"type": "json_schema", "json_schema": schema()}});
     assert_eq!(body, with(chat(), more));
     let (_, body) = sent(
@@ -238,7 +238,7 @@ fn workers_ai() {
 }
 
 #[test]
-fn tools_and_choices_in_the_providers_own_form_stay() {
+fn tools_and_choices_in_the_providers_own_form_are_unchanged() {
     let asked = |provider: &str, more: Value| {
         let (_, body) = sent(
             with(json!({"provider": provider, "model": "m", "prompt": "Hi"}), more),
@@ -267,7 +267,7 @@ fn tools_and_choices_in_the_providers_own_form_stay() {
 }
 
 #[test]
-fn values_that_do_not_fit_are_refused_before_anybody_is_asked() {
+fn invalid_values_are_refused_before_the_request() {
     let base = json!({"provider": "openai", "model": "m", "prompt": "Hi"});
     for (field, value, run) in [
         (
@@ -328,7 +328,7 @@ fn values_that_do_not_fit_are_refused_before_anybody_is_asked() {
         refused(with(base.clone(), json!({"prompt": "${input.none}"})), json!({})),
         "expression_failed/Validation: prompt: expression `input.none`: no such key: none"
     );
-    // What is null counts as not written.
+    // Null counts as absent.
     let (_, body) = sent(
         with(
             base,

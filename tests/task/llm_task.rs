@@ -1,4 +1,4 @@
-//! `llm_call` as a step: its own limits, and what is left of an answer that broke off.
+//! `llm_call` as a step: its own limits, and the text of a response that broke off.
 
 use serde_json::{Value, json};
 
@@ -17,11 +17,11 @@ fn runtime(answers: &[(&str, super::fake_runtime::PeerResponse)]) -> FakeRuntime
 }
 
 #[test]
-fn calls_to_models_have_a_limit_of_their_own() {
+fn llm_calls_have_their_own_limit() {
     let limits = json!({"action_timeouts": {"llm_call_ms": 500, "tool_ms": 300}});
     let run = runtime(&[("a", Endless("So f".into()))]).order(json!({"steps": [ask("a")]}), limits);
     check(
-        &run.story(),
+        &run.trace(),
         r#"
             call a {"n":1} by 1500
             step a timed_out x1 500 ms
@@ -42,7 +42,7 @@ fn the_text_of_the_last_call_that_broke_off_is_kept() {
     ];
     let run = runtime(&answers).order(json!({"steps": [step.clone()]}), json!({}));
     check(
-        &run.story(),
+        &run.trace(),
         r#"
             call a {"n":1}
             retry a network peer_failed
@@ -60,14 +60,14 @@ fn the_text_of_the_last_call_that_broke_off_is_kept() {
     let answers = [("a", BreaksOff("first")), ("a", Result(json!({"text": "whole"})))];
     let run = runtime(&answers).order(json!({"steps": [step]}), json!({}));
     assert!(
-        run.story().ends_with(r#"completed {"text":"whole"}"#),
+        run.trace().ends_with(r#"completed {"text":"whole"}"#),
         "{}",
-        run.story()
+        run.trace()
     );
 }
 
 #[test]
-fn a_step_that_is_passed_over_leaves_its_text_too() {
+fn a_failed_step_that_continues_keeps_its_text_too() {
     let mut step = with(ask("a"), json!({"on_failure": "continue"}));
     step["action"]["execution"] = json!({"retry_policy": {"max_attempts": 1}});
     let steps = json!([step, super::fake_runtime::call("b")]);
@@ -79,8 +79,8 @@ fn a_step_that_is_passed_over_leaves_its_text_too() {
     check(&run.left(), "partial a 4 bytes: half");
     let unknown = order(json!({"steps": [ask("a")]}), json!({}), &[]);
     assert!(
-        unknown.story().contains("secret_not_allowed/permanent at a"),
+        unknown.trace().contains("secret_not_allowed/permanent at a"),
         "{}",
-        unknown.story()
+        unknown.trace()
     );
 }

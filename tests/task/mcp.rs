@@ -1,4 +1,4 @@
-//! MCP as messages: what is sent to a server, and what is made of everything a server may send.
+//! The messages of MCP: those to a server, and how those of a server are read.
 
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::definition::action::ActionKind;
@@ -9,8 +9,8 @@ use curfew::task::redact::Redactor;
 use curfew::task::request::Outgoing;
 use serde_json::{Value, json};
 
+use super::action_call::calling;
 use super::fake_runtime::with;
-use super::rendered::calling;
 
 fn tool_call(more: Value, input: Value) -> Result<ToolCall, Failure> {
     let implementation = with(
@@ -48,7 +48,7 @@ fn session() -> Session {
 const PLAIN: &str = "content-type=application/json; accept=application/json, text/event-stream";
 
 #[test]
-fn a_session_begins_without_an_id_and_goes_on_with_it() {
+fn a_session_has_no_id_before_the_server_responds() {
     let order = tool_call(json!({}), json!({"a": 1, "b": 2})).expect("it is fine");
     let first = order
         .post(&Session::default(), &order.initialize(1))
@@ -82,7 +82,7 @@ fn a_session_begins_without_an_id_and_goes_on_with_it() {
 }
 
 #[test]
-fn only_the_call_itself_must_not_be_made_twice() {
+fn only_the_tool_call_has_an_idempotency_key() {
     let order = tool_call(json!({}), json!({"a": 1})).expect("it is fine");
     let call = order.post(&session(), &order.call(2)).expect("it is fine");
     assert!(line(&call).contains("idempotency-key=key"), "{}", line(&call));
@@ -134,7 +134,7 @@ fn arguments_are_an_object_and_headers_cannot_break_the_transport() {
 }
 
 #[test]
-fn known_versions_are_spoken_and_others_are_not() {
+fn only_known_versions_are_accepted() {
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let answer = json!({"protocolVersion": version});
         assert_eq!(protocol_of(&answer), Ok(version.to_string()));
@@ -153,7 +153,7 @@ fn known_versions_are_spoken_and_others_are_not() {
     }
 }
 
-/// What is made of one message while the answer to request 2 is awaited.
+/// Reads one message while the response to request 2 is awaited.
 fn read(message: Value) -> Vec<ServerMessage> {
     let mut reader = MessageReader {
         awaited: 2,
@@ -164,7 +164,7 @@ fn read(message: Value) -> Vec<ServerMessage> {
 }
 
 #[test]
-fn the_answer_is_told_from_everything_else() {
+fn the_awaited_response_is_found() {
     let answer = |result: Value| json!({"jsonrpc": "2.0", "id": 2, "result": result});
     assert_eq!(
         read(answer(json!({"a": 1}))),
@@ -212,7 +212,7 @@ fn the_answer_is_told_from_everything_else() {
 }
 
 #[test]
-fn a_server_that_asks_is_answered() {
+fn requests_of_the_server_get_a_reply() {
     let ping = json!({"jsonrpc": "2.0", "id": "p-1", "method": "ping"});
     assert_eq!(
         read(ping),
@@ -253,7 +253,7 @@ fn errors_have_classes() {
     }
 }
 
-fn run(messages: &[(&str, Value)]) -> Option<String> {
+fn notes_of(messages: &[(&str, Value)]) -> Option<String> {
     let mut notes = Notes::default();
     let mut reader = MessageReader {
         awaited: 2,
@@ -268,18 +268,18 @@ fn run(messages: &[(&str, Value)]) -> Option<String> {
 }
 
 #[test]
-fn what_is_told_on_the_way_is_kept() {
+fn progress_is_kept() {
     let progress = "notifications/progress";
     let log = "notifications/message";
-    assert_eq!(run(&[]), None);
+    assert_eq!(notes_of(&[]), None);
     assert_eq!(
-        run(&[
+        notes_of(&[
             ("notifications/other", json!({"message": "x"})),
             (progress, json!({}))
         ]),
         None
     );
-    let text = run(&[
+    let text = notes_of(&[
         (progress, json!({"progress": 1, "total": 3, "message": "reading"})),
         (log, json!({"level": "info", "data": "half of it"})),
         (log, json!({"level": "info", "data": {"n": 1}})),
@@ -291,18 +291,18 @@ fn what_is_told_on_the_way_is_kept() {
 }
 
 #[test]
-fn of_many_notes_the_newest_are_kept() {
+fn the_newest_notes_are_kept() {
     let many: Vec<_> = (0..2_000)
         .map(|n| ("notifications/message", json!({"data": format!("line {n:04} ü")})))
         .collect();
-    let text = run(&many).expect("much was run");
+    let text = notes_of(&many).expect("much was run");
     assert!(text.len() <= 16 << 10, "{} bytes", text.len());
     assert!(
         text.starts_with("line ") && text.ends_with("line 1999 ü"),
         "{}",
         &text[..40]
     );
-    let huge = run(&[("notifications/message", json!({"data": "ü".repeat(20_000)}))]);
+    let huge = notes_of(&[("notifications/message", json!({"data": "ü".repeat(20_000)}))]);
     assert!(huge.is_some_and(|text| !text.is_empty() && text.len() <= 16 << 10));
 }
 
@@ -326,7 +326,7 @@ fn a_tools_result_is_its_content_and_its_text() {
 }
 
 #[test]
-fn a_tool_that_fails_says_why_without_a_secret() {
+fn the_error_of_a_tool_is_redacted() {
     let secret = "s".repeat(20);
     let redactor = Redactor::new([secret.clone()]);
     let text = format!("{}{secret}", "x".repeat(990));

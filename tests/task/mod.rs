@@ -1,19 +1,19 @@
-//! The executor's rules, over a runtime that is made up.
+//! The rules of tasks, over a fake runtime.
 
+mod action_call;
 mod breakers;
+mod business_retries;
+mod deadlines;
 mod events;
 mod fake_runtime;
-mod llm_answers;
 mod llm_requests;
+mod llm_responses;
 mod llm_task;
 mod mcp;
-mod rendered;
+mod partial;
 mod requests;
+mod resume;
 mod retries;
-mod rounds;
 mod secrets;
 mod shell;
-mod task_partial;
-mod task_resume;
-mod task_rules;
-mod task_time;
+mod steps;

@@ -1,4 +1,4 @@
-//! What an action sends: templates filled in, everything in it checked before a connection is opened.
+//! The requests of actions: rendered, and checked before a connection is opened.
 
 use curfew::base::failure::Failure;
 use curfew::definition::action::ActionKind;
@@ -6,8 +6,8 @@ use curfew::task::request::Outgoing;
 use curfew::task::runtime::ActionCall;
 use serde_json::{Value, json};
 
+use super::action_call::calling;
 use super::fake_runtime::with;
-use super::rendered::calling;
 
 /// The request of an action over `input`.
 fn outgoing(kind: &str, implementation: Value, input: Value) -> Result<Outgoing, Failure> {
@@ -25,7 +25,7 @@ fn request(more: Value, input: Value) -> Result<Outgoing, Failure> {
     outgoing("http_request", with(url, more), input)
 }
 
-/// One line: method, url, headers, body.
+/// Method, url, headers and body in one line.
 fn line(sent: Result<Outgoing, Failure>) -> String {
     match sent {
         Ok(sent) => {
@@ -42,7 +42,7 @@ fn line(sent: Result<Outgoing, Failure>) -> String {
 }
 
 #[test]
-fn a_request_says_what_its_templates_say() {
+fn a_request_is_rendered_from_its_templates() {
     assert_eq!(
         line(request(json!({}), json!({}))),
         "GET https://a.example/p [idempotency-key=key]"
@@ -67,7 +67,7 @@ fn a_request_says_what_its_templates_say() {
 }
 
 #[test]
-fn bodies_say_what_they_are() {
+fn bodies_have_a_content_type() {
     let sent = |more| line(request(with(json!({"method": "PUT"}), more), json!({"n": 1})));
     for (more, end) in [
         (
@@ -171,7 +171,7 @@ fn no_header_breaks_out_of_its_line() {
 }
 
 #[test]
-fn urls_are_of_the_web_and_without_a_password() {
+fn urls_are_http_and_have_no_password() {
     for url in [
         "",
         "nowhere",
@@ -206,7 +206,7 @@ fn urls_are_of_the_web_and_without_a_password() {
 }
 
 #[test]
-fn whoever_is_to_call_back_hears_where() {
+fn async_actions_send_the_callback_url() {
     let url = Some("https://curfew.example/v1/callbacks/c");
     let sent = |kind: &str, implementation: Value| {
         calling(kind, implementation, json!({}), None, |call| {

@@ -1,4 +1,4 @@
-//! Infrastructure retry: which failures are tried again, when, and what is run of it.
+//! Infrastructure retry: which failures are retried, when, and what is reported.
 
 use curfew::base::failure::FailureClass::{self, *};
 use curfew::definition::step::StepAction;
@@ -8,7 +8,7 @@ use curfew::task::task_cache::TaskCache;
 use serde_json::{Value, json};
 
 use super::fake_runtime::PeerResponse::{After, Endless, Fails, Result};
-use super::fake_runtime::{FakeRuntime, START, call, check, order, set, tell, with};
+use super::fake_runtime::{FakeRuntime, START, call, check, order, set, trace_of, with};
 
 /// A step that calls the peer, with this `execution`.
 fn calling(reference: &str, execution: Value) -> Value {
@@ -24,7 +24,7 @@ fn retrying(policy: Value) -> Value {
 const TRANSIENT: [FailureClass; 4] = [Network, ServerError, ProviderTransient, Unknown];
 
 #[test]
-fn transient_failures_are_tried_three_times_more() {
+fn transient_failures_are_retried_three_times() {
     for class in TRANSIENT {
         let run = order(
             json!({"steps": [call("a")]}),
@@ -39,7 +39,7 @@ fn transient_failures_are_tried_three_times_more() {
         let name = json!(class);
         let retry = format!("retry a {} peer_failed", name.as_str().unwrap_or_default());
         check(
-            &run.story(),
+            &run.trace(),
             &format!(
                 r#"
                     call a {{"n":1}}
@@ -66,7 +66,7 @@ fn transient_failures_are_tried_three_times_more() {
     }
     let failing = ("a", Fails(Network, None));
     check(
-        tell(
+        trace_of(
             json!({"steps": [call("a")]}),
             None,
             &[failing.clone(), failing.clone(), failing.clone(), failing],
@@ -81,7 +81,7 @@ fn transient_failures_are_tried_three_times_more() {
 }
 
 #[test]
-fn the_dice_add_up_to_half_of_a_delay() {
+fn jitter_adds_up_to_half_of_a_delay() {
     let failing = ("a", Fails(Network, None));
     let answers = [failing.clone(), failing.clone(), failing, ("a", Result(json!(1)))];
     let mut runtime = FakeRuntime::new(&answers);
@@ -92,15 +92,15 @@ fn the_dice_add_up_to_half_of_a_delay() {
 }
 
 #[test]
-fn what_cannot_get_better_is_not_tried_again() {
+fn permanent_failures_are_not_retried() {
     for class in [BadRequest, Auth, NotFound, Validation, Assertion, Permanent] {
-        let story = tell(json!({"steps": [call("a")]}), None, &[("a", Fails(class, None))]);
-        assert!(story.contains("step a failed x1 0 ms"), "{class:?}: {story}");
+        let trace = trace_of(json!({"steps": [call("a")]}), None, &[("a", Fails(class, None))]);
+        assert!(trace.contains("step a failed x1 0 ms"), "{class:?}: {trace}");
     }
 }
 
 #[test]
-fn a_rate_limit_waits_as_long_as_it_is_asked_to() {
+fn a_rate_limit_waits_for_retry_after() {
     let limited = |seconds| ("a", Fails(RateLimited, seconds));
     let answers = [
         limited(Some(7)),
@@ -111,7 +111,7 @@ fn a_rate_limit_waits_as_long_as_it_is_asked_to() {
         limited(Some(1)),
     ];
     check(
-        &tell(json!({"steps": [call("a")]}), None, &answers),
+        &trace_of(json!({"steps": [call("a")]}), None, &answers),
         r#"
             call a {"n":1}
             retry a rate_limited peer_failed
@@ -137,14 +137,14 @@ fn a_rate_limit_waits_as_long_as_it_is_asked_to() {
 #[test]
 fn a_policy_overrides() {
     let failing = ("a", Fails(ServerError, None));
-    let once = tell(
+    let once = trace_of(
         retrying(json!({"max_attempts": 1})),
         None,
         std::slice::from_ref(&failing),
     );
     assert!(once.contains("step a failed x1"), "{once}");
     check(
-        &tell(
+        &trace_of(
             retrying(
                 json!({"max_attempts": 4, "backoff": "linear", "initial_delay": "200ms", "max_delay_ms": 500, "jitter": false}),
             ),
@@ -167,7 +167,7 @@ fn a_policy_overrides() {
         "#,
     );
     check(
-        &tell(
+        &trace_of(
             retrying(json!({"max_attempts": 2, "backoff": "none"})),
             None,
             &[failing.clone(), failing.clone()],
@@ -180,21 +180,21 @@ fn a_policy_overrides() {
             failed peer_failed/server_error at a: no luck
         "#,
     );
-    // A rate limit without a word of the peer follows a policy that has a delay of its own.
+    // Without `Retry-After` a rate limit follows the delay of the policy.
     let limited = [
         ("a", Fails(RateLimited, None)),
         ("a", Fails(RateLimited, Some(5))),
     ];
-    let story = tell(
+    let trace = trace_of(
         retrying(json!({"max_attempts": 2, "initial_delay_ms": 300})),
         None,
         &limited,
     );
-    assert!(story.contains("sleep 300") && story.contains("x2"), "{story}");
+    assert!(trace.contains("sleep 300") && trace.contains("x2"), "{trace}");
 }
 
 #[test]
-fn retry_on_says_which_classes() {
+fn retry_on_lists_the_classes() {
     let tried = |retry_on: Value, class| {
         let answers = [("a", Fails(class, None)), ("a", Result(json!(1)))];
         let mut runtime = FakeRuntime::new(&answers);
@@ -263,7 +263,7 @@ fn a_retry_that_could_not_finish_is_not_started() {
     assert_eq!(verdict(2_500, Some(500)), retry);
     assert_eq!(verdict(2_499, Some(500)), RetryDecision::NoTime);
     check(
-        &tell(
+        &trace_of(
             json!({"steps": [call("a")]}),
             Some(START + 900),
             &[("a", Fails(Network, None))],
@@ -277,13 +277,13 @@ fn a_retry_that_could_not_finish_is_not_started() {
 }
 
 #[test]
-fn the_timeout_is_for_one_call_and_the_total_for_all() {
+fn the_timeout_limits_one_call_and_the_total_all() {
     let execution = json!({"timeout_ms": 500, "on_timeout": "retry",
         "retry_policy": {"max_attempts": 9, "backoff": "none", "total_timeout": "1200ms"}});
     let slow = ("a", Endless("half".into()));
     let task = json!({"steps": [calling("a", execution)]});
     check(
-        &tell(task, Some(START + 60_000), &[slow.clone(), slow]),
+        &trace_of(task, Some(START + 60_000), &[slow.clone(), slow]),
         r#"
             call a {"n":1} by 1500
             retry a timeout tool_timeout
@@ -292,10 +292,10 @@ fn the_timeout_is_for_one_call_and_the_total_for_all() {
             timed_out tool_timeout/timeout at a: step a timed out: context deadline exceeded; not tried again: another attempt could not finish before the deadline
         "#,
     );
-    // Without a limit of its own a call gets what is left of the total.
+    // A call without a limit has the rest of the total.
     let task = retrying(json!({"total_timeout_ms": 1_500, "jitter": false}));
     check(
-        &tell(
+        &trace_of(
             task,
             Some(START + 60_000),
             &[("a", Fails(Network, None)), ("a", After(900, json!(1)))],
@@ -312,11 +312,11 @@ fn the_timeout_is_for_one_call_and_the_total_for_all() {
 }
 
 #[test]
-fn a_timeout_is_tried_again_only_where_the_execution_says_so() {
+fn a_timeout_is_retried_only_with_on_timeout() {
     let slow = ("a", After(900, json!("late")));
     let task = |execution| json!({"steps": [calling("a", execution), set("b", json!({"x": 1}))]});
     check(
-        &tell(
+        &trace_of(
             task(json!({"timeout_ms": 500})),
             Some(START + 60_000),
             std::slice::from_ref(&slow),
@@ -328,7 +328,7 @@ fn a_timeout_is_tried_again_only_where_the_execution_says_so() {
         "#,
     );
     check(
-        &tell(
+        &trace_of(
             task(json!({"timeout_ms": 500, "on_timeout": "retry"})),
             Some(START + 60_000),
             &[slow.clone(), ("a", After(100, json!("in time")))],
@@ -343,10 +343,10 @@ fn a_timeout_is_tried_again_only_where_the_execution_says_so() {
             completed {"x":1}
         "#,
     );
-    // No room before the deadline around it: the error is that of the whole.
+    // There is no time before the task's deadline: the error is that of the task.
     let alone = json!({"steps": [calling("a", json!({"timeout_ms": 500, "on_timeout": "retry"}))]});
     check(
-        &tell(alone, Some(START + 500), &[slow]),
+        &trace_of(alone, Some(START + 500), &[slow]),
         r#"
             call a {"n":1} by 1500
             step a timed_out x1 500 ms
@@ -356,7 +356,7 @@ fn a_timeout_is_tried_again_only_where_the_execution_says_so() {
 }
 
 #[test]
-fn the_tasks_own_retry_comes_after_and_starts_over() {
+fn the_business_retry_comes_after_and_starts_over() {
     let steps = json!([
         call("first"),
         with(
@@ -376,7 +376,7 @@ fn the_tasks_own_retry_comes_after_and_starts_over() {
         ("a", Result(json!("done"))),
     ];
     check(
-        &tell(
+        &trace_of(
             json!({"steps": steps, "retry": {"max_attempts": 2}}),
             None,
             &answers,
@@ -396,7 +396,7 @@ fn the_tasks_own_retry_comes_after_and_starts_over() {
 }
 
 #[test]
-fn a_step_that_may_fail_goes_on_after_its_retries_and_notes_one_error() {
+fn a_step_that_continues_notes_one_error_after_its_retries() {
     let failing = with(
         calling(
             "a",
@@ -418,11 +418,11 @@ fn a_step_that_may_fail_goes_on_after_its_retries_and_notes_one_error() {
 }
 
 #[test]
-fn a_result_that_does_not_fit_is_not_asked_for_again() {
+fn an_invalid_result_is_not_retried() {
     let mut step = call("a");
     step["action"]["output_schema"] = json!({"type": "string"});
-    let story = tell(json!({"steps": [step]}), None, &[("a", Result(json!(5)))]);
-    assert!(story.contains("step a failed x1 0 ms"), "{story}");
+    let trace = trace_of(json!({"steps": [step]}), None, &[("a", Result(json!(5)))]);
+    assert!(trace.contains("step a failed x1 0 ms"), "{trace}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Secrets: who gets their values, and that none of them leaves.
+//! Secrets: which calls get their values, and that no report contains one.
 
 use curfew::base::failure::FailureClass::{BadRequest, Network};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::fake_runtime::{FakeRuntime, START, TaskRun, call, check, set, with};
 
 const VALUE: &str = "s3cr3t-\"value\"/ü";
 
-fn tell(task: Value, answers: &[(&str, PeerResponse)], order: Value) -> TaskRun {
+fn run_with(task: Value, answers: &[(&str, PeerResponse)], order: Value) -> TaskRun {
     let mut runtime = FakeRuntime::new(answers);
     runtime.secrets = vec![("TOKEN", Some(VALUE)), ("PIN", Some("1234")), ("UNSET", None)];
     runtime.order(task, order)
@@ -21,14 +21,14 @@ fn sending(reference: &str, body: Value) -> Value {
     step
 }
 
-/// Everything the report says, as the coordinator would get it.
+/// The whole report, as the coordinator gets it.
 fn report(run: &TaskRun) -> String {
     let done = &run.result;
     json!([done.output, done.error, done.steps, done.partial, done.checkpoint]).to_string()
 }
 
 #[track_caller]
-fn keeps_silent(run: &TaskRun) {
+fn check_redacted(run: &TaskRun) {
     let text = report(run);
     for part in ["s3cr3t", "value\\\"/", "1234"] {
         assert!(!text.contains(part), "{part} in {text}");
@@ -38,21 +38,21 @@ fn keeps_silent(run: &TaskRun) {
 #[test]
 fn a_call_gets_the_value_and_the_report_does_not() {
     let echo = json!({"body": {"auth": format!("Bearer {VALUE}"), VALUE: [VALUE, "1234", "x"]}, "url": "/?k=s3cr3t-%22value%22%2F%C3%BC"});
-    let run = tell(
+    let run = run_with(
         json!({"steps": [sending("a", json!({"auth": "Bearer ${secret.TOKEN}", "pin": "${secret['PIN']}"}))]}),
         &[("a", Result(echo))],
         json!({}),
     );
-    let story = run.story();
+    let trace = run.trace();
     let sent = json!({"auth": format!("Bearer {VALUE}"), "pin": "1234"});
-    assert!(story.contains(&format!("call a {{\"n\":1}} {sent}")), "{story}");
+    assert!(trace.contains(&format!("call a {{\"n\":1}} {sent}")), "{trace}");
     assert_eq!(
         run.result.output,
         Some(
             json!({"body": {"auth": "Bearer [redacted]", "[redacted]": ["[redacted]", "[redacted]", "x"]}, "url": "/?k=[redacted]"})
         )
     );
-    keeps_silent(&run);
+    check_redacted(&run);
 }
 
 #[test]
@@ -68,16 +68,16 @@ fn only_names_that_are_listed_and_set_are_read() {
         ),
     ] {
         let step = sending("a", json!(format!("${{secret.TOKEN}} ${{secret.{name}}}")));
-        let run = tell(json!({"steps": [step]}), &[], json!({}));
+        let run = run_with(json!({"steps": [step]}), &[], json!({}));
         check(
-            &run.story(),
+            &run.trace(),
             &format!("step a failed x1 0 ms\nfailed secret_not_allowed/permanent at a: {message}"),
         );
     }
 }
 
 #[test]
-fn a_failure_that_quotes_it_is_redacted_on_its_way_into_the_context_too() {
+fn a_failure_is_redacted_in_the_context_too() {
     let failing = with(
         sending("a", json!("${secret.TOKEN}")),
         json!({"on_failure": "continue"}),
@@ -90,18 +90,18 @@ fn a_failure_that_quotes_it_is_redacted_on_its_way_into_the_context_too() {
         )
     ]);
     let message = format!("status 400: you sent {VALUE}");
-    let run = tell(
+    let run = run_with(
         json!({"steps": steps}),
         &[("a", Says(BadRequest, message))],
         json!({}),
     );
-    keeps_silent(&run);
+    check_redacted(&run);
     assert!(report(&run).contains("you sent [redacted]"), "{}", report(&run));
 
     let message = format!("{} refused by 1234 {VALUE}", serde_json::json!(VALUE));
     let answers = [("a", Says(Network, message))];
     let once = json!({"steps": [with(sending("a", json!("${secret.TOKEN}")), json!({}))]});
-    let run = tell(once, &answers, json!({"deadline_at": START + 10}));
+    let run = run_with(once, &answers, json!({"deadline_at": START + 10}));
     check(
         &run.result
             .error
@@ -113,7 +113,7 @@ fn a_failure_that_quotes_it_is_redacted_on_its_way_into_the_context_too() {
 }
 
 #[test]
-fn what_a_task_writes_itself_stays_in_it_too() {
+fn outputs_are_redacted() {
     let steps = json!([
         set(
             "a",
@@ -121,14 +121,14 @@ fn what_a_task_writes_itself_stays_in_it_too() {
         ),
         sending("b", json!("${state.header}")),
     ]);
-    let run = tell(json!({"steps": steps}), &[("b", Result(json!("ok")))], json!({}));
-    assert!(run.story().contains("Bearer s3cr3t"), "the call gets it");
+    let run = run_with(json!({"steps": steps}), &[("b", Result(json!("ok")))], json!({}));
+    assert!(run.trace().contains("Bearer s3cr3t"), "the call gets it");
     assert_eq!(
         run.result.output,
         Some(json!({"kept": "[redacted]", "pin": "[redacted]"}))
     );
 
-    // Stopped halfway: partial work, checkpoint and error are as silent.
+    // Artifacts, checkpoint and error of a stopped task are redacted, too.
     let steps = json!([
         set(
             "a",
@@ -137,12 +137,12 @@ fn what_a_task_writes_itself_stays_in_it_too() {
         sending("b", json!("${state.header}")),
     ]);
     let arrived = format!("so far {VALUE} and s3cr3t-\"val");
-    let run = tell(
+    let run = run_with(
         json!({"steps": steps}),
         &[("b", Endless(arrived))],
         json!({"deadline_at": START + 100}),
     );
-    keeps_silent(&run);
+    check_redacted(&run);
     check(
         &run.left(),
         r#"
@@ -154,7 +154,7 @@ fn what_a_task_writes_itself_stays_in_it_too() {
 }
 
 #[test]
-fn an_artifact_is_cut_after_its_secrets_are_out() {
+fn an_artifact_is_redacted_before_it_is_cut() {
     let long = format!("{}{VALUE}", "x".repeat((16 << 10) - 2 - 9));
     let steps = json!([
         set(
@@ -163,19 +163,19 @@ fn an_artifact_is_cut_after_its_secrets_are_out() {
         ),
         sending("b", json!("${secret.TOKEN}"))
     ]);
-    let run = tell(
+    let run = run_with(
         json!({"steps": steps}),
         &[("b", Says(BadRequest, long))],
         json!({}),
     );
-    keeps_silent(&run);
+    check_redacted(&run);
 }
 
 #[test]
 fn an_assertion_that_quotes_it_is_redacted() {
     let step = json!({"ref": "a", "action": {"kind": "assert", "implementation": {"condition": "false", "message": "not ${secret.TOKEN}"}}});
     check(
-        &tell(json!({"steps": [step]}), &[], json!({})).story(),
+        &run_with(json!({"steps": [step]}), &[], json!({})).trace(),
         "
             step a failed x1 0 ms
             failed assertion_failed/assertion at a: not [redacted]
@@ -184,10 +184,10 @@ fn an_assertion_that_quotes_it_is_redacted() {
 }
 
 #[test]
-fn what_an_earlier_attempt_sent_is_known_to_the_one_that_goes_on() {
+fn a_resumed_attempt_knows_the_secrets_of_earlier_steps() {
     let steps = json!([sending("a", json!("${secret.TOKEN}")), call("b")]);
     let checkpoint = json!({"next": "b", "state": {"a": 1}, "output": {}, "wrote_output": false, "last_result": 1, "steps": []});
-    let run = tell(
+    let run = run_with(
         json!({"steps": steps}),
         &[("b", Result(json!(format!("I remember {VALUE}"))))],
         json!({"resume_from": checkpoint}),
@@ -196,8 +196,8 @@ fn what_an_earlier_attempt_sent_is_known_to_the_one_that_goes_on() {
 }
 
 #[test]
-fn a_task_without_secrets_is_not_searched() {
-    let run = tell(
+fn a_task_without_secrets_is_not_redacted() {
+    let run = run_with(
         json!({"steps": [call("a")]}),
         &[("a", Result(json!(VALUE)))],
         json!({}),
@@ -210,13 +210,13 @@ fn a_task_without_secrets_is_not_searched() {
 }
 
 #[test]
-fn an_expression_that_cannot_read_it_does_not_quote_its_start() {
+fn an_expression_error_does_not_quote_the_start_of_a_secret() {
     const LONG: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0.sig";
     let mut runtime = FakeRuntime::new(&[]);
     runtime.secrets = vec![("JWT", Some(LONG))];
     let step = set("a", json!({"n": "${int(secret.JWT)}"}));
     check(
-        &runtime.order(json!({"steps": [step]}), json!({})).story(),
+        &runtime.order(json!({"steps": [step]}), json!({})).trace(),
         r#"
             step a failed x1 0 ms
             failed expression_failed/validation at a: set of step a: expression `int(secret.JWT)`: int cannot read "[redacted]…"

@@ -1,4 +1,4 @@
-//! Commands: what a runner is asked to run, and what its answer means.
+//! `shell`: the request to a runner, and the meaning of its response.
 
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::base::time::Millis;
@@ -9,8 +9,8 @@ use curfew::task::request::Outgoing;
 use curfew::task::shell::{CommandEnd, order, outcome};
 use serde_json::{Value, json};
 
+use super::action_call::calling;
 use super::fake_runtime::with;
-use super::rendered::calling;
 
 const NOW: Millis = 1_000;
 
@@ -36,7 +36,7 @@ fn body(more: Value, input: Value, deadline_at: Option<Millis>) -> Value {
 }
 
 #[test]
-fn a_command_is_sent_as_its_templates_say() {
+fn a_command_is_rendered_from_its_templates() {
     let sent =
         ordered(json!({"headers": {"authorization": "Bearer x"}}), json!({}), None).expect("it is fine");
     assert_eq!(
@@ -72,7 +72,7 @@ fn a_command_is_sent_as_its_templates_say() {
 }
 
 #[test]
-fn a_runner_is_told_the_time_that_is_left() {
+fn a_runner_gets_the_time_that_is_left() {
     for (left_ms, told_ms) in [(60_000, 59_750), (2_500, 2_250), (1_000, 900), (5, 5), (0, 0)] {
         let sent = body(json!({}), json!({}), Some(NOW + left_ms));
         assert_eq!(sent["timeout_ms"], told_ms, "{left_ms}");
@@ -166,7 +166,7 @@ fn any_other_end_is_a_failure_with_its_output() {
 }
 
 #[test]
-fn of_a_long_output_the_end_is_quoted_and_no_part_of_a_secret() {
+fn the_redacted_end_of_a_long_output_is_quoted() {
     let stderr = format!("{}secret-value{}", "x".repeat(50), "y".repeat(995));
     let failure = ended(
         json!({}),
@@ -182,7 +182,7 @@ fn of_a_long_output_the_end_is_quoted_and_no_part_of_a_secret() {
 }
 
 #[test]
-fn a_command_out_of_time_leaves_what_it_wrote() {
+fn a_command_out_of_time_keeps_its_output() {
     let stopped = || output(json!({"exit_code": null, "signal": "SIGKILL", "timed_out": true}));
     assert_eq!(
         ended(json!({}), stopped(), Some(250)),

@@ -1,12 +1,12 @@
-//! What a task does with its steps: their order, conditions, failures, its context, what it delivers.
+//! The steps of a task: their order, conditions and failures, its context and output.
 
 use serde_json::{Value, json};
 
 use super::fake_runtime::PeerResponse::{Failure, Result};
-use super::fake_runtime::{call, check, set, tell, with};
+use super::fake_runtime::{call, check, set, trace_of, with};
 
 #[test]
-fn steps_run_by_their_ordinal_and_without_one_by_their_place() {
+fn steps_run_by_ordinal_else_by_position() {
     let steps = json!([
         with(call("last"), json!({"ordinal": 9})),
         with(call("second"), json!({"ordinal": 1})),
@@ -14,9 +14,9 @@ fn steps_run_by_their_ordinal_and_without_one_by_their_place() {
         call("third"),
     ]);
     let answers = ["first", "second", "third", "last"].map(|step| (step, Result(json!(step))));
-    let story = tell(json!({"steps": steps}), None, &answers);
+    let trace = trace_of(json!({"steps": steps}), None, &answers);
     check(
-        &story,
+        &trace,
         r#"
             call first {"n":1}
             call second {"n":1}
@@ -32,7 +32,7 @@ fn steps_run_by_their_ordinal_and_without_one_by_their_place() {
 }
 
 #[test]
-fn each_form_of_a_condition_leads_to_each_outcome() {
+fn conditions_have_all_outcomes() {
     let outcome = |condition: Value| {
         let conditional = with(set("maybe", json!({"y": 1})), json!({"condition": condition}));
         let steps = json!([
@@ -40,8 +40,8 @@ fn each_form_of_a_condition_leads_to_each_outcome() {
             conditional,
             set("after", json!({"z": 1}))
         ]);
-        let story = tell(json!({"steps": steps}), None, &[]);
-        story.lines().last().unwrap_or_default().to_string()
+        let trace = trace_of(json!({"steps": steps}), None, &[]);
+        trace.lines().last().unwrap_or_default().to_string()
     };
     let continued = r#"completed {"x":1,"y":1,"z":1}"#;
     let skipped = r#"completed {"x":1,"z":1}"#;
@@ -70,13 +70,13 @@ fn each_form_of_a_condition_leads_to_each_outcome() {
 }
 
 #[test]
-fn a_skipped_step_was_never_attempted() {
+fn a_skipped_step_has_no_attempts() {
     let steps = json!([
         with(call("a"), json!({"condition": "false"})),
         set("b", json!({"x": 1}))
     ]);
     check(
-        &tell(json!({"steps": steps}), None, &[]),
+        &trace_of(json!({"steps": steps}), None, &[]),
         r#"
             step a skipped x0 0 ms
             step b completed x1 0 ms
@@ -89,7 +89,7 @@ fn a_skipped_step_was_never_attempted() {
 fn abort_ends_the_task_with_the_error_of_its_step() {
     let steps = json!([call("a"), call("b")]);
     check(
-        &tell(json!({"steps": steps}), None, &[("a", Failure("status 500"))]),
+        &trace_of(json!({"steps": steps}), None, &[("a", Failure("status 500"))]),
         r#"
             call a {"n":1}
             step a failed x1 0 ms
@@ -108,7 +108,7 @@ fn continue_notes_each_error_and_goes_on() {
     ]);
     let answers = [("a", Failure("first")), ("b", Failure("second"))];
     check(
-        &tell(json!({"steps": steps}), None, &answers),
+        &trace_of(json!({"steps": steps}), None, &answers),
         r#"
             call a {"n":1}
             call b {"n":1}
@@ -124,18 +124,18 @@ fn continue_notes_each_error_and_goes_on() {
 fn the_output_is_the_last_result_unless_something_was_written() {
     let answers = [("a", Result(json!({"body": 5})))];
     check(
-        &tell(json!({"steps": [call("a")]}), None, &answers),
+        &trace_of(json!({"steps": [call("a")]}), None, &answers),
         r#"
             call a {"n":1}
             step a completed x1 0 ms
             completed {"body":5}
         "#,
     );
-    // A step after it that fails and is passed over leaves no result of its own.
+    // A failed step that continues has no result.
     let steps = json!([call("a"), with(call("b"), json!({"on_failure": "continue"}))]);
     let answers = [("a", Result(json!(5))), ("b", Failure("status 500"))];
     check(
-        &tell(json!({"steps": steps}), None, &answers),
+        &trace_of(json!({"steps": steps}), None, &answers),
         r#"
             call a {"n":1}
             call b {"n":1}
@@ -150,7 +150,7 @@ fn the_output_is_the_last_result_unless_something_was_written() {
     );
     let answers = [("a", Result(json!({"body": 5})))];
     check(
-        &tell(json!({"steps": [mapped]}), None, &answers),
+        &trace_of(json!({"steps": [mapped]}), None, &answers),
         r#"
             call a {"n":1}
             step a completed x1 0 ms
@@ -160,13 +160,13 @@ fn the_output_is_the_last_result_unless_something_was_written() {
 }
 
 #[test]
-fn a_result_without_a_mapping_is_there_for_the_steps_after_it() {
+fn later_steps_can_read_a_result_without_a_mapping() {
     let body =
         json!({"kind": "service_call", "implementation": {"binding": "PEER", "body": "${state.a} ${input}"}});
     let steps = json!([call("a"), {"ref": "b", "action": body, "input_mapping": {"got": "${state.a}"}}]);
     let answers = [("a", Result(json!(7))), ("b", Result(json!(8)))];
     check(
-        &tell(json!({"steps": steps}), None, &answers),
+        &trace_of(json!({"steps": steps}), None, &answers),
         r#"
             call a {"n":1}
             call b {"got":7} "7 {\"got\":7}"
@@ -191,7 +191,7 @@ fn update_context_writes_paths_all_at_once() {
         set("c", json!({"seen": "${state}"})),
     ]);
     check(
-        &tell(json!({"steps": steps}), None, &[]),
+        &trace_of(json!({"steps": steps}), None, &[]),
         r#"
             step a completed x1 0 ms
             step b completed x1 0 ms
@@ -209,7 +209,7 @@ fn an_update_whose_expression_fails_writes_nothing() {
     );
     let steps = json!([failing, set("b", json!({"seen": "${has(output.x)}"}))]);
     check(
-        &tell(json!({"steps": steps}), None, &[]),
+        &trace_of(json!({"steps": steps}), None, &[]),
         r#"
             step a failed x1 0 ms
             step b completed x1 0 ms
@@ -219,10 +219,10 @@ fn an_update_whose_expression_fails_writes_nothing() {
 }
 
 #[test]
-fn an_assertion_says_what_did_not_hold() {
+fn an_assertion_names_its_condition() {
     let assert = |implementation: Value| {
         let step = json!({"ref": "a", "action": {"kind": "assert", "implementation": implementation}});
-        tell(json!({"steps": [step]}), None, &[])
+        trace_of(json!({"steps": [step]}), None, &[])
             .lines()
             .last()
             .unwrap_or_default()
@@ -256,7 +256,7 @@ fn an_assertion_says_what_did_not_hold() {
 }
 
 #[test]
-fn schemas_are_checked_on_the_way_in_and_out_and_name_their_place() {
+fn schemas_are_checked_and_named_in_errors() {
     let number = json!({"properties": {"n": {"type": "string"}}});
     let text = json!({"type": "string"});
     let action = |field: &str, schema: &Value| {
@@ -265,13 +265,13 @@ fn schemas_are_checked_on_the_way_in_and_out_and_name_their_place() {
         step
     };
     check(
-        &tell(json!({"input_schema": number, "steps": [call("a")]}), None, &[]),
+        &trace_of(json!({"input_schema": number, "steps": [call("a")]}), None, &[]),
         r#"
             failed schema_mismatch/validation at -: input_schema of the task, at "/n": expected string, found number 1
         "#,
     );
     check(
-        &tell(json!({"steps": [action("input_schema", &number)]}), None, &[]),
+        &trace_of(json!({"steps": [action("input_schema", &number)]}), None, &[]),
         r#"
             step a failed x1 0 ms
             failed schema_mismatch/validation at a: input_schema of step a, at "/n": expected string, found number 1
@@ -279,7 +279,7 @@ fn schemas_are_checked_on_the_way_in_and_out_and_name_their_place() {
     );
     let answers = [("a", Result(json!(5)))];
     check(
-        &tell(json!({"steps": [action("output_schema", &text)]}), None, &answers),
+        &trace_of(json!({"steps": [action("output_schema", &text)]}), None, &answers),
         r#"
             call a {"n":1}
             step a failed x1 0 ms
@@ -287,7 +287,7 @@ fn schemas_are_checked_on_the_way_in_and_out_and_name_their_place() {
         "#,
     );
     check(
-        &tell(
+        &trace_of(
             json!({"output_schema": text, "steps": [call("a")]}),
             None,
             &answers,
@@ -306,7 +306,7 @@ fn an_input_mapping_that_fails_fails_its_step() {
         call("a"),
         json!({"input_mapping": {"x": "${input.nothing}"}})
     )]);
-    check(&tell(json!({"steps": steps}), None, &[]), "
+    check(&trace_of(json!({"steps": steps}), None, &[]), "
             step a failed x1 0 ms
             failed expression_failed/validation at a: input_mapping of step a: expression `input.nothing`: no such key: nothing
         ");
@@ -317,7 +317,7 @@ fn an_output_over_its_limit_fails_the_task() {
     let limit = 512 << 10;
     let answers = [("a", Result(json!("x".repeat(limit - 1))))];
     check(
-        &tell(json!({"steps": [call("a")]}), None, &answers),
+        &trace_of(json!({"steps": [call("a")]}), None, &answers),
         r#"
             call a {"n":1}
             step a completed x1 0 ms
@@ -325,9 +325,9 @@ fn an_output_over_its_limit_fails_the_task() {
         "#,
     );
     let answers = [("a", Result(json!("x".repeat(limit - 2))))];
-    let story = tell(json!({"steps": [call("a")]}), None, &answers);
+    let trace = trace_of(json!({"steps": [call("a")]}), None, &answers);
     assert!(
-        story.contains("\ncompleted \"xxx"),
+        trace.contains("\ncompleted \"xxx"),
         "exactly the limit is within it"
     );
 }

@@ -1,5 +1,5 @@
-//! The breaker as the contract's sentences have it, with nothing clever: the whole history is kept and read again for
-//! every question.
+//! A model of the breaker that follows the sentences of its contract: it keeps the whole history and reads it again for every
+//! decision.
 
 use curfew::base::time::Millis;
 use curfew::breaker::machine::{AdmissionDecision, CallOutcome, Settings};
@@ -9,27 +9,27 @@ use curfew::breaker::machine::{AdmissionDecision, CallOutcome, Settings};
 enum Fact {
     Closed,
     Failure(Millis),
-    TrialGiven { number: u64, until: Millis },
-    TrialBack { number: u64 },
+    TrialBegan { number: u64, until: Millis },
+    TrialVoid { number: u64 },
 }
 
 #[derive(Debug)]
-pub struct Naive {
+pub struct ModelBreaker {
     settings: Settings,
     facts: Vec<Fact>,
     trials: u64,
 }
 
-impl Naive {
-    pub fn new(settings: Settings) -> Naive {
-        Naive {
+impl ModelBreaker {
+    pub fn new(settings: Settings) -> ModelBreaker {
+        ModelBreaker {
             settings,
             facts: Vec::new(),
             trials: 0,
         }
     }
 
-    /// "one success closes it": what was before does not matter.
+    /// "one success closes it": nothing before it counts.
     fn since_closed(&self) -> &[Fact] {
         let last = self.facts.iter().rposition(|fact| matches!(fact, Fact::Closed));
         &self.facts[last.map_or(0, |at| at + 1)..]
@@ -40,7 +40,7 @@ impl Naive {
         facts
             .filter_map(|fact| match fact {
                 Fact::Failure(at) => Some(*at),
-                Fact::Closed | Fact::TrialGiven { .. } | Fact::TrialBack { .. } => None,
+                Fact::Closed | Fact::TrialBegan { .. } | Fact::TrialVoid { .. } => None,
             })
             .collect()
     }
@@ -55,23 +55,23 @@ impl Naive {
         self.failures().len() as u32 >= self.settings.escalating
     }
 
-    /// The trial given last, if nothing was heard of it.
+    /// The last trial, if its outcome was not reported.
     pub fn trial(&self) -> Option<(u64, Millis)> {
         let mut current = None;
         for fact in self.since_closed() {
             match fact {
-                Fact::TrialGiven { number, until } => current = Some((*number, *until)),
-                // A failed trial is one no more; one that was given back never was.
+                Fact::TrialBegan { number, until } => current = Some((*number, *until)),
+                // A trial that failed has ended; a void one does not count.
                 Fact::Failure(_) => current = None,
-                Fact::TrialBack { number } if current.is_some_and(|(it, _)| it == *number) => current = None,
-                Fact::TrialBack { .. } | Fact::Closed => {}
+                Fact::TrialVoid { number } if current.is_some_and(|(it, _)| it == *number) => current = None,
+                Fact::TrialVoid { .. } | Fact::Closed => {}
             }
         }
         current
     }
 
-    /// "open it for 30 s, then one trial"; "a trial after 5 min"; one that nobody reports is given again.
-    fn may_try_at(&self) -> Millis {
+    /// "open it for 30 s, then one trial"; "a trial after 5 min"; a trial without a report is repeated.
+    fn trial_allowed_at(&self) -> Millis {
         if let Some((_, until)) = self.trial() {
             return until;
         }
@@ -83,16 +83,16 @@ impl Naive {
     }
 
     pub fn ask(&mut self, now: Millis, deadline_at: Option<Millis>) -> AdmissionDecision {
-        if self.is_open() && now >= self.may_try_at() {
+        if self.is_open() && now >= self.trial_allowed_at() {
             self.trials += 1;
             let longest = now + self.settings.trial_ms;
-            self.facts.push(Fact::TrialGiven {
+            self.facts.push(Fact::TrialBegan {
                 number: self.trials,
                 until: deadline_at.unwrap_or(longest).min(longest),
             });
             return AdmissionDecision::Trial { number: self.trials };
         }
-        self.look(now)
+        self.decision(now)
     }
 
     pub fn report(&mut self, now: Millis, outcome: CallOutcome, trial: Option<u64>) -> AdmissionDecision {
@@ -105,24 +105,24 @@ impl Naive {
             CallOutcome::Failed => self.facts.push(Fact::Failure(now)),
             CallOutcome::Unknown => {
                 if let Some(number) = trial {
-                    self.facts.push(Fact::TrialBack { number });
+                    self.facts.push(Fact::TrialVoid { number });
                 }
             }
         }
-        self.look(now)
+        self.decision(now)
     }
 
     pub fn reset(&mut self, now: Millis) -> AdmissionDecision {
         self.facts.push(Fact::Closed);
-        self.look(now)
+        self.decision(now)
     }
 
-    fn look(&self, now: Millis) -> AdmissionDecision {
+    fn decision(&self, now: Millis) -> AdmissionDecision {
         if !self.is_open() {
             let failures = self.failures().len() as u32;
             return AdmissionDecision::Closed { failures };
         }
-        let wait_ms = self.may_try_at().saturating_sub(now);
+        let wait_ms = self.trial_allowed_at().saturating_sub(now);
         AdmissionDecision::Open {
             retry_after_ms: match self.trial() {
                 Some(_) => wait_ms.min(self.settings.open_ms),

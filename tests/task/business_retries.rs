@@ -1,4 +1,4 @@
-//! What a task tries again: under which idempotency keys, and not past the end of its run.
+//! Business retries: their idempotency keys, and none after the end of the run.
 
 use curfew::base::failure::FailureClass::ServerError;
 use curfew::protocol::task::ReportStatus;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::fake_runtime::PeerResponse::{After, Fails, Failure, Result};
 use super::fake_runtime::{FakeRuntime, PeerResponse, START, call, with};
 
-/// `a`, then `b`, which begins the task again if it fails.
+/// `a`, then `b`, whose failure starts the task over.
 fn two_steps() -> Value {
     let again = with(call("b"), json!({"on_failure": "retry"}));
     json!({"steps": [call("a"), again], "retry": {"max_attempts": 3}})
@@ -20,7 +20,7 @@ fn keys(task: Value, more: Value, answers: &[(&str, PeerResponse)]) -> Vec<Strin
 }
 
 #[test]
-fn each_business_retry_has_keys_of_its_own() {
+fn each_business_retry_has_its_own_keys() {
     let answers = [
         ("a", Result(json!(1))),
         ("b", Failure("wrong")),
@@ -31,12 +31,12 @@ fn each_business_retry_has_keys_of_its_own() {
     ];
     let expected = ["work:a", "work:b", "work:a:2", "work:b:2", "work:a:3", "work:b:3"];
     assert_eq!(keys(two_steps(), json!({}), &answers), expected);
-    // The attempt after a loss says the same.
+    // The attempt after a lost one has the same keys.
     assert_eq!(keys(two_steps(), json!({}), &answers), expected);
 }
 
 #[test]
-fn a_call_that_is_made_again_keeps_its_key() {
+fn a_retried_call_keeps_its_key() {
     let answers = [
         ("a", Fails(ServerError, None)),
         ("a", Result(json!(1))),
@@ -50,7 +50,7 @@ fn a_call_that_is_made_again_keeps_its_key() {
 }
 
 #[test]
-fn an_attempt_that_goes_on_goes_on_with_its_round() {
+fn a_resumed_attempt_keeps_its_round() {
     let runtime = FakeRuntime::new(&[
         ("a", Result(json!(1))),
         ("b", Failure("wrong")),
@@ -72,9 +72,9 @@ fn an_attempt_that_goes_on_goes_on_with_its_round() {
     );
 }
 
-/// The coordinator ends the call with the run; until then the run may be extended.
+/// The coordinator ends the call with the run. Until then the run may be extended.
 #[test]
-fn a_call_under_way_goes_on_past_the_end_that_was_told() {
+fn a_call_under_way_continues_after_run_ends_at() {
     let runtime = FakeRuntime::new(&[("a", After(50_000, json!(1)))]);
     let run = runtime.order(
         json!({"steps": [call("a")]}),
@@ -85,8 +85,8 @@ fn a_call_under_way_goes_on_past_the_end_that_was_told() {
 }
 
 #[test]
-fn no_call_is_made_again_after_the_end_of_the_run_and_the_report_says_so() {
-    // The first retry comes after a second.
+fn no_call_is_retried_after_the_end_of_the_run() {
+    // The first retry comes after one second.
     for (ends_at, is_made) in [(START + 1_001, true), (START + 1_000, false)] {
         let answers = [("a", Fails(ServerError, None)), ("a", Result(json!(1)))];
         let runtime = FakeRuntime::new(&answers[..if is_made { 2 } else { 1 }]);
@@ -98,7 +98,7 @@ fn no_call_is_made_again_after_the_end_of_the_run_and_the_report_says_so() {
         assert_eq!(run.result.status, status);
         assert_eq!(run.result.gave_up_before, (!is_made).then_some(ends_at));
     }
-    // Nor is the task begun again.
+    // The task is not started over either.
     let task = with(
         two_steps(),
         json!({"retry": {"max_attempts": 2, "backoff": "linear", "initial_delay_ms": 5_000}}),
@@ -109,14 +109,14 @@ fn no_call_is_made_again_after_the_end_of_the_run_and_the_report_says_so() {
 }
 
 #[test]
-fn what_was_given_up_for_another_reason_says_nothing_of_the_run() {
-    // Its own deadline is the nearer one.
+fn gave_up_before_is_only_set_for_the_end_of_the_run() {
+    // Its own deadline is earlier.
     let run = FakeRuntime::new(&[("a", Fails(ServerError, None))]).order(
         json!({"steps": [call("a")]}),
         json!({"deadline_at": START + 900, "run_ends_at": START + 950}),
     );
     assert_eq!(run.result.gave_up_before, None);
-    // A step that was passed over, and another that failed for good.
+    // One failed step continues, another fails for good.
     let passed_over = with(call("a"), json!({"on_failure": "continue"}));
     let answers = [("a", Fails(ServerError, None)), ("b", Failure("wrong"))];
     let run = FakeRuntime::new(&answers).order(

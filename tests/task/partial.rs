@@ -1,4 +1,4 @@
-//! What a task that did not complete has to show: artifacts, their sizes, and its checkpoint.
+//! The artifacts of a task that did not complete, their sizes, and its checkpoint.
 
 use curfew::task::partial::{ARTIFACT_BYTES, ARTIFACTS_BYTES, text_of};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::fake_runtime::PeerResponse::{After, Endless, Failure, Result};
 use super::fake_runtime::{call, check, order, set, with};
 
 #[test]
-fn at_its_deadline_a_task_shows_finished_steps_and_the_text_so_far() {
+fn at_its_deadline_a_task_reports_finished_steps_and_the_text_so_far() {
     let steps = json!([call("object"), call("text"), call("slow"), call("never")]);
     let answers = [
         ("object", After(10, json!({"a": 1}))),
@@ -16,7 +16,7 @@ fn at_its_deadline_a_task_shows_finished_steps_and_the_text_so_far() {
     ];
     let run = order(json!({"steps": steps}), json!({"deadline_at": 1_300}), &answers);
     check(
-        &run.story(),
+        &run.trace(),
         r#"
             call object {"n":1} by 1300
             call text {"n":1} by 1300
@@ -39,7 +39,7 @@ fn at_its_deadline_a_task_shows_finished_steps_and_the_text_so_far() {
 }
 
 #[test]
-fn a_call_of_which_nothing_arrived_leaves_no_artifact() {
+fn a_call_without_a_response_leaves_no_artifact() {
     let steps = json!([set("a", json!({"x": 1})), call("b")]);
     for answer in [After(900, json!(1)), Endless(String::new())] {
         let run = order(
@@ -58,7 +58,7 @@ fn a_call_of_which_nothing_arrived_leaves_no_artifact() {
 }
 
 #[test]
-fn a_task_that_failed_shows_the_same() {
+fn a_failed_task_reports_the_same() {
     let failing = with(call("b"), json!({"condition": "state.a == 7"}));
     let steps = json!([call("a"), with(call("s"), json!({"condition": "false"})), failing]);
     let answers = [("a", Result(json!(7))), ("b", Failure("status 500"))];
@@ -73,7 +73,7 @@ fn a_task_that_failed_shows_the_same() {
 }
 
 #[test]
-fn what_a_passed_over_step_left_stands_in_its_place() {
+fn the_artifact_of_a_failed_step_that_continues_keeps_its_position() {
     let passed_over = with(
         call("b"),
         json!({"timeout_override_ms": 100, "on_failure": "continue"}),
@@ -108,7 +108,7 @@ fn without_a_finished_step_there_is_no_checkpoint() {
 }
 
 #[test]
-fn a_completed_task_carries_nothing() {
+fn a_completed_task_has_no_artifacts() {
     let passed_over = with(
         call("b"),
         json!({"timeout_override_ms": 100, "on_failure": "continue"}),
@@ -125,7 +125,7 @@ fn a_completed_task_carries_nothing() {
 }
 
 #[test]
-fn a_failure_of_no_step_leaves_nothing_to_go_on_with() {
+fn a_failure_of_no_step_has_no_checkpoint() {
     let task = json!({"output_schema": {"type": "string"}, "steps": [call("a"), call("b")]});
     let answers = [("a", Result(json!(1))), ("b", Result(json!(2)))];
     check(
@@ -159,7 +159,7 @@ fn only_the_last_pass_counts() {
     );
 }
 
-/// Writes come before the checks of an update's result. One that fails must not count twice when it runs again.
+/// An update writes before its result is checked. If it fails it must not write twice when it runs again.
 #[test]
 fn a_step_that_failed_wrote_nothing() {
     let count = |more: Value| {
@@ -204,13 +204,13 @@ fn the_text_of_an_artifact_is_cut_at_its_limit_between_characters() {
     assert_eq!(artifact_of(json!(whole)), (true, limit as u64, whole.clone()));
     let longer = format!("{whole}y");
     assert_eq!(artifact_of(json!(longer)), (false, limit as u64 + 1, whole));
-    // The euro sign has three bytes: one, then two of them stand before the limit.
+    // The euro sign has three bytes. One, then two of them are before the limit.
     for before in [limit - 1, limit - 2] {
         let start = "x".repeat(before);
         let text = format!("{start}€€");
         assert_eq!(artifact_of(json!(text)), (false, before as u64 + 6, start));
     }
-    // As JSON: two brackets, and a quote on each side of a text.
+    // JSON adds two brackets, and a quote on each side of a string.
     let text = "x".repeat(limit - 4);
     let list = json!([text]);
     assert_eq!(artifact_of(list.clone()), (true, limit as u64, list.to_string()));
@@ -241,14 +241,14 @@ fn text_that_arrived_is_cut_too() {
 }
 
 #[test]
-fn all_artifacts_share_a_limit_and_the_latest_come_first() {
+fn all_artifacts_share_a_limit_and_the_latest_are_cut_last() {
     let names = ["a", "b", "c", "d", "e"];
     let steps: Vec<Value> = names
         .iter()
         .map(|name| call(name))
         .chain([call("slow")])
         .collect();
-    // Euro signs, so that what is left for the second step ends within one.
+    // The limit of the second step is inside a euro sign.
     let result = json!("€".repeat(ARTIFACT_BYTES / 3));
     let mut answers: Vec<_> = names.map(|name| (name, Result(result.clone()))).into();
     answers.push(("slow", Endless("12345".into())));
@@ -304,7 +304,7 @@ fn a_checkpoint_over_the_limit_of_results_is_not_made() {
     );
 }
 
-/// The coordinator could not read the report: its parser has a limit of its own.
+/// The coordinator's parser has a limit of depth and would refuse the report.
 #[test]
 fn a_checkpoint_nested_too_deep_is_not_made() {
     let nested = |depth: usize| (0..depth).fold(json!(1), |value, _| json!([value]));
@@ -323,7 +323,7 @@ fn a_checkpoint_nested_too_deep_is_not_made() {
 }
 
 #[test]
-fn bytes_that_arrived_are_text_up_to_where_they_are_not() {
+fn text_ends_at_the_first_invalid_byte() {
     for (bytes, text) in [
         (&b""[..], ""),
         (b"abc", "abc"),

@@ -1,4 +1,4 @@
-//! What comes of an answer, in every dialect, however the network cuts it.
+//! The result of a provider's response in every format, wherever the network cuts it.
 
 use curfew::base::failure::Failure;
 use curfew::base::limits::RESULT_BYTES;
@@ -11,15 +11,15 @@ use curfew::task::runtime::Stopped;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn hear<'a>(
+fn decode<'a>(
     provider: Provider,
     format: &ResponseFormat,
-    pieces: impl IntoIterator<Item = &'a [u8]>,
+    chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Value, Stopped> {
     let redactor = Redactor::default();
     let mut decoder = ResponseDecoder::new(provider, &redactor);
-    for piece in pieces {
-        match decoder.take(piece) {
+    for chunk in chunks {
+        match decoder.take(chunk) {
             Ok(DecodeProgress::More) => {}
             Ok(DecodeProgress::Done) => return result::of(decoder, format, "asked"),
             Err(failure) => return Err(decoder.stopped(failure)),
@@ -31,8 +31,8 @@ fn hear<'a>(
     }
 }
 
-/// The result, or the failure in a line with what is left of the text.
-fn run(heard: Result<Value, Stopped>) -> Value {
+/// The result, or the failure in a line with the text that had arrived.
+fn line_of(decoded: Result<Value, Stopped>) -> Value {
     let line = |failure: Failure, partial: &str| {
         let class = json!(failure.class);
         json!(format!(
@@ -42,7 +42,7 @@ fn run(heard: Result<Value, Stopped>) -> Value {
             failure.message
         ))
     };
-    match heard {
+    match decoded {
         Ok(result) => result,
         Err(Stopped::Failed(failure)) => line(failure, "-"),
         Err(Stopped::FailedMidway { failure, partial }) => line(failure, &partial),
@@ -50,30 +50,30 @@ fn run(heard: Result<Value, Stopped>) -> Value {
     }
 }
 
-/// In one piece, byte by byte, and in odd pieces: always the same.
+/// The same in one chunk, byte by byte, and in odd chunks.
 #[track_caller]
-fn answer(provider: Provider, format: &ResponseFormat, body: &str) -> Value {
-    let whole = run(hear(provider, format, [body.as_bytes()]));
+fn result_of(provider: Provider, format: &ResponseFormat, body: &str) -> Value {
+    let whole = line_of(decode(provider, format, [body.as_bytes()]));
     for size in [1, 2, 3, 7, 61] {
-        let cut = run(hear(provider, format, body.as_bytes().chunks(size)));
-        assert_eq!(cut, whole, "in pieces of {size}");
+        let cut = line_of(decode(provider, format, body.as_bytes().chunks(size)));
+        assert_eq!(cut, whole, "in chunks of {size}");
     }
     whole
 }
 
 #[track_caller]
 fn failure(provider: Provider, body: &str, expected: &str) {
-    let found = answer(provider, &ResponseFormat::Text, body);
+    let found = result_of(provider, &ResponseFormat::Text, body);
     let line = found.as_str().unwrap_or_default();
     assert!(line.starts_with(expected), "expected {expected}\nfound {found}");
 }
 
-/// Events as OpenAI writes them.
+/// Events in OpenAI's format.
 fn events(chunks: &[Value]) -> String {
     chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect()
 }
 
-/// Events as Anthropic writes them.
+/// Events in Anthropic's format.
 fn named(chunks: &[Value]) -> String {
     let name = |chunk: &Value| chunk["type"].as_str().unwrap_or_default().to_string();
     let each = chunks
@@ -125,7 +125,7 @@ fn anthropic_text() -> Vec<Value> {
 #[test]
 fn openai_streams_text() {
     assert_eq!(
-        answer(Provider::OpenAi, &ResponseFormat::Text, &openai_text()),
+        result_of(Provider::OpenAi, &ResponseFormat::Text, &openai_text()),
         json!({"text": "Grüße aus dem 🌲wald", "tool_calls": [], "finish_reason": "stop", "model": "gpt-x-0101",
             "usage": {"input_tokens": 12, "output_tokens": 4}})
     );
@@ -158,9 +158,9 @@ fn openai_streams_tool_calls() {
         ),
         delta(json!({}), json!("tool_calls")),
     ]);
-    // Who forgets to say goodbye has said why it finished.
+    // A finish reason replaces a missing `[DONE]`.
     assert_eq!(
-        answer(Provider::OpenAi, &ResponseFormat::Json, &body),
+        result_of(Provider::OpenAi, &ResponseFormat::Json, &body),
         json!({"text": "", "json": null, "finish_reason": "tool_calls", "model": "gpt-x-0101",
         "usage": {"input_tokens": null, "output_tokens": null},
         "tool_calls": [
@@ -172,7 +172,7 @@ fn openai_streams_tool_calls() {
 }
 
 #[test]
-fn calls_without_numbers_are_told_apart() {
+fn calls_without_numbers_are_distinguished() {
     let call = |part: Value| delta(json!({"tool_calls": [part]}), json!(null));
     let body = events(&[
         call(json!({"id": "a", "function": {"name": "f", "arguments": "{\"x\":"}})),
@@ -184,7 +184,7 @@ fn calls_without_numbers_are_told_apart() {
         ),
         json!({"choices": [{"index": 1, "delta": {"content": "another answer"}}]}),
     ]);
-    let found = answer(Provider::OpenAi, &ResponseFormat::Text, &body);
+    let found = result_of(Provider::OpenAi, &ResponseFormat::Text, &body);
     assert_eq!(
         (&found["tool_calls"], &found["text"]),
         (
@@ -197,7 +197,7 @@ fn calls_without_numbers_are_told_apart() {
 #[test]
 fn anthropic_streams_text() {
     assert_eq!(
-        answer(
+        result_of(
             Provider::Anthropic,
             &ResponseFormat::Text,
             &named(&anthropic_text())
@@ -229,7 +229,7 @@ fn anthropic_streams_tool_calls_between_texts() {
         json!({"type": "message_stop"}),
     ]);
     assert_eq!(
-        answer(Provider::Anthropic, &ResponseFormat::Text, &body),
+        result_of(Provider::Anthropic, &ResponseFormat::Text, &body),
         json!({"text": "I look", "finish_reason": "tool_use", "model": "claude-x-0101",
         "usage": {"input_tokens": 30, "output_tokens": 9},
         "tool_calls": [
@@ -251,16 +251,16 @@ fn workers_ai_streams_in_either_form() {
         ])
     );
     assert_eq!(
-        answer(Provider::WorkersAi, &ResponseFormat::Text, &older),
+        result_of(Provider::WorkersAi, &ResponseFormat::Text, &older),
         json!({"text": "Grüße", "tool_calls": [{"id": "", "name": "f", "arguments": {"x": 1}}], "finish_reason": null,
             "model": "asked", "usage": {"input_tokens": 7, "output_tokens": 2}})
     );
-    let newer = answer(Provider::WorkersAi, &ResponseFormat::Text, &openai_text());
+    let newer = result_of(Provider::WorkersAi, &ResponseFormat::Text, &openai_text());
     assert_eq!(newer["text"], "Grüße aus dem 🌲wald");
 }
 
 #[test]
-fn whoever_does_not_stream_is_understood() {
+fn a_response_that_is_not_streamed_is_decoded() {
     let openai = json!({"model": "m1", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant",
         "content": "Hi", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 2}});
@@ -272,14 +272,15 @@ fn whoever_does_not_stream_is_understood() {
         json!({"text": "Hi", "tool_calls": [{"id": "a", "name": "f", "arguments": arguments}], "finish_reason": "stop",
             "model": "m1", "usage": {"input_tokens": 1, "output_tokens": 2}})
     };
-    let whole =
-        |provider, body: &Value| answer(provider, &ResponseFormat::Text, &format!("\u{feff}\r\n {body}\n"));
+    let whole = |provider, body: &Value| {
+        result_of(provider, &ResponseFormat::Text, &format!("\u{feff}\r\n {body}\n"))
+    };
     assert_eq!(whole(Provider::OpenAi, &openai), result(json!({})));
     assert_eq!(whole(Provider::WorkersAi, &openai), result(json!({})));
     assert_eq!(whole(Provider::Anthropic, &anthropic), result(json!({"x": 1})));
     assert_eq!(whole(Provider::WorkersAi, &workers)["text"], "Hi");
-    // Where JSON was asked for, the value itself is the response.
-    let formed = answer(
+    // If JSON was requested, the value itself is the response.
+    let formed = result_of(
         Provider::WorkersAi,
         &ResponseFormat::Json,
         &json!({"response": {"n": 1}}).to_string(),
@@ -361,7 +362,7 @@ fn errors_in_a_stream_have_their_class() {
 }
 
 #[test]
-fn what_is_no_answer_is_said_to_be_none() {
+fn an_invalid_response_is_a_failure() {
     failure(
         Provider::OpenAi,
         "<html>\n<body>Hello</body>",
@@ -387,7 +388,7 @@ fn what_is_no_answer_is_said_to_be_none() {
         "{nonsense}",
         "invalid_response/validation {nonsense}: the answer is not JSON",
     );
-    // Chunks that are no objects are no answer, and no panic either.
+    // Chunks that are not objects are a failure, not a panic.
     for chunk in [
         "1",
         "null",
@@ -408,37 +409,41 @@ fn what_is_no_answer_is_said_to_be_none() {
 }
 
 #[test]
-fn an_answer_has_a_largest_size() {
+fn a_response_has_a_size_limit() {
     let part = "x".repeat(1 << 10);
     let chunk = events(&[delta(json!({"content": part}), json!(null))]);
     let endless = chunk.repeat(RESULT_BYTES / part.len() + 1);
-    let heard = hear(
+    let decoded = decode(
         Provider::OpenAi,
         &ResponseFormat::Text,
         endless.as_bytes().chunks(1 << 14),
     );
-    let Err(Stopped::FailedMidway { failure, partial }) = heard else {
-        panic!("it is too large: {:?}", heard.map(|_| ()));
+    let Err(Stopped::FailedMidway { failure, partial }) = decoded else {
+        panic!("it is too large: {:?}", decoded.map(|_| ()));
     };
     assert_eq!(
         (failure.code.as_str(), partial.len()),
         ("response_too_large", RESULT_BYTES)
     );
     let whole = json!({"choices": [{"message": {"content": "x".repeat(RESULT_BYTES)}}]}).to_string();
-    let heard = run(hear(
+    let decoded = line_of(decode(
         Provider::OpenAi,
         &ResponseFormat::Text,
         whole.as_bytes().chunks(1 << 14),
     ));
     assert!(
-        heard
+        decoded
             .as_str()
             .is_some_and(|line| line.starts_with("response_too_large/validation"))
     );
     let event = format!("data: \"{}\n\n", "x".repeat(1 << 20));
-    let heard = run(hear(Provider::OpenAi, &ResponseFormat::Text, [event.as_bytes()]));
+    let decoded = line_of(decode(
+        Provider::OpenAi,
+        &ResponseFormat::Text,
+        [event.as_bytes()],
+    ));
     assert_eq!(
-        heard,
+        decoded,
         "response_too_large/validation -: an event of the answer is larger than 1 MiB"
     );
     let calls = events(&[delta(
@@ -448,15 +453,19 @@ fn an_answer_has_a_largest_size() {
     let calls: String = (0..129)
         .map(|n| calls.replace("\"a\"", &format!("\"a{n}\"")))
         .collect();
-    let heard = run(hear(Provider::OpenAi, &ResponseFormat::Text, [calls.as_bytes()]));
+    let decoded = line_of(decode(
+        Provider::OpenAi,
+        &ResponseFormat::Text,
+        [calls.as_bytes()],
+    ));
     assert_eq!(
-        heard,
+        decoded,
         "response_too_large/validation -: the answer has more than 128 tool calls"
     );
 }
 
 #[test]
-fn json_is_parsed_and_held_against_its_schema() {
+fn json_is_parsed_and_validated() {
     let written = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
     let schema = Schema::compile(&written).expect("it is a schema");
     let fitting = ResponseFormat::JsonSchema {
@@ -465,7 +474,7 @@ fn json_is_parsed_and_held_against_its_schema() {
     };
     let said = |text: &str, format: &ResponseFormat| {
         let body = events(&[delta(json!({"content": text}), json!("stop"))]);
-        let found = answer(Provider::OpenAi, format, &body);
+        let found = result_of(Provider::OpenAi, format, &body);
         found.get("json").cloned().unwrap_or(found)
     };
     assert_eq!(said(" {\"n\": 1}\n", &fitting), json!({"n": 1}));
@@ -518,14 +527,14 @@ proptest! {
             1 => (Provider::Anthropic, named(&anthropic_text())),
             _ => (Provider::WorkersAi, events(&[json!({"response": "Grü"}), json!({"response": "ße 🌲"})]) + "data: [DONE]\n\n"),
         };
-        // Also of one that breaks off anywhere.
+        // The same for a response that breaks off anywhere.
         let bytes = &body.as_bytes()[..end.min(body.len())];
         cuts.iter_mut().for_each(|cut| *cut %= bytes.len() + 1);
         cuts.sort_unstable();
         let starts = std::iter::once(0).chain(cuts.iter().copied());
         let stops = cuts.iter().copied().chain([bytes.len()]);
-        let pieces = starts.zip(stops).map(|(start, stop)| &bytes[start..stop]);
-        let whole = run(hear(provider, &ResponseFormat::Text, [bytes]));
-        prop_assert_eq!(run(hear(provider, &ResponseFormat::Text, pieces)), whole);
+        let chunks = starts.zip(stops).map(|(start, stop)| &bytes[start..stop]);
+        let whole = line_of(decode(provider, &ResponseFormat::Text, [bytes]));
+        prop_assert_eq!(line_of(decode(provider, &ResponseFormat::Text, chunks)), whole);
     }
 }

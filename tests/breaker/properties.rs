@@ -1,5 +1,4 @@
-//! Whatever is asked and reported, in whatever order and at whatever times, the machine says what the naive one says,
-//! also when it was stored and loaded in between, and keeps its promises.
+//! For any order and times of events the breaker decides like the model, also if it is stored and loaded in between.
 
 use curfew::base::time::Millis;
 use curfew::breaker::machine::{
@@ -7,21 +6,21 @@ use curfew::breaker::machine::{
 };
 use proptest::prelude::*;
 
-use super::naive::Naive;
+use super::model::ModelBreaker;
 
 #[derive(Clone, Debug)]
 enum Step {
     Ask {
         deadline_in: Option<u64>,
     },
-    /// About the trial so many back, or about none.
+    /// Reports a trial by how many came after it, or no trial.
     Report {
         outcome: CallOutcome,
         back: Option<u64>,
     },
     Reset,
     Wait(u64),
-    /// To the moment the next trial may be had, and a little off.
+    /// Waits for the moment of the next trial, plus this offset.
     WaitForTrial(i64),
 }
 
@@ -43,8 +42,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..60)
 }
 
-fn retry_after(answer: AdmissionDecision) -> u64 {
-    match answer {
+fn retry_after(decision: AdmissionDecision) -> u64 {
+    match decision {
         AdmissionDecision::Open { retry_after_ms, .. } => retry_after_ms,
         AdmissionDecision::Closed { .. } | AdmissionDecision::Trial { .. } => 0,
     }
@@ -54,12 +53,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_machine_is_the_naive_one(steps in steps()) {
+    fn the_breaker_decides_like_the_model(steps in steps()) {
         let settings = Settings::default();
-        let (mut breaker, mut naive) = (Breaker::default(), Naive::new(settings));
+        let (mut breaker, mut model) = (Breaker::default(), ModelBreaker::new(settings));
         let mut now: Millis = 1_000_000;
         let (mut trials, mut last) = (0u64, AdmissionDecision::Closed { failures: 0 });
-        // Trials that are waited for: never two at a time.
+        // The end of the trial under way. There are never two at a time.
         let mut out_until: Option<Millis> = None;
         for step in steps {
             let (event, expected) = match step {
@@ -73,35 +72,35 @@ proptest! {
                 }
                 Step::Ask { deadline_in } => {
                     let deadline_at = deadline_in.map(|millis| now + millis);
-                    (BreakerEvent::AdmissionRequested { deadline_at }, naive.ask(now, deadline_at))
+                    (BreakerEvent::AdmissionRequested { deadline_at }, model.ask(now, deadline_at))
                 }
                 Step::Report { outcome, back } => {
                     let trial = back.and_then(|back| trials.checked_sub(back)).filter(|number| *number > 0);
-                    (BreakerEvent::CallEnded { outcome, trial }, naive.report(now, outcome, trial))
+                    (BreakerEvent::CallEnded { outcome, trial }, model.report(now, outcome, trial))
                 }
-                Step::Reset => (BreakerEvent::Reset, naive.reset(now)),
+                Step::Reset => (BreakerEvent::Reset, model.reset(now)),
             };
             let before = breaker.clone();
-            let (answer, changed) = breaker.handle(now, &settings, event);
-            prop_assert_eq!(answer, expected, "{:?} at {}", event, now);
+            let (decision, changed) = breaker.handle(now, &settings, event);
+            prop_assert_eq!(decision, expected, "{:?} at {}", event, now);
             prop_assert_eq!(changed, breaker != before, "what changed is saved, and nothing else");
             prop_assert!(!changed || breaker.revision == before.revision + 1);
-            if let AdmissionDecision::Trial { number } = answer {
-                prop_assert!(number > trials, "no trial is taken for another");
+            if let AdmissionDecision::Trial { number } = decision {
+                prop_assert!(number > trials, "the number of a trial is not reused");
                 prop_assert!(out_until.is_none_or(|until| until <= now), "two at a time");
                 trials = number;
             }
-            out_until = naive.trial().map(|(_, until)| until);
-            let standing = match (naive.is_open(), naive.is_escalated(), naive.trial()) {
+            out_until = model.trial().map(|(_, until)| until);
+            let state = match (model.is_open(), model.is_escalated(), model.trial()) {
                 (false, _, _) => BreakerState::Closed,
                 (true, true, _) => BreakerState::Escalated,
                 (true, false, Some(_)) => BreakerState::HalfOpen,
                 (true, false, None) => BreakerState::Open,
             };
-            prop_assert_eq!(breaker.state(), standing);
+            prop_assert_eq!(breaker.state(), state);
             let text = serde_json::to_string(&breaker).map_err(|error| TestCaseError::fail(error.to_string()))?;
             breaker = serde_json::from_str(&text).map_err(|error| TestCaseError::fail(error.to_string()))?;
-            last = answer;
+            last = decision;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An action as its step would call it, for tests of what it sends.
+//! Builds the call of an action, for tests of the request it sends.
 
 use curfew::base::time::Millis;
 use curfew::cel::Scope;
@@ -8,7 +8,7 @@ use curfew::task::runtime::ActionCall;
 use curfew::task::task_cache::TaskCache;
 use serde_json::{Value, json};
 
-/// Hands `use_it` the call of an action over `input`.
+/// Calls `use_it` with the call of an action over `input`.
 pub fn calling<T>(
     kind: &str,
     implementation: Value,

@@ -1,11 +1,11 @@
-//! Going on where an earlier attempt stopped.
+//! Attempts that resume from a checkpoint.
 
 use serde_json::{Value, json};
 
 use super::fake_runtime::PeerResponse::{Endless, Failure, Result};
 use super::fake_runtime::{PeerResponse, TaskRun, call, check, order, set, with};
 
-/// Every kind of thing a context can carry over a break.
+/// Everything that a checkpoint can hold.
 fn busy_task() -> Value {
     json!({"steps": [
         set("begin", json!({"state.count": 1})),
@@ -37,9 +37,9 @@ fn steps_of(run: &TaskRun) -> Vec<String> {
         .collect()
 }
 
-/// Wherever it stops: what runs is only the rest, and the end is that of a task nobody disturbed.
+/// Wherever it stops, only the rest runs, and the result is that of an uninterrupted task.
 #[test]
-fn a_task_that_goes_on_ends_as_if_it_had_not_stopped() {
+fn a_resumed_task_has_the_result_of_an_uninterrupted_one() {
     let undisturbed = order(busy_task(), json!({}), &busy_answers());
     assert_eq!(
         undisturbed.result.status,
@@ -64,14 +64,14 @@ fn a_task_that_goes_on_ends_as_if_it_had_not_stopped() {
 }
 
 #[test]
-fn the_last_result_before_the_break_is_still_the_output() {
+fn the_last_result_of_the_checkpoint_may_be_the_output() {
     let steps = json!([call("a"), with(call("b"), json!({"condition": "state.a == 1"}))]);
     let answers = [("a", Result(json!(1))), ("b", Failure("status 500"))];
     let stopped = order(json!({"steps": steps}), json!({}), &answers);
     let passing_over = json!([call("a"), with(call("b"), json!({"condition": "false"}))]);
     let resume = json!({"resume_from": stopped.checkpoint()});
     check(
-        &order(json!({"steps": passing_over}), resume, &[]).story(),
+        &order(json!({"steps": passing_over}), resume, &[]).trace(),
         "
             step a completed x1 0 ms
             step b skipped x0 0 ms
@@ -81,7 +81,7 @@ fn the_last_result_before_the_break_is_still_the_output() {
 }
 
 #[test]
-fn a_second_break_keeps_what_the_first_one_kept() {
+fn a_second_checkpoint_keeps_the_first_one() {
     let task = json!({"steps": [call("a"), call("b"), call("c")]});
     let stop = |more: Value, answers: &[(&str, PeerResponse)]| {
         order(task.clone(), with(json!({"deadline_at": 1_300}), more), answers)
@@ -90,7 +90,7 @@ fn a_second_break_keeps_what_the_first_one_kept() {
         json!({}),
         &[("a", Result(json!("A"))), ("b", Endless("b".into()))],
     );
-    // Nothing more is finished: the place is the same.
+    // No other step has finished: the checkpoint is the same.
     let second = stop(
         json!({"resume_from": first.checkpoint()}),
         &[("b", Endless("bb".into()))],
@@ -115,7 +115,7 @@ fn a_second_break_keeps_what_the_first_one_kept() {
         "#,
     );
     check(
-        &third.story(),
+        &third.trace(),
         r#"
             call b {"n":1} by 1300
             call c {"n":1} by 1300
@@ -128,7 +128,7 @@ fn a_second_break_keeps_what_the_first_one_kept() {
 }
 
 #[test]
-fn a_checkpoint_that_does_not_fit_starts_the_task_over() {
+fn an_invalid_checkpoint_starts_the_task_over() {
     let task = json!({"steps": [call("a"), call("b")]});
     let good = json!({
         "next": "b", "state": {"a": 5}, "output": {"x": 1}, "wrote_output": true, "last_result": 5,
@@ -137,7 +137,7 @@ fn a_checkpoint_that_does_not_fit_starts_the_task_over() {
     let answers = [("a", Result(json!(1))), ("b", Result(json!(2)))];
     let resumed = order(task.clone(), json!({"resume_from": good}), &answers[1..]);
     check(
-        &resumed.story(),
+        &resumed.trace(),
         r#"
             call b {"n":1}
             step a completed x1 3 ms
@@ -162,7 +162,7 @@ fn a_checkpoint_that_does_not_fit_starts_the_task_over() {
     ] {
         let run = order(task.clone(), json!({"resume_from": bad}), &answers);
         check(
-            &run.story(),
+            &run.trace(),
             r#"
                 call a {"n":1}
                 call b {"n":1}
@@ -175,7 +175,7 @@ fn a_checkpoint_that_does_not_fit_starts_the_task_over() {
 }
 
 #[test]
-fn a_retry_after_going_on_begins_with_the_first_step() {
+fn a_business_retry_after_resuming_begins_with_the_first_step() {
     let steps = json!([
         call("a"),
         with(
@@ -194,7 +194,7 @@ fn a_retry_after_going_on_begins_with_the_first_step() {
         ("b", Result(json!("done"))),
     ];
     check(
-        &order(task, json!({"resume_from": checkpoint}), &answers).story(),
+        &order(task, json!({"resume_from": checkpoint}), &answers).trace(),
         r#"
             call b "old"
             call a {"n":1}
