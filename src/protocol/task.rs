@@ -1,5 +1,5 @@
-//! What travels between the coordinator and an executor. Both are deployed apart, so this is a promise:
-//! pinned by golden files, read leniently, extended only by optional fields.
+//! The messages between the coordinator and an executor. They are deployed separately, so these shapes are pinned by golden files:
+//! unknown fields are ignored, and new fields are optional.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,44 +8,44 @@ use serde_json::value::RawValue;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Millis;
 
-/// One attempt of one token, as the executor gets it.
+/// One attempt of a token, as the executor gets it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TaskOrder<'a> {
     pub run_id: &'a str,
     pub token_id: &'a str,
     pub epoch: u64,
-    /// Text, so that an executor that saw this task before need not parse it again.
+    /// Unparsed, because the executor caches parsed tasks by their text.
     #[serde(borrow)]
     pub task: &'a RawValue,
     #[serde(borrow)]
     pub input: &'a RawValue,
-    /// The attempt's own. The executor stops at it.
+    /// The deadline of the attempt, which the executor enforces.
     pub deadline_at: Option<Millis>,
-    /// When the run ends if nothing changes. The coordinator ends the call then, so the executor does not: the run may
-    /// be extended meanwhile. But no call is made again that would begin later.
+    /// When the run ends. The coordinator ends the call then, not the executor, because the run may be extended. But the executor
+    /// starts no retry after this moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_ends_at: Option<Millis>,
-    /// The same for every attempt of the token: what a peer needs to do the work once.
+    /// The same for every attempt of the token, so that a peer can do the work once.
     pub idempotency_key: &'a str,
-    /// A `Checkpoint` of an earlier attempt, to go on from. Text: the coordinator stores it and hands it on unread.
+    /// The `Checkpoint` of an earlier attempt. Unparsed, because the coordinator only stores and sends it.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub resume_from: Option<&'a RawValue>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_timeouts: Option<ActionTimeouts>,
-    /// Where the result of an async action is to be brought.
+    /// Where the result of an async action is to be posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<&'a str>,
 }
 
 impl TaskOrder<'_> {
-    /// Where to go on. One that does not parse counts as none: doing the work again is better than not doing it.
+    /// An invalid checkpoint counts as none: doing the work again is better than not doing it.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
         self.resume_from
             .and_then(|text| serde_json::from_str(text.get()).ok())
     }
 }
 
-/// Limits of single actions inside a task, for those whose document says nothing about their time.
+/// Limits of the actions of a task that have none of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActionTimeouts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ pub struct ActionTimeouts {
     pub tool_ms: Option<u64>,
 }
 
-/// What came of the attempt.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskReport {
     pub token_id: String,
@@ -66,22 +66,21 @@ pub struct TaskReport {
     pub error: Option<Failure>,
     #[serde(default)]
     pub steps: Vec<StepReport>,
-    /// What an attempt that did not complete has to show.
+    /// The artifacts of an attempt that did not complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partial: Vec<Artifact>,
-    /// Where another attempt may go on, if this one finished a step but not the task.
+    /// Where another attempt may resume, if this one finished a step but not the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Box<Checkpoint>>,
-    /// What a task that completed has emitted, in the order of its steps.
+    /// The events of a task that completed, in the order of its steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Emitted>,
-    /// The `run_ends_at` of the order, where another call or another round was due and not made because it would have
-    /// begun after it.
+    /// The `run_ends_at` of the order, if a retry was due but would have begun after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up_before: Option<Millis>,
 }
 
-/// An event on its way to the workflows that it triggers.
+/// An event for the workflows that it triggers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Emitted {
     pub name: String,
@@ -89,7 +88,7 @@ pub struct Emitted {
     pub payload: Value,
 }
 
-/// The result of a finished step, or what had arrived of one that was stopped.
+/// The result of a finished step, or the text that had arrived of a stopped one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     /// The `ref` of the step.
@@ -98,25 +97,25 @@ pub struct Artifact {
     pub complete: bool,
     /// The size before any cut.
     pub bytes: u64,
-    /// A string as it is, anything else as JSON.
+    /// A string verbatim, any other value as JSON.
     pub text: String,
 }
 
-/// The context of a task before the step that did not finish.
+/// The context of a task before its unfinished step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// The `ref` of the step to go on with.
+    /// The `ref` of the step to resume with.
     pub next: String,
     pub state: Value,
     pub output: Value,
     pub wrote_output: bool,
     pub last_result: Value,
-    /// The steps before `next`, for the report of the attempt that goes on.
+    /// The steps before `next`, for the report of the attempt that resumes.
     pub steps: Vec<StepReport>,
-    /// What those steps have emitted: it leaves when the task completes.
+    /// The events of those steps, which are sent when the task completes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Emitted>,
-    /// Business retries of the task before this pass: each has idempotency keys of its own.
+    /// Business retries of the task before this pass. Each has its own idempotency keys.
     #[serde(default, skip_serializing_if = "is_first_round")]
     pub rounds_before: u32,
 }
@@ -131,7 +130,7 @@ pub enum ReportStatus {
     Completed,
     Failed,
     TimedOut,
-    /// The call was understood; its result comes by the callback.
+    /// The call was accepted; its result comes with the callback.
     Suspended,
 }
 
@@ -153,7 +152,7 @@ pub struct StepReport {
     pub status: StepStatus,
     pub attempts: u32,
     pub duration_ms: u64,
-    /// What each attempt but the last one failed with, and how long the next one waited.
+    /// The failure of each attempt but the last one, and the delay after it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retries: Vec<RetryReport>,
 }

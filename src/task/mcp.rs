@@ -27,7 +27,7 @@ pub struct ToolCall {
     arguments: Value,
 }
 
-/// What the server's response to `initialize` said.
+/// The server's response to `initialize`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     /// None if the server keeps no sessions.
@@ -249,13 +249,13 @@ pub fn fold_result(tool: &str, result: &Value, redactor: &Redactor) -> Result<Va
     let texts: Vec<&str> = texts.filter_map(|part| part["text"].as_str()).collect();
     let text = texts.join("\n");
     if result["isError"] == true {
-        let said = match text.is_empty() {
+        let reason = match text.is_empty() {
             true => "it does not say why".to_string(),
             false => quoted(&text, redactor),
         };
         return Err(Failure::permanent(
             "tool_error",
-            format!("the tool \"{tool}\" failed: {said}"),
+            format!("the tool \"{tool}\" failed: {reason}"),
         ));
     }
     Ok(json!({

@@ -134,7 +134,7 @@ impl<'a> Pass<'a> {
             .deadline_at
             .is_some_and(|deadline| runtime.now() >= deadline);
         let is_task_out_of_time = timed_out && no_time;
-        // The message of a task that is out of time says so already.
+        // The message of a task that is out of time already contains it.
         if self.calls.out_of_time && !is_task_out_of_time {
             failure.message += NO_TIME;
         }

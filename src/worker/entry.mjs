@@ -1,27 +1,26 @@
 // @ts-check
-// The door of both Workers. All decisions are in the wasm; this file only makes sure that a caller always gets an answer.
+// The entry point of both Workers. All decisions are made in the wasm; this file makes sure that every caller gets a response.
 //
-// Why it is needed: a Rust panic inside an async handler unwinds nothing. The microtask that polled the future throws, workerd
-// reports it as a global "error" event, and the promise of that handler, with those of every other call that lives in the
-// same wasm memory, stays pending for ever. worker-build's shim builds a new instance at the next call, so that event is the
-// end of every call in flight, and here it rejects them.
+// A Rust panic inside an async handler unwinds nothing. The microtask that polled the future throws, and workerd reports a global
+// "error" event. The promise of that handler, and of every other call in the same wasm memory, stays pending for ever. The shim of
+// worker-build creates a new instance at the next call, so the event ends every call in flight: it rejects them here.
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { serve } from "./platform/executor_server.mjs";
 import { handleRequest, handleText } from "./platform/object_request.mjs";
 import WasmEntry, { BreakerObject as WasmBreakerObject, RunObject as WasmRunObject } from "../../build/index.js";
 
-/** Longest an API call may take: the longest long-poll is 30 s, and nothing else waits for a task. */
+/** The longest time of an API call. The longest long poll is 30 s, and no other call waits for a task. */
 const CEILING_MS = 120_000;
 
-/** A run whose alarm handler failed looks again after this long: the platform gives up after six failed alarms. */
+/** When the alarm of a run is set again after its handler failed: the platform gives up after six failed alarms. */
 const ALARM_AGAIN_MS = 10_000;
 
-/** After so many panics in a row the run is given up: it would never end. */
-const PANICS_MOST = 5;
+/** After so many consecutive panics the run is failed: it would never end. */
+const PANICS_MAX = 5;
 
 /**
- * A stack overflow, whose stack pointer is never put back, or a closure that was left in the middle: the queue of all futures
- * of the instance may be one.
+ * A stack overflow, after which the stack pointer is not restored, or a closure that threw while it ran, which may be the queue of
+ * all futures of the instance.
  * @param {unknown} error
  */
 const isDamage = (error) =>
@@ -35,19 +34,19 @@ const isolate = /** @type {EventTarget} */ (/** @type {unknown} */ (globalThis))
 
 isolate.addEventListener("error", (event) => {
   const { error } = /** @type {ErrorEvent} */ (event);
-  // The shim only knows a trap, and would go on with an instance that is damaged in another way.
+  // The shim only recognizes a trap, and would continue to use an instance that is damaged otherwise.
   if (isDamage(error)) {
     isolate.dispatchEvent(new ErrorEvent("error", { error: new WebAssembly.RuntimeError("damaged") }));
     return;
   }
-  // Anything else is no panic, e.g. a callback of the instance before this one that comes too late.
+  // Any other error is not a panic, for example a late callback of the previous instance.
   if (!(error instanceof WebAssembly.RuntimeError)) return;
   for (const reject of callsInFlight) reject(error);
   callsInFlight.clear();
 });
 
 /**
- * The outcome of `call`, or a rejection as soon as its wasm instance is gone or `ceilingMs` have passed.
+ * The result of `call`, or a rejection as soon as its wasm instance has panicked or `ceilingMs` have passed.
  * @template T
  * @param {() => T | Promise<T>} call
  * @param {number} [ceilingMs]
@@ -67,12 +66,12 @@ async function bounded(call, ceilingMs) {
 }
 
 /**
- * As `bounded`, but a failure is an answer. It carries no detail, and the log only the kind of error: a message may quote an input.
+ * Like `bounded`, but a failure is a response without details. The log has only the kind of error: a message may quote an input.
  * @param {string} handler
  * @param {() => Promise<Response>} call
  * @param {number} [ceilingMs]
  */
-async function answered(handler, call, ceilingMs) {
+async function responded(handler, call, ceilingMs) {
   try {
     return await bounded(call, ceilingMs);
   } catch (error) {
@@ -89,8 +88,8 @@ function logFailure(handler, error) {
 }
 
 /**
- * The wasm as it stands: the shim's proxy, which makes itself a new instance after a panic. One for the isolate, because
- * nothing that is called through it looks at the request it was made in.
+ * The shim's proxy of the wasm, which creates a new instance after a panic. The isolate has one, because nothing that is called
+ * through it depends on the request it was created in.
  * @type {InstanceType<typeof WasmEntry> | undefined}
  */
 let wasm;
@@ -99,11 +98,11 @@ export default class Entry extends WorkerEntrypoint {
   /** @param {Request} request */
   fetch(request) {
     if (this.env.CURFEW_ROLE !== "executor") {
-      return answered("fetch", () => new WasmEntry(this.ctx, this.env).fetch(request), CEILING_MS);
+      return responded("fetch", () => new WasmEntry(this.ctx, this.env).fetch(request), CEILING_MS);
     }
     wasm ??= new WasmEntry(this.ctx, this.env);
     const instance = wasm;
-    // Text in, text out. No ceiling: a task's deadlines are its own, and the coordinator has its alarm.
+    // No ceiling: a task has its own deadlines, and the coordinator its alarm.
     /** @type {import("./platform/executor_server.mjs").Executor} */
     const executor = {
       execute: (id, order, sink) => instance.execute(id, order, this.env, sink),
@@ -112,15 +111,15 @@ export default class Entry extends WorkerEntrypoint {
     return serve(request, executor, callsInFlight, (error) => logFailure("execute", error));
   }
 
-  // A rejection makes the platform deliver the batch again.
+  // After a rejection the platform delivers the batch again.
   /** @param {MessageBatch} batch */
   queue(batch) {
-    // Tasks take as long as they take, up to the platform's own limit.
+    // Tasks have no ceiling but the platform's own limit.
     const ceiling = batch.queue === "curfew-tasks" ? undefined : CEILING_MS;
     return bounded(() => new WasmEntry(this.ctx, this.env).queue(batch), ceiling);
   }
 
-  // The next minute brings the next pass: one that failed is logged and not made again.
+  // A failed pass is logged and not repeated: the next one comes within a minute.
   /** @param {ScheduledController} controller */
   async scheduled(controller) {
     if (this.env.CURFEW_ROLE === "executor") return;
@@ -134,19 +133,19 @@ export default class Entry extends WorkerEntrypoint {
 
 export class RunObject extends DurableObject {
   #wasm;
-  /** Of the alarm, one after another. */
+  /** Consecutive panics of the alarm. */
   #panics = 0;
 
   /** @param {DurableObjectState} ctx @param {any} env */
   constructor(ctx, env) {
     super(ctx, env);
-    // The shim's proxy: after a panic it makes itself a new Rust object, which loads the run from SQLite.
+    // The shim's proxy: after a panic it creates a new Rust object, which loads the run from SQLite.
     this.#wasm = new WasmRunObject(ctx, env);
   }
 
   /** @param {Request} request */
   fetch(request) {
-    return answered("RunObject.fetch", () => handleRequest(this.#wasm, request), CEILING_MS);
+    return responded("RunObject.fetch", () => handleRequest(this.#wasm, request), CEILING_MS);
   }
 
   async alarm() {
@@ -156,13 +155,13 @@ export class RunObject extends DurableObject {
     } catch (error) {
       logFailure("RunObject.alarm", error);
       if (error instanceof WebAssembly.RuntimeError) this.#panics += 1;
-      if (this.#panics >= PANICS_MOST && (await this.#isGivenUp())) return;
+      if (this.#panics >= PANICS_MAX && (await this.#abandon())) return;
       await this.ctx.storage.setAlarm(Date.now() + Number(this.env.CURFEW_ALARM_AGAIN_MS ?? ALARM_AGAIN_MS));
     }
   }
 
-  /** Whether the run has ended for it. */
-  async #isGivenUp() {
+  /** Fails the run. Returns whether it has ended. */
+  async #abandon() {
     try {
       const { status } = await bounded(() => handleText(this.#wasm, JSON.stringify("abandon")), CEILING_MS);
       this.#panics = 0;
@@ -174,7 +173,7 @@ export class RunObject extends DurableObject {
   }
 }
 
-/** Lives in the executor's script, which is deployed first; the coordinator is bound to it by that name. */
+/** Belongs to the executor's script, which is deployed first. The coordinator is bound to it. */
 export class BreakerObject extends DurableObject {
   #wasm;
 
@@ -186,6 +185,6 @@ export class BreakerObject extends DurableObject {
 
   /** @param {Request} request */
   fetch(request) {
-    return answered("BreakerObject.fetch", () => this.#wasm.fetch(request), CEILING_MS);
+    return responded("BreakerObject.fetch", () => this.#wasm.fetch(request), CEILING_MS);
   }
 }

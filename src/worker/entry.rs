@@ -1,5 +1,5 @@
-//! Where the platform comes in. One wasm serves both Workers: `entry.mjs` sends a coordinator's requests here and an
-//! executor's orders to `executor::worker::execute`.
+//! The platform's events. One wasm serves both Workers: `entry.mjs` sends a coordinator's requests here and an executor's orders
+//! to `executor::execute`.
 //!
 //! No handler returns an error: the glue around it would panic, and a panic ends every call in the same memory.
 
@@ -9,7 +9,7 @@ use worker::{Context, Env, MessageBatch, Result, ScheduleContext, ScheduledEvent
 
 use super::{api, index, platform, sweep, task_consumer};
 
-/// The queue of attempts; every other one is the index's.
+/// The queue of attempts. Every other queue belongs to the index.
 const TASKS: &str = "curfew-tasks";
 
 #[event(start)]

@@ -221,14 +221,14 @@ fn stored_and_sent_json_is_pinned() {
         json!({"key": "pay", "state": "escalated", "failures": 5, "opened_at": 10_000, "trial_at": 370_000,
             "escalated_at": 70_000, "updated_at": 370_000})
     );
-    let said = [
+    let sent = [
         AdmissionDecision::Closed { failures: 2 },
         AdmissionDecision::Trial { number: 7 },
         open_for(9),
     ]
     .map(AdmissionResponse::from);
     assert_eq!(
-        json!(said),
+        json!(sent),
         json!([{"state": "closed", "failures": 2}, {"state": "trial", "trial": 7},
             {"state": "open", "retry_after_ms": 9, "escalated": false}])
     );

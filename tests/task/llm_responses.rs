@@ -472,14 +472,14 @@ fn json_is_parsed_and_validated() {
         document: written,
         schema,
     };
-    let said = |text: &str, format: &ResponseFormat| {
+    let result = |text: &str, format: &ResponseFormat| {
         let body = events(&[delta(json!({"content": text}), json!("stop"))]);
         let found = result_of(Provider::OpenAi, format, &body);
         found.get("json").cloned().unwrap_or(found)
     };
-    assert_eq!(said(" {\"n\": 1}\n", &fitting), json!({"n": 1}));
-    assert_eq!(said("```json\n{\"n\": 1}\n```", &fitting), json!({"n": 1}));
-    assert_eq!(said("```\n[1]\n```", &ResponseFormat::Json), json!([1]));
+    assert_eq!(result(" {\"n\": 1}\n", &fitting), json!({"n": 1}));
+    assert_eq!(result("```json\n{\"n\": 1}\n```", &fitting), json!({"n": 1}));
+    assert_eq!(result("```\n[1]\n```", &ResponseFormat::Json), json!([1]));
     for (text, format, line) in [
         (
             "{\"n\": \"one\"}",
@@ -507,7 +507,7 @@ fn json_is_parsed_and_validated() {
             "invalid_response/validation ```rust",
         ),
     ] {
-        let found = said(text, format);
+        let found = result(text, format);
         assert!(
             found.as_str().is_some_and(|found| found.starts_with(line)),
             "{found}"

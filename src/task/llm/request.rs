@@ -130,7 +130,7 @@ impl RenderedCall {
         let stop = match optional(llm.stop.as_ref(), scope, "stop")? {
             None => None,
             Some(Value::Array(items)) if items.iter().all(Value::is_string) => Some(items),
-            Some(word @ Value::String(_)) => Some(vec![word]),
+            Some(text @ Value::String(_)) => Some(vec![text]),
             Some(other) => return Err(wrong_type("stop", "a string or a list of strings", &other)),
         };
         Ok(RenderedCall {

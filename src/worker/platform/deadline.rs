@@ -1,7 +1,7 @@
-//! Waiting, and limits on waiting.
+//! Timers, and limits for futures.
 //!
-//! `worker::Delay` takes the timer's handle for a number; with a recent compatibility date it is an object, and a
-//! timer that cannot be cleared keeps its request alive. So this file has its own.
+//! `worker::Delay` expects the timer's handle to be a number. With a recent compatibility date it is an object, and a timer that
+//! cannot be cleared keeps its request alive.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -21,14 +21,14 @@ extern "C" {
     fn clear_timeout(handle: &JsValue);
 }
 
-/// Resolves after `millis`; dropped earlier, its timer is cleared.
+/// Resolves after `millis`. Dropping it clears its timer.
 pub struct Sleep {
     handle: JsValue,
     future: JsFuture,
 }
 
 pub fn sleep(millis: u64) -> Sleep {
-    // setTimeout holds 31 bits; a longer wait than that outlives every invocation anyway.
+    // setTimeout has 31 bits, which is longer than any invocation.
     let millis = millis.min(i32::MAX as u64) as f64;
     let mut handle = JsValue::UNDEFINED;
     let promise = Promise::new(&mut |resolve, _| handle = set_timeout(&resolve, millis));
@@ -52,8 +52,7 @@ impl Drop for Sleep {
     }
 }
 
-/// The future's value, or `None` if `millis` pass first. The future is dropped then: whatever it waits for must
-/// be cancelled by what it holds.
+/// The future's value, or `None` if `millis` pass first. The future is dropped then, which must cancel what it waits for.
 pub async fn within<T>(millis: u64, future: impl Future<Output = T>) -> Option<T> {
     match select(pin!(future), sleep(millis)).await {
         Either::Left((value, _)) => Some(value),
