@@ -241,12 +241,13 @@ export class Exchange {
 
 /** The name of the header for which the platform refuses to send a request. @param {Record<string, string>} headers */
 function findBadHeader(headers) {
-  return Object.keys(headers).find((name) => {
+  const isBad = (/** @type {[string, string]} */ header) => {
     try {
-      new Headers([[name, headers[name]]]);
+      new Headers([header]);
       return false;
     } catch {
       return true;
     }
-  });
+  };
+  return Object.entries(headers).find(isBad)?.[0];
 }
