@@ -8,7 +8,7 @@ use crate::run::context::Context;
 use crate::run::fan::{Instance, InstanceId};
 use crate::run::message::{ChildNews, ChildReport};
 use crate::run::token::{Interrupted, Token, TokenId, TokenStatus};
-use crate::run::wait::callback::{Capability, Outcome};
+use crate::run::wait::callback::{CallbackResult, Capability};
 use crate::run::wait::gate::GateDecision;
 
 pub use crate::protocol::child::ParentSender;
@@ -42,7 +42,7 @@ pub enum Event {
     /// Somebody brought the result of an async action.
     CallbackReceived {
         capability: Box<Capability>,
-        outcome: Box<Outcome>,
+        result: Box<CallbackResult>,
     },
     /// An attempt out of the queue is still under way.
     Heartbeat {

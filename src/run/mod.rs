@@ -44,6 +44,6 @@ pub use token::lane::{BatchKind, invocations};
 pub use token::order::{AttemptOrder, LimitSource};
 pub use token::unroutable::{Routes, Unroutable};
 pub use token::{Interrupted, Lane, Token, TokenId, TokenStatus};
-pub use wait::callback::{Capability, Outcome};
+pub use wait::callback::{CallbackResult, Capability};
 pub use wait::escalation::Escalation;
 pub use wait::gate::{GateDecision, GateKind, GateState, GateStatus};

@@ -11,7 +11,6 @@ use crate::run::state::Run;
 use crate::run::token::lane::Load;
 use crate::run::token::order::AttemptOrder;
 use crate::run::token::{Interrupted, Token, TokenId, TokenStatus};
-use crate::run::wait::gate::GateState;
 
 /// What one `handle` gathers before it decides.
 #[derive(Debug, Default)]
@@ -31,8 +30,6 @@ pub(in crate::run) struct PendingChanges {
     pub aborts: Vec<(TokenId, u64)>,
     /// Tokens that stand at a node whose work has not begun.
     pub arrivals: VecDeque<TokenId>,
-    pub changed_gates: BTreeSet<String>,
-    pub changed_signals: BTreeSet<String>,
     /// The way back from what a join merged into the context, or from what a retry took back: the next token born carries it.
     pub merge_undo: Vec<Patch>,
     /// Tokens whose end is the run's, or the join's around them: how it found them.
@@ -57,13 +54,7 @@ impl Run {
         if !self.is_running() {
             return;
         }
-        let outside = self.count(TokenStatus::AwaitingHuman)
-            + self.called_back.len() as u64
-            + self
-                .listeners
-                .values()
-                .map(|tokens| tokens.len() as u64)
-                .sum::<u64>();
+        let outside = self.count(TokenStatus::AwaitingHuman) + self.waits.count() as u64;
         let busy = self.tokens.len() as u64 - self.count(TokenStatus::WaitingForSiblings);
         let status = if self.is_paused() {
             RunStatus::Paused
@@ -136,17 +127,12 @@ impl Run {
         for instance in self.fans.take_changes() {
             writes.push(Write::SaveInstance(Box::new(instance)));
         }
-        let gates: Vec<GateState> = changes
-            .changed_gates
-            .iter()
-            .filter_map(|id| self.gates.get(id).cloned())
-            .collect();
+        let gates = self.gates.take_changes();
         for gate in &gates {
             writes.push(Write::SaveGate(Box::new(gate.clone())));
         }
         writes.extend(events.into_iter().map(|event| Write::SaveEvent(Box::new(event))));
-        for name in changes.changed_signals {
-            let payloads = self.signals.get(&name).cloned().unwrap_or_default();
+        for (name, payloads) in self.waits.take_changes() {
             writes.push(Write::SaveSignals { name, payloads });
         }
         writes.extend(messages);

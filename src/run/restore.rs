@@ -19,7 +19,9 @@ use crate::run::state::Run;
 use crate::run::time::event_log::EventLog;
 use crate::run::time::timers::{Timer, Timers};
 use crate::run::token::{Token, TokenStatus};
-use crate::run::wait::gate::{GateState, GateStatus};
+use crate::run::wait::gate::GateState;
+use crate::run::wait::gates::Gates;
+use crate::run::wait::waits::{Awaited, Waits};
 
 /// A run as the store remembers it.
 pub struct StoredRun {
@@ -56,19 +58,10 @@ impl Run {
         run.born = stored.counts.values().sum();
         run.counts = stored.counts;
         run.timers = Timers::with_alarm(stored.alarm_at);
-        run.signals = stored.signals;
+        run.waits = Waits::restore(stored.signals);
         run.event_log = EventLog::restored(stored.noted, stored.late);
         run.failed_wakes = stored.failed_wakes;
-        run.gates = stored
-            .gates
-            .into_iter()
-            .map(|gate| (gate.id.clone(), gate))
-            .collect();
-        run.stands_at = run
-            .gates
-            .values()
-            .find(|gate| gate.token_id.is_none() && gate.status == GateStatus::Open)
-            .map(|gate| gate.id.clone());
+        run.gates = Gates::restore(stored.gates);
         for instance in stored.instances {
             let id = instance.id;
             run.fans.restore(instance);
@@ -97,11 +90,12 @@ impl Run {
             (&self.snapshot.workflow.nodes[token.node].kind, token.status)
             && let Wait::Signal { name, .. } = &**wait
         {
-            self.listeners.entry(name.clone()).or_default().insert(token.id);
+            let name = name.clone();
+            self.waits.begin(token.id, Awaited::Signal { name });
         }
         let is_task = self.snapshot.task_of(token.node).is_some();
         if token.status == TokenStatus::Suspended && is_task {
-            self.called_back.insert(token.id);
+            self.waits.begin(token.id, Awaited::Callback);
         }
         if token.status == TokenStatus::WaitingForSiblings {
             self.fans.hold(token.id, token.value_bytes());

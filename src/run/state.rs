@@ -30,6 +30,8 @@ use crate::run::time::event_log::EventLog;
 use crate::run::time::timers::Timers;
 use crate::run::token::{Token, TokenId, TokenStatus};
 use crate::run::wait::gate::GateState;
+use crate::run::wait::gates::Gates;
+use crate::run::wait::waits::Waits;
 
 /// What wakes a run may fail to be saved so many times in a row: then it is given up, or it would never end.
 const FAILED_WAKES_MAX: u32 = 5;
@@ -47,16 +49,9 @@ pub struct Run {
     pub(in crate::run) facts: Value,
     pub(in crate::run) timers: Timers,
     pub(in crate::run) fans: Instances,
-    pub(in crate::run) gates: BTreeMap<String, GateState>,
-    /// The gate the whole run stands at.
-    pub(in crate::run) stands_at: Option<String>,
+    pub(in crate::run) gates: Gates,
+    pub(in crate::run) waits: Waits,
     pub(in crate::run) event_log: EventLog,
-    /// Signals that came before anybody waited for them.
-    pub(in crate::run) signals: BTreeMap<String, Vec<Value>>,
-    /// Tokens that wait for a signal, by its name.
-    pub(in crate::run) listeners: BTreeMap<String, BTreeSet<TokenId>>,
-    /// Tokens that wait for a callback.
-    pub(in crate::run) called_back: BTreeSet<TokenId>,
     pub(in crate::run) outbox: Outbox,
     /// How often in a row what woke the run could not be saved.
     pub(in crate::run) failed_wakes: u32,
@@ -176,12 +171,9 @@ impl Run {
             facts,
             timers: Timers::default(),
             fans: Instances::default(),
-            gates: BTreeMap::new(),
-            stands_at: None,
+            gates: Gates::default(),
+            waits: Waits::default(),
             event_log: EventLog::default(),
-            signals: BTreeMap::new(),
-            listeners: BTreeMap::new(),
-            called_back: BTreeSet::new(),
             outbox: Outbox::default(),
             failed_wakes: 0,
             work: Meter::default(),
@@ -233,7 +225,7 @@ impl Run {
                 epoch,
                 claimant,
             } => self.claimed(&token, epoch, claimant),
-            Event::CallbackReceived { capability, outcome } => self.callback_received(&capability, *outcome),
+            Event::CallbackReceived { capability, result } => self.callback_received(&capability, *result),
             Event::Heartbeat { token, epoch } => self.heartbeat(&token, epoch),
             Event::TaskReported(report) => self.task_reported(*report),
             Event::CallLost {
@@ -333,7 +325,7 @@ impl Run {
     }
 
     pub fn gates(&self) -> impl Iterator<Item = &GateState> {
-        self.gates.values()
+        self.gates.iter()
     }
 
     /// Whose word the run's limit is.
@@ -353,7 +345,7 @@ impl Run {
 
     /// The gate the whole run stands at, if it does.
     pub fn gate_of_run(&self) -> Option<&GateState> {
-        self.run_gate()
+        self.gates.run_gate()
     }
 
     pub fn instance(&self, id: InstanceId) -> Option<&Instance> {

@@ -1,7 +1,7 @@
 //! Async actions: a token waits for a result that somebody brings by its capability.
 
 use curfew::protocol::task::{ReportStatus, TaskReport};
-use curfew::run::{Capability, Event, Outcome, Rejection, RunStatus};
+use curfew::run::{CallbackResult, Capability, Event, Rejection, RunStatus};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, succeeded};
@@ -42,7 +42,7 @@ impl Driver {
     fn call_back(&mut self, capability: &Capability, body: Value) -> &mut Driver {
         self.feed(Event::CallbackReceived {
             capability: Box::new(capability.clone()),
-            outcome: Box::new(Outcome::read(body)),
+            result: Box::new(CallbackResult::read(body)),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::TokenStatus::{self, *};
-use curfew::run::{Capability, Command, Event, Outcome, Settings};
+use curfew::run::{CallbackResult, Capability, Command, Event, Settings};
 use serde_json::json;
 
 use super::dice::Dice;
@@ -183,7 +183,7 @@ fn is_called_back_with_a_failure() -> History {
         1_200,
         Event::CallbackReceived {
             capability: Box::new(capability.expect("an async action has a capability")),
-            outcome: Box::new(Outcome::read(json!({"error": "no"}))),
+            result: Box::new(CallbackResult::read(json!({"error": "no"}))),
         },
     );
     history

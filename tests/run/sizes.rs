@@ -2,7 +2,7 @@
 //! large fails its token or is refused, with what it was, how large, and how much is allowed.
 
 use curfew::protocol::task::{Checkpoint, Emitted};
-use curfew::run::{Command, Event, Message, Outcome, Rejection, RunStatus};
+use curfew::run::{CallbackResult, Command, Event, Message, Rejection, RunStatus};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, failed, succeeded, timed_out};
@@ -78,7 +78,7 @@ fn a_callback_that_no_token_could_keep_is_refused() {
     let bring = |run: &mut Driver, output: Value| {
         run.feed(Event::CallbackReceived {
             capability: Box::new(curfew::run::Capability::parse(&capability).expect("ours")),
-            outcome: Box::new(Outcome::read(output)),
+            result: Box::new(CallbackResult::read(output)),
         });
     };
     bring(&mut run, text(RESULT + 1));

@@ -1,7 +1,7 @@
 //! What the runs of a world send: orders to the executor, letters to each other, and what becomes of them on the way.
 
 use curfew::protocol::task::{Checkpoint, ReportStatus, TaskReport};
-use curfew::run::{AttemptOrder, Capability, Event, Message, Outcome, TokenId};
+use curfew::run::{AttemptOrder, CallbackResult, Capability, Event, Message, TokenId};
 use serde_json::json;
 
 use super::events::events_of;
@@ -124,7 +124,9 @@ impl World {
             let later = delay + self.dice.below(most);
             let event = Event::CallbackReceived {
                 capability: Box::new(capability.clone()),
-                outcome: Box::new(Outcome::Output(json!({"attempt": attempt, "epoch": order.epoch}))),
+                result: Box::new(CallbackResult::Output(
+                    json!({"attempt": attempt, "epoch": order.epoch}),
+                )),
             };
             self.outcome.callbacks += 1;
             let mail = Mail::Consumer {

@@ -113,7 +113,7 @@ impl Run {
             }
         }
         self.withdraw_gate(id);
-        self.stop_listening(id);
+        self.waits.end(id);
         self.end(id, status, |token| token.reason = Some(reason.to_string()));
     }
 

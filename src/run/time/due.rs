@@ -102,7 +102,7 @@ impl Run {
             TokenStatus::Executing => self.attempt_lost(id, "the call to the executor is gone"),
             TokenStatus::WaitingForSubworkflow => self.execution_timed_out(id, None),
             TokenStatus::AwaitingHuman => self.gate_due(id),
-            TokenStatus::Suspended if self.called_back.contains(&id) => self.callback_due(id),
+            TokenStatus::Suspended if self.waits.awaits_callback(id) => self.callback_due(id),
             TokenStatus::Suspended => self.wait_due(id),
             // Its time ran out before the next attempt could begin.
             TokenStatus::Pending if over => self.pending_timed_out(id),

@@ -12,7 +12,6 @@ use crate::run::rejection::Rejection;
 use crate::run::state::{Run, own_limit_ms};
 use crate::run::time::event_log::RunEventKind;
 use crate::run::token::{Token, TokenId, TokenStatus};
-use crate::run::wait::gate::GateStatus;
 
 impl Run {
     pub(in crate::run) fn pause_requested(&mut self) -> Result<(), Rejection> {
@@ -145,7 +144,7 @@ impl Run {
         self.header.timeout_at = self.header.timeout_at.map(|at| at.saturating_add(pause));
         self.shift_tokens(pause);
         self.shift_joins(pause);
-        self.shift_gates(pause);
+        self.gates.shift_deadlines(pause);
         self.tell_children();
     }
 
@@ -196,16 +195,6 @@ impl Run {
                     token.dispatched_at = Some(now);
                     token.watch_at = Some(watch_at);
                 });
-            }
-        }
-    }
-
-    fn shift_gates(&mut self, pause: u64) {
-        for (id, gate) in &mut self.gates {
-            let is_open = gate.status == GateStatus::Open && gate.token_id.is_some();
-            if let Some(at) = gate.timeout_at.filter(|_| is_open) {
-                gate.timeout_at = Some(at.saturating_add(pause));
-                self.changes.changed_gates.insert(id.clone());
             }
         }
     }

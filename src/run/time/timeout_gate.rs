@@ -132,24 +132,17 @@ impl Run {
             timeout_ms: Some(timeout_ms),
             ..GateState::open(id, kind, Value::from(prompt), choices, now)
         };
-        self.stands_at = Some(state.id.clone());
-        self.changes.changed_gates.insert(state.id.clone());
-        self.gates.insert(state.id.clone(), state);
+        self.gates.open(state);
         self.tell_parent(true);
     }
 
     /// The gate the whole run stands at.
     pub(in crate::run) fn run_gate(&self) -> Option<&GateState> {
-        self.gates.get(self.stands_at.as_ref()?)
+        self.gates.run_gate()
     }
 
     fn close_run_gate(&mut self, status: GateStatus, decision: Option<GateDecision>) {
-        let Some(gate) = self.stands_at.take().and_then(|id| self.gates.get_mut(&id)) else {
-            return;
-        };
-        gate.status = status;
-        gate.decision = decision;
-        self.changes.changed_gates.insert(gate.id.clone());
+        self.gates.close_run_gate(status, decision);
     }
 
     /// The run goes on or ends by other hands: nobody is to decide any more.
@@ -212,10 +205,7 @@ impl Run {
         let kind = gate.kind;
         let due_at = gate.timeout_at.unwrap_or(now);
         if due_at > now {
-            if let Some(gate) = self.gates.get_mut(&id) {
-                gate.warned = true;
-                self.changes.changed_gates.insert(id);
-            }
+            self.gates.mark_warned(&id);
             return self.warn("gate", due_at, timeout_ms, None, None);
         }
         let (action, status) = match self.snapshot.workflow.gate.on_timeout {

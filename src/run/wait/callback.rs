@@ -1,5 +1,5 @@
-//! Async actions: the call is answered at once, its result is brought later by whoever holds the capability. Each attempt
-//! has its own: nobody who holds one can make another.
+//! Async actions: the call returns at once, and a callback delivers its result later. The callback is authorized by a
+//! capability: a URL with a proof that only the run can compute. Each attempt has its own.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -13,8 +13,9 @@ use crate::run::size::check_brought;
 use crate::run::state::Run;
 use crate::run::token::attempt::Reported;
 use crate::run::token::{Token, TokenId, TokenStatus};
+use crate::run::wait::waits::Awaited;
 
-/// What a capability is made of.
+/// The right to deliver the result of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
     pub run_id: String,
@@ -24,9 +25,9 @@ pub struct Capability {
 }
 
 impl Capability {
-    /// `None`: this was never one of ours.
+    /// `None` if no run ever issued it.
     pub fn parse(text: &str) -> Option<Capability> {
-        // From the right: the id of a child holds the character that parts the others.
+        // From the right: the id of a child run contains the separator.
         let mut parts = text.rsplitn(4, '~');
         let (proof, epoch) = (parts.next()?, parts.next()?.parse().ok()?);
         let (token_id, run_id) = (parts.next()?, parts.next()?);
@@ -59,30 +60,30 @@ fn proof(secret: &str, token: TokenId, epoch: u64) -> String {
         .collect()
 }
 
-/// What came back.
+/// What a callback delivers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum CallbackResult {
     Output(Value),
     Failed(Failure),
 }
 
-impl Outcome {
-    /// `{output}` or `{error: {code?, message?}}`; any other body is the output itself, as a foreign webhook sends it.
-    pub fn read(body: Value) -> Outcome {
+impl CallbackResult {
+    /// `{output}` or `{error: {code?, message?}}`; any other body is the output itself, as a webhook of another service sends it.
+    pub fn read(body: Value) -> CallbackResult {
         let error = &body["error"];
         if error.is_object() || error.is_string() {
-            let word = |field: &str| error[field].as_str();
-            let message = word("message")
+            let text = |field: &str| error[field].as_str();
+            let message = text("message")
                 .or(error.as_str())
                 .unwrap_or("the callback reports a failure");
-            let code = word("code").unwrap_or("callback_failed");
-            return Outcome::Failed(Failure::new(code, FailureClass::Unknown, message));
+            let code = text("code").unwrap_or("callback_failed");
+            return CallbackResult::Failed(Failure::new(code, FailureClass::Unknown, message));
         }
         match body {
             Value::Object(mut fields) if fields.contains_key("output") => {
-                Outcome::Output(fields.remove("output").unwrap_or_default())
+                CallbackResult::Output(fields.remove("output").unwrap_or_default())
             }
-            other => Outcome::Output(other),
+            other => CallbackResult::Output(other),
         }
     }
 }
@@ -105,11 +106,12 @@ impl Run {
         Some(capability.text())
     }
 
-    /// The call was understood: the token waits for what it will bring.
+    /// The executor made the call: the token waits for its callback.
     pub(in crate::run) fn suspend(&mut self, id: TokenId) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self
+            .tokens
+            .get(&id)
+            .expect("the token of a current attempt is live");
         let Some(action) = self.async_action(token) else {
             let failure = Failure::new(
                 "invalid_report",
@@ -124,7 +126,7 @@ impl Run {
         let at = self.clock().saturating_add(limit);
         self.change(id, |token| {
             token.status = TokenStatus::Suspended;
-            // The node's own limit bounds the whole of it, the call and the wait for its result: it stays as it is.
+            // The node's own limit bounds the call and the wait for its result together: it stays.
             if !is_bounded_by_node {
                 token.timeout_ms = Some(limit);
                 token.timeout_at = Some(at);
@@ -132,14 +134,14 @@ impl Run {
             }
             token.watch_at = None;
         });
-        self.called_back.insert(id);
+        self.waits.begin(id, Awaited::Callback);
     }
 
-    /// Somebody brought a result. It may be there before the executor has said that the call was understood.
+    /// A callback may arrive before the executor has reported that it made the call.
     pub(in crate::run) fn callback_received(
         &mut self,
         capability: &Capability,
-        outcome: Outcome,
+        result: CallbackResult,
     ) -> Result<(), Rejection> {
         let id = TokenId::parse(&capability.token_id).ok_or(Rejection::UnknownCallback)?;
         let secret = self.header.secret.as_deref().ok_or(Rejection::UnknownCallback)?;
@@ -151,40 +153,41 @@ impl Run {
         let id = waiting.or_else(|_| {
             self.current_attempt(&capability.token_id, capability.epoch, TokenStatus::Executing)
         })?;
-        let Some(token) = self.tokens.get(&id) else {
-            return Ok(());
-        };
-        if let Outcome::Output(output) = &outcome {
+        let token = self
+            .tokens
+            .get(&id)
+            .expect("the token of a current attempt is live");
+        if let CallbackResult::Output(output) = &result {
             check_brought("the result", output)?;
         }
         let was_executing = token.status == TokenStatus::Executing;
         let schema = self
             .async_action(token)
             .and_then(|action| action.output_schema.as_ref());
-        let outcome = match outcome {
-            Outcome::Output(output) => {
+        let result = match result {
+            CallbackResult::Output(output) => {
                 let place = "output_schema of the action, at";
                 let fits = schema.map_or(Ok(()), |schema| {
                     schema.check(&output, Some(&self.work), "schema_mismatch", place)
                 });
                 fits.map(|()| output)
             }
-            Outcome::Failed(failure) => Err(failure),
+            CallbackResult::Failed(failure) => Err(failure),
         };
         if was_executing {
             self.abort_work(id, "called_back");
         }
-        self.called_back.remove(&id);
-        match outcome {
+        self.waits.end(id);
+        match result {
             Ok(output) => self.succeed(id, output),
             Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         }
         Ok(())
     }
 
-    /// Nobody brought anything in time: as if the executor had said so.
+    /// No callback came in time: handled as a timeout that the executor reports.
     pub(in crate::run) fn callback_due(&mut self, id: TokenId) {
-        self.called_back.remove(&id);
+        self.waits.end(id);
         self.execution_timed_out(id, Some(Reported::NoCallback));
     }
 }

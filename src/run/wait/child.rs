@@ -1,5 +1,5 @@
-//! Sub-workflows: a child run does a token's work. The parent picks the child's id, so that starting twice is
-//! starting once; the child tells how it ended until the parent has heard it.
+//! Sub-workflows: a child run does a token's work. The parent chooses the child's id, so a repeated start is the same
+//! start; the child repeats its report until the parent has acknowledged it.
 
 use serde_json::{Value, json};
 
@@ -76,8 +76,9 @@ impl Run {
         }
     }
 
-    /// The child will never be there, and would never report to the token that waits.
+    /// The child cannot be started and will never report to the token that waits.
     pub(in crate::run) fn child_refused(&mut self, message: u64, refusal: StartRefusal) {
+        // The start may have been taken back meanwhile, and after a restore its number may belong to another message.
         let Some(Message::StartChild {
             run_id,
             token_id,
@@ -113,7 +114,10 @@ impl Run {
 
     /// Starts the child that does this token's work.
     pub(in crate::run) fn start_child(&mut self, id: TokenId) {
-        let Some(token) = self.tokens.get(&id) else { return };
+        let token = self
+            .tokens
+            .get(&id)
+            .expect("a token is live when its work begins");
         let node = token.node;
         if self.header.depth + 1 >= CALL_DEPTH {
             let failure = Failure::new(
@@ -152,10 +156,10 @@ impl Run {
             token.timeout_reason = limit.reason;
             token.warned = false;
             token.watch_at = None;
-            // Another child counts its news from the beginning.
+            // Each child numbers its messages from 1.
             token.child_news = 0;
         });
-        let Some(token) = self.tokens.get(&id) else { return };
+        let token = self.tokens.get(&id).expect("changed just now");
         let message = Message::StartChild {
             run_id: self.child_id(token),
             node_id: self.snapshot.workflow.nodes[node].id.clone(),
@@ -202,9 +206,10 @@ impl Run {
 
     pub(in crate::run) fn child_ended(&mut self, report: ChildReport) -> Result<(), Rejection> {
         let id = self.awaited(&report.token_id, report.epoch, &report.run_id)?;
-        let Some(token) = self.tokens.get(&id) else {
-            return Ok(());
-        };
+        let token = self
+            .tokens
+            .get(&id)
+            .expect("the token of a current attempt is live");
         let policy = self
             .snapshot
             .call_of(token.node)
@@ -215,10 +220,10 @@ impl Run {
                     self.succeed(id, report.output.unwrap_or(Value::Null));
                     return Ok(());
                 }
-                // It has an output that no token could keep.
+                // Its output is too large for a token.
                 error => (TokenStatus::Failed, error),
             },
-            // The limit was this node's: what follows is its own word.
+            // The limit was this node's, so the node's timeout policy applies.
             RunStatus::TimedOut if token.timeout_ms.is_some() && policy == ChildFailurePolicy::Propagate => {
                 let reported = Reported::Stopped {
                     step_ref: report.error.and_then(|error| error.step_ref),
@@ -256,12 +261,12 @@ impl Run {
         Ok(())
     }
 
-    /// A child stands in front of a person, or goes on again.
+    /// A child was paused at a gate, or continues.
     pub(in crate::run) fn child_news(&mut self, news: ChildNews) -> Result<(), Rejection> {
         let id = self.awaited(&news.token_id, news.epoch, &news.run_id)?;
-        let heard = self.tokens.get(&id).map_or(0, |token| token.child_news);
-        // Overtaken by a later one, or heard twice.
-        if news.number <= heard {
+        let last = self.tokens.get(&id).map_or(0, |token| token.child_news);
+        // A repeated message, or one that a later message overtook.
+        if news.number <= last {
             return Ok(());
         }
         self.change(id, |token| {
@@ -279,7 +284,7 @@ impl Run {
         Ok(())
     }
 
-    /// The token's child has nobody left to work for.
+    /// The token no longer needs its child.
     pub(in crate::run) fn cancel_child(&mut self, token: &Token, reason: &str) {
         let message = Message::CancelChild {
             run_id: self.child_id(token),
@@ -291,12 +296,12 @@ impl Run {
         }
     }
 
-    /// Tells the parent how this run ended, if it has one.
+    /// Reports to the parent how this run ended, if it has one.
     pub(in crate::run) fn notify_parent(&mut self) {
         let Some(parent) = self.header.parent.clone() else {
             return;
         };
-        // It is to be the result of the parent's token.
+        // It becomes the result of the parent's token.
         let bytes = self.header.output.as_ref().map_or(0, json_bytes);
         let too_large = TooLarge::check(
             format!("the output of child run {}", self.header.id),

@@ -1,5 +1,5 @@
-//! A token that failed, in front of a person instead of at its end: tried again, let through without a result, or
-//! given up. Only the person's word or the gate's deadline ends it, so no failure is asked about twice by itself.
+//! Escalation: a token that failed waits at a gate instead of ending. A person retries it, skips it or lets it fail;
+//! at the gate's deadline it fails. Only a retry can lead to another gate for the same token.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,12 +15,12 @@ const RETRY: &str = "retry";
 const FAIL: &str = "fail";
 const SKIP: &str = "skip";
 
-/// How a token ends that stands at such a gate, if nobody helps.
+/// How an escalated token ends if it is not retried or skipped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Escalation {
     pub gate_id: String,
     pub ends: TokenStatus,
-    /// Not the token's error yet: a run that ends meanwhile cuts it off like any other that waits.
+    /// Not the token's error yet: if the run ends meanwhile, the token was interrupted like any other that waits.
     pub failure: Failure,
 }
 
@@ -32,9 +32,9 @@ impl Run {
                 | TokenStatus::Dispatched
                 | TokenStatus::Executing
                 | TokenStatus::WaitingForSubworkflow
-                // Let through, and its mapping could not do without a result.
+                // Skipped, and its mapping failed without a result.
                 | TokenStatus::AwaitingHuman => true,
-                // A wait has no work; what is called back has.
+                // A wait has no work, an async action has.
                 TokenStatus::Suspended => self.async_action(token).is_some(),
                 TokenStatus::WaitingForSiblings
                 | TokenStatus::Completed
@@ -46,11 +46,11 @@ impl Run {
         })
     }
 
-    /// Puts a token that would end in front of a person.
+    /// Opens a gate for a token that would end.
     pub(in crate::run) fn escalate(&mut self, id: TokenId, ends: TokenStatus, failure: Failure) {
-        let Some(token) = self.tokens.get(&id) else { return };
+        let token = self.tokens.get(&id).expect("a token is live until it ends");
         let node_id = self.snapshot.workflow.nodes[token.node].id.clone();
-        let gate_id = self.next_gate_id(id);
+        let gate_id = self.gates.next_escalation_id(id);
         let timeout_ms = self.snapshot.workflow.gate.timeout_ms;
         let timeout_at = Some(self.clock().saturating_add(timeout_ms));
         let prompt = json!({
@@ -80,35 +80,25 @@ impl Run {
             token.watch_at = None;
             token.reason = Some("escalated".into());
             token.escalation = Some(Box::new(Escalation {
-                gate_id: gate_id.clone(),
+                gate_id,
                 ends,
                 failure,
             }));
         });
-        self.changes.changed_gates.insert(gate_id.clone());
-        self.gates.insert(gate_id, state);
+        self.gates.open(state);
     }
 
-    /// A token may fail again after a person had it retried: each time is a gate of its own.
-    fn next_gate_id(&self, id: TokenId) -> String {
-        let prefix = format!("g{}.", id.0);
-        let gates = self.gates.range(prefix.clone()..);
-        let opened = gates.take_while(|(gate, _)| gate.starts_with(&prefix)).count();
-        format!("{prefix}{}", opened + 1)
-    }
-
-    /// A person's word on a token that failed; `choice` is one of the gate's.
+    /// A person decided about an escalated token; `choice` is one of the gate's.
     pub(in crate::run) fn escalation_decided(&mut self, id: TokenId, decision: GateDecision) {
-        let Some(escalation) = self.take_escalation(id) else {
-            return;
-        };
+        let escalation = self.take_escalation(id);
         self.note(
             RunEventKind::GateDecided,
             json!({"gate_id": escalation.gate_id, "token_id": id.to_string(), "choice": decision.choice,
                 "by": decision.by}),
         );
         let choice = decision.choice.clone();
-        self.settle_gate(&escalation.gate_id, GateStatus::Decided, Some(decision));
+        self.gates
+            .close(&escalation.gate_id, GateStatus::Decided, Some(decision));
         match choice.as_str() {
             RETRY => self.retry_escalated(id),
             SKIP => self.succeed(id, Value::Null),
@@ -116,31 +106,27 @@ impl Run {
         }
     }
 
-    /// Nobody decided: the failure counts.
+    /// The gate's deadline passed: the token fails.
     pub(in crate::run) fn escalation_due(&mut self, id: TokenId) {
-        let now = self.changes.now;
-        let is_over = |token: &crate::run::token::Token| token.timeout_at.is_some_and(|at| at <= now);
-        if !self.tokens.get(&id).is_some_and(is_over) {
-            return;
-        }
+        let token = self.tokens.get(&id).expect("a token is live while it waits");
+        let is_over = token.timeout_at.is_some_and(|at| at <= self.changes.now);
+        assert!(is_over, "the only timer of an escalated token is its deadline");
         self.note_gate_timeout(id, GateTimeoutPolicy::Fail);
-        let Some(escalation) = self.take_escalation(id) else {
-            return;
-        };
-        self.settle_gate(&escalation.gate_id, GateStatus::TimedOut, None);
+        let escalation = self.take_escalation(id);
+        self.gates.close(&escalation.gate_id, GateStatus::TimedOut, None);
         self.end_for_good(id, escalation.ends, escalation.failure);
     }
 
-    fn take_escalation(&mut self, id: TokenId) -> Option<Escalation> {
+    fn take_escalation(&mut self, id: TokenId) -> Escalation {
         let mut taken = None;
         self.change(id, |token| {
             taken = token.escalation.take();
             token.reason = None;
         });
-        taken.map(|escalation| *escalation)
+        *taken.expect("the token of an escalation gate is escalated")
     }
 
-    /// The next attempt, with what the last one had done. Whoever did not answer before has all its chances again.
+    /// The next attempt continues from the last one's checkpoint. Lost and unclaimed attempts are counted anew.
     fn retry_escalated(&mut self, id: TokenId) {
         self.change(id, |token| {
             token.status = TokenStatus::Pending;

@@ -12,7 +12,7 @@ use crate::api::views;
 use crate::base::text::{self, shorten};
 use crate::protocol::run::{AbandonResponse, HeartbeatResponse, RetryMode, RunRequest, RunResponse};
 use crate::protocol::start::StartRun;
-use crate::run::{Capability, Event, Outcome, Rejection, Run, TokenId};
+use crate::run::{CallbackResult, Capability, Event, Rejection, Run, TokenId};
 use crate::worker::platform;
 use crate::worker::run_object::object::{Object, Started};
 use crate::worker::run_object::subrequests::Turn;
@@ -128,7 +128,7 @@ impl Object {
                 };
                 let event = Event::CallbackReceived {
                     capability: Box::new(capability),
-                    outcome: Box::new(Outcome::read(body)),
+                    result: Box::new(CallbackResult::read(body)),
                 };
                 (event, ResponseBody::Empty)
             }
