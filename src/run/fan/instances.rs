@@ -329,3 +329,6 @@ impl Instances {
         open.chain(std::mem::take(&mut self.closed)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;
