@@ -441,7 +441,7 @@ mod tests {
     fn a_reopened_instance_waits_anew_where_no_join_had_fired() {
         let mut it = instance(2);
         it.status = InstanceStatus::ClosedByRunEnd(1);
-        it.last_error = Some(Failure::permanent("boom", "boom"));
+        it.last_error = Some(Failure::permanent("fan_in_failed", "too few branches"));
         it.fan_ins.insert(
             4,
             FanIn {

@@ -17,7 +17,7 @@ use crate::run::token::Token;
 use crate::run::token::route::mapping_failure;
 
 impl Run {
-    /// Merges what the branches made into the context, or into the branch the join lies in.
+    /// Merges the results of branches into the context, or into the branch around the join.
     pub(in crate::run) fn merge_branches(
         &mut self,
         transition: usize,
@@ -56,9 +56,9 @@ impl Run {
                 merge.target.write_value(output, value);
                 Ok(())
             }
-            (Root::Branch, None) => Ok(()), // Refused above.
+            (Root::Branch, None) => unreachable!("refused above"),
             (Root::State | Root::Output, _) => {
-                // The continuation, or the late token, carries the way back.
+                // The token that continues, or the late token, saves how to undo it.
                 let undo = self
                     .context
                     .write(vec![(&merge.target, value)], None, &self.work)?;
@@ -68,7 +68,7 @@ impl Run {
         }
     }
 
-    /// `_branch` of the joined group: the token may stand in a branch further inside.
+    /// `_branch` of the joined group: the token may be in an inner branch.
     fn branch_of_join(&self, token: &Token, join: &Option<Synchronization>) -> Value {
         let group = join.as_ref().map_or("", |join| join.group.as_str());
         let innermost = token.branch.as_ref();
@@ -78,7 +78,7 @@ impl Run {
             .find(|(_, instance)| instance.group == group);
         match (own, innermost) {
             (Some((branch, _)), Some(inner)) if branch.instance != inner.instance => {
-                // What the branch made is what its inner token brought.
+                // The result of the branch is that of its inner token.
                 let mut value = self.fans.branch_value(branch);
                 value["output"] = inner.output.clone();
                 value
@@ -90,7 +90,7 @@ impl Run {
     }
 }
 
-/// What one branch brings.
+/// The result of one branch.
 struct Part {
     index: u32,
     /// Later arrivals have higher numbers.
@@ -98,9 +98,9 @@ struct Part {
     value: Value,
 }
 
-/// The value a branch brings to the merge.
+/// The value that a branch contributes.
 fn source(source: &Expression, branch: &Value, meter: &Meter, place: &str) -> Result<Value, Failure> {
-    // The branch was copied to be named, and its row is written once more.
+    // The branch was copied to bind `_branch`, and its row is written once more.
     meter.charge_for(place, copy_steps(branch) + write_steps(branch))?;
     let mut scope = Scope::metered(Some(meter));
     scope.bind("_branch", branch);
@@ -109,7 +109,7 @@ fn source(source: &Expression, branch: &Value, meter: &Meter, place: &str) -> Re
         .map_err(|wrong| mapping_failure(place, &wrong))
 }
 
-/// `parts` in the order of their branches; `held` is what the target holds already.
+/// `parts` are in the order of their branches; `held` is the value at the target before.
 fn merge_parts(
     strategy: MergeStrategy,
     held: Option<Value>,

@@ -1,4 +1,4 @@
-//! Fan-out: what a firing of transitions gives birth to.
+//! Fan-out: the tokens that a firing of transitions creates.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::run::state::Run;
 use crate::run::token::Token;
 use crate::run::token::route::mapping_failure;
 
-/// What one matching transition will do; worked out before the token ends, because it may still fail.
+/// What one matching transition will do. It is computed before the token ends, because it may fail.
 #[derive(Debug)]
 pub(in crate::run) enum Move {
     Step {
@@ -22,7 +22,7 @@ pub(in crate::run) enum Move {
     },
     Spawn {
         transition: usize,
-        births: Births,
+        branches: NewBranches,
     },
     Join {
         transition: usize,
@@ -32,7 +32,7 @@ pub(in crate::run) enum Move {
 }
 
 #[derive(Debug)]
-pub(in crate::run) enum Births {
+pub(in crate::run) enum NewBranches {
     Count(u32),
     Items(Vec<Value>),
 }
@@ -46,11 +46,11 @@ impl Move {
     }
 }
 
-impl Births {
+impl NewBranches {
     fn count(&self) -> u32 {
         match self {
-            Births::Count(count) => *count,
-            Births::Items(items) => items.len() as u32,
+            NewBranches::Count(count) => *count,
+            NewBranches::Items(items) => items.len() as u32,
         }
     }
 }
@@ -60,7 +60,7 @@ impl Run {
     pub(in crate::run) fn plan(&self, token: &Token, index: usize, error: &Value) -> Result<Move, Failure> {
         let transition = &self.snapshot.workflow.transitions[index];
         if let Some(join) = &transition.synchronization {
-            // A token of another group passes.
+            // For a token of another group the transition is a plain step.
             let own = self
                 .fans
                 .enclosing(token.branch.as_ref())
@@ -73,25 +73,25 @@ impl Run {
                 });
             }
         }
-        let births = |count: u64, steps: u64| {
+        let charge = |tokens: u64, steps: u64| {
             self.work.charge_for(
                 format_args!("the tokens of transition {}", transition.id),
-                count * TOKEN_STEPS + steps,
+                tokens * TOKEN_STEPS + steps,
             )
         };
         if transition.group.is_none() {
-            // It takes along what the branch has made.
-            births(1, token.branch.as_ref().map_or(0, branch_steps))?;
+            // The output of the branch is copied to the next token.
+            charge(1, token.branch.as_ref().map_or(0, branch_steps))?;
             return Ok(Move::Step { transition: index });
         }
-        let births = match &transition.spawn {
+        let branches = match &transition.spawn {
             Spawn::One => {
-                births(1, 0)?;
-                Births::Count(1)
+                charge(1, 0)?;
+                NewBranches::Count(1)
             }
             Spawn::Count(count) => {
-                births(u64::from(*count), 0)?;
-                Births::Count(*count)
+                charge(u64::from(*count), 0)?;
+                NewBranches::Count(*count)
             }
             Spawn::ForEach { collection, .. } => {
                 let vars = self.vars(token, error.clone())?;
@@ -111,21 +111,21 @@ impl Run {
                         format!("{place}: {} items; the limit is {FAN_OUT_WIDTH}", items.len()),
                     ));
                 }
-                births(items.len() as u64, items.iter().map(write_steps).sum())?;
+                charge(items.len() as u64, items.iter().map(write_steps).sum())?;
                 check_items(&place, &items)?;
-                Births::Items(items)
+                NewBranches::Items(items)
             }
         };
         Ok(Move::Spawn {
             transition: index,
-            births,
+            branches,
         })
     }
 
-    /// Births the tokens of `moves`, children of a token that has just come to its end or to a join.
+    /// Creates the tokens of `moves`, children of a token that has just ended or arrived at a join.
     pub(in crate::run) fn follow(&mut self, parent: &Token, moves: Vec<Move>, cause: Option<Failure>) {
         let snapshot = std::rc::Rc::clone(&self.snapshot);
-        let mut groups: BTreeMap<String, Vec<(usize, Births)>> = BTreeMap::new();
+        let mut groups: BTreeMap<String, Vec<(usize, NewBranches)>> = BTreeMap::new();
         for next in moves {
             match next {
                 Move::Join { .. } => {}
@@ -134,12 +134,10 @@ impl Run {
                     let to = snapshot.workflow.transitions[transition].to;
                     self.spawn_token(to, Some(parent.id), parent.branch.clone(), loops, cause.clone());
                 }
-                Move::Spawn { transition, births } => {
-                    let group = snapshot.workflow.transitions[transition]
-                        .group
-                        .clone()
-                        .unwrap_or_default();
-                    groups.entry(group).or_default().push((transition, births));
+                Move::Spawn { transition, branches } => {
+                    let group = snapshot.workflow.transitions[transition].group.clone();
+                    let group = group.expect("only a transition with a group spawns branches");
+                    groups.entry(group).or_default().push((transition, branches));
                 }
             }
         }
@@ -152,11 +150,11 @@ impl Run {
         &mut self,
         parent: &Token,
         group: String,
-        spawns: Vec<(usize, Births)>,
+        spawns: Vec<(usize, NewBranches)>,
         cause: Option<&Failure>,
     ) {
         let snapshot = std::rc::Rc::clone(&self.snapshot);
-        let total: u32 = spawns.iter().map(|(_, births)| births.count()).sum();
+        let total: u32 = spawns.iter().map(|(_, branches)| branches.count()).sum();
         if total == 0 || !self.is_running() {
             return;
         }
@@ -170,12 +168,12 @@ impl Run {
         let outer = parent.branch.clone();
         self.fans.open(Instance::new(id, group, total, outer, item_var));
         let mut index = 0;
-        for (transition, births) in spawns {
+        for (transition, branches) in spawns {
             let to = snapshot.workflow.transitions[transition].to;
             let loops = self.loops_after(parent, transition);
-            let items: Vec<Option<Value>> = match births {
-                Births::Count(count) => (0..count).map(|_| None).collect(),
-                Births::Items(items) => items.into_iter().map(Some).collect(),
+            let items: Vec<Option<Value>> = match branches {
+                NewBranches::Count(count) => (0..count).map(|_| None).collect(),
+                NewBranches::Items(items) => items.into_iter().map(Some).collect(),
             };
             for item in items {
                 if !self.is_running() {
@@ -203,7 +201,7 @@ impl Run {
     }
 }
 
-/// Each item is on the rows of its branch.
+/// Each item is saved with the tokens of its branch.
 fn check_items(place: &str, items: &[Value]) -> Result<(), Failure> {
     let mut all = 0;
     for (index, item) in items.iter().enumerate() {

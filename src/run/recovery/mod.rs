@@ -1,4 +1,10 @@
-//! recovery
+//! How a run ends, and how it continues after its end.
+//!
+//! `finish` ends a run once, with everything in it. `control` handles requests to cancel or restart it. A run that
+//! failed or timed out can be resumed from what its end interrupted (`resume`), and any ended run can be restarted from a
+//! token (`rewind`): both undo context writes with the patches that tokens saved (`undo`, `value_hash`).
+//!
+//! Nothing here keeps state of its own between decisions: a resume is computed from the rows of the run.
 
 pub mod control;
 pub mod finish;

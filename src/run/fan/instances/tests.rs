@@ -273,7 +273,7 @@ fn what_changed_is_saved_once() {
     fans.arrive((id(1), 0), NODE, TokenId(1), true);
     assert_eq!(saved(&mut fans), [], "the row of the waiting token tells it");
     fans.mark_warned(id(1), NODE);
-    fans.set_error(id(1), Failure::permanent("boom", "boom"));
+    fans.set_error(id(1), Failure::permanent("fan_in_failed", "too few branches"));
     assert_eq!(saved(&mut fans), [(1, InstanceStatus::Open)]);
     fans.fire(id(1), NODE, 9);
     fans.close(id(1));
