@@ -20,7 +20,7 @@ const QUOTED_CHARACTERS: usize = 1_000;
 
 /// A tool and its server, with all templates rendered.
 #[derive(Debug)]
-pub struct ToolCall {
+pub struct McpCall {
     /// The part that all requests to the server share.
     base: Outgoing,
     tool: String,
@@ -36,8 +36,8 @@ pub struct Session {
     pub protocol: Option<String>,
 }
 
-impl ToolCall {
-    pub fn of(tool: &McpTool, call: &ActionCall, key: &str) -> Result<ToolCall, Failure> {
+impl McpCall {
+    pub fn of(tool: &McpTool, call: &ActionCall, key: &str) -> Result<McpCall, Failure> {
         let scope = call.scope;
         let url = parse_url(&text(&tool.server_url, scope, "server_url")?)?;
         let name = text(&tool.tool, scope, "tool")?;
@@ -54,7 +54,7 @@ impl ToolCall {
         // These override the action's own: the transport needs them.
         base.set_header("content-type", "application/json")?;
         base.set_header("accept", "application/json, text/event-stream")?;
-        Ok(ToolCall {
+        Ok(McpCall {
             base,
             tool: name,
             arguments: Value::Object(arguments),

@@ -6,7 +6,7 @@
 pub const EVENT_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// The `event` field; empty if there is none.
     pub name: String,
     /// The `data` lines, joined by line breaks.
@@ -18,7 +18,7 @@ pub struct Event {
 pub struct TooLarge;
 
 #[derive(Debug, Default)]
-pub struct Parser {
+pub struct SseParser {
     /// The line that has not ended yet, as bytes: a chunk may end inside a character.
     line: Vec<u8>,
     /// The last byte was a carriage return. A line feed after it belongs to the same line end.
@@ -31,9 +31,9 @@ pub struct Parser {
     overflown: bool,
 }
 
-impl Parser {
+impl SseParser {
     /// Parses the next bytes and appends the events that they complete to `events`.
-    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), TooLarge> {
         let mut rest = bytes;
         while !rest.is_empty() && !self.overflown {
             if std::mem::take(&mut self.after_return) && rest[0] == b'\n' {
@@ -56,7 +56,7 @@ impl Parser {
     }
 
     /// The event that the end of the stream completes: its blank line, or its last line break, may be missing.
-    pub fn finish(mut self) -> Option<Event> {
+    pub fn finish(mut self) -> Option<SseEvent> {
         if self.overflown {
             return None;
         }
@@ -81,7 +81,7 @@ impl Parser {
         Ok(())
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         let bytes = std::mem::take(&mut self.line);
         // A complete line holds complete characters. Invalid ones are replaced, as the standard demands.
         let text = String::from_utf8_lossy(&bytes);
@@ -112,10 +112,10 @@ impl Parser {
     }
 
     /// None for an event without data.
-    fn end_event(&mut self) -> Option<Event> {
+    fn end_event(&mut self) -> Option<SseEvent> {
         let name = std::mem::take(&mut self.name);
         let data = self.data.take()?;
-        Some(Event { name, data })
+        Some(SseEvent { name, data })
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
 
     /// One line an event, after reading `pieces` one by one.
     fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<String>, Result<(), TooLarge>) {
-        let (mut parser, mut events) = (Parser::default(), Vec::new());
+        let (mut parser, mut events) = (SseParser::default(), Vec::new());
         let mut end = Ok(());
         for piece in pieces {
             end = end.and(parser.push(piece, &mut events));
@@ -198,7 +198,7 @@ mod tests {
             (": wait\n", true),
             ("event: x\n", true),
         ] {
-            let mut parser = Parser::default();
+            let mut parser = SseParser::default();
             parser
                 .push(stream.as_bytes(), &mut Vec::new())
                 .expect("it is small");

@@ -10,7 +10,7 @@ use worker::{
 };
 
 use crate::api::error::Error;
-use crate::breaker::machine::{Breaker, BreakerEvent, Settings};
+use crate::breaker::machine::{AdmissionDecision, Breaker, BreakerEvent, Settings};
 use crate::protocol::breaker::{self, AdmissionRequest, AdmissionResponse, OutcomeReport};
 use crate::worker::api::respond::{self, ApiResult};
 use crate::worker::platform;
@@ -64,22 +64,27 @@ impl BreakerObject {
             (Method::Post, "/ask") => {
                 let asked: AdmissionRequest = serde_json::from_str(&request.text().await?)?;
                 let deadline_at = asked.deadline_at;
-                self.decide(&asked.key, BreakerEvent::AdmissionRequested { deadline_at })
+                self.admission(&asked.key, BreakerEvent::AdmissionRequested { deadline_at })
             }
             (Method::Post, "/report") => {
                 let report: OutcomeReport = serde_json::from_str(&request.text().await?)?;
                 let (outcome, trial) = (report.outcome, report.trial);
-                self.decide(&report.key, BreakerEvent::CallEnded { outcome, trial })
+                self.admission(&report.key, BreakerEvent::CallEnded { outcome, trial })
             }
             (Method::Get, "/state") => self.view(),
             (Method::Post, "/reset") => {
                 if let Some(key) = self.stored()?.key {
-                    self.decide(&key, BreakerEvent::Reset)?.ok();
+                    self.decide(&key, BreakerEvent::Reset)?;
                 }
                 self.view()
             }
             _ => Ok(Err(Error::not_found("this"))),
         }
+    }
+
+    fn admission(&self, key: &str, event: BreakerEvent) -> Result<ApiResult> {
+        let decision = self.decide(key, event)?;
+        Ok(Ok((200, json!(AdmissionResponse::from(decision)))))
     }
 
     fn view(&self) -> Result<ApiResult> {
@@ -118,12 +123,13 @@ impl BreakerObject {
                 key: Some(key.clone()),
                 breaker: serde_json::from_str(value)?,
             }),
-            Some(_) | None => Ok(StoredBreaker::default()),
+            None => Ok(StoredBreaker::default()),
+            Some(_) => Err("the row of the breaker is not two texts".into()),
         }
     }
 
     /// Memory changes last, so that a failed save changes nothing.
-    fn decide(&self, key: &str, event: BreakerEvent) -> Result<ApiResult> {
+    fn decide(&self, key: &str, event: BreakerEvent) -> Result<AdmissionDecision> {
         let StoredBreaker { mut breaker, .. } = self.stored()?;
         let before = breaker.state();
         let (decision, changed) = breaker.handle(platform::now(), &self.settings, event);
@@ -143,7 +149,7 @@ impl BreakerObject {
                 breaker,
             });
         }
-        Ok(Ok((200, json!(AdmissionResponse::from(decision)))))
+        Ok(decision)
     }
 
     /// Sends the state to the index. If the message is lost, the list is stale until the next one.

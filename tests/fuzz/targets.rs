@@ -12,7 +12,7 @@ use curfew::definition::snapshot::{DocumentKind, Library, check};
 use curfew::definition::timeouts::{Preset, TimeoutRules};
 use curfew::protocol::task::{TaskOrder, TaskReport};
 use curfew::run::{Capability, Event};
-use curfew::task::sse::Parser;
+use curfew::task::sse::SseParser;
 use serde_json::{Value, json};
 
 use super::fuzz;
@@ -97,10 +97,10 @@ fn durations() {
 fn server_sent_events() {
     fuzz("sse", |bytes| {
         let mut whole = Vec::new();
-        let mut parser = Parser::default();
+        let mut parser = SseParser::default();
         let fits = parser.push(bytes, &mut whole).is_ok();
         whole.extend(parser.finish());
-        let (mut parts, mut parser) = (Vec::new(), Parser::default());
+        let (mut parts, mut parser) = (Vec::new(), SseParser::default());
         let fits_in_parts = bytes
             .chunks(3)
             .all(|chunk| parser.push(chunk, &mut parts).is_ok());

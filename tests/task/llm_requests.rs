@@ -6,7 +6,7 @@ use curfew::definition::action::{Action, ActionKind};
 use curfew::definition::llm::LlmCall;
 use curfew::definition::step::StepAction;
 use curfew::definition::task::Task;
-use curfew::task::llm::request::{self, Request};
+use curfew::task::llm::request::{self, LlmRequest};
 use curfew::task::redact::Redactor;
 use curfew::task::runtime::ActionCall;
 use curfew::task::task_cache::TaskCache;
@@ -31,7 +31,7 @@ pub fn action_of(task: &Task) -> (&Action, &LlmCall) {
     (action, llm)
 }
 
-fn request(implementation: Value, input: Value) -> Result<Request, Failure> {
+fn request(implementation: Value, input: Value) -> Result<LlmRequest, Failure> {
     let task = read(implementation);
     let (action, llm) = action_of(&task);
     let (empty, secret) = (json!({}), json!({"KEY": "sk-123"}));
@@ -58,14 +58,14 @@ fn request(implementation: Value, input: Value) -> Result<Request, Failure> {
 #[track_caller]
 fn sent(implementation: Value, input: Value) -> (String, Value) {
     match request(implementation, input).expect("it can be sent") {
-        Request::Http(outgoing) => {
+        LlmRequest::Http(outgoing) => {
             let headers = outgoing.headers.iter();
             let headers: Vec<_> = headers.map(|(name, value)| format!("{name}={value}")).collect();
             let line = format!("{} {} [{}]", outgoing.method, outgoing.url, headers.join("; "));
             let body = serde_json::from_str(&outgoing.body.expect("it has a body"));
             (line, body.expect("the body is JSON"))
         }
-        Request::Binding { model, inputs } => (format!("AI {model}"), inputs),
+        LlmRequest::Binding { model, inputs } => (format!("AI {model}"), inputs),
     }
 }
 

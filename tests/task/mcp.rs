@@ -3,7 +3,7 @@
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::definition::action::ActionKind;
 use curfew::task::mcp::{
-    MessageReader, Notes, ServerMessage, Session, ToolCall, cancelled, fold_result, initialized, protocol_of,
+    McpCall, MessageReader, Notes, ServerMessage, Session, cancelled, fold_result, initialized, protocol_of,
 };
 use curfew::task::redact::Redactor;
 use curfew::task::request::Outgoing;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::action_call::calling;
 use super::fake_runtime::with;
 
-fn tool_call(more: Value, input: Value) -> Result<ToolCall, Failure> {
+fn tool_call(more: Value, input: Value) -> Result<McpCall, Failure> {
     let implementation = with(
         json!({"server_url": "https://a.example/mcp", "tool": "add"}),
         more,
@@ -21,7 +21,7 @@ fn tool_call(more: Value, input: Value) -> Result<ToolCall, Failure> {
         let ActionKind::McpTool(tool) = &call.action.kind else {
             panic!("it is a tool");
         };
-        ToolCall::of(tool, call, "key")
+        McpCall::of(tool, call, "key")
     })
 }
 

@@ -60,9 +60,9 @@ fn add_block(completion: &mut Completion, index: Option<u64>, block: &Value) -> 
                 index,
                 id: text_field(block, "id").into(),
                 name: text_field(block, "name").into(),
-                arguments: input
-                    .and_then(|fields| serde_json::to_string(fields).ok())
-                    .unwrap_or_default(),
+                arguments: input.map_or_else(String::new, |fields| {
+                    serde_json::to_string(fields).expect("an object is JSON")
+                }),
             };
             completion.begin_call(call).map(|_| ())
         }

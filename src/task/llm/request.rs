@@ -24,7 +24,7 @@ const ANTHROPIC_MAX_TOKENS: u64 = 4_096;
 const SCHEMA_NAME: &str = "answer";
 
 #[derive(Debug)]
-pub enum Request {
+pub enum LlmRequest {
     Http(Outgoing),
     /// To the executor's `AI` binding.
     Binding {
@@ -34,7 +34,7 @@ pub enum Request {
 }
 
 /// The request, and the model it is for.
-pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(Request, String), Failure> {
+pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(LlmRequest, String), Failure> {
     let scope = call.scope;
     let rendered = RenderedCall::of(llm, scope)?;
     let model = rendered.model.clone();
@@ -44,7 +44,7 @@ pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(Request, Strin
         Provider::WorkersAi => {
             let inputs = rendered.into_workers_ai(&llm.response_format);
             return Ok((
-                Request::Binding {
+                LlmRequest::Binding {
                     model: model.clone(),
                     inputs,
                 },
@@ -76,7 +76,7 @@ pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(Request, Strin
         }
     }
     request.set_headers(llm.headers.as_ref(), scope)?;
-    Ok((Request::Http(request), model))
+    Ok((LlmRequest::Http(request), model))
 }
 
 /// `path` below the base URL, whose query stays. Anthropic's base URL may be written with or without `/v1`.

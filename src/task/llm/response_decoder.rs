@@ -11,7 +11,7 @@ use crate::task::llm::provider_error::{broken_off, error_in, too_large, unreadab
 use crate::task::partial::text_of;
 use crate::task::redact::Redactor;
 use crate::task::runtime::Stopped;
-use crate::task::sse::{Event, Parser, TooLarge};
+use crate::task::sse::{SseEvent, SseParser, TooLarge};
 
 /// The largest stream. Its events wrap a few characters in hundreds of bytes.
 const STREAM_BYTES: usize = 128 * RESULT_BYTES;
@@ -27,7 +27,7 @@ pub struct ResponseDecoder<'a> {
 /// Some providers send plain JSON although a stream was requested. The first character shows which it is.
 enum Body {
     NotBegun,
-    Events(Parser),
+    Events(SseParser),
     Whole(Vec<u8>),
 }
 
@@ -61,7 +61,7 @@ impl<'a> ResponseDecoder<'a> {
             chunk = &chunk[start..];
             self.body = match chunk[0] {
                 b'{' => Body::Whole(Vec::new()),
-                _ => Body::Events(Parser::default()),
+                _ => Body::Events(SseParser::default()),
             };
         }
         match &mut self.body {
@@ -141,7 +141,7 @@ impl<'a> ResponseDecoder<'a> {
         }
     }
 
-    fn add_event(&mut self, event: &Event) -> Result<(), Failure> {
+    fn add_event(&mut self, event: &SseEvent) -> Result<(), Failure> {
         if event.data == openai::DONE {
             self.completion.is_done = true;
             return Ok(());

@@ -6,7 +6,7 @@ use worker::Env;
 use crate::base::failure::Failure;
 use crate::base::limits::RESULT_BYTES;
 use crate::definition::llm::LlmCall;
-use crate::task::llm::request::{self, Request};
+use crate::task::llm::request::{self, LlmRequest};
 use crate::task::llm::response_decoder::{DecodeProgress, ResponseDecoder};
 use crate::task::llm::{binding_failure, result};
 use crate::task::redirect::Reach;
@@ -46,17 +46,17 @@ pub async fn llm_call(
 }
 
 async fn send_prompt(
-    request: &Request,
+    request: &LlmRequest,
     env: &Env,
     private: bool,
     call: &ActionCall<'_>,
 ) -> Result<Response, Failure> {
     match request {
-        Request::Http(outgoing) => {
+        LlmRequest::Http(outgoing) => {
             Reach::Internet { private }.check(outgoing)?;
             send(&http_client::internet(), outgoing).await
         }
-        Request::Binding { model, inputs } => {
+        LlmRequest::Binding { model, inputs } => {
             let Some(binding) = ai::binding(env) else {
                 let message = format!(
                     "the executor has no binding \"{}\" of Workers AI; add it to its wrangler file",

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::definition::mcp_tool::McpTool;
-use crate::task::mcp::{self, MessageReader, Notes, ServerMessage, Session, ToolCall, invalid};
+use crate::task::mcp::{self, McpCall, MessageReader, Notes, ServerMessage, Session, invalid};
 use crate::task::redirect::{self, REDIRECTS_MAX, Reach};
 use crate::task::request::Outgoing;
 use crate::task::runtime::{ActionCall, Stopped};
-use crate::task::sse::{EVENT_BYTES, Event, Parser};
+use crate::task::sse::{EVENT_BYTES, SseEvent, SseParser};
 use crate::task::status::{self, ResponseParts};
 use crate::worker::executor::http::{self, failure_of, network_failure};
 use crate::worker::platform::background::run_in_background;
@@ -23,7 +23,7 @@ const REPLY_TIMEOUT_MS: u64 = 1_000;
 
 /// How far a call has come. It is kept outside the call, so that it is still there after the deadline.
 #[derive(Default)]
-struct Progress {
+struct CallProgress {
     session: Session,
     /// The id of the tool call, while it has no response.
     pending: Option<u64>,
@@ -32,7 +32,7 @@ struct Progress {
 }
 
 struct Client<'a> {
-    tool_call: ToolCall,
+    mcp_call: McpCall,
     reach: Reach,
     call: &'a ActionCall<'a>,
 }
@@ -43,15 +43,15 @@ pub async fn mcp_tool(
     call: &ActionCall<'_>,
     key: &str,
 ) -> Result<Value, Stopped> {
-    let tool_call = ToolCall::of(tool, call, key)?;
+    let mcp_call = McpCall::of(tool, call, key)?;
     let reach = Reach::Internet { private };
-    reach.check(tool_call.first_request())?;
+    reach.check(mcp_call.first_request())?;
     let client = Client {
-        tool_call,
+        mcp_call,
         reach,
         call,
     };
-    let mut progress = Progress::default();
+    let mut progress = CallProgress::default();
     let run = client.run(&mut progress);
     // Dropping `run` closes its connection.
     let result = match call.deadline_at {
@@ -68,7 +68,7 @@ pub async fn mcp_tool(
 }
 
 impl Client<'_> {
-    async fn run(&self, progress: &mut Progress) -> Result<Value, Failure> {
+    async fn run(&self, progress: &mut CallProgress) -> Result<Value, Failure> {
         let mut result = self.run_session(progress).await;
         // The server has lost its own session: it restarted, or another machine has the same address.
         if let Err(failure) = &result
@@ -79,14 +79,14 @@ impl Client<'_> {
             result = self.run_session(progress).await;
         }
         progress.pending = None;
-        mcp::fold_result(self.tool_call.tool(), &result?, self.call.redactor)
+        mcp::fold_result(self.mcp_call.tool(), &result?, self.call.redactor)
     }
 
     /// From `initialize` to the result of the tool.
-    async fn run_session(&self, progress: &mut Progress) -> Result<Value, Failure> {
+    async fn run_session(&self, progress: &mut CallProgress) -> Result<Value, Failure> {
         progress.pending = None;
         let id = progress.next_id();
-        let initialize = self.tool_call.initialize(id);
+        let initialize = self.mcp_call.initialize(id);
         let response = self.send(&progress.session, &initialize).await?;
         let session_id = response.header("mcp-session-id");
         let initialized = self.result_of(id, response, progress).await?;
@@ -99,14 +99,14 @@ impl Client<'_> {
         self.send(&progress.session, &mcp::initialized()).await?;
         let id = progress.next_id();
         progress.pending = Some(id);
-        let response = self.send(&progress.session, &self.tool_call.call(id)).await?;
+        let response = self.send(&progress.session, &self.mcp_call.call(id)).await?;
         self.result_of(id, response, progress).await
     }
 
     /// A response with a status that says that the server accepted the message.
     async fn send(&self, session: &Session, message: &Value) -> Result<Response, Failure> {
         let response = self
-            .follow_redirects(self.tool_call.post(session, message)?)
+            .follow_redirects(self.mcp_call.post(session, message)?)
             .await?;
         let status = response.status();
         if (200..300).contains(&status) {
@@ -152,7 +152,7 @@ impl Client<'_> {
         &self,
         id: u64,
         mut response: Response,
-        progress: &mut Progress,
+        progress: &mut CallProgress,
     ) -> Result<Value, Failure> {
         let session = progress.session.clone();
         let mut reader = MessageReader {
@@ -169,7 +169,7 @@ impl Client<'_> {
                 None => Err(invalid("its answer is for another request")),
             };
         }
-        let mut parser = Parser::default();
+        let mut parser = SseParser::default();
         let mut events = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failure_of)? {
             let parsed = parser.push(&chunk, &mut events);
@@ -217,13 +217,13 @@ impl Client<'_> {
     }
 
     /// Cancels a call that has no response, then ends the session.
-    fn close(&self, progress: &Progress) {
+    fn close(&self, progress: &CallProgress) {
         let session = &progress.session;
         let cancelled = progress.pending.map(mcp::cancelled);
-        let cancelled = cancelled.and_then(|notice| self.tool_call.post(session, &notice).ok());
+        let cancelled = cancelled.and_then(|notice| self.mcp_call.post(session, &notice).ok());
         let requests: Vec<Outgoing> = cancelled
             .into_iter()
-            .chain(self.tool_call.delete(session))
+            .chain(self.mcp_call.delete(session))
             .collect();
         if requests.is_empty() {
             return;
@@ -237,14 +237,14 @@ impl Client<'_> {
     }
 }
 
-impl Progress {
+impl CallProgress {
     fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 }
 
-fn read_event(reader: &mut MessageReader, event: &Event) -> Result<Vec<ServerMessage>, Failure> {
+fn read_event(reader: &mut MessageReader, event: &SseEvent) -> Result<Vec<ServerMessage>, Failure> {
     let is_message = event.name.is_empty() || event.name == "message";
     // Some servers begin a stream with an event that only carries an id.
     match is_message && !event.data.is_empty() {

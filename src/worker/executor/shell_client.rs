@@ -34,7 +34,8 @@ pub async fn shell(
         CommandEnd::Result(result) => Ok(result),
         CommandEnd::OutOfTime(text) => {
             // The command's limit is a little shorter than the call's: a deadline is reported when it has passed, not before.
-            deadline::sleep(left_ms.unwrap_or_default()).await;
+            let left_ms = left_ms.expect("only a call with a deadline runs out of time");
+            deadline::sleep(left_ms).await;
             Err(Stopped::Deadline { partial: Some(text) })
         }
     }

@@ -274,8 +274,8 @@ impl Response {
     /// The next chunk of the body; none at its end.
     pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
         Ok(match self.exchange.run(Exchange::read_chunk).await? {
-            Progress::Ready => Some(self.exchange.js.bytes().to_vec()),
-            Progress::EndOfBody => None,
+            ReadProgress::Ready => Some(self.exchange.js.bytes().to_vec()),
+            ReadProgress::EndOfBody => None,
         })
     }
 
@@ -318,11 +318,11 @@ impl OpenExchange {
         }
     }
 
-    async fn run(&mut self, start: impl FnOnce(&Exchange, u32, &Done)) -> Result<Progress, Error> {
+    async fn run(&mut self, start: impl FnOnce(&Exchange, u32, &Done)) -> Result<ReadProgress, Error> {
         let operation = Operation::new();
         DONE.with(|done| start(&self.js, operation.0, done));
         let progress = self.js.progress(operation.await);
-        self.has_ended = !matches!(progress, Ok(Progress::Ready));
+        self.has_ended = !matches!(progress, Ok(ReadProgress::Ready));
         progress
     }
 }
@@ -335,7 +335,7 @@ impl Drop for OpenExchange {
     }
 }
 
-enum Progress {
+enum ReadProgress {
     /// What was asked for has arrived.
     Ready,
     EndOfBody,
@@ -343,16 +343,16 @@ enum Progress {
 
 impl Exchange {
     /// `http_client.mjs` has the same list.
-    fn progress(&self, how: u8) -> Result<Progress, Error> {
+    fn progress(&self, how: u8) -> Result<ReadProgress, Error> {
         Err(match how {
-            0 => return Ok(Progress::Ready),
+            0 => return Ok(ReadProgress::Ready),
             1 => Error::TooLarge,
             2 => Error::Deadline((self.status() != 0).then(|| self.bytes().to_vec())),
             3 => Error::Lost(self.message()),
             4 => Error::Broken(self.message()),
             5 => Error::Refused(self.message()),
             6 => Error::BadHeader(self.message()),
-            7 => return Ok(Progress::EndOfBody),
+            7 => return Ok(ReadProgress::EndOfBody),
             unknown => unreachable!("http_client.mjs ends no operation with {unknown}"),
         })
     }
