@@ -226,8 +226,8 @@ fn responses() {
         "run_response_abandon.json",
         &json!(AbandonResponse { abandoned: true }),
     );
-    let of_an_order: HeartbeatResponse =
-        serde_json::from_str(&read("order_with_checkpoint.json")).expect("an order has the field of a heartbeat");
+    let of_an_order: HeartbeatResponse = serde_json::from_str(&read("order_with_checkpoint.json"))
+        .expect("an order has the field of a heartbeat");
     assert_eq!(of_an_order.run_ends_at, Some(3_601_000));
     for status in [200, 201, 400, 404, 409, 413, 422, 429, 500, 503] {
         let response = RunResponse::from_parts(status, "{}".into());

@@ -2,26 +2,12 @@
 //! to read its response: whole, which costs one crossing each way, or as a stream. Dropping the future or the response aborts
 //! the request.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
-
 use js_sys::Uint8Array;
 use serde::{Serialize, Serializer};
 use wasm_bindgen::prelude::*;
 
 use crate::worker::platform::ai::Ai;
-use crate::worker::platform::inline_executor;
-
-type Done = Closure<dyn Fn(u32, u8)>;
-
-thread_local! {
-    static OPERATIONS: RefCell<Operations> = RefCell::default();
-    /// One for all operations: creating a closure costs more than the call.
-    static DONE: Done = Closure::new(complete);
-}
+use crate::worker::platform::js_operation::{Done, run_operation};
 
 #[wasm_bindgen]
 extern "C" {
@@ -319,9 +305,8 @@ impl OpenExchange {
     }
 
     async fn run(&mut self, start: impl FnOnce(&Exchange, u32, &Done)) -> Result<ReadProgress, Error> {
-        let operation = Operation::new();
-        DONE.with(|done| start(&self.js, operation.0, done));
-        let progress = self.js.progress(operation.await);
+        let how = run_operation(|id, done| start(&self.js, id, done)).await;
+        let progress = self.js.progress(how);
         self.has_ended = !matches!(progress, Ok(ReadProgress::Ready));
         progress
     }
@@ -355,66 +340,5 @@ impl Exchange {
             7 => return Ok(ReadProgress::EndOfBody),
             unknown => unreachable!("http_client.mjs ends no operation with {unknown}"),
         })
-    }
-}
-
-/// Operations under way, by their id.
-#[derive(Default)]
-struct Operations {
-    last_id: u32,
-    states: BTreeMap<u32, OperationState>,
-}
-
-enum OperationState {
-    /// The waker is there once the operation was polled.
-    Pending(Option<Waker>),
-    Ended(u8),
-}
-
-/// Called by `http_client.mjs`. An operation that is not there was dropped.
-fn complete(id: u32, how: u8) {
-    let before = OPERATIONS.with_borrow_mut(|operations| {
-        let state = operations.states.get_mut(&id)?;
-        Some(std::mem::replace(state, OperationState::Ended(how)))
-    });
-    if let Some(OperationState::Pending(Some(waker))) = before {
-        inline_executor::wake(waker);
-    }
-}
-
-/// Resolves to how the operation ended.
-struct Operation(u32);
-
-impl Operation {
-    fn new() -> Operation {
-        OPERATIONS.with_borrow_mut(|operations| {
-            operations.last_id = operations.last_id.wrapping_add(1);
-            let id = operations.last_id;
-            operations.states.insert(id, OperationState::Pending(None));
-            Operation(id)
-        })
-    }
-}
-
-impl Future for Operation {
-    type Output = u8;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u8> {
-        OPERATIONS.with_borrow_mut(|operations| {
-            let state = operations.states.get_mut(&self.0);
-            match state.expect("it stays until the operation is dropped") {
-                OperationState::Ended(how) => Poll::Ready(*how),
-                OperationState::Pending(waker) => {
-                    *waker = Some(context.waker().clone());
-                    Poll::Pending
-                }
-            }
-        })
-    }
-}
-
-impl Drop for Operation {
-    fn drop(&mut self) {
-        OPERATIONS.with_borrow_mut(|operations| operations.states.remove(&self.0));
     }
 }

@@ -6,6 +6,7 @@ pub mod deadline;
 pub mod executor_client;
 pub mod http_client;
 pub mod inline_executor;
+mod js_operation;
 
 use wasm_bindgen::prelude::*;
 
