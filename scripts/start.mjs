@@ -1,4 +1,4 @@
-// `npm start`: set-up, local D1, both Workers on this machine, the examples stored, three commands to try.
+// `npm start`: set-up, local D1, both Workers on this machine, the examples stored, then prints three commands to try.
 import { spawn } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -14,7 +14,7 @@ const SWEEP_EVERY_MS = 60_000;
 
 const environment = {
   ...quietEnvironment,
-  // Everything a local run leaves behind is in one directory that can be deleted.
+  // Everything that `npm start` writes is in one directory, which can be deleted.
   WRANGLER_REGISTRY_PATH: join(root, ".dev", "registry"),
   WRANGLER_LOG_PATH: join(root, ".dev", "logs"),
 };
@@ -32,8 +32,8 @@ await script(async () => {
     sweepEveryMinute();
     await workers.ended;
   } catch (error) {
-    // Ctrl-C ends the Workers before they answer: that is no failure.
-    if (!stop.asked) throw error;
+    // After Ctrl-C the end of the Workers is no failure.
+    if (!stop.requested) throw error;
   } finally {
     stop.now();
   }
@@ -43,7 +43,7 @@ await script(async () => {
 function portIsFree() {
   return new Promise((resolve, reject) => {
     const probe = createServer();
-    probe.on("error", () => reject(new StepFailed(`port ${port} is taken: stop what uses it, or PORT=8788 npm start`)));
+    probe.on("error", () => reject(new StepFailed(`port ${port} is in use: stop the process that uses it, or run PORT=8788 npm start`)));
     probe.listen(port, "127.0.0.1", () => probe.close(() => resolve("free")));
   });
 }
@@ -54,16 +54,20 @@ function migrate() {
 }
 
 /**
- * The executor's configuration with one more variable: what a newcomer calls first is on this machine. `--var` reaches only the
- * first Worker, and what is deployed must not have it.
+ * The executor's configuration with one more variable: first workflows usually call an address on this machine. `--var` reaches only
+ * the first Worker, and the deployed configuration must not have it.
  */
 function localExecutor() {
   const deployed = readFileSync(join(root, "wrangler.executor.toml"), "utf8");
-  const local = deployed.replace('main = "src/', 'main = "../src/').replace(/^\[vars\]$/m, '[vars]\nCURFEW_ALLOW_PRIVATE = "on"');
+  const local = deployed
+    .replace('main = "src/', 'main = "../src/')
+    .replace(/^\[vars\]$/m, '[vars]\nCURFEW_ALLOW_PRIVATE = "on"')
+    // The coordinator's configuration runs the same build.
+    .replace(/^\[build\]\ncommand = .*\n/m, "");
   const path = join(root, ".dev", "wrangler.executor.toml");
   mkdirSync(join(root, ".dev"), { recursive: true });
   writeFileSync(path, local);
-  // Secrets for this machine are looked for next to the configuration.
+  // wrangler reads .dev.vars next to the configuration.
   if (existsSync(join(root, ".dev.vars"))) copyFileSync(join(root, ".dev.vars"), join(root, ".dev", ".dev.vars"));
   return path;
 }
@@ -81,22 +85,22 @@ function startWorkers() {
   const ended = new Promise((_, reject) => {
     child.on("close", (code) => reject(new StepFailed(`wrangler dev ended (exit code ${code})`)));
   });
-  // Somebody may look at it late; until then it is not unhandled.
+  // It may reject before it is awaited.
   ended.catch(() => {});
   return { child, ended };
 }
 
-/** Ctrl-C reaches wrangler too, from the terminal; a plain `kill` of this script does not. @param {ReturnType<typeof startWorkers>} workers */
+/** The terminal sends Ctrl-C to wrangler, too; a plain `kill` reaches this script only. @param {ReturnType<typeof startWorkers>} workers */
 function stopWith({ child }) {
   const stop = {
-    asked: false,
+    requested: false,
     now: () => {
       if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
     },
   };
   for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
     process.on(signal, () => {
-      stop.asked = true;
+      stop.requested = true;
       stop.now();
     });
   }
@@ -104,8 +108,8 @@ function stopWith({ child }) {
 }
 
 async function healthy() {
-  const givenUpAt = Date.now() + READY_WITHIN_MS;
-  while (Date.now() < givenUpAt) {
+  const deadline = Date.now() + READY_WITHIN_MS;
+  while (Date.now() < deadline) {
     const response = await fetch(`${address}/healthz`, { signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
     if (response?.ok) return address;
     await new Promise((resolve) => setTimeout(resolve, 200));
@@ -113,7 +117,7 @@ async function healthy() {
   throw new StepFailed(`${address}/healthz did not answer within ${READY_WITHIN_MS / 1000} s`);
 }
 
-/** A parent is refused until the workflows it calls are stored: those go again, as long as a pass gets any further. */
+/** A parent is refused until its children are stored: refused ones are tried again as long as a pass stores any. */
 async function storeExamples() {
   const directory = join(root, "examples");
   const stored = [];
@@ -143,7 +147,7 @@ async function storeExamples() {
   return stored.join(", ");
 }
 
-/** Locally no cron rings by itself. A sweep that fails says so in the Workers' log, and the next minute brings another. */
+/** `wrangler dev` triggers no cron. A failed sweep is in the Workers' log, and the next follows a minute later. */
 function sweepEveryMinute() {
   const sweep = () => fetch(`${address}/cdn-cgi/local/scheduled`, { signal: AbortSignal.timeout(SWEEP_EVERY_MS) }).catch(() => {});
   setInterval(sweep, SWEEP_EVERY_MS).unref();
@@ -157,6 +161,6 @@ Curfew is ready on ${address}. Try:
   curl '${address}/v1/runs/first?wait_ms=10000'
   curl ${address}/v1/runs
 
-Ctrl-C ends it; what it stored is in .dev/ and there again at the next start.
+Ctrl-C ends it. What it stored is kept in .dev/ for the next start.
 `);
 }

@@ -1,20 +1,22 @@
-// How the scripts speak: one line per step with the seconds it took, and the output of long commands as it comes.
+// What the scripts print: a line per step with the seconds it took, and the output of long commands as it comes.
 import { spawn } from "node:child_process";
 
 /**
- * Runs one step and prints how long it took. `work` may return a few words that are put in the line.
+ * Runs one step and prints how long it took. A text that `work` returns is printed in the same line.
  * @template T
  * @param {string} title
  * @param {() => T | Promise<T>} work
+ * @param {string} [announcement] printed before a step that may take long
  * @returns {Promise<T>}
  */
-export async function step(title, work) {
+export async function step(title, work, announcement) {
+  if (announcement) console.log(`[curfew] ${announcement} ...`);
   const startedAt = Date.now();
-  const outcome = await work();
+  const result = await work();
   const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
-  const words = typeof outcome === "string" ? `: ${outcome}` : "";
-  console.log(`[curfew] ${title}${words} (${seconds} s)`);
-  return outcome;
+  const detail = typeof result === "string" ? `: ${result}` : "";
+  console.log(`[curfew] ${title}${detail} (${seconds} s)`);
+  return result;
 }
 
 /** An error whose message is all the reader needs: no stack is printed for it. */
@@ -42,11 +44,12 @@ export function run(command, args, options = {}) {
  * The standard output of a short command, or undefined if it cannot be run.
  * @param {string} command
  * @param {string[]} args
+ * @param {{cwd?: string}} [options]
  * @returns {Promise<string | undefined>}
  */
-export function outputOf(command, args) {
+export function outputOf(command, args, options = {}) {
   return new Promise((resolve) => {
-    const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"] });
+    const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"], ...options });
     let text = "";
     child.stdout.on("data", (chunk) => (text += chunk));
     child.on("error", () => resolve(undefined));

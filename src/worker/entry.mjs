@@ -2,8 +2,8 @@
 // The entry point of both Workers. All decisions are made in the wasm; this file makes sure that every caller gets a response.
 //
 // A Rust panic inside an async handler unwinds nothing. The microtask that polled the future throws, and workerd reports a global
-// "error" event. The promise of that handler, and of every other call in the same wasm memory, stays pending for ever. The shim of
-// worker-build creates a new instance at the next call, so the event ends every call in flight: it rejects them here.
+// "error" event. The promise of that handler, and of every other call in the same wasm memory, stays pending for ever. wasm_instance.mjs
+// creates a new instance at the next call, so the event ends every call in flight: it rejects them here.
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { serve } from "./platform/executor_server.mjs";
 import { handleRequest, handleText } from "./platform/object_request.mjs";
@@ -34,7 +34,7 @@ const isolate = /** @type {EventTarget} */ (/** @type {unknown} */ (globalThis))
 
 isolate.addEventListener("error", (event) => {
   const { error } = /** @type {ErrorEvent} */ (event);
-  // The shim only recognizes a trap, and would continue to use an instance that is damaged otherwise.
+  // wasm_instance.mjs only recognizes a trap, and would continue to use an instance that is damaged otherwise.
   if (isDamage(error)) {
     isolate.dispatchEvent(new ErrorEvent("error", { error: new WebAssembly.RuntimeError("damaged") }));
     return;
@@ -88,7 +88,7 @@ function logFailure(handler, error) {
 }
 
 /**
- * The shim's proxy of the wasm, which creates a new instance after a panic. The isolate has one, because nothing that is called
+ * The exports of the wasm, which create a new instance after a panic. The isolate has one, because nothing that is called
  * through it depends on the request it was created in.
  * @type {InstanceType<typeof WasmEntry> | undefined}
  */
@@ -139,7 +139,7 @@ export class RunObject extends DurableObject {
   /** @param {DurableObjectState} ctx @param {any} env */
   constructor(ctx, env) {
     super(ctx, env);
-    // The shim's proxy: after a panic it creates a new Rust object, which loads the run from SQLite.
+    // After a panic it creates a new Rust object, which loads the run from SQLite.
     this.#wasm = new WasmRunObject(ctx, env);
   }
 

@@ -7,7 +7,7 @@ import trapModule from "./trap.wasm";
 
 const { trap, overflow } = new WebAssembly.Instance(trapModule, {}).exports;
 
-// What worker-build's shim does: it counts on this event to know that its instance is broken.
+// As wasm_instance.mjs does: this event says that the instance is broken.
 let instancesBroken = 0;
 let hanging = 0;
 const isolate = /** @type {EventTarget} */ (/** @type {unknown} */ (globalThis));
