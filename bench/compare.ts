@@ -1,22 +1,22 @@
-// Several ways to do the same work, measured side by side.
+// Measures several ways to do the same work side by side.
 import type { Bill, Sample } from "./contenders.ts";
 import { median, percentile, rounded } from "./figures.ts";
 import { cpuMs, residentMiB } from "./machine.ts";
 
-/** So many of one, then so many of the next: both meet the same machine, and each its own warm caches. */
+/** Runs of one contender before the next one runs: all see the same machine, and each its own warm caches. */
 const BLOCK = 5;
-/** So often each is run before it is measured: an isolate that has work has optimised code. */
+/** Runs of each before it is measured: a busy isolate has optimised code. */
 const WARM_UPS = 40;
-/** But not for longer than this. */
+/** The longest that a warm-up takes. */
 const WARM_UP_MS = 4_000;
-/** What a run leaves for later (the index) must not fall into the time of whoever is measured next. */
+/** Work after the end of a run (the index) must not be measured with the next contender. */
 const REST_MS = 350;
 
 export interface Figures {
   p50_ms: number;
   p95_ms: number;
   inside_p50_ms: number;
-  /** Of workerd for a run, with all that follows after its end. */
+  /** Of workerd for a run, including the work after its end. */
   cpu_ms: number;
   bill: Bill;
   /** Of workerd, after the last run. */
@@ -54,7 +54,7 @@ export async function compare<Name extends string>(
       p95_ms: rounded(percentile(wall, 0.95)),
       inside_p50_ms: median(own.map(({ insideMs }) => insideMs)),
       cpu_ms: rounded(cpu.get(name)! / own.length),
-      // Every run costs the same rows.
+      // Every run writes the same rows.
       bill: own[0]!.bill,
       resident_mib: rounded(resident.get(name)!, 0),
     };

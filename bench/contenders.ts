@@ -1,16 +1,16 @@
-// Whom the bench compares: Curfew, the least that can be written by hand, and Cloudflare Workflows, in one workerd.
+// What the bench compares, in one workerd: Curfew, the floor (the least that can be written by hand) and Cloudflare Workflows.
 import { moduleWorker, startCurfew, type Curfew, type CurfewOptions } from "../tests/workerd/harness.ts";
 
-/** What one run took. */
+/** One run. */
 export interface Sample {
-  /** From the first request to the answer that has the end, seen by the caller. */
+  /** From the first request to the response with the result, seen by the caller. */
   wallMs: number;
   /** From start to end inside the object. */
   insideMs: number;
   bill: Bill;
 }
 
-/** What Cloudflare would bill the object for. NaN where the platform does not say. */
+/** What Cloudflare would bill the object for. NaN where the platform does not report it. */
 export interface Bill {
   rows_written: number;
   rows_read: number;
@@ -19,11 +19,11 @@ export interface Bill {
 }
 
 export interface Work {
-  /** One after another. */
+  /** In a chain. */
   nodes?: number;
-  /** At once. */
+  /** In parallel. */
   branches?: number;
-  /** Over so many Workers. */
+  /** Workers between the object and the work. */
   hops?: number;
 }
 
@@ -35,7 +35,7 @@ const hop = { type: "worker", worker: "hop" } as const;
 export const start = (options: CurfewOptions = {}): Promise<Curfew> =>
   startCurfew({
     ...options,
-    // Whoever it is that calls, the same Worker does the work.
+    // The same Worker does the work for every contender.
     services: { STEP: step.worker },
     extraWorkers: [
       moduleWorker("floor", "bench/workers/floor.mjs", {
@@ -60,9 +60,8 @@ export const start = (options: CurfewOptions = {}): Promise<Curfew> =>
   });
 
 /**
- * One run of a stored workflow, started and waited for in one request as those of the others are. It names its version, as a
- * caller does to whom the start matters: `newest` asks the catalogue which one that is. `tokens`: how many must have
- * completed for the run to count.
+ * One run of a stored workflow, started and awaited in one request like the other contenders' runs. It names its version, which is
+ * the fastest start; with `newest` the catalogue is asked for the newest one. `tokens` is how many must have completed.
  */
 export async function curfewRun(curfew: Curfew, workflowId: string, tokens: number, newest = false): Promise<Sample> {
   const startedAt = performance.now();
@@ -86,17 +85,17 @@ export function billOf(headers: Headers): Bill {
 }
 
 /** The same work by the floor, or by Cloudflare Workflows. */
-export async function otherRun(curfew: Curfew, who: "floor" | "workflows", work: Work): Promise<Sample> {
+export async function otherRun(curfew: Curfew, contender: "floor" | "workflows", work: Work): Promise<Sample> {
   const startedAt = performance.now();
   const query = `nodes=${work.nodes ?? 0}&branches=${work.branches ?? 0}&hops=${work.hops ?? 1}`;
-  const response = await fetch(`${curfew.url}${paths[who]}?${query}`, { signal: AbortSignal.timeout(120_000) });
-  if (!response.ok) throw new Error(`${who}: ${response.status} ${await response.text()}`);
+  const response = await fetch(`${curfew.url}${paths[contender]}?${query}`, { signal: AbortSignal.timeout(120_000) });
+  if (!response.ok) throw new Error(`${contender}: ${response.status} ${await response.text()}`);
   const { rowsWritten, rowsRead, insideMs } = (await response.json()) as { rowsWritten?: number; rowsRead?: number; insideMs: number };
   const wallMs = performance.now() - startedAt;
   const bill = {
     rows_written: rowsWritten ?? Number.NaN,
     rows_read: rowsRead ?? Number.NaN,
-    object_requests: who === "floor" ? 1 : Number.NaN,
+    object_requests: contender === "floor" ? 1 : Number.NaN,
     executor_calls: (work.nodes ?? 0) + (work.branches ?? 0),
   };
   return { wallMs, insideMs, bill };

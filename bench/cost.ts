@@ -1,8 +1,8 @@
-// What a run costs on Cloudflare's paid plan beyond what is included, from what was measured of it.
+// The price of a run on Cloudflare's paid plan, beyond the included amounts, from its measured usage.
 import type { Curfew } from "../tests/workerd/harness.ts";
 import type { Figures } from "./compare.ts";
 
-/** Dollars for a million of each. */
+/** Dollars per million. */
 const PRICES = {
   rows_written: 1.0,
   rows_read: 0.001,
@@ -13,15 +13,15 @@ const PRICES = {
   queue_operations: 0.4,
 };
 
-/** Cloudflare Workflows, a step. */
+/** Dollars per million steps of Cloudflare Workflows. */
 export const WORKFLOWS_STEP = 8.0;
 
 /** A message is written, read and deleted. */
 const OPERATIONS_A_MESSAGE = 3;
 
 /**
- * Rows that D1 writes for a run of which the index hears once, when it has ended: the row, and each index that holds it. Those
- * with a condition hold only runs that have not.
+ * Rows that D1 writes for a run that is published to the index once, at its end: the row and an entry in each index. Partial indexes
+ * only hold runs that have not ended.
  */
 export async function indexRows(curfew: Curfew): Promise<number> {
   const database = await curfew.miniflare.getD1Database("DB", "curfew");
@@ -32,8 +32,8 @@ export async function indexRows(curfew: Curfew): Promise<number> {
 }
 
 /**
- * For a million runs. Calls over service bindings are counted as requests, though Cloudflare does not bill them; the object is
- * billed from its start to its end.
+ * Dollars per million runs. Calls over service bindings are counted as requests, although Cloudflare does not bill them. The object
+ * is billed from the start of the run to its end.
  */
 export function dollars({ bill, inside_p50_ms: insideMs, cpu_ms: cpuMs }: Figures, d1Rows: number): number {
   return (

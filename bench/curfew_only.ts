@@ -1,17 +1,17 @@
-// Figures of Curfew alone, or against another figure of its own.
+// Figures that only Curfew has: long loops, and runs that are read back from the disk.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Curfew } from "../tests/workerd/harness.ts";
 import { curfewRun, start } from "./contenders.ts";
-import { crowd, loop } from "./documents.ts";
+import { loop, waitingTokens } from "./documents.ts";
 import { median, percentile, rounded } from "./figures.ts";
 
 const ROUND_TRIPS = [10_000, 30_000] as const;
 const TOKENS = 1_000;
 const COLD = 10;
 
-/** The nodes behind the ten-thousandth must cost what those before it cost. */
+/** A node after the ten-thousandth must cost what those before it cost. */
 export async function loopFigures(curfew: Curfew) {
   console.log(`loops of ${ROUND_TRIPS.join(" and ")} nodes`);
   const took: number[] = [];
@@ -19,7 +19,7 @@ export async function loopFigures(curfew: Curfew) {
     const document = loop(rounds);
     await curfew.store(document);
     const millis: number[] = [];
-    // The first is to warm up.
+    // The first round warms up.
     for (let round = 0; round < 4; round += 1) {
       const { insideMs } = await curfewRun(curfew, document.id, rounds + 1);
       if (round > 0) millis.push(insideMs);
@@ -32,18 +32,18 @@ export async function loopFigures(curfew: Curfew) {
 }
 
 /**
- * The first question to a run that is only on disk, with a thousand live tokens or with one. The process was started anew and
- * has answered others, so that nothing but the run is cold.
+ * The first request to a run that is only on disk, with one live token or a thousand. The process was restarted and has answered
+ * other requests, so that only the run is cold.
  */
 export async function coldFigures() {
-  console.log(`${COLD} runs of ${TOKENS} tokens, woken from the disk`);
+  console.log(`${COLD} runs of ${TOKENS} tokens, loaded from the disk`);
   const directory = mkdtempSync(join(tmpdir(), "curfew-bench-"));
   try {
     const ids: Record<number, string[]> = {};
     const before = await start({ persistTo: directory });
     try {
       for (const tokens of [1, TOKENS]) {
-        const document = crowd(tokens);
+        const document = waitingTokens(tokens);
         await before.store(document);
         ids[tokens] = [];
         for (let run = 0; run < COLD + 1; run += 1) ids[tokens].push(await before.start(document.id));
@@ -60,7 +60,7 @@ export async function coldFigures() {
           const answer = await after.api("GET", `/v1/runs/${ids[tokens]![run]}`);
           const took = performance.now() - startedAt;
           const live = answer.json?.counts?.executing ?? answer.json?.counts?.suspended ?? 0;
-          if (answer.json?.status !== "waiting" || live < tokens) throw new Error(`no such crowd: ${answer.text.slice(0, 500)}`);
+          if (answer.json?.status !== "waiting" || live < tokens) throw new Error(`not ${tokens} live tokens: ${answer.text.slice(0, 500)}`);
           if (run > 0) millis[tokens]!.push(took);
         }
       }

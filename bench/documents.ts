@@ -1,9 +1,9 @@
-// The workflows that are measured.
+// The workflows that the bench runs.
 
 const PURE = { kind: "update_context", implementation: { set: { node: "${input.node}" } } };
 const CALL = { kind: "service_call", implementation: { binding: "STEP", path: "/", method: "POST", body: { input: { node: "${input.node}" } } } };
 
-/** How a node's work is done: by an executor, inside the coordinator, or by a Worker that the executor calls. */
+/** Where a node's work is done: in an executor, in the coordinator, or in a Worker that the executor calls. */
 export type Way = "direct" | "inline" | "calling";
 
 const task = (way: Way, steps = 1) => ({
@@ -25,7 +25,7 @@ export function chain(way: Way, nodes: number) {
   };
 }
 
-/** One node whose task calls a Worker so many times. */
+/** One node whose task calls a Worker `count` times. */
 export const steps = (count: number) => ({
   id: `bench-steps-${count}`,
   ...limits,
@@ -33,7 +33,7 @@ export const steps = (count: number) => ({
   tasks: [task("calling", count)],
 });
 
-/** Branches at once, joined and merged. Beside them the start and the continuation are tokens. */
+/** Parallel branches, joined and merged. The start and the node after the join are tokens, too. */
 export const fan = (way: Way, branches: number) => ({
   id: `bench-fan-${way}-${branches}`,
   ...limits,
@@ -50,7 +50,7 @@ export const fan = (way: Way, branches: number) => ({
   output_mapping: "${state.results.size()}",
 });
 
-/** One node that comes back to itself: what a node costs must not grow with those before it. */
+/** One node that loops: the cost of a node must not grow with the nodes before it. */
 export const loop = (rounds: number) => ({
   id: `bench-loop-${rounds}`,
   ...limits,
@@ -67,9 +67,9 @@ export const loop = (rounds: number) => ({
   tasks: [{ id: "count", steps: [{ ref: "add", action: { kind: "update_context", implementation: { set: { n: "${input.n + 1}" } } } }] }],
 });
 
-/** So many tokens that all wait for a signal which never comes. */
-export const crowd = (tokens: number) => ({
-  id: `bench-crowd-${tokens}`,
+/** Tokens that all wait for a signal which never comes. */
+export const waitingTokens = (tokens: number) => ({
+  id: `bench-waiting-${tokens}`,
   timeout: null,
   nodes: [{ id: "start" }, { id: "rest", wait: { signal: "go" } }],
   transitions: [{ id: "each", from_node_id: "start", to_node_id: "rest", spawn_count: tokens }],

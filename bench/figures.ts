@@ -1,4 +1,4 @@
-// Small arithmetic and printing for the bench.
+// Percentiles and tables.
 
 export const median = (values: number[]): number => percentile(values, 0.5);
 
@@ -11,7 +11,7 @@ export const rounded = (value: number, digits = 2): number => Number(value.toFix
 
 export type Cell = string | number | undefined;
 
-/** A table in plain text; the first row is its head. What was not measured is a dash. */
+/** A table in plain text. The first row is its head; a dash stands for a figure that was not measured. */
 export function printTable(rows: Cell[][]): void {
   const texts = rows.map((row) => row.map(text));
   const widths = texts[0]!.map((_, column) => Math.max(...texts.map((row) => row[column]!.length)));

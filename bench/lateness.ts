@@ -1,6 +1,6 @@
-// How late a deadline is: of a run, of a call whose executor is there, of a call whose executor is gone, and of the floor's
-// alarm, each on a call that hangs. The starts are spread, many are in flight, and all take turns, so that they meet the same
-// machine. An executor that is gone needs a workerd of its own, so the floor is measured in both: each in the company it keeps.
+// How late a deadline is handled, with a call that hangs: the timeout of a run, the timeout of a call with an executor and without
+// one, and the alarm of the floor. Starts are spread and the kinds alternate, so that all see the same machine. The case without
+// an executor needs a second workerd, so the floor is measured in both.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Curfew } from "../tests/workerd/harness.ts";
 import type { Peer } from "../tests/workerd/peer.ts";
@@ -10,9 +10,9 @@ import { percentile } from "./figures.ts";
 export const ROUNDS = Number(process.env["CURFEW_BENCH_TIME_ROUNDS"] ?? 50);
 const WARM_UPS = 3;
 const TIMEOUT_MS = 1_000;
-/** How much later than its deadline an attempt is given up whose executor does not speak up: CURFEW_GRACE_MS as it comes. */
+/** An attempt without a report is ended this long after its deadline: the default of CURFEW_GRACE_MS. */
 const GRACE_MS = 500;
-/** Between two starts. Of such a length that the deadlines, with the grace or without, fall between two starts and not onto one. */
+/** Between two starts. Not a divisor of the timeout, so that deadlines, with the grace or without, fall between two starts. */
 const STAGGER_MS = TIMEOUT_MS / 20.25;
 
 const KINDS = ["floor", "run", "call", "floor_executor_gone", "call_executor_gone"] as const;
@@ -20,21 +20,21 @@ type Kind = (typeof KINDS)[number];
 
 export interface Parts {
   curfew: Curfew;
-  /** A second coordinator whose executor never answers. */
-  bereft: Curfew;
-  /** The path of the floor's Worker, which is in the workerd of both. */
+  /** A second coordinator, whose executor never answers. */
+  withoutExecutor: Curfew;
+  /** The path of the floor's Worker, which both workerd processes have. */
   floorPath: string;
   peer: Peer;
 }
 
 export interface Lateness {
-  /** By the clock of the object, as it is on record. */
+  /** By the clock of the object, as stored. */
   insideMs: number;
-  /** When a client that long-polls has the answer; the same machine's clock. */
+  /** When a long-polling client has the response, by the clock of the same machine. */
   clientMs: number;
 }
 
-/** What the answer told, to be asked when nothing is in flight any more: reading tokens is work, too. */
+/** Computes a result after every run has ended: reading tokens would disturb the measurement. */
 type Reading = () => Promise<Lateness>;
 
 const task = { id: "ask", steps: [{ ref: "ask", action: { kind: "http_request", implementation: { url: "${input.url}" } } }] };
@@ -55,28 +55,28 @@ const callLimited = {
   tasks: [task],
 };
 
-/** Starts a run, waits for its end as a client does, and says when it heard of it. */
+/** Starts a run, long-polls for its end, and returns when the response came. */
 async function endOf(curfew: Curfew, workflowId: string, peer: Peer, status: string) {
   const id = await curfew.start(workflowId, { url: `${peer.url}/hang` });
   const { json: run, text } = await curfew.api("GET", `/v1/runs/${id}?wait_ms=30000`);
-  const heardAt = Date.now();
+  const respondedAt = Date.now();
   if (run?.status !== status) throw new Error(`${workflowId} did not end as ${status}: ${text.slice(0, 1_000)}`);
-  return { run: run as RunView, heardAt };
+  return { run: run as RunView, respondedAt };
 }
 
 async function runLateness({ curfew, peer }: Parts): Promise<Reading> {
-  const { run, heardAt } = await endOf(curfew, runLimited.id, peer, "timed_out");
+  const { run, respondedAt } = await endOf(curfew, runLimited.id, peer, "timed_out");
   const dueAt = run.started_at + TIMEOUT_MS;
-  return async () => ({ insideMs: run.ended_at! - dueAt, clientMs: heardAt - dueAt });
+  return async () => ({ insideMs: run.ended_at! - dueAt, clientMs: respondedAt - dueAt });
 }
 
 async function callLateness(curfew: Curfew, peer: Peer, graceMs: number): Promise<Reading> {
-  const { run, heardAt } = await endOf(curfew, callLimited.id, peer, "failed");
+  const { run, respondedAt } = await endOf(curfew, callLimited.id, peer, "failed");
   return async () => {
     const [token] = await curfew.tokens(run.id);
     if (token?.status !== "timed_out" || token.epoch !== 1) throw new Error(`no execution timeout: ${JSON.stringify(token)}`);
     const dueAt = token.started_at! + TIMEOUT_MS + graceMs;
-    return { insideMs: token.ended_at! - dueAt, clientMs: heardAt - dueAt };
+    return { insideMs: token.ended_at! - dueAt, clientMs: respondedAt - dueAt };
   };
 }
 
@@ -89,9 +89,9 @@ async function floorLateness(workerd: Curfew, { floorPath, peer }: Parts): Promi
   };
   const { id } = await ask({ target: `${peer.url}/hang`, timeout_ms: String(TIMEOUT_MS) });
   const { startedAt, endedAt } = await ask({ id });
-  const heardAt = Date.now();
+  const respondedAt = Date.now();
   const dueAt = startedAt + TIMEOUT_MS;
-  return async () => ({ insideMs: endedAt - dueAt, clientMs: heardAt - dueAt });
+  return async () => ({ insideMs: endedAt - dueAt, clientMs: respondedAt - dueAt });
 }
 
 const measure = (kind: Kind, parts: Parts): Promise<Reading> => {
@@ -103,18 +103,18 @@ const measure = (kind: Kind, parts: Parts): Promise<Reading> => {
     case "call":
       return callLateness(parts.curfew, parts.peer, 0);
     case "floor_executor_gone":
-      return floorLateness(parts.bereft, parts);
+      return floorLateness(parts.withoutExecutor, parts);
     case "call_executor_gone":
-      return callLateness(parts.bereft, parts.peer, GRACE_MS);
+      return callLateness(parts.withoutExecutor, parts.peer, GRACE_MS);
   }
 };
 
-async function takeTurns(parts: Parts, rounds: number): Promise<Record<Kind, Lateness[]>> {
-  const begunAt = performance.now();
+async function measureAll(parts: Parts, rounds: number): Promise<Record<Kind, Lateness[]>> {
+  const startedAt = performance.now();
   const underWay = Array.from({ length: rounds }, (_, round) =>
-    // Chance decides who goes first: nobody always comes right after the same other.
-    shuffled(KINDS).map(async (kind, turn) => {
-      const startAt = begunAt + (round * KINDS.length + turn) * STAGGER_MS;
+    // In random order: no kind always follows the same other.
+    shuffled(KINDS).map(async (kind, position) => {
+      const startAt = startedAt + (round * KINDS.length + position) * STAGGER_MS;
       await sleep(startAt - performance.now());
       return { kind, reading: await measure(kind, parts) };
     }),
@@ -126,9 +126,9 @@ async function takeTurns(parts: Parts, rounds: number): Promise<Record<Kind, Lat
 
 export async function latenessFigures(parts: Parts) {
   await parts.curfew.store(runLimited);
-  for (const curfew of [parts.curfew, parts.bereft]) await curfew.store(callLimited);
-  await takeTurns(parts, WARM_UPS);
-  const late = await takeTurns(parts, ROUNDS);
+  for (const curfew of [parts.curfew, parts.withoutExecutor]) await curfew.store(callLimited);
+  await measureAll(parts, WARM_UPS);
+  const late = await measureAll(parts, ROUNDS);
   return {
     rounds: ROUNDS,
     floor: distribution(late.floor),
@@ -139,7 +139,7 @@ export async function latenessFigures(parts: Parts) {
   };
 }
 
-/** Of 50 samples the p99 is the slowest: one pause of the machine decides it, which the p95 outlives. */
+/** The p99 of 50 samples is the slowest: a single pause of the machine decides it. The p95 is more robust. */
 export function distribution(late: Lateness[]) {
   const inside = late.map(({ insideMs }) => insideMs);
   const client = late.map(({ clientMs }) => clientMs);

@@ -1,8 +1,8 @@
-// What workerd uses of the machine, from outside. Linux only; elsewhere nothing is known.
+// CPU time and memory of workerd, read from /proc. On other systems than Linux every figure is NaN.
 import { readdirSync, readFileSync } from "node:fs";
 import { residentMiB as residentOf } from "../tests/crash/process.ts";
 
-/** The clock of /proc ticks a hundred times a second on every Linux there is. */
+/** Linux counts CPU time in /proc in hundredths of a second. */
 const TICK_MS = 10;
 
 /** The newest workerd that this process has started. */
@@ -37,7 +37,7 @@ function read(pid: number | undefined, file: string): string | undefined {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8");
   } catch {
-    // Ended meanwhile, or no Linux.
+    // The process has ended, or this is no Linux.
     return undefined;
   }
 }

@@ -1,16 +1,17 @@
-// What is deployed, what it does before its first request, and what each dependency adds to it.
+// The size of what is deployed, the time before its first request, and what each dependency adds to the code.
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { bindgen, compiled } from "../scripts/build.mjs";
 import { root } from "../tests/workerd/harness.ts";
 import { rounded } from "./figures.ts";
 
-/** Crates below this share are told of as one. */
+/** Smaller crates are one line of the table. */
 const LEAST_KIB = 8;
 
-/** As wrangler says. */
+/** As wrangler reports it. */
 export async function sizeFigures() {
   const directory = mkdtempSync(join(tmpdir(), "curfew-bench-"));
   const wrangler = async (...args: string[]): Promise<string> => {
@@ -24,16 +25,22 @@ export async function sizeFigures() {
     return {
       gzip_kib: Number(/gzip: ([\d.]+) KiB/.exec(deployed)?.[1]),
       startup_active_ms: Number(/Active: ([\d.]+) ms/.exec(started)?.[1]),
-      code_kib: codeByCrate(readFileSync(join(root, "build", "index_bg.wasm"))),
+      code_kib: codeByCrate(await namedWasm(join(directory, "named"))),
     };
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
+/** The Worker's wasm with the names of its functions, which the deployed one has not. */
+async function namedWasm(directory: string): Promise<Uint8Array> {
+  await promisify(execFile)(await bindgen(), [compiled, directory, "--debug"]);
+  return readFileSync(join(directory, "index_bg.wasm"));
+}
+
 /**
- * KiB of code by the crate that a function's name begins with, before compression. What a generic function of one crate does
- * for another counts as the first one's.
+ * KiB of code by the crate that a function's name begins with, before compression. A generic function counts for the
+ * crate that defines it, not for the one that uses it.
  */
 function codeByCrate(wasm: Uint8Array): Record<string, number> {
   const sections = sectionsOf(wasm);
@@ -57,7 +64,7 @@ function codeByCrate(wasm: Uint8Array): Record<string, number> {
 /** `<&mut serde_json::ser::Serializer<W> as ...>::serialize_str` is serde_json's. */
 const crateOf = (name: string): string => /(?:^|[<&( ])([a-z_][a-z0-9_]*)(?:\[[0-9a-f]+\])?::/.exec(name)?.[1] ?? "(no name)";
 
-/** By number, those of their own by name. */
+/** By number; custom sections by name. */
 function sectionsOf(wasm: Uint8Array): Map<string, Uint8Array> {
   const reader = new Reader(wasm, 8);
   const sections = new Map<string, Uint8Array>();

@@ -1,4 +1,4 @@
-// A thousand waits that are over at the same moment, and what a wait of 30 days costs.
+// A thousand waits that end at the same moment, and the cost of a wait of 30 days.
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,10 +11,10 @@ export const WAITS = 1_000;
 const WAIT_MS = 2_000;
 const WARM_UPS = 1;
 const ROUNDS = 5;
-/** Between two starts of a thousand waits. Neither a start nor an end takes as long, so no two are under way at once. */
+/** Between two starts of a thousand waits. Starts and ends take less, so no two overlap. */
 const STAGGER_MS = 350;
 
-/** Branches that wait for a signal that never comes and are joined when their time is up, all at the same moment. */
+/** Branches that wait for a signal which never comes. They time out at the same moment and are joined. */
 const waitingBranches = {
   id: "bench-waits",
   timeout: "1m",
@@ -38,23 +38,23 @@ export async function atOnceFigures(curfew: Curfew) {
       await sleep(round * STAGGER_MS);
       const id = await curfew.start(waitingBranches.id);
       const { json: run, text } = await curfew.api("GET", `/v1/runs/${id}?wait_ms=30000`);
-      const heardAt = Date.now();
+      const respondedAt = Date.now();
       if (run?.status !== "completed") throw new Error(`the waits did not end: ${text.slice(0, 1_000)}`);
-      return { run: run as RunView, heardAt };
+      return { run: run as RunView, respondedAt };
     }),
   );
   const late: Lateness[] = [];
-  for (const { run, heardAt } of ended.slice(WARM_UPS)) {
+  for (const { run, respondedAt } of ended.slice(WARM_UPS)) {
     const waits = (await curfew.tokens(run.id)).filter((token) => token.node_id === "rest");
-    // Not `timeout_at`: a token that has arrived at its join has no deadline any more.
+    // Not `timeout_at`: a token that has arrived at its join has no deadline.
     const startedAt = waits[0]?.started_at ?? Number.NaN;
-    // A wake handles a hundred; the run is over with the last of them.
+    // One alarm handles a hundred tokens; the run ends with the last of them.
     const last = Math.max(...waits.map((token) => token.ended_at ?? Number.NaN));
-    const together = waits.every((token) => token.started_at === startedAt) && last === run.ended_at;
-    if (waits.length !== WAITS || !together) throw new Error(`${run.id}: the waits were not all due at one moment, and the end`);
+    const endedTogether = waits.every((token) => token.started_at === startedAt) && last === run.ended_at;
+    if (waits.length !== WAITS || !endedTogether) throw new Error(`${run.id}: not all waits were due at one moment, or the run did not end with them`);
     const dueAt = startedAt + WAIT_MS;
-    // A hundred of them are one event, which is one moment to the object: its figure leaves out how long the last one took.
-    late.push({ insideMs: run.ended_at! - dueAt, clientMs: heardAt - dueAt });
+    // A hundred of them are one event with one timestamp: the figure of the object leaves out how long that event took.
+    late.push({ insideMs: run.ended_at! - dueAt, clientMs: respondedAt - dueAt });
   }
   return { tokens: WAITS, rounds: ROUNDS, ...distribution(late) };
 }
@@ -66,8 +66,8 @@ const resting = (name: string, wait: string) => ({
 });
 
 /**
- * Nobody waits 30 days for a figure. That nothing happens in them is seen for as long as a short wait takes, and follows for the
- * rest from the alarm; the rows of the end are those of the short wait, which ends in the same way.
+ * The bench does not wait for 30 days. It sees that nothing is written while a short wait runs, and that the alarm is set for the
+ * end: so nothing happens until then. The short wait ends in the same way and gives the rows of the end.
  */
 export async function waitingFigures(curfew: Curfew, directory: string) {
   const [month, moment] = [resting("month", "720h"), resting("moment", "1500ms")];
@@ -95,7 +95,7 @@ export async function waitingFigures(curfew: Curfew, directory: string) {
   };
 }
 
-/** When the run's object is woken next, from workerd's own table: no API shows an alarm. */
+/** When the alarm of the run's object fires, from workerd's own table: no API shows it. */
 async function alarmOf(curfew: Curfew, runId: string, directory: string): Promise<number> {
   const runs = await curfew.miniflare.getDurableObjectNamespace("RUNS", "curfew");
   const database = new DatabaseSync(join(directory, "do", "curfew-RunObject", "metadata.sqlite"), { readOnly: true });

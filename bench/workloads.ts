@@ -1,4 +1,4 @@
-// The workloads that all contenders do: what a run of each takes.
+// The workloads that all contenders run, and what a run of each takes.
 import type { Curfew } from "../tests/workerd/harness.ts";
 import { compare, rest, type Figures } from "./compare.ts";
 import { curfewRun, otherRun, start, type Work } from "./contenders.ts";
@@ -8,22 +8,22 @@ import { median, rounded, type Cell } from "./figures.ts";
 import { cpuMs, residentMiB, workerdPid } from "./machine.ts";
 
 const ROUNDS = Number(process.env["CURFEW_BENCH_ROUNDS"] ?? 40);
-/** A wide run takes as long as ten others. */
+/** A wide run takes as long as ten other runs. */
 const ROUNDS_WIDE = Math.ceil(ROUNDS / 4);
 const MANY = { runs: 200, steps: 5, inFlight: 20 };
 
 export interface Workload {
   name: string;
-  /** How many nodes a run has: what is counted per node. */
+  /** Nodes of a run: figures per node are divided by it. */
   nodes: number;
   figures: Record<string, Figures>;
-  /** Of Curfew's: times the floor's p50. */
+  /** The p50 of Curfew's ways, divided by the floor's. */
   ratios: Record<string, number>;
-  /** Dollars for a million nodes. */
+  /** Dollars per million nodes. */
   dollars: Record<string, number>;
 }
 
-/** What is compared: who of the others does which work, and by which documents Curfew does it. */
+/** The work of the other contenders, and the documents by which Curfew does the same. */
 interface Comparison {
   name: string;
   nodes: number;
@@ -73,18 +73,18 @@ const COMPARISONS: Comparison[] = [
   },
 ];
 
-/** One of them alone. */
+/** Runs only the workload of this name. */
 const ONLY = process.env["CURFEW_BENCH_ONLY"];
 
-/** Each in a workerd of its own: what one leaves behind, in memory or to be put away, is not the next one's. */
+/** Each in its own workerd: memory and work that one leaves behind must not slow the next. */
 export async function workloads(d1Rows: number): Promise<Workload[]> {
   const all: Workload[] = [];
   for (const { name, nodes, others, own, rounds } of COMPARISONS.filter(({ name }) => ONLY === undefined || name === ONLY)) {
     console.log(`${name}, ${rounds} rounds`);
-    const figures = await alone(async (curfew, pid) => {
+    const figures = await inOwnWorkerd(async (curfew, pid) => {
       for (const { document } of Object.values(own)) await curfew.store(document);
       const contenders = {
-        ...map(others, (work, who) => () => otherRun(curfew, who as "floor" | "workflows", work)),
+        ...map(others, (work, contender) => () => otherRun(curfew, contender as "floor" | "workflows", work)),
         ...map(own, ({ document, tokens, newest }) => () => curfewRun(curfew, document.id, tokens, newest)),
       };
       return compare(pid, contenders, rounds);
@@ -93,14 +93,14 @@ export async function workloads(d1Rows: number): Promise<Workload[]> {
       name,
       nodes,
       figures,
-      ratios: map(own, (_, who) => rounded(figures[who]!.p50_ms / figures["floor"]!.p50_ms)),
-      dollars: map(own, (_, who) => rounded(dollars(figures[who]!, d1Rows) / nodes)),
+      ratios: map(own, (_, contender) => rounded(figures[contender]!.p50_ms / figures["floor"]!.p50_ms)),
+      dollars: map(own, (_, contender) => rounded(dollars(figures[contender]!, d1Rows) / nodes)),
     });
   }
   return all;
 }
 
-async function alone<T>(measure: (curfew: Curfew, pid: number | undefined) => Promise<T>): Promise<T> {
+async function inOwnWorkerd<T>(measure: (curfew: Curfew, pid: number | undefined) => Promise<T>): Promise<T> {
   const curfew = await start();
   try {
     return await measure(curfew, workerdPid());
@@ -115,8 +115,8 @@ function map<T, U>(record: Record<string, T>, make: (value: T, key: string) => U
 
 export type Throughput = Awaited<ReturnType<typeof throughput>>;
 
-/** Many runs at once, alternately; nothing is waited for in between, as nobody would. */
-export const throughput = () => alone(throughputIn);
+/** Many runs at once. The contenders alternate. */
+export const throughput = () => inOwnWorkerd(throughputIn);
 
 async function throughputIn(curfew: Curfew, pid: number | undefined) {
   console.log(`${MANY.runs} runs of ${MANY.steps} steps, ${MANY.inFlight} in flight`);
@@ -135,9 +135,9 @@ async function throughputIn(curfew: Curfew, pid: number | undefined) {
   for (let round = 0; round < 7; round += 1) {
     for (const name of names) {
       const [cpuBefore, residentBefore] = [cpuMs(pid), residentMiB(pid)];
-      const took = await together(contenders[name]);
+      const took = await runConcurrently(contenders[name]);
       await rest();
-      // The first two are to warm up.
+      // The first two rounds warm up.
       if (round < 2) continue;
       millis[name].push(took);
       cpu[name].push((cpuMs(pid) - cpuBefore) / MANY.runs);
@@ -160,7 +160,7 @@ async function throughputIn(curfew: Curfew, pid: number | undefined) {
   };
 }
 
-async function together(run: () => Promise<unknown>): Promise<number> {
+async function runConcurrently(run: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   let left = MANY.runs;
   const worker = async () => {
@@ -173,7 +173,7 @@ async function together(run: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** Rows of two lengths: their difference is the cost of a node, without that of starting and ending. */
+/** Rows of two chains: their difference is the cost of the nodes, without that of starting and ending a run. */
 export async function rowsOfANode(curfew: Curfew) {
   const [short, long] = [10, 50];
   for (const nodes of [short, long]) await curfew.store(chain("direct", nodes));
@@ -182,7 +182,7 @@ export async function rowsOfANode(curfew: Curfew) {
   return { rows_per_node: rounded(perNode), rows_besides: rounded((await rows(short)) - perNode * short) };
 }
 
-/** How often the token of a task of three calls was dispatched. */
+/** How often the token of a task with three calls was dispatched. */
 export async function dispatchesOfThreeSteps(curfew: Curfew): Promise<number> {
   const document = steps(3);
   await curfew.store(document);
@@ -196,8 +196,8 @@ export async function dispatchesOfThreeSteps(curfew: Curfew): Promise<number> {
 export function workloadTable(all: Workload[]): Cell[][] {
   const head = ["", "p50 ms", "p95 ms", "x floor", "rows/node", "read/node", "requests/node", "CPU ms/node", "$/M nodes", "MiB"];
   const rows = all.flatMap(({ name, nodes, figures, dollars: prices }) =>
-    Object.entries(figures).map(([who, own]): Cell[] => [
-      `${name}: ${who}`,
+    Object.entries(figures).map(([contender, own]): Cell[] => [
+      `${name}: ${contender}`,
       own.p50_ms,
       own.p95_ms,
       rounded(own.p50_ms / figures["floor"]!.p50_ms),
@@ -205,7 +205,7 @@ export function workloadTable(all: Workload[]): Cell[][] {
       rounded(own.bill.rows_read / nodes),
       rounded(own.bill.object_requests / nodes, 3),
       rounded(own.cpu_ms / nodes, 3),
-      who === "workflows" ? WORKFLOWS_STEP : prices[who],
+      contender === "workflows" ? WORKFLOWS_STEP : prices[contender],
       own.resident_mib,
     ]),
   );

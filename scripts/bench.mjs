@@ -1,10 +1,10 @@
-// `npm run bench`: set-up, then the figures on the Node that can start workerd.
+// `npm run bench`: set-up, then the measurement on the Node that can start workerd. `-- --check` fails when a limit is missed.
 import { setUp } from "./setup.mjs";
 import { run, script } from "./terminal.mjs";
-import { node22, quietEnvironment, root } from "./toolchain.mjs";
+import { program } from "./toolchain.mjs";
 
 await script(async () => {
   await setUp();
-  const file = "bench/bench.ts";
-  await run(node22(), ["--disable-warning=ExperimentalWarning", file], { cwd: root, env: quietEnvironment });
+  const [command, args, options] = program("bench/bench.ts");
+  await run(command, [...args, ...process.argv.slice(2)], options);
 });

@@ -1,6 +1,6 @@
 // @ts-check
-// The floor of lateness: the least a hand-written Durable Object can do to end work at a deadline. A row, a call that hangs, an
-// alarm; when it rings the call is aborted and the row updated. Nothing else could be due, and nobody is told but who waits.
+// The floor of lateness: the least that a hand-written Durable Object can do to end work at a deadline. It inserts a row, makes a
+// call that hangs and sets an alarm; the alarm aborts the call and updates the row. Only one thing can be due.
 import { DurableObject } from "cloudflare:workers";
 
 export class AlarmFloorObject extends DurableObject {
@@ -35,7 +35,7 @@ export default {
   /** @param {Request} request @param {any} env */
   fetch(request, env) {
     const id = new URL(request.url).searchParams.get("id");
-    // Without an id a new object, as every run of Curfew has its own.
+    // Without an id a new object: one per run, as in Curfew.
     return env.FLOOR.get(id ? env.FLOOR.idFromString(id) : env.FLOOR.newUniqueId()).fetch(request);
   },
 };

@@ -1,5 +1,5 @@
 // @ts-check
-// An executor that takes every order and is never heard of again: no report, no deadline of its own, no broken connection.
+// An executor that accepts every order and never answers: no report, no deadline of its own, no broken connection.
 export default {
   fetch() {
     // With a timer pending the runtime cannot tell that this call will never be answered, and does not end it.

@@ -1,6 +1,6 @@
 // @ts-check
-// The floor: the least a hand-written Durable Object can do for a durable chain, or for as many branches at once. Per node:
-// insert a row, call a Worker that runs the step, update the row. No graph, no deadline, no retry, no way to look at it.
+// The floor: the least that a hand-written Durable Object can do for a durable chain, or for parallel branches. Per node it inserts
+// a row, calls a Worker that runs the step, and updates the row. No graph, no deadline, no retry, no API to inspect it.
 import { DurableObject } from "cloudflare:workers";
 
 export class FloorObject extends DurableObject {
@@ -47,7 +47,7 @@ export class FloorObject extends DurableObject {
 export default {
   /** @param {Request} request @param {any} env */
   fetch(request, env) {
-    // A new object each time, as every run of Curfew has its own.
+    // A new object per run, as in Curfew.
     return env.FLOOR.get(env.FLOOR.newUniqueId()).fetch(request);
   },
 };

@@ -1,5 +1,5 @@
 // @ts-check
-// Stands where Curfew has its executor: a Worker between the floor's object and the Worker that does the step.
+// The counterpart of Curfew's executor: a Worker between the floor's object and the Worker that does the step.
 export default {
   /** @param {Request} request @param {any} env */
   async fetch(request, env) {

@@ -1,5 +1,5 @@
 // @ts-check
-// Stands between the floor's object and the internet, where Curfew has its executor: both call a Worker that calls the peer.
+// The counterpart of Curfew's executor: the floor's object calls this Worker, which calls the peer.
 export default {
   /** @param {Request} request */
   fetch: (request) => fetch(request),

@@ -1,5 +1,5 @@
 // @ts-check
-// What the floor's steps call: the trivial work of an update_context action, by hand.
+// A step of the floor: the work of an update_context action, written by hand.
 export default {
   /** @param {Request} request */
   async fetch(request) {

@@ -1,5 +1,5 @@
 // @ts-check
-// The same work by Cloudflare Workflows: a step per node, each calls the Worker that the floor's steps call.
+// The same work in Cloudflare Workflows: a step per node, which calls the same Worker as the floor's steps.
 import { DurableObject, WorkflowEntrypoint } from "cloudflare:workers";
 
 /** @typedef {{nodes: number, branches: number, hops: number}} Work */
@@ -20,13 +20,13 @@ export class BenchWorkflow extends WorkflowEntrypoint {
       });
     for (let node = 0; node < nodes; node += 1) await work(node);
     const outputs = await Promise.all(Array.from({ length: branches }, (_, branch) => work(branch)));
-    // Whoever waits is told: asking for the status again and again would be measured as well.
+    // A notification: polling for the status would be measured as well.
     await this.env.WAITING.get(this.env.WAITING.idFromName(event.instanceId)).fetch("http://waiting/ended");
     return { outputs: outputs.length };
   }
 }
 
-/** Holds the request of whoever waits for the end of one instance. */
+/** Holds the request that waits for the end of one instance. */
 export class Waiting extends DurableObject {
   #ended = Promise.withResolvers();
 
