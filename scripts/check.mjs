@@ -1,11 +1,11 @@
-// `npm run check`: every lint, all of them even when one fails, so that one run shows all there is to do.
+// `npm run check`: every lint. All of them run even when one fails, so that one call shows every problem.
 import { setUp } from "./setup.mjs";
 import { run, script, step, StepFailed } from "./terminal.mjs";
 import { node22, quietEnvironment, root, WASM_TARGET } from "./toolchain.mjs";
 
 const typescript = "node_modules/typescript/bin/tsc";
 
-/** A function, because Node 22 is only there after set-up. @returns {Array<[title: string, command: string, args: string[]]>} */
+/** A function, because set-up installs Node 22. @returns {Array<[title: string, command: string, args: string[]]>} */
 const checks = () => [
   ["rustfmt", "cargo", ["fmt", "--check"]],
   ["clippy, native", "cargo", ["clippy", "--all-targets", "--locked", "--", "-D", "warnings"]],

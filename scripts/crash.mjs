@@ -1,4 +1,5 @@
-// `npm run crash`: set-up, then twenty kills under load; CURFEW_CRASH_KILLS and CURFEW_CRASH_SEED have it otherwise.
+// `npm run crash`: set-up, then kills workerd twenty times under load. CURFEW_CRASH_KILLS sets another number, CURFEW_CRASH_SEED
+// another random sequence.
 import { setUp } from "./setup.mjs";
 import { run, script } from "./terminal.mjs";
 import { program } from "./toolchain.mjs";

@@ -1,5 +1,5 @@
-// `npm run deploy`: build, then both Workers. The executor first: the coordinator is bound to it, and to the
-// breakers in it, by name. Nothing in the executor needs the coordinator but the queue, which both find by name.
+// `npm run deploy`: set-up, then both Workers. The executor comes first, because the coordinator is bound to it and to its
+// breakers. The executor needs nothing of the coordinator but the queue, which both find by name.
 import { setUp } from "./setup.mjs";
 import { run, script, step } from "./terminal.mjs";
 import { node22, root, wrangler } from "./toolchain.mjs";

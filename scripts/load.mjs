@@ -1,4 +1,5 @@
-// `npm run load`: set-up, then many runs at once for five minutes; CURFEW_LOAD_SECONDS and CURFEW_LOAD_RUNS have it otherwise.
+// `npm run load`: set-up, then many runs at once for five minutes. CURFEW_LOAD_SECONDS sets another time, CURFEW_LOAD_RUNS another
+// number of runs.
 import { setUp } from "./setup.mjs";
 import { run, script } from "./terminal.mjs";
 import { program } from "./toolchain.mjs";
