@@ -70,14 +70,14 @@ export default class Entry {
     return guarded(() => wasm.scheduled(controller, this.#env, this.#ctx));
   }
 
-  /** @param {number} number @param {string} order @param {any} env @param {any} asker @returns {void} */
-  execute(number, order, env, asker) {
-    guarded(() => wasm.execute(number, order, env, asker));
+  /** @param {number} id @param {string} order @param {any} env @param {any} sink @returns {void} */
+  execute(id, order, env, sink) {
+    guarded(() => wasm.execute(id, order, env, sink));
   }
 
-  /** @param {number} number @returns {void} */
-  leave(number) {
-    guarded(() => wasm.leave(number));
+  /** @param {number} id @returns {void} */
+  cancel(id) {
+    guarded(() => wasm.cancel(id));
   }
 }
 
