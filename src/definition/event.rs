@@ -19,9 +19,9 @@ impl EmitEvent {
     /// Secrets are not in scope, because events are visible in the runs that they start.
     pub(super) fn read(reader: &Reader) -> Option<EmitEvent> {
         reader.require("name");
-        let written = reader.string("name");
+        let name = reader.string("name");
         let payload = reader.template("payload", CONDITION_NAMES);
-        let text = written?;
+        let text = name?;
         if !text.contains("${") && !ids::is_name(text) {
             report_name(reader, "name", text);
             return None;

@@ -168,10 +168,10 @@ pub fn read_synchronization(reader: &Reader) -> Option<Synchronization> {
 }
 
 fn read_strategy(reader: &Reader) -> Option<Strategy> {
-    let Some(written) = reader.value("strategy") else {
+    let Some(strategy) = reader.value("strategy") else {
         return Some(Strategy::All);
     };
-    if written.is_object() {
+    if strategy.is_object() {
         let quorum = reader.object("strategy")?;
         let count = quorum.integer("m_of_n", 1, FAN_OUT_WIDTH as i64);
         if !quorum.has("m_of_n") {

@@ -144,7 +144,7 @@ fn transition_pointer(reader: &Reader, id: &str) -> String {
         .into_iter()
         .enumerate()
         .find(|(position, element)| match element.value["id"].as_str() {
-            Some(written) => written == id,
+            Some(explicit) => explicit == id,
             None => format!("t{}", position + 1) == id,
         })
         .map_or_else(

@@ -237,19 +237,19 @@ fn read_message(reader: &Reader, element: &Element) {
 fn read_format(reader: Reader) -> Option<ResponseFormat> {
     reader.required_string("type");
     let name = reader.choice("type", FORMATS);
-    let written = reader.value("schema");
+    let document = reader.value("schema");
     let schema = reader.schema("schema");
     let format = match name {
         None => None,
         Some(FormatName::JsonSchema) => {
-            if written.is_none() {
+            if document.is_none() {
                 reader.report("schema", "missing_field", "\"schema\" is required");
             }
             schema
-                .zip(written.cloned())
+                .zip(document.cloned())
                 .map(|(schema, document)| ResponseFormat::JsonSchema { document, schema })
         }
-        Some(FormatName::Text | FormatName::JsonObject) if written.is_some() => {
+        Some(FormatName::Text | FormatName::JsonObject) if document.is_some() => {
             reader.report(
                 "schema",
                 "unsupported",

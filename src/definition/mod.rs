@@ -1,4 +1,7 @@
 //! Documents: workflows, tasks and actions read from JSON, their problems, and the snapshot that a run stores.
+//!
+//! Documents are untrusted. `base::limits` bounds their size and nesting, graph algorithms do not recurse, and reading
+//! reports problems instead of panicking.
 
 pub mod action;
 mod adaptive;

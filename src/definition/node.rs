@@ -157,8 +157,8 @@ fn read_kind(reader: &Reader, names: &[&str]) -> Option<NodeKind> {
         );
     }
     const FORMS: [&str; 5] = ["task_id", "action_id", "workflow_id", "gate", "wait"];
-    let written: Vec<&'static str> = FORMS.into_iter().filter(|form| reader.has(form)).collect();
-    match written.as_slice() {
+    let present: Vec<&'static str> = FORMS.into_iter().filter(|form| reader.has(form)).collect();
+    match present.as_slice() {
         [] => Some(NodeKind::PassThrough),
         ["task_id"] => Some(NodeKind::Task {
             id: reader.id("task_id")?,

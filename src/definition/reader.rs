@@ -140,8 +140,7 @@ impl<'a> Reader<'a> {
     /// A duration in the field `<name>_ms` (a number) or `<name>` (Go's format). `null` means never.
     pub fn limit(&self, name: &'static str, name_ms: &'static str) -> Limit {
         self.known.borrow_mut().extend([name, name_ms]);
-        let written = (self.object.get(name), self.object.get(name_ms));
-        let (field, millis) = match written {
+        let (field, millis) = match (self.object.get(name), self.object.get(name_ms)) {
             (None, None) => return Limit::Unset,
             (Some(_), Some(_)) => {
                 self.report(

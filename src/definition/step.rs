@@ -38,7 +38,7 @@ pub struct StepCondition {
     pub otherwise: ConditionOutcome,
 }
 
-/// How the task goes on after a condition.
+/// What the task does after evaluating a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionOutcome {
     Continue,
@@ -104,7 +104,7 @@ pub(super) fn read_steps(reader: &Reader) -> Vec<Step> {
 
 /// The coordinator starts child runs and waits for callbacks, so a task with such an action consists only of it.
 fn check_single_step(step: &Step, element: &Element, count: usize, problems: &Problems) {
-    // `resolve` checks referenced actions.
+    // A referenced action is checked when it is resolved.
     let StepAction::Inline(action) = &step.action else {
         return;
     };

@@ -282,10 +282,10 @@ pub(super) fn read_timeouts(reader: Reader) -> Timeouts {
 }
 
 fn read_warn_at(reader: &Reader) -> f64 {
-    let Some(written) = reader.value("warn_at") else {
+    let Some(value) = reader.value("warn_at") else {
         return WARN_AT;
     };
-    let fraction = written.as_f64().filter(|part| *part > 0.0 && *part < 1.0);
+    let fraction = value.as_f64().filter(|part| *part > 0.0 && *part < 1.0);
     if fraction.is_none() {
         reader.report(
             "warn_at",

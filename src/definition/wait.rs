@@ -147,7 +147,7 @@ pub fn read_wait(reader: Reader, names: &[&str]) -> Option<Wait> {
         ],
     );
     let forms = [sleep != Limit::Unset, reader.has("until"), signal.is_some()];
-    let code = match forms.into_iter().filter(|written| *written).count() {
+    let code = match forms.into_iter().filter(|is_present| *is_present).count() {
         0 => Some("missing_field"),
         1 => None,
         _ => Some("both_forms"),
