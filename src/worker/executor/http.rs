@@ -15,10 +15,10 @@ use crate::task::status::{self, ResponseParts};
 use crate::worker::platform::http_client::{self, Clock, Error, Peer, ReadWhole, Request, Response};
 use crate::worker::platform::now;
 
-pub(in crate::worker) struct Received {
-    pub(in crate::worker) status: u16,
-    pub(in crate::worker) headers: Map<String, Value>,
-    pub(in crate::worker) text: String,
+pub(super) struct Received {
+    pub(super) status: u16,
+    pub(super) headers: Map<String, Value>,
+    pub(super) text: String,
 }
 
 pub async fn http_request(
@@ -61,7 +61,7 @@ pub async fn service_call(
 }
 
 /// The first response that is not a redirect, or is one that the action expects, read to its end.
-pub(in crate::worker) async fn fetch_final(
+pub(super) async fn fetch_final(
     peer: &Peer,
     clock: &Clock,
     first: Outgoing,
@@ -102,12 +102,12 @@ pub(in crate::worker) async fn fetch_final(
 }
 
 /// Sends a request whose response is streamed.
-pub(in crate::worker) async fn send(peer: &Peer, outgoing: &Outgoing) -> Result<Response, Failure> {
+pub(super) async fn send(peer: &Peer, outgoing: &Outgoing) -> Result<Response, Failure> {
     request_of(outgoing).send(peer).await.map_err(failure_of)
 }
 
 /// The whole body of a streamed response.
-pub(in crate::worker) async fn read_text(response: Response) -> Result<String, Failure> {
+pub(super) async fn read_text(response: Response) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = response.read_into(&mut bytes, RESULT_BYTES).await;
     read.map_err(failure_of)?;
@@ -132,7 +132,7 @@ fn stopped(error: Error) -> Stopped {
     }
 }
 
-pub(in crate::worker) fn failure_of(error: Error) -> Failure {
+pub(super) fn failure_of(error: Error) -> Failure {
     match error {
         Error::TooLarge => Failure::validation(
             "response_too_large",
@@ -149,7 +149,7 @@ fn utf8(bytes: Vec<u8>) -> Result<String, Failure> {
         .map_err(|_| Failure::validation("invalid_response", "the answer is not UTF-8 text"))
 }
 
-pub(in crate::worker) fn check_status(
+pub(super) fn check_status(
     received: &Received,
     expected: Option<&[u16]>,
     call: &ActionCall<'_>,
@@ -176,6 +176,6 @@ fn parse_body(received: &Received) -> Result<Value, Failure> {
     })
 }
 
-pub(in crate::worker) fn network_failure(message: String) -> Failure {
+pub(super) fn network_failure(message: String) -> Failure {
     Failure::new("network", FailureClass::Network, message)
 }

@@ -124,7 +124,7 @@ export class Exchange {
     if (timeoutMs >= 0) clock.set(timeoutMs, onDeadline);
     const fields = JSON.parse(headers);
     try {
-      const response = await this.#send(peer, url, method, fields, body);
+      const response = await this.#fetch(peer, url, method, fields, body);
       return await this.#readWhole(response, skipBodyOf, wantsHeaders, maxBytes);
     } catch (error) {
       return isLate ? DEADLINE : this.#failed(error, fields);
@@ -139,7 +139,8 @@ export class Exchange {
    */
   async #open(peer, url, method, headers, body) {
     try {
-      this.response = await this.#send(peer, url, method, headers, body);
+      this.response = await this.#fetch(peer, url, method, headers, body);
+      this.status = this.response.status;
       return READY;
     } catch (error) {
       return this.#failed(error, headers);
@@ -151,16 +152,15 @@ export class Exchange {
    * @param {Fetcher} peer @param {string} url @param {string} method @param {Record<string, string>} headers
    * @param {string | undefined} body
    */
-  async #send(peer, url, method, headers, body) {
+  #fetch(peer, url, method, headers, body) {
     const init = { method, headers, body: body ?? null, redirect: /** @type {const} */ ("manual"), signal: this.#controller.signal };
-    const response = await peer.fetch(url, init);
-    this.status = response.status;
-    return response;
+    return peer.fetch(url, init);
   }
 
   /** @param {Response} response @param {number} skipBodyOf @param {boolean} wantsHeaders @param {number} maxBytes */
   async #readWhole(response, skipBodyOf, wantsHeaders, maxBytes) {
-    const { status } = this;
+    const { status } = response;
+    this.status = status;
     if (wantsHeaders || !response.ok) this.headers = JSON.stringify([...response.headers]);
     if (status >= 300 && status < 316 && (skipBodyOf >> (status - 300)) & 1 && response.headers.has("location")) {
       this.#controller.abort();
