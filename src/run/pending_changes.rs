@@ -1,6 +1,6 @@
 //! What one event changes, gathered while it is applied, and the decision that is built from it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use crate::base::time::Millis;
@@ -10,7 +10,7 @@ use crate::run::recovery::undo::Patch;
 use crate::run::state::Run;
 use crate::run::token::lane::Load;
 use crate::run::token::order::AttemptOrder;
-use crate::run::token::{Interrupted, Token, TokenId, TokenStatus};
+use crate::run::token::{TokenId, TokenStatus};
 
 /// What one `handle` gathers before it decides.
 #[derive(Debug, Default)]
@@ -21,8 +21,6 @@ pub(in crate::run) struct PendingChanges {
     pub announce: bool,
     pub ended: bool,
     pub delete: bool,
-    pub changed: BTreeSet<TokenId>,
-    pub terminal: Vec<Token>,
     pub orders: Vec<AttemptOrder>,
     /// What was claimed, and what lies in the queue.
     pub handed: Option<AttemptOrder>,
@@ -32,8 +30,6 @@ pub(in crate::run) struct PendingChanges {
     pub arrivals: VecDeque<TokenId>,
     /// The way back from what a join merged into the context, or from what a retry took back: the next token born carries it.
     pub merge_undo: Vec<Patch>,
-    /// Tokens whose end is the run's, or the join's around them: how it found them.
-    pub interrupted: BTreeMap<TokenId, (TokenStatus, Option<u64>)>,
     /// Tasks run inside this decision.
     pub inline: u32,
     /// What the results of this decision take as text.
@@ -54,8 +50,8 @@ impl Run {
         if !self.is_running() {
             return;
         }
-        let outside = self.count(TokenStatus::AwaitingHuman) + self.waits.count() as u64;
-        let busy = self.tokens.len() as u64 - self.count(TokenStatus::WaitingForSiblings);
+        let outside = self.tokens.count(TokenStatus::AwaitingHuman) + self.waits.count() as u64;
+        let busy = self.tokens.len() as u64 - self.tokens.count(TokenStatus::WaitingForSiblings);
         let status = if self.is_paused() {
             RunStatus::Paused
         } else if outside > 0 && outside == busy {
@@ -70,18 +66,17 @@ impl Run {
         }
     }
 
-    pub(in crate::run) fn count(&self, status: TokenStatus) -> u64 {
-        self.counts.get(&status).copied().unwrap_or(0)
-    }
-
     pub(in crate::run) fn build_decision(&mut self) -> Decision {
         self.note_status();
         self.outbox.send_waiting_starts(self.send_time());
         let (messages, deliveries) = self.outbox.take_changes();
         let events = self.event_log.take_new();
-        let mut changes = std::mem::take(&mut self.changes);
+        let changes = std::mem::take(&mut self.changes);
         self.changes.now = changes.now;
-        self.number_what_the_end_cut(&mut changes);
+        if changes.ended {
+            self.number_interrupted_tokens();
+        }
+        let tokens = self.tokens.take_changes();
         if changes.delete {
             return Decision::DeleteStorage;
         }
@@ -109,20 +104,16 @@ impl Run {
             self.header.revision += 1;
             writes.push(Write::SaveRun(Box::new(self.header.clone())));
         }
-        let mut terminal = changes.terminal;
+        let mut ended = tokens.ended;
         writes.extend(self.context.take_changes(|writer, name, value| {
-            let mut ended = terminal.iter_mut();
-            ended
-                .find(|token| token.id == writer)
-                .is_some_and(|token| token.keep(name, value))
+            let writer = ended.iter_mut().find(|token| token.id == writer);
+            writer.is_some_and(|token| token.keep(name, value))
         }));
-        for token in terminal {
+        for token in ended {
             writes.push(Write::SaveToken(Box::new(token)));
         }
-        for id in changes.changed {
-            if let Some(token) = self.tokens.get(&id) {
-                writes.push(Write::SaveToken(Box::new(token.clone())));
-            }
+        for id in tokens.changed {
+            writes.push(Write::SaveToken(Box::new(self.tokens.live(id).clone())));
         }
         for instance in self.fans.take_changes() {
             writes.push(Write::SaveInstance(Box::new(instance)));
@@ -177,38 +168,22 @@ impl Run {
         }
     }
 
-    /// A run that failed or timed out may be brought back: what its end cut off is to be found again.
-    fn number_what_the_end_cut(&mut self, changes: &mut PendingChanges) {
-        let may_come_back = match self.header.status {
-            RunStatus::Failed | RunStatus::TimedOut => changes.ended,
+    /// A run that failed or timed out may be retried: what its end interrupted is found by the end's number.
+    fn number_interrupted_tokens(&mut self) {
+        match self.header.status {
+            RunStatus::Failed | RunStatus::TimedOut => {}
             RunStatus::Running
             | RunStatus::Waiting
             | RunStatus::Paused
             | RunStatus::Completed
-            | RunStatus::Cancelled => false,
-        };
-        if !may_come_back {
-            return;
+            | RunStatus::Cancelled => return,
         }
         let end = self.header.ends;
         // A join that fired has decided about its branches, even if the run failed later in the same commit.
         let decided = self.fans.mark_closed_by_run_end(end);
-        for token in &mut changes.terminal {
-            if token
-                .branch
-                .as_ref()
-                .is_some_and(|it| decided.contains(&it.instance))
-            {
-                continue;
-            }
-            token.interrupted = changes
-                .interrupted
-                .get(&token.id)
-                .map(|(from, sleep_left_ms)| Interrupted {
-                    end,
-                    from: *from,
-                    sleep_left_ms: *sleep_left_ms,
-                });
-        }
+        self.tokens.number_interrupted(end, |token| {
+            let branch = token.branch.as_ref();
+            branch.is_some_and(|it| decided.contains(&it.instance))
+        });
     }
 }

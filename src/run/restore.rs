@@ -18,6 +18,7 @@ use crate::run::pending_changes::PendingChanges;
 use crate::run::state::Run;
 use crate::run::time::event_log::EventLog;
 use crate::run::time::timers::{Timer, Timers};
+use crate::run::token::tokens::Tokens;
 use crate::run::token::{Token, TokenStatus};
 use crate::run::wait::gate::GateState;
 use crate::run::wait::gates::Gates;
@@ -55,8 +56,7 @@ impl Run {
             context.restore_kept(&key, value)?;
         }
         let mut run = Run::build(stored.header, snapshot, settings, context);
-        run.born = stored.counts.values().sum();
-        run.counts = stored.counts;
+        run.tokens = Tokens::restored(stored.counts);
         run.timers = Timers::with_alarm(stored.alarm_at);
         run.waits = Waits::restore(stored.signals);
         run.event_log = EventLog::restored(stored.noted, stored.late);
@@ -100,6 +100,6 @@ impl Run {
         if token.status == TokenStatus::WaitingForSiblings {
             self.fans.hold(token.id, token.value_bytes());
         }
-        self.tokens.insert(token.id, token);
+        self.tokens.restore(token);
     }
 }

@@ -1,7 +1,4 @@
 //! A run: its header, its live tokens, its context; `handle` decides what an event means.
-//!
-//! Only live tokens are held. A token that ends leaves memory with the commit that saves it, so that a loop of
-//! ten thousand nodes costs no more per node than the first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -28,6 +25,7 @@ use crate::run::pending_changes::PendingChanges;
 use crate::run::rejection::Rejection;
 use crate::run::time::event_log::EventLog;
 use crate::run::time::timers::Timers;
+use crate::run::token::tokens::Tokens;
 use crate::run::token::{Token, TokenId, TokenStatus};
 use crate::run::wait::gate::GateState;
 use crate::run::wait::gates::Gates;
@@ -42,9 +40,7 @@ pub struct Run {
     pub(in crate::run) snapshot: Rc<Snapshot>,
     pub(in crate::run) settings: Settings,
     pub(in crate::run) context: Context,
-    pub(in crate::run) tokens: BTreeMap<TokenId, Token>,
-    pub(in crate::run) counts: BTreeMap<TokenStatus, u64>,
-    pub(in crate::run) born: u64,
+    pub(in crate::run) tokens: Tokens,
     /// `run` in expressions.
     pub(in crate::run) facts: Value,
     pub(in crate::run) timers: Timers,
@@ -165,9 +161,7 @@ impl Run {
             snapshot,
             settings,
             context,
-            tokens: BTreeMap::new(),
-            counts: BTreeMap::new(),
-            born: 0,
+            tokens: Tokens::default(),
             facts,
             timers: Timers::default(),
             fans: Instances::default(),
@@ -317,7 +311,7 @@ impl Run {
     }
 
     pub fn counts(&self) -> &BTreeMap<TokenStatus, u64> {
-        &self.counts
+        self.tokens.counts()
     }
 
     pub fn alarm_at(&self) -> Option<Millis> {

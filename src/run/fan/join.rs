@@ -49,7 +49,7 @@ impl Run {
         self.begin_fan_in(instance, node, transition);
         let completed = self.arriving(id).error.is_none();
         let order = self.fans.arrive((instance, index), node, id, completed);
-        let done = self.work_done() + 1;
+        let done = self.tokens.count_done() + 1;
         self.change(id, |token| {
             token.status = TokenStatus::WaitingForSiblings;
             token.exit_order = Some(done);

@@ -69,7 +69,7 @@ impl Run {
         self.spawn_token(node, None, None, Default::default(), None);
         // What was taken back is not to be taken back again by another restart.
         if self.is_running() {
-            self.change(TokenId(self.born), |token| {
+            self.change(self.tokens.newest(), |token| {
                 token.went_back_to = Some(went_back_to)
             });
         }

@@ -122,9 +122,8 @@ impl Run {
         let Some(token) = self.tokens.get(&id) else { return };
         let sleeps = token.status == TokenStatus::Suspended && token.timeout_at.is_none();
         let left = token.watch_at.map(|at| at.saturating_sub(self.clock()));
-        self.changes
-            .interrupted
-            .insert(id, (token.status, left.filter(|_| sleeps)));
+        let status = token.status;
+        self.tokens.interrupt(id, status, left.filter(|_| sleeps));
     }
 
     /// Stops what a token has under way: its call, or its child.

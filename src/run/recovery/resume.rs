@@ -285,7 +285,7 @@ impl Run {
         header.paused_at = None;
         header.pause_reasons.clear();
         header.warned = false;
-        header.tokens_before = self.born;
+        header.tokens_before = self.tokens.created();
         header.timeout_at = header.timeout_ms.map(|millis| now.saturating_add(millis));
         self.changes.header_changed = true;
         self.changes.announce = true;
@@ -334,7 +334,7 @@ impl Run {
             let checkpoint = ended.checkpoint.clone().filter(|_| keeps_work);
             let work_of = ended.work_of.or(Some(ended.id)).filter(|_| keeps_work);
             if self.is_running() {
-                self.change(TokenId(self.born), |token| {
+                self.change(self.tokens.newest(), |token| {
                     token.checkpoint = checkpoint;
                     token.work_of = work_of;
                     token.sleep_left_ms = sleep_left_ms;
@@ -343,8 +343,7 @@ impl Run {
             }
             return;
         }
-        self.born += 1;
-        let id = TokenId(self.born);
+        let id = self.tokens.next_id();
         let token = Token {
             status: TokenStatus::WaitingForSiblings,
             epoch: ended.epoch,
@@ -362,17 +361,16 @@ impl Run {
             branch: ended.branch.clone(),
             joins_at: ended.joins_at,
             arrival: ended.arrival,
-            born_order: self.work_done(),
+            born_order: self.tokens.count_done(),
             ..Token::new(id, ended.node, self.changes.now)
         };
         self.fans.enter(&token);
-        self.count_move(None, TokenStatus::WaitingForSiblings);
         if let (Some(node), Some(order)) = (token.joins_at, token.arrival) {
             self.fans.restore_arrival(&token, node, order);
         }
         self.fans.hold(id, token.value_bytes());
-        self.tokens.insert(id, token);
-        let order = self.work_done();
+        self.tokens.insert(token);
+        let order = self.tokens.count_done();
         self.change(id, |token| token.exit_order = Some(order));
     }
 

@@ -178,35 +178,12 @@ impl Run {
     /// Changes a live token and marks it to be saved.
     pub(in crate::run) fn change(&mut self, id: TokenId, update: impl FnOnce(&mut Token)) {
         self.touch(id, update);
-        self.changes.changed.insert(id);
+        self.tokens.mark_changed(id);
     }
 
-    /// Changes a live token, keeping counts and the order of deadlines right.
+    /// Changes a live token in memory only.
     pub(in crate::run) fn touch(&mut self, id: TokenId, update: impl FnOnce(&mut Token)) {
-        let patience = self.patience();
-        let Some(token) = self.tokens.get_mut(&id) else {
-            return;
-        };
-        let (status, due_at) = (token.status, token.due_at(patience));
-        update(token);
-        assert!(
-            status == token.status || status.may_become(token.status),
-            "{id} may not go from {status:?} to {:?}",
-            token.status
-        );
-        let (next_status, next_due_at) = (token.status, token.due_at(patience));
-        if status != next_status {
-            self.count_move(Some(status), next_status);
-        }
-        self.timers.reschedule(Timer::Token(id), due_at, next_due_at);
-    }
-
-    pub(in crate::run) fn count_move(&mut self, from: Option<TokenStatus>, to: TokenStatus) {
-        if let Some(from) = from
-            && let Some(count) = self.counts.get_mut(&from)
-        {
-            *count = count.saturating_sub(1);
-        }
-        *self.counts.entry(to).or_default() += 1;
+        let due = self.tokens.touch(id, self.patience(), update);
+        self.timers.reschedule(Timer::Token(id), due.from, due.to);
     }
 }

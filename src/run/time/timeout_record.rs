@@ -157,7 +157,8 @@ impl Run {
     ) -> TimeoutRecord {
         let executing: Vec<TokenId> = self.tokens.keys().copied().take(SHOWN).collect();
         let counts: Value = self
-            .counts
+            .tokens
+            .counts()
             .iter()
             .filter(|(_, count)| **count > 0)
             .map(|(status, count)| (status.name().to_string(), json!(count)))

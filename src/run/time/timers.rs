@@ -167,8 +167,8 @@ impl Run {
     /// Moves the alarm to the next deadline where that is needed.
     pub(in crate::run) fn move_alarm(&mut self) -> Option<Millis> {
         let only_waits = self.is_running()
-            && self.count(TokenStatus::Executing) + self.count(TokenStatus::Dispatched) == 0
-            && self.count(TokenStatus::Suspended) + self.count(TokenStatus::AwaitingHuman) > 0;
+            && self.tokens.count(TokenStatus::Executing) + self.tokens.count(TokenStatus::Dispatched) == 0
+            && self.tokens.count(TokenStatus::Suspended) + self.tokens.count(TokenStatus::AwaitingHuman) > 0;
         let next = self.next_deadline();
         self.timers.move_alarm(next, self.changes.now, only_waits)
     }

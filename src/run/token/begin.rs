@@ -31,7 +31,7 @@ impl Run {
         }
         let limits = self.snapshot.workflow.limits;
         let active = self.tokens.len() as u64;
-        if self.born - self.header.tokens_before >= limits.tokens_total {
+        if self.tokens.created() - self.header.tokens_before >= limits.tokens_total {
             return self.exceed("tokens_total", limits.tokens_total);
         }
         if active >= limits.tokens_active {
@@ -40,21 +40,18 @@ impl Run {
         if loops.values().any(|count| *count > limits.loop_iterations) {
             return self.exceed("loop_iterations", limits.loop_iterations);
         }
-        self.born += 1;
-        let id = TokenId(self.born);
+        let id = self.tokens.next_id();
         let token = Token {
             parent,
             cause,
             loops,
             branch,
-            born_order: self.work_done(),
+            born_order: self.tokens.count_done(),
             merge_undo: std::mem::take(&mut self.changes.merge_undo),
             ..Token::new(id, node, self.changes.now)
         };
         self.fans.enter(&token);
-        self.tokens.insert(id, token);
-        self.count_move(None, TokenStatus::Pending);
-        self.changes.changed.insert(id);
+        self.tokens.insert(token);
         self.changes.arrivals.push_back(id);
     }
 

@@ -7,6 +7,7 @@ pub mod lane;
 pub mod order;
 pub mod report;
 pub mod route;
+pub mod tokens;
 pub mod unroutable;
 
 use std::collections::BTreeMap;

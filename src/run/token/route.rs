@@ -187,7 +187,7 @@ impl Run {
         }
         let parent = match join {
             Some(_) => self.tokens.get(&id).cloned(),
-            None => self.changes.terminal.last().cloned(),
+            None => self.tokens.last_ended().cloned(),
         };
         if let Some(parent) = parent {
             self.follow(&parent, moves, cause);
@@ -272,14 +272,6 @@ impl Run {
         Ok(())
     }
 
-    /// Tokens that have done their work: they have ended or wait for siblings.
-    pub(in crate::run) fn work_done(&self) -> u64 {
-        let statuses = self.counts.iter();
-        let done = statuses
-            .filter(|(status, _)| status.is_terminal() || **status == TokenStatus::WaitingForSiblings);
-        done.map(|(_, count)| *count).sum()
-    }
-
     fn write_branch(&mut self, id: TokenId, write: impl FnOnce(&mut Value)) {
         if self.tokens.get(&id).is_some_and(|token| token.branch.is_some()) {
             self.change(id, |token| {
@@ -343,7 +335,7 @@ impl Run {
     /// Moves a live token to a terminal status and out of memory.
     pub(in crate::run) fn end(&mut self, id: TokenId, status: TokenStatus, update: impl FnOnce(&mut Token)) {
         let now = self.changes.now;
-        let order = self.work_done() + 1;
+        let order = self.tokens.count_done() + 1;
         self.work.count(TOKEN_STEPS);
         self.change(id, |token| {
             token.status = status;
@@ -352,11 +344,7 @@ impl Run {
             token.watch_at = None;
             update(token);
         });
-        self.changes.changed.remove(&id);
-        if let Some(token) = self.tokens.remove(&id) {
-            self.fans.leave(&token);
-            self.changes.terminal.push(token);
-        }
+        self.fans.leave(self.tokens.end(id));
     }
 }
 
