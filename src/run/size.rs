@@ -71,9 +71,7 @@ impl Token {
 impl Run {
     /// A result that could not be saved, or not be read again, is none. How many bytes it takes.
     pub(in crate::run) fn check_result(&self, id: TokenId, result: &Value) -> Result<usize, Failure> {
-        let Some(token) = self.tokens.get(&id) else {
-            return Ok(0);
-        };
+        let token = self.tokens.live(id);
         let node = &self.snapshot.workflow.nodes[token.node].id;
         // Measured here, kept on the token and saved with it.
         let steps = RESULT_PASSES * write_steps(result);
@@ -92,9 +90,7 @@ impl Run {
 
     /// Whether a token whose work is done can be saved with all that it has to keep. How many bytes its values take.
     pub(in crate::run) fn check_token(&self, id: TokenId) -> Result<usize, Failure> {
-        let Some(token) = self.tokens.get(&id) else {
-            return Ok(0);
-        };
+        let token = self.tokens.live(id);
         let node = &self.snapshot.workflow.nodes[token.node].id;
         if let Some(branch) = &token.branch {
             // The result itself was measured.
@@ -122,10 +118,9 @@ impl Run {
 
     /// Work that can be taken up again is dropped where it is too large to be kept: the next attempt begins at the first step.
     pub(in crate::run) fn drop_large_checkpoint(&mut self, id: TokenId) {
-        let is_too_large = self.tokens.get(&id).is_some_and(|token| {
-            let bytes = token.checkpoint.as_ref().map_or(0, json_bytes);
-            bytes > CHECKPOINT_BYTES || (bytes > 0 && token.row_bytes() > ROW_BYTES)
-        });
+        let token = self.tokens.live(id);
+        let bytes = token.checkpoint.as_ref().map_or(0, json_bytes);
+        let is_too_large = bytes > CHECKPOINT_BYTES || (bytes > 0 && token.row_bytes() > ROW_BYTES);
         if is_too_large {
             self.change(id, |token| token.checkpoint = None);
         }

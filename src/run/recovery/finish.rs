@@ -103,11 +103,9 @@ impl Run {
     ) {
         if abort {
             self.abort_work(id, reason);
-        } else if let Some(token) = self.tokens.get(&id)
-            && token.status == TokenStatus::WaitingForSubworkflow
-        {
-            // A child that runs may run on; one that was not heard to be there need not begin.
-            let token = token.clone();
+        } else if self.tokens.live(id).status == TokenStatus::WaitingForSubworkflow {
+            // A child that runs may run on; one whose start has not left need not begin.
+            let token = self.tokens.live(id).clone();
             if !self.take_back_start(&token) {
                 self.let_child_go(&token);
             }
@@ -119,7 +117,7 @@ impl Run {
 
     /// Remembers how its end found a token that might have gone on.
     pub(in crate::run) fn cut_off(&mut self, id: TokenId) {
-        let Some(token) = self.tokens.get(&id) else { return };
+        let token = self.tokens.live(id);
         let sleeps = token.status == TokenStatus::Suspended && token.timeout_at.is_none();
         let left = token.watch_at.map(|at| at.saturating_sub(self.clock()));
         let status = token.status;
@@ -128,7 +126,7 @@ impl Run {
 
     /// Stops what a token has under way: its call, or its child.
     pub(in crate::run) fn abort_work(&mut self, id: TokenId, reason: &str) {
-        let Some(token) = self.tokens.get(&id) else { return };
+        let token = self.tokens.live(id);
         match token.status {
             TokenStatus::Executing => self.changes.aborts.push((id, token.epoch)),
             TokenStatus::WaitingForSubworkflow => {

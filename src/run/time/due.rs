@@ -72,9 +72,7 @@ impl Run {
 
     fn token_due(&mut self, id: TokenId, open_calls: &[(TokenId, u64)]) {
         let now = self.changes.now;
-        let Some(token) = self.tokens.get(&id) else {
-            unreachable!("{id} is due but not live");
-        };
+        let token = self.tokens.live(id);
         let passed = |grace_ms: u64| {
             let deadline = token.timeout_at.map(|at| at.saturating_add(grace_ms));
             deadline.is_some_and(|at| at <= now)
@@ -116,7 +114,7 @@ impl Run {
     }
 
     fn warn_of_token(&mut self, id: TokenId) {
-        let Some(token) = self.tokens.get(&id) else { return };
+        let token = self.tokens.live(id);
         let kind = match token.status {
             TokenStatus::AwaitingHuman => "gate",
             TokenStatus::Suspended => "wait",

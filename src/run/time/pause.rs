@@ -71,9 +71,11 @@ impl Run {
 
     /// The rest of the parent's time has changed, and with it this run's: never to more than its own limit.
     fn take_budget(&mut self, budget_ms: u64) {
-        let (Some(before), Some(timeout_ms)) = (self.header.timeout_at, self.header.timeout_ms) else {
-            return;
-        };
+        let (before, timeout_ms) = self
+            .header
+            .timeout_at
+            .zip(self.header.timeout_ms)
+            .expect("a run on its parent's budget has a limit");
         let clock = self.clock();
         // Not `started_at`: pauses do not count.
         let began_at = before.saturating_sub(timeout_ms);
@@ -133,9 +135,8 @@ impl Run {
         if !self.header.pause_reasons.is_empty() {
             return;
         }
-        let Some(paused_at) = self.header.paused_at.take() else {
-            return;
-        };
+        let paused_at = self.header.paused_at.take();
+        let paused_at = paused_at.expect("a run with a pause reason is paused");
         let pause = self.changes.now.saturating_sub(paused_at);
         self.note(
             RunEventKind::RunResumed,
@@ -151,9 +152,7 @@ impl Run {
     fn shift_tokens(&mut self, pause: u64) {
         let live: Vec<TokenId> = self.tokens.keys().copied().collect();
         for id in live {
-            let Some(token) = self.tokens.get(&id) else {
-                continue;
-            };
+            let token = self.tokens.live(id);
             // A moment of the calendar comes when it comes.
             let is_moment = matches!(
                 &self.snapshot.workflow.nodes[token.node].kind,
@@ -177,17 +176,13 @@ impl Run {
                 });
             }
             // Held back while the clocks stood still.
-            let held = self
-                .tokens
-                .get(&id)
-                .is_some_and(|token| token.status == TokenStatus::Pending && token.watch_at.is_none());
+            let token = self.tokens.live(id);
+            let held = token.status == TokenStatus::Pending && token.watch_at.is_none();
             if held {
                 self.changes.arrivals.push_back(id);
             }
             // Whoever came for it meanwhile was sent away: it is rung for, and has the whole time to be claimed.
-            if let Some(token) = self.tokens.get(&id)
-                && token.status == TokenStatus::Dispatched
-            {
+            if token.status == TokenStatus::Dispatched {
                 self.changes.rings.insert((id, token.epoch));
                 let now = self.changes.now;
                 let watch_at = now.saturating_add(self.settings.ring_ms);

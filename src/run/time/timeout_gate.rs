@@ -160,9 +160,9 @@ impl Run {
         match (kind, decision.choice.as_str()) {
             (GateKind::WorkflowTimeout, EXTEND) => {
                 let by = read_extension(&decision.input)?;
-                self.check_extension(by).map_err(in_decision)?;
+                let to = self.check_extension(by).map_err(in_decision)?;
                 self.close_run_gate(GateStatus::Decided, Some(decision));
-                self.apply_extension(by);
+                self.apply_extension(to);
             }
             (GateKind::Escalation, RETRY) => {
                 self.close_run_gate(GateStatus::Decided, Some(decision));
@@ -242,13 +242,10 @@ impl Run {
         if self.header.request.node_decides {
             return Err(Rejection::LimitOfParent);
         }
-        self.check_extension(by)?;
+        let to = self.check_extension(by)?;
         let gate = self.run_gate().map(|gate| gate.kind);
         if gate == Some(GateKind::WorkflowTimeout) {
-            let by_ms = self
-                .extended_to(by)
-                .unwrap_or_default()
-                .saturating_sub(self.clock());
+            let by_ms = to.saturating_sub(self.clock());
             let decision = GateDecision {
                 choice: EXTEND.into(),
                 input: json!({"by_ms": by_ms}),
@@ -258,7 +255,7 @@ impl Run {
             };
             self.close_run_gate(GateStatus::Decided, Some(decision));
         }
-        self.apply_extension(by);
+        self.apply_extension(to);
         Ok(())
     }
 
@@ -274,7 +271,8 @@ impl Run {
         })
     }
 
-    fn check_extension(&self, by: Extension) -> Result<(), Rejection> {
+    /// The moment the limit moves to, if it may.
+    fn check_extension(&self, by: Extension) -> Result<Millis, Rejection> {
         let to = self.extended_to(by).ok_or(Rejection::NoDeadline)?;
         let least = self.header.timeout_at.unwrap_or_default().max(self.clock());
         let message = match to.saturating_sub(least) {
@@ -283,7 +281,7 @@ impl Run {
                 let most = format_duration(TIMEOUT_MAX_MS);
                 format!("a run can be extended by {most} at a time")
             }
-            _more => return Ok(()),
+            _more => return Ok(to),
         };
         let pointer = match by {
             Extension::By(_) => "/by_ms",
@@ -292,10 +290,11 @@ impl Run {
         Err(Rejection::InvalidExtension { pointer, message })
     }
 
-    fn apply_extension(&mut self, by: Extension) {
-        let (Some(to), Some(from)) = (self.extended_to(by), self.header.timeout_at) else {
-            return;
-        };
+    fn apply_extension(&mut self, to: Millis) {
+        let from = self
+            .header
+            .timeout_at
+            .expect("only a run with a limit is extended");
         let by_ms = to.saturating_sub(from);
         self.header.timeout_at = Some(to);
         self.header.timeout_ms = self.header.timeout_ms.map(|millis| millis.saturating_add(by_ms));

@@ -77,11 +77,7 @@ impl Run {
 
     /// What the preset says of single actions. In a task of one the attempt's own limit says it all.
     pub(in crate::run) fn action_timeouts(&self, task: usize) -> Option<ActionTimeouts> {
-        let steps = self
-            .snapshot
-            .tasks
-            .get(task)
-            .map_or(0, |task| task.task.steps.len());
+        let steps = self.snapshot.tasks[task].task.steps.len();
         let limits = ActionTimeouts {
             llm_call_ms: self.snapshot.default_limit(TimeoutLayer::LlmCall).millis(),
             tool_ms: self.snapshot.default_limit(TimeoutLayer::Tool).millis(),
@@ -91,9 +87,7 @@ impl Run {
 
     /// An attempt passed its deadline, told by its executor or found by the alarm.
     pub(in crate::run) fn execution_timed_out(&mut self, id: TokenId, reported: Option<Reported>) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         let may_retry = self.may_retry(token);
         if reported.is_none() {
             self.abort_work(id, "execution_timeout");
@@ -126,9 +120,7 @@ impl Run {
     }
 
     fn time_out(&mut self, id: TokenId, reported: Option<Reported>) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         let node = &self.snapshot.workflow.nodes[token.node];
         let message = format!("step {} timed out: context deadline exceeded", node.id);
         let failure = match &reported {
@@ -147,9 +139,7 @@ impl Run {
     }
 
     fn note_execution_timeout(&mut self, id: TokenId, action: FinalAction, reported: Option<&Reported>) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         let now = self.changes.now;
         let scope = self.scope_of(token.node);
         let passed = Passed {
@@ -177,9 +167,7 @@ impl Run {
         action: FinalAction,
         record: TimeoutRecord,
     ) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         let fields = json!({
             "token_id": id.to_string(),
             "workflow_run_id": self.header.id,
@@ -193,9 +181,7 @@ impl Run {
 
     /// Back to pending; the next attempt after a while, from the beginning.
     pub(in crate::run) fn retry_after_timeout(&mut self, id: TokenId) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         let retry_count = token.retry_count + 1;
         let delay = retry_delay_ms(self.settings.retry_delay_ms, retry_count);
         let at = self.clock().saturating_add(delay);
@@ -218,9 +204,7 @@ impl Run {
 
     /// An attempt vanished: the next one replaces it, a few times.
     pub(in crate::run) fn attempt_lost(&mut self, id: TokenId, message: &str) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         if token.lost_count >= self.settings.lost_max {
             let failure = Failure::new(
                 "attempt_lost",

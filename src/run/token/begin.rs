@@ -60,7 +60,10 @@ impl Run {
     pub(in crate::run) fn settle(&mut self) {
         while self.is_running() {
             if let Some(id) = self.changes.arrivals.pop_front() {
-                self.begin(id);
+                // A join may have cancelled it since.
+                if self.tokens.get(&id).is_some() {
+                    self.begin(id);
+                }
             } else if let Some(instance) = self.fans.take_ended_branch() {
                 self.branch_ended(instance);
             } else {
@@ -75,9 +78,7 @@ impl Run {
     /// A token stands at its node: begin what the node says. While the clocks stand still nothing new begins. What the
     /// budget of this decision does not allow begins in the next turn.
     pub(in crate::run) fn begin(&mut self, id: TokenId) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         if self.is_paused() {
             self.change(id, |token| token.watch_at = None);
             return;
@@ -100,9 +101,7 @@ impl Run {
 
     /// The next attempt, by the lane that is right for it.
     pub(in crate::run) fn dispatch(&mut self, id: TokenId) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         let node = token.node;
         let Some(task) = self.snapshot.node_tasks.get(node).copied().flatten() else {
             let failure = Failure::new("no_task", FailureClass::Permanent, "the node has no task");
@@ -137,7 +136,7 @@ impl Run {
         task: usize,
         lane: Lane,
     ) -> Option<AttemptOrder> {
-        let token = self.tokens.get(&id)?;
+        let token = self.tokens.live(id);
         let node = token.node;
         let input = self.task_input(token).and_then(|input| {
             self.pay_for_order(&input, lane)?;
@@ -170,7 +169,7 @@ impl Run {
             checkpoint: None,
             batch: BatchKind::Alone,
             is_short_and_last: self.is_short_and_last(token),
-            calls: self.snapshot.tasks.get(task).map_or(0, |it| it.task.calls()),
+            calls: self.snapshot.tasks[task].task.calls(),
             capability: None,
             work_of: id,
             action_timeouts: self.action_timeouts(task),
@@ -196,10 +195,7 @@ impl Run {
             order.checkpoint = token.checkpoint.clone();
             order.work_of = token.work_of.unwrap_or(id);
         });
-        order.capability = self
-            .tokens
-            .get(&id)
-            .and_then(|token| self.capability(token, order.epoch));
+        order.capability = self.capability(self.tokens.live(id), order.epoch);
         Some(order)
     }
 

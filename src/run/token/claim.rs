@@ -47,19 +47,15 @@ impl Run {
         })?;
         if self.is_paused() {
             // The answer to its first claim was lost, so it is not being executed: it goes back to pending.
-            if self
-                .tokens
-                .get(&id)
-                .is_some_and(|token| token.status == TokenStatus::Executing)
-            {
+            if self.tokens.live(id).status == TokenStatus::Executing {
                 self.begin_again(id);
             }
             // Nothing new begins: it is rung for when the clocks go on.
             return Err(Rejection::Paused);
         }
-        let node = self.tokens.get(&id).map(|token| token.node);
-        let task = node.and_then(|node| self.snapshot.node_tasks.get(node).copied().flatten());
-        self.changes.handed = task.and_then(|task| self.begin_attempt(id, task, Lane::Queue));
+        let node = self.tokens.live(id).node;
+        let task = self.snapshot.node_tasks[node].expect("only nodes with a task are enqueued");
+        self.changes.handed = self.begin_attempt(id, task, Lane::Queue);
         if self.changes.handed.is_some() {
             self.change(id, |token| token.claimed_by = claimant);
         }
@@ -71,7 +67,7 @@ impl Run {
         let id = self
             .current_attempt(token_id, epoch, TokenStatus::Executing)
             .ok()?;
-        let claimed_by = self.tokens.get(&id)?.claimed_by.as_deref();
+        let claimed_by = self.tokens.live(id).claimed_by.as_deref();
         (claimed_by.is_some() && claimed_by == claimant).then_some(id)
     }
 
@@ -82,9 +78,11 @@ impl Run {
         let silence_ms = self.settings.heartbeat_ms;
         let soon = self.clock().saturating_add(silence_ms / 4 * 3);
         let at = self.clock().saturating_add(silence_ms);
-        let Some(token) = self.tokens.get(&id).filter(|it| it.lane == Some(Lane::Queue)) else {
+        let token = self.tokens.live(id);
+        // An attempt that is called directly is watched by its call.
+        if token.lane != Some(Lane::Queue) {
             return Ok(());
-        };
+        }
         let is_first = token.claimed_by.is_some();
         if is_first || token.unheard || token.watch_at.is_none_or(|watch_at| watch_at < soon) {
             self.change(id, |token| {
@@ -102,10 +100,8 @@ impl Run {
     pub(in crate::run) fn give_benefit_of_doubt(&mut self, id: TokenId) {
         let clock = self.clock();
         let at = clock.saturating_add(self.settings.heartbeat_ms);
-        let doubtful = self
-            .tokens
-            .get(&id)
-            .is_some_and(|token| !token.unheard && token.watch_at.is_some_and(|watch_at| watch_at <= clock));
+        let token = self.tokens.live(id);
+        let doubtful = !token.unheard && token.watch_at.is_some_and(|watch_at| watch_at <= clock);
         if doubtful {
             self.change(id, |token| {
                 token.watch_at = Some(at);
@@ -116,9 +112,7 @@ impl Run {
 
     /// Nobody has claimed it yet: ring again, then make it anew, and give up in the end.
     pub(in crate::run) fn dispatch_due(&mut self, id: TokenId) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         let now = self.changes.now;
         let lies_since = token.dispatched_at.unwrap_or(now);
         let anew_at = lies_since.saturating_add(self.settings.claim_ms);
@@ -151,9 +145,7 @@ impl Run {
 
     /// Whoever had claimed it has not been heard of for too long.
     pub(in crate::run) fn reap(&mut self, id: TokenId) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         let may_retry = self.may_retry(token);
         let after = format_duration(self.settings.heartbeat_ms);
         self.note(

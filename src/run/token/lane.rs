@@ -30,9 +30,7 @@ impl Run {
     /// The node's word, else the task's. `auto` is inline where that is possible, and the queue for what may take long,
     /// so that the object need not stay awake for it. Nothing goes into the queue that may outlive its consumer.
     pub(in crate::run) fn lane_of(&self, node: usize, task: usize) -> Lane {
-        let Some(resolved) = self.snapshot.tasks.get(task) else {
-            return Lane::Direct;
-        };
+        let resolved = &self.snapshot.tasks[task];
         match self.snapshot.workflow.nodes[node]
             .dispatch
             .unwrap_or(resolved.task.dispatch)
@@ -86,13 +84,12 @@ impl Run {
             return self.leave_to_next_wake(id);
         }
         self.changes.inline += 1;
+        // It failed before its first step.
         let Some(order) = self.begin_attempt(id, task, Lane::Inline) else {
             return;
         };
         let snapshot = Rc::clone(&self.snapshot);
-        let Some(resolved) = snapshot.tasks.get(task) else {
-            return;
-        };
+        let resolved = &snapshot.tasks[task];
         let result = run_inline(
             now,
             &self.work,
@@ -173,7 +170,7 @@ impl Run {
     pub(in crate::run) fn leave_to_next_wake(&mut self, id: TokenId) {
         let now = self.changes.now;
         let is_due = |token: &Token| token.watch_at.is_some_and(|at| at <= now);
-        if !self.tokens.get(&id).is_some_and(is_due) {
+        if !is_due(self.tokens.live(id)) {
             self.change(id, |token| token.watch_at = Some(now));
         }
     }
@@ -189,7 +186,7 @@ impl Run {
                 join.is_some_and(|join| join.on_early_complete == EarlyCompletePolicy::Cancel)
             })
         });
-        let is_pure = self.snapshot.tasks.get(task).is_some_and(|task| task.is_pure);
+        let is_pure = self.snapshot.tasks[task].is_pure;
         match (is_pure, may_be_cancelled) {
             (true, _) => BatchKind::Pure,
             (false, false) => BatchKind::Calling,

@@ -34,9 +34,7 @@ impl Run {
     /// What is due goes before what came. In a turn that has computed all it may, the look at what is due was put off: it is
     /// made up for here, or this report would outrun its deadline.
     fn has_missed_its_deadline(&self, id: TokenId) -> bool {
-        let Some(token) = self.tokens.get(&id) else {
-            return false;
-        };
+        let token = self.tokens.live(id);
         let enforced_at = token
             .timeout_at
             .map(|at| at.saturating_add(self.settings.grace_ms));
@@ -101,9 +99,7 @@ impl Run {
     /// The executor was told a deadline as it stood then, and it has moved since: by a pause, or by an extension where an
     /// older build had told it the run's limit.
     fn was_told_too_little(&self, id: TokenId) -> bool {
-        let Some(token) = self.tokens.get(&id) else {
-            return false;
-        };
+        let token = self.tokens.live(id);
         let now = self.changes.now;
         let own_time_is_up = token.timeout_at.is_some_and(|at| at <= now);
         let run_ends_at = self.header.timeout_at.unwrap_or(Millis::MAX);

@@ -46,7 +46,7 @@ impl Run {
             Ok(bytes) => self.changes.result_bytes += bytes,
             Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         }
-        let branch_before = self.tokens.get(&id).and_then(|token| token.branch.clone());
+        let branch_before = self.tokens.live(id).branch.clone();
         let mapped = self.map_output(id, &result);
         // The result is on the token whatever its mapping makes of it.
         self.note_latency(id);
@@ -64,9 +64,7 @@ impl Run {
                 return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
             }
         };
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         let cause = token.cause.clone();
         let moves = self.matching_moves(token, TransitionOn::Success, cause.as_ref());
         let moves = moves.and_then(|moves| match moves.iter().any(Move::is_join) {
@@ -96,7 +94,7 @@ impl Run {
 
     /// What a node with a learnt limit took, without the time in which the clocks stood still.
     fn note_latency(&mut self, id: TokenId) {
-        let Some(token) = self.tokens.get(&id) else { return };
+        let token = self.tokens.live(id);
         let node = &self.snapshot.workflow.nodes[token.node];
         if let Some(started_at) = token.started_at.filter(|_| node.adaptive) {
             let since_start = self.clock().saturating_sub(started_at);
@@ -113,9 +111,7 @@ impl Run {
         status: TokenStatus,
         mut failure: Failure,
     ) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         failure.node_id = Some(self.snapshot.workflow.nodes[token.node].id.clone());
         failure.token_id = Some(id.to_string());
         match self.is_escalated(id, &failure) {
@@ -126,9 +122,7 @@ impl Run {
 
     /// As above, when nobody is asked any more.
     pub(in crate::run) fn end_for_good(&mut self, id: TokenId, status: TokenStatus, failure: Failure) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         let on = match status {
             TokenStatus::TimedOut => TransitionOn::Timeout,
             TokenStatus::Pending
@@ -186,12 +180,10 @@ impl Run {
             self.end(id, status, update);
         }
         let parent = match join {
-            Some(_) => self.tokens.get(&id).cloned(),
-            None => self.tokens.last_ended().cloned(),
+            Some(_) => self.tokens.live(id).clone(),
+            None => self.tokens.last_ended().expect("it ended just now").clone(),
         };
-        if let Some(parent) = parent {
-            self.follow(&parent, moves, cause);
-        }
+        self.follow(&parent, moves, cause);
         if let Some((transition, instance, index)) = join
             && self.is_running()
         {
@@ -201,9 +193,7 @@ impl Run {
 
     fn map_output(&mut self, id: TokenId, result: &Value) -> Result<(), Failure> {
         let snapshot = Rc::clone(&self.snapshot);
-        let Some(token) = self.tokens.get(&id) else {
-            return Ok(());
-        };
+        let token = self.tokens.live(id);
         let node = &snapshot.workflow.nodes[token.node];
         let in_branch = token.branch.is_some();
         let Some(mapping) = &node.output_mapping else {
@@ -273,7 +263,7 @@ impl Run {
     }
 
     fn write_branch(&mut self, id: TokenId, write: impl FnOnce(&mut Value)) {
-        if self.tokens.get(&id).is_some_and(|token| token.branch.is_some()) {
+        if self.tokens.live(id).branch.is_some() {
             self.change(id, |token| {
                 if let Some(branch) = &mut token.branch {
                     write(&mut branch.output);

@@ -83,9 +83,7 @@ impl Run {
 
     /// Looks for a route again after a while, and fails the token when that has gone on for too long.
     pub(in crate::run) fn wait_for_route(&mut self, id: TokenId, missing: Missing) {
-        let Some(token) = self.tokens.get(&id) else {
-            return;
-        };
+        let token = self.tokens.live(id);
         let (epoch, now) = (token.epoch, self.changes.now);
         let next_at = now.saturating_add(self.settings.pending_ms);
         let Some(unroutable) = token.unroutable else {
