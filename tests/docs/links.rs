@@ -77,3 +77,37 @@ fn pages_are_short() {
         assert!(lines <= most, "{page} has {lines} lines; the limit is {most}");
     }
 }
+
+/// The last column of "Who can reach what": `file: "title", "title"; file: "title"`.
+#[test]
+fn tests_named_on_the_page_about_security_exist() {
+    let text = read("docs/security.md");
+    let (_, section) = text
+        .split_once("\n## Who can reach what\n")
+        .expect("the table of who can reach what");
+    let section = section.split("\n## ").next().unwrap_or(section);
+    let rows: Vec<&str> = section
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .skip(1)
+        .collect();
+    assert!(rows.len() > 8, "only {} rows were found", rows.len());
+    for row in rows {
+        let cell = row
+            .trim_matches('|')
+            .rsplit('|')
+            .next()
+            .unwrap_or_default()
+            .trim();
+        for part in cell.split("; ") {
+            let (file, titles) = part.split_once(": ").unwrap_or((part, ""));
+            let source = read(&format!("tests/workerd/{file}.test.ts"));
+            for title in titles.split('"').skip(1).step_by(2) {
+                assert!(
+                    source.contains(title),
+                    "docs/security.md names the test \"{title}\", which {file}.test.ts does not have"
+                );
+            }
+        }
+    }
+}
