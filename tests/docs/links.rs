@@ -111,3 +111,27 @@ fn tests_named_on_the_page_about_security_exist() {
         }
     }
 }
+
+/// Paths of the repository that stand in backticks.
+#[test]
+fn files_named_on_the_pages_exist() {
+    const ROOTS: &[&str] = &[
+        "bench/",
+        "docs/",
+        "examples/",
+        "migrations/",
+        "scripts/",
+        "src/",
+        "tests/",
+        "tools/",
+    ];
+    for page in pages() {
+        for name in read(&page).split('`').skip(1).step_by(2) {
+            let is_path = ROOTS.iter().any(|prefix| name.starts_with(prefix)) && !name.contains(' ');
+            assert!(
+                !is_path || root().join(name).exists(),
+                "{page}: there is no {name}"
+            );
+        }
+    }
+}
