@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Curfew } from "../tests/workerd/harness.ts";
 import type { Peer } from "../tests/workerd/peer.ts";
-import type { RunView } from "../tests/workerd/wire.ts";
+import type { RunView } from "../tests/workerd/api-types.ts";
 import { percentile } from "./figures.ts";
 
 export const ROUNDS = Number(process.env["CURFEW_BENCH_TIME_ROUNDS"] ?? 50);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Curfew } from "../tests/workerd/harness.ts";
-import type { RunView } from "../tests/workerd/wire.ts";
+import type { RunView } from "../tests/workerd/api-types.ts";
 import { billOf } from "./contenders.ts";
 import { distribution, type Lateness } from "./lateness.ts";
 

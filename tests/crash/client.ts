@@ -1,15 +1,15 @@
-// Somebody who uses Curfew while its process is killed under them: what got no answer is asked again, of whoever lives now.
+// A client of a Curfew whose process is killed: requests without a response are repeated.
 import { until } from "../workerd/poll.ts";
-import type { Answer } from "../workerd/harness.ts";
-import type { EventView, RunView, TokenView } from "../workerd/wire.ts";
+import type { ApiResponse } from "../workerd/harness.ts";
+import type { EventView, RunView, TokenView } from "../workerd/api-types.ts";
 
-/** Nobody waits longer than this for one thing. */
-export const PATIENCE_MS = 90_000;
-/** Between two looks at a run: many looks are a load of their own. */
-const GLANCE_MS = 300;
+/** The longest wait for one condition. */
+export const WAIT_MS = 90_000;
+/** The interval of polls: many polls would be a load of their own. */
+const POLL_MS = 300;
 const TERMINAL = ["completed", "failed", "timed_out", "cancelled"];
 
-/** An answer that is an error of the server's. */
+/** A response with a 5xx status. */
 export interface ServerError {
   at: number;
   what: string;
@@ -18,18 +18,18 @@ export interface ServerError {
 }
 
 export class Client {
-  /** Where Curfew listens; undefined while it is dead. */
+  /** Where Curfew listens; undefined while it is down. */
   url: string | undefined;
   readonly serverErrors: ServerError[] = [];
-  /** Requests that were asked again because nobody answered. */
+  /** Requests that were repeated because there was no response. */
   repeated = 0;
 
-  /** The first answer there is. An error of the server's is noted, and asked again as anybody would. */
-  async ask(method: string, path: string, body?: unknown): Promise<Answer> {
-    return until(`an answer to ${method} ${path}`, () => this.#try(method, path, body), PATIENCE_MS);
+  /** The first response. A 5xx is recorded and repeated. */
+  async request(method: string, path: string, body?: unknown): Promise<ApiResponse> {
+    return until(`a response to ${method} ${path}`, () => this.#try(method, path, body), WAIT_MS);
   }
 
-  async #try(method: string, path: string, body?: unknown): Promise<Answer | undefined> {
+  async #try(method: string, path: string, body?: unknown): Promise<ApiResponse | undefined> {
     if (this.url === undefined) return undefined;
     try {
       const response = await fetch(this.url + path, {
@@ -51,13 +51,13 @@ export class Client {
   }
 
   async expect(statuses: number[], method: string, path: string, body?: unknown): Promise<any> {
-    const answer = await this.ask(method, path, body);
-    if (!statuses.includes(answer.status)) throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`);
-    return answer.json;
+    const response = await this.request(method, path, body);
+    if (!statuses.includes(response.status)) throw new Error(`${method} ${path}: ${response.status} ${response.text}`);
+    return response.json;
   }
 
-  /** Says something that counts once. It may have been heard although the answer was lost: then it is a conflict now. */
-  async heard(method: string, path: string, body: unknown): Promise<void> {
+  /** Sends a request that has an effect once. If only its response was lost, the repetition is a conflict. */
+  async sendOnce(method: string, path: string, body: unknown): Promise<void> {
     await this.expect([200, 202, 409], method, path, body);
   }
 
@@ -77,7 +77,7 @@ export class Client {
         const run: RunView = await this.expect([200], "GET", `/v1/runs/${runId}?wait_ms=20000`);
         return TERMINAL.includes(run.status) && run;
       },
-      PATIENCE_MS,
+      WAIT_MS,
     );
   }
 
@@ -89,14 +89,14 @@ export class Client {
     return (await this.expect([200], "GET", `/v1/runs/${runId}/events?limit=1000`)).items;
   }
 
-  /** The gate of the run, once there is one: asked of the run itself, because lists may be behind. It has its token's number. */
+  /** Waits for a gate of the run. Reads the run itself, because lists may be stale; the gate has its token's number. */
   openGate(runId: string): Promise<string> {
     return until(
       `a gate of ${runId}`,
       async (): Promise<string | undefined> =>
         (await this.tokens(runId)).find(({ node_id }) => node_id === "review")?.id.replace("t", "g"),
-      PATIENCE_MS,
-      GLANCE_MS,
+      WAIT_MS,
+      POLL_MS,
     );
   }
 }

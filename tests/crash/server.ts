@@ -1,10 +1,9 @@
-// Curfew in a process that can be killed: started by process.ts, which learns over IPC where it listens and which process
-// is workerd.
+// Curfew in a process that can be killed. process.ts starts it and gets its URL and workerd's pid over IPC.
 import type { ChildProcess } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { startCurfew } from "../workerd/harness.ts";
 
-export interface Ready {
+export interface ServerReady {
   url: string;
   workerdPid: number;
 }
@@ -14,11 +13,11 @@ subscribe("child_process", (message) => children.push((message as { process: Chi
 
 const [persistTo, vars = "{}"] = process.argv.slice(2);
 const curfew = await startCurfew({ ...(persistTo ? { persistTo } : {}), vars: JSON.parse(vars) });
-// The end of the driver, however it comes about, is the end of this process and of its workerd.
+// When the driver ends for any reason, this process and its workerd end, too.
 process.on("disconnect", async () => {
   await curfew.dispose();
   process.exit(0);
 });
 const workerd = children.find((child) => /workerd/.test(child.spawnfile) && child.exitCode === null);
 if (workerd?.pid === undefined) throw new Error("miniflare started no workerd");
-process.send?.({ url: curfew.url, workerdPid: workerd.pid } satisfies Ready);
+process.send?.({ url: curfew.url, workerdPid: workerd.pid } satisfies ServerReady);

@@ -1,47 +1,38 @@
-// Work whose time is up is stopped for real: connections close, late answers count for nothing, and what had arrived by then
-// is kept in the record of the timeout. An executor that has lost its clock cannot hold anything up.
+// Work past its deadline is stopped: connections close, late results are discarded, and the partial work is kept in the timeout
+// record. An executor without deadlines delays nothing.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { fan, freshId, oneRequest, oneTask, request, set, workflow, type WorkflowDocument } from "./documents.ts";
+import { assertCompleted } from "./assertions.ts";
+import { fan, freshId, oneRequest, oneTask, request, set, workflow, type WorkflowDocument } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
-import type { RunView, TimeoutView } from "./wire.ts";
 
 const GRACE_MS = 1_000;
 const CLOSED_WITHIN_MS = 100;
-/** A machine that is busy with something else misses a promise of milliseconds; one that keeps it does so now and then. */
+/** A busy machine misses a limit of milliseconds from time to time, so the measurement is repeated. */
 const TRIES = 10;
-/** How late a loaded machine may be where the test is about something else. */
+/** How late a loaded machine may be in tests that do not measure lateness. */
 const MACHINE_MS = 5_000;
 
 let curfew: Curfew;
-/** Its executor knows no deadlines. */
-let clockless: Curfew;
+/** With an executor that knows no deadlines. */
+let withoutDeadlines: Curfew;
 let peer: Peer;
 before(async () => {
-  const executor = "tests/workerd/workers/stand-in-executor.mjs";
-  [curfew, clockless, peer] = await Promise.all([startCurfew(), startCurfew({ executor, vars: { CURFEW_GRACE_MS: `${GRACE_MS}` } }), startPeer()]);
+  const executor = "tests/workerd/workers/executor-without-deadlines.mjs";
+  [curfew, withoutDeadlines, peer] = await Promise.all([startCurfew(), startCurfew({ executor, vars: { CURFEW_GRACE_MS: `${GRACE_MS}` } }), startPeer()]);
 });
-after(() => Promise.all([curfew.dispose(), clockless.dispose(), peer.close()]));
+after(() => Promise.all([curfew.dispose(), withoutDeadlines.dispose(), peer.close()]));
 
-/** What only computes would not leave the coordinator. */
+/** Without a call the task would run inline. */
 const direct = { dispatch: "direct" };
 
 const service = (url: string) => ({
   action: { kind: "service_call", implementation: { binding: "ECHO", path: "/relay", method: "POST", body: { url } } },
 });
 
-async function timeouts(runId: string, at: Curfew = curfew): Promise<TimeoutView[]> {
-  const { json } = await at.api("GET", `/v1/runs/${runId}/timeouts`);
-  return Promise.all(json.items.map(async ({ recovery_path }: TimeoutView) => (await at.api("GET", recovery_path)).json));
-}
-
-function assertCompleted(run: RunView): void {
-  assert.equal(run.status, "completed", JSON.stringify(run.error));
-}
-
-test("connections are closed within 100 ms of the deadline, whoever set it and whoever is called", async () => {
+test("connections are closed within 100 ms of the deadline, for every kind of deadline and call", async () => {
   const steps = { http_request: request({ url: "${input.url}" }), service_call: service("${input.url}") };
   const limits = {
     "the run's, cancel_all": { workflow: { timeout: "700ms", on_timeout: "cancel_all" } },
@@ -59,7 +50,7 @@ test("connections are closed within 100 ms of the deadline, whoever set it and w
     const dueAt = ofNode ? token.timeout_at : run.timeout_at;
     return (seen.closedAt ?? NaN) - (dueAt ?? NaN);
   };
-  // The first run of a process has everything to load.
+  // The first run of a process has to load everything.
   const warm = Object.values(steps).map((step) => curfew.runToEnd(oneTask([step]), { url: `${peer.url}/ok` }));
   for (const run of await Promise.all(warm)) assertCompleted(run);
 
@@ -79,8 +70,8 @@ test("connections are closed within 100 ms of the deadline, whoever set it and w
   }
 });
 
-describe("what is left of it", { concurrency: 8 }, () => {
-  test("an executor stops at its deadline and reports what it has: steps that finished, and the text so far", async () => {
+describe("partial work", { concurrency: 8 }, () => {
+  test("an executor stops at its deadline and reports finished steps and partial text", async () => {
     const path = "/drip/100/50";
     const steps = [
       request({ url: "${input.url}/ok?n=1" }, { ref: "look", output_mapping: { "state.found": "${result.body.query.n}" } }),
@@ -93,7 +84,7 @@ describe("what is left of it", { concurrency: 8 }, () => {
     const [token] = await curfew.tokens(run.id);
     assert.deepEqual(token?.steps.map(({ ref, status }) => [ref, status]), [["look", "completed"], ["read", "timed_out"]]);
 
-    const [record, ...others] = await timeouts(run.id);
+    const [record, ...others] = await curfew.timeouts(run.id);
     assert.ok(record);
     assert.deepEqual(others, []);
     const { timeout_event: event, last_known_state: state } = record;
@@ -113,11 +104,11 @@ describe("what is left of it", { concurrency: 8 }, () => {
     assert.equal(seen.aborted, true);
   });
 
-  test("each attempt that ran out of time leaves its own record", async () => {
+  test("each attempt that timed out has its own record", async () => {
     const path = "/drip/50/100";
     const document = oneRequest(`${peer.url}${path}`, { node: { timeout: "800ms", on_timeout: "retry", max_retries: 1 } });
     const run = await curfew.runToEnd(document);
-    const records = await timeouts(run.id);
+    const records = await curfew.timeouts(run.id);
     assert.deepEqual(
       records.map((record) => [record.final_action, record.retry_count, record.partial_artifacts[0]?.text.slice(0, 4)]),
       [["retry", 0, "1 2 "], ["fail", 1, "1 2 "]],
@@ -128,7 +119,7 @@ describe("what is left of it", { concurrency: 8 }, () => {
     assert.ok((second?.at ?? 0) - (first?.at ?? 0) >= 1_000 + 800, "the next attempt waits a second, then has the whole time");
   });
 
-  test("a branch that comes too late for its join runs on, and its result is discarded", async () => {
+  test("a branch that is too late for its join runs on, and its result is discarded", async () => {
     const key = freshId("k");
     const document = fan({ join: { strategy: "any" }, workflow: { output_mapping: "${state.results}" } });
     const urls = [`${peer.url}/ok?n=1`, `${peer.url}/held/${key}?n=2`];
@@ -142,11 +133,11 @@ describe("what is left of it", { concurrency: 8 }, () => {
     assert.deepEqual((await curfew.run(run.id)).output, ["1"]);
   });
 
-  test("an executor that never answers is given its grace and no more", async () => {
+  test("an executor that never responds gets its grace and no more", async () => {
     const document = oneTask([set({ a: 1 })], { task: direct, node: { timeout: "400ms" } });
-    const run = await clockless.runToEnd(document);
+    const run = await withoutDeadlines.runToEnd(document);
     assert.deepEqual([run.status, run.error?.message], ["failed", "step work timed out: context deadline exceeded"]);
-    const [record] = await timeouts(run.id, clockless);
+    const [record] = await withoutDeadlines.timeouts(run.id);
     const late = record?.timeout_event.lateness_ms ?? NaN;
     assert.ok(late >= GRACE_MS && late < GRACE_MS + MACHINE_MS, `${late} ms after the deadline`);
     assert.deepEqual([record?.partial_artifacts, record?.last_known_state.phase], [[], "executing"]);
@@ -154,19 +145,19 @@ describe("what is left of it", { concurrency: 8 }, () => {
 
   test("the run's own deadline gives an executor no grace", async () => {
     const document = oneTask([set({ a: 1 })], { task: direct, workflow: { timeout: "600ms" } });
-    const run = await clockless.runToEnd(document);
+    const run = await withoutDeadlines.runToEnd(document);
     assert.equal(run.status, "timed_out");
     const late = (run.ended_at ?? NaN) - (run.timeout_at ?? NaN);
     assert.ok(late >= 0 && late < MACHINE_MS, `${late} ms after the deadline`);
   });
 
-  test("an answer within the grace counts, one after it is discarded and told of", async () => {
+  test("a report within the grace counts, a later one is discarded and logged as an event", async () => {
     const inTime = oneTask([set({ a: 1 })], { task: direct, node: { timeout: "400ms" } });
-    const counted = await clockless.runToEnd(inTime, { answer_after_ms: 500 });
+    const counted = await withoutDeadlines.runToEnd(inTime, { answer_after_ms: 500 });
     assertCompleted(counted);
     assert.equal(counted.output, "from the stand-in");
 
-    // Both in one call to the executor, which stays open for the second while the first is long over.
+    // Both orders share a call to the executor, which stays open for the second after the first has timed out.
     const node = (id: string, more: object) => ({
       id,
       action_id: "pure",
@@ -185,10 +176,10 @@ describe("what is left of it", { concurrency: 8 }, () => {
       actions: [{ id: "pure", kind: "update_context", implementation: { set: { a: 1 } } }],
       output_mapping: "${state}",
     });
-    const run = await clockless.runToEnd(document, { slow: 2_000, slower: 2_600 });
+    const run = await withoutDeadlines.runToEnd(document, { slow: 2_000, slower: 2_600 });
     assertCompleted(run);
     assert.deepEqual(run.output, { slower: "from the stand-in" });
-    const [late, ...others] = await clockless.events(run.id, "late_result_discarded");
+    const [late, ...others] = await withoutDeadlines.events(run.id, "late_result_discarded");
     assert.deepEqual([late?.["token_id"], late?.["epoch"], late?.["status"], others.length], ["t2", 1, "completed", 0]);
   });
 });

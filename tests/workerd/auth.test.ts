@@ -1,13 +1,10 @@
-// Who may do what: bearer tokens and their roles, and what happens when none are configured.
+// Authorization: bearer tokens and roles, and deployments without tokens.
 import assert from "node:assert/strict";
 import { request as httpRequest } from "node:http";
 import { after, before, test } from "node:test";
-import { oneTask, set } from "./documents.ts";
-import { startCurfew, type Curfew } from "./harness.ts";
+import { oneTask, set } from "./document-builders.ts";
+import { ADMIN, OPERATE, READ, roleVars, startCurfew, type Curfew } from "./harness.ts";
 
-const READ = "read-token-0123456789";
-const OPERATE = "operate-token-0123456789";
-const ADMIN = "admin-token-0123456789";
 
 let guarded: Curfew;
 let open: Curfew;
@@ -16,9 +13,8 @@ const document = oneTask([set({ a: 1 })]);
 const runs = `/v1/workflows/${document.id}/runs`;
 
 before(async () => {
-  const tokens = JSON.stringify({ [READ]: "read", [OPERATE]: "operate", [ADMIN]: "admin" });
   [guarded, open, misconfigured] = await Promise.all([
-    startCurfew({ vars: { CURFEW_TOKENS: tokens } }),
+    startCurfew({ vars: roleVars }),
     startCurfew(),
     startCurfew({ vars: { CURFEW_TOKENS: "not json" } }),
   ]);
@@ -50,7 +46,7 @@ const CALLS: [method: string, path: string, body?: unknown][] = [
   ["GET", "/v1/gates"],
 ];
 
-test("no token, a wrong one, another scheme: 401 everywhere", async () => {
+test("a missing token, a wrong token and another scheme are a 401 everywhere", async () => {
   for (const [method, path, body] of CALLS) {
     for (const token of [undefined, "", "wrong", READ.slice(0, -1), `${READ}x`, READ.toUpperCase()]) {
       const answer = await guarded.api(method, path, body, token);
@@ -62,7 +58,7 @@ test("no token, a wrong one, another scheme: 401 everywhere", async () => {
   assert.equal(basic.status, 401);
 });
 
-test("read reads and changes nothing", async () => {
+test("the role read cannot change anything", async () => {
   assert.equal((await guarded.api("GET", `/v1/workflows/${document.id}`, undefined, READ)).status, 200);
   for (const [method, path] of CALLS.filter(([method]) => method === "GET")) {
     const answer = await guarded.api(method, path, undefined, READ);
@@ -75,7 +71,7 @@ test("read reads and changes nothing", async () => {
   }
 });
 
-test("operate starts, reads and cancels runs", async () => {
+test("the role operate starts, reads and cancels runs", async () => {
   const started = await guarded.api("POST", runs, { input: {} }, OPERATE);
   assert.equal(started.status, 201, started.text);
   const run = await guarded.api("GET", `/v1/runs/${started.json.id}?wait_ms=10000`, undefined, OPERATE);
@@ -84,13 +80,13 @@ test("operate starts, reads and cancels runs", async () => {
   assert.equal(cancelled.status, 409, cancelled.text);
 });
 
-test("operate does not change what may be run", async () => {
+test("the role operate cannot change documents", async () => {
   const answer = await guarded.api("PUT", `/v1/workflows/${document.id}`, document, OPERATE);
   assert.equal(answer.status, 403, answer.text);
   assert.equal(answer.json.error.code, "forbidden");
 });
 
-test("admin may do everything", async () => {
+test("the role admin may do everything", async () => {
   assert.equal((await guarded.api("PUT", `/v1/workflows/${document.id}`, document, ADMIN)).status, 200);
   assert.equal((await guarded.api("POST", runs, { input: {} }, ADMIN)).status, 201);
   assert.equal((await guarded.api("GET", "/v1/runs", undefined, ADMIN)).status, 200);
@@ -100,24 +96,24 @@ test("health needs no token", async () => {
   assert.equal((await guarded.api("GET", "/healthz")).status, 200);
 });
 
-test("an answer never repeats a token", async () => {
+test("no response contains a token", async () => {
   const answer = await guarded.api("GET", "/v1/runs", undefined, "a-guess-that-may-be-nearly-right");
   assert.ok(!answer.text.includes("a-guess-that-may-be-nearly-right"));
   assert.ok(!guarded.logs.join("\n").includes(ADMIN));
 });
 
-test("without tokens only loopback hosts are answered", async () => {
+test("without tokens only loopback hosts are served", async () => {
   assert.equal((await open.api("GET", "/v1/runs")).status, 200);
   for (const host of ["localhost", "127.0.0.1:8787", "[::1]:8787"]) {
     assert.equal(await statusForHost(open, host), 200, host);
   }
   for (const host of ["curfew.example.com", "localhost.example.com", "127.0.0.1.example.com"]) {
     const status = await statusForHost(open, host);
-    assert.equal(status, 503, `${host}: nobody can be let in until tokens are configured`);
+    assert.equal(status, 503, `${host}: no request is allowed until tokens are configured`);
   }
 });
 
-test("tokens that cannot be read let nobody in", async () => {
+test("invalid tokens in the configuration admit no request", async () => {
   for (const token of [undefined, "not json", ADMIN]) {
     const answer = await misconfigured.api("GET", "/v1/runs", undefined, token);
     assert.equal(answer.status, 503, `${token}: ${answer.text}`);
@@ -125,7 +121,7 @@ test("tokens that cannot be read let nobody in", async () => {
   }
 });
 
-/** `fetch` does not let a caller choose the Host header; node:http does. */
+/** `fetch` cannot set the Host header; node:http can. */
 function statusForHost(curfew: Curfew, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(`${curfew.url}/v1/runs`, { headers: { host } }, (response) => {

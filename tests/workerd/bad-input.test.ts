@@ -1,8 +1,8 @@
-// What an attacker, a slip or a broken peer can send: a clear 4xx or a failed token with its reason, never a hang, never a
-// 500, nothing half stored.
+// Invalid input of callers, documents and peers: a clear 4xx or a failed token with a reason, never a hang, never a 500,
+// nothing stored in part.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { check, freshId, oneRequest, oneTask, set, workflow } from "./documents.ts";
+import { check, freshId, oneRequest, oneTask, set, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 
@@ -29,13 +29,13 @@ test("malformed JSON is a 400 for every call with a body", async () => {
   assert.equal((await curfew.api("GET", "/v1/workflows/broken")).status, 404);
 });
 
-test("bytes that are no UTF-8 are a 400", async () => {
+test("bytes that are not UTF-8 are a 400", async () => {
   const body = Buffer.concat([Buffer.from('{"input": "'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]);
   const response = await fetch(curfew.url + runs, { method: "POST", body, signal: AbortSignal.timeout(10_000) });
   assert.equal(response.status, 400, await response.text());
 });
 
-test("JSON of the wrong type is a 4xx that points at it", async () => {
+test("JSON of the wrong type is a 4xx with a pointer", async () => {
   for (const body of ["[]", "7", "null", "\"text\""]) {
     const document = await curfew.api("PUT", "/v1/workflows/wrong-type", body);
     assert.ok([400, 422].includes(document.status), `PUT ${body}: ${document.text}`);
@@ -56,7 +56,7 @@ test("JSON of the wrong type is a 4xx that points at it", async () => {
   }
 });
 
-test("a body over 1 MiB is a 413, whether it says its length or not", async () => {
+test("a body over 1 MiB is a 413, with and without a content-length", async () => {
   const envelope = JSON.stringify({ input: "" }).length;
   const sized = (bytes: number) => JSON.stringify({ input: "x".repeat(bytes - envelope) });
   const over = await curfew.api("POST", runs, sized(MIB + 1));
@@ -79,7 +79,7 @@ test("a body over 1 MiB is a 413, whether it says its length or not", async () =
   assert.ok(exactly.status < 500, exactly.text.slice(0, 300));
 });
 
-test("a document over 512 KiB is refused, and the limit is named", async () => {
+test("a document over 512 KiB is refused with the limit in the message", async () => {
   const answer = await curfew.api("PUT", "/v1/workflows/fat", { ...plain, id: "fat", description: "x".repeat(600 * 1024) });
   assert.ok([413, 422].includes(answer.status), answer.text.slice(0, 300));
   assert.match(answer.text, /512 KiB|524288/);
@@ -109,7 +109,7 @@ test("deeply nested JSON is a 4xx", async () => {
   assert.equal((await curfew.api("GET", "/healthz")).status, 200);
 });
 
-test("unknown routes and methods are a 4xx in the shape of every error", async () => {
+test("unknown routes and methods are a 4xx in the common error format", async () => {
   for (const [method, path] of [
     ["GET", "/v1/nonsense"],
     ["GET", "/v1"],
@@ -125,7 +125,7 @@ test("unknown routes and methods are a 4xx in the shape of every error", async (
   }
 });
 
-test("an expression over 4096 characters, or too deep to read, is a 422", async () => {
+test("an expression over 4096 characters, or nested too deeply, is a 422", async () => {
   const long = `"${"x".repeat(4100)}" == "x"`;
   const parentheses = "(".repeat(2_000) + "1" + ")".repeat(2_000) + " > 0";
   const negations = `${"!".repeat(4_000)}true`;
@@ -138,7 +138,7 @@ test("an expression over 4096 characters, or too deep to read, is a 422", async 
   }
 });
 
-test("an expression that explodes fails its token in bounded time", async () => {
+test("an expression with exponential cost fails its token in bounded time", async () => {
   const ten = "[0,1,2,3,4,5,6,7,8,9]";
   // 10^9 evaluations, and a list of 10^9 elements.
   const count = (inner: string, depth: number): string =>
@@ -153,7 +153,7 @@ test("an expression that explodes fails its token in bounded time", async () => 
   }
 });
 
-test("arithmetic that cannot be done fails its token", async () => {
+test("invalid arithmetic fails its token", async () => {
   const document = oneTask([set({ x: "${input.a / input.b}" })]);
   await curfew.store(document);
   for (const input of [{ a: 1, b: 0 }, { a: "one", b: 2 }, {}]) {
@@ -168,7 +168,7 @@ test("a regular expression cannot stall the executor", async () => {
   const condition = "input.text.matches('^(a+)+$')";
   const document = oneTask([check(condition, "no match")]);
   const stored = await curfew.api("PUT", `/v1/workflows/${document.id}`, document);
-  // A build without `matches` refuses it, which is as good.
+  // A build without `matches` refuses the expression, which is fine, too.
   if (stored.status === 422) return assert.match(stored.text, /matches/);
   const run = await curfew.ended(await curfew.start(document.id, { text: `${"a".repeat(5_000)}!` }));
   assert.equal(run.status, "failed");
@@ -182,7 +182,7 @@ for (const [what, path] of [
   ["JSON that is none", "/broken-json"],
   ["JSON nested 100 000 deep", "/deep/100000"],
 ] as const) {
-  test(`a peer that returns ${what} fails the token with its reason`, async () => {
+  test(`a peer that returns ${what} fails the token with a reason`, async () => {
     const run = await curfew.runToEnd(oneRequest("${input.url}"), { url: peer.url + path });
     assert.equal(run.status, "failed");
     assert.ok(run.error?.class && run.error.message, JSON.stringify(run.error));
@@ -191,7 +191,7 @@ for (const [what, path] of [
   });
 }
 
-test("a context over 1 MiB fails the run and names the limit", async () => {
+test("a context over 1 MiB fails the run with the limit in the message", async () => {
   const nodes = ["a", "b", "c"].map((id) => ({ id, action_id: "get" }));
   const run = await curfew.runToEnd(
     workflow({
@@ -208,7 +208,7 @@ test("a context over 1 MiB fails the run and names the limit", async () => {
   assert.match(`${run.error?.code} ${run.error?.message}`, /limit|1 MiB|1048576/i);
 });
 
-test("odd but legal JSON comes back as it was", async () => {
+test("unusual but valid JSON is returned unchanged", async () => {
   const input = {
     "": "empty key",
     "a/b~c": "pointer characters",
@@ -230,13 +230,13 @@ test("an input that looks like a template is data", async () => {
   assert.equal(run.output.text, "${1 + 1} ${secret.KEY}");
 });
 
-test("a refused start leaves no run", async () => {
+test("a refused start creates no run", async () => {
   const run_id = freshId("run");
   assert.ok((await curfew.api("POST", runs, { run_id, input: {}, timeout_ms: -5 })).status >= 400);
   assert.equal((await curfew.api("GET", `/v1/runs/${run_id}`)).status, 404);
 });
 
-test("a field that a request does not know is a 400 with the nearest name, and nothing is done", async () => {
+test("an unknown field of a request is a 400 with a suggestion, and has no effect", async () => {
   const gated = workflow({ nodes: [{ id: "ask", gate: { prompt: "?" } }] });
   await curfew.store(gated);
   const id = await curfew.start(gated.id);
@@ -269,7 +269,7 @@ test("a field that a request does not know is a 400 with the nearest name, and n
   assert.deepEqual([reset.status, reset.json.error.pointer], [400, "/force"]);
 });
 
-test("a query parameter that a route does not know, twice or without a value is a 400", async () => {
+test("an unknown, repeated or empty query parameter is a 400", async () => {
   for (const [path, message] of [
     ["/v1/runs?statsu=failed", /did you mean "status"\?.*workflow, tag, since, until, parent, id_prefix, sort, limit, cursor/],
     ["/v1/runs?status=", /has no value/],
@@ -293,7 +293,7 @@ test("a query parameter that a route does not know, twice or without a value is 
   assert.equal((await curfew.api("GET", "/v1/runs?cursor=&limit=1")).status, 200, "an empty cursor is the beginning");
 });
 
-test("a version that does not exist is told from a workflow that does not", async () => {
+test("an unknown version and an unknown workflow are different errors", async () => {
   const start = await curfew.api("POST", runs, { version: 9 });
   const read = await curfew.api("GET", `/v1/workflows/${plain.id}?version=9`);
   for (const answer of [start, read]) {
@@ -313,7 +313,7 @@ test("a version that does not exist is told from a workflow that does not", asyn
   assert.match(stored.json.error.message, new RegExp(`/nodes/0/workflow_id: version 9 of workflow "${plain.id}" does not exist; the newest is 1`));
 });
 
-test("no run is called . or ..", async () => {
+test("no run may have the id . or ..", async () => {
   for (const run_id of [".", ".."]) {
     const answer = await curfew.api("POST", runs, { run_id, input: {} });
     assert.deepEqual([answer.status, answer.json.error.pointer], [422, "/run_id"], answer.text);

@@ -1,16 +1,13 @@
-// Circuit breakers: what a peer that fails is spared, who may try again, who is told; and failures a person is asked about.
+// Circuit breakers: calls that are not made, trials, escalation and resets; and failures that open a gate.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { freshId, oneTask } from "./documents.ts";
-import { startCurfew, type Curfew } from "./harness.ts";
+import { freshId, oneTask } from "./document-builders.ts";
+import { OPERATE, READ, roleVars, startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
-import type { GateView, RunView } from "./wire.ts";
+import type { GateView, RunView } from "./api-types.ts";
 
 const OPEN_MS = 2_500;
-const READ = "read-token-0123456789";
-const OPERATE = "operate-token-0123456789";
-const ADMIN = "admin-token-0123456789";
 
 interface BreakerView {
   key: string;
@@ -30,9 +27,9 @@ before(async () => {
 });
 after(() => Promise.all([curfew.dispose(), peer.close()]));
 
-const once = { max_attempts: 1 };
+const singleAttempt = { max_attempts: 1 };
 
-/** A peer of its own that is down until the test says otherwise, and a key for it. */
+/** A peer that is down until the test changes it, with its own breaker key. */
 function dependency() {
   const key = freshId("dep");
   const path = `/route-${key}`;
@@ -41,24 +38,24 @@ function dependency() {
   return { key, url: peer.url + path, state, calls: () => peer.seen(path).length };
 }
 
-const calling = (key: string, url: string, policy?: object, more: { node?: Record<string, unknown>; workflow?: Record<string, unknown> } = {}) =>
+const callWithBreaker = (key: string, url: string, policy?: object, more: { node?: Record<string, unknown>; workflow?: Record<string, unknown> } = {}) =>
   oneTask(
     [{ ref: "call", action: { kind: "http_request", implementation: { url }, execution: { breaker: key, ...(policy ? { retry_policy: policy } : {}) } } }],
     more,
   );
 
 async function failedRun(key: string, url: string): Promise<RunView> {
-  const run = await curfew.runToEnd(calling(key, url, once));
+  const run = await curfew.runToEnd(callWithBreaker(key, url, singleAttempt));
   assert.equal(run.status, "failed", JSON.stringify(run));
   return run;
 }
 
 async function breaker(key: string): Promise<BreakerView | undefined> {
-  const answer = await curfew.api("GET", "/v1/breakers?limit=1000");
-  assert.equal(answer.status, 200, answer.text);
-  return answer.json.items.find((item: BreakerView) => item.key === key);
+  const response = await curfew.api("GET", "/v1/breakers?limit=1000");
+  assert.equal(response.status, 200, response.text);
+  return response.json.items.find((item: BreakerView) => item.key === key);
 }
-const stands = (key: string, state: string) =>
+const untilState = (key: string, state: string) =>
   until(`breaker ${key} to be ${state}`, async () => {
     const found = await breaker(key);
     return found?.state === state && found;
@@ -66,7 +63,7 @@ const stands = (key: string, state: string) =>
 
 const reset = (key: string) => curfew.api("POST", `/v1/breakers/${key}/reset`);
 
-async function opened(): Promise<ReturnType<typeof dependency>> {
+async function openedBreaker(): Promise<ReturnType<typeof dependency>> {
   const dependent = dependency();
   for (let n = 0; n < 3; n++) assert.equal((await failedRun(dependent.key, dependent.url)).error?.code, "http_500");
   return dependent;
@@ -74,41 +71,41 @@ async function opened(): Promise<ReturnType<typeof dependency>> {
 
 const gateOf = (runId: string) =>
   until(`a gate of ${runId}`, async () => {
-    const answer = await curfew.api("GET", "/v1/gates?limit=1000");
-    return answer.json.items.find((gate: GateView) => gate.run_id === runId) as GateView | undefined;
+    const response = await curfew.api("GET", "/v1/gates?limit=1000");
+    return response.json.items.find((gate: GateView) => gate.run_id === runId) as GateView | undefined;
   });
 
 describe("breakers", { concurrency: 4 }, () => {
-  test("three failures open it for every run, and the fourth call is not made", async () => {
-    const { key, url, calls } = await opened();
+  test("three failures open the breaker for every run, and the fourth call is not made", async () => {
+    const { key, url, calls } = await openedBreaker();
     assert.equal(calls(), 3);
     const run = await failedRun(key, url);
     assert.deepEqual([run.error?.code, run.error?.class], ["breaker_open", "breaker_open"]);
     assert.ok(run.error?.message.includes(key), run.error?.message);
     assert.equal(calls(), 3);
-    const shown = await stands(key, "open");
+    const shown = await untilState(key, "open");
     assert.equal(shown.failures, 3);
     assert.equal(shown.trial_at, (shown.opened_at ?? 0) + OPEN_MS);
     assert.equal(shown.escalated_at, null);
   });
 
   test("a retry waits for the trial, one call is made, and its success closes the breaker", async () => {
-    const { key, url, state, calls } = await opened();
+    const { key, url, state, calls } = await openedBreaker();
     state.status = 200;
-    const run = await curfew.runToEnd(calling(key, url));
+    const run = await curfew.runToEnd(callWithBreaker(key, url));
     assert.equal(run.status, "completed", JSON.stringify(run.error));
     assert.equal(calls(), 4);
     const [token] = await curfew.tokens(run.id);
     const [step] = token?.steps ?? [];
     assert.deepEqual([step?.attempts, step?.retries?.[0]?.class], [2, "breaker_open"]);
     assert.ok((step?.retries?.[0]?.delay_ms ?? 0) <= OPEN_MS, `${step?.retries?.[0]?.delay_ms} ms`);
-    const shown = await stands(key, "closed");
+    const shown = await untilState(key, "closed");
     assert.deepEqual([shown.failures, shown.opened_at], [0, null]);
   });
 
   test("of several runs that wait for the trial one makes it", async () => {
-    const { key, url, calls } = await opened();
-    const document = calling(key, url, { max_attempts: 2 });
+    const { key, url, calls } = await openedBreaker();
+    const document = callWithBreaker(key, url, { max_attempts: 2 });
     await curfew.store(document);
     const runs = await Promise.all([1, 2, 3, 4].map(() => curfew.start(document.id)));
     const ended = await Promise.all(runs.map((id) => curfew.ended(id)));
@@ -116,29 +113,29 @@ describe("breakers", { concurrency: 4 }, () => {
     assert.deepEqual(ended.map((run) => run.error?.code).sort(), ["breaker_open", "breaker_open", "breaker_open", "http_500"]);
   });
 
-  test("five failures escalate; a person resets it", async () => {
-    const { key, url, state, calls } = await opened();
+  test("five failures escalate the breaker, and an operator resets it", async () => {
+    const { key, url, state, calls } = await openedBreaker();
     for (const wanted of [4, 5]) {
       await until(`call ${wanted}`, async () => {
         await failedRun(key, url);
         return calls() === wanted;
       });
     }
-    const shown = await stands(key, "escalated");
+    const shown = await untilState(key, "escalated");
     assert.equal(shown.failures, 5);
     assert.ok((shown.trial_at ?? 0) - (shown.escalated_at ?? 0) === 300_000, JSON.stringify(shown));
     state.status = 200;
     const run = await failedRun(key, url);
     assert.equal(run.error?.code, "breaker_open");
     assert.match(run.error?.message ?? "", /until a person resets it/);
-    const answer = await reset(key);
-    assert.deepEqual([answer.status, answer.json.state, answer.json.failures], [200, "closed", 0], answer.text);
-    assert.equal((await curfew.runToEnd(calling(key, url))).status, "completed");
+    const response = await reset(key);
+    assert.deepEqual([response.status, response.json.state, response.json.failures], [200, "closed", 0], response.text);
+    assert.equal((await curfew.runToEnd(callWithBreaker(key, url))).status, "completed");
     assert.equal(calls(), 6);
-    await stands(key, "closed");
+    await untilState(key, "closed");
   });
 
-  test("a 4xx is a sign of life", async () => {
+  test("a 4xx does not count as a failure", async () => {
     const { key, url, state, calls } = dependency();
     for (const status of [500, 500, 404, 500, 500, 429, 500, 500]) {
       state.status = status;
@@ -148,39 +145,39 @@ describe("breakers", { concurrency: 4 }, () => {
     assert.equal((await until("it to be listed", () => breaker(key)))?.state, "closed");
   });
 
-  test("retries inside a step count one by one", async () => {
+  test("each retry inside a step counts", async () => {
     const { key, url, calls } = dependency();
     const policy = { max_attempts: 5, initial_delay: "5ms", max_delay: "5ms", retry_on: ["server_error"] };
-    const run = await curfew.runToEnd(calling(key, url, policy));
+    const run = await curfew.runToEnd(callWithBreaker(key, url, policy));
     assert.equal(run.error?.code, "breaker_open", JSON.stringify(run.error));
     assert.equal(calls(), 3);
   });
 
-  test("a key is made of the input, and keys do not know each other", async () => {
+  test("a key may depend on the input, and keys are independent", async () => {
     const { url, calls } = dependency();
     const prefix = freshId("tenant");
-    const document = calling(`${prefix}:\${input.tenant}`, url, once);
+    const document = callWithBreaker(`${prefix}:\${input.tenant}`, url, singleAttempt);
     await curfew.store(document);
     for (let n = 0; n < 4; n++) await curfew.ended(await curfew.start(document.id, { tenant: "a" }));
     assert.equal(calls(), 3);
     await curfew.ended(await curfew.start(document.id, { tenant: "b" }));
     assert.equal(calls(), 4);
-    assert.equal((await stands(`${prefix}:a`, "open")).failures, 3);
+    assert.equal((await untilState(`${prefix}:a`, "open")).failures, 3);
     assert.equal((await reset(encodeURIComponent(`${prefix}:a`))).json.state, "closed");
     const run = await curfew.ended(await curfew.start(document.id, { tenant: "no spaces" }));
     assert.equal(run.error?.code, "invalid_breaker");
   });
 
-  test("what was never called cannot be reset, and nobody resets with a nonsense key", async () => {
+  test("an unknown breaker cannot be reset, and an invalid key is refused", async () => {
     assert.equal((await reset(freshId("never"))).status, 404);
     assert.equal((await reset("no%20key")).status, 400);
     assert.equal((await curfew.api("GET", "/v1/breakers/x/reset")).status, 405);
   });
 });
 
-describe("failures a person is asked about", { concurrency: 4 }, () => {
+describe("failures that open a gate", { concurrency: 4 }, () => {
   const asked = async (url: string, more: Record<string, unknown> = {}) => {
-    const document = oneTask([{ ref: "call", action: { kind: "http_request", implementation: { url }, execution: { retry_policy: once } } }], {
+    const document = oneTask([{ ref: "call", action: { kind: "http_request", implementation: { url }, execution: { retry_policy: singleAttempt } } }], {
       node: { escalate_on: ["server_error"] },
       ...more,
     });
@@ -221,21 +218,21 @@ describe("failures a person is asked about", { concurrency: 4 }, () => {
     assert.deepEqual([run.status, run.output], ["completed", null]);
   });
 
-  test("fail is the failure it was", async () => {
+  test("the decision fail fails the token with the original error", async () => {
     const { id, gate } = await asked(dependency().url);
     await decide(id, gate, "fail");
     const run = await curfew.ended(id);
     assert.deepEqual([run.status, run.error?.code], ["failed", "http_500"]);
   });
 
-  test("nobody in time is as fail", async () => {
+  test("an undecided gate has the effect of fail", async () => {
     const { id } = await asked(dependency().url, { workflow: { gate: { timeout: "300ms" } } });
     assert.equal((await curfew.ended(id)).error?.code, "http_500");
   });
 
-  test("preset flow asks about an open breaker; after the reset a retry goes through", async () => {
-    const { key, url, state, calls } = await opened();
-    const document = calling(key, url, once, { workflow: { timeouts: { preset: "flow" } } });
+  test("with the preset flow an open breaker opens a gate, and a retry after the reset succeeds", async () => {
+    const { key, url, state, calls } = await openedBreaker();
+    const document = callWithBreaker(key, url, singleAttempt, { workflow: { timeouts: { preset: "flow" } } });
     await curfew.store(document);
     const id = await curfew.start(document.id);
     const gate = await gateOf(id);
@@ -248,8 +245,8 @@ describe("failures a person is asked about", { concurrency: 4 }, () => {
   });
 });
 
-test("who may see breakers and who may reset them", async () => {
-  const guarded = await startCurfew({ vars: { CURFEW_TOKENS: JSON.stringify({ [READ]: "read", [OPERATE]: "operate", [ADMIN]: "admin" }) } });
+test("read lists breakers, operate resets them", async () => {
+  const guarded = await startCurfew({ vars: roleVars });
   try {
     const status = async (method: string, path: string, token?: string) => (await guarded.api(method, path, undefined, token)).status;
     assert.equal(await status("GET", "/v1/breakers"), 401);
@@ -261,11 +258,11 @@ test("who may see breakers and who may reset them", async () => {
   }
 });
 
-test("without its breakers an executor makes every call and says so", async () => {
+test("an executor without the breaker binding makes every call and logs it", async () => {
   const bare = await startCurfew({ withoutBreakers: true });
   try {
     const { key, url, calls } = dependency();
-    for (let n = 0; n < 4; n++) assert.equal((await bare.runToEnd(calling(key, url, once))).error?.code, "http_500");
+    for (let n = 0; n < 4; n++) assert.equal((await bare.runToEnd(callWithBreaker(key, url, singleAttempt))).error?.code, "http_500");
     assert.equal(calls(), 4);
     assert.equal(bare.logs.filter((line) => line.includes("breakers_off")).length, 1);
   } finally {
@@ -273,13 +270,13 @@ test("without its breakers an executor makes every call and says so", async () =
   }
 });
 
-test("a breaker is as it was after a restart", async () => {
+test("a breaker keeps its state over a restart", async () => {
   const { mkdtempSync, rmSync } = await import("node:fs");
   const { tmpdir } = await import("node:os");
   const { join } = await import("node:path");
   const persistTo = mkdtempSync(join(tmpdir(), "curfew-breaker-"));
   const { key, url, calls } = dependency();
-  const document = calling(key, url, once);
+  const document = callWithBreaker(key, url, singleAttempt);
   try {
     const first = await startCurfew({ persistTo });
     for (let n = 0; n < 3; n++) await first.runToEnd(document);

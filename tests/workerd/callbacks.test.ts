@@ -1,7 +1,7 @@
-// Async actions: the peer answers at once and brings the result later, by the URL it was given.
+// Async actions: the peer responds at once and sends the result later, to a callback URL.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { freshId } from "./documents.ts";
+import { freshId } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => Promise.all([curfew.dispose(), peer.close()]));
 
-const handingOut = (execution: object = {}, node: object = {}) => ({
+const asyncWorkflow = (execution: object = {}, node: object = {}) => ({
   id: freshId("async"),
   timeout: "1m",
   on_timeout: "fail",
@@ -31,19 +31,19 @@ const handingOut = (execution: object = {}, node: object = {}) => ({
   ],
 });
 
-/** Starts a run and waits until it waits; the path the peer was told to bring its result to. */
-async function handedOut(document = handingOut()) {
+/** Starts a run, waits until it is suspended and returns the callback path that the peer got. */
+async function suspendedRun(document = asyncWorkflow()) {
   await curfew.store(document);
   const path = `/ok/${freshId("c")}`;
   const id = await curfew.start(document.id, { url: peer.url + path });
-  const seen = await until("the peer to be asked", () => peer.seen(path)[0]);
+  const seen = await until("the request at the peer", () => peer.seen(path)[0]);
   const url = new URL(JSON.parse(seen.body).bring_to);
   await until("the run to wait", async () => (await curfew.run(id)).status === "waiting");
   return { id, url, callback: url.pathname.replace("/base", "") };
 }
 
-test("the result comes by the callback; a second one is a conflict", async () => {
-  const { id, url, callback } = await handedOut();
+test("a callback delivers the result; a second one is a conflict", async () => {
+  const { id, url, callback } = await suspendedRun();
   assert.equal(url.origin, "https://curfew.example");
   const [token] = await curfew.tokens(id);
   assert.equal(token?.status, "suspended");
@@ -55,8 +55,8 @@ test("the result comes by the callback; a second one is a conflict", async () =>
   assert.deepEqual([second.status, second.json.error.code], [409, "stale_attempt"]);
 });
 
-test("a webhook's own body is the result, a failure is one, and what does not fit fails", async () => {
-  const [plain, failed, wrong] = await Promise.all([handedOut(), handedOut(), handedOut()]);
+test("a callback's body is the result, may report a failure, and fails the token if it does not match the schema", async () => {
+  const [plain, failed, wrong] = await Promise.all([suspendedRun(), suspendedRun(), suspendedRun()]);
   await curfew.api("POST", plain.callback, { n: 1, more: true });
   assert.deepEqual((await curfew.ended(plain.id)).output, { n: 1, more: true });
   await curfew.api("POST", failed.callback, { error: { code: "no_luck", message: "it did not work" } });
@@ -66,8 +66,8 @@ test("a webhook's own body is the result, a failure is one, and what does not fi
   assert.equal((await curfew.ended(wrong.id)).error?.code, "schema_mismatch");
 });
 
-test("nobody who guesses is heard, and all guesses look the same", async () => {
-  const { id, callback } = await handedOut();
+test("a guessed capability is refused, and all guesses get the same response", async () => {
+  const { id, callback } = await suspendedRun();
   const [run, token, epoch, proof] = callback.split("/").at(-1)!.split("~");
   const guesses = [
     "plain",
@@ -77,19 +77,19 @@ test("nobody who guesses is heard, and all guesses look the same", async () => {
     `${freshId("nobody")}~${token}~${epoch}~${proof}`,
   ];
   for (const guess of guesses) {
-    const answer = await curfew.api("POST", `/v1/callbacks/${guess}`, { output: { n: 1 } });
-    assert.equal(answer.status, 404, `${guess}: ${answer.text}`);
+    const response = await curfew.api("POST", `/v1/callbacks/${guess}`, { output: { n: 1 } });
+    assert.equal(response.status, 404, `${guess}: ${response.text}`);
   }
   assert.equal((await curfew.run(id)).status, "waiting");
   const shown = [await curfew.api("GET", `/v1/runs/${id}`), await curfew.api("GET", `/v1/runs/${id}/tokens`)];
-  for (const { text } of shown) assert.ok(!text.includes(proof!), "the capability is nowhere to be read");
+  for (const { text } of shown) assert.ok(!text.includes(proof!), "the capability is not visible");
   assert.ok(!curfew.logs.some((line) => line.includes(proof!)), "not in the logs either");
 });
 
-test("no callback in time is a timeout, reported like any other", async () => {
+test("a missing callback is a timeout like any other", async () => {
   const strict = await startCurfew({ vars: { CURFEW_SUSPEND_MS: "300" } });
   try {
-    const document = handingOut({ timeout: "300ms" });
+    const document = asyncWorkflow({ timeout: "300ms" });
     await strict.store(document);
     const id = await strict.start(document.id, { url: `${peer.url}/ok/${freshId("c")}` });
     const run = await strict.ended(id);
@@ -101,34 +101,34 @@ test("no callback in time is a timeout, reported like any other", async () => {
   }
 });
 
-test("the call says where its result is to be brought, unless the document says it in its own way", async () => {
+test("the request contains the callback URL, unless the document places it itself", async () => {
   const path = `/ok/${freshId("c")}`;
-  const document = handingOut();
-  const written = handingOut();
+  const document = asyncWorkflow();
+  const written = asyncWorkflow();
   Object.assign(written.actions[0]!.implementation, { headers: { "Curfew-Callback-Url": "${callback.url}?by=me" } });
-  const plain = handingOut();
+  const plain = asyncWorkflow();
   Object.assign(plain.actions[0]!, { execution: {}, implementation: { method: "POST", url: "${input.url}" } });
   for (const { id } of [document, written, plain]) {
     await curfew.store([document, written, plain].find((one) => one.id === id)!);
     await curfew.start(id, { url: `${peer.url}${path}/${id}` });
-    await until("the peer to be asked", () => peer.seen(`${path}/${id}`)[0]);
+    await until("the request at the peer", () => peer.seen(`${path}/${id}`)[0]);
   }
   const seen = (id: string) => peer.seen(`${path}/${id}`)[0]!;
   const header = (id: string) => seen(id).headers["curfew-callback-url"];
   assert.equal(header(document.id), JSON.parse(seen(document.id).body).bring_to);
   assert.equal(header(written.id), `${JSON.parse(seen(written.id).body).bring_to}?by=me`);
-  assert.equal(header(plain.id), undefined, "nobody waits for a callback");
+  assert.equal(header(plain.id), undefined, "no callback is awaited");
 });
 
-test("a node's own timeout is the deadline of its result", async () => {
-  const { id } = await handedOut(handingOut({}, { timeout: "1500ms" }));
+test("a node's timeout is the deadline of the callback", async () => {
+  const { id } = await suspendedRun(asyncWorkflow({}, { timeout: "1500ms" }));
   const [token] = await curfew.tokens(id);
   assert.equal(token?.timeout_at, token!.started_at! + 1_500);
   const run = await curfew.ended(id);
   assert.deepEqual([run.status, run.error?.code], ["failed", "tool_timeout"]);
 });
 
-test("outside development a run that is to be called back is refused where nobody says where", async () => {
+test("outside development a start that needs callbacks is refused without a public URL", async () => {
   const vars = { CURFEW_TOKENS: JSON.stringify({ all: "admin" }) };
   const [unset, set] = await Promise.all([
     startCurfew({ vars }),
@@ -136,8 +136,8 @@ test("outside development a run that is to be called back is refused where nobod
   ]);
   try {
     const name = freshId("called");
-    const child = handingOut();
-    const document = { ...handingOut(), trigger: { event: name } };
+    const child = asyncWorkflow();
+    const document = { ...asyncWorkflow(), trigger: { event: name } };
     const parent = { id: freshId("parent"), timeout: "1m", nodes: [{ id: "call", workflow_id: child.id }] };
     const plain = { id: freshId("plain"), timeout: "1m", nodes: [{ id: "a" }] };
     for (const at of [unset, set]) {

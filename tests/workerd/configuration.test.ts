@@ -1,4 +1,4 @@
-// What is deployed: wrangler accepts both configurations, the bundle is small, the executor cannot be reached from outside.
+// The deployment: wrangler accepts both configurations, the bundle is small, the executor is not reachable from outside.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -33,34 +33,34 @@ for (const [configuration, bindings] of [
   });
 }
 
-test("the deployed executor calls no private address", () => {
+test("the deployed executor calls no private addresses", () => {
   const settings = readFileSync(join(root, "wrangler.executor.toml"), "utf8").replace(/^\s*#.*$/gm, "");
   assert.doesNotMatch(settings, /CURFEW_ALLOW_PRIVATE/);
 });
 
-test("the executor has no public name", () => {
+test("the executor has no public address", () => {
   const settings = readFileSync(join(root, "wrangler.executor.toml"), "utf8").replace(/^\s*#.*$/gm, "");
   assert.match(settings, /^workers_dev = false$/m);
   assert.match(settings, /^preview_urls = false$/m);
   assert.doesNotMatch(settings, /route|custom_domain/);
 });
 
-test("no public request reaches the executor, or the inside of a run object", async () => {
+test("no public request reaches the executor, or internal routes of a run object", async () => {
   const curfew = await startCurfew();
   try {
     const task = { run_id: "x", token_id: "t1", epoch: 1, task: { id: "t", steps: [] }, input: {}, deadline_at: null };
-    const doors = ["/claim", "/heartbeat", "/report", "/lost", "/probe", "/requests/1"];
-    const paths = ["/", "/execute", "/run", "/task", "/tasks", "/dispatch", "/abort", "/internal", "/result", "/results", ...doors];
-    for (const path of [...paths, ...doors.map((door) => `/v1/runs/x${door}`)]) {
-      const answer = await curfew.api("POST", path, task);
-      assert.ok([400, 404, 405].includes(answer.status), `POST ${path}: ${answer.status} ${answer.text}`);
+    const internalPaths = ["/claim", "/heartbeat", "/report", "/lost", "/probe", "/requests/1"];
+    const paths = ["/", "/execute", "/run", "/task", "/tasks", "/dispatch", "/abort", "/internal", "/result", "/results", ...internalPaths];
+    for (const path of [...paths, ...internalPaths.map((path) => `/v1/runs/x${path}`)]) {
+      const response = await curfew.api("POST", path, task);
+      assert.ok([400, 404, 405].includes(response.status), `POST ${path}: ${response.status} ${response.text}`);
     }
   } finally {
     await curfew.dispose();
   }
 });
 
-test("tests run under the compatibility settings that are deployed", () => {
+test("tests use the deployed compatibility settings", () => {
   for (const configuration of ["wrangler.toml", "wrangler.executor.toml"]) {
     const settings = readFileSync(join(root, configuration), "utf8");
     assert.ok(settings.includes(`compatibility_date = "${compatibility.compatibilityDate}"`), configuration);
@@ -70,7 +70,7 @@ test("tests run under the compatibility settings that are deployed", () => {
   }
 });
 
-test("both queues have a consumer, and tasks are not put into one unless somebody says so", () => {
+test("both queues have a consumer, and the queue lane is off by default", () => {
   const settings = readFileSync(join(root, "wrangler.toml"), "utf8").replace(/^\s*#.*$/gm, "");
   const consumers = settings.split("[[queues.consumers]]").slice(1);
   assert.deepEqual(consumers.map((one) => /queue = "([^"]*)"/.exec(one)?.[1]), ["curfew-index", "curfew-tasks"]);

@@ -1,8 +1,8 @@
 // The catalogue: versions, immutability, and refusals that name every problem.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { fan, freshId, mark, oneTask, request, set, workflow } from "./documents.ts";
-import { startCurfew, type Answer, type Curfew } from "./harness.ts";
+import { fan, freshId, markAction, oneTask, request, set, workflow } from "./document-builders.ts";
+import { startCurfew, type ApiResponse, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 
 let curfew: Curfew;
@@ -15,11 +15,11 @@ after(() => Promise.all([curfew.dispose(), peer.close()]));
 type Document = { id: string; [field: string]: unknown };
 const put = (kind: string, document: Document) => curfew.api("PUT", `/v1/${kind}/${document.id}`, document);
 
-/** The refusal of a document, with the problems it must contain, as [pointer, code]. */
-function assertRefused(answer: Answer, problems: [pointer: string, code: string][]): void {
-  assert.equal(answer.status, 422, answer.text);
-  assert.equal(answer.json.error.code, "invalid_document");
-  const found: { pointer: string; code: string; message: string }[] = answer.json.error.details;
+/** The refusal of a document with its problems, as [pointer, code]. */
+function assertRefused(response: ApiResponse, problems: [pointer: string, code: string][]): void {
+  assert.equal(response.status, 422, response.text);
+  assert.equal(response.json.error.code, "invalid_document");
+  const found: { pointer: string; code: string; message: string }[] = response.json.error.details;
   for (const [pointer, code] of problems) {
     const match = found.find((problem) => problem.pointer === pointer && problem.code === code);
     assert.ok(match, `no ${code} at ${pointer} in ${JSON.stringify(found, null, 1)}`);
@@ -27,7 +27,7 @@ function assertRefused(answer: Answer, problems: [pointer: string, code: string]
   }
 }
 
-test("the same content keeps its version, other content makes the next", async () => {
+test("the same content keeps its version, other content is the next version", async () => {
   const first = oneTask([set({ a: 1 })]);
   const stored = await put("workflows", first);
   assert.equal(stored.status, 201, stored.text);
@@ -48,7 +48,7 @@ test("the same content keeps its version, other content makes the next", async (
   assert.equal(changed.json.version, 2);
 });
 
-test("every version can be read, the newest without asking", async () => {
+test("every version can be read; the default is the newest", async () => {
   const document = { ...oneTask([set({ a: 1 })]), description: "the first words" };
   await put("workflows", document);
   await put("workflows", { ...document, description: "the second words" });
@@ -65,7 +65,7 @@ test("every version can be read, the newest without asking", async () => {
 });
 
 test("documents of each kind are listed", async () => {
-  const action = mark(freshId("a")) as Document;
+  const action = markAction(freshId("a")) as Document;
   assert.equal((await put("actions", action)).status, 201);
   const list = await curfew.api("GET", "/v1/actions");
   assert.equal(list.status, 200, list.text);
@@ -73,7 +73,7 @@ test("documents of each kind are listed", async () => {
   assert.ok(list.json.items.some((item: { id: string }) => item.id === action.id), list.text);
 });
 
-test("a run takes the newest version of what its workflow refers to, or the one it names", async () => {
+test("a run uses the newest version of a reference, or the version it names", async () => {
   const task = { id: freshId("t"), steps: [set({ says: "one" })] };
   await put("tasks", task);
   const newest = workflow({ nodes: [{ id: "work", task_id: task.id }], output_mapping: "${state.work.says}" });
@@ -89,7 +89,7 @@ test("a run takes the newest version of what its workflow refers to, or the one 
   assert.equal((await curfew.ended(await curfew.start(pinned.id))).output, "one");
 });
 
-test("what was started before is not kept longer than it is true", async () => {
+test("cached workflows are never stale", async () => {
   const task = { id: freshId("t"), steps: [set({ says: "one" })] };
   await put("tasks", task);
   const document = workflow({ nodes: [{ id: "work", task_id: task.id }], output_mapping: "${state.work.says}" });
@@ -97,7 +97,7 @@ test("what was started before is not kept longer than it is true", async () => {
   for (const { id } of [document, whole]) await curfew.store(id === whole.id ? whole : document);
   const says = async (id: string, version?: number) =>
     (await curfew.ended(await curfew.start(id, {}, version === undefined ? {} : { version }))).output;
-  // Twice each: the second start is the one that could take what the first left behind.
+  // Each start twice: the second could use what the first has cached.
   for (const version of [1, 1, undefined, undefined]) {
     assert.equal(await says(document.id, version), "one");
     assert.equal(await says(whole.id, version), "one");
@@ -110,7 +110,7 @@ test("what was started before is not kept longer than it is true", async () => {
   assert.equal(await says(whole.id, 2), "two");
 });
 
-test("a run keeps the documents it began with", async () => {
+test("a run keeps the documents it started with", async () => {
   const task = { id: freshId("t"), steps: [set({ says: "old" })] };
   await put("tasks", task);
   const document = workflow({
@@ -125,8 +125,8 @@ test("a run keeps the documents it began with", async () => {
   assert.equal((await curfew.ended(run)).output, "old");
 });
 
-test("one answer names every problem at its pointer", async () => {
-  const answer = await put("workflows", {
+test("one response lists every problem with its pointer", async () => {
+  const response = await put("workflows", {
     id: freshId("w"),
     tiemout: "5s",
     timeout: "30",
@@ -144,7 +144,7 @@ test("one answer names every problem at its pointer", async () => {
     ],
     tasks: [{ id: "k", steps: [{ action: { kind: "dance", implementation: {} } }, { action_id: "missing-action" }] }],
   });
-  assertRefused(answer, [
+  assertRefused(response, [
     ["/tiemout", "unknown_field"],
     ["/timeout", "invalid_duration"],
     ["/on_timeout", "invalid_choice"],
@@ -164,34 +164,34 @@ test("one answer names every problem at its pointer", async () => {
 });
 
 test("an unreachable node is reported with its pointer", async () => {
-  const answer = await put("workflows", workflow({ nodes: [{ id: "start" }, { id: "island" }] }));
-  const reported = answer.status === 422 ? answer.json.error.details : answer.json.warnings;
+  const response = await put("workflows", workflow({ nodes: [{ id: "start" }, { id: "island" }] }));
+  const reported = response.status === 422 ? response.json.error.details : response.json.warnings;
   const found = reported.find((problem: { pointer: string }) => problem.pointer === "/nodes/1");
-  assert.ok(found, answer.text);
+  assert.ok(found, response.text);
   assert.equal(found.code, "unreachable_node");
 });
 
-test("a refused document leaves nothing behind", async () => {
+test("a refused document is not stored", async () => {
   const id = freshId("w");
   assertRefused(await put("workflows", { id, nodes: [] }), [["/nodes", "missing_field"]]);
   assert.equal((await curfew.api("GET", `/v1/workflows/${id}`)).status, 404);
 });
 
-test("the id of the document is the one of its address", async () => {
+test("the id of a document is the one of its URL", async () => {
   const document = oneTask([set({ a: 1 })]);
-  const answer = await curfew.api("PUT", "/v1/workflows/another-id", document);
-  assert.ok([400, 422].includes(answer.status), answer.text);
+  const response = await curfew.api("PUT", "/v1/workflows/another-id", document);
+  assert.ok([400, 422].includes(response.status), response.text);
   assert.equal((await curfew.api("GET", "/v1/workflows/another-id")).status, 404);
 });
 
-test("an id outside its alphabet is refused", async () => {
+test("an id with invalid characters is refused", async () => {
   for (const id of ["Upper", "with%20space", "x".repeat(65), "dot.dot"]) {
-    const answer = await curfew.api("PUT", `/v1/actions/${id}`, { ...mark("x"), id: decodeURIComponent(id) });
-    assert.ok([400, 422].includes(answer.status), `${id}: ${answer.status} ${answer.text}`);
+    const response = await curfew.api("PUT", `/v1/actions/${id}`, { ...markAction("x"), id: decodeURIComponent(id) });
+    assert.ok([400, 422].includes(response.status), `${id}: ${response.status} ${response.text}`);
   }
 });
 
-test("what this version cannot do is refused, not ignored", async () => {
+test("unsupported features are refused, not ignored", async () => {
   const plain = () => oneTask([set({ a: 1 })]);
   const cases: [pointer: string, document: Document][] = [
     ["/trigger/cron", { ...plain(), trigger: { cron: "0 9 * * *", timezone: "Europe/Kyiv" } }],
@@ -199,7 +199,7 @@ test("what this version cannot do is refused, not ignored", async () => {
   for (const [pointer, document] of cases) assertRefused(await put("workflows", document), [[pointer, "unsupported"]]);
 });
 
-test("fan-outs and joins that can never be met are refused", async () => {
+test("fan-outs and joins that cannot match are refused", async () => {
   type Fields = Record<string, unknown>;
   const three = { spawn_count: 3 };
   const join = (fields: Fields, spawn: Fields = three) => fan({ spawn, join: fields });
@@ -246,8 +246,8 @@ test("fan-outs and joins that can never be met are refused", async () => {
   assert.equal((await put("workflows", unknownWidth)).status, 201, "how many a foreach makes is not known");
 });
 
-test("gates and waits that make no sense are refused", async () => {
-  const node = (fields: object) => workflow({ nodes: [{ id: "n", ...fields }], actions: [mark("a")] });
+test("invalid gates and waits are refused", async () => {
+  const node = (fields: object) => workflow({ nodes: [{ id: "n", ...fields }], actions: [markAction("a")] });
   const gate = (fields: object) => node({ gate: fields });
   const wait = (fields: object) => node({ wait: fields });
   const cases: [document: Document, pointer: string, code: string][] = [
@@ -275,7 +275,7 @@ test("gates and waits that make no sense are refused", async () => {
   for (const [document, pointer, code] of cases) assertRefused(await put("workflows", document), [[pointer, code]]);
 });
 
-test("a workflow_call is the only step of its task, and calls something that is there", async () => {
+test("a workflow_call is the only step of its task, and refers to an existing workflow", async () => {
   const child = oneTask([set({ a: 1 })]);
   await curfew.store(child);
   const call = { kind: "workflow_call", implementation: { workflow_id: child.id } };
@@ -284,7 +284,7 @@ test("a workflow_call is the only step of its task, and calls something that is 
   assertRefused(await put("workflows", oneTask([{ action: call, condition: "true" }])), [["/tasks/0/steps/0", alone]]);
   assertRefused(await put("workflows", oneTask([{ action: call, output_mapping: { "output.x": 1 } }])), [["/tasks/0/steps/0", alone]]);
 
-  // The same by reference: from the document and from the catalogue.
+  // The same by reference, from the document and from the catalogue.
   const named = { id: freshId("a"), ...call };
   const byReference = oneTask([set({ a: 1 }), { action_id: named.id }]);
   assertRefused(await put("workflows", { ...byReference, actions: [named] }), [["/tasks/0/steps/1", alone]]);
@@ -293,9 +293,9 @@ test("a workflow_call is the only step of its task, and calls something that is 
   assertRefused(await put("tasks", { id: freshId("t"), steps: [set({ a: 1 }), { action_id: named.id }] }), [["/steps/1", alone]]);
 
   const unknown = { kind: "workflow_call", implementation: { workflow_id: freshId("missing") } };
-  const answer = await put("workflows", oneTask([{ action: unknown }]));
-  assert.equal(answer.status, 422, answer.text);
-  assert.equal(answer.json.error.details[0].code, "unknown_reference");
+  const response = await put("workflows", oneTask([{ action: unknown }]));
+  assert.equal(response.status, 422, response.text);
+  assert.equal(response.json.error.details[0].code, "unknown_reference");
 });
 
 function reversed(value: unknown): unknown {

@@ -1,9 +1,9 @@
-// Every workflow in examples/ is stored as it is, and does what its description says.
+// Every workflow in examples/ can be stored and does what its description says.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { freshId } from "./documents.ts";
+import { freshId } from "./document-builders.ts";
 import { root, startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
@@ -15,7 +15,7 @@ const files = readdirSync(directory).filter((name) => name.endsWith(".json"));
 before(async () => {
   [curfew, peer] = await Promise.all([startCurfew(), startPeer()]);
   const documents = files.map((file) => JSON.parse(readFileSync(join(directory, file), "utf8")));
-  // A parent is refused until its children are there.
+  // A parent is refused until its children are stored.
   const isParent = (document: { nodes: object[] }) => document.nodes.some((node) => "workflow_id" in node);
   for (const document of [...documents.filter((one) => !isParent(one)), ...documents.filter(isParent)]) await curfew.store(document);
 });
@@ -28,9 +28,9 @@ test("every example is named after its id and is stored without a warning", asyn
   for (const file of files) {
     const document = JSON.parse(readFileSync(join(directory, file), "utf8"));
     assert.equal(`${document.id}.json`, file);
-    const answer = await curfew.api("PUT", `/v1/workflows/${document.id}`, document);
-    assert.equal(answer.status, 200, answer.text);
-    assert.deepEqual(answer.json.warnings, []);
+    const response = await curfew.api("PUT", `/v1/workflows/${document.id}`, document);
+    assert.equal(response.status, 200, response.text);
+    assert.deepEqual(response.json.warnings, []);
   }
 });
 
@@ -41,10 +41,10 @@ test("hello greets", async () => {
   assert.equal((await curfew.api("POST", "/v1/workflows/hello/runs", { input: {} })).status, 422);
 });
 
-test("welcome is started by an event and tells of itself with another", async () => {
-  const answer = await curfew.api("POST", "/v1/events/user.signed-up", { name: "Ada" });
-  assert.equal(answer.status, 202, answer.text);
-  const [started] = answer.json.runs;
+test("welcome is started by an event and emits another one", async () => {
+  const response = await curfew.api("POST", "/v1/events/user.signed-up", { name: "Ada" });
+  assert.equal(response.status, 202, response.text);
+  const [started] = response.json.runs;
   assert.equal(started.workflow_id, "welcome");
   const ended = await curfew.ended(started.id);
   assert.equal(ended.status, "completed", JSON.stringify(ended.error));
@@ -82,7 +82,7 @@ test("order: an order for nothing is not charged", async () => {
   assert.equal(peer.seen("/never").length, 0);
 });
 
-test("poll-until-ready: asks until the job is ready", async () => {
+test("poll-until-ready: polls until the job is ready", async () => {
   const job_id = freshId("job");
   peer.route(`/jobs/${job_id}`, (_seen, asked) => ({ body: { ready: asked >= 3, count: asked } }));
   const ended = await run("poll-until-ready", { base_url: peer.url, job_id });
@@ -90,7 +90,7 @@ test("poll-until-ready: asks until the job is ready", async () => {
   assert.deepEqual(ended.output, { outcome: "ready", job: { ready: true, count: 3 } });
 });
 
-test("poll-until-ready: gives up after six times", async () => {
+test("poll-until-ready: gives up after six attempts", async () => {
   const job_id = freshId("job");
   peer.route(`/jobs/${job_id}`, (_seen, asked) => ({ body: { ready: false, count: asked } }));
   const ended = await run("poll-until-ready", { base_url: peer.url, job_id });
@@ -123,7 +123,7 @@ test("enrich-lead: no company and a failed lookup go to the newsletter", async (
   }
 });
 
-test("judges: three verdicts are enough, the others are not waited for", async () => {
+test("judges: three verdicts are enough", async () => {
   const name = freshId("panel");
   peer.route(`/${name}/judge`, (seen) => {
     const { judge, answer } = JSON.parse(seen.body);
@@ -153,8 +153,8 @@ async function approval(decision: unknown) {
     return json.items.find((one: { run_id: string }) => one.run_id === id);
   });
   assert.equal(gate.prompt, "Pay 250 for a chair?");
-  const answer = await curfew.api("POST", `/v1/runs/${id}/gates/${gate.id}`, decision);
-  assert.equal(answer.status, 200, answer.text);
+  const response = await curfew.api("POST", `/v1/runs/${id}/gates/${gate.id}`, decision);
+  assert.equal(response.status, 200, response.text);
   return curfew.ended(id);
 }
 
@@ -168,7 +168,7 @@ test("approval: a person approves all or less, or rejects", async () => {
   assert.deepEqual(none.output, { outcome: "declined", by: "bob", comment: "we have chairs" });
 });
 
-test("approval: a small sum needs nobody", async () => {
+test("approval: a small sum needs no approval", async () => {
   const ended = await run("approval", { title: "tea", amount: 3 });
   assert.deepEqual(ended.output, { outcome: "paid", receipt: "3 for tea" });
 });
@@ -189,7 +189,7 @@ test("trip: both children book, in runs of their own", async () => {
   ]);
 });
 
-test("trip: one booking is a partial trip, none is none", async () => {
+test("trip: one booking is a partial trip, no booking is a failure", async () => {
   peer.route("/half/flights", () => ({ body: { booking: "f-2" } }));
   peer.route("/half/hotels", () => ({ status: 409, body: {} }));
   const half = await run("trip", trip("half"));
@@ -200,7 +200,7 @@ test("trip: one booking is a partial trip, none is none", async () => {
   assert.match(none.error?.message ?? "", /cannot be met: 0 of 2/);
 });
 
-test("research: when its time is over a person gives it more", async () => {
+test("research: when its time is over, a person extends it", async () => {
   let seen = 0;
   let enough = Number.POSITIVE_INFINITY;
   peer.route("/agent/think", () => {
@@ -209,7 +209,7 @@ test("research: when its time is over a person gives it more", async () => {
   });
   const input = { base_url: `${peer.url}/agent`, question: "why?" };
   const id = await curfew.start("research", input, { timeout_ms: 300 });
-  const paused = await until("the run to stand in front of a person", async () => {
+  const paused = await until("the run's gate to open", async () => {
     const run = await curfew.run(id);
     return run.status === "paused" && run;
   });
@@ -226,16 +226,16 @@ test("research: when its time is over a person gives it more", async () => {
   assert.equal(notes.length, enough);
 });
 
-test("summarize: a model's stream becomes a summary that fits", async () => {
+test("summarize: a model's stream becomes a summary that matches the schema", async () => {
   const summary = { title: "Über Tee", points: ["Er ist heiß."] };
   const chunk = (content: string, finish_reason: string | null) =>
     `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] })}\n\n`;
   const text = JSON.stringify(summary);
   const usage = 'data: {"choices":[],"usage":{"prompt_tokens":40,"completion_tokens":12}}\n\n';
-  const answer = chunk(text.slice(0, 12), null) + chunk(text.slice(12), "stop") + usage + "data: [DONE]\n\n";
+  const response = chunk(text.slice(0, 12), null) + chunk(text.slice(12), "stop") + usage + "data: [DONE]\n\n";
   peer.route("/models/v1/chat/completions", () => ({
     headers: { "content-type": "text/event-stream" },
-    stream: { pieces: answer.split(/(?<=\n\n)/).map((event) => Buffer.from(event)), everyMs: 5, then: "end" },
+    stream: { chunks: response.split(/(?<=\n\n)/).map((event) => Buffer.from(event)), everyMs: 5, then: "end" },
   }));
   const ended = await run("summarize", { base_url: `${peer.url}/models/v1`, model: "tiny", text: "Tee ist heiß." });
   assert.equal(ended.status, "completed", JSON.stringify(ended.error));

@@ -1,7 +1,7 @@
-// The executor: the four kinds of action, steps in order, conditions, mappings, what a failed step leads to.
+// The executor: four kinds of action, order of steps, conditions, mappings, failures of steps.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { check, freshId, oneTask, request, set } from "./documents.ts";
+import { check, freshId, oneTask, request, set } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 
@@ -37,12 +37,12 @@ test("http_request sends what its templates say and returns status, headers and 
   assert.deepEqual(echo.body, { list: [1, "two", null, { three: 3.5 }], text: "id=o-7", page: 3 });
 });
 
-test("text that is not JSON is a body too", async () => {
+test("text that is not JSON is a valid body", async () => {
   const run = await curfew.runToEnd(oneTask([request({ url: "${input.url}" })]), { url: `${peer.url}/text` });
   assert.equal(run.output.body, "plain words", JSON.stringify(run.error));
 });
 
-test("expect_status decides what a success is", async () => {
+test("expect_status defines success", async () => {
   const expecting = (statuses: unknown) => oneTask([request({ url: "${input.url}", expect_status: statuses })]);
   const gone = await curfew.runToEnd(expecting([200, 404]), { url: `${peer.url}/status/404` });
   assert.equal(gone.output?.status, 404, JSON.stringify(gone.error));
@@ -58,7 +58,7 @@ for (const [status, errorClass] of [
   [404, "not_found"],
   [422, "validation"],
 ] as const) {
-  test(`status ${status} is of class ${errorClass} and is not tried again`, async () => {
+  test(`status ${status} is of class ${errorClass} and is not retried`, async () => {
     const path = `/status/${status}/${freshId("s")}`;
     const run = await curfew.runToEnd(oneTask([request({ url: "${input.url}" })]), { url: peer.url + path });
     assert.equal(run.status, "failed");
@@ -68,14 +68,14 @@ for (const [status, errorClass] of [
   });
 }
 
-test("a 5xx, and a port where nobody listens, end in a failure of their class", async () => {
+test("a 5xx and a refused connection are failures of their class", async () => {
   const failing = await curfew.runToEnd(oneTask([request({ url: "${input.url}" })]), { url: `${peer.url}/status/503` });
   assert.equal(failing.error?.class, "server_error");
   const nobody = await curfew.runToEnd(oneTask([request({ url: "${input.url}" })]), { url: "http://127.0.0.1:1/" });
   assert.equal(nobody.error?.class, "network");
 });
 
-test("a URL that is none fails its token", async () => {
+test("an invalid URL fails its token", async () => {
   for (const url of ["not a url", "ftp://127.0.0.1/x", ""]) {
     const run = await curfew.runToEnd(oneTask([request({ url: "${input.url}" })]), { url });
     assert.equal(run.status, "failed", url);
@@ -83,7 +83,7 @@ test("a URL that is none fails its token", async () => {
   }
 });
 
-test("service_call reaches the Worker that is bound", async () => {
+test("service_call reaches the bound Worker", async () => {
   const call = (implementation: object) => oneTask([{ action: { kind: "service_call", implementation } }]);
   const run = await curfew.runToEnd(call({ binding: "ECHO", path: "/orders/${input.id}", method: "PUT", body: { id: "${input.id}" } }), {
     id: 42,
@@ -93,7 +93,7 @@ test("service_call reaches the Worker that is bound", async () => {
   assert.equal(run.output.path, "/orders/42");
   assert.deepEqual(JSON.parse(run.output.body), { id: 42 });
 
-  // Without a body the step's input is sent: what a user's own Worker expects to get.
+  // Without a body the step's input is sent.
   const plain = await curfew.runToEnd(call({ binding: "ECHO", path: "/plain", method: "POST" }), { id: 43 });
   assert.deepEqual(JSON.parse(plain.output?.body), { id: 43 }, JSON.stringify(plain.error));
 
@@ -104,7 +104,7 @@ test("service_call reaches the Worker that is bound", async () => {
   assert.match(unbound.error?.message ?? "", /NOBODY/);
 });
 
-test("service_call cannot reach what is no service", async () => {
+test("service_call cannot reach a binding that is no service", async () => {
   const implementation = { binding: "CURFEW_ROLE", path: "/", method: "GET" };
   const run = await curfew.runToEnd(oneTask([{ action: { kind: "service_call", implementation } }]));
   assert.equal(run.status, "failed");
@@ -122,7 +122,7 @@ test("update_context writes state and output in the order of the steps", async (
   assert.deepEqual(run.output, { list: ["Ada"], total: 20, deep: { name: "<Ada>" } }, JSON.stringify(run.error));
 });
 
-test("ordinal, not position, is the order", async () => {
+test("ordinals, not positions, define the order", async () => {
   const run = await curfew.runToEnd(
     oneTask([set({ word: "second" }, { ref: "b", ordinal: 2 }), set({ word: "first" }, { ref: "a", ordinal: 1 })]),
   );
@@ -147,7 +147,7 @@ test("without written output the task's output is the last result", async () => 
   assert.deepEqual(run.output.body, { count: 1, ready: true });
 });
 
-test("step mappings feed and keep", async () => {
+test("step mappings set the input and store the result", async () => {
   const run = await curfew.runToEnd(
     oneTask([
       request(
@@ -180,7 +180,7 @@ test("a false condition skips its step", async () => {
   );
 });
 
-test("a condition may end the task, well or badly", async () => {
+test("a condition may end the task, as a success or a failure", async () => {
   const ending = (outcome: string) =>
     oneTask([
       set({ a: 1 }),
@@ -196,7 +196,7 @@ test("a condition may end the task, well or badly", async () => {
   assert.deepEqual(gone.output, { a: 1, b: 1, c: 1 });
 });
 
-test("on_failure continue notes the error and goes on", async () => {
+test("on_failure continue stores the error and continues", async () => {
   const run = await curfew.runToEnd(
     oneTask([
       request({ url: "${input.url}" }, { ref: "may-fail", on_failure: "continue" }),
@@ -248,7 +248,7 @@ test("on_failure retry without task.retry fails at once", async () => {
   assert.equal(peer.seen(path).length, 1);
 });
 
-test("schemas of a task hold at both ends", async () => {
+test("the schemas of a task check its input and output", async () => {
   const number = { type: "object", required: ["n"], properties: { n: { type: "number" } } };
   const input = await curfew.runToEnd(oneTask([set({ n: 1 })], { task: { input_schema: number } }), { n: "one" });
   assert.equal(input.error?.class, "validation");

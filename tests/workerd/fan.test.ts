@@ -1,11 +1,11 @@
-// Fan-out and fan-in over real executors: what branches get, how joins fire and fail, and what becomes of the losers.
+// Fan-out and fan-in with real executors: items of branches, quorums and failures of joins, and remaining branches.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { ask, fan, freshId, set, workflow } from "./documents.ts";
+import { assertCompleted } from "./assertions.ts";
+import { ask, fan, freshId, set, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
-import { startPeer, type Peer, type Seen } from "./peer.ts";
+import { startPeer, type Peer, type RecordedRequest } from "./peer.ts";
 import { until } from "./poll.ts";
-import type { RunView } from "./wire.ts";
 
 let curfew: Curfew;
 let peer: Peer;
@@ -24,13 +24,9 @@ async function branches(runId: string): Promise<(string | null)[][]> {
   return tokens.map((token) => [token.status, token.reason]);
 }
 
-function assertCompleted(run: RunView): void {
-  assert.equal(run.status, "completed", JSON.stringify(run.error));
-}
+const reached = (paths: string[]) => until("the request at the peer", () => paths.every((path) => peer.seen(path).length > 0));
 
-const reached = (paths: string[]) => until("the peer to be asked", () => paths.every((path) => peer.seen(path).length > 0));
-
-const closed = (path: string): Promise<Seen> =>
+const closedRequest = (path: string): Promise<RecordedRequest> =>
   until(`the connection to ${path} to close`, () => {
     const [seen] = peer.seen(path);
     return seen?.closedAt !== undefined && seen;
@@ -39,8 +35,8 @@ const closed = (path: string): Promise<Seen> =>
 const waitingSiblings = (runId: string, count: number) =>
   until(`${count} waiting siblings`, async () => (await curfew.run(runId)).counts["waiting_for_siblings"] === count);
 
-/** Branches that say which they are; nothing leaves the machine. */
-const telling = (values: Record<string, unknown>) => ({
+/** Branches that return their index, without a call. */
+const branchesThatReturn = (values: Record<string, unknown>) => ({
   work: {
     task_id: "tell",
     input_mapping: { index: "${_branch.index}", total: "${_branch.total}", item: "${_branch.item}" },
@@ -48,8 +44,8 @@ const telling = (values: Record<string, unknown>) => ({
   workflow: { tasks: [{ id: "tell", steps: [set(values)] }] },
 });
 
-test("spawn_count makes siblings that know their index and their number", async () => {
-  const branch = telling({ index: "${input.index}", total: "${input.total}" });
+test("spawn_count creates siblings with an index and a total", async () => {
+  const branch = branchesThatReturn({ index: "${input.index}", total: "${input.total}" });
   const run = await curfew.runToEnd(fan({ spawn: { spawn_count: 3 }, ...branch }));
   assertCompleted(run);
   assert.deepEqual(run.output, [0, 1, 2].map((index) => ({ index, total: 3 })));
@@ -65,13 +61,13 @@ test("spawn_count makes siblings that know their index and their number", async 
   assert.equal(tokens[4]?.branch, null, "the continuation is in no branch");
 });
 
-test("foreach makes one branch an item, in order", async () => {
+test("foreach creates one branch per item, in order", async () => {
   const run = await curfew.runToEnd(fan({}), { urls: [2, 0, 1].map(ok) });
   assertCompleted(run);
   assert.deepEqual(run.output, ["2", "0", "1"]);
 });
 
-test("foreach over nothing makes no branch, over no list it is a validation failure", async () => {
+test("foreach over an empty list creates no branch; a value that is no list is a validation failure", async () => {
   const document = fan({ workflow: { output_mapping: "nothing" } });
   const none = await curfew.runToEnd(document, { urls: [] });
   assertCompleted(none);
@@ -91,7 +87,7 @@ test("merge strategies", async () => {
     [{ strategy: "append", source: "_branch.index" }, "unused", null, [0, 1]],
   ];
   for (const [merge, made, already, merged] of cases) {
-    const { work, workflow: more } = telling({ made });
+    const { work, workflow: more } = branchesThatReturn({ made });
     const document = fan({
       spawn: { spawn_count: 2 },
       work: { ...work, output_mapping: { "_branch.output": "${result.made}" } },
@@ -117,7 +113,7 @@ test("last_wins takes the branch that finished last, not the last of the list", 
   assert.equal(run.output, "0");
 });
 
-test("a merge that cannot be made fails the run and says where", async () => {
+test("a merge that fails fails the run with its place", async () => {
   const run = await curfew.runToEnd(fan({ merge: { strategy: "merge_object" } }), { urls: [ok(1)] });
   assert.equal(run.status, "failed");
   assert.equal(run.error?.class, "validation");
@@ -144,8 +140,8 @@ test("transitions of one sibling group are one fan-out", async () => {
   assert.deepEqual(tokens.map(({ branch }) => [branch?.group, branch?.index, branch?.total]), [["both", 0, 2], ["both", 1, 2]]);
 });
 
-test("every firing in a loop is a fan-out of its own", async () => {
-  const branch = telling({ index: "${input.index}" });
+test("every firing in a loop is its own fan-out", async () => {
+  const branch = branchesThatReturn({ index: "${input.index}" });
   const document = fan({ spawn: { spawn_count: 2 }, ...branch, merge: { source: "_branch.output.index" } });
   (document["transitions"] as object[]).push({
     id: "again",
@@ -161,7 +157,7 @@ test("every firing in a loop is a fan-out of its own", async () => {
   assert.equal(instances.length, 4);
 });
 
-test("an inner fan-in merges into the branch around it", async () => {
+test("an inner fan-in merges into its outer branch", async () => {
   const run = await curfew.runToEnd(
     workflow({
       nodes: [
@@ -200,7 +196,7 @@ test("an inner fan-in merges into the branch around it", async () => {
   assert.deepEqual(gathered.map((token) => token.branch?.group), ["outer", "outer", "outer"]);
 });
 
-test("m_of_n, cancel: the losers' connections are closed", async () => {
+test("m_of_n, cancel: the connections of the remaining branches are closed", async () => {
   const [key, a, b] = [freshId("k"), `/hang/${freshId("h")}`, `/hang/${freshId("h")}`];
   const document = fan({ join: { strategy: { m_of_n: 2 }, on_early_complete: "cancel" } });
   await curfew.store(document);
@@ -210,7 +206,7 @@ test("m_of_n, cancel: the losers' connections are closed", async () => {
   const run = await curfew.ended(id);
   assertCompleted(run);
   assert.deepEqual(run.output, ["1", "3"]);
-  for (const path of [a, b]) assert.equal((await closed(path)).aborted, true);
+  for (const path of [a, b]) assert.equal((await closedRequest(path)).aborted, true);
   assert.deepEqual(await branches(id), [
     ["cancelled", "fan_in_completed"],
     ["completed", null],
@@ -219,7 +215,7 @@ test("m_of_n, cancel: the losers' connections are closed", async () => {
   ]);
 });
 
-test("m_of_n, abandon: the losers run on, the run does not wait, their results are discarded", async () => {
+test("m_of_n, abandon: the remaining branches run on, the run does not wait, their results are discarded", async () => {
   const [early, late] = [freshId("k"), freshId("k")];
   const document = fan({ join: { strategy: { m_of_n: 1 } } });
   await curfew.store(document);
@@ -230,9 +226,9 @@ test("m_of_n, abandon: the losers run on, the run does not wait, their results a
   assertCompleted(run);
   assert.deepEqual(run.output, ["1"]);
   const [loser] = peer.seen(`/held/${late}`);
-  assert.equal(loser?.closedAt, undefined, "the run has ended and its loser is still at work");
+  assert.equal(loser?.closedAt, undefined, "the run has ended while the remaining branch is still working");
   peer.release(late);
-  assert.equal((await closed(`/held/${late}`)).aborted, false, "it had its whole answer");
+  assert.equal((await closedRequest(`/held/${late}`)).aborted, false, "it had its whole answer");
   await until("the log of the late result", () =>
     curfew.logs.some((line) => line.includes("late_result_discarded") && line.includes('"t2"')),
   );
@@ -240,7 +236,7 @@ test("m_of_n, abandon: the losers run on, the run does not wait, their results a
   assert.deepEqual(await branches(id), [["cancelled", "abandoned"], ["completed", null]]);
 });
 
-test("m_of_n, allow_late_merge: the run goes on and takes the late ones in", async () => {
+test("m_of_n, allow_late_merge: the run continues and merges late results", async () => {
   const [early, late] = [freshId("k"), freshId("k")];
   const document = fan({ join: { strategy: { m_of_n: 1 }, on_early_complete: "allow_late_merge" } });
   await curfew.store(document);
@@ -256,7 +252,7 @@ test("m_of_n, allow_late_merge: the run goes on and takes the late ones in", asy
   assert.equal((await curfew.tokens(id)).filter((token) => token.node_id === "done").length, 1);
 });
 
-test("any: the first one to complete is enough, a failure before it is not", async () => {
+test("any: the first branch to complete is enough, a failure before it is not", async () => {
   const hanging = `/hang/${freshId("h")}`;
   const document = fan({ join: { strategy: "any", on_early_complete: "cancel" } });
   const run = await curfew.runToEnd(document, { urls: [`${peer.url}/status/404`, ok(1), peer.url + hanging] });
@@ -264,7 +260,7 @@ test("any: the first one to complete is enough, a failure before it is not", asy
   assert.deepEqual(run.output, ["1"]);
 });
 
-test("sync timeout, proceed_with_available: what arrived is merged and the run goes on", async () => {
+test("sync timeout, proceed_with_available: arrived results are merged and the run continues", async () => {
   const document = fan({ join: { timeout_ms: 700, on_timeout: "proceed_with_available" } });
   const run = await curfew.runToEnd(document, { urls: [ok(0), `${peer.url}/hang/${freshId("h")}`, ok(2)] });
   assertCompleted(run);
@@ -276,7 +272,7 @@ test("sync timeout, proceed_with_available: what arrived is merged and the run g
   ]);
 });
 
-test("sync timeout, fail: these words, and what still runs is aborted", async () => {
+test("sync timeout, fail: the exact message, and running branches are aborted", async () => {
   const hanging = `/hang/${freshId("h")}`;
   const document = fan({ join: { timeout_ms: 700 } });
   const run = await curfew.runToEnd(document, { urls: [ok(0), peer.url + hanging] });
@@ -284,21 +280,21 @@ test("sync timeout, fail: these words, and what still runs is aborted", async ()
   assert.equal(run.error?.message, "Synchronization timeout exceeded");
   assert.equal(run.error?.class, "timeout");
   assert.deepEqual((await branches(run.id)).map(([status]) => status), ["timed_out", "cancelled"]);
-  assert.equal((await closed(hanging)).aborted, true);
+  assert.equal((await closedRequest(hanging)).aborted, true);
 });
 
-test("sync timeout with nobody who completed: these words", async () => {
+test("sync timeout without a completed branch: the exact message", async () => {
   const document = fan({ join: { strategy: "any", timeout_ms: 700, on_timeout: "proceed_with_available" } });
   const transitions = document["transitions"] as Record<string, unknown>[];
-  // A failed branch arrives by its failure route: it starts the wait and counts for nothing.
+  // A failed branch arrives by its failure route: it starts the deadline but does not count.
   transitions.push({ ...transitions[1], id: "joined-failed", on: "failure" });
   const run = await curfew.runToEnd(document, { urls: [`${peer.url}/status/404`, `${peer.url}/hang/${freshId("h")}`] });
   assert.equal(run.status, "failed");
   assert.equal(run.error?.message, "No siblings completed before timeout");
 });
 
-test("the wait is measured from the first arrival", async () => {
-  // Each branch takes longer than the join waits: measured from the fan-out none would be in time.
+test("the deadline of a join starts with the first arrival", async () => {
+  // Each branch takes longer than the join's timeout: if it started with the fan-out, none would be in time.
   const document = fan({ join: { timeout_ms: 1_000 } });
   const run = await curfew.runToEnd(document, { urls: [0, 1].map((n) => `${peer.url}/slow/1500?n=${n}`) });
   assertCompleted(run);
@@ -328,7 +324,7 @@ test("all: one failed branch fails the join at once, with its reason", async () 
   assert.ok((run.duration_ms ?? 0) < 10_000, "it did not wait for a deadline");
 });
 
-test("all, proceed_with_available: a failed branch is left out", async () => {
+test("all, proceed_with_available: a failed branch is omitted", async () => {
   const document = fan({ join: { on_branch_failure: "proceed_with_available" } });
   const run = await curfew.runToEnd(document, { urls: [ok(0), `${peer.url}/status/404`, ok(2)] });
   assertCompleted(run);
@@ -336,7 +332,7 @@ test("all, proceed_with_available: a failed branch is left out", async () => {
   assert.deepEqual((await branches(run.id)).map(([status]) => status), ["completed", "failed", "completed"]);
 });
 
-test("a quorum that can no longer be met fails at once", async () => {
+test("a quorum that cannot be reached any more fails at once", async () => {
   const document = fan({ join: { strategy: { m_of_n: 2 } } });
   const urls = [`${peer.url}/status/404`, `${peer.url}/status/404`, `${peer.url}/hang/${freshId("h")}`];
   const run = await curfew.runToEnd(document, { urls });
@@ -344,10 +340,10 @@ test("a quorum that can no longer be met fails at once", async () => {
   assert.match(run.error?.message ?? "", /cannot be met: 0 of 3 branches completed, 1 may still/);
 });
 
-test("cancel closes a loser's connection while a token that has nothing to do with it works on", async () => {
+test("cancel closes the connection of a remaining branch, while an unrelated token works on", async () => {
   const [winner, other, hanging] = [freshId("k"), freshId("k"), `/hang/${freshId("h")}`];
   const document = fan({ join: { strategy: "any", on_early_complete: "cancel" } });
-  // Born in the same commit as the branches, and in none of them.
+  // Created in the same commit as the branches, but outside of them.
   document.nodes.push({ id: "other", action_id: "ask", input_mapping: { url: "${input.other}" } });
   (document["transitions"] as object[]).push({ from_node_id: "start", to_node_id: "other" });
   await curfew.store(document);
@@ -355,7 +351,7 @@ test("cancel closes a loser's connection while a token that has nothing to do wi
   const id = await curfew.start(document.id, { urls, other: held(other, 2) });
   await reached([hanging, `/held/${winner}`, `/held/${other}`]);
   peer.release(winner);
-  assert.equal((await closed(hanging)).aborted, true);
+  assert.equal((await closedRequest(hanging)).aborted, true);
   assert.equal(peer.seen(`/held/${other}`)[0]?.closedAt, undefined, "its own work was not touched");
   peer.release(other);
   const run = await curfew.ended(id);
@@ -377,7 +373,7 @@ test("200 branches, ten of them failing and four that never answer", async () =>
   const document = fan({ join: { strategy: { m_of_n: 186 }, on_early_complete: "cancel" } });
   await curfew.store(document);
   const id = await curfew.start(document.id, { urls: numbers.map(url) });
-  // The last one that counts answers when all the others have done what they will do.
+  // The last branch that counts responds after all others.
   await until("the others", async () => {
     const { counts } = await curfew.run(id);
     return counts["waiting_for_siblings"] === 185 && counts["failed"] === 10 && peer.seen(hanging).length === 4;
@@ -389,11 +385,11 @@ test("200 branches, ten of them failing and four that never answer", async () =>
   assert.deepEqual(run.counts, { completed: 188, failed: 10, cancelled: 4 });
   const ends = await branches(run.id);
   for (const n of numbers.filter(isHanging)) assert.deepEqual(ends[n], ["cancelled", "fan_in_completed"]);
-  await until("every straggler's connection to close", () => peer.seen(hanging).every((seen) => seen.aborted === true));
+  await until("the connections of all remaining branches to close", () => peer.seen(hanging).every((seen) => seen.aborted === true));
 });
 
-test("as wide as it gets: 1 000 branches, one continuation", async () => {
-  const branch = telling({ index: "${input.index}" });
+test("the maximum width: 1 000 branches, one continuation", async () => {
+  const branch = branchesThatReturn({ index: "${input.index}" });
   const document = fan({ spawn: { spawn_count: 1_000 }, ...branch, merge: { source: "_branch.output.index" } });
   const run = await curfew.runToEnd(document);
   assertCompleted(run);
@@ -401,7 +397,7 @@ test("as wide as it gets: 1 000 branches, one continuation", async () => {
   assert.deepEqual(run.counts, { completed: 1_002 });
 });
 
-test("wider than that is refused when the list is known", async () => {
+test("a wider fan-out is refused when the list is known", async () => {
   const run = await curfew.runToEnd(fan({}), { urls: Array.from({ length: 1_001 }, () => "http://x") });
   assert.equal(run.status, "failed");
   assert.match(run.error?.message ?? "", /1001 items; the limit is 1000/);

@@ -1,30 +1,26 @@
-// Gates: a token stands in front of a person. What they are shown, what they may say, who was first, and what time decides.
+// Gates: what is shown, which decisions are accepted, concurrent decisions, and timeouts.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { ask, freshId, mark, marked, workflow } from "./documents.ts";
-import { startCurfew, type Curfew } from "./harness.ts";
+import { assertCompleted } from "./assertions.ts";
+import { ask, freshId, markAction, markNode, workflow } from "./document-builders.ts";
+import { ADMIN, OPERATE, READ, roleVars, startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
-import type { GateView, RunView } from "./wire.ts";
-
-const READ = "read-token-0123456789";
-const OPERATE = "operate-token-0123456789";
-const ADMIN = "admin-token-0123456789";
+import type { GateView } from "./api-types.ts";
 
 let curfew: Curfew;
 let guarded: Curfew;
 let peer: Peer;
 before(async () => {
-  const tokens = JSON.stringify({ [READ]: "read", [OPERATE]: "operate", [ADMIN]: "admin" });
-  [curfew, guarded, peer] = await Promise.all([startCurfew(), startCurfew({ vars: { CURFEW_TOKENS: tokens } }), startPeer()]);
+  [curfew, guarded, peer] = await Promise.all([startCurfew(), startCurfew({ vars: roleVars }), startPeer()]);
 });
 after(() => Promise.all([curfew.dispose(), guarded.dispose(), peer.close()]));
 
-/** review -> publish or discard, by what was chosen; late if nobody decided. */
+/** review -> publish or discard, by the choice; late if the gate times out. */
 const review = (gate: Record<string, unknown> = {}) =>
   workflow({
-    nodes: [{ id: "review", gate }, marked("publish"), marked("discard")],
-    actions: [mark("publish"), mark("discard")],
+    nodes: [{ id: "review", gate }, markNode("publish"), markNode("discard")],
+    actions: [markAction("publish"), markAction("discard")],
     transitions: [
       { from_node_id: "review", to_node_id: "publish", condition: "state.review.choice == 'approve'" },
       { from_node_id: "review", to_node_id: "discard", condition: "state.review.choice != 'approve'" },
@@ -39,11 +35,11 @@ async function waiting(document: ReturnType<typeof review>, input: unknown = {})
   return id;
 }
 
-/** The open gates of one run, as the list over all runs shows them. */
+/** The open gates of one run, from the list of all gates. */
 async function listed(runId: string, token?: string, at: Curfew = curfew): Promise<GateView[]> {
-  const answer = await at.api("GET", "/v1/gates?limit=1000", undefined, token);
-  assert.equal(answer.status, 200, answer.text);
-  return answer.json.items.filter((gate: GateView) => gate.run_id === runId);
+  const response = await at.api("GET", "/v1/gates?limit=1000", undefined, token);
+  assert.equal(response.status, 200, response.text);
+  return response.json.items.filter((gate: GateView) => gate.run_id === runId);
 }
 const openGate = (runId: string) => until(`the gate of ${runId} in the list`, async () => (await listed(runId))[0]);
 const goneGate = (runId: string) => until(`the gate of ${runId} to leave the list`, async () => (await listed(runId)).length === 0);
@@ -53,11 +49,7 @@ const decide = (runId: string, gateId: string, decision: unknown) =>
 
 const visited = async (runId: string) => (await curfew.tokens(runId)).map((token) => token.node_id);
 
-function assertCompleted(run: RunView): void {
-  assert.equal(run.status, "completed", JSON.stringify(run.error));
-}
-
-test("a gate shows its question, takes a decision with a comment, and the run goes the way chosen", async () => {
+test("a gate shows its prompt, accepts a decision with a comment, and the run takes the chosen route", async () => {
   const schema = { type: "object" };
   const id = await waiting(review({ prompt: "Publish ${input.title}?", input_schema: schema, timeout: "20s" }), { title: "Dune" });
   const gate = await openGate(id);
@@ -82,8 +74,8 @@ test("a gate shows its question, takes a decision with a comment, and the run go
   assert.deepEqual(deadline, { kind: "gate", due_at: timeout_at, token_id: "t1", node_id: "review" });
 
   const decision = { choice: "approve", input: { shelf: 3 }, comment: "a classic", by: "ada" };
-  const answer = await decide(id, gate.id, decision);
-  assert.equal(answer.status, 200, answer.text);
+  const response = await decide(id, gate.id, decision);
+  assert.equal(response.status, 200, response.text);
   const run = await curfew.ended(id);
   assertCompleted(run);
   assert.deepEqual(run.output, decision);
@@ -93,7 +85,7 @@ test("a gate shows its question, takes a decision with a comment, and the run go
   await goneGate(id);
 });
 
-test("any choice of the gate's own completes it; transitions route on it", async () => {
+test("each choice of the gate completes it; transitions route on it", async () => {
   const id = await waiting(review({ choices: ["approve", "rework", "burn"] }));
   const gate = await openGate(id);
   assert.deepEqual(gate.choices, ["approve", "rework", "burn"]);
@@ -105,7 +97,7 @@ test("any choice of the gate's own completes it; transitions route on it", async
   assert.deepEqual(await visited(id), ["review", "discard"]);
 });
 
-test("a decision that does not fit is refused at its pointer, and the gate stays open", async () => {
+test("an invalid decision is refused with a pointer, and the gate stays open", async () => {
   const input_schema = { type: "object", required: ["amount"], properties: { amount: { type: "number", maximum: 100 } } };
   const id = await waiting(review({ input_schema }));
   const cases: [decision: unknown, pointer: string][] = [
@@ -118,10 +110,10 @@ test("a decision that does not fit is refused at its pointer, and the gate stays
     [{ choice: "approve", input: { amount: 1 }, coment: "typo" }, "/coment"],
   ];
   for (const [decision, pointer] of cases) {
-    const answer = await decide(id, "g1", decision);
-    // A field that nobody knows is a 400.
-    assert.equal(answer.status, pointer === "/coment" ? 400 : 422, `${JSON.stringify(decision)}: ${answer.text}`);
-    assert.equal(answer.json.error.pointer, pointer, answer.text);
+    const response = await decide(id, "g1", decision);
+    // An unknown field is a 400.
+    assert.equal(response.status, pointer === "/coment" ? 400 : 422, `${JSON.stringify(decision)}: ${response.text}`);
+    assert.equal(response.json.error.pointer, pointer, response.text);
   }
   const missing = await decide(id, "g1", { choice: "approve", input: {} });
   assert.equal(missing.status, 422, missing.text);
@@ -131,14 +123,14 @@ test("a decision that does not fit is refused at its pointer, and the gate stays
   assertCompleted(await curfew.ended(id));
 });
 
-test("two people at once: the first counts, the second hears what was decided", async () => {
+test("of two concurrent decisions the first counts, and the second gets the decision in its error", async () => {
   const id = await waiting(review());
   const answers = await Promise.all([
     decide(id, "g1", { choice: "approve", by: "ada" }),
     decide(id, "g1", { choice: "reject", by: "bob" }),
   ]);
-  assert.deepEqual(answers.map((answer) => answer.status).sort(), [200, 409], answers.map((answer) => answer.text).join());
-  const refused = answers.find((answer) => answer.status === 409)?.json.error;
+  assert.deepEqual(answers.map((response) => response.status).sort(), [200, 409], answers.map((response) => response.text).join());
+  const refused = answers.find((response) => response.status === 409)?.json.error;
   assert.equal(refused.code, "gate_closed");
   const run = await curfew.ended(id);
   assertCompleted(run);
@@ -146,10 +138,10 @@ test("two people at once: the first counts, the second hears what was decided", 
   assert.equal(refused.details.decision.choice, run.output.choice);
   assert.equal(refused.details.decision.by, run.output.by);
   assert.ok(refused.details.decision.at >= run.started_at);
-  assert.equal((await visited(id)).length, 2, "one decision, one way on");
+  assert.equal((await visited(id)).length, 2, "one decision, one continuation");
 });
 
-test("the list spans runs, oldest first, in pages", async () => {
+test("the list contains the gates of all runs, oldest first, in pages", async () => {
   const ids = [await waiting(review()), await waiting(review())];
   const [first, second] = [await openGate(ids[0]!), await openGate(ids[1]!)];
   assert.ok(first.opened_at <= second.opened_at);
@@ -167,7 +159,7 @@ test("the list spans runs, oldest first, in pages", async () => {
   for (const id of ids) assert.equal((await decide(id, "g1", { choice: "reject" })).status, 200);
 });
 
-test("nobody decides in time: fail, approve, reject, cancel_all", async () => {
+test("timeout of a gate: fail, approve, reject, cancel_all", async () => {
   const timed = (on_timeout: string | undefined) => review({ timeout_ms: 400, on_timeout });
   for (const policy of ["approve", "reject"]) {
     const run = await curfew.runToEnd(timed(policy));
@@ -190,10 +182,10 @@ test("nobody decides in time: fail, approve, reject, cancel_all", async () => {
   await goneGate(cancelled.id);
 });
 
-test("a gate that failed by time takes its timeout route", async () => {
+test("a gate that timed out takes its timeout route", async () => {
   const document = review({ timeout_ms: 400 });
-  document.nodes.push(marked("late"));
-  (document["actions"] as object[]).push(mark("late"));
+  document.nodes.push(markNode("late"));
+  (document["actions"] as object[]).push(markAction("late"));
   (document["transitions"] as object[]).push({ from_node_id: "review", to_node_id: "late", on: "timeout" });
   document["output_mapping"] = "${state.late}";
   const run = await curfew.runToEnd(document);
@@ -201,7 +193,7 @@ test("a gate that failed by time takes its timeout route", async () => {
   assert.deepEqual(await visited(run.id), ["review", "late"]);
 });
 
-test("a person is reminded before time is up", async () => {
+test("a reminder is sent before the timeout", async () => {
   const id = await waiting(review({ timeout: "20s", remind_at: [0.02] }));
   const gate = await until("the reminder", async () => (await listed(id)).find((gate) => gate.reminded_at !== null));
   assert.ok((gate.reminded_at ?? 0) >= gate.opened_at + 400, JSON.stringify(gate));
@@ -209,7 +201,7 @@ test("a person is reminded before time is up", async () => {
   assert.equal((await decide(id, gate.id, { choice: "approve" })).status, 200);
 });
 
-test("a run waits only when every live token does", async () => {
+test("a run is waiting only if every live token is", async () => {
   const key = freshId("k");
   const document = workflow({
     nodes: [{ id: "start" }, { id: "review", gate: {} }, { id: "work", action_id: "ask" }],
@@ -218,11 +210,11 @@ test("a run waits only when every live token does", async () => {
   });
   await curfew.store(document);
   const id = await curfew.start(document.id, { url: `${peer.url}/held/${key}` });
-  await until("the peer to be asked", () => peer.seen(`/held/${key}`).length === 1);
+  await until("the request at the peer", () => peer.seen(`/held/${key}`).length === 1);
   assert.equal((await curfew.run(id)).status, "running");
   peer.release(key);
   await until("the run to wait", async () => (await curfew.run(id)).status === "waiting");
-  await until("the index to say so", async () => {
+  await until("the index to be updated", async () => {
     const { json } = await curfew.api("GET", "/v1/runs?status=waiting&limit=1000");
     return json.items.some((run: { id: string }) => run.id === id);
   });
@@ -230,7 +222,7 @@ test("a run waits only when every live token does", async () => {
   assertCompleted(await curfew.ended(id));
 });
 
-test("cancelling the run closes its gate; a gate that never was is a 404", async () => {
+test("cancelling the run closes its gate; an unknown gate is a 404", async () => {
   const id = await waiting(review());
   await openGate(id);
   const unknown = await decide(id, "g99", { choice: "approve" });
@@ -244,7 +236,7 @@ test("cancelling the run closes its gate; a gate that never was is a 404", async
   assert.deepEqual(await visited(id), ["review"]);
 });
 
-test("read sees gates, operate decides them", async () => {
+test("read lists gates, operate decides them", async () => {
   const document = review();
   const stored = await guarded.api("PUT", `/v1/workflows/${document.id}`, document, ADMIN);
   assert.equal(stored.status, 201, stored.text);

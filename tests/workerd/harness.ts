@@ -1,14 +1,14 @@
-// Starts both Workers in one workerd, as they are deployed: same entry, same wasm, same bindings, loopback only.
+// Starts both Workers in one workerd as they are deployed: same entry, same wasm, same bindings, loopback only.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Log, LogLevel, Miniflare, type MiniflareOptions, type WorkerdStructuredLog } from "miniflare";
 import { until } from "./poll.ts";
-import type { EventView, RunView, TokenView } from "./wire.ts";
+import type { EventView, RunView, TimeoutView, TokenView } from "./api-types.ts";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** As in wrangler.toml; configuration.test.ts compares them. */
+/** The same as in wrangler.toml; configuration.test.ts compares them. */
 export const compatibility = { compatibilityDate: "2026-11-01" };
 export const executorFlags = { compatibilityFlags: ["enable_request_signal"] };
 
@@ -20,25 +20,25 @@ export interface CurfewOptions {
   /** Variables of the coordinator, e.g. CURFEW_TOKENS. */
   vars?: Record<string, string>;
   executorVars?: Record<string, string>;
-  /** Gives the executor an AI binding that asks the models at this address. */
+  /** Gives the executor an AI binding that sends requests to this URL. */
   models?: string;
-  /** A JavaScript file that stands in for the executor. */
+  /** A JavaScript file that replaces the executor. */
   executor?: string;
-  /** A JavaScript file around the coordinator's entry. */
+  /** A JavaScript file that wraps the coordinator's entry. */
   entry?: string;
-  /** Bindings that the coordinator lacks. */
+  /** Bindings to remove from the coordinator. */
   without?: readonly string[];
-  /** Workers that the executor is bound to, by the name of the binding. ECHO is one of them anyway. */
+  /** Workers that are bound to the executor, by binding name. ECHO is always bound. */
   services?: Record<string, string>;
-  /** An executor that is not bound to its breakers. */
+  /** Removes the breaker binding from the executor. */
   withoutBreakers?: boolean;
-  /** A directory that outlives this instance; without it everything is gone at `dispose`. */
+  /** A directory for persistent storage; without it `dispose` deletes everything. */
   persistTo?: string;
-  /** Other Workers in the same process, e.g. those of the bench. The first Worker is always the coordinator. */
+  /** Other Workers in the same process, e.g. for the bench. The first Worker is always the coordinator. */
   extraWorkers?: WorkerOptions[];
 }
 
-export interface Answer {
+export interface ApiResponse {
   status: number;
   headers: Headers;
   text: string;
@@ -48,29 +48,57 @@ export interface Answer {
 
 export interface Curfew {
   url: string;
-  /** What the Workers wrote to their consoles. */
+  /** The console output of the Workers. */
   logs: string[];
   miniflare: Miniflare;
   /** `body`: a string is sent as it is, anything else as JSON. */
-  api(method: string, path: string, body?: unknown, token?: string): Promise<Answer>;
-  /** Stores a workflow and fails with the whole answer if it is refused. */
+  api(method: string, path: string, body?: unknown, token?: string): Promise<ApiResponse>;
+  /** Stores a workflow; throws the response if it is refused. */
   store(workflow: { id: string }): Promise<number>;
   /** Starts a run and returns its id. */
   start(workflowId: string, input?: unknown, more?: Record<string, unknown>): Promise<string>;
-  /** The run as it stands. */
+  /** Stores the workflows in order, children first, and starts a run of the last. */
+  storeAndStart(workflows: { id: string }[], input?: unknown): Promise<string>;
+  /** The current view of the run. */
   run(runId: string): Promise<RunView>;
-  /** The run once it has ended. */
+  /** Waits until the run has ended. */
   ended(runId: string, deadlineMs?: number): Promise<RunView>;
   /** store + start + ended. */
   runToEnd(workflow: { id: string }, input?: unknown, more?: Record<string, unknown>): Promise<RunView>;
-  /** Every token, however many pages they fill. */
+  /** All tokens, of all pages. */
   tokens(runId: string): Promise<TokenView[]>;
-  /** What happened to the run, of the given kinds or all. */
+  /** The events of the run, of the given kinds or all. */
   events(runId: string, ...kinds: string[]): Promise<EventView[]>;
   /** Sends a RunRequest straight to the run's object, as only Workers of the deployment can. */
-  askRun(runId: string, request: unknown, url?: string): Promise<Answer>;
+  sendToRun(runId: string, request: unknown, url?: string): Promise<ApiResponse>;
+  /** All timeout records, in full. */
+  timeouts(runId: string): Promise<TimeoutView[]>;
+  /** Everything the API shows of a run, and all logs. */
+  visibleText(runId: string): Promise<string>;
+  /** The log lines with this `event`. */
+  logLines(event: string): any[];
+  /** Runs a statement in D1. */
+  sql(statement: string, bindings?: unknown[]): Promise<any[]>;
   dispose(): Promise<void>;
 }
+
+/** Loopback only, without any traffic of miniflare itself. */
+export const localOptions = {
+  host: "127.0.0.1",
+  port: 0,
+  cf: false,
+  telemetry: { enabled: false },
+  enableDevRegistry: false,
+  logRequests: false,
+  // A cron is a request to /cdn-cgi/local/scheduled.
+  unsafeTriggerHandlers: true,
+} as const;
+
+/** One token for each role; `roleVars` configures them. */
+export const READ = "read-token-0123456789";
+export const OPERATE = "operate-token-0123456789";
+export const ADMIN = "admin-token-0123456789";
+export const roleVars = { CURFEW_TOKENS: JSON.stringify({ [READ]: "read", [OPERATE]: "operate", [ADMIN]: "admin" }) };
 
 const EXECUTOR = "curfew-executor";
 const TERMINAL = ["completed", "failed", "timed_out", "cancelled"];
@@ -78,14 +106,7 @@ const TERMINAL = ["completed", "failed", "timed_out", "cancelled"];
 export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> {
   const logs: string[] = [];
   const miniflare = new Miniflare({
-    host: "127.0.0.1",
-    port: 0,
-    cf: false,
-    telemetry: { enabled: false },
-    enableDevRegistry: false,
-    logRequests: false,
-    // A cron is a request to /cdn-cgi/local/scheduled.
-    unsafeTriggerHandlers: true,
+    ...localOptions,
     log: new Log(LogLevel.ERROR),
     handleStructuredLogs: ({ level, message }: WorkerdStructuredLog) => {
       logs.push(message);
@@ -106,40 +127,45 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     const headers: Record<string, string> = {};
     if (body !== undefined) headers["content-type"] = "application/json";
     if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
-    const response = await fetch(url + path, {
+    const reply = await fetch(url + path, {
       method,
       headers,
       body: body === undefined ? null : typeof body === "string" ? body : JSON.stringify(body),
-      // Longer than any long-poll: an answer that has not come by then never will.
+      // Longer than the longest wait of the API.
       signal: AbortSignal.timeout(45_000),
     });
-    const text = await response.text();
-    return { status: response.status, headers: response.headers, text, json: parsed(text) };
+    const text = await reply.text();
+    return { status: reply.status, headers: reply.headers, text, json: parsed(text) };
   };
 
-  const expectStatus = (answer: Answer, wanted: number[], what: string): Answer => {
-    if (wanted.includes(answer.status)) return answer;
-    throw new Error(`${what}: wanted ${wanted.join(" or ")}, got ${answer.status} ${answer.text}`);
+  const expectStatus = (response: ApiResponse, wanted: number[], what: string): ApiResponse => {
+    if (wanted.includes(response.status)) return response;
+    throw new Error(`${what}: wanted ${wanted.join(" or ")}, got ${response.status} ${response.text}`);
   };
 
   const store: Curfew["store"] = async (workflow) => {
-    const answer = await api("PUT", `/v1/workflows/${workflow.id}`, workflow);
-    return expectStatus(answer, [200, 201], `store ${workflow.id}`).json.version;
+    const response = await api("PUT", `/v1/workflows/${workflow.id}`, workflow);
+    return expectStatus(response, [200, 201], `store ${workflow.id}`).json.version;
   };
   const start: Curfew["start"] = async (workflowId, input = {}, more = {}) => {
-    const answer = await api("POST", `/v1/workflows/${workflowId}/runs`, { input, ...more });
-    return expectStatus(answer, [200, 201], `start ${workflowId}`).json.id;
+    const response = await api("POST", `/v1/workflows/${workflowId}/runs`, { input, ...more });
+    return expectStatus(response, [200, 201], `start ${workflowId}`).json.id;
   };
   const ended: Curfew["ended"] = async (runId, deadlineMs = 40_000) =>
     until(
       `the end of run ${runId}`,
       async () => {
-        const answer = await api("GET", `/v1/runs/${runId}?wait_ms=20000`);
-        const run: RunView = expectStatus(answer, [200], `read run ${runId}`).json;
+        const response = await api("GET", `/v1/runs/${runId}?wait_ms=20000`);
+        const run: RunView = expectStatus(response, [200], `read run ${runId}`).json;
         return TERMINAL.includes(run.status) && run;
       },
       deadlineMs,
     );
+
+  const timeouts: Curfew["timeouts"] = async (runId) => {
+    const { json } = await api("GET", `/v1/runs/${runId}/timeouts`);
+    return Promise.all(json.items.map(async ({ recovery_path }: TimeoutView) => (await api("GET", recovery_path)).json));
+  };
 
   return {
     url,
@@ -148,6 +174,10 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     api,
     store,
     start,
+    storeAndStart: async (workflows, input) => {
+      for (const workflow of workflows) await store(workflow);
+      return start(workflows.at(-1)!.id, input);
+    },
     run: async (runId) => expectStatus(await api("GET", `/v1/runs/${runId}`), [200], `read run ${runId}`).json,
     ended,
     runToEnd: async (workflow, input, more) => {
@@ -168,18 +198,29 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
       const events: EventView[] = page.json.items;
       return events.filter((event) => kinds.length === 0 || kinds.includes(event.kind));
     },
-    askRun: async (runId, request, url = "http://run/requests/1") => {
+    sendToRun: async (runId, request, url = "http://run/requests/1") => {
       const runs = (await miniflare.getBindings<{ RUNS: any }>("curfew")).RUNS;
       const object = runs.get(runs.idFromName(runId));
       const response: Response = await object.fetch(url, { method: "POST", body: JSON.stringify(request) });
       const text = await response.text();
       return { status: response.status, headers: response.headers, text, json: parsed(text) };
     },
+    timeouts,
+    visibleText: async (runId) => {
+      const paths = ["", "/tokens", "/events?limit=1000", "/timeouts", "/resume", "/deliverable"];
+      const responses = await Promise.all(paths.map((path) => api("GET", `/v1/runs/${runId}${path}`)));
+      return [...responses.map(({ text }) => text), JSON.stringify(await timeouts(runId)), ...logs].join("\n");
+    },
+    logLines: (event) => logs.flatMap((line) => (line.includes(`"event":"${event}"`) ? [JSON.parse(line)] : [])),
+    sql: async (statement, bindings = []) => {
+      const database = await miniflare.getD1Database("DB", "curfew");
+      return (await database.prepare(statement).bind(...bindings).all()).results;
+    },
     dispose: () => miniflare.dispose(),
   };
 }
 
-/** They live in the executor; one that stands in for it has none. */
+/** The class is part of the executor; a replacement of the executor has no breakers. */
 const breakers = { type: "durable-object", worker: EXECUTOR, exportName: "BreakerObject" } as const;
 
 function coordinator({ vars = {}, executor, entry, without = [] }: CurfewOptions): WorkerOptions {
@@ -196,10 +237,10 @@ function coordinator({ vars = {}, executor, entry, without = [] }: CurfewOptions
     config: {
       name: "curfew",
       ...compatibility,
-      manifest: entry ? behind(entry) : curfewManifest(),
+      manifest: entry ? wrapEntry(entry) : curfewManifest(),
       env: Object.fromEntries(Object.entries(bindings).filter(([name]) => !without.includes(name))),
       exports: { RunObject: { type: "durable-object", storage: "sqlite" } },
-      // The queue of tasks is there in every deployment; CURFEW_QUEUE says whether it is used.
+      // The task queue always exists; CURFEW_QUEUE decides whether it is used.
       triggers: [
         { type: "queue", name: "curfew-index", maxBatchSize: 100, maxBatchTimeout: 0 },
         { type: "queue", name: "curfew-tasks", maxBatchSize: 10, maxBatchTimeout: 0, maxRetries: 10 },
@@ -215,9 +256,9 @@ function executor({ executorVars = {}, models, services = {}, withoutBreakers = 
       name: EXECUTOR,
       ...compatibility,
       ...executorFlags,
-      manifest: models ? behind(WITH_AI) : curfewManifest(),
+      manifest: models ? wrapEntry(WITH_AI) : curfewManifest(),
       env: {
-        // The peers of the tests are on loopback.
+        // The peers of the tests listen on loopback.
         ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...executorVars }),
         ...Object.fromEntries(Object.entries({ ECHO: "echo", ...services }).map(([name, worker]) => [name, { type: "worker", worker }])),
         ...(withoutBreakers ? {} : { BREAKERS: breakers }),
@@ -228,18 +269,18 @@ function executor({ executorVars = {}, models, services = {}, withoutBreakers = 
   };
 }
 
-/** A Worker that is one JavaScript file of the repository. */
+/** A Worker that consists of one JavaScript file of the repository. */
 export function moduleWorker(name: string, path: string, config: Partial<WorkerOptions["config"]> = {}): WorkerOptions {
   const contents = readFileSync(join(root, path), "utf8");
-  // For those that stand in for an executor.
-  const modules = { [path]: { type: "esm" as const, contents }, ...conversation() };
+  // Replacements of the executor import these.
+  const modules = { [path]: { type: "esm" as const, contents }, ...executorProtocolModules() };
   return {
     config: { name, ...compatibility, manifest: { mainModule: path, modulesRoot: root, modules }, ...config },
   };
 }
 
-/** What coordinator and executor speak to each other with. */
-export function conversation(): Manifest["modules"] {
+/** The modules that coordinator and executor communicate with. */
+export function executorProtocolModules(): Manifest["modules"] {
   const paths = ["executor_client", "executor_server", "clock", "object_request", "wasm_call"].map((name) => `src/worker/platform/${name}.mjs`);
   return Object.fromEntries(paths.map((path) => [path, { type: "esm", contents: readFileSync(join(root, path), "utf8") }]));
 }
@@ -251,18 +292,18 @@ function curfewManifest(): Manifest {
     modulesRoot: root,
     modules: {
       "src/worker/entry.mjs": { type: "esm", contents: text("src/worker/entry.mjs") },
-      ...conversation(),
+      ...executorProtocolModules(),
       "build/index.js": { type: "esm", contents: text("build/index.js") },
       "build/index_bg.wasm": { type: "wasm", contents: new Uint8Array(readFileSync(join(root, "build/index_bg.wasm"))) },
     },
   };
 }
 
-/** Puts an AI binding into the executor's environment: there is no such binding without Cloudflare. */
+/** Adds an AI binding to the executor's environment: workerd has none. */
 const WITH_AI = "tests/workerd/workers/with-ai.mjs";
 
-/** Curfew behind an entry of the tests. */
-function behind(path: string): Manifest {
+/** Curfew wrapped in an entry of the tests. */
+function wrapEntry(path: string): Manifest {
   const manifest = curfewManifest();
   const contents = readFileSync(join(root, path), "utf8");
   return { ...manifest, mainModule: path, modules: { ...manifest.modules, [path]: { type: "esm", contents } } };
@@ -275,7 +316,7 @@ function textBindings(vars: Record<string, string>): Bindings {
 async function applyMigrations(miniflare: Miniflare): Promise<void> {
   const database = await miniflare.getD1Database("DB", "curfew");
   const tables = await database.prepare("SELECT name FROM sqlite_master WHERE name = 'definitions'").all();
-  if (tables.results.length > 0) return; // a restart on a persisted directory
+  if (tables.results.length > 0) return; // restarted with persistent storage
   const files = readdirSync(join(root, "migrations")).filter((name) => name.endsWith(".sql")).sort();
   const sql = files.map((name) => readFileSync(join(root, "migrations", name), "utf8").replace(/--.*$/gm, ""));
   const statements = sql.join(";").split(";").filter((statement) => statement.trim() !== "");

@@ -1,23 +1,23 @@
-// http_request on the wire: methods, bodies, redirects, statuses, addresses it does not call.
+// http_request on the wire: methods, bodies, redirects, statuses and refused addresses.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { freshId, oneTask, once, request } from "./documents.ts";
+import { freshId, oneTask, request, singleAttempt } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 
 let curfew: Curfew;
 let guarded: Curfew;
 let peer: Peer;
-let elsewhere: Peer;
+let otherOrigin: Peer;
 before(async () => {
-  [curfew, guarded, peer, elsewhere] = await Promise.all([
+  [curfew, guarded, peer, otherOrigin] = await Promise.all([
     startCurfew(),
     startCurfew({ executorVars: { CURFEW_ALLOW_PRIVATE: "" } }),
     startPeer(),
     startPeer(),
   ]);
 });
-after(() => Promise.all([curfew.dispose(), guarded.dispose(), peer.close(), elsewhere.close()]));
+after(() => Promise.all([curfew.dispose(), guarded.dispose(), peer.close(), otherOrigin.close()]));
 
 const send = (implementation: Record<string, unknown>, at: Curfew = curfew) => at.runToEnd(oneTask([request(implementation)]));
 
@@ -42,7 +42,7 @@ describe("http_request", { concurrency: 8 }, () => {
     assert.deepEqual([nonsense.error?.code, nonsense.error?.class], ["invalid_method", "validation"]);
   });
 
-  test("a text is text, anything else JSON, unless a header says what it is", async () => {
+  test("a string is sent as text, anything else as JSON, unless a header sets the type", async () => {
     for (const [body, headers, kind, sent] of [
       ["words", {}, "text/plain; charset=utf-8", "words"],
       ["<a/>", { "Content-Type": "application/xml" }, "application/xml", "<a/>"],
@@ -54,7 +54,7 @@ describe("http_request", { concurrency: 8 }, () => {
     }
   });
 
-  test("a header cannot break out of its line", async () => {
+  test("a header cannot inject another line", async () => {
     const run = await curfew.runToEnd(oneTask([request({ url: `${peer.url}/ok`, headers: { "x-a": "${input.v}" } })]), {
       v: "1\r\nx-evil: 2",
     });
@@ -80,8 +80,8 @@ describe("http_request", { concurrency: 8 }, () => {
     }
   });
 
-  test("another origin hears no credentials", async () => {
-    const path = redirect(peer, 307, `${elsewhere.url}/ok`);
+  test("credentials are not sent to another origin", async () => {
+    const path = redirect(peer, 307, `${otherOrigin.url}/ok`);
     const headers = { authorization: "Bearer x", cookie: "session=1", "x-mine": "kept" };
     const run = await send({ url: peer.url + path, method: "POST", body: "b", headers });
     const echo = run.output?.body;
@@ -93,7 +93,7 @@ describe("http_request", { concurrency: 8 }, () => {
     assert.equal(peer.seen(path)[0]?.headers["authorization"], "Bearer x");
   });
 
-  test("five redirects are followed, six are not, and one that is expected is an answer", async () => {
+  test("five redirects are followed, six are not, and an expected redirect is a result", async () => {
     const chain = (length: number): string => {
       let path = "/ok";
       for (let hop = 0; hop < length; hop++) path = redirect(peer, 302, path);
@@ -109,7 +109,7 @@ describe("http_request", { concurrency: 8 }, () => {
     assert.deepEqual([away.error?.code, away.error?.class], ["invalid_redirect", "permanent"]);
   });
 
-  test("a body shorter than it says is a broken connection, more than it says is not read", async () => {
+  test("a body shorter than its content-length is a network failure, and surplus bytes are not read", async () => {
     const short = await send({ url: `${peer.url}/lies/100` });
     assert.deepEqual([short.status, short.error?.class], ["failed", "network"]);
     const long = await send({ url: `${peer.url}/lies/16` });
@@ -123,8 +123,8 @@ describe("http_request", { concurrency: 8 }, () => {
     });
   }
 
-  test("a bound Worker's redirects stay with it", async () => {
-    const action = { kind: "service_call", implementation: { binding: "ECHO", path: "/moved" }, execution: once };
+  test("redirects of a bound Worker stay with it", async () => {
+    const action = { kind: "service_call", implementation: { binding: "ECHO", path: "/moved" }, execution: singleAttempt };
     const run = await guarded.runToEnd(oneTask([{ action }]), { n: 1 });
     assert.deepEqual(run.output, { method: "GET", path: "/landed", body: "" }, JSON.stringify(run.error));
   });

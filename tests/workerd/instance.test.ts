@@ -2,7 +2,7 @@
 // again from what they stored.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { workflow } from "./documents.ts";
+import { workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { until } from "./poll.ts";
 

@@ -1,15 +1,15 @@
-// Lists of the index: what each filter finds, page by page, and how many rows of the database that reads. Fifty thousand rows are
-// written by hand; the statement is the one the API sends, and the count is D1's own.
+// Lists of the index: the results of each filter, page by page, and the rows read. The test inserts fifty thousand rows; the
+// statement is the API's, and the count is D1's.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { startCurfew, type Answer, type Curfew } from "./harness.ts";
+import { startCurfew, type ApiResponse, type Curfew } from "./harness.ts";
 
 const ROWS = 50_000;
-/** Rows started at ten of them a millisecond, so that pages end between runs of one moment. */
+/** Ten rows start in each millisecond, so that pages end between runs with the same start. */
 const FIRST_AT = 1_700_000_000_000;
 const LAST_AT = FIRST_AT + Math.floor((ROWS - 1) / 10);
 
-/** Of row n: of every thousand one has failed, one is paused, 48 run with a limit, the others have completed. */
+/** Of a thousand rows one has failed, one is paused, 48 run with a deadline, the others have completed. */
 const STATUS = "CASE n % 1000 WHEN 7 THEN 'failed' WHEN 8 THEN 'paused' ELSE iif(n % 1000 BETWEEN 100 AND 147, 'running', 'completed') END";
 const FILL = `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1 - 1),
     facts AS (SELECT n, printf('row-%05d', n) AS id, ${STATUS} AS status, ?2 + n / 10 AS started_at,
@@ -23,7 +23,7 @@ const FILL = `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FRO
       'tags', json(tags), 'parent', iif(parent IS NULL, NULL, json_object('run_id', parent, 'token_id', 't1'))), NULL, 9000000000000
   FROM facts`;
 
-interface Shown {
+interface ListedRun {
   id: string;
   n: number;
   workflow_id: string;
@@ -34,8 +34,8 @@ interface Shown {
 }
 
 let curfew: Curfew;
-/** What was filled in, newest first. */
-let all: Shown[];
+/** All inserted rows, newest first. */
+let all: ListedRun[];
 before(async () => {
   curfew = await startCurfew();
   const database = await curfew.miniflare.getD1Database("DB", "curfew");
@@ -47,12 +47,12 @@ before(async () => {
 });
 after(() => curfew.dispose());
 
-const rowsRead = (answer: Answer): number => Number(/rows_read=(\d+)/.exec(answer.headers.get("x-curfew-bill") ?? "")?.[1] ?? Number.NaN);
+const rowsRead = (response: ApiResponse): number => Number(/rows_read=(\d+)/.exec(response.headers.get("x-curfew-bill") ?? "")?.[1] ?? Number.NaN);
 
-async function get(query: string, cursor: string | null = null): Promise<Answer> {
-  const answer = await curfew.api("GET", `/v1/runs?${query}${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`);
-  assert.equal(answer.status, 200, `${query}: ${answer.text}`);
-  return answer;
+async function get(query: string, cursor: string | null = null): Promise<ApiResponse> {
+  const response = await curfew.api("GET", `/v1/runs?${query}${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`);
+  assert.equal(response.status, 200, `${query}: ${response.text}`);
+  return response;
 }
 
 interface Page {
@@ -61,23 +61,23 @@ interface Page {
   cursor: string | null;
 }
 
-/** The pages of a list, `most` of them at most. */
+/** The pages of a list, at most `most`. */
 async function pages(query: string, most = Infinity): Promise<Page[]> {
   const found: Page[] = [];
   for (let cursor: string | null = null; found.length < most; ) {
-    const answer = await get(query, cursor);
-    cursor = answer.json.next_cursor;
-    found.push({ ids: answer.json.items.map((run: Shown) => run.id), read: rowsRead(answer), cursor });
+    const response = await get(query, cursor);
+    cursor = response.json.next_cursor;
+    found.push({ ids: response.json.items.map((run: ListedRun) => run.id), read: rowsRead(response), cursor });
     if (cursor === null) break;
   }
   return found;
 }
 
-const ids = (wanted: (run: Shown) => boolean): string[] => all.filter(wanted).map(({ id }) => id);
-/** What is read where nothing is found: an index is entered once for each status. */
+const ids = (wanted: (run: ListedRun) => boolean): string[] => all.filter(wanted).map(({ id }) => id);
+/** Rows read for an empty result: one entry of the index for each status. */
 const ENTRIES = 10;
 
-const led: [query: string, wanted: (run: Shown) => boolean][] = [
+const singleFilters: [query: string, wanted: (run: ListedRun) => boolean][] = [
   ["", () => true],
   ["sort=started", () => true],
   ["status=completed", ({ status }) => status === "completed"],
@@ -104,55 +104,55 @@ const led: [query: string, wanted: (run: Shown) => boolean][] = [
   ["parent=nobody", () => false],
 ];
 
-/** For the report: what was read at most for a page, and how many it showed. */
-const note = (query: string, found: Page[]): void => {
+/** For the report: the maximum of rows read for a page, and the rows shown. */
+const report = (query: string, found: Page[]): void => {
   const most = found.reduce((worst, page) => (page.read > worst.read ? page : worst));
   console.log(`  rows read: ${most.read} for ${most.ids.length} shown (${query || "no filter"})`);
 };
 
-for (const [query, wanted] of led) {
-  test(`led by an index: ${query || "no filter"}`, async () => {
+for (const [query, wanted] of singleFilters) {
+  test(`driven by an index: ${query || "no filter"}`, async () => {
     const expected = ids(wanted);
     const found = await pages(query, 6);
-    note(query, found);
+    report(query, found);
     assert.deepEqual(found.flatMap((page) => page.ids), expected.slice(0, 600));
     for (const page of found) assert.ok(page.read <= 3 * page.ids.length + ENTRIES, `${page.read} rows read for ${page.ids.length}`);
     assert.equal(found.at(-1)!.cursor === null, expected.length <= 600);
   });
 }
 
-test("a page far down a list reads no more than the first one", async () => {
-  for (const [query, wanted] of [["", () => true], ["status=completed", ({ status }: Shown) => status === "completed"], ["workflow=even", ({ workflow_id }: Shown) => workflow_id === "even"], ["tag=all", () => true]] as const) {
+test("a late page of a list reads no more rows than the first", async () => {
+  for (const [query, wanted] of [["", () => true], ["status=completed", ({ status }: ListedRun) => status === "completed"], ["workflow=even", ({ workflow_id }: ListedRun) => workflow_id === "even"], ["tag=all", () => true]] as const) {
     const expected = ids(wanted);
     const place = Math.floor(expected.length * 0.9);
     const before = all.find(({ id }) => id === expected[place - 1])!;
-    const answer = await get(query, `started:${before.started_at}:${before.id}`);
-    assert.deepEqual(answer.json.items.map(({ id }: Shown) => id), expected.slice(place, place + 100));
-    assert.ok(rowsRead(answer) <= 310, `${query}: ${rowsRead(answer)}`);
+    const response = await get(query, `started:${before.started_at}:${before.id}`);
+    assert.deepEqual(response.json.items.map(({ id }: ListedRun) => id), expected.slice(place, place + 100));
+    assert.ok(rowsRead(response) <= 310, `${query}: ${rowsRead(response)}`);
   }
 });
 
-test("by the beginning of the id, in the order of ids", async () => {
+test("by an id prefix, in the order of ids", async () => {
   for (const prefix of ["row-0", "row-4999", "row-31415", "row-5", "zzz"]) {
     const expected = ids(({ id }) => id.startsWith(prefix)).toSorted();
     const found = await pages(`id_prefix=${prefix}`, 4);
-    note(`id_prefix=${prefix}`, found);
+    report(`id_prefix=${prefix}`, found);
     assert.deepEqual(found.flatMap((page) => page.ids), expected.slice(0, 400));
     for (const page of found) assert.ok(page.read <= 3 * page.ids.length + ENTRIES, `${prefix}: ${page.read} rows read`);
   }
 });
 
-test("by what is left of the limit: runs that have not ended and have one, the nearest deadline first", async () => {
-  const deadline = ({ n }: Shown): number => 1_000_000 - Math.floor(n / 7);
+test("by remaining time: runs that have not ended and have a deadline, the nearest deadline first", async () => {
+  const deadline = ({ n }: ListedRun): number => 1_000_000 - Math.floor(n / 7);
   const expected = all.filter(({ n, status }) => n % 3 !== 0 && ["running", "paused"].includes(status));
   expected.sort((a, b) => deadline(a) - deadline(b) || (a.id < b.id ? -1 : 1));
   const found = await pages("sort=remaining", 6);
-  note("sort=remaining", found);
+  report("sort=remaining", found);
   assert.deepEqual(found.flatMap((page) => page.ids), expected.slice(0, 600).map(({ id }) => id));
   for (const page of found) assert.ok(page.read <= 3 * page.ids.length + ENTRIES, `${page.read} rows read`);
 });
 
-const combined: [query: string, wanted: (run: Shown) => boolean][] = [
+const combinedFilters: [query: string, wanted: (run: ListedRun) => boolean][] = [
   ["workflow=rare&tag=all", ({ workflow_id }) => workflow_id === "rare"],
   ["workflow=even&tag=tenth", ({ workflow_id, tags }) => workflow_id === "even" && tags.includes("tenth")],
   ["tag=all&status=failed", ({ status }) => status === "failed"],
@@ -166,12 +166,12 @@ const combined: [query: string, wanted: (run: Shown) => boolean][] = [
   ["sort=started&id_prefix=row-49", ({ id }) => id.startsWith("row-49")],
 ];
 
-for (const [query, wanted] of combined) {
-  test(`no index alone: ${query}`, async () => {
+for (const [query, wanted] of combinedFilters) {
+  test(`no single index: ${query}`, async () => {
     const expected = ids(wanted);
     for (const limit of [100, 1_000]) {
       const found = await pages(`${query}&limit=${limit}`, 150);
-      note(`${query}&limit=${limit}`, found);
+      report(`${query}&limit=${limit}`, found);
       assert.deepEqual(found.flatMap((page) => page.ids), expected.slice(0, found.flatMap((page) => page.ids).length));
       assert.ok(found.at(-1)!.cursor !== null || found.flatMap((page) => page.ids).length === expected.length);
       for (const page of found) assert.ok(page.read <= 1_000 && page.ids.length <= limit, `${page.read} rows read for ${page.ids.length}`);
@@ -179,22 +179,22 @@ for (const [query, wanted] of combined) {
   });
 }
 
-test("filters in another order than by the start", async () => {
+test("filters in another order than by start", async () => {
   for (const [query, wanted] of [
-    ["id_prefix=row-0&status=failed", ({ id, status }: Shown) => id.startsWith("row-0") && status === "failed"],
-    ["id_prefix=row-0&tag=seldom", ({ id, tags }: Shown) => id.startsWith("row-0") && tags.includes("seldom")],
-    ["sort=remaining&workflow=rare", ({ n, workflow_id, status }: Shown) => n % 3 !== 0 && workflow_id === "rare" && ["running", "paused"].includes(status)],
-    ["sort=remaining&tag=tenth", ({ n, tags, status }: Shown) => n % 3 !== 0 && tags.includes("tenth") && ["running", "paused"].includes(status)],
-    ["sort=remaining&parent=crowd&status=paused", ({ n, parent, status }: Shown) => n % 3 !== 0 && parent?.run_id === "crowd" && status === "paused"],
+    ["id_prefix=row-0&status=failed", ({ id, status }: ListedRun) => id.startsWith("row-0") && status === "failed"],
+    ["id_prefix=row-0&tag=seldom", ({ id, tags }: ListedRun) => id.startsWith("row-0") && tags.includes("seldom")],
+    ["sort=remaining&workflow=rare", ({ n, workflow_id, status }: ListedRun) => n % 3 !== 0 && workflow_id === "rare" && ["running", "paused"].includes(status)],
+    ["sort=remaining&tag=tenth", ({ n, tags, status }: ListedRun) => n % 3 !== 0 && tags.includes("tenth") && ["running", "paused"].includes(status)],
+    ["sort=remaining&parent=crowd&status=paused", ({ n, parent, status }: ListedRun) => n % 3 !== 0 && parent?.run_id === "crowd" && status === "paused"],
   ] as const) {
     const found = await pages(`${query}&limit=1000`);
-    note(query, found);
+    report(query, found);
     assert.deepEqual(found.flatMap((page) => page.ids).toSorted(), ids(wanted).toSorted(), query);
     for (const page of found) assert.ok(page.read <= 1_000, `${query}: ${page.read} rows read`);
   }
 });
 
-test("a list refuses what it cannot read, and a cursor of another list", async () => {
+test("a list refuses invalid parameters and cursors of other lists", async () => {
   for (const [path, query, word] of [
     ["runs", "status=sleepy", "status"],
     ["runs", "since=yesterday", "since"],
@@ -208,14 +208,14 @@ test("a list refuses what it cannot read, and a cursor of another list", async (
     ["workflows", "cursor=tasks:a", "cursor"],
     ["runs/x/tokens", "cursor=started:1:a", "cursor"],
   ] as const) {
-    const answer = await curfew.api("GET", `/v1/${path}?${query}`);
-    assert.equal(answer.status, 400, `${path}?${query}: ${answer.text}`);
-    assert.equal(answer.json.error.code, "invalid_request");
-    assert.ok(answer.json.error.message.includes(word), answer.text);
+    const response = await curfew.api("GET", `/v1/${path}?${query}`);
+    assert.equal(response.status, 400, `${path}?${query}: ${response.text}`);
+    assert.equal(response.json.error.code, "invalid_request");
+    assert.ok(response.json.error.message.includes(word), response.text);
   }
 });
 
-test("open gates are read by their index, page by page, also those of one moment", async () => {
+test("open gates are read by their index, page by page, also with the same start", async () => {
   const database = await curfew.miniflare.getD1Database("DB", "curfew");
   const fill = `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 9999)
     INSERT INTO gates (run_id, id, status, opened_at, view)
@@ -223,10 +223,10 @@ test("open gates are read by their index, page by page, also those of one moment
   await database.prepare(fill).run();
   const found: string[] = [];
   for (let cursor: string | null = ""; cursor !== null; ) {
-    const answer = await curfew.api("GET", `/v1/gates?limit=90${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
-    assert.equal(answer.status, 200, answer.text);
-    const { items, next_cursor } = answer.json;
-    assert.ok(rowsRead(answer) <= 3 * items.length + ENTRIES, `${rowsRead(answer)} rows read for ${items.length}`);
+    const response = await curfew.api("GET", `/v1/gates?limit=90${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+    assert.equal(response.status, 200, response.text);
+    const { items, next_cursor } = response.json;
+    assert.ok(rowsRead(response) <= 3 * items.length + ENTRIES, `${rowsRead(response)} rows read for ${items.length}`);
     found.push(...items.map(({ run_id }: { run_id: string }) => run_id));
     cursor = next_cursor;
   }

@@ -1,4 +1,4 @@
-// MCP servers for tests: real ones, of the SDK, and odd ones that say what a test tells them to.
+// MCP servers for tests: real ones of the SDK, and scripted ones.
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,31 +15,31 @@ export interface Message {
   error?: any;
 }
 
-export interface Heard {
+export interface RecordedMessage {
   at: number;
   method: string;
   headers: IncomingMessage["headers"];
-  /** The body, if there was one. */
+  /** The parsed body, if there was one. */
   message?: Message;
   closedAt?: number;
 }
 
-interface Listening {
+interface RecordingServer {
   url: string;
-  heard: Heard[];
+  recorded: RecordedMessage[];
   close(): Promise<void>;
 }
 
-/** Listens, and writes down everything that comes in before `handle` sees it. */
-async function listen(handle: (heard: Heard, request: IncomingMessage, response: ServerResponse) => Promise<void> | void): Promise<Listening> {
-  const heard: Heard[] = [];
+/** Records every request before `handle` gets it. */
+async function listen(handle: (recorded: RecordedMessage, request: IncomingMessage, response: ServerResponse) => Promise<void> | void): Promise<RecordingServer> {
+  const recorded: RecordedMessage[] = [];
   const server: Server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const text = Buffer.concat(chunks).toString();
-    const one: Heard = { at: Date.now(), method: request.method ?? "", headers: request.headers };
+    const one: RecordedMessage = { at: Date.now(), method: request.method ?? "", headers: request.headers };
     if (text !== "") one.message = JSON.parse(text);
-    heard.push(one);
+    recorded.push(one);
     response.on("close", () => (one.closedAt = Date.now()));
     await handle(one, request, response);
   });
@@ -47,7 +47,7 @@ async function listen(handle: (heard: Heard, request: IncomingMessage, response:
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}/mcp`,
-    heard,
+    recorded,
     close: () =>
       new Promise((resolve) => {
         server.closeAllConnections();
@@ -56,44 +56,44 @@ async function listen(handle: (heard: Heard, request: IncomingMessage, response:
   };
 }
 
-export interface SdkServer extends Listening {
+export interface SdkServer extends RecordingServer {
   /** Requests of the tool `slow` whose signal was aborted. */
   aborted: (string | number)[];
-  /** Ids of the sessions that are open. */
+  /** Ids of the open sessions. */
   sessions(): string[];
-  /** Forgets every session, as a restart does, when the next message of this method comes in. */
+  /** Deletes all sessions, as a restart does, when the next message with this method arrives. */
   restartBefore(method: string): void;
 }
 
-/** A server of the SDK. `sessions: false` makes a new one for every request, as the SDK says to. */
-export async function startSdkServer({ sessions: keeps }: { sessions: boolean }): Promise<SdkServer> {
+/** A server of the SDK. `sessions: false` creates a new transport for every request, as the SDK recommends. */
+export async function startSdkServer({ sessions: keepsSessions }: { sessions: boolean }): Promise<SdkServer> {
   const open = new Map<string, StreamableHTTPServerTransport>();
   const aborted: (string | number)[] = [];
   let restart: string | undefined;
   const connect = async (): Promise<StreamableHTTPServerTransport> => {
     const transport = new StreamableHTTPServerTransport({
-      sessionIdGenerator: keeps ? () => randomUUID() : undefined,
+      sessionIdGenerator: keepsSessions ? () => randomUUID() : undefined,
       onsessioninitialized: (id) => void open.set(id, transport),
       onsessionclosed: (id) => void open.delete(id),
     } as ConstructorParameters<typeof StreamableHTTPServerTransport>[0]);
-    // The SDK's own types disagree about optional fields.
+    // The types of the SDK disagree about optional fields.
     await tools(aborted).connect(transport as Parameters<McpServer["connect"]>[0]);
     return transport;
   };
-  const listening = await listen(async (heard, request, response) => {
-    if (restart !== undefined && restart === heard.message?.method) {
+  const listening = await listen(async (recorded, request, response) => {
+    if (restart !== undefined && restart === recorded.message?.method) {
       restart = undefined;
       open.clear();
     }
     const id = request.headers["mcp-session-id"];
     const known = typeof id === "string" ? open.get(id) : undefined;
-    if (keeps && id !== undefined && known === undefined) {
+    if (keepsSessions && id !== undefined && known === undefined) {
       const error = { code: -32001, message: "Session not found" };
       response.writeHead(404, { "content-type": "application/json" }).end(JSON.stringify({ jsonrpc: "2.0", error, id: null }));
       return;
     }
     const transport = known ?? (await connect());
-    await transport.handleRequest(request, response, heard.message);
+    await transport.handleRequest(request, response, recorded.message);
   });
   return { ...listening, aborted, sessions: () => [...open.keys()], restartBefore: (method) => void (restart = method) };
 }
@@ -129,22 +129,22 @@ function tools(aborted: (string | number)[]): McpServer {
   return server;
 }
 
-/** What an odd server does with one message. */
-export type Script = (message: Message, tell: Tell, heard: Heard) => Promise<void> | void;
+/** How a scripted server handles one message. */
+export type Script = (message: Message, writer: ResponseWriter, recorded: RecordedMessage) => Promise<void> | void;
 
-export interface Tell {
-  /** One JSON answer, then the end. */
+export interface ResponseWriter {
+  /** Sends one JSON response and ends. */
   json(message: unknown, status?: number, headers?: Record<string, string>): void;
-  /** Bytes of an event stream; the first of them opens it. */
+  /** Sends bytes of an event stream; the first call opens it. */
   stream(text: string): void;
   end(): void;
   response: ServerResponse;
 }
 
-/** A server that leaves everything to the test but the beginning, which a script may take over too. */
-export async function startOddServer(script: Script, welcome: Record<string, string> = {}): Promise<Listening> {
-  return listen(async (heard, _, response) => {
-    const tell: Tell = {
+/** A server that is controlled by the test. It handles `initialize` itself unless the script does. */
+export async function startScriptedServer(script: Script, initializeHeaders: Record<string, string> = {}): Promise<RecordingServer> {
+  return listen(async (recorded, _, response) => {
+    const writer: ResponseWriter = {
       json: (message, status = 200, headers = {}) =>
         void response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(message)),
       stream: (text) => {
@@ -154,20 +154,20 @@ export async function startOddServer(script: Script, welcome: Record<string, str
       end: () => void response.end(),
       response,
     };
-    const { message } = heard;
+    const { message } = recorded;
     if (message === undefined) return void response.writeHead(405).end();
-    await script(message, tell, heard);
+    await script(message, writer, recorded);
     if (response.headersSent || response.writableEnded) return;
     if (message.method === "initialize") {
-      const result = { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "odd", version: "1" } };
-      tell.json({ jsonrpc: "2.0", id: message.id, result }, 200, welcome);
+      const result = { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "scripted", version: "1" } };
+      writer.json({ jsonrpc: "2.0", id: message.id, result }, 200, initializeHeaders);
     } else if (message.method !== "tools/call") {
       response.writeHead(202).end();
     }
   });
 }
 
-export const answer = (id: unknown, text: string): Message => ({
+export const toolResult = (id: unknown, text: string): Message => ({
   jsonrpc: "2.0",
   id: id as number,
   result: { content: [{ type: "text", text }] },

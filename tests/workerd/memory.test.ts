@@ -1,10 +1,10 @@
-// What a run keeps and what the process holds stay bounded: the undo of a growing list, endpoints over many large tokens,
-// and many children of a large workflow.
+// Bounded memory and storage: the undo patches of a growing list, endpoints over many large tokens, and many children of a large
+// workflow.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { workerdPid } from "../../bench/machine.ts";
-import { forgetPeak, peakMiB } from "../crash/process.ts";
-import { check, oneTask, set, workflow, type WorkflowDocument } from "./documents.ts";
+import { resetPeak, peakMiB } from "../crash/process.ts";
+import { check, oneTask, set, workflow, type WorkflowDocument } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 
 const KIB = 1024;
@@ -16,14 +16,14 @@ before(async () => {
 });
 after(() => curfew.dispose());
 
-/** What the object of a run has in its SQLite. */
+/** The size of the SQLite database of a run's object. */
 async function databaseSize(runId: string): Promise<number> {
-  const answer = await curfew.api("POST", `/database-size/${runId}`, {});
-  assert.equal(answer.status, 200, answer.text);
-  return answer.json.bytes;
+  const response = await curfew.api("POST", `/database-size/${runId}`, {});
+  assert.equal(response.status, 200, response.text);
+  return response.json.bytes;
 }
 
-const repeated = (again: string, node: Record<string, unknown>, more: Record<string, unknown> = {}): WorkflowDocument =>
+const loopWorkflow = (again: string, node: Record<string, unknown>, more: Record<string, unknown> = {}): WorkflowDocument =>
   workflow({
     timeout: "5m",
     nodes: [{ id: "work", ...node }, { id: "last", task_id: "last", output_mapping: {} }],
@@ -34,8 +34,8 @@ const repeated = (again: string, node: Record<string, unknown>, more: Record<str
     ...more,
   });
 
-test("a list that grows 400 times by 2 KB leaves at most four times what was written", async () => {
-  const document = repeated(
+test("a list that grows 400 times by 2 KB stores at most four times the bytes written", async () => {
+  const document = loopWorkflow(
     "size(state.list) < 400",
     { task_id: "work", output_mapping: { "state.list": "${(has(state.list) ? state.list : []) + [result]}" } },
     {
@@ -53,7 +53,7 @@ test("a list that grows 400 times by 2 KB leaves at most four times what was wri
   const bytes = await databaseSize(run.id);
   console.log(`a list of 400 x 2 KB: ${bytes} bytes of SQLite, ${(bytes / (400 * 2 * KIB)).toFixed(2)} times what was written`);
   assert.ok(bytes <= 4 * 400 * 2 * KIB, `${bytes} bytes`);
-  // And it can be taken back: as it was when the loop came there for the last time.
+  // And it can be undone: to the state of the loop's last iteration.
   const restarted = await curfew.api("POST", `/v1/runs/${run.id}/restart`, { from_node_id: "work" });
   assert.equal(restarted.status, 200, restarted.text);
   const again = await curfew.ended(run.id);
@@ -62,8 +62,8 @@ test("a list that grows 400 times by 2 KB leaves at most four times what was wri
   assert.equal(again.counts["completed"], 403);
 });
 
-test("300 tokens of 400 KB: every endpoint answers, in bounded memory", async (t) => {
-  const document = repeated(
+test("300 tokens of 400 KB: every endpoint responds in bounded memory", async (t) => {
+  const document = loopWorkflow(
     "state.n < 300",
     { task_id: "work", output_mapping: { "state.n": "${has(state.n) ? state.n + 1 : 1}" } },
     {
@@ -77,12 +77,12 @@ test("300 tokens of 400 KB: every endpoint answers, in bounded memory", async (t
   const run = await curfew.ended(await curfew.start(document.id, { text: "x".repeat(400 * KIB) }), 150_000);
   assert.equal(run.status, "failed", JSON.stringify(run.error));
   const pid = workerdPid();
-  const before = forgetPeak(pid);
+  const before = resetPeak(pid);
   const path = `/v1/runs/${run.id}`;
   const get = async (name: string) => {
-    const answer = await curfew.api("GET", `${path}/${name}`);
-    assert.equal(answer.status, 200, `${name}: ${answer.text.slice(0, 1_000)}`);
-    return answer;
+    const response = await curfew.api("GET", `${path}/${name}`);
+    assert.equal(response.status, 200, `${name}: ${response.text.slice(0, 1_000)}`);
+    return response;
   };
   assert.equal((await get("resume")).json.failed_tokens.length, 1);
   assert.deepEqual((await get("deliverable")).json.completed_nodes, ["work"]);
@@ -105,7 +105,7 @@ test("300 tokens of 400 KB: every endpoint answers, in bounded memory", async (t
   assert.ok(peak - before < 96, `${before} MiB before, at most ${peak} MiB`);
 });
 
-test("150 children of a large workflow take little more memory than 150 of a small one", async (t) => {
+test("150 children of a large workflow need little more memory than 150 of a small one", async (t) => {
   const many = (child: WorkflowDocument) =>
     workflow({
       timeout: "2m",
@@ -115,7 +115,7 @@ test("150 children of a large workflow take little more memory than 150 of a sma
         { id: "all", from_node_id: "call", to_node_id: "z", synchronization: { strategy: "all", sibling_group: "each" } },
       ],
     });
-  // A fresh process for each: what the first has used, it keeps.
+  // A fresh process for each: a process keeps the memory it has used.
   const peakWith = async (child: WorkflowDocument): Promise<number | undefined> => {
     const own = await startCurfew();
     try {

@@ -1,4 +1,4 @@
-// Rows that an older build wrote into D1 are found by the lists of this one.
+// Rows that an older build wrote to D1 are found by the lists of this build.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const apply = (database: DatabaseSync, names: string[]): void => {
   for (const name of names) database.exec(readFileSync(join(root, "migrations", name), "utf8"));
 };
 
-test("0007 carries tags and parents over", () => {
+test("0007 migrates tags and parents", () => {
   const database = new DatabaseSync(":memory:");
   const at = files.findIndex((name) => name.startsWith("0007_"));
   apply(database, files.slice(0, at));

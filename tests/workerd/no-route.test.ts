@@ -1,7 +1,7 @@
-// A deployment that lacks a binding: tokens wait for the next one, and say in the end what to configure.
+// A deployment without a binding: tokens wait for a deployment that has it, and fail with what to configure.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { oneTask, set } from "./documents.ts";
+import { oneTask, set } from "./document-builders.ts";
 import { startCurfew, type CurfewOptions } from "./harness.ts";
 import { until } from "./poll.ts";
 
@@ -12,7 +12,7 @@ for (const [binding, dispatch, vars] of [
   ["EXECUTOR", "queue", { ...QUICK, CURFEW_QUEUE: "on" }],
   ["TASK_QUEUE", "queue", { ...QUICK, CURFEW_QUEUE: "on" }],
 ] as const) {
-  test(`without ${binding} what goes by the lane ${dispatch} waits and fails`, async () => {
+  test(`without ${binding} tasks of the lane ${dispatch} wait and fail`, async () => {
     const options: CurfewOptions = { vars, without: [binding] };
     const curfew = await startCurfew(options);
     try {
@@ -29,7 +29,7 @@ for (const [binding, dispatch, vars] of [
       assert.deepEqual([token?.status, token?.reason, token?.epoch], ["failed", "no_route", 0]);
       assert.equal((await curfew.events(id, "dispatch_rung_again")).length, 1);
       assert.ok(run.ended_at! - run.started_at >= 600);
-      // What needs no executor is not held up.
+      // Tasks that need no executor are not delayed.
       const inline = await curfew.runToEnd(oneTask([set({ x: 1 })]));
       assert.equal(inline.status, "completed");
     } finally {

@@ -1,19 +1,19 @@
-// A real HTTP server on loopback for the executor to talk to: it can be slow, fail, hang, break off, and it remembers
-// every request, with the moment its connection went away.
+// A real HTTP server on loopback for the executor: it can be slow, fail, hang and disconnect, and it records every request with
+// the time its connection closed.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 
-export interface Seen {
+export interface RecordedRequest {
   method: string;
   path: string;
   query: Record<string, string>;
   headers: Record<string, string | string[] | undefined>;
   body: string;
   at: number;
-  /** When the response was over or the caller went away. */
+  /** When the response was complete or the caller disconnected. */
   closedAt?: number;
-  /** The caller went away before it had the whole answer. */
+  /** The caller disconnected before the response was complete. */
   aborted?: boolean;
 }
 
@@ -22,34 +22,34 @@ export interface Reply {
   headers?: Record<string, string>;
   /** Sent as JSON. */
   body?: unknown;
-  /** In place of a body. */
-  stream?: Streamed;
+  /** Instead of a body. */
+  stream?: StreamedBody;
 }
 
-/** A body that comes in pieces, each in a packet of its own. */
-export interface Streamed {
-  pieces: Uint8Array[];
+/** A body in chunks, each in its own packet. */
+export interface StreamedBody {
+  chunks: Uint8Array[];
   everyMs: number;
-  /** What follows the last one. */
+  /** What follows the last chunk. */
   then: "end" | "break" | "hang";
 }
 
 export interface Peer {
   url: string;
-  requests: Seen[];
+  requests: RecordedRequest[];
   /** Requests whose path is `path` or below it. */
-  seen(path: string): Seen[];
-  /** Lets every request to `/held/{key}` have its answer, those to come too. */
+  seen(path: string): RecordedRequest[];
+  /** Answers all requests to `/held/{key}`, present and future. */
   release(key: string): void;
-  /** Answers `path` in this way from now on, before the built-in routes. */
-  route(path: string, reply: (seen: Seen, asked: number) => Reply): void;
+  /** Overrides the response for `path`, before the built-in routes. */
+  route(path: string, reply: (seen: RecordedRequest, times: number) => Reply): void;
   close(): Promise<void>;
 }
 
 const TEN_MEGABYTES = 10 * 1024 * 1024;
 
 export async function startPeer(): Promise<Peer> {
-  const requests: Seen[] = [];
+  const requests: RecordedRequest[] = [];
   const counters = new Map<string, number>();
   const count = (key: string) => {
     const next = (counters.get(key) ?? 0) + 1;
@@ -58,7 +58,7 @@ export async function startPeer(): Promise<Peer> {
   };
 
   const held: Held = { released: new Set(), waiting: new Map() };
-  const routes = new Map<string, (seen: Seen, asked: number) => Reply>();
+  const routes = new Map<string, (seen: RecordedRequest, times: number) => Reply>();
 
   const server = createServer(async (request, response) => {
     const seen = await record(request);
@@ -68,13 +68,13 @@ export async function startPeer(): Promise<Peer> {
       seen.aborted = !response.writableFinished;
     });
     const custom = routes.get(seen.path);
-    if (!custom) return answer(seen, response, count, held);
+    if (!custom) return respond(seen, response, count, held);
     const { status = 200, headers = {}, body, stream } = custom(seen, count(`route ${seen.path}`));
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    if (stream) return send(response, status, stream);
+    if (stream) return sendStream(response, status, stream);
     json(response, status, body);
   });
-  // Whoever breaks off in mid-request is a client of ours; there is nothing to answer.
+  // The client disconnected during its request: there is no one to respond to.
   server.on("clientError", (_error, socket) => socket.destroy());
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 
@@ -96,13 +96,13 @@ export async function startPeer(): Promise<Peer> {
   };
 }
 
-/** Requests to /held: answered when the test says so. */
+/** Requests to /held, which are answered when the test releases them. */
 interface Held {
   released: Set<string>;
   waiting: Map<string, (() => void)[]>;
 }
 
-async function record(request: IncomingMessage): Promise<Seen> {
+async function record(request: IncomingMessage): Promise<RecordedRequest> {
   const url = new URL(request.url ?? "/", "http://peer");
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk);
@@ -132,10 +132,10 @@ async function record(request: IncomingMessage): Promise<Seen> {
  * /deep/{n}                  n arrays in one another
  * /text                      text/plain
  * /broken-json               says application/json and is not
- * /count/{key}               {count}: how often this key was asked; ?ready_at=3 adds `ready`
+ * /count/{key}               {count}: how often this key was requested; ?ready_at=3 adds `ready`
  * /flaky/{key}/{n}/{status}  that status for the first n requests of the key, then 200 {count}
  */
-function answer(seen: Seen, response: ServerResponse, count: (key: string) => number, held: Held): void {
+function respond(seen: RecordedRequest, response: ServerResponse, count: (key: string) => number, held: Held): void {
   const [route, first = "", second = "0", third = "500"] = seen.path.split("/").slice(1);
   const echo = { method: seen.method, path: seen.path, query: seen.query, headers: seen.headers, body: parsed(seen.body) };
   switch (route) {
@@ -161,15 +161,15 @@ function answer(seen: Seen, response: ServerResponse, count: (key: string) => nu
       return;
     }
     case "hang-first": {
-      const asked = count(first);
-      return asked <= Number(second) ? undefined : json(response, 200, { count: asked });
+      const times = count(first);
+      return times <= Number(second) ? undefined : json(response, 200, { count: times });
     }
     case "half":
       response.writeHead(200, { "content-type": "application/json", "content-length": "100" });
       response.write('{"half": "', () => response.destroy());
       return;
     case "lies":
-      return lie(response, Number(first));
+      return sendWrongLength(response, Number(first));
     case "bomb":
       response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" });
       response.end(gzipSync(JSON.stringify("x".repeat(TEN_MEGABYTES))));
@@ -188,20 +188,20 @@ function answer(seen: Seen, response: ServerResponse, count: (key: string) => nu
       response.writeHead(200, { "content-type": "application/json" }).end('{"open": ');
       return;
     case "count": {
-      const asked = count(first);
-      return json(response, 200, { count: asked, ready: asked >= Number(seen.query["ready_at"] ?? "1") });
+      const times = count(first);
+      return json(response, 200, { count: times, ready: times >= Number(seen.query["ready_at"] ?? "1") });
     }
     case "flaky": {
-      const asked = count(first);
-      return json(response, asked <= Number(second) ? Number(third) : 200, { count: asked });
+      const times = count(first);
+      return json(response, times <= Number(second) ? Number(third) : 200, { count: times });
     }
     default:
       return json(response, 404, { error: `the peer has no route ${seen.path}` });
   }
 }
 
-/** Past Node's own bookkeeping, which would not let a length be wrong. */
-function lie(response: ServerResponse, length: number): void {
+/** Writes to the socket, because Node would correct the content-length. */
+function sendWrongLength(response: ServerResponse, length: number): void {
   const lines = ["HTTP/1.1 200 OK", "content-type: application/json", `content-length: ${length}`, "connection: close"];
   response.socket?.end(`${lines.join("\r\n")}\r\n\r\n{"body":"words"}`);
 }
@@ -217,13 +217,13 @@ function drip(response: ServerResponse, everyMs: number, words: number): void {
   response.on("close", () => clearInterval(timer));
 }
 
-function send(response: ServerResponse, status: number, { pieces, everyMs, then }: Streamed): void {
+function sendStream(response: ServerResponse, status: number, { chunks, everyMs, then }: StreamedBody): void {
   response.writeHead(status);
   response.socket?.setNoDelay(true);
-  const left = [...pieces];
+  const left = [...chunks];
   const timer = setInterval(() => {
-    const piece = left.shift();
-    if (piece) return void response.write(piece);
+    const chunk = left.shift();
+    if (chunk) return void response.write(chunk);
     clearInterval(timer);
     if (then === "end") response.end();
     if (then === "break") response.destroy();

@@ -1,6 +1,6 @@
-// Waiting in tests: for a condition, with a deadline, never for a length of time.
+// Polling in tests: for a condition, with a deadline.
 
-/** Polls until `look` returns something other than undefined, null or false; says what it waited for when it never does. */
+/** Polls until `look` returns something other than undefined, null or false. The error at the deadline says what was awaited. */
 export async function until<T>(
   what: string,
   look: () => T | Promise<T>,

@@ -1,8 +1,8 @@
-// What a deployment says about time: presets with their defaults and hard limits, bounds, and limits learnt from the last runs.
+// Time settings of a deployment: presets with defaults and hard limits, bounds, and adaptive timeouts.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { freshId, oneRequest, oneTask, request, set } from "./documents.ts";
-import { startCurfew, type Answer, type Curfew } from "./harness.ts";
+import { freshId, oneRequest, oneTask, request, set } from "./document-builders.ts";
+import { startCurfew, type ApiResponse, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
 
@@ -29,8 +29,8 @@ after(() => Promise.all([flow, service, bounded, misconfigured].map((curfew) => 
 
 type Parts = Parameters<typeof oneTask>[1];
 
-/** A workflow that says nothing about its own time, but for what the test adds. */
-const silent = (more: Parts = {}) =>
+/** A workflow without timeouts, except those that the test adds. */
+const withoutTimeouts = (more: Parts = {}) =>
   oneRequest("${input.url}", { ...more, workflow: { timeout: undefined, on_timeout: undefined, ...more.workflow } });
 
 const put = (at: Curfew, document: { id: string }) => at.api("PUT", `/v1/workflows/${document.id}`, document);
@@ -41,20 +41,20 @@ interface Problem {
   message: string;
 }
 
-function problems(answer: Answer): Problem[] {
-  assert.equal(answer.status, 422, answer.text);
-  return answer.json.error.details;
+function problems(response: ApiResponse): Problem[] {
+  assert.equal(response.status, 422, response.text);
+  return response.json.error.details;
 }
 
 describe("presets", { concurrency: 6 }, () => {
-  test("each preset has its defaults, for runs and for what they do", async () => {
+  test("each preset has its defaults for runs and their work", async () => {
     const input = { url: `${peer.url}/ok` };
-    const one = await flow.runToEnd(silent(), input);
+    const one = await flow.runToEnd(withoutTimeouts(), input);
     assert.equal(one.timeout_ms, 30 * MINUTE_MS);
     assert.equal((await flow.tokens(one.id))[0]?.timeout_ms, 5 * MINUTE_MS, "a task of one request is a tool");
     const two = await flow.runToEnd(oneTask([request({ url: "${input.url}" }), set({ a: 1 })], { workflow: { timeout: undefined } }), input);
     assert.equal((await flow.tokens(two.id))[0]?.timeout_ms, 10 * MINUTE_MS, "a task of several steps is a step");
-    const short = await service.runToEnd(silent(), input);
+    const short = await service.runToEnd(withoutTimeouts(), input);
     assert.equal(short.timeout_ms, 30_000);
     assert.equal((await service.tokens(short.id))[0]?.timeout_ms, null, "bounded by its run");
   });
@@ -62,16 +62,16 @@ describe("presets", { concurrency: 6 }, () => {
   test("a workflow may choose its preset and its defaults", async () => {
     const input = { url: `${peer.url}/ok` };
     const timeouts = { preset: "flow", tool: "90s", flow: "20m" };
-    const run = await service.runToEnd(silent({ workflow: { timeouts } }), input);
+    const run = await service.runToEnd(withoutTimeouts({ workflow: { timeouts } }), input);
     assert.equal(run.timeout_ms, 20 * MINUTE_MS);
     assert.equal((await service.tokens(run.id))[0]?.timeout_ms, 90_000);
-    const usual = await flow.runToEnd(silent({ workflow: { timeouts: { preset: "standard" } } }), input);
+    const usual = await flow.runToEnd(withoutTimeouts({ workflow: { timeouts: { preset: "standard" } } }), input);
     assert.equal(usual.timeout_ms, 60 * MINUTE_MS);
     assert.equal((await flow.tokens(usual.id))[0]?.timeout_ms, null);
   });
 
-  test("a value over its hard limit is refused where it stands, unless it says that it may", async () => {
-    const document = silent({ workflow: { timeout: "46m" }, node: { timeout: "11m" } });
+  test("a value over its hard limit is refused with its pointer, unless the document allows it", async () => {
+    const document = withoutTimeouts({ workflow: { timeout: "46m" }, node: { timeout: "11m" } });
     const found = problems(await put(flow, document));
     assert.deepEqual(
       found.map(({ pointer, code }) => [pointer, code]),
@@ -83,44 +83,44 @@ describe("presets", { concurrency: 6 }, () => {
     const run = await flow.runToEnd(document, { url: `${peer.url}/ok` });
     assert.equal(run.timeout_ms, 46 * MINUTE_MS);
     assert.equal((await flow.tokens(run.id))[0]?.timeout_ms, 11 * MINUTE_MS);
-    assert.equal((await put(bounded, silent({ workflow: { timeout: "46m" } }))).status, 201, "standard has no hard limits");
+    assert.equal((await put(bounded, withoutTimeouts({ workflow: { timeout: "46m" } }))).status, 201, "standard has no hard limits");
   });
 
-  test("a run cannot ask for more than the hard limit, nor for less than the minimum", async () => {
-    const document = silent();
+  test("a start cannot exceed the hard limit, nor go below the minimum", async () => {
+    const document = withoutTimeouts();
     await service.store(document);
     const ask = (timeout_ms: number) =>
       service.api("POST", `/v1/workflows/${document.id}/runs`, { input: { url: `${peer.url}/ok` }, timeout_ms });
     for (const timeoutMs of [60 * MINUTE_MS + 1, 999]) {
-      const answer = await ask(timeoutMs);
-      assert.deepEqual([answer.status, answer.json.error.pointer], [422, "/timeout_ms"], answer.text);
+      const response = await ask(timeoutMs);
+      assert.deepEqual([response.status, response.json.error.pointer], [422, "/timeout_ms"], response.text);
     }
     for (const timeoutMs of [60 * MINUTE_MS, 1_000]) assert.equal((await ask(timeoutMs)).status, 201);
-    const [least] = problems(await put(service, silent({ workflow: { timeout: "999ms" } })));
+    const [least] = problems(await put(service, withoutTimeouts({ workflow: { timeout: "999ms" } })));
     assert.deepEqual([least?.pointer, least?.code], ["/timeout", "under_minimum"]);
   });
 
-  test("the bounds of a deployment count for everything", async () => {
-    const found = problems(await put(bounded, silent({ workflow: { timeout: "2h" }, node: { timeout: "100ms" } })));
+  test("the bounds of a deployment apply everywhere", async () => {
+    const found = problems(await put(bounded, withoutTimeouts({ workflow: { timeout: "2h" }, node: { timeout: "100ms" } })));
     assert.deepEqual(found.map(({ pointer }) => pointer), ["/nodes/0/timeout", "/timeout"]);
-    const document = silent({ workflow: { timeout: "1h" }, node: { timeout: "200ms" } });
+    const document = withoutTimeouts({ workflow: { timeout: "1h" }, node: { timeout: "200ms" } });
     assert.equal((await put(bounded, document)).status, 201);
     for (const timeout_ms of [100, 2 * 60 * MINUTE_MS]) {
-      const answer = await bounded.api("POST", `/v1/workflows/${document.id}/runs`, { timeout_ms });
-      assert.deepEqual([answer.status, answer.json.error.pointer], [422, "/timeout_ms"], answer.text);
+      const response = await bounded.api("POST", `/v1/workflows/${document.id}/runs`, { timeout_ms });
+      assert.deepEqual([response.status, response.json.error.pointer], [422, "/timeout_ms"], response.text);
     }
   });
 
-  test("a variable that makes no sense is told of, and the defaults count", async () => {
-    const run = await misconfigured.runToEnd(silent(), { url: `${peer.url}/ok` });
-    assert.equal(run.timeout_ms, 60 * MINUTE_MS, "not half a configuration");
+  test("an invalid variable is logged, and the defaults apply", async () => {
+    const run = await misconfigured.runToEnd(withoutTimeouts(), { url: `${peer.url}/ok` });
+    assert.equal(run.timeout_ms, 60 * MINUTE_MS, "no partial configuration");
     const told = misconfigured.logs.filter((line) => line.includes("invalid_setting"));
     assert.ok(told.length > 0);
     assert.match(told[0] ?? "", /CURFEW_TIMEOUT_MAX_MS.*an hour/);
   });
 
-  test("a limit is learnt from the last twenty runs, and each token says why it has the one it has", async () => {
-    const document = silent({ node: { timeout: "adaptive" } });
+  test("a timeout adapts to the last twenty runs, and each token shows its reason", async () => {
+    const document = withoutTimeouts({ node: { timeout: "adaptive" } });
     await service.store(document);
     const input = { url: `${peer.url}/slow/40` };
     const token = async (runId: string) => (await service.tokens(runId))[0];
@@ -156,8 +156,8 @@ describe("presets", { concurrency: 6 }, () => {
     assert.deepEqual([hung.status, hung.error?.code], ["failed", "execution_timeout"]);
   });
 
-  test("a learnt limit stays within the hard limit, and before it is learnt the default counts", async () => {
-    const document = silent({ node: { timeout: "adaptive" } });
+  test("an adaptive timeout respects the hard limit, and the default applies until there are samples", async () => {
+    const document = withoutTimeouts({ node: { timeout: "adaptive" } });
     await flow.store(document);
     const database = await flow.miniflare.getD1Database("DB", "curfew");
     const insert = database.prepare("INSERT INTO latencies VALUES (?, 'work', ?, ?, 't1', ?)");

@@ -1,12 +1,13 @@
-// Runs that failed or timed out and go on: what a timeout leaves behind, which ways back are open, and that finished work is
-// not done again. The peer counts.
+// Resuming runs that failed or timed out: timeout records, resume options, and finished work that is not repeated. The peer
+// counts requests.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { ask, freshId, mark, marked, oneRequest, oneTask, request, set, workflow, type WorkflowDocument } from "./documents.ts";
-import { startCurfew, type Answer, type Curfew } from "./harness.ts";
+import { assertCompleted } from "./assertions.ts";
+import { ask, freshId, markAction, markNode, oneRequest, oneTask, request, set, workflow, type WorkflowDocument } from "./document-builders.ts";
+import { startCurfew, type ApiResponse, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
-import type { RunView, TimeoutView } from "./wire.ts";
+import type { RunView, TimeoutView } from "./api-types.ts";
 
 let curfew: Curfew;
 let peer: Peer;
@@ -18,24 +19,20 @@ after(() => Promise.all([curfew.dispose(), peer.close()]));
 const read = (runId: string, what: string) => curfew.api("GET", `/v1/runs/${runId}/${what}`);
 const post = (runId: string, what: string, body?: unknown) => curfew.api("POST", `/v1/runs/${runId}/${what}`, body);
 
-async function retried(runId: string, mode: string, more: object = {}): Promise<RunView> {
-  const answer = await post(runId, "retry", { mode, ...more });
-  assert.equal(answer.status, 200, answer.text);
-  return answer.json;
+async function retry(runId: string, mode: string, more: object = {}): Promise<RunView> {
+  const response = await post(runId, "retry", { mode, ...more });
+  assert.equal(response.status, 200, response.text);
+  return response.json;
 }
 
-function assertCompleted(run: RunView): void {
-  assert.equal(run.status, "completed", JSON.stringify(run.error));
+function assertError(response: ApiResponse, status: number, code: string): void {
+  assert.deepEqual([response.status, response.json?.error?.code], [status, code], response.text);
 }
 
-function assertError(answer: Answer, status: number, code: string): void {
-  assert.deepEqual([answer.status, answer.json?.error?.code], [status, code], answer.text);
-}
-
-const asked = (path: string) => peer.seen(path).length;
+const requestCount = (path: string) => peer.seen(path).length;
 const keys = (path: string) => peer.seen(path).map(({ headers }) => headers["idempotency-key"]);
 
-/** prepare -> work, whose task has the steps `one` and `two`; two's url is the input's. */
+/** prepare -> work, whose task has the steps `one` and `two`; the input has the URL of `two`. */
 const twoSteps = (paths: { prepare: string; one: string }, more: { node?: object; workflow?: object } = {}): WorkflowDocument =>
   workflow({
     nodes: [
@@ -69,7 +66,7 @@ async function failedOnce(): Promise<{ run: RunView; prepare: string; one: strin
 }
 
 describe("recovery", { concurrency: 6 }, () => {
-  test("retry_step goes on from the finished steps", async () => {
+  test("retry_step continues after the finished steps", async () => {
     const { run, prepare, one, two } = await failedOnce();
     const ways = await read(run.id, "resume");
     assert.deepEqual(
@@ -85,13 +82,13 @@ describe("recovery", { concurrency: 6 }, () => {
     assert.deepEqual([failed.token_id, failed.node_id, failed.has_partial_work, failed.error.code], ["t2", "work", true, "http_500"]);
     assert.equal(ways.json.last_successful_checkpoint.node_id, "prepare");
 
-    const going = await retried(run.id, "retry_step");
+    const going = await retry(run.id, "retry_step");
     assert.deepEqual([going.status, going.error, going.ended_at], ["running", null, null]);
     const ended = await curfew.ended(run.id);
     assertCompleted(ended);
     assert.deepEqual(ended.output, { one: 1, two: 2 });
-    assert.deepEqual([asked(prepare), asked(one), asked(two)], [1, 1, 2]);
-    assert.equal(new Set(keys(two)).size, 1, "the peer can tell that it is the same piece of work");
+    assert.deepEqual([requestCount(prepare), requestCount(one), requestCount(two)], [1, 1, 2]);
+    assert.equal(new Set(keys(two)).size, 1, "the peer can tell that it is the same work");
     const tokens = await curfew.tokens(run.id);
     assert.deepEqual(
       tokens.map(({ node_id, status, parent_token_id }) => [node_id, status, parent_token_id]),
@@ -103,19 +100,19 @@ describe("recovery", { concurrency: 6 }, () => {
     assert.deepEqual([events[1]?.["mode"], events[1]?.["token_ids"]], ["retry_step", ["t2"]]);
   });
 
-  test("discard_and_retry does the step from its beginning, as new work", async () => {
+  test("discard_and_retry repeats the step from its beginning, with a new idempotency key", async () => {
     const { run, prepare, one, two } = await failedOnce();
-    await retried(run.id, "discard_and_retry");
+    await retry(run.id, "discard_and_retry");
     const ended = await curfew.ended(run.id);
     assertCompleted(ended);
     assert.deepEqual(ended.output, { one: 2, two: 2 });
-    assert.deepEqual([asked(prepare), asked(one), asked(two)], [1, 2, 2]);
-    assert.equal(new Set(keys(two)).size, 2, "a peer that remembers the first attempt must do it again");
+    assert.deepEqual([requestCount(prepare), requestCount(one), requestCount(two)], [1, 2, 2]);
+    assert.equal(new Set(keys(two)).size, 2, "a new key, so that a peer that honours keys repeats the work");
   });
 
-  test("escalate asks a person, who lets it go on", async () => {
+  test("escalate opens a gate, and its decision continues the run", async () => {
     const { run, one, two } = await failedOnce();
-    const going = await retried(run.id, "escalate");
+    const going = await retry(run.id, "escalate");
     assert.deepEqual([going.status, going.gate?.id, going.gate?.kind, going.gate?.choices], ["paused", "run1", "escalation", ["retry", "fail"]]);
     assert.match(going.gate?.prompt, /status 500/);
     await until("the gate in the list", async () => {
@@ -124,26 +121,26 @@ describe("recovery", { concurrency: 6 }, () => {
     });
     assertError(await post(run.id, "resume"), 409, "decision_needed");
     assertError(await post(run.id, "retry", { mode: "retry_step" }), 409, "run_not_ended");
-    assert.equal(asked(two), 1, "nothing begins before the decision");
+    assert.equal(requestCount(two), 1, "nothing begins before the decision");
     const decided = await post(run.id, "gates/run1", { choice: "retry", by: "ada" });
     assert.equal(decided.status, 200, decided.text);
     const ended = await curfew.ended(run.id);
     assertCompleted(ended);
-    assert.deepEqual([asked(one), asked(two)], [1, 2]);
+    assert.deepEqual([requestCount(one), requestCount(two)], [1, 2]);
   });
 
-  test("a person who says fail ends it again, and even then it can go on", async () => {
+  test("the decision fail ends the run again, and it can still be resumed", async () => {
     const { run, one, two } = await failedOnce();
-    await retried(run.id, "escalate");
+    await retry(run.id, "escalate");
     assert.equal((await post(run.id, "gates/run1", { choice: "fail" })).status, 200);
     const refused = await curfew.ended(run.id);
     assert.deepEqual([refused.status, refused.error?.code], ["failed", "escalation_refused"]);
-    await retried(run.id, "retry_step");
+    await retry(run.id, "retry_step");
     assertCompleted(await curfew.ended(run.id));
-    assert.deepEqual([asked(one), asked(two)], [1, 2]);
+    assert.deepEqual([requestCount(one), requestCount(two)], [1, 2]);
   });
 
-  test("time ran out in a step: the record, the line of the log, and the way back", async () => {
+  test("a timeout in a step: the record, the log line, and the resume", async () => {
     const [paths, two] = [freshPaths(), `/hang-first/${freshId("two")}/1`];
     const run = await curfew.runToEnd(twoSteps(paths, { node: { timeout: "1.5s" } }), { url: peer.url + two });
     assert.equal(run.status, "failed");
@@ -179,21 +176,21 @@ describe("recovery", { concurrency: 6 }, () => {
     assert.deepEqual([timestamp, elapsed_ms], [record.timeout_event.timestamp, record.timeout_event.elapsed_ms]);
 
     assert.equal((await read(run.id, "resume")).json.recommended, "retry_step");
-    await retried(run.id, "retry_step");
+    await retry(run.id, "retry_step");
     const ended = await curfew.ended(run.id);
     assertCompleted(ended);
-    assert.deepEqual([asked(paths.prepare), asked(paths.one), asked(two)], [1, 1, 2]);
+    assert.deepEqual([requestCount(paths.prepare), requestCount(paths.one), requestCount(two)], [1, 1, 2]);
     assert.equal(new Set(keys(two)).size, 1);
   });
 
-  test("a run that timed out goes on with a whole new limit", async () => {
+  test("a run that timed out resumes with its whole timeout", async () => {
     const path = `/hang-first/${freshId("k")}/1`;
     const document = workflow({
       timeout: undefined,
       timeout_ms: 2_000,
-      nodes: [marked("first"), { id: "second", action_id: "ask" }],
+      nodes: [markNode("first"), { id: "second", action_id: "ask" }],
       transitions: [{ from_node_id: "first", to_node_id: "second" }],
-      actions: [mark("first"), ask],
+      actions: [markAction("first"), ask],
       output_mapping: "${state.second.body.count}",
     });
     const run = await curfew.runToEnd(document, { url: peer.url + path });
@@ -207,9 +204,9 @@ describe("recovery", { concurrency: 6 }, () => {
     const ways = await read(run.id, "resume");
     assert.deepEqual([ways.json.recommended, ways.json.why], ["retry_step", "time ran out; the next attempt has all of it again"]);
     const before = Date.now();
-    const going = await retried(run.id, "retry_step");
+    const going = await retry(run.id, "retry_step");
     assert.equal(going.timeout_ms, 2_000);
-    assert.ok((going.timeout_at ?? 0) >= before + 2_000, "the limit counts from here");
+    assert.ok((going.timeout_at ?? 0) >= before + 2_000, "the timeout starts here");
     const ended = await curfew.ended(run.id);
     assertCompleted(ended);
     assert.equal(ended.output, 2);
@@ -217,7 +214,7 @@ describe("recovery", { concurrency: 6 }, () => {
     assert.deepEqual(tokens.map(({ node_id, status }) => [node_id, status]), [["first", "completed"], ["second", "timed_out"], ["second", "completed"]]);
   });
 
-  test("what cannot help by trying again is for a person, what did not fit is taken back", async () => {
+  test("permanent failures recommend escalate, validation failures discard_and_retry", async () => {
     const cases = [["404", "escalate"], ["401", "escalate"], ["422", "discard_and_retry"], ["503", "retry_step"]] as const;
     await Promise.all(
       cases.map(async ([status, mode]) => {
@@ -229,20 +226,20 @@ describe("recovery", { concurrency: 6 }, () => {
     );
   });
 
-  test("every terminal run has a deliverable, a live one not yet", async () => {
+  test("every ended run has a deliverable, a live run has none", async () => {
     const [path, hanging] = [`/flaky/${freshId("k")}/1/500`, `/hang/${freshId("h")}`];
     const chain = (more: object = {}) =>
       workflow({
-        nodes: [marked("first"), { id: "second", action_id: "ask" }],
+        nodes: [markNode("first"), { id: "second", action_id: "ask" }],
         transitions: [{ from_node_id: "first", to_node_id: "second" }],
-        actions: [mark("first"), ask],
+        actions: [markAction("first"), ask],
         output_mapping: "${state.second.status}",
         ...more,
       });
     const deliverable = async (runId: string) => {
-      const answer = await read(runId, "deliverable");
-      assert.equal(answer.status, 200, answer.text);
-      return answer.json;
+      const response = await read(runId, "deliverable");
+      assert.equal(response.status, 200, response.text);
+      return response.json;
     };
     const failed = await curfew.runToEnd(chain(), { url: peer.url + path });
     const partial = await deliverable(failed.id);
@@ -254,7 +251,7 @@ describe("recovery", { concurrency: 6 }, () => {
     assert.equal(partial.diagnostics.errors[0].node_id, "second");
     assert.equal((await curfew.api("GET", partial.diagnostics.resume)).status, 200);
 
-    await retried(failed.id, "retry_step");
+    await retry(failed.id, "retry_step");
     assertCompleted(await curfew.ended(failed.id));
     assert.deepEqual(await deliverable(failed.id), { kind: "output", status: "complete", run_id: failed.id, output: 200 });
 
@@ -272,7 +269,7 @@ describe("recovery", { concurrency: 6 }, () => {
     assert.deepEqual([cancelled.kind, cancelled.reason, cancelled.completed_nodes, cancelled.message], ["fallback", "cancelled", ["first"], "not needed"]);
   });
 
-  test("only what failed or timed out can be retried", async () => {
+  test("only a run that failed or timed out can be retried", async () => {
     const document = oneRequest("${input.url}");
     await curfew.store(document);
     const live = await curfew.start(document.id, { url: `${peer.url}/hang` });
@@ -288,7 +285,7 @@ describe("recovery", { concurrency: 6 }, () => {
     assertError(await post("no-such-run", "retry", { mode: "retry_step" }), 404, "not_found");
   });
 
-  test("a retry that makes no sense is refused and changes nothing", async () => {
+  test("an invalid retry is refused and changes nothing", async () => {
     const run = await curfew.runToEnd(oneRequest(`${peer.url}/status/500`));
     const cases: [body: unknown, pointer: string][] = [
       [{}, "/mode"],
@@ -300,8 +297,8 @@ describe("recovery", { concurrency: 6 }, () => {
       [[], ""],
     ];
     for (const [body, pointer] of cases) {
-      const answer = await post(run.id, "retry", body);
-      assert.deepEqual([answer.status, answer.json.error.pointer ?? ""], [pointer === "/tokenid" ? 400 : 422, pointer], `${JSON.stringify(body)}: ${answer.text}`);
+      const response = await post(run.id, "retry", body);
+      assert.deepEqual([response.status, response.json.error.pointer ?? ""], [pointer === "/tokenid" ? 400 : 422, pointer], `${JSON.stringify(body)}: ${response.text}`);
     }
     assertError(await post(run.id, "retry", { mode: "retry_step", token_id: "t99" }), 409, "not_resumable");
     assert.equal((await curfew.run(run.id)).status, "failed");
@@ -310,13 +307,13 @@ describe("recovery", { concurrency: 6 }, () => {
       assertError(await read("no-such-run", what), 404, "not_found");
     }
     for (const list of ["events", "timeouts"]) assertError(await read(run.id, `${list}?after=soon`), 400, "invalid_request");
-    for (const door of ["retry", "extend"]) assert.equal((await post(run.id, door, "{")).status, 400, "not JSON");
+    for (const control of ["retry", "extend"]) assert.equal((await post(run.id, control, "{")).status, 400, "not JSON");
     assertError(await read(run.id, "events?limit=0"), 400, "invalid_request");
   });
 
-  test("events are counted and read from where one stopped", async () => {
+  test("events are numbered and read from a cursor on", async () => {
     const { run } = await failedOnce();
-    await retried(run.id, "escalate");
+    await retry(run.id, "escalate");
     await post(run.id, "gates/run1", { choice: "retry" });
     await curfew.ended(run.id);
     const all = await curfew.events(run.id);
@@ -332,19 +329,19 @@ describe("recovery", { concurrency: 6 }, () => {
     assert.deepEqual((await read(run.id, `events?after=${all.length}`)).json.items, []);
   });
 
-  test("a task's failure on its way out keeps nothing to go on from, and the whole task runs again", async () => {
+  test("a failure in a task's output leaves no checkpoint, and the whole task runs again", async () => {
     const [counted, key] = [`/count/${freshId("one")}`, freshId("k")];
     const steps = [request({ url: `${peer.url}${counted}?ready_at=2` }, { ref: "only" })];
     const schema = { type: "object", properties: { body: { type: "object", properties: { ready: { const: true } } } } };
     const run = await curfew.runToEnd(oneTask(steps, { task: { output_schema: schema } }), { key });
     assert.deepEqual([run.status, run.error?.code], ["failed", "schema_mismatch"]);
-    await retried(run.id, "retry_step");
+    await retry(run.id, "retry_step");
     assertCompleted(await curfew.ended(run.id));
-    assert.equal(asked(counted), 2);
+    assert.equal(requestCount(counted), 2);
   });
 });
 
-test("a run that was given up keeps what it had done, and can go on", async () => {
+test("a run that was failed after panics keeps its work and can be resumed", async () => {
   const [done, held] = [`/ok/${freshId("k")}`, `/held/${freshId("k")}`];
   const document = workflow({
     nodes: [
@@ -356,16 +353,16 @@ test("a run that was given up keeps what it had done, and can go on", async () =
   });
   await curfew.store(document);
   const id = await curfew.start(document.id);
-  await until("the peer to be asked", () => asked(held) > 0);
+  await until("the request at the peer", () => requestCount(held) > 0);
   // What entry.mjs does after the fifth panic of the alarm; the API has no such request.
-  const response = await curfew.askRun(id, "abandon");
+  const response = await curfew.sendToRun(id, "abandon");
   assert.deepEqual([response.status, response.json], [200, { abandoned: true }]);
   const run = await curfew.ended(id);
   assert.deepEqual([run.status, run.error?.code], ["failed", "internal_error"]);
   assert.equal((await read(id, "deliverable")).json.completed_nodes.length, 1);
-  await retried(id, "retry_step");
-  await until("the second attempt", () => asked(held) > 1);
+  await retry(id, "retry_step");
+  await until("the second attempt", () => requestCount(held) > 1);
   peer.release(held.slice(6));
   assertCompleted(await curfew.ended(id));
-  assert.equal(asked(done), 1);
+  assert.equal(requestCount(done), 1);
 });

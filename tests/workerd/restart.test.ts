@@ -1,10 +1,10 @@
-// The process goes away and comes back on the same disk: what was committed is there, and deadlines still fire.
+// A restart with the same storage: committed work is kept, and deadlines fire.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { freshId, oneRequest, oneTask, set, workflow } from "./documents.ts";
+import { freshId, oneRequest, oneTask, set, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
@@ -19,8 +19,8 @@ after(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** One life of the process. */
-async function during<T>(work: (curfew: Curfew) => Promise<T>): Promise<T> {
+/** One process. */
+async function withCurfew<T>(work: (curfew: Curfew) => Promise<T>): Promise<T> {
   const curfew = await startCurfew({ persistTo: directory });
   try {
     return await work(curfew);
@@ -29,8 +29,8 @@ async function during<T>(work: (curfew: Curfew) => Promise<T>): Promise<T> {
   }
 }
 
-test("an ended run, a live one and its deadline survive", async () => {
-  const [done, live] = await during(async (curfew): Promise<[string, string]> => {
+test("an ended run, a live run and its deadline survive", async () => {
+  const [done, live] = await withCurfew(async (curfew): Promise<[string, string]> => {
     const done = await curfew.runToEnd(oneTask([set({ a: 1 })]));
     const hanging = oneRequest("${input.url}", { workflow: { timeout: "4s", on_timeout: "fail" } });
     await curfew.store(hanging);
@@ -39,7 +39,7 @@ test("an ended run, a live one and its deadline survive", async () => {
     await until("the request at the peer", () => peer.seen(path).length > 0);
     return [done.id, live];
   });
-  await during(async (curfew) => {
+  await withCurfew(async (curfew) => {
     const { json: before } = await curfew.api("GET", `/v1/runs/${done}`);
     assert.deepEqual(before.output, { a: 1 });
     const ended = await curfew.ended(live);
@@ -48,9 +48,9 @@ test("an ended run, a live one and its deadline survive", async () => {
   });
 });
 
-// A value of the state is on the token that wrote it first, in a row of its own once it was written again, in an empty one once it
-// was taken back.
-test("the state is what it was, wherever it stands", async () => {
+// A context value is stored on the token that wrote it first, in its own row after another write, and in an empty row after it was
+// undone.
+test("the state is restored, wherever it is stored", async () => {
   const document = workflow({
     nodes: [
       { id: "first", task_id: "say", output_mapping: { "state.kept": "${result.n}", "state.again": 1 } },
@@ -63,21 +63,21 @@ test("the state is what it was, wherever it stands", async () => {
     ],
     tasks: [{ id: "say", dispatch: "direct", steps: [set({ n: 7 })] }],
   });
-  const id = await during(async (curfew) => {
+  const id = await withCurfew(async (curfew) => {
     await curfew.store(document);
     const id = await curfew.start(document.id);
     await until("the run to wait", async () => (await curfew.api("GET", `/v1/runs/${id}`)).json.status === "waiting");
     return id;
   });
-  await during(async (curfew) => {
+  await withCurfew(async (curfew) => {
     assert.deepEqual((await curfew.api("GET", `/v1/runs/${id}`)).json.context.state, { kept: 7, again: 2 });
     const signal = await curfew.api("POST", `/v1/runs/${id}/signals/go`, { by: "hand" });
     assert.equal(signal.status, 200, signal.text);
     assert.deepEqual((await curfew.ended(id)).context.state, { kept: 7, again: 2, rest: { by: "hand" } });
-    const answer = await curfew.api("POST", `/v1/runs/${id}/restart`, { from_node_id: "rest" });
-    assert.equal(answer.status, 200, answer.text);
+    const response = await curfew.api("POST", `/v1/runs/${id}/restart`, { from_node_id: "rest" });
+    assert.equal(response.status, 200, response.text);
   });
-  await during(async (curfew) => {
+  await withCurfew(async (curfew) => {
     const { json: run } = await curfew.api("GET", `/v1/runs/${id}`);
     assert.deepEqual([run.status, run.context.state], ["waiting", { kept: 7, again: 2 }]);
     assert.deepEqual(

@@ -1,7 +1,7 @@
-// Infrastructure retry in the executor: real peers that fail, real waits, what is told of it.
+// Infrastructure retries in the executor: failing peers, real delays, and their reports.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { check, freshId, oneTask, set, workflow } from "./documents.ts";
+import { check, freshId, oneTask, set, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => Promise.all([curfew.dispose(), peer.close()]));
 
-const asking = (execution?: object) => ({
+const requestStep = (execution?: object) => ({
   ref: "ask",
   action: {
     kind: "http_request",
@@ -21,14 +21,14 @@ const asking = (execution?: object) => ({
     ...(execution ? { execution } : {}),
   },
 });
-const quick = { retry_policy: { initial_delay: "20ms", jitter: false } };
+const fastRetries = { retry_policy: { initial_delay: "20ms", jitter: false } };
 
 const gaps = (path: string) => peer.seen(path).map(({ at }, index, all) => at - (all[index - 1]?.at ?? at)).slice(1);
 
 describe("retries", { concurrency: 8 }, () => {
-  test("without a word a failed call is made again after a second and more", async () => {
+  test("by default a failed call is retried after a second or more", async () => {
     const path = `/flaky/${freshId("k")}/1/503`;
-    const run = await curfew.runToEnd(oneTask([asking()]), { url: peer.url + path });
+    const run = await curfew.runToEnd(oneTask([requestStep()]), { url: peer.url + path });
     assert.equal(run.status, "completed", JSON.stringify(run.error));
     const [token] = await curfew.tokens(run.id);
     const [step] = token?.steps ?? [];
@@ -40,9 +40,9 @@ describe("retries", { concurrency: 8 }, () => {
     assert.equal(token?.epoch, 1, "inside one attempt of the token");
   });
 
-  test("every call of a step carries one Idempotency-Key", async () => {
+  test("all calls of a step have the same Idempotency-Key", async () => {
     const path = `/flaky/${freshId("k")}/3/500`;
-    const run = await curfew.runToEnd(oneTask([asking(quick)]), { url: peer.url + path });
+    const run = await curfew.runToEnd(oneTask([requestStep(fastRetries)]), { url: peer.url + path });
     assert.equal(run.status, "completed", JSON.stringify(run.error));
     const seen = peer.seen(path);
     assert.deepEqual([seen.length, new Set(seen.map(({ headers }) => headers["idempotency-key"])).size], [4, 1]);
@@ -50,13 +50,13 @@ describe("retries", { concurrency: 8 }, () => {
     assert.deepEqual(token?.steps[0]?.retries?.map(({ delay_ms }) => delay_ms), [20, 40, 80]);
   });
 
-  test("a network failure is tried again until its attempts are used up", async () => {
-    const run = await curfew.runToEnd(oneTask([asking(quick)]), { url: "http://127.0.0.1:1/" });
+  test("a network failure is retried until the attempts are used up", async () => {
+    const run = await curfew.runToEnd(oneTask([requestStep(fastRetries)]), { url: "http://127.0.0.1:1/" });
     assert.deepEqual([run.status, run.error?.class], ["failed", "network"]);
     const [token] = await curfew.tokens(run.id);
     assert.equal(token?.steps[0]?.attempts, 4);
     for (const path of ["/half", "/lies/100"]) {
-      const cut = await curfew.runToEnd(oneTask([asking({ retry_policy: { ...quick.retry_policy, max_attempts: 2 } })]), {
+      const cut = await curfew.runToEnd(oneTask([requestStep({ retry_policy: { ...fastRetries.retry_policy, max_attempts: 2 } })]), {
         url: peer.url + path,
       });
       assert.deepEqual([cut.status, cut.error?.class], ["failed", "network"], path);
@@ -64,13 +64,13 @@ describe("retries", { concurrency: 8 }, () => {
     }
   });
 
-  test("a rate limit is waited for as long as the peer asks, and logged", async () => {
+  test("a rate limit is awaited as long as the peer asks, and logged", async () => {
     const path = `/limited/${freshId("k")}`;
     const date = () => new Date(Date.now() + 2_000).toUTCString();
     peer.route(path, (_seen, asked) =>
       asked > 2 ? { body: { asked } } : { status: 429, headers: { "retry-after": asked === 1 ? "1" : date() }, body: {} },
     );
-    const run = await curfew.runToEnd(oneTask([asking()]), { url: peer.url + path });
+    const run = await curfew.runToEnd(oneTask([requestStep()]), { url: peer.url + path });
     assert.deepEqual(run.output?.body, { asked: 3 }, JSON.stringify(run.error));
     const [first, second] = gaps(path);
     assert.ok((first ?? 0) >= 995, `${first} ms`);
@@ -82,46 +82,46 @@ describe("retries", { concurrency: 8 }, () => {
     );
   });
 
-  test("what is not tried again is called once", async () => {
+  test("failures that are not retryable are not retried", async () => {
     for (const status of [400, 401, 404, 409, 422]) {
       const path = `/status/${status}/${freshId("k")}`;
-      const run = await curfew.runToEnd(oneTask([asking()]), { url: peer.url + path });
+      const run = await curfew.runToEnd(oneTask([requestStep()]), { url: peer.url + path });
       assert.equal(run.status, "failed");
       assert.equal(peer.seen(path).length, 1, String(status));
     }
   });
 
-  test("a retry that could not finish in time is not begun, and the error says so", async () => {
+  test("a retry that could not finish in time is not made, and the error says so", async () => {
     const path = `/status/500/${freshId("k")}`;
-    const run = await curfew.runToEnd(oneTask([asking()], { node: { timeout: "900ms" } }), { url: peer.url + path });
+    const run = await curfew.runToEnd(oneTask([requestStep()], { node: { timeout: "900ms" } }), { url: peer.url + path });
     assert.deepEqual([run.status, run.error?.class, run.error?.code], ["failed", "server_error", "http_500"]);
     assert.match(run.error?.message ?? "", /not tried again: another attempt could not finish before the deadline$/);
     assert.equal(peer.seen(path).length, 1);
     assert.ok((run.duration_ms ?? NaN) < 900, "it does not wait for a deadline it knows of");
   });
 
-  test("a timeout is tried again inside the step where the execution says so", async () => {
+  test("a timeout is retried inside the step if the execution says so", async () => {
     const path = `/hang-first/${freshId("k")}/2`;
     const execution = { timeout: "300ms", on_timeout: "retry", retry_policy: { max_attempts: 4, backoff: "none" } };
-    const run = await curfew.runToEnd(oneTask([asking(execution)]), { url: peer.url + path });
+    const run = await curfew.runToEnd(oneTask([requestStep(execution)]), { url: peer.url + path });
     assert.equal(run.status, "completed", JSON.stringify(run.error));
     const [token] = await curfew.tokens(run.id);
     assert.deepEqual([token?.epoch, token?.steps[0]?.attempts], [1, 3]);
     const [first] = peer.seen(path);
-    assert.equal(first?.aborted, true, "a call that is given up is closed");
+    assert.equal(first?.aborted, true, "an aborted call is closed");
   });
 
-  test("total_timeout bounds all calls of a step", async () => {
+  test("total_timeout limits all calls of a step", async () => {
     const path = `/hang/${freshId("k")}`;
     const execution = { timeout: "400ms", on_timeout: "retry", retry_policy: { max_attempts: 9, backoff: "none", total_timeout: "1s" } };
-    const run = await curfew.runToEnd(oneTask([asking(execution)]), { url: peer.url + path });
+    const run = await curfew.runToEnd(oneTask([requestStep(execution)]), { url: peer.url + path });
     assert.deepEqual([run.status, run.error?.class], ["failed", "timeout"]);
     assert.equal(peer.seen(path).length, 2);
     const [token] = await curfew.tokens(run.id);
     assert.deepEqual([token?.timeout_ms, token?.retry_count], [1_000, 0]);
   });
 
-  test("a Worker that is bound is tried again too", async () => {
+  test("calls to a bound Worker are retried, too", async () => {
     const call = (path: string, policy: object) => ({
       kind: "service_call",
       implementation: { binding: "ECHO", path },
@@ -135,26 +135,26 @@ describe("retries", { concurrency: 8 }, () => {
     }
   });
 
-  test("a run that ends while a step waits for its next call makes none", async () => {
+  test("a run that ends during a retry delay makes no further call", async () => {
     const cancelled = `/status/500/${freshId("k")}`;
-    const document = oneTask([asking()]);
+    const document = oneTask([requestStep()]);
     await curfew.store(document);
     const id = await curfew.start(document.id, { url: peer.url + cancelled });
     await until("the first call", () => peer.seen(cancelled).length === 1);
     assert.equal((await curfew.api("POST", `/v1/runs/${id}/cancel`, {})).status, 200);
-    // The same time as any other run that is not cancelled takes to call again, and more.
+    // Longer than the retry delay of a run that is not cancelled.
     const twice = `/flaky/${freshId("k")}/2/500`;
-    const other = await curfew.runToEnd(oneTask([asking()]), { url: peer.url + twice });
+    const other = await curfew.runToEnd(oneTask([requestStep()]), { url: peer.url + twice });
     assert.deepEqual([other.status, peer.seen(twice).length], ["completed", 3]);
     assert.deepEqual([peer.seen(cancelled).length, (await curfew.run(id)).status], [1, "cancelled"]);
   });
 
-  test("the retries of one branch hold up no other", async () => {
+  test("the retries of one branch do not delay another", async () => {
     const slow = `/flaky/${freshId("k")}/1/500`;
     const document = workflow({
       nodes: [{ id: "start" }, { id: "a", action_id: "ask", input_mapping: { url: "${input.a}" } }, { id: "b", task_id: "set" }],
       transitions: [{ from_node_id: "start", to_node_id: "a" }, { from_node_id: "start", to_node_id: "b" }],
-      actions: [{ id: "ask", ...asking().action }],
+      actions: [{ id: "ask", ...requestStep().action }],
       tasks: [{ id: "set", steps: [set({ done: true })] }],
     });
     const run = await curfew.runToEnd(document, { a: peer.url + slow });
@@ -165,20 +165,20 @@ describe("retries", { concurrency: 8 }, () => {
   });
 });
 
-test("a peer that honours the key gives each business retry another answer, and each call that is made again the same", async () => {
+test("with a peer that honours the key each business retry gets a new result, and each repeated call the same", async () => {
   const path = `/judged/${freshId("j")}`;
-  /** What was answered, by the key. */
+  /** Results by key. */
   const given = new Map<string, { good: boolean }>();
   peer.route(path, ({ headers }, asked) => {
     const key = String(headers["idempotency-key"]);
-    // The first call of each round gets nothing at all.
+    // The first call of each round gets no response.
     if (asked % 2 === 1) return { status: 503, body: {} };
-    const answer = given.get(key) ?? { good: given.size > 0 };
-    given.set(key, answer);
-    return { body: answer };
+    const response = given.get(key) ?? { good: given.size > 0 };
+    given.set(key, response);
+    return { body: response };
   });
   const steps = [
-    { ref: "ask", action: { kind: "http_request", implementation: { url: peer.url + path }, execution: quick } },
+    { ref: "ask", action: { kind: "http_request", implementation: { url: peer.url + path }, execution: fastRetries } },
     { ref: "judge", ...check("state.ask.body.good", "not good enough"), on_failure: "retry" },
   ];
   const run = await curfew.runToEnd(oneTask(steps, { task: { retry: { max_attempts: 3 } } }));

@@ -1,7 +1,7 @@
-// How tokens move: conditions, tiers, failure and timeout routes, loops, pass-through nodes, limits.
+// Routing: conditions, tiers, failure and timeout routes, loops, pass-through nodes, limits.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { check, mark, marked, request, workflow } from "./documents.ts";
+import { check, markAction, markNode, request, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 
@@ -12,11 +12,11 @@ before(async () => {
 });
 after(() => Promise.all([curfew.dispose(), peer.close()]));
 
-/** A workflow of marking nodes: which of them were visited is the whole result. */
+/** A workflow of marking nodes: its result is the list of visited nodes. */
 function graph(nodes: string[], transitions: Record<string, unknown>[], more: Record<string, unknown> = {}) {
-  return workflow({ nodes: nodes.map((id) => marked(id)), actions: nodes.map(mark), transitions, ...more });
+  return workflow({ nodes: nodes.map((id) => markNode(id)), actions: nodes.map(markAction), transitions, ...more });
 }
-const to = (from: string, target: string, more: Record<string, unknown> = {}) => ({
+const edge = (from: string, target: string, more: Record<string, unknown> = {}) => ({
   from_node_id: from,
   to_node_id: target,
   ...more,
@@ -26,12 +26,12 @@ async function visited(runId: string): Promise<string[]> {
   return (await curfew.tokens(runId)).map((token) => token.node_id);
 }
 
-test("a condition chooses the way", async () => {
+test("a condition selects the route", async () => {
   const document = graph(
     ["start", "large", "small"],
     [
-      to("start", "large", { condition: "input.amount >= 100" }),
-      to("start", "small", { condition: "input.amount < 100" }),
+      edge("start", "large", { condition: "input.amount >= 100" }),
+      edge("start", "small", { condition: "input.amount < 100" }),
     ],
   );
   await curfew.store(document);
@@ -47,10 +47,10 @@ test("the first tier with a match fires all its matches, later tiers none", asyn
     graph(
       ["start", "never", "left", "right", "otherwise"],
       [
-        to("start", "otherwise", { priority: 9 }),
-        to("start", "right", { priority: 2 }),
-        to("start", "never", { priority: -1, condition: "false" }),
-        to("start", "left", { priority: 2, condition: "state.start.visited == 'start'" }),
+        edge("start", "otherwise", { priority: 9 }),
+        edge("start", "right", { priority: 2 }),
+        edge("start", "never", { priority: -1, condition: "false" }),
+        edge("start", "left", { priority: 2, condition: "state.start.visited == 'start'" }),
       ],
     ),
   );
@@ -59,22 +59,22 @@ test("the first tier with a match fires all its matches, later tiers none", asyn
   assert.deepEqual(run.counts, { completed: 3 });
 });
 
-test("a token with no matching transition ends its path", async () => {
-  const run = await curfew.runToEnd(graph(["start", "next"], [to("start", "next", { condition: "false" })]));
+test("a token without a matching transition ends its path", async () => {
+  const run = await curfew.runToEnd(graph(["start", "next"], [edge("start", "next", { condition: "false" })]));
   assert.equal(run.status, "completed");
   assert.deepEqual(await visited(run.id), ["start"]);
 });
 
-test("the run begins at initial_node_id", async () => {
-  const run = await curfew.runToEnd(graph(["a", "b"], [to("b", "a")], { initial_node_id: "b" }));
+test("the run starts at initial_node_id", async () => {
+  const run = await curfew.runToEnd(graph(["a", "b"], [edge("b", "a")], { initial_node_id: "b" }));
   assert.deepEqual(await visited(run.id), ["b", "a"]);
 });
 
-test("pass-through nodes cost no task, and their mappings work", async () => {
+test("pass-through nodes run no task, and their mappings apply", async () => {
   const run = await curfew.runToEnd(
     workflow({
       nodes: [{ id: "one" }, { id: "two", output_mapping: { "output.from": "${input.name}" } }, { id: "three" }],
-      transitions: [to("one", "two"), to("two", "three")],
+      transitions: [edge("one", "two"), edge("two", "three")],
     }),
     { name: "Ada" },
   );
@@ -83,22 +83,22 @@ test("pass-through nodes cost no task, and their mappings work", async () => {
   assert.deepEqual(await visited(run.id), ["one", "two", "three"]);
 });
 
-const refusing = (url: string) => ({
-  nodes: [{ id: "ask", task_id: "ask" }, marked("told", { input_mapping: { why: "${error.message}" } }), marked("fine")],
+const failingRequest = (url: string) => ({
+  nodes: [{ id: "ask", task_id: "ask" }, markNode("told", { input_mapping: { why: "${error.message}" } }), markNode("fine")],
   actions: [
     { id: "told", kind: "update_context", implementation: { set: { why: "${input.why}" } } },
-    mark("fine"),
+    markAction("fine"),
   ],
   tasks: [{ id: "ask", steps: [request({ url }, { ref: "the-call" })] }],
 });
 
-test("a failure route is taken, and knows the error", async () => {
+test("a failure route is taken and can read the error", async () => {
   const run = await curfew.runToEnd(
     workflow({
-      ...refusing("${input.url}"),
+      ...failingRequest("${input.url}"),
       transitions: [
-        to("ask", "fine"),
-        to("ask", "told", { on: "failure", condition: "error.class == 'not_found' && error.node_id == 'ask'" }),
+        edge("ask", "fine"),
+        edge("ask", "told", { on: "failure", condition: "error.class == 'not_found' && error.node_id == 'ask'" }),
       ],
       output_mapping: "${state.told}",
     }),
@@ -115,11 +115,11 @@ test("a failure route is taken, and knows the error", async () => {
   assert.equal(tokens[0]?.error?.step_ref, "the-call");
 });
 
-test("a failure without a route that matches fails the run with its error", async () => {
+test("a failure without a matching route fails the run with its error", async () => {
   const run = await curfew.runToEnd(
     workflow({
-      ...refusing("${input.url}"),
-      transitions: [to("ask", "fine"), to("ask", "told", { on: "failure", condition: "error.class == 'auth'" })],
+      ...failingRequest("${input.url}"),
+      transitions: [edge("ask", "fine"), edge("ask", "told", { on: "failure", condition: "error.class == 'auth'" })],
     }),
     { url: `${peer.url}/status/404` },
   );
@@ -130,32 +130,32 @@ test("a failure without a route that matches fails the run with its error", asyn
   assert.deepEqual(await visited(run.id), ["ask"]);
 });
 
-test("a loop fires its transition max_iterations times, then a later tier is the way out", async () => {
+test("a loop fires its transition max_iterations times, then a later tier is taken", async () => {
   const run = await curfew.runToEnd(
     graph(
       ["work", "after"],
-      [to("work", "work", { loop_config: { max_iterations: 3 } }), to("work", "after", { priority: 1 })],
+      [edge("work", "work", { loop_config: { max_iterations: 3 } }), edge("work", "after", { priority: 1 })],
     ),
   );
   assert.equal(run.status, "completed", JSON.stringify(run.error));
   assert.deepEqual(await visited(run.id), ["work", "work", "work", "work", "after"]);
 });
 
-test("a loop over several nodes reads what it wrote", async () => {
+test("a loop over several nodes reads the values it wrote", async () => {
   const run = await curfew.runToEnd(
     workflow({
       nodes: [
         { id: "begin", output_mapping: { "state.rounds": 0 } },
         { id: "count", output_mapping: { "state.rounds": "${state.rounds + 1}" } },
-        marked("middle"),
+        markNode("middle"),
         { id: "end", output_mapping: { "output.rounds": "${state.rounds}" } },
       ],
-      actions: [mark("middle")],
+      actions: [markAction("middle")],
       transitions: [
-        to("begin", "count"),
-        to("count", "middle", { condition: "state.rounds < 4" }),
-        to("count", "end", { condition: "state.rounds >= 4" }),
-        to("middle", "count"),
+        edge("begin", "count"),
+        edge("count", "middle", { condition: "state.rounds < 4" }),
+        edge("count", "end", { condition: "state.rounds >= 4" }),
+        edge("middle", "count"),
       ],
     }),
   );
@@ -164,17 +164,17 @@ test("a loop over several nodes reads what it wrote", async () => {
 });
 
 for (const [limit, value] of [["loop_iterations", 5], ["tokens_total", 4]] as const) {
-  test(`${limit} ends a run that would go on for ever, and says so`, async () => {
-    const run = await curfew.runToEnd(graph(["work"], [to("work", "work")], { limits: { [limit]: value } }));
+  test(`${limit} ends an endless run and names the limit`, async () => {
+    const run = await curfew.runToEnd(graph(["work"], [edge("work", "work")], { limits: { [limit]: value } }));
     assert.equal(run.status, "failed");
     assert.equal(run.error?.code, "limit_exceeded");
     assert.match(run.error?.message ?? "", new RegExp(limit));
   });
 }
 
-test("tokens_active is a limit too", async () => {
+test("tokens_active is a limit, too", async () => {
   const run = await curfew.runToEnd(
-    graph(["start", "a", "b", "c"], [to("start", "a"), to("start", "b"), to("start", "c")], { limits: { tokens_active: 2 } }),
+    graph(["start", "a", "b", "c"], [edge("start", "a"), edge("start", "b"), edge("start", "c")], { limits: { tokens_active: 2 } }),
   );
   assert.equal(run.status, "failed");
   assert.equal(run.error?.code, "limit_exceeded");
@@ -184,9 +184,9 @@ test("tokens_active is a limit too", async () => {
 test("a mapping that fails at run time fails its token with the expression and its place", async () => {
   const run = await curfew.runToEnd(
     workflow({
-      nodes: [marked("a"), marked("b", { input_mapping: { x: "${state.a.nothing.here}" } })],
-      actions: [mark("a"), mark("b")],
-      transitions: [to("a", "b")],
+      nodes: [markNode("a"), markNode("b", { input_mapping: { x: "${state.a.nothing.here}" } })],
+      actions: [markAction("a"), markAction("b")],
+      transitions: [edge("a", "b")],
     }),
   );
   assert.equal(run.status, "failed");
@@ -197,18 +197,18 @@ test("a mapping that fails at run time fails its token with the expression and i
 });
 
 test("a condition that fails at run time ends the run with its reason", async () => {
-  const run = await curfew.runToEnd(graph(["a", "b"], [to("a", "b", { condition: "state.a.visited > 3" })]));
+  const run = await curfew.runToEnd(graph(["a", "b"], [edge("a", "b", { condition: "state.a.visited > 3" })]));
   assert.equal(run.status, "failed");
   assert.equal(run.error?.class, "validation");
   assert.match(run.error?.message ?? "", /state\.a\.visited > 3/);
 });
 
-test("one failed path does not wait for the other: the run fails and the rest is ended", async () => {
+test("a failed path fails the run without waiting for the other paths", async () => {
   const path = "/hang/other-path";
   const run = await curfew.runToEnd(
     workflow({
       nodes: [{ id: "start" }, { id: "fails", task_id: "fails" }, { id: "hangs", task_id: "hangs" }],
-      transitions: [to("start", "fails"), to("start", "hangs")],
+      transitions: [edge("start", "fails"), edge("start", "hangs")],
       tasks: [
         { id: "fails", steps: [request({ url: "${input.url}/slow/200" }), check("false", "on purpose")] },
         { id: "hangs", steps: [request({ url: `\${input.url}${path}` })] },

@@ -1,7 +1,7 @@
-// The life of a run over the API: start, idempotence, reading, listing, cancelling.
+// The API of runs: start, idempotency, reading, listing, cancelling.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { freshId, mark, marked, oneRequest, oneTask, set, workflow } from "./documents.ts";
+import { freshId, markAction, markNode, oneRequest, oneTask, set, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
@@ -15,7 +15,7 @@ after(() => Promise.all([curfew.dispose(), peer.close()]));
 
 const greeting = () => oneTask([set({ greeting: "Hello, ${input.name}!" })], { workflow: { tags: ["test", "greeting"] } });
 
-test("a run goes from start to its output", async () => {
+test("a run goes from start to output", async () => {
   const document = greeting();
   await curfew.store(document);
   const started = await curfew.api("POST", `/v1/workflows/${document.id}/runs`, { input: { name: "Ada" } });
@@ -43,14 +43,14 @@ test("the output is the context's output without an output mapping", async () =>
   const run = await curfew.runToEnd(
     workflow({
       nodes: [{ id: "work", action_id: "a", output_mapping: { "output.deep.value": "${result.visited}", "state.kept": 7 } }],
-      actions: [mark("a")],
+      actions: [markAction("a")],
     }),
   );
   assert.deepEqual(run.output, { deep: { value: "a" } });
   assert.deepEqual(run.context, { state: { kept: 7 }, output: { deep: { value: "a" } } });
 });
 
-test("starting twice is starting once", async () => {
+test("a start is idempotent", async () => {
   const document = greeting();
   await curfew.store(document);
   const path = `/v1/workflows/${document.id}/runs`;
@@ -68,7 +68,7 @@ test("starting twice is starting once", async () => {
   assert.deepEqual((await curfew.ended(request.run_id)).input, { name: "Ada" });
 });
 
-test("of many equal starts at once exactly one creates the run", async () => {
+test("of many equal concurrent starts exactly one creates the run", async () => {
   const document = oneRequest("${input.url}");
   await curfew.store(document);
   const key = freshId("once");
@@ -76,12 +76,12 @@ test("of many equal starts at once exactly one creates the run", async () => {
   const answers = await Promise.all(
     Array.from({ length: 10 }, () => curfew.api("POST", `/v1/workflows/${document.id}/runs`, request)),
   );
-  assert.deepEqual(answers.map((answer) => answer.status).sort(), [...Array(9).fill(200), 201]);
+  assert.deepEqual(answers.map((response) => response.status).sort(), [...Array(9).fill(200), 201]);
   await curfew.ended(request.run_id);
   assert.equal(peer.seen(`/count/${key}`).length, 1);
 });
 
-test("a start names what it does not know", async () => {
+test("unknown workflows, versions and runs are a 404", async () => {
   const document = greeting();
   await curfew.store(document);
   const unknown = await curfew.api("POST", "/v1/workflows/no-such-workflow/runs", { input: {} });
@@ -96,31 +96,31 @@ test("a start names what it does not know", async () => {
   }
 });
 
-test("a run id outside its alphabet is refused", async () => {
+test("a run id with invalid characters is refused", async () => {
   const document = greeting();
   await curfew.store(document);
   for (const run_id of ["", "with space", "x".repeat(129), "ümlaut", 7]) {
-    const answer = await curfew.api("POST", `/v1/workflows/${document.id}/runs`, { run_id, input: { name: "Ada" } });
-    assert.ok([400, 422].includes(answer.status), `${run_id}: ${answer.status} ${answer.text}`);
-    assert.equal(answer.json.error.code, "invalid_request");
+    const response = await curfew.api("POST", `/v1/workflows/${document.id}/runs`, { run_id, input: { name: "Ada" } });
+    assert.ok([400, 422].includes(response.status), `${run_id}: ${response.status} ${response.text}`);
+    assert.equal(response.json.error.code, "invalid_request");
   }
 });
 
-test("input that breaks the schema starts nothing", async () => {
+test("an input that violates the schema starts nothing", async () => {
   const document = {
     ...greeting(),
     input_schema: { type: "object", required: ["name"], properties: { name: { type: "string" } } },
   };
   await curfew.store(document);
   const run_id = freshId("run");
-  const answer = await curfew.api("POST", `/v1/workflows/${document.id}/runs`, { run_id, input: { name: 7 } });
-  assert.equal(answer.status, 422, answer.text);
-  assert.match(answer.json.error.code, /^invalid_(input|request)$/);
-  assert.equal(answer.json.error.pointer, "/input/name");
+  const response = await curfew.api("POST", `/v1/workflows/${document.id}/runs`, { run_id, input: { name: 7 } });
+  assert.equal(response.status, 422, response.text);
+  assert.match(response.json.error.code, /^invalid_(input|request)$/);
+  assert.equal(response.json.error.pointer, "/input/name");
   assert.equal((await curfew.api("GET", `/v1/runs/${run_id}`)).status, 404);
 });
 
-test("wait_ms answers at the end of the run, or when the time is up", async () => {
+test("wait_ms responds at the end of the run or after that time", async () => {
   const document = oneRequest("${input.url}");
   await curfew.store(document);
   const slow = await curfew.start(document.id, { url: `${peer.url}/slow/600` });
@@ -138,11 +138,11 @@ test("wait_ms answers at the end of the run, or when the time is up", async () =
   await curfew.api("POST", `/v1/runs/${hanging}/cancel`);
 });
 
-test("tokens tell the path", async () => {
+test("tokens show the path", async () => {
   const run = await curfew.runToEnd(
     workflow({
-      nodes: [marked("a"), { id: "between" }, marked("b")],
-      actions: [mark("a"), mark("b")],
+      nodes: [markNode("a"), { id: "between" }, markNode("b")],
+      actions: [markAction("a"), markAction("b")],
       transitions: [
         { from_node_id: "a", to_node_id: "between" },
         { from_node_id: "between", to_node_id: "b" },
@@ -183,9 +183,9 @@ test("runs are listed newest first, by workflow, status and tag, page by page", 
   const failed = (await curfew.ended(await curfew.start(failing.id))).id;
 
   const list = async (query: string): Promise<string[]> => {
-    const answer = await curfew.api("GET", `/v1/runs?${query}`);
-    assert.equal(answer.status, 200, answer.text);
-    return answer.json.items.map((item: { id: string }) => item.id);
+    const response = await curfew.api("GET", `/v1/runs?${query}`);
+    assert.equal(response.status, 200, response.text);
+    return response.json.items.map((item: { id: string }) => item.id);
   };
   const newestFirst = [failed, ...ids.toReversed()];
   await until("the index", async () => {
@@ -214,11 +214,11 @@ test("runs are listed newest first, by workflow, status and tag, page by page", 
   assert.equal(row.status, "failed");
 });
 
-test("a list refuses what it cannot read", async () => {
+test("a list refuses invalid parameters", async () => {
   for (const query of ["limit=0", "limit=many", "limit=100000", "status=sleepy", "cursor=%00nonsense"]) {
-    const answer = await curfew.api("GET", `/v1/runs?${query}`);
-    assert.equal(answer.status, 400, `${query}: ${answer.text}`);
-    assert.equal(answer.json.error.code, "invalid_request");
+    const response = await curfew.api("GET", `/v1/runs?${query}`);
+    assert.equal(response.status, 400, `${query}: ${response.text}`);
+    assert.equal(response.json.error.code, "invalid_request");
   }
 });
 
@@ -245,7 +245,7 @@ test("cancel aborts the work in flight", async () => {
   assert.equal(token?.status, "cancelled");
 
   const again = await curfew.api("POST", `/v1/runs/${run}/cancel`);
-  assert.equal(again.status, 200, "cancelling twice is cancelling once");
+  assert.equal(again.status, 200, "cancel is idempotent");
   assert.equal(again.json.status, "cancelled");
 
   const done = await curfew.runToEnd(greeting(), { name: "Ada" });
@@ -255,6 +255,6 @@ test("cancel aborts the work in flight", async () => {
   assert.equal((await curfew.api("POST", "/v1/runs/no-such-run/cancel")).status, 404);
 });
 
-test("healthz answers", async () => {
+test("healthz responds", async () => {
   assert.equal((await curfew.api("GET", "/healthz")).status, 200);
 });

@@ -1,7 +1,7 @@
-// A secret goes to the peer that needs it and nowhere else, whatever that peer does with it.
+// A secret is sent to the peer that needs it and appears nowhere else, whatever the peer does.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { freshId, oneTask, request, set } from "./documents.ts";
+import { freshId, oneTask, request, set } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 
@@ -24,21 +24,13 @@ before(async () => {
 });
 after(() => Promise.all([curfew.dispose(), peer.close()]));
 
-/** Everything anybody can read of a run, and all that was logged. */
-async function everything(runId: string): Promise<string> {
-  const parts = ["", "/tokens", "/events?limit=1000", "/timeouts", "/resume", "/deliverable"];
-  const answers = await Promise.all(parts.map((part) => curfew.api("GET", `/v1/runs/${runId}${part}`)));
-  const records = (answers[3]?.json?.items ?? []).map(({ recovery_path }: { recovery_path: string }) => curfew.api("GET", recovery_path));
-  return [...answers, ...(await Promise.all(records))].map(({ text }) => text).join("\n") + curfew.logs.join("\n");
-}
-
-async function assertSilent(runId: string): Promise<void> {
-  const text = await everything(runId);
+async function assertNoSecret(runId: string): Promise<void> {
+  const text = await curfew.visibleText(runId);
   for (const spelling of SPELLINGS) assert.ok(!text.includes(spelling), `${spelling} in ${text.slice(0, 4_000)}`);
 }
 
-/** Sends the secret in body and query; headers are for ASCII, and have a test of their own. */
-const telling = (path: string) =>
+/** Sends the secret in the body and the query. Headers are ASCII and have their own test. */
+const sendingSecret = (path: string) =>
   request(
     {
       method: "POST",
@@ -49,29 +41,29 @@ const telling = (path: string) =>
     { ref: "tell" },
   );
 
-test("a peer that echoes everything gives nothing away", async () => {
+test("secrets that a peer echoes are redacted", async () => {
   const path = `/ok/${freshId("s")}`;
-  const run = await curfew.runToEnd(oneTask([telling(path)]), { url: peer.url });
+  const run = await curfew.runToEnd(oneTask([sendingSecret(path)]), { url: peer.url });
   assert.equal(run.status, "completed", JSON.stringify(run.error));
   const [seen] = peer.seen(path);
   assert.deepEqual(JSON.parse(seen?.body ?? ""), { nested: [VALUE], text: `it is ${VALUE}!` });
   assert.equal(seen?.query["token"], VALUE);
   assert.deepEqual(run.output.body.body, { nested: ["[redacted]"], text: "it is [redacted]!" });
   assert.equal(run.output.body.query.token, "[redacted]");
-  await assertSilent(run.id);
+  await assertNoSecret(run.id);
 });
 
-test("a failure, its retries and what is left of a timeout give nothing away", async () => {
+test("secrets are redacted in failures, retries and partial work", async () => {
   const failing = `/fail/${freshId("s")}`;
   peer.route(failing, (seen) => ({ status: 500, headers: { "x-echo": encodeURIComponent(seen.query["token"] ?? "") }, body: `${"x".repeat(180)}${seen.body}` }));
-  const action = { kind: "http_request", implementation: (telling(failing) as any).action.implementation };
+  const action = { kind: "http_request", implementation: (sendingSecret(failing) as any).action.implementation };
   const quick = { ...action, execution: { retry_policy: { max_attempts: 3, initial_delay_ms: 10 } } };
   const failed = await curfew.runToEnd(oneTask([set({ "state.header": "${secret.API_TOKEN}", kept: "${secret.API_TOKEN}" }), { ref: "tell", action: quick }]), {
     url: peer.url,
   });
   assert.deepEqual([failed.status, failed.error?.class], ["failed", "server_error"]);
   assert.equal(peer.seen(failing).length, 3);
-  await assertSilent(failed.id);
+  await assertNoSecret(failed.id);
 
   const dripping = { ...action, implementation: { ...action.implementation, url: "${input.url}/drip/50/100" } };
   const timedOut = await curfew.runToEnd(
@@ -81,11 +73,11 @@ test("a failure, its retries and what is left of a timeout give nothing away", a
     { url: peer.url },
   );
   assert.equal(timedOut.error?.class, "timeout");
-  assert.match(await everything(timedOut.id), /\[redacted\]/, "the finished step is there, without its secret");
-  await assertSilent(timedOut.id);
+  assert.match(await curfew.visibleText(timedOut.id), /\[redacted\]/, "the finished step is there, without its secret");
+  await assertNoSecret(timedOut.id);
 });
 
-test("a header carries it as it is, and another origin does not hear it", async () => {
+test("a header contains the secret, and another origin does not get it", async () => {
   const ascii = await startCurfew({ executorVars: { CURFEW_SECRETS: '["KEY"]', KEY: "key-0123456789" } });
   const elsewhere = await startPeer();
   try {
@@ -103,7 +95,7 @@ test("a header carries it as it is, and another origin does not hear it", async 
   }
 });
 
-test("only what is listed can be read", async () => {
+test("only listed secrets can be read", async () => {
   for (const [name, reason] of [["HIDDEN", /does not list it/], ["CURFEW_ROLE", /does not list it/], ["UNSET", /has no secret/]] as const) {
     const path = `/ok/${freshId("s")}`;
     const run = await curfew.runToEnd(oneTask([request({ url: peer.url + path, headers: { "x-a": `\${secret.${name}}` } })]));
@@ -111,20 +103,20 @@ test("only what is listed can be read", async () => {
     assert.match(run.error?.message ?? "", reason);
     assert.match(run.error?.message ?? "", new RegExp(name));
     assert.equal(peer.seen(path).length, 0);
-    assert.ok(!(await everything(run.id)).includes("not-listed-value"));
+    assert.ok(!(await curfew.visibleText(run.id)).includes("not-listed-value"));
   }
 });
 
-test("secrets have no place outside an implementation", async () => {
+test("secrets are refused outside an implementation", async () => {
   const cases: [pointer: string, document: { id: string }][] = [
     ["/nodes/0/input_mapping", oneTask([set({ a: 1 })], { node: { input_mapping: { a: "${secret.API_TOKEN}" } } })],
     ["/output_mapping", oneTask([set({ a: 1 })], { workflow: { output_mapping: "${secret.API_TOKEN}" } })],
     ["/tasks/0/steps/0/condition", oneTask([set({ a: 1 }, { condition: "secret.API_TOKEN == 'x'" })])],
   ];
   for (const [pointer, document] of cases) {
-    const answer = await curfew.api("PUT", `/v1/workflows/${document.id}`, document);
-    assert.equal(answer.status, 422, answer.text);
-    assert.match(answer.text, /unknown_name/);
-    assert.ok(answer.text.includes(pointer), answer.text);
+    const response = await curfew.api("PUT", `/v1/workflows/${document.id}`, document);
+    assert.equal(response.status, 422, response.text);
+    assert.match(response.text, /unknown_name/);
+    assert.ok(response.text.includes(pointer), response.text);
   }
 });

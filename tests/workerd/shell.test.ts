@@ -1,13 +1,13 @@
-// shell, through the runner in examples/: real processes, which are really gone when their time is up.
+// shell, with the runner of examples/: real processes, which are killed at their deadline.
 import assert from "node:assert/strict";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once as event } from "node:events";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { once, oneTask } from "./documents.ts";
+import { oneTask, singleAttempt } from "./document-builders.ts";
 import { root, startCurfew, type Curfew } from "./harness.ts";
 import { until } from "./poll.ts";
-import type { RunView } from "./wire.ts";
+import type { RunView } from "./api-types.ts";
 
 const TOKEN = "runner-token-0123456789";
 const script = join(root, "examples", "runner", "runner.mjs");
@@ -17,7 +17,7 @@ interface Runner {
   process: ChildProcess;
 }
 
-/** The runner as its README says to start it, on a port of its own. */
+/** The runner, started as its README describes, on a free port. */
 async function startRunner(more: Record<string, string> = {}): Promise<Runner> {
   const env = { PATH: process.env["PATH"], RUNNER_TOKEN: TOKEN, RUNNER_ALLOW: "echo,cat,sh,no-such-command", RUNNER_PORT: "0", ...more };
   const child = spawn(process.execPath, [script], { env, stdio: ["ignore", "pipe", "inherit"] });
@@ -29,10 +29,10 @@ async function startRunner(more: Record<string, string> = {}): Promise<Runner> {
 
 let curfew: Curfew;
 let runner: Runner;
-let small: Runner;
+let limitedRunner: Runner;
 before(async () => {
   const executorVars = { CURFEW_SECRETS: "RUNNER_TOKEN, API_KEY", RUNNER_TOKEN: TOKEN, API_KEY: "key-0123456789" };
-  [curfew, runner, small] = await Promise.all([
+  [curfew, runner, limitedRunner] = await Promise.all([
     startCurfew({ executorVars }),
     startRunner(),
     startRunner({ RUNNER_OUTPUT_BYTES: "1000", RUNNER_MAX_MS: "300", RUNNER_CONCURRENCY: "1" }),
@@ -40,64 +40,64 @@ before(async () => {
 });
 after(async () => {
   await curfew.dispose();
-  for (const { process: child } of [runner, small]) child.kill();
+  for (const { process: child } of [runner, limitedRunner]) child.kill();
 });
 
 const headers = { authorization: "Bearer ${secret.RUNNER_TOKEN}" };
 
-const commanding = (implementation: object, more: Parameters<typeof oneTask>[1] = {}) => {
+const shellWorkflow = (implementation: object, more: Parameters<typeof oneTask>[1] = {}) => {
   const whole = { url: runner.url, headers, ...implementation };
-  return oneTask([{ ref: "run", action: { kind: "shell", implementation: whole, execution: once } }], more);
+  return oneTask([{ ref: "run", action: { kind: "shell", implementation: whole, execution: singleAttempt } }], more);
 };
 
-const command = (implementation: object, input: object = {}): Promise<RunView> => curfew.runToEnd(commanding(implementation), input);
+const runCommand = (implementation: object, input: object = {}): Promise<RunView> => curfew.runToEnd(shellWorkflow(implementation), input);
 
-/** Processes whose command line holds the mark. */
-const running = (mark: string): number => {
+/** Processes whose command line contains the marker. */
+const processCount = (marker: string): number => {
   const { stdout } = spawnSync("ps", ["-eo", "args"], { encoding: "utf8" });
-  return stdout.split("\n").filter((line) => line.includes(mark)).length;
+  return stdout.split("\n").filter((line) => line.includes(marker)).length;
 };
 
-test("a command runs as it is written, and no shell takes it apart", async () => {
-  const run = await command({ command: "echo", args: ["-n", "a  b; $HOME", "${input.n}"] }, { n: 5 });
+test("a command is run as it is written, without a shell", async () => {
+  const run = await runCommand({ command: "echo", args: ["-n", "a  b; $HOME", "${input.n}"] }, { n: 5 });
   assert.equal(run.status, "completed", JSON.stringify(run.error));
   assert.deepEqual(run.output, { exit_code: 0, stdout: "a  b; $HOME 5", stderr: "", truncated: false });
 });
 
-test("it gets its input, its directory and its environment, and nothing of the runner's", async () => {
+test("a command gets its input, directory and environment, and nothing of the runner's", async () => {
   const printing = 'read line; echo "$line from $PWD, $GREETING, token:$RUNNER_TOKEN" >&2';
-  const run = await command({ command: "sh", args: ["-c", printing], cwd: "/tmp", stdin: "words\n", env: { GREETING: "hello" } });
+  const run = await runCommand({ command: "sh", args: ["-c", printing], cwd: "/tmp", stdin: "words\n", env: { GREETING: "hello" } });
   assert.equal(run.output?.stderr, "words from /tmp, hello, token:\n", JSON.stringify(run.error));
 });
 
-test("a secret in its environment does not come back", async () => {
-  const run = await command({ command: "sh", args: ["-c", 'echo "it is $KEY"'], env: { KEY: "${secret.API_KEY}" } });
+test("a secret in the environment is redacted", async () => {
+  const run = await runCommand({ command: "sh", args: ["-c", 'echo "it is $KEY"'], env: { KEY: "${secret.API_KEY}" } });
   assert.equal(run.output?.stdout, "it is [redacted]\n", JSON.stringify(run.error));
-  const failed = await command({ command: "sh", args: ["-c", 'echo "$KEY" >&2; exit 4'], env: { KEY: "${secret.API_KEY}" } });
+  const failed = await runCommand({ command: "sh", args: ["-c", 'echo "$KEY" >&2; exit 4'], env: { KEY: "${secret.API_KEY}" } });
   assert.equal(failed.error?.message, "the command ended with exit code 4; stderr: [redacted]");
 });
 
-test("a command that fails fails its step for good, unless its exit code is expected", async () => {
+test("a failing command fails its step permanently, unless its exit code is expected", async () => {
   const failing = { command: "sh", args: ["-c", "echo half; echo wrong >&2; exit 3"] };
-  const run = await command(failing);
+  const run = await runCommand(failing);
   assert.deepEqual([run.status, run.error?.class, run.error?.code], ["failed", "permanent", "exit_code"]);
   assert.equal(run.error?.message, "the command ended with exit code 3; stderr: wrong; stdout: half");
-  const expected = await command({ ...failing, expect_exit: [0, 3] });
+  const expected = await runCommand({ ...failing, expect_exit: [0, 3] });
   assert.deepEqual(expected.output, { exit_code: 3, stdout: "half\n", stderr: "wrong\n", truncated: false });
-  const killed = await command({ command: "sh", args: ["-c", "kill -SEGV $$"] });
+  const killed = await runCommand({ command: "sh", args: ["-c", "kill -SEGV $$"] });
   assert.deepEqual([killed.error?.class, killed.error?.code], ["permanent", "killed"], JSON.stringify(killed.error));
 });
 
-test("a command past its deadline is gone with all it started, and what it had written is kept", async () => {
-  const mark = `${Date.now()}${process.pid}`;
-  const args = ["-c", `echo begun; sleep 60.${mark} & sleep 61.${mark}; echo never`];
-  const document = commanding({ command: "sh", args }, { node: { timeout: "1500ms" } });
+test("at its deadline a command is killed with its children, and its output is kept", async () => {
+  const marker = `${Date.now()}${process.pid}`;
+  const args = ["-c", `echo begun; sleep 60.${marker} & sleep 61.${marker}; echo never`];
+  const document = shellWorkflow({ command: "sh", args }, { node: { timeout: "1500ms" } });
   await curfew.store(document);
   const runId = await curfew.start(document.id);
-  await until("the command and both its children to run", () => running(mark) >= 3);
+  await until("the command and both its children to run", () => processCount(marker) >= 3);
   const run = await curfew.ended(runId);
   assert.deepEqual([run.status, run.error?.class], ["failed", "timeout"]);
-  await until("every process to be gone", () => running(mark) === 0);
+  await until("every process to end", () => processCount(marker) === 0);
   const { json } = await curfew.api("GET", `/v1/runs/${run.id}/timeouts`);
   const record = (await curfew.api("GET", json.items[0].recovery_path)).json;
   assert.ok(record.timeout_event.elapsed_ms >= 1_500, JSON.stringify(record.timeout_event));
@@ -107,33 +107,33 @@ test("a command past its deadline is gone with all it started, and what it had w
   );
 });
 
-test("a command whose caller goes away is ended", async () => {
-  const mark = `62.${Date.now()}${process.pid}`;
+test("a command whose caller disconnects is killed", async () => {
+  const marker = `62.${Date.now()}${process.pid}`;
   const abort = new AbortController();
-  const body = JSON.stringify({ command: "sh", args: ["-c", `sleep ${mark}; true`] });
+  const body = JSON.stringify({ command: "sh", args: ["-c", `sleep ${marker}; true`] });
   const request = fetch(runner.url, { method: "POST", body, signal: abort.signal, headers: { authorization: `Bearer ${TOKEN}` } });
-  await until("the command to run", () => running(mark) >= 2);
+  await until("the command to run", () => processCount(marker) >= 2);
   abort.abort();
   await assert.rejects(request);
-  await until("the command to be gone", () => running(mark) === 0);
+  await until("the command to end", () => processCount(marker) === 0);
 });
 
-test("too much output is cut, and says so", async () => {
+test("long output is truncated and marked", async () => {
   const printing = "i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done";
-  const run = await command({ url: small.url, command: "sh", args: ["-c", printing] });
+  const run = await runCommand({ url: limitedRunner.url, command: "sh", args: ["-c", printing] });
   assert.equal(run.status, "completed", JSON.stringify(run.error));
   assert.equal(run.output.truncated, true);
   assert.equal(run.output.stdout.length, 1_000);
   assert.ok(run.output.stdout.startsWith("line 0\nline 1\n"));
 });
 
-test("a runner has limits of its own", async () => {
-  const run = await command({ url: small.url, command: "sh", args: ["-c", "echo begun; sleep 30"] });
+test("a runner has its own limits", async () => {
+  const run = await runCommand({ url: limitedRunner.url, command: "sh", args: ["-c", "echo begun; sleep 30"] });
   assert.deepEqual([run.error?.class, run.error?.code], ["timeout", "runner_timeout"]);
   assert.match(run.error?.message ?? "", /stdout: begun/);
 });
 
-test("what a runner refuses has a class", async () => {
+test("each refusal of a runner has a class", async () => {
   const cases: [what: object, errorClass: string, code: string][] = [
     [{ command: "echo", headers: { authorization: "Bearer wrong" } }, "auth", "http_401"],
     [{ command: "echo", headers: {} }, "auth", "http_401"],
@@ -145,31 +145,31 @@ test("what a runner refuses has a class", async () => {
     [{ command: "echo", url: "http://127.0.0.1:1/" }, "network", "network"],
   ];
   for (const [what, errorClass, code] of cases) {
-    const run = await command(what);
+    const run = await runCommand(what);
     assert.deepEqual([run.error?.class, run.error?.code], [errorClass, code], JSON.stringify([what, run.error]));
   }
 });
 
 test("a bound Worker can be the runner", async () => {
-  const action = { kind: "shell", implementation: { binding: "ECHO", command: "make", args: ["all"] }, execution: once };
+  const action = { kind: "shell", implementation: { binding: "ECHO", command: "make", args: ["all"] }, execution: singleAttempt };
   const run = await curfew.runToEnd(oneTask([{ action }]));
-  // The echo is no runner, which is as far as this goes: it was asked.
+  // The echo Worker is no runner: the test shows that it gets the request.
   assert.deepEqual([run.error?.class, run.error?.code], ["validation", "invalid_response"], JSON.stringify(run.error));
-  const unbound = { kind: "shell", implementation: { binding: "NOBODY", command: "make" }, execution: once };
+  const unbound = { kind: "shell", implementation: { binding: "NOBODY", command: "make" }, execution: singleAttempt };
   assert.equal((await curfew.runToEnd(oneTask([{ action: unbound }]))).error?.code, "no_binding");
 });
 
 test("a private address is refused, as for http_request", async () => {
   const strict = await startCurfew({ executorVars: { CURFEW_ALLOW_PRIVATE: "", CURFEW_SECRETS: "RUNNER_TOKEN", RUNNER_TOKEN: TOKEN } });
   try {
-    const run = await strict.runToEnd(commanding({ command: "echo" }));
+    const run = await strict.runToEnd(shellWorkflow({ command: "echo" }));
     assert.deepEqual([run.error?.class, run.error?.code], ["permanent", "private_address"]);
   } finally {
     await strict.dispose();
   }
 });
 
-test("the runner does not start without a token, or without a list of commands", async () => {
+test("the runner does not start without a token or a list of commands", async () => {
   for (const [name, env] of [
     ["RUNNER_TOKEN", { RUNNER_ALLOW: "echo" }],
     ["RUNNER_TOKEN", { RUNNER_ALLOW: "echo", RUNNER_TOKEN: "short" }],
@@ -184,13 +184,13 @@ test("the runner does not start without a token, or without a list of commands",
   }
 });
 
-test("a busy runner says so", async () => {
+test("a busy runner responds with 503 and Retry-After", async () => {
   const body = JSON.stringify({ command: "sh", args: ["-c", "sleep 0.25"] });
-  const occupied = fetch(small.url, { method: "POST", body, headers: { authorization: `Bearer ${TOKEN}` } });
+  const occupied = fetch(limitedRunner.url, { method: "POST", body, headers: { authorization: `Bearer ${TOKEN}` } });
   const refused = await until("the runner to be busy", async () => {
-    const answer = await fetch(small.url, { method: "POST", body: '{"command": "echo"}', headers: { authorization: `Bearer ${TOKEN}` } });
-    await answer.text();
-    return answer.status === 503 && answer;
+    const response = await fetch(limitedRunner.url, { method: "POST", body: '{"command": "echo"}', headers: { authorization: `Bearer ${TOKEN}` } });
+    await response.text();
+    return response.status === 503 && response;
   });
   assert.equal(refused.headers.get("retry-after"), "1");
   assert.equal((await occupied).status, 200);

@@ -1,8 +1,8 @@
-// The rule for sizes as a caller sees it: what is too large is refused or fails its token, once, with what, how large and how much
-// is allowed; and a run never gets into a state that cannot be stored.
+// Size limits: a value that is too large is refused or fails its token, once, with its size and the limit; and a run never gets into
+// a state that cannot be stored.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { ask, check, set, workflow } from "./documents.ts";
+import { ask, check, set, workflow } from "./document-builders.ts";
 import { type Curfew, startCurfew } from "./harness.ts";
 import { type Peer, startPeer } from "./peer.ts";
 import { until } from "./poll.ts";
@@ -22,14 +22,14 @@ after(async () => {
 const KIB = 1024;
 const text = (bytes: number) => "x".repeat(bytes);
 
-const listening = workflow({
+const twoSignals = workflow({
   nodes: [{ id: "first", wait: { signal: "begin" } }, { id: "wait", wait: { signal: "go" } }],
   transitions: [{ from_node_id: "first", to_node_id: "wait" }],
 });
 
-test("a signal that is too large is a 413, heard or kept, and the run is untouched", async () => {
-  await curfew.store(listening);
-  const run = await curfew.start(listening.id);
+test("a signal that is too large is a 413, awaited or buffered, and the run is unchanged", async () => {
+  await curfew.store(twoSignals);
+  const run = await curfew.start(twoSignals.id);
   const signal = (name: string, body: unknown) => curfew.api("POST", `/v1/runs/${run}/signals/${name}`, body);
   for (const name of ["begin", "go"]) {
     const refused = await signal(name, [text(600 * KIB)]);
@@ -37,7 +37,7 @@ test("a signal that is too large is a 413, heard or kept, and the run is untouch
     assert.equal(refused.json.error.code, "limit_exceeded");
     assert.match(refused.json.error.message, /the signal is 614404 bytes; the limit is 524288/);
   }
-  // Nine of the largest that are allowed: the first is kept, the others find no room.
+  // Nine of the largest allowed: the first is buffered, the others exceed the buffer.
   const answers = [];
   for (let count = 0; count < 9; count += 1) answers.push((await signal("go", [text(512 * KIB - 4)])).status);
   assert.deepEqual(answers, [200, ...Array(8).fill(429)]);
@@ -63,7 +63,7 @@ test("a decision that is too large is a 413, and the gate stays open", async () 
   assert.equal((await curfew.ended(run)).status, "completed");
 });
 
-test("a callback that is too large is a 413, and may be brought again", async () => {
+test("a callback that is too large is a 413 and may be repeated", async () => {
   const handing = workflow({
     nodes: [{ id: "hand", action_id: "hand" }],
     actions: [
@@ -86,9 +86,9 @@ test("a callback that is too large is a 413, and may be brought again", async ()
   assert.equal((await curfew.ended(run)).output, "fine");
 });
 
-test("a decision that could not be saved is made once, and says why", async () => {
+test("a decision that cannot be saved fails once, with the reason", async () => {
   peer.route("/large", () => ({ body: text(100_000) }));
-  // Item, result and what the branch has made: each within its limit, together no row.
+  // Item, result and output of the branch: each within its limit, together too large for a row.
   const large = workflow({
     nodes: [
       { id: "start" },
@@ -109,7 +109,7 @@ test("a decision that could not be saved is made once, and says why", async () =
   assert.equal(peer.seen("/large").length, 1, "one call to the peer");
 });
 
-test("a message of 4 MB is cut where it travels along a failure route", async () => {
+test("a message of 4 MB is truncated on a failure route", async () => {
   const failing = workflow({
     nodes: [
       { id: "check", task_id: "check", input_mapping: { long: "${input.long}" } },
@@ -140,7 +140,7 @@ test("an input that is too large for a child fails the token that calls it", asy
 test("an input is measured as it is stored", async () => {
   const plain = workflow({ nodes: [{ id: "end" }] });
   await curfew.store(plain);
-  // 1e15 is 4 bytes as it is sent and 18 as it is stored.
+  // 1e15 has 4 bytes in the request and 18 in the row.
   const body = `{"input": [${Array(200_000).fill("1e15").join(",")}]}`;
   assert.ok(body.length < 1024 * KIB);
   const refused = await curfew.api("POST", `/v1/workflows/${plain.id}/runs`, body);
@@ -148,33 +148,33 @@ test("an input is measured as it is stored", async () => {
   assert.match(refused.json.error.message, /the input is \d+ bytes; the limit is 1048576/);
 });
 
-test("workflows that call each other must fit a row, each with all that it may call", async () => {
+test("workflows that call each other must fit a row, each with everything it may call", async () => {
   const calling = (kibibytes: number, calls?: { id: string }) =>
     workflow({ nodes: [calls ? { id: "call", workflow_id: calls.id } : { id: "end" }], description: text(kibibytes * KIB) });
   const refused = async (...chain: { id: string }[]) => {
     for (const document of chain) await curfew.store(document);
-    const answer = await curfew.api("POST", `/v1/workflows/${chain.at(-1)?.id}/runs`, {});
-    assert.equal(answer.status, 422, answer.text.slice(0, 500));
-    assert.equal(answer.json.error.code, "limit_exceeded");
-    return answer.json.error.message;
+    const response = await curfew.api("POST", `/v1/workflows/${chain.at(-1)?.id}/runs`, {});
+    assert.equal(response.status, 422, response.text.slice(0, 500));
+    assert.equal(response.json.error.code, "limit_exceeded");
+    return response.json.error.message;
   };
   const [one, two] = [calling(400), calling(400)];
   const both = { ...calling(400), nodes: [{ id: "a", workflow_id: one.id }, { id: "b", workflow_id: two.id }] };
   assert.match(await refused(one, two, both), /^the workflow with all its tasks, .* bytes; the limit is 1048576$/);
-  // Itself small, it would start a child that holds both, and one of them twice.
+  // Small itself, it would start a child that contains both, one of them twice.
   const inner = calling(380);
   const middle = calling(380, inner);
   assert.match(await refused(inner, middle, calling(1, middle)), /^the called workflow ".*" with all that it may call is \d+ bytes/);
 });
 
-test("the reason of a cancellation is bounded", async () => {
-  const run = await curfew.start(listening.id);
+test("the reason of a cancellation is limited", async () => {
+  const run = await curfew.start(twoSignals.id);
   const refused = await curfew.api("POST", `/v1/runs/${run}/cancel`, { reason: text(5_000) });
   assert.equal(refused.status, 413, refused.text);
   assert.equal((await curfew.api("POST", `/v1/runs/${run}/cancel`, { reason: "enough" })).status, 200);
 });
 
-test("a small change far down does not cost what lies above it, once for each", async () => {
+test("a small nested change stores a small undo patch", async () => {
   const overwriting = workflow({
     nodes: [
       { id: "a", output_mapping: { "state.x": "${input.a}" } },

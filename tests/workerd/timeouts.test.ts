@@ -1,9 +1,9 @@
-// Deadlines: the run's and the attempt's, their policies and their exact words, and that the work is really stopped.
+// Deadlines of runs and attempts: policies, exact messages, and that work is really stopped.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { freshId, mark, marked, oneRequest, oneTask, request, workflow } from "./documents.ts";
+import { freshId, markAction, markNode, oneRequest, oneTask, request, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
-import { startPeer, type Peer, type Seen } from "./peer.ts";
+import { startPeer, type Peer, type RecordedRequest } from "./peer.ts";
 import { until } from "./poll.ts";
 
 let curfew: Curfew;
@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => Promise.all([curfew.dispose(), peer.close()]));
 
-/** Two cores run workerd, this process and another test file: deadlines are exact, machines are not. */
+/** Two cores run workerd, this process and another test file, so deadlines may fire late. */
 const LATENESS_MS = 1_500;
 
 function assertOnTime(what: string, dueAt: number | null, at: number | null | undefined): void {
@@ -24,8 +24,8 @@ function assertOnTime(what: string, dueAt: number | null, at: number | null | un
 
 const hangingPath = () => `/hang/${freshId("h")}`;
 
-/** The one request that reached `path`, once its connection is gone. */
-const closedRequest = (path: string): Promise<Seen> =>
+/** The one request to `path`, once its connection is closed. */
+const closedRequest = (path: string): Promise<RecordedRequest> =>
   until(`the connection to ${path} to close`, () => {
     const [seen] = peer.seen(path);
     return seen?.closedAt !== undefined && seen;
@@ -44,7 +44,7 @@ test("workflow, cancel_all: tokens and run time out, the connection is closed", 
   assertOnTime("the close of the connection", run.timeout_at, (await closedRequest(path)).closedAt);
 });
 
-test("workflow, fail: the run fails in these words", async () => {
+test("workflow, fail: the run fails with the exact message", async () => {
   const path = hangingPath();
   const document = oneRequest("${input.url}", { workflow: { timeout: "1.2s", on_timeout: "fail" } });
   const run = await curfew.runToEnd(document, { url: peer.url + path });
@@ -57,7 +57,7 @@ test("workflow, fail: the run fails in these words", async () => {
   assertOnTime("the close of the connection", run.timeout_at, (await closedRequest(path)).closedAt);
 });
 
-test("a run may take an hour unless told otherwise, by the document or at its start", async () => {
+test("the default timeout of a run is an hour; the document or the start may set it", async () => {
   const document = oneTask([request({ url: "${input.url}" })], { workflow: { timeout: undefined } });
   await curfew.store(document);
   const input = { url: `${peer.url}/ok` };
@@ -68,7 +68,7 @@ test("a run may take an hour unless told otherwise, by the document or at its st
   assert.equal(shorter.timeout_ms, 400);
 });
 
-test("node, fail: the token times out in these words and fails the run", async () => {
+test("node, fail: the token times out with the exact message and fails the run", async () => {
   const path = hangingPath();
   const document = oneRequest("${input.url}", { node: { timeout_ms: 600, on_timeout: "fail" } });
   const run = await curfew.runToEnd(document, { url: peer.url + path });
@@ -83,11 +83,11 @@ test("node, fail: the token times out in these words and fails the run", async (
   assertOnTime("the close of the connection", token?.timeout_at ?? null, (await closedRequest(path)).closedAt);
 });
 
-test("node, fail: a timeout route goes on", async () => {
+test("node, fail: a timeout route continues the run", async () => {
   const run = await curfew.runToEnd(
     workflow({
-      nodes: [{ id: "ask", task_id: "ask", timeout: "400ms" }, marked("late"), marked("failed"), marked("fine")],
-      actions: ["late", "failed", "fine"].map(mark),
+      nodes: [{ id: "ask", task_id: "ask", timeout: "400ms" }, markNode("late"), markNode("failed"), markNode("fine")],
+      actions: ["late", "failed", "fine"].map(markAction),
       tasks: [{ id: "ask", steps: [request({ url: "${input.url}" })] }],
       transitions: [
         { from_node_id: "ask", to_node_id: "fine" },
@@ -105,7 +105,7 @@ test("node, fail: a timeout route goes on", async () => {
   );
 });
 
-test("node, retry: each attempt has the whole time, and they are counted", async () => {
+test("node, retry: each attempt has the whole time, and attempts are counted", async () => {
   const path = hangingPath();
   const document = oneRequest("${input.url}", { node: { timeout_ms: 400, on_timeout: "retry", max_retries: 2 } });
   const run = await curfew.runToEnd(document, { url: peer.url + path });
@@ -118,11 +118,11 @@ test("node, retry: each attempt has the whole time, and they are counted", async
   const requests = peer.seen(path);
   assert.equal(requests.length, 3);
   for (const seen of requests) await until("its connection to close", () => seen.closedAt);
-  // Not as the peer saw it: on a busy machine a request may take a while to get there.
+  // Not the times at the peer: on a busy machine a request may take a while to arrive.
   const records = (await curfew.api("GET", `/v1/runs/${run.id}/timeouts`)).json.items;
   const elapsed = records.map((record: { timeout_event: { elapsed_ms: number } }) => record.timeout_event.elapsed_ms);
   assert.equal(elapsed.length, 3);
-  for (const ms of elapsed) assert.ok(ms >= 400, `an attempt was cut short after ${ms} ms`);
+  for (const ms of elapsed) assert.ok(ms >= 400, `an attempt was interrupted after ${ms} ms`);
 });
 
 test("node, retry: a later attempt may succeed", async () => {
@@ -138,7 +138,7 @@ test("node, retry: a later attempt may succeed", async () => {
   assert.equal(token?.status, "completed");
 });
 
-test("the node's timeout counts before the task's, the task's before the action's", async () => {
+test("the node's timeout takes precedence over the task's, the task's over the action's", async () => {
   const step = {
     action: { kind: "http_request", implementation: { url: "${input.url}" }, execution: { timeout_ms: 700 } },
   };
@@ -192,7 +192,7 @@ test("a live run shows its deadlines", async () => {
   await closedRequest(path);
 });
 
-test("work that ends in time is not touched", async () => {
+test("work that ends in time is not affected", async () => {
   const document = oneRequest("${input.url}", { node: { timeout: "10s" } });
   const run = await curfew.runToEnd(document, { url: `${peer.url}/slow/300` });
   assert.equal(run.status, "completed", JSON.stringify(run.error));

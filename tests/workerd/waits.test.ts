@@ -1,14 +1,14 @@
-// Waits: for a while, until a moment, for a signal; and that a sleeping run outlives the process.
+// Waits: for a duration, until a time, for a signal; and sleeping runs over a restart.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { ask, freshId, mark, marked, workflow } from "./documents.ts";
+import { assertCompleted } from "./assertions.ts";
+import { ask, freshId, markAction, markNode, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
-import type { RunView } from "./wire.ts";
 
 let curfew: Curfew;
 let peer: Peer;
@@ -17,14 +17,14 @@ before(async () => {
 });
 after(() => Promise.all([curfew.dispose(), peer.close()]));
 
-/** Two cores run workerd, this process and another test file: deadlines are exact, machines are not. */
+/** Two cores run workerd, this process and another test file, so deadlines may fire late. */
 const LATENESS_MS = 1_500;
 
 /** rest (the wait) -> after. */
-const resting = (wait: Record<string, unknown>, more: Record<string, unknown> = {}) =>
+const waitWorkflow = (wait: Record<string, unknown>, more: Record<string, unknown> = {}) =>
   workflow({
-    nodes: [{ id: "rest", wait }, marked("after")],
-    actions: [mark("after")],
+    nodes: [{ id: "rest", wait }, markNode("after")],
+    actions: [markAction("after")],
     transitions: [{ from_node_id: "rest", to_node_id: "after" }],
     output_mapping: "${state.after.visited}",
     ...more,
@@ -38,10 +38,6 @@ const inStatus = (id: string, status: string) =>
     return run.status === status && run;
   });
 
-function assertCompleted(run: RunView): void {
-  assert.equal(run.status, "completed", JSON.stringify(run.error));
-}
-
 /** The wait of the run's first token lasted from `startedAt` to its end. */
 async function assertSlept(runId: string, wakesAt: number, at: Curfew = curfew): Promise<void> {
   const [token] = await at.tokens(runId);
@@ -49,14 +45,14 @@ async function assertSlept(runId: string, wakesAt: number, at: Curfew = curfew):
   assert.ok(late >= 0 && late < LATENESS_MS, `woke ${late} ms after its time`);
 }
 
-test("sleep: the run goes on after that long and shows when", async () => {
-  const document = resting({ sleep: "700ms" });
+test("sleep: the run continues after that time and shows it", async () => {
+  const document = waitWorkflow({ sleep: "700ms" });
   await curfew.store(document);
   const id = await curfew.start(document.id);
   const asleep = await curfew.run(id);
   const [token] = await curfew.tokens(id);
   assert.equal(token?.status, "suspended");
-  assert.equal(asleep.status, "running", "it waits for nobody");
+  assert.equal(asleep.status, "running", "the run waits for no gate or signal");
   const wakesAt = (token?.started_at ?? 0) + 700;
   assert.deepEqual(asleep.deadlines.find(({ kind }) => kind === "wait"), {
     kind: "wait",
@@ -71,8 +67,8 @@ test("sleep: the run goes on after that long and shows when", async () => {
   assert.equal("rest" in run.context.state, false, "a sleep has no result");
 });
 
-test("until: a number and an ISO 8601 moment, from the input", async () => {
-  const document = resting({ until: "${input.moment}" });
+test("until: a number and an ISO 8601 timestamp, from the input", async () => {
+  const document = waitWorkflow({ until: "${input.moment}" });
   await curfew.store(document);
   for (const write of [(at: number) => at, (at: number) => new Date(at).toISOString()]) {
     const moment = Date.now() + 600;
@@ -82,17 +78,17 @@ test("until: a number and an ISO 8601 moment, from the input", async () => {
   }
 });
 
-test("until a moment that is past: no wait at all", async () => {
+test("until a time in the past: no wait", async () => {
   for (const moment of [0, 1_600_000_000_000, "2020-01-01T00:00:00Z"]) {
-    const run = await curfew.runToEnd(resting({ until: "${input.moment}" }), { moment });
+    const run = await curfew.runToEnd(waitWorkflow({ until: "${input.moment}" }), { moment });
     assertCompleted(run);
     assert.ok((run.duration_ms ?? 0) < LATENESS_MS, `${moment}: ${run.duration_ms} ms`);
   }
 });
 
-test("until something that is no moment fails the token with its place", async () => {
+test("until an invalid timestamp fails the token with its place", async () => {
   for (const moment of ["tomorrow", true, null, {}]) {
-    const run = await curfew.runToEnd(resting({ until: "${input.moment}" }), { moment });
+    const run = await curfew.runToEnd(waitWorkflow({ until: "${input.moment}" }), { moment });
     assert.equal(run.status, "failed", JSON.stringify(moment));
     assert.equal(run.error?.class, "validation");
     assert.match(run.error?.message ?? "", /until of node rest: .* is no moment/);
@@ -100,20 +96,20 @@ test("until something that is no moment fails the token with its place", async (
 });
 
 test("a signal ends the wait, its body is the result", async () => {
-  const document = resting({ signal: "paid" }, { output_mapping: "${state.rest}" });
+  const document = waitWorkflow({ signal: "paid" }, { output_mapping: "${state.rest}" });
   await curfew.store(document);
   const id = await curfew.start(document.id);
   await inStatus(id, "waiting");
-  assert.equal((await signal(id, "other", { no: 1 })).status, 200, "a signal nobody waits for is kept");
+  assert.equal((await signal(id, "other", { no: 1 })).status, 200, "a signal without a wait is buffered");
   assert.equal((await curfew.run(id)).status, "waiting");
-  const answer = await signal(id, "paid", { amount: 12 });
-  assert.equal(answer.status, 200, answer.text);
+  const response = await signal(id, "paid", { amount: 12 });
+  assert.equal(response.status, 200, response.text);
   const run = await curfew.ended(id);
   assertCompleted(run);
   assert.deepEqual(run.output, { amount: 12 });
 });
 
-test("signals that come before their wait are kept, in order", async () => {
+test("signals that come before their wait are buffered, in order", async () => {
   const key = freshId("k");
   const document = workflow({
     nodes: [
@@ -130,7 +126,7 @@ test("signals that come before their wait are kept, in order", async () => {
   });
   await curfew.store(document);
   const id = await curfew.start(document.id, { url: `${peer.url}/held/${key}` });
-  await until("the peer to be asked", () => peer.seen(`/held/${key}`).length === 1);
+  await until("the request at the peer", () => peer.seen(`/held/${key}`).length === 1);
   for (const body of ["one", ["two"]]) assert.equal((await signal(id, "news", JSON.stringify(body))).status, 200);
   peer.release(key);
   const run = await curfew.ended(id);
@@ -138,7 +134,7 @@ test("signals that come before their wait are kept, in order", async () => {
   assert.deepEqual(run.output, ["one", ["two"]]);
 });
 
-test("one signal wakes one wait: the one that has waited longest", async () => {
+test("one signal ends one wait: the oldest", async () => {
   const document = workflow({
     nodes: [{ id: "start" }, { id: "a", wait: { signal: "go" } }, { id: "b", wait: { signal: "go" } }],
     transitions: ["a", "b"].map((id) => ({ from_node_id: "start", to_node_id: id })),
@@ -155,33 +151,33 @@ test("one signal wakes one wait: the one that has waited longest", async () => {
   assert.deepEqual(run.output, [1, 2]);
 });
 
-test("a signal that does not come: fail and continue", async () => {
-  const failed = await curfew.runToEnd(resting({ signal: "never", timeout_ms: 400 }));
+test("timeout of a signal: fail and continue", async () => {
+  const failed = await curfew.runToEnd(waitWorkflow({ signal: "never", timeout_ms: 400 }));
   assert.equal(failed.status, "failed");
   assert.deepEqual([failed.error?.class, failed.error?.node_id], ["timeout", "rest"]);
   assert.equal((await curfew.tokens(failed.id))[0]?.status, "timed_out");
   const late = await signal(failed.id, "never", {});
   assert.equal(late.status, 409, late.text);
 
-  const continued = await curfew.runToEnd(resting({ signal: "never", timeout_ms: 400, on_timeout: "continue" }));
+  const continued = await curfew.runToEnd(waitWorkflow({ signal: "never", timeout_ms: 400, on_timeout: "continue" }));
   assertCompleted(continued);
   assert.equal(continued.output, "after");
   assert.equal(continued.context.state.rest, null);
 });
 
-test("a wait that failed by time takes its timeout route", async () => {
-  const document = resting({ signal: "never", timeout_ms: 300 });
+test("a wait that timed out takes its timeout route", async () => {
+  const document = waitWorkflow({ signal: "never", timeout_ms: 300 });
   (document["transitions"] as object[]).push({ from_node_id: "rest", to_node_id: "after", on: "timeout" });
   const run = await curfew.runToEnd(document);
   assertCompleted(run);
   assert.equal(run.output, "after");
 });
 
-test("a signal to no run is a 404, to a finished one a 409, with a bad name a 400", async () => {
+test("a signal to an unknown run is a 404, to an ended run a 409, with an invalid name a 400", async () => {
   const unknown = await signal("no-such-run", "x", {});
   assert.equal(unknown.status, 404, unknown.text);
   assert.equal(unknown.json.error.code, "not_found");
-  const done = await curfew.runToEnd(resting({ sleep_ms: 1 }));
+  const done = await curfew.runToEnd(waitWorkflow({ sleep_ms: 1 }));
   const finished = await signal(done.id, "x", {});
   assert.equal(finished.status, 409, finished.text);
   assert.equal(finished.json.error.code, "run_finished");
@@ -189,26 +185,26 @@ test("a signal to no run is a 404, to a finished one a 409, with a bad name a 40
   assert.equal((await signal(done.id, "x", "{not json")).status, 400);
 });
 
-test("too many signals that nobody waits for are refused", async () => {
-  const document = resting({ signal: "wanted" });
+test("signals beyond the buffer are refused", async () => {
+  const document = waitWorkflow({ signal: "wanted" });
   await curfew.store(document);
   const id = await curfew.start(document.id);
   const answers = await Promise.all(Array.from({ length: 110 }, (_, n) => signal(id, `spam-${n % 7}`, { n })));
-  assert.equal(answers.filter((answer) => answer.status === 200).length, 100);
-  assert.ok(answers.filter((answer) => answer.status !== 200).every((answer) => answer.status === 429));
-  assert.equal((await signal(id, "wanted", {})).status, 200, "the wanted one is heard all the same");
+  assert.equal(answers.filter((response) => response.status === 200).length, 100);
+  assert.ok(answers.filter((response) => response.status !== 200).every((response) => response.status === 429));
+  assert.equal((await signal(id, "wanted", {})).status, 200, "the expected signal is received");
   assertCompleted(await curfew.ended(id));
 });
 
 test("the run's deadline ends a wait", async () => {
-  const run = await curfew.runToEnd(resting({ signal: "never" }, { timeout: "500ms" }));
+  const run = await curfew.runToEnd(waitWorkflow({ signal: "never" }, { timeout: "500ms" }));
   assert.equal(run.status, "timed_out");
   assert.equal((await curfew.tokens(run.id))[0]?.reason, "workflow_timeout");
 });
 
-test("sleeping, waiting and gated runs survive the process and go on at their time", async () => {
+test("sleeping, waiting and gated runs survive a restart and continue on time", async () => {
   const directory = mkdtempSync(join(tmpdir(), "curfew-test-"));
-  /** One life of the process. */
+  /** One process. */
   const during = async <T>(work: (life: Curfew) => Promise<T>): Promise<T> => {
     const life = await startCurfew({ persistTo: directory });
     try {
@@ -218,13 +214,13 @@ test("sleeping, waiting and gated runs survive the process and go on at their ti
     }
   };
   try {
-    const begin = async (life: Curfew, document: ReturnType<typeof resting>) => {
+    const begin = async (life: Curfew, document: ReturnType<typeof waitWorkflow>) => {
       await life.store(document);
       return life.start(document.id);
     };
     const [sleeping, listening, gated, wakesAt] = await during(async (life): Promise<[string, string, string, number]> => {
-      const sleeping = await begin(life, resting({ sleep: "4s" }));
-      const listening = await begin(life, resting({ signal: "go" }, { output_mapping: "${state.rest}" }));
+      const sleeping = await begin(life, waitWorkflow({ sleep: "4s" }));
+      const listening = await begin(life, waitWorkflow({ signal: "go" }, { output_mapping: "${state.rest}" }));
       await life.api("POST", `/v1/runs/${listening}/signals/other`, { kept: true });
       const gated = await begin(life, workflow({ nodes: [{ id: "review", gate: {} }], output_mapping: "${state.review.choice}" }));
       const [token] = await life.tokens(sleeping);

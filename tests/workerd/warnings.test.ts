@@ -1,12 +1,12 @@
-// A deadline of ten seconds or more is warned of once, before it passes; and how late deadlines were enforced is told per
-// layer.
+// A deadline of ten seconds or more has one warning before it passes; and the lateness of deadlines is reported per layer.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { fan, freshId, oneRequest, workflow, type WorkflowDocument } from "./documents.ts";
+import { assertCompleted } from "./assertions.ts";
+import { fan, freshId, oneRequest, workflow, type WorkflowDocument } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
-import type { EventView, RunView } from "./wire.ts";
+import type { EventView, RunView } from "./api-types.ts";
 
 let curfew: Curfew;
 let peer: Peer;
@@ -19,32 +19,23 @@ after(() => Promise.all([curfew.dispose(), peer.close()]));
 const early = { timeouts: { warn_at: 0.05 } };
 const EARLY_MS = 500;
 
-async function started(document: WorkflowDocument, input: unknown = {}): Promise<string> {
-  await curfew.store(document);
-  return curfew.start(document.id, input);
-}
-
 const warnings = (runId: string) => curfew.events(runId, "deadline_warning");
-const warned = (runId: string, deadline: string, deadlineMs?: number): Promise<EventView> =>
+const warningOf = (runId: string, deadline: string, deadlineMs?: number): Promise<EventView> =>
   until(
     `a warning of ${deadline}`,
     async () => (await warnings(runId)).find((event) => event["deadline"] === deadline),
     deadlineMs,
   );
 const cancel = (runId: string) => curfew.api("POST", `/v1/runs/${runId}/cancel`);
-const passed = (moment: number) => until("that moment to pass", () => Date.now() > moment);
-
-function assertCompleted(run: RunView): void {
-  assert.equal(run.status, "completed", JSON.stringify(run.error));
-}
+const passed = (moment: number) => until("that time to pass", () => Date.now() > moment);
 
 describe("warnings", { concurrency: 10 }, () => {
-  test("at 80 % of ten seconds the run and its node are warned of, each once", async () => {
+  test("at 80 % of ten seconds the run and its node have a warning, each once", async () => {
     const key = freshId("k");
     const document = oneRequest("${input.url}", { workflow: { timeout: "10s" }, node: { timeout: "10s" } });
-    const id = await started(document, { url: `${peer.url}/held/${key}` });
+    const id = await curfew.storeAndStart([document], { url: `${peer.url}/held/${key}` });
     const { started_at: startedAt, timeout_at: timeoutAt } = await curfew.run(id);
-    const [ofRun, ofNode] = await Promise.all([warned(id, "workflow", 12_000), warned(id, "execution", 12_000)]);
+    const [ofRun, ofNode] = await Promise.all([warningOf(id, "workflow", 12_000), warningOf(id, "execution", 12_000)]);
     for (const event of [ofRun, ofNode]) {
       const after = event.at - startedAt;
       assert.ok(after >= 8_000 && after < 10_000, `warned after ${after} ms`);
@@ -58,7 +49,7 @@ describe("warnings", { concurrency: 10 }, () => {
     assert.equal((await warnings(id)).length, 2);
   });
 
-  test("a gate, a signal, a join and the gate of the run have warnings, too", async () => {
+  test("gates, signals, joins and the gate of the run have warnings, too", async () => {
     const urls = [`${peer.url}/ok?n=1`, `${peer.url}/hang/${freshId("h")}`];
     const cases: [kind: string, document: WorkflowDocument, input?: unknown][] = [
       ["gate", workflow({ ...early, nodes: [{ id: "review", gate: { timeout: "10s" } }] })],
@@ -68,8 +59,8 @@ describe("warnings", { concurrency: 10 }, () => {
     ];
     await Promise.all(
       cases.map(async ([kind, document, input]) => {
-        const id = await started(document, input);
-        const event = await warned(id, kind);
+        const id = await curfew.storeAndStart([document], input);
+        const event = await warningOf(id, kind);
         assert.equal(event["timeout_ms"], 10_000);
         const remaining = event["remaining_ms"];
         assert.ok(remaining <= 10_000 - EARLY_MS && remaining > 5_000, `${kind}: ${remaining} ms remain`);
@@ -79,27 +70,27 @@ describe("warnings", { concurrency: 10 }, () => {
     );
   });
 
-  test("a shorter deadline is not warned of", async () => {
+  test("a shorter deadline has no warning", async () => {
     const document = oneRequest(`${peer.url}/hang`, { workflow: { ...early, timeout: "9.999s" }, node: { timeout: "9.998s" } });
-    const id = await started(document);
+    const id = await curfew.storeAndStart([document]);
     await passed(Date.now() + 3 * EARLY_MS);
     assert.equal((await curfew.run(id)).status, "running");
     await cancel(id);
     assert.deepEqual(await warnings(id), []);
   });
 
-  test("a sleep is not warned of: nothing is lost when it ends", async () => {
-    const id = await started(workflow({ ...early, nodes: [{ id: "nap", wait: { sleep: "10s" } }] }));
+  test("a sleep has no warning", async () => {
+    const id = await curfew.storeAndStart([workflow({ ...early, nodes: [{ id: "nap", wait: { sleep: "10s" } }] })]);
     const { started_at: startedAt } = await curfew.run(id);
-    await warned(id, "workflow");
+    await warningOf(id, "workflow");
     await passed(startedAt + 3 * EARLY_MS);
     await cancel(id);
     assert.equal((await warnings(id)).length, 1, "the run's own, of 30 s");
   });
 
-  test("the new limit of a run that is extended is warned of in its turn", async () => {
-    const id = await started(oneRequest(`${peer.url}/hang`, { workflow: { ...early, timeout: "10s" } }));
-    await warned(id, "workflow");
+  test("the new deadline of an extended run has its own warning", async () => {
+    const id = await curfew.storeAndStart([oneRequest(`${peer.url}/hang`, { workflow: { ...early, timeout: "10s" } })]);
+    await warningOf(id, "workflow");
     const extended = await curfew.api("POST", `/v1/runs/${id}/extend`, { by: "2s" });
     assert.equal(extended.status, 200, extended.text);
     const [, second] = await until("another warning", async () => {
@@ -110,22 +101,22 @@ describe("warnings", { concurrency: 10 }, () => {
     await cancel(id);
   });
 
-  test("a run that stands still is not warned until it goes on", async () => {
-    const id = await started(oneRequest(`${peer.url}/hang`, { workflow: { timeouts: { warn_at: 0.25 }, timeout: "10s" } }));
+  test("a paused run has no warning until it resumes", async () => {
+    const id = await curfew.storeAndStart([oneRequest(`${peer.url}/hang`, { workflow: { timeouts: { warn_at: 0.25 }, timeout: "10s" } })]);
     const { started_at: startedAt } = await curfew.run(id);
     assert.equal((await curfew.api("POST", `/v1/runs/${id}/pause`)).status, 200);
     await passed(startedAt + 3_500);
     assert.deepEqual(await warnings(id), []);
     assert.equal((await curfew.api("POST", `/v1/runs/${id}/resume`)).status, 200);
-    await warned(id, "workflow");
+    await warningOf(id, "workflow");
     await cancel(id);
   });
 
-  test("the run tells how late each layer's deadlines were enforced", async () => {
+  test("the run reports how late each layer's deadlines were enforced", async () => {
     const hanging = `${peer.url}/hang/${freshId("h")}`;
     for (const path of ["/ok", "/status/500"]) {
       const run = await curfew.runToEnd(oneRequest(peer.url + path));
-      assert.equal(run.timeout_enforcement_latency_seconds, undefined, "nothing to tell");
+      assert.equal(run.timeout_enforcement_latency_seconds, undefined, "no events");
     }
 
     const retried = await curfew.runToEnd(oneRequest(hanging, { node: { timeout: "200ms", on_timeout: "retry", max_retries: 1 } }));

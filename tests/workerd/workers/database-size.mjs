@@ -1,5 +1,5 @@
 // @ts-check
-// The coordinator, with a door that says how large the SQLite of a run's object is.
+// The coordinator with a route that returns the size of the SQLite database of a run's object.
 import Entry, { RunObject as Current } from "../../../src/worker/entry.mjs";
 
 export class RunObject extends Current {
@@ -13,9 +13,9 @@ export class RunObject extends Current {
 export default class extends Entry {
   /** @param {Request} request */
   fetch(request) {
-    const [, door, run] = new URL(request.url).pathname.split("/");
-    if (door !== "database-size") return super.fetch(request);
+    const [, route, run] = new URL(request.url).pathname.split("/");
+    if (route !== "database-size") return super.fetch(request);
     const object = this.env.RUNS.get(this.env.RUNS.idFromName(run));
-    return object.fetch(`http://run/${door}`, { method: "POST" });
+    return object.fetch(`http://run/${route}`, { method: "POST" });
   }
 }

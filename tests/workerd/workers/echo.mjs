@@ -1,10 +1,10 @@
 // @ts-check
-// A user's own Worker, bound to the executor as ECHO: what service_call reaches.
+// A user's Worker, bound to the executor as ECHO, for service_call.
 export default {
   /** @param {Request} request */
   async fetch(request) {
     const { pathname } = new URL(request.url);
-    // To whom its body says, as a Worker with a backend of its own does.
+    // Requests the URL of its body, like a Worker with a backend.
     if (pathname === "/relay") return fetch((await request.json()).url);
     if (pathname === "/forward") return forward(request);
     if (pathname === "/moved") return new Response(null, { status: 302, headers: { location: "/landed" } });
@@ -15,7 +15,7 @@ export default {
 };
 
 /**
- * Passes on what it was asked, and the key that says it is the same request when it comes again.
+ * Forwards the request with its idempotency key.
  * @param {Request} request
  */
 async function forward(request) {

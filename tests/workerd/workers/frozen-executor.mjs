@@ -1,10 +1,9 @@
 // @ts-check
-// Stands in for an executor that freezes: it accepts the first conversation of each `key` and is never heard of again. The ones
-// after it are answered.
+// An executor that freezes: it accepts the first order of each `key` and never reports it. Later orders are reported.
 import { HEARTBEAT_HEADER } from "../../../src/worker/platform/executor_client.mjs";
 
 /** @type {Set<string>} */
-const met = new Set();
+const seenKeys = new Set();
 
 export default {
   /** @param {Request} request */
@@ -12,8 +11,8 @@ export default {
     const { 0: theirs, 1: ours } = new WebSocketPair();
     ours.addEventListener("message", ({ data }) => {
       const { token_id, epoch, input } = JSON.parse(String(data));
-      // With a timer pending the runtime cannot tell that this order will never be answered.
-      if (!met.has(input.key)) return void setInterval(() => met.add(input.key), 100);
+      // A pending timer keeps the runtime from detecting that this order is never reported.
+      if (!seenKeys.has(input.key)) return void setInterval(() => seenKeys.add(input.key), 100);
       ours.send(`${JSON.stringify({ token_id, epoch, status: "completed", output: `attempt ${epoch}`, steps: [] })}\n`);
     });
     ours.accept();

@@ -1,8 +1,8 @@
 // @ts-check
-// The coordinator, with a door by which rows of an older build get into an object, and one that says which tables it has.
+// The coordinator with a route that writes rows of an older build to an object, and one that lists the object's tables.
 import Entry, { RunObject as Current } from "../../../src/worker/entry.mjs";
 
-/** As builds before made them: rows sorted by their keys, tokens in a table of their own. */
+/** The tables of the first build: rows sorted by key, tokens in their own table. */
 const TABLES = [
   "CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
   "CREATE TABLE tokens (id INTEGER PRIMARY KEY, status TEXT NOT NULL, row TEXT NOT NULL)",
@@ -31,9 +31,9 @@ export class RunObject extends Current {
 export default class extends Entry {
   /** @param {Request} request */
   fetch(request) {
-    const [, door, run] = new URL(request.url).pathname.split("/");
-    if (door !== "older" && door !== "tables") return super.fetch(request);
+    const [, route, run] = new URL(request.url).pathname.split("/");
+    if (route !== "older" && route !== "tables") return super.fetch(request);
     const object = this.env.RUNS.get(this.env.RUNS.idFromName(run));
-    return object.fetch(`http://run/${door}`, { method: "POST", body: request.body });
+    return object.fetch(`http://run/${route}`, { method: "POST", body: request.body });
   }
 }

@@ -1,6 +1,6 @@
 // @ts-check
-// The executor with an AI binding made of a fetch, as the platform's own one is: a stream if one was asked for, an error that
-// is thrown with its number, or the response itself for whoever asks for that. Models called `old-...` know no raw response.
+// The executor with an AI binding that behaves like the platform's: it returns a stream or a value, throws an error with its number,
+// or returns the raw response if requested. Models named `old-...` have no raw response.
 import Entry from "../../../src/worker/entry.mjs";
 
 /** @param {string} url */

@@ -1,11 +1,10 @@
 // @ts-check
-// Stands in for the executor: one that has lost its clock. It knows no deadline, and answers an order when the order's own
-// input says so, `answer_after_ms` after it came, or never. Its steps say that it was here.
+// An executor without deadlines. It reports an order `answer_after_ms` after it came, according to the order's input, or never.
 import { serve } from "../../../src/worker/platform/executor_server.mjs";
 
 /** @param {any} order */
-async function executed({ token_id, epoch, input }) {
-  // With a timer pending the runtime cannot tell that this order will never be answered.
+async function execute({ token_id, epoch, input }) {
+  // A pending timer keeps the runtime from detecting that this promise never resolves.
   if (input.answer_after_ms === undefined) await new Promise(() => setInterval(() => {}, 1000));
   await new Promise((resolve) => setTimeout(resolve, input.answer_after_ms));
   const steps = [{ ref: "work", status: "completed", attempts: 1, duration_ms: input.answer_after_ms }];
@@ -14,7 +13,7 @@ async function executed({ token_id, epoch, input }) {
 
 /** @type {import("../../../src/worker/platform/executor_server.mjs").Executor} */
 const executor = {
-  execute: (id, order, sink) => executed(JSON.parse(order)).then((report) => sink.report(id, report), sink.fail),
+  execute: (id, order, sink) => execute(JSON.parse(order)).then((report) => sink.report(id, report), sink.fail),
   cancel: () => {},
 };
 

@@ -1,4 +1,4 @@
-// The shapes of the API that tests read, as SPEC section 11 pins them.
+// The types of API responses that tests read, as SPEC section 11 defines them.
 
 export interface ErrorView {
   code: string;
@@ -26,14 +26,14 @@ export interface RunView {
   deadlines: { kind: string; due_at?: number; remaining_ms?: number; token_id?: string; node_id?: string; gate_id?: string }[];
   counts: Record<string, number>;
   parent?: { run_id: string; token_id: string };
-  /** The event that started it. */
+  /** The event that started the run. */
   triggered_by?: { event: string; key: string };
   root_run_id: string;
   attempt: number;
   reason?: string;
-  /** Who holds the clocks of a paused run. */
+  /** The pause reasons. */
   paused_by?: string[];
-  /** The gate the whole run stands at. */
+  /** The run's own gate. */
   gate?: GateView;
   timeout_enforcement_latency_seconds?: Record<string, { count: number; mean: number; max: number }>;
   tags: string[];

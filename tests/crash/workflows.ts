@@ -1,39 +1,39 @@
-// The workflows of the crash and the load test. Each asks the peer for its steps and has as output what the peer said to each:
-// `{step: {value, receipt}}`. What the values must be is computed here a second time, without Curfew.
-import { once, workflow, type WorkflowDocument } from "../workerd/documents.ts";
+// The workflows of the crash and the load test. Each requests steps of the peer, and its output contains the peer's responses:
+// `{step: {value, receipt}}`. The expected values are computed here independently of Curfew.
+import { singleAttempt, workflow, type WorkflowDocument } from "../workerd/document-builders.ts";
 import type { Client } from "./client.ts";
-import { next } from "./peer.ts";
+import { next } from "./recording-peer.ts";
 
 type Json = Record<string, unknown>;
 
 export interface Kind {
   name: string;
-  /** Stored before the first run; runs are of the last. */
+  /** Stored before the first run; runs are started of the last document. */
   documents: WorkflowDocument[];
-  /** The node of every token of a run, in the order of the alphabet. */
+  /** The nodes of all tokens of a run, sorted. */
   nodes(n: number): string[];
-  /** What the output must say of each step, for the input `n`. */
+  /** The expected value of each step, for the input `n`. */
   values(n: number): Record<string, number>;
-  /** The steps that were asked of the peer, each with the one it was told about; the last is the end of the run. */
+  /** The steps requested of the peer, each with its predecessor; the last is the end of the run. */
   calls(n: number): [step: string, before: string | null][];
-  /** Only a peer that honours the key can be asked. */
+  /** Requires a peer that honours the key. */
   keyedOnly?: boolean;
-  /** What somebody outside has to do. May be repeated. */
-  attend?(client: Client, runId: string, n: number): Promise<void>;
+  /** What a client has to do during the run. May be repeated. */
+  interact?(client: Client, runId: string, n: number): Promise<void>;
 }
 
 const HTTP: Json = {
   id: "call",
   kind: "http_request",
   implementation: { method: "POST", url: "${input.url}", body: { value: "${input.value}", previous: "${input.previous}" } },
-  execution: once,
+  execution: singleAttempt,
 };
-/** The user's own Worker, which asks the peer on behalf of the step. */
+/** The user's Worker, which forwards the request of the step to the peer. */
 const SERVICE: Json = {
   id: "call",
   kind: "service_call",
   implementation: { binding: "ECHO", path: "/forward", method: "POST", body: "${input}" },
-  execution: once,
+  execution: singleAttempt,
 };
 const ASYNC: Json = {
   id: "call",
@@ -41,24 +41,24 @@ const ASYNC: Json = {
   implementation: {
     method: "POST",
     url: "${input.url}",
-    body: { value: "${input.value}", previous: "${input.previous}", bring_to: "${callback.url}" },
+    body: { value: "${input.value}", previous: "${input.previous}", callback_url: "${callback.url}" },
   },
-  execution: { ...once, mode: "async" },
+  execution: { ...singleAttempt, mode: "async" },
 };
 
-/** After a kill the attempt that lay in the queue, or was out of it, is made again as often as it takes. */
+/** After a kill, queued and claimed attempts are repeated as often as necessary. */
 const QUEUE: Json = { dispatch: "queue", timeout: "30s", on_timeout: "retry", max_retries: 50 };
 const DIRECT: Json = { dispatch: "direct" };
 
 interface Call {
-  /** Where its value comes from: an expression. */
+  /** The expression for its value. */
   value?: string;
   before?: string | null;
   result?: string;
   more?: Json;
 }
 
-/** A node that asks the peer for one step. */
+/** A node that requests one step of the peer. */
 function call(id: string, { value = "input.n", before = null, result = "result.body", more = DIRECT }: Call = {}): Json {
   return {
     id,
@@ -73,13 +73,13 @@ function call(id: string, { value = "input.n", before = null, result = "result.b
   };
 }
 
-/** A document of this mix: no limit of its own is near, so whatever ends a run early is a fault. */
+/** A document of this mix. Its timeouts are far away, so that an early end is a violation. */
 const document = (parts: Json & { nodes: Json[] }): WorkflowDocument =>
   workflow({ timeout: "10m", on_timeout: "fail", actions: [HTTP], output_mapping: "${state.steps}", ...parts });
 
-const inARow = (ids: string[]): Json[] => ids.slice(1).map((id, index) => ({ from_node_id: ids[index], to_node_id: id }));
+const sequence = (ids: string[]): Json[] => ids.slice(1).map((id, index) => ({ from_node_id: ids[index], to_node_id: id }));
 
-/** `count` calls, each of the value the one before it brought. */
+/** `count` calls, each with the value of the previous one. */
 function chain(name: string, count: number, parts: { action?: Json; result?: string; more?: Json } = {}): Kind {
   const ids = Array.from({ length: count }, (_, index) => `s${index}`);
   const before = (index: number) => ids[index - 1] ?? null;
@@ -89,20 +89,20 @@ function chain(name: string, count: number, parts: { action?: Json; result?: str
   });
   return {
     name,
-    documents: [document({ nodes, transitions: inARow(ids), actions: [parts.action ?? HTTP] })],
+    documents: [document({ nodes, transitions: sequence(ids), actions: [parts.action ?? HTTP] })],
     nodes: () => ids,
     calls: () => ids.map((id, index) => [id, before(index)]),
-    values: (n) => inTurn(n, ids),
+    values: (n) => valuesInTurn(n, ids),
   };
 }
 
-function inTurn(n: number, ids: string[]): Record<string, number> {
+function valuesInTurn(n: number, ids: string[]): Record<string, number> {
   const values: Record<string, number> = {};
   for (const id of ids) values[id] = n = next(n);
   return values;
 }
 
-/** 20 tasks inside the decision, a call, and 20 more of which the last is seen by a second call. */
+/** 20 inline tasks, a call, and 20 more, whose last result goes to a second call. */
 function inline(): Kind {
   const [first, second] = ["a", "b"].map((letter) => Array.from({ length: 20 }, (_, n) => `${letter}${String(n).padStart(2, "0")}`));
   const count = (id: string, from: string): Json => ({
@@ -124,17 +124,17 @@ function inline(): Kind {
   const tasks = [{ id: "count", steps: [{ action: { kind: "update_context", implementation: { set } } }] }];
   return {
     name: "inline",
-    documents: [document({ nodes, transitions: inARow(ids), tasks })],
+    documents: [document({ nodes, transitions: sequence(ids), tasks })],
     nodes: () => [...ids].sort(),
     calls: () => [["mid", null], ["end", "mid"]],
     values: (n) => {
-      const all = inTurn(n, ids);
+      const all = valuesInTurn(n, ids);
       return { mid: all["mid"]!, end: all["end"]! };
     },
   };
 }
 
-/** Branches that are merged by their index, and a call that follows the merge. */
+/** Branches that are merged by index, and a call after the merge. */
 function fan(name: string, width: number, more: Json): Kind {
   const branches = Array.from({ length: width }, (_, index) => String(index));
   const work: Json = {
@@ -167,7 +167,7 @@ function fan(name: string, width: number, more: Json): Kind {
   };
 }
 
-/** A chain as a run of its own, and a call that follows it. */
+/** A chain as a child run, and a call after it. */
 function subworkflow(): Kind {
   const child = chain("child", 2);
   const parent = document({
@@ -175,18 +175,18 @@ function subworkflow(): Kind {
       { id: "child", workflow_id: child.documents[0]!.id, output_mapping: { "state.steps": "${result}" } },
       call("end", { value: "state.steps.s1.value", before: "s1" }),
     ],
-    transitions: inARow(["child", "end"]),
+    transitions: sequence(["child", "end"]),
   });
   return {
     name: "subworkflow",
     documents: [...child.documents, parent],
     nodes: () => ["child", "end"],
     calls: () => [["s0", null], ["s1", "s0"], ["end", "s1"]],
-    values: (n) => inTurn(n, ["s0", "s1", "end"]),
+    values: (n) => valuesInTurn(n, ["s0", "s1", "end"]),
   };
 }
 
-/** A person chooses the way: `yes` where n is even. */
+/** A decision selects the route: `yes` if n is even. */
 function gate(): Kind {
   const chosen = (n: number) => (n % 2 === 0 ? "yes" : "no");
   return {
@@ -209,14 +209,14 @@ function gate(): Kind {
     nodes: (n) => [chosen(n), "review", "s0"].sort(),
     calls: (n) => [["s0", null], [chosen(n), "s0"]],
     values: (n) => ({ s0: next(n), [chosen(n)]: next(next(n) + (n % 2)) }),
-    attend: async (client, runId, n) => {
+    interact: async (client, runId, n) => {
       const gateId = await client.openGate(runId);
-      await client.heard("POST", `/v1/runs/${runId}/gates/${gateId}`, { choice: chosen(n) });
+      await client.sendOnce("POST", `/v1/runs/${runId}/gates/${gateId}`, { choice: chosen(n) });
     },
   };
 }
 
-/** Sleeps, waits for a signal that brings a number, and asks with it. */
+/** Sleeps, waits for a signal with a number, and makes a call with it. */
 function waits(): Kind {
   return {
     name: "waits",
@@ -228,17 +228,17 @@ function waits(): Kind {
           { id: "word", wait: { signal: "word", timeout: "9m" } },
           call("s1", { value: "state.word.n", before: "s0" }),
         ],
-        transitions: inARow(["s0", "sleep", "word", "s1"]),
+        transitions: sequence(["s0", "sleep", "word", "s1"]),
       }),
     ],
     nodes: () => ["s0", "s1", "sleep", "word"],
     calls: () => [["s0", null], ["s1", "s0"]],
     values: (n) => ({ s0: next(n), s1: next(n + 7) }),
-    attend: async (client, runId, n) => client.heard("POST", `/v1/runs/${runId}/signals/word`, { n: n + 7 }),
+    interact: async (client, runId, n) => client.sendOnce("POST", `/v1/runs/${runId}/signals/word`, { n: n + 7 }),
   };
 }
 
-export function mix(): Kind[] {
+export function workflowKinds(): Kind[] {
   return [
     chain("direct", 4),
     chain("service", 3, { action: SERVICE, result: "result" }),

@@ -1,15 +1,16 @@
-// A run whose limit has passed stands in front of a person: its clocks stop, nothing new begins, nothing done is lost. A
-// person extends, aborts or fails it; the gate's own deadline makes the end certain.
+// Timeout gates: a run past its deadline is paused and waits at a gate. It is extended, aborted or failed there; the gate's own
+// deadline guarantees an end.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { ask, freshId, oneRequest, workflow, type WorkflowDocument } from "./documents.ts";
+import { assertCompleted } from "./assertions.ts";
+import { ask, freshId, oneRequest, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
-import type { GateView, RunView, TimeoutView } from "./wire.ts";
+import type { GateView, RunView, TimeoutView } from "./api-types.ts";
 
 let curfew: Curfew;
 let peer: Peer;
@@ -21,7 +22,7 @@ after(() => Promise.all([curfew.dispose(), peer.close()]));
 const DAY_MS = 24 * 3_600_000;
 const LIMIT_MS = 700;
 
-/** first -> second, each a request to a url of the input, under the default policy. */
+/** first -> second, each a request to a URL of the input, with the default policy. */
 const twoRequests = (more: Record<string, unknown> = {}) =>
   workflow({
     timeout: undefined,
@@ -34,27 +35,22 @@ const twoRequests = (more: Record<string, unknown> = {}) =>
     ...more,
   });
 
-/** One request, under the default policy. */
-const oneSupervised = (more: Record<string, unknown> = {}) =>
+/** One request, with the default policy. */
+const oneRequestWithGate = (more: Record<string, unknown> = {}) =>
   oneRequest("${input.url}", { workflow: { timeout: undefined, timeout_ms: LIMIT_MS, on_timeout: undefined, ...more } });
 
 const hangingPath = () => `/hang/${freshId("h")}`;
 
-async function started(document: WorkflowDocument, input: unknown, at: Curfew = curfew): Promise<string> {
-  await at.store(document);
-  return at.start(document.id, input);
-}
-
-/** The run once it stands at its gate of this number. */
+/** Waits until the run is at its gate with this number. */
 const atGate = (runId: string, gateId = "run1", at: Curfew = curfew): Promise<RunView & { gate: GateView }> =>
-  until(`${runId} to stand at gate ${gateId}`, async () => {
+  until(`${runId} to be at gate ${gateId}`, async () => {
     const run = await at.run(runId);
     return run.gate?.id === gateId && { ...run, gate: run.gate };
   });
 
-/** A run of one hanging request that stands at its gate. */
-async function standing(more: Record<string, unknown> = {}, path = hangingPath()): Promise<RunView & { gate: GateView }> {
-  return atGate(await started(oneSupervised(more), { url: peer.url + path }));
+/** A run with a hanging request, at its gate. */
+async function runAtGate(more: Record<string, unknown> = {}, path = hangingPath()): Promise<RunView & { gate: GateView }> {
+  return atGate(await curfew.storeAndStart([oneRequestWithGate(more)], { url: peer.url + path }));
 }
 
 const decide = (runId: string, decision: unknown, gateId = "run1") =>
@@ -68,16 +64,12 @@ const listed = async (runId: string): Promise<GateView | undefined> => {
 
 const kinds = async (runId: string) => (await curfew.events(runId)).map(({ kind }) => kind);
 
-function assertCompleted(run: RunView): void {
-  assert.equal(run.status, "completed", JSON.stringify(run.error));
-}
-
-describe("supervision", { concurrency: 6 }, () => {
-  test("a limit that passes stops the clocks and asks a person; work in flight is kept, nothing new begins", async () => {
+describe("timeout gates", { concurrency: 6 }, () => {
+  test("a passed deadline pauses the run and opens a gate; work in flight is kept, nothing new starts", async () => {
     const [key, path] = [freshId("k"), `/ok/${freshId("p")}`];
     const document = twoRequests();
     Object.assign(document.nodes[0]!, { timeout: "20s" });
-    const id = await started(document, { first: `${peer.url}/held/${key}`, second: peer.url + path });
+    const id = await curfew.storeAndStart([document], { first: `${peer.url}/held/${key}`, second: peer.url + path });
     const run = await atGate(id);
     assert.equal(run.status, "paused");
     assert.deepEqual(run.paused_by, ["workflow_timeout"]);
@@ -106,10 +98,10 @@ describe("supervision", { concurrency: 6 }, () => {
       return json.items[0]?.id === id;
     });
 
-    // Longer than any grace: work in flight is not cut off because its run stands still.
+    // Longer than any grace: the pause does not interrupt work in flight.
     await until("a second to pass", () => Date.now() > opened_at + 1_000);
     peer.release(key);
-    await until("the result to be kept", async () => (await curfew.tokens(id))[0]?.status === "completed");
+    await until("the result to be stored", async () => (await curfew.tokens(id))[0]?.status === "completed");
     const [, second] = await curfew.tokens(id);
     assert.deepEqual([second?.node_id, second?.status, second?.epoch], ["second", "pending", 0]);
     assert.equal((await curfew.run(id)).status, "paused");
@@ -121,7 +113,7 @@ describe("supervision", { concurrency: 6 }, () => {
     const ended = await curfew.ended(id);
     assertCompleted(ended);
     assert.equal(ended.output, 200);
-    assert.deepEqual([peer.seen(`/held/${key}`).length, peer.seen(path).length], [1, 1], "nothing was done twice");
+    assert.deepEqual([peer.seen(`/held/${key}`).length, peer.seen(path).length], [1, 1], "no work was repeated");
     assert.deepEqual(await kinds(id), ["run_paused", "run_extended", "run_resumed"]);
     await until("the gate to leave the list", async () => !(await listed(id)));
 
@@ -133,7 +125,7 @@ describe("supervision", { concurrency: 6 }, () => {
     );
   });
 
-  test("extend by request goes on from the gate, by so much or until then", async () => {
+  test("extend continues the run from the gate, by a duration or until a time", async () => {
     const then = () => Date.now() + 20_000;
     const bodies = [
       () => ({ by: "20s" }),
@@ -144,13 +136,13 @@ describe("supervision", { concurrency: 6 }, () => {
     await Promise.all(
       bodies.map(async (body) => {
         const key = freshId("k");
-        const id = await started(oneSupervised(), { url: `${peer.url}/held/${key}` });
+        const id = await curfew.storeAndStart([oneRequestWithGate()], { url: `${peer.url}/held/${key}` });
         await atGate(id);
-        const answer = await control(id, "extend", body());
-        assert.equal(answer.status, 200, answer.text);
-        assert.equal(answer.json.status, "running");
-        assert.equal(answer.json.gate, undefined);
-        const left = answer.json.timeout_at - Date.now();
+        const response = await control(id, "extend", body());
+        assert.equal(response.status, 200, response.text);
+        assert.equal(response.json.status, "running");
+        assert.equal(response.json.gate, undefined);
+        const left = response.json.timeout_at - Date.now();
         assert.ok(left > 15_000 && left <= 20_000, `${left} ms are left`);
         const again = await decide(id, { choice: "abort" });
         assert.equal(again.status, 409, again.text);
@@ -162,14 +154,14 @@ describe("supervision", { concurrency: 6 }, () => {
     );
   });
 
-  test("abort ends it as timed out, fail as failed, and what hung is let go", async () => {
+  test("abort ends the run as timed out, fail as failed, and hanging work is aborted", async () => {
     const ends = [["abort", "timed_out"], ["fail", "failed"]] as const;
     await Promise.all(
       ends.map(async ([choice, status]) => {
         const path = hangingPath();
-        const { id } = await standing({}, path);
-        const answer = await decide(id, { choice, by: "ada" });
-        assert.equal(answer.status, 200, answer.text);
+        const { id } = await runAtGate({}, path);
+        const response = await decide(id, { choice, by: "ada" });
+        assert.equal(response.status, 200, response.text);
         const run = await curfew.ended(id);
         assert.equal(run.status, status);
         assert.deepEqual([run.error?.code, run.error?.message], ["workflow_timeout", "Workflow execution timed out after 700ms"]);
@@ -183,12 +175,12 @@ describe("supervision", { concurrency: 6 }, () => {
     );
   });
 
-  test("nobody decides: the gate's own deadline ends the run", async () => {
+  test("the gate's own deadline ends an undecided run", async () => {
     const ends = [[undefined, "timed_out"], ["cancel_all", "timed_out"], ["fail", "failed"]] as const;
     await Promise.all(
       ends.map(async ([on_timeout, status]) => {
         const path = hangingPath();
-        const document = oneSupervised({ gate: { timeout_ms: 600, on_timeout } });
+        const document = oneRequestWithGate({ gate: { timeout_ms: 600, on_timeout } });
         const run = await curfew.runToEnd(document, { url: peer.url + path });
         assert.equal(run.status, status);
         const took = (run.ended_at ?? 0) - run.started_at;
@@ -204,11 +196,11 @@ describe("supervision", { concurrency: 6 }, () => {
     );
   });
 
-  test("resume does not decide: it says which gate does", async () => {
-    const { id } = await standing();
-    const answer = await control(id, "resume");
-    assert.equal(answer.status, 409, answer.text);
-    assert.deepEqual([answer.json.error.code, answer.json.error.details.gate_id], ["decision_needed", "run1"]);
+  test("resume does not decide the gate, but names it", async () => {
+    const { id } = await runAtGate();
+    const response = await control(id, "resume");
+    assert.equal(response.status, 409, response.text);
+    assert.deepEqual([response.json.error.code, response.json.error.details.gate_id], ["decision_needed", "run1"]);
     const ways = await curfew.api("GET", `/v1/runs/${id}/resume`);
     assert.deepEqual([ways.status, ways.json.resumable], [200, false], ways.text);
     assert.ok(ways.json.reason.includes(`/v1/runs/${id}/gates/run1`), ways.text);
@@ -216,29 +208,29 @@ describe("supervision", { concurrency: 6 }, () => {
     await control(id, "cancel");
   });
 
-  test("a run that a person paused as well goes on when both have let go", async () => {
+  test("a run that was also paused continues after both the resume and the decision", async () => {
     const key = freshId("k");
-    const id = await started(oneSupervised(), { url: `${peer.url}/held/${key}` });
+    const id = await curfew.storeAndStart([oneRequestWithGate()], { url: `${peer.url}/held/${key}` });
     await atGate(id);
     assert.equal((await control(id, "pause")).status, 200);
     const extended = await control(id, "extend", { by: "20s" });
     assert.deepEqual([extended.json.status, extended.json.paused_by], ["paused", ["person"]], extended.text);
     peer.release(key);
-    await until("the result to be kept", async () => (await curfew.tokens(id))[0]?.status === "completed");
+    await until("the result to be stored", async () => (await curfew.tokens(id))[0]?.status === "completed");
     assert.equal((await curfew.run(id)).status, "paused");
     assert.equal((await control(id, "resume")).status, 200);
     assertCompleted(await curfew.ended(id));
   });
 
-  test("an attempt whose own time runs out at the gate has all of it again when the run goes on", async () => {
+  test("an attempt that times out at the gate gets its whole time again", async () => {
     const path = `/hang-first/${freshId("k")}/1`;
-    const document = oneSupervised();
+    const document = oneRequestWithGate();
     Object.assign(document.nodes[0]!, { timeout: "2s" });
-    const id = await started(document, { url: peer.url + path });
+    const id = await curfew.storeAndStart([document], { url: peer.url + path });
     await atGate(id);
-    // The executor has a clock of its own that nobody can stop; what it says must not end anything.
+    // The executor's own deadline cannot be paused; its timeout report must not end anything.
     await until("the executor to give up", () => peer.seen(path)[0]?.aborted === true);
-    await until("the run to hear of it", async () => (await curfew.tokens(id))[0]?.status === "pending");
+    await until("the run to receive it", async () => (await curfew.tokens(id))[0]?.status === "pending");
     assert.equal((await curfew.run(id)).status, "paused");
     assert.equal((await control(id, "extend", { by: "20s" })).status, 200);
     assertCompleted(await curfew.ended(id));
@@ -247,8 +239,8 @@ describe("supervision", { concurrency: 6 }, () => {
     assert.deepEqual(await curfew.events(id, "token_timed_out"), []);
   });
 
-  test("a limit that passes again asks again", async () => {
-    const { id } = await standing();
+  test("a second passed deadline opens another gate", async () => {
+    const { id } = await runAtGate();
     assert.equal((await decide(id, { choice: "extend", input: { by_ms: 500 } })).status, 200);
     const again = await atGate(id, "run2");
     assert.equal(again.timeout_ms, LIMIT_MS + 500);
@@ -256,8 +248,8 @@ describe("supervision", { concurrency: 6 }, () => {
     assert.equal((await curfew.ended(id)).status, "timed_out");
   });
 
-  test("a run at its gate can be cancelled, and the gate is closed with it", async () => {
-    const { id } = await standing();
+  test("a run at its gate can be cancelled, which closes the gate", async () => {
+    const { id } = await runAtGate();
     await until("the gate in the list", () => listed(id));
     assert.equal((await control(id, "cancel")).status, 200);
     assert.equal((await curfew.ended(id)).status, "cancelled");
@@ -266,8 +258,8 @@ describe("supervision", { concurrency: 6 }, () => {
     assert.deepEqual([late.status, late.json.error.details.status], [409, "cancelled"], late.text);
   });
 
-  test("two people at once: the first counts", async () => {
-    const { id } = await standing();
+  test("of two concurrent decisions the first counts", async () => {
+    const { id } = await runAtGate();
     const answers = await Promise.all([
       decide(id, { choice: "abort", by: "ada" }),
       decide(id, { choice: "fail", by: "bob" }),
@@ -277,34 +269,34 @@ describe("supervision", { concurrency: 6 }, () => {
     await control(id, "cancel");
   });
 
-  test("a running run is extended before its limit passes", async () => {
+  test("a running run can be extended before its deadline", async () => {
     const key = freshId("k");
-    const id = await started(oneSupervised({ timeout_ms: 3_000 }), { url: `${peer.url}/held/${key}` });
-    await until("the peer to be asked", () => peer.seen(`/held/${key}`).length === 1);
+    const id = await curfew.storeAndStart([oneRequestWithGate({ timeout_ms: 3_000 })], { url: `${peer.url}/held/${key}` });
+    await until("the request at the peer", () => peer.seen(`/held/${key}`).length === 1);
     const { timeout_at: limitAt } = await curfew.run(id);
     const extended = await control(id, "extend", { by: "20s" });
     assert.equal(extended.json.timeout_at, (limitAt ?? 0) + 20_000, extended.text);
-    await until("the old limit to pass", () => Date.now() > (limitAt ?? 0) + 700);
+    await until("the old deadline to pass", () => Date.now() > (limitAt ?? 0) + 700);
     assert.equal((await curfew.run(id)).status, "running");
     peer.release(key);
     assertCompleted(await curfew.ended(id));
     assert.equal(peer.seen(`/held/${key}`).length, 1);
   });
 
-  test("under cancel_all, too, the call that was under way goes on", async () => {
+  test("with cancel_all, too, the call in flight continues after an extension", async () => {
     const key = freshId("k");
-    const id = await started(oneSupervised({ timeout_ms: 2_500, on_timeout: "cancel_all" }), { url: `${peer.url}/held/${key}` });
-    await until("the peer to be asked", () => peer.seen(`/held/${key}`).length === 1);
+    const id = await curfew.storeAndStart([oneRequestWithGate({ timeout_ms: 2_500, on_timeout: "cancel_all" })], { url: `${peer.url}/held/${key}` });
+    await until("the request at the peer", () => peer.seen(`/held/${key}`).length === 1);
     const { timeout_at: limitAt } = await curfew.run(id);
     assert.equal((await control(id, "extend", { by: "20s" })).status, 200);
-    await until("the old limit to pass", () => Date.now() > (limitAt ?? 0) + 1_000);
+    await until("the old deadline to pass", () => Date.now() > (limitAt ?? 0) + 1_000);
     peer.release(key);
     assertCompleted(await curfew.ended(id));
     assert.equal(peer.seen(`/held/${key}`).length, 1);
   });
 
-  test("an extension that makes no sense is refused and changes nothing", async () => {
-    const { id, timeout_at: timeoutAt } = await standing();
+  test("an invalid extension is refused and changes nothing", async () => {
+    const { id, timeout_at: timeoutAt } = await runAtGate();
     const cases: [body: unknown, pointer?: string][] = [
       [{}, "/by_ms"],
       [{ by_ms: 0 }, "/by_ms"],
@@ -321,10 +313,10 @@ describe("supervision", { concurrency: 6 }, () => {
       ["20s", ""],
     ];
     for (const [body, pointer] of cases) {
-      const answer = await control(id, "extend", typeof body === "string" ? JSON.stringify(body) : body);
-      // A field that nobody knows is a 400.
-      assert.equal(answer.status, pointer === "/reason" ? 400 : 422, `${JSON.stringify(body)}: ${answer.status} ${answer.text}`);
-      if (pointer !== undefined) assert.equal(answer.json.error.pointer ?? "", pointer, `${JSON.stringify(body)}: ${answer.text}`);
+      const response = await control(id, "extend", typeof body === "string" ? JSON.stringify(body) : body);
+      // An unknown field is a 400.
+      assert.equal(response.status, pointer === "/reason" ? 400 : 422, `${JSON.stringify(body)}: ${response.status} ${response.text}`);
+      if (pointer !== undefined) assert.equal(response.json.error.pointer ?? "", pointer, `${JSON.stringify(body)}: ${response.text}`);
     }
     const tooMuch = await control(id, "extend", { by: "20000h" });
     assert.equal(tooMuch.status, 422, tooMuch.text);
@@ -337,49 +329,49 @@ describe("supervision", { concurrency: 6 }, () => {
       [{ choice: "extend", input: { by_ms: 10 ** 15 } }, "/input/by_ms"],
     ];
     for (const [decision, pointer] of decisions) {
-      const answer = await decide(id, decision);
-      assert.deepEqual([answer.status, answer.json.error.pointer], [422, pointer], `${JSON.stringify(decision)}: ${answer.text}`);
+      const response = await decide(id, decision);
+      assert.deepEqual([response.status, response.json.error.pointer], [422, pointer], `${JSON.stringify(decision)}: ${response.text}`);
     }
     const run = await curfew.run(id);
     assert.deepEqual([run.status, run.timeout_at, run.gate?.status], ["paused", timeoutAt, "open"]);
     await control(id, "cancel");
   });
 
-  test("what cannot be extended says what helps instead", async () => {
+  test("the refusal of an extension says what helps instead", async () => {
     const extend = (runId: string) => control(runId, "extend", { by_ms: 1_000 });
-    const ended = await curfew.runToEnd(oneSupervised({ on_timeout: "cancel_all" }), { url: peer.url + hangingPath() });
+    const ended = await curfew.runToEnd(oneRequestWithGate({ on_timeout: "cancel_all" }), { url: peer.url + hangingPath() });
     const timedOut = await extend(ended.id);
     assert.deepEqual([timedOut.status, timedOut.json.error.code], [409, "run_finished"], timedOut.text);
     assert.match(timedOut.json.error.message, /\/retry.*retry_step.*\/resume/s);
-    const completed = await curfew.runToEnd(oneSupervised(), { url: `${peer.url}/ok` });
+    const completed = await curfew.runToEnd(oneRequestWithGate(), { url: `${peer.url}/ok` });
     const finished = await extend(completed.id);
     assert.deepEqual([finished.status, finished.json.error.code], [409, "run_finished"], finished.text);
     assert.match(finished.json.error.message, /restart/);
-    const endless = await started(oneSupervised({ timeout_ms: null }), { url: peer.url + hangingPath() });
+    const endless = await curfew.storeAndStart([oneRequestWithGate({ timeout_ms: null })], { url: peer.url + hangingPath() });
     const unlimited = await extend(endless);
     assert.deepEqual([unlimited.status, unlimited.json.error.code], [409, "no_timeout"], unlimited.text);
     await control(endless, "cancel");
     assert.equal((await extend("no-such-run")).status, 404);
   });
 
-  test("a run at its gate survives the process and goes on when it is extended", async () => {
+  test("a run at its gate survives a restart and continues after an extension", async () => {
     const directory = mkdtempSync(join(tmpdir(), "curfew-test-"));
     try {
       const path = `/hang-first/${freshId("k")}/1`;
       let life = await startCurfew({ persistTo: directory });
-      const id = await started(oneSupervised(), { url: peer.url + path }, life);
+      const id = await life.storeAndStart([oneRequestWithGate()], { url: peer.url + path });
       const before = await atGate(id, "run1", life);
       await life.dispose();
       life = await startCurfew({ persistTo: directory });
       const run = await life.run(id);
       assert.deepEqual([run.status, run.gate], ["paused", before.gate]);
-      assert.equal(peer.seen(path).length, 1, "what was lost with the process waits for the decision");
-      const answer = await life.api("POST", `/v1/runs/${id}/gates/run1`, { choice: "extend", input: { by_ms: 20_000 } });
-      assert.equal(answer.status, 200, answer.text);
+      assert.equal(peer.seen(path).length, 1, "lost work is not repeated before the decision");
+      const response = await life.api("POST", `/v1/runs/${id}/gates/run1`, { choice: "extend", input: { by_ms: 20_000 } });
+      assert.equal(response.status, 200, response.text);
       assertCompleted(await life.ended(id));
       assert.equal(peer.seen(path).length, 2);
 
-      const forgotten = await started(oneSupervised({ gate: { timeout: "3s" } }), { url: peer.url + hangingPath() }, life);
+      const forgotten = await life.storeAndStart([oneRequestWithGate({ gate: { timeout: "3s" } })], { url: peer.url + hangingPath() });
       await atGate(forgotten, "run1", life);
       await life.dispose();
       life = await startCurfew({ persistTo: directory });

@@ -1,7 +1,7 @@
-// Short ways to write the documents that tests store. Every call makes fresh ids, so tests do not meet in the catalogue.
+// Builders for the documents of tests. Every document gets a fresh id, so that tests share nothing in the catalogue.
 
-let made = 0;
-export const freshId = (prefix: string): string => `${prefix}-${process.pid}-${++made}`;
+let count = 0;
+export const freshId = (prefix: string): string => `${prefix}-${process.pid}-${++count}`;
 
 type Json = Record<string, unknown>;
 export interface WorkflowDocument extends Json {
@@ -9,7 +9,7 @@ export interface WorkflowDocument extends Json {
   nodes: Json[];
 }
 
-/** A workflow around the parts that a test is about. */
+/** A workflow with defaults for the parts that a test does not care about. */
 export function workflow(parts: Json & { nodes: Json[] }): WorkflowDocument {
   return { id: freshId("w"), timeout: "30s", on_timeout: "cancel_all", ...parts };
 }
@@ -28,11 +28,11 @@ export function oneTask(steps: Json[], more: { workflow?: Json; node?: Json; tas
 export const oneRequest = (url: string, more: { workflow?: Json; node?: Json; task?: Json } = {}): WorkflowDocument =>
   oneTask([request({ url })], more);
 
-/** Most tests are about what follows a failure, not about the calls that are made again before it. */
-export const once: Json = { retry_policy: { max_attempts: 1 } };
+/** One attempt per call. For tests that are not about retries. */
+export const singleAttempt: Json = { retry_policy: { max_attempts: 1 } };
 
 export const request = (implementation: Json, step: Json = {}): Json => ({
-  action: { kind: "http_request", implementation, execution: once },
+  action: { kind: "http_request", implementation, execution: singleAttempt },
   ...step,
 });
 
@@ -46,19 +46,19 @@ export const check = (condition: string, message: string, step: Json = {}): Json
   ...step,
 });
 
-/** An action for `action_id` nodes that writes its own name: the trace of a path through the graph. */
-export const mark = (id: string): Json => ({ id, kind: "update_context", implementation: { set: { visited: id } } });
+/** An action for `action_id` nodes that records its own name, to trace the path through the graph. */
+export const markAction = (id: string): Json => ({ id, kind: "update_context", implementation: { set: { visited: id } } });
 
-/** A node of that action. */
-export const marked = (id: string, more: Json = {}): Json => ({ id, action_id: id, ...more });
+/** A node that runs the action `mark(id)`. */
+export const markNode = (id: string, more: Json = {}): Json => ({ id, action_id: id, ...more });
 
 /** An action that sends a GET to the `url` of its input. */
-export const ask: Json = { id: "ask", kind: "http_request", implementation: { url: "${input.url}" }, execution: once };
+export const ask: Json = { id: "ask", kind: "http_request", implementation: { url: "${input.url}" }, execution: singleAttempt };
 
 export interface FanParts {
-  /** `spawn_count` or `foreach` of the transition `each`; a list of urls in the input unless told otherwise. */
+  /** `spawn_count` or `foreach` of the transition `each`; by default a list of URLs in the input. */
   spawn?: Json;
-  /** The node of the branches; it asks its item, a url, and keeps what the peer saw of the query. */
+  /** The node of the branches; by default it requests its item, a URL, and returns the query that the peer saw. */
   work?: Json;
   /** Fields of `synchronization`. */
   join?: Json;
@@ -66,7 +66,7 @@ export interface FanParts {
   workflow?: Json;
 }
 
-/** start -each-> work (n times) -joined-> done, the results merged into `state.results`, which is the output. */
+/** start -each-> work (n times) -joined-> done. The results are merged into `state.results`, which is the output. */
 export function fan({ spawn, work, join, merge, workflow: more }: FanParts): WorkflowDocument {
   const asking = {
     action_id: "ask",
@@ -97,5 +97,26 @@ export function fan({ spawn, work, join, merge, workflow: more }: FanParts): Wor
     actions: [ask],
     output_mapping: "${state.results}",
     ...more,
+  });
+}
+
+/** A workflow of one node, `call`, that runs `child` with the run's input and returns its output. */
+export const callWorkflow = (child: { id: string }, more: { node?: Json; workflow?: Json } = {}): WorkflowDocument =>
+  workflow({
+    nodes: [{ id: "call", workflow_id: child.id, ...more.node }],
+    output_mapping: "${state.call}",
+    ...more.workflow,
+  });
+
+/** The child of the parent's first token, t1: the id of a child is derived from its token. */
+export const childRunId = (runId: string): string => `${runId}~t1`;
+
+/** A chain of `count` nodes that run the task `step`. */
+export function chainOf(count: number, task: Json, node: Json = { output_mapping: {} }): WorkflowDocument {
+  const ids = Array.from({ length: count }, (_, index) => `n${index}`);
+  return workflow({
+    nodes: ids.map((id) => ({ id, task_id: "step", ...node })),
+    transitions: ids.slice(1).map((id, index) => ({ from_node_id: ids[index], to_node_id: id })),
+    tasks: [{ id: "step", ...task }],
   });
 }

@@ -1,11 +1,11 @@
 // @ts-check
-// The coordinator on a worse platform: alarms that never ring (DEAF), a queue that refuses the first word on a run's end and the first
-// on a gate of each run (REFUSING), and objects that cannot be probed (those named broken-...).
+// The coordinator with injected faults: alarms that never fire (DROP_ALARMS), a queue that refuses the first message about the end and
+// the first about a gate of each run (REFUSE_FIRST), and objects that do not respond to probes (those named broken-...).
 import Entry, { RunObject as Run } from "../../../src/worker/entry.mjs";
 
 export default Entry;
 
-/** The binding is known by this name. */
+/** workers-rs checks the name of the class. */
 class WorkerQueue {
   #queue;
   #hasRefused = false;
@@ -31,12 +31,12 @@ class WorkerQueue {
 }
 
 export class RunObject extends Run {
-  #isDeaf;
+  #dropsAlarms;
 
   /** @param {DurableObjectState} ctx @param {any} env */
   constructor(ctx, env) {
-    super(ctx, env.REFUSING ? { ...env, INDEX_QUEUE: new WorkerQueue(env.INDEX_QUEUE) } : env);
-    this.#isDeaf = Boolean(env.DEAF);
+    super(ctx, env.REFUSE_FIRST ? { ...env, INDEX_QUEUE: new WorkerQueue(env.INDEX_QUEUE) } : env);
+    this.#dropsAlarms = Boolean(env.DROP_ALARMS);
   }
 
   /** @param {Request} request */
@@ -47,6 +47,6 @@ export class RunObject extends Run {
   }
 
   async alarm() {
-    if (!this.#isDeaf) await super.alarm();
+    if (!this.#dropsAlarms) await super.alarm();
   }
 }

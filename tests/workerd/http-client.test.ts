@@ -65,7 +65,7 @@ test("a clock calls back at each deadline, with one timer", () => {
   }
 });
 
-test("deadlines that are set in a callback, or for the past, are called too", () => {
+test("deadlines that are set in a callback, or in the past, are called, too", () => {
   mock.timers.enable({ apis: ["setTimeout", "Date"] });
   try {
     const clock = new Clock();

@@ -1,37 +1,37 @@
-// A commit that fails is the trouble of one run: no other run, no request and no later start of the process notices.
+// A failing commit affects one run only: no other run, no request and no later start of the process.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { set, workflow } from "./documents.ts";
+import { set, workflow } from "./document-builders.ts";
 import { type Curfew, startCurfew } from "./harness.ts";
 import { until } from "./poll.ts";
 
-/** What the database of these tests refuses to store. */
-const POISON = "poison-for-the-database";
-const AGAIN_MS = 400;
+/** The text that the database of these tests refuses to store. */
+const REFUSED_TEXT = "poison-for-the-database";
+const ALARM_RETRY_MS = 400;
 
-const disk = mkdtempSync(join(tmpdir(), "curfew-containment-"));
+const directory = mkdtempSync(join(tmpdir(), "curfew-failing-commits-"));
 let curfew: Curfew;
 
-const boot = () =>
+const start = () =>
   startCurfew({
-    entry: "tests/workerd/workers/failing-store.mjs",
-    vars: { FAILING: POISON, CURFEW_ALARM_AGAIN_MS: String(AGAIN_MS) },
-    persistTo: disk,
+    entry: "tests/workerd/workers/failing-storage.mjs",
+    vars: { FAILING: REFUSED_TEXT, CURFEW_ALARM_AGAIN_MS: String(ALARM_RETRY_MS) },
+    persistTo: directory,
   });
 
 before(async () => {
-  curfew = await boot();
+  curfew = await start();
 });
 after(async () => {
   await curfew.dispose();
-  rmSync(disk, { recursive: true, force: true });
+  rmSync(directory, { recursive: true, force: true });
 });
 
-/** Keeps what a signal brings. */
-const listening = workflow({
+/** Stores the payload of a signal. */
+const storesSignal = workflow({
   timeout: "10m",
   nodes: [{ id: "wait", wait: { signal: "go" } }, { id: "keep", task_id: "keep", input_mapping: { word: "${state.wait.word}" } }],
   transitions: [{ from_node_id: "wait", to_node_id: "keep" }],
@@ -39,107 +39,107 @@ const listening = workflow({
   output_mapping: "${state.keep}",
 });
 
-/** Sleeps, then keeps its input: in an alarm. */
-const sleeping = workflow({
+/** Sleeps, then stores its input: the commit fails in an alarm. */
+const storesAfterSleep = workflow({
   timeout: "10m",
   nodes: [{ id: "sleep", wait: { sleep_ms: 200 } }, { id: "keep", task_id: "keep" }],
   transitions: [{ from_node_id: "sleep", to_node_id: "keep" }],
-  // Whole only when it is put together: the run's own input must not be refused.
+  // Complete only after the concatenation: the run's own input must not be refused.
   tasks: [{ id: "keep", steps: [set({ word: "${input.first + input.second}" })] }],
 });
-const poisonousInput = { first: POISON.slice(0, 9), second: POISON.slice(9) };
+const refusedInput = { first: REFUSED_TEXT.slice(0, 9), second: REFUSED_TEXT.slice(9) };
 
-const sleeper = workflow({ nodes: [{ id: "nap", wait: { sleep_ms: 300 } }, { id: "end" }], transitions: [{ from_node_id: "nap", to_node_id: "end" }] });
+const otherWorkflow = workflow({ nodes: [{ id: "nap", wait: { sleep_ms: 300 } }, { id: "end" }], transitions: [{ from_node_id: "nap", to_node_id: "end" }] });
 
-/** Twenty runs and a health check, none of which may notice anything. */
-async function othersGoOn(): Promise<void> {
+/** Twenty runs and a health check that must not be affected. */
+async function assertOthersUnaffected(): Promise<void> {
   const began = Date.now();
   assert.equal((await curfew.api("GET", "/healthz")).status, 200);
-  const runs = await Promise.all(Array.from({ length: 20 }, () => curfew.start(sleeper.id)));
+  const runs = await Promise.all(Array.from({ length: 20 }, () => curfew.start(otherWorkflow.id)));
   const ends = await Promise.all(runs.map((run) => curfew.ended(run, 10_000)));
   assert.deepEqual([...new Set(ends.map((run) => run.status))], ["completed"]);
   assert.equal((await curfew.api("GET", "/healthz")).status, 200);
-  assert.ok(Date.now() - began < 10_000, "they are answered soon");
+  assert.ok(Date.now() - began < 10_000, "other requests get a response soon");
 }
 
 const signal = (run: string, word: string) => curfew.api("POST", `/v1/runs/${run}/signals/go`, { word });
 
 test("in a request to an object in memory", async () => {
-  await curfew.store(listening);
-  await curfew.store(sleeper);
-  const run = await curfew.start(listening.id);
-  const others = othersGoOn();
-  const refused = await signal(run, POISON);
+  await curfew.store(storesSignal);
+  await curfew.store(otherWorkflow);
+  const run = await curfew.start(storesSignal.id);
+  const others = assertOthersUnaffected();
+  const refused = await signal(run, REFUSED_TEXT);
   assert.equal(refused.status, 500, refused.text);
   assert.equal(refused.json.error.code, "internal");
   await others;
-  await othersGoOn();
-  // Nothing of it was kept, and the run itself goes on with what can be stored.
+  await assertOthersUnaffected();
+  // Nothing was stored, and the run continues with values that can be stored.
   assert.equal((await curfew.run(run)).status, "waiting");
   assert.equal((await signal(run, "fine")).status, 200);
   assert.deepEqual((await curfew.ended(run)).output, { word: "fine" });
 });
 
-test("in a request that brings the object into memory", async () => {
-  const run = await curfew.start(listening.id);
+test("in a request that loads the object", async () => {
+  const run = await curfew.start(storesSignal.id);
   await curfew.dispose();
-  curfew = await boot();
-  const others = othersGoOn();
-  assert.equal((await signal(run, POISON)).status, 500);
+  curfew = await start();
+  const others = assertOthersUnaffected();
+  assert.equal((await signal(run, REFUSED_TEXT)).status, 500);
   await others;
   assert.equal((await signal(run, "fine")).status, 200);
   assert.equal((await curfew.ended(run)).status, "completed");
 });
 
-test("a start that cannot be stored leaves nothing behind", async () => {
+test("a start that cannot be stored leaves no rows", async () => {
   const id = "start-refused";
-  const refused = await curfew.api("POST", `/v1/workflows/${sleeper.id}/runs`, { run_id: id, input: { word: POISON } });
+  const refused = await curfew.api("POST", `/v1/workflows/${otherWorkflow.id}/runs`, { run_id: id, input: { word: REFUSED_TEXT } });
   assert.equal(refused.status, 500, refused.text);
   assert.equal((await curfew.api("GET", `/v1/runs/${id}`)).status, 404);
-  await curfew.start(sleeper.id, {}, { run_id: id });
+  await curfew.start(otherWorkflow.id, {}, { run_id: id });
   assert.equal((await curfew.ended(id)).status, "completed");
 });
 
-test("a start that broke off before its commit does not keep its id", async () => {
+test("a start that was interrupted before its commit does not block its id", async () => {
   const id = `halfway-${process.pid}`;
   assert.equal((await curfew.api("GET", `/v1/runs/${id}`)).status, 404);
   assert.equal((await curfew.api("POST", `/v1/runs/${id}/cancel`, {})).status, 404);
-  await curfew.start(sleeper.id, {}, { run_id: id });
+  await curfew.start(otherWorkflow.id, {}, { run_id: id });
   assert.equal((await curfew.ended(id)).status, "completed");
 });
 
 const failures = () => curfew.logs.filter((line) => line.includes('"commit_failed"')).length;
 
-test("in an alarm, and again after every start of the process", async () => {
-  await curfew.store(sleeping);
-  const run = await curfew.start(sleeping.id, poisonousInput);
+test("in an alarm, and again after every restart", async () => {
+  await curfew.store(storesAfterSleep);
+  const run = await curfew.start(storesAfterSleep.id, refusedInput);
   await until("the failed commit", () => failures() > 0);
-  await othersGoOn();
+  await assertOthersUnaffected();
   await curfew.dispose();
-  curfew = await boot();
+  curfew = await start();
   await until("the failed commit after the restart", () => failures() > 0);
-  await othersGoOn();
-  // Five times in a row, before the restart and after it: then it is given up.
+  await assertOthersUnaffected();
+  // After five failures in a row, before and after the restart, the run is failed.
   const end = await curfew.ended(run, 20_000);
   assert.equal(end.status, "failed");
   assert.equal(end.error?.code, "internal_error");
   assert.match(end.error?.message ?? "", /bug of Curfew/);
-  await othersGoOn();
+  await assertOthersUnaffected();
 });
 
 test("a run whose commits fail can be read and cancelled at once", async () => {
-  const run = await curfew.start(sleeping.id, poisonousInput);
+  const run = await curfew.start(storesAfterSleep.id, refusedInput);
   const before = failures();
   await until("a failed commit", () => failures() > before);
   assert.equal((await curfew.run(run)).status, "running");
   const cancelled = await curfew.api("POST", `/v1/runs/${run}/cancel`, { reason: "it is stuck" });
   assert.equal(cancelled.status, 200, cancelled.text);
   assert.equal(cancelled.json.status, "cancelled");
-  await othersGoOn();
+  await assertOthersUnaffected();
 });
 
-test("a commit of several statements is kept whole or not at all", async () => {
-  // More rows than one statement writes; only the last of them is refused.
+test("a commit of several statements is atomic", async () => {
+  // More rows than one statement writes; only the last row is refused.
   const fan = workflow({
     timeout: "10m",
     nodes: [{ id: "wait", wait: { signal: "go" } }, { id: "each", wait: { signal: "never" } }],
@@ -149,13 +149,13 @@ test("a commit of several statements is kept whole or not at all", async () => {
   const run = await curfew.start(fan.id);
   const items = Array.from({ length: 60 }, (_, index) => `item ${index}`);
   const send = (body: unknown) => curfew.api("POST", `/v1/runs/${run}/signals/go`, body);
-  assert.equal((await send({ items: [...items, POISON] })).status, 500);
+  assert.equal((await send({ items: [...items, REFUSED_TEXT] })).status, 500);
   assert.deepEqual((await curfew.tokens(run)).map((token) => token.status), ["suspended"]);
   assert.equal((await send({ items })).status, 200);
   assert.equal((await curfew.tokens(run)).length, 61);
 });
 
-test("a gate that was opened just before is listed all the same", async () => {
+test("a gate that was opened just before the failure is listed", async () => {
   const asking = workflow({
     timeout: "10m",
     nodes: [{ id: "begin" }, { id: "ask", gate: { prompt: "Well?" } }, { id: "wait", wait: { signal: "go" } }],
@@ -163,8 +163,8 @@ test("a gate that was opened just before is listed all the same", async () => {
   });
   await curfew.store(asking);
   const run = await curfew.start(asking.id);
-  // At once: the index has not been told of the gate yet.
-  assert.equal((await signal(run, POISON)).status, 500);
+  // Immediately: the gate is not in the index yet.
+  assert.equal((await signal(run, REFUSED_TEXT)).status, 500);
   assert.equal((await curfew.run(run)).status, "waiting");
   await until("the gate to be listed", async () => {
     const { json } = await curfew.api("GET", "/v1/gates?limit=1000");

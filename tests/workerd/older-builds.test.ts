@@ -1,5 +1,5 @@
-// Runs whose rows an older build wrote go on under this one, in the real database: they are brought up to date when somebody
-// asks for them. tests/golden/older has the rows.
+// Runs whose rows an older build wrote continue under this build, in the real database: the rows are migrated when the run is
+// loaded. tests/golden/older has the rows.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,15 +9,15 @@ import { until } from "./poll.ts";
 
 let curfew: Curfew;
 before(async () => {
-  // PEER is whom their tasks call.
+  // PEER is the host that their tasks call.
   curfew = await startCurfew({ entry: "tests/workerd/workers/older-rows.mjs", services: { PEER: "echo" } });
 });
 after(() => curfew.dispose());
 
 type Rows = { now: number; run: [string, string][]; tokens: [number, string, string][] };
 
-/** Puts a run of an older build into an object, as if it had been saved just now, and returns its id. */
-async function older(name: string): Promise<string> {
+/** Writes a run of an older build to an object, as if it had been saved just now, and returns its id. */
+async function restoreOlder(name: string): Promise<string> {
   const text = readFileSync(join(root, "tests/golden/older", `${name}.json`), "utf8");
   const { now, run, tokens }: Rows = JSON.parse(text);
   const id = `older-${name}`;
@@ -39,11 +39,11 @@ async function tablesOf(id: string): Promise<string[]> {
 }
 
 for (const build of ["build1", "build2"]) {
-  test(`${build}: a chain goes on where it was, in one table`, async () => {
-    const id = await older(`${build}_chain`);
+  test(`${build}: a chain continues, in one table`, async () => {
+    const id = await restoreOlder(`${build}_chain`);
     const run = await curfew.ended(id);
     assert.equal(run.status, "completed");
-    // What the first node had said before the build changed.
+    // The result of the first node, written by the older build.
     assert.deepEqual(run.output, { from: 1 });
     assert.deepEqual(
       (await curfew.tokens(id)).map(({ id: token, node_id, status }) => [token, node_id, status]),
@@ -56,25 +56,25 @@ for (const build of ["build1", "build2"]) {
     assert.deepEqual(await tablesOf(id), ["run"]);
   });
 
-  test(`${build}: branches that had arrived and branches under way meet at their join`, async () => {
-    const run = await curfew.ended(await older(`${build}_fan`));
+  test(`${build}: arrived and running branches are joined`, async () => {
+    const run = await curfew.ended(await restoreOlder(`${build}_fan`));
     assert.equal(run.status, "completed");
     const all = (run.output as { all: unknown[] }).all;
     assert.equal(all.length, 3);
     assert.deepEqual(all[1], { n: 3 });
   });
 
-  test(`${build}: a person decides a gate that was open`, async () => {
-    const id = await older(`${build}_gate`);
+  test(`${build}: an open gate can be decided`, async () => {
+    const id = await restoreOlder(`${build}_gate`);
     const decided = await curfew.api("POST", `/v1/runs/${id}/gates/g1`, { choice: "yes" });
     assert.equal(decided.status, 200, decided.text);
     assert.equal((await curfew.ended(id)).status, "completed");
   });
 }
 
-// The first build noted nothing when a run was paused.
-test("events keep their numbers, and new ones go on from them", async () => {
-  const id = await older("build2_paused");
+// The first build stored no event for a pause.
+test("events keep their numbers, and new events continue them", async () => {
+  const id = await restoreOlder("build2_paused");
   assert.deepEqual((await curfew.events(id)).map(({ seq, kind }) => [seq, kind]), [[1, "run_paused"]]);
   const resumed = await curfew.api("POST", `/v1/runs/${id}/resume`, {});
   assert.equal(resumed.status, 200, resumed.text);
@@ -86,16 +86,16 @@ test("events keep their numbers, and new ones go on from them", async () => {
   ]);
 });
 
-test("a run that called a child goes on with the id it gave it", async () => {
-  const id = await older("build2_child");
+test("a run with a child continues with the child's id", async () => {
+  const id = await restoreOlder("build2_child");
   const child = `${id}.t1`;
   assert.equal((await curfew.run(id)).status, "running");
   await until("the child to wait", async () => (await curfew.api("GET", `/v1/runs/${child}`)).json?.status === "waiting");
-  // Held and let go with its parent, which it knows.
+  // Paused and resumed with its parent.
   assert.equal((await curfew.api("POST", `/v1/runs/${id}/pause`, {})).status, 200);
-  await until("the child to stand still", async () => (await curfew.run(child)).status === "paused");
+  await until("the child to be paused", async () => (await curfew.run(child)).status === "paused");
   assert.equal((await curfew.api("POST", `/v1/runs/${id}/resume`, {})).status, 200);
-  await until("the child to go on", async () => (await curfew.run(child)).status === "waiting");
+  await until("the child to continue", async () => (await curfew.run(child)).status === "waiting");
   assert.equal((await curfew.api("POST", `/v1/runs/${child}/signals/go`, { n: 7 })).status, 200);
   const run = await curfew.ended(id);
   assert.deepEqual([run.status, run.output], ["completed", { n: 7 }]);

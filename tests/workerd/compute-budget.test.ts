@@ -1,7 +1,7 @@
-// One budget of computation for a decision: a run that computes much does not keep the others waiting.
+// The compute budget of a decision: an expensive run does not block the others.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { freshId, set, workflow, type WorkflowDocument } from "./documents.ts";
+import { chainOf, freshId, set, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 
 let curfew: Curfew;
@@ -10,20 +10,10 @@ before(async () => {
 });
 after(() => curfew.dispose());
 
-/** Nodes one after the other that run the task `step`. */
-function chain(count: number, task: Record<string, unknown>): WorkflowDocument {
-  const ids = Array.from({ length: count }, (_, index) => `n${index}`);
-  return workflow({
-    nodes: ids.map((id) => ({ id, task_id: "step", output_mapping: {} })),
-    transitions: ids.slice(1).map((id, index) => ({ from_node_id: ids[index], to_node_id: id })),
-    tasks: [{ id: "step", ...task }],
-  });
-}
-
 const paths = (count: number, value: string) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, value]));
 
-/** How long the others wait at most while `busy` is under way. */
-async function longestWait(busy: Promise<unknown>, other: () => Promise<unknown>): Promise<{ longest: number; asked: number }> {
+/** The longest response time of other requests while `busy` is running. */
+async function longestResponse(busy: Promise<unknown>, other: () => Promise<unknown>): Promise<{ longest: number; asked: number }> {
   let isBusy = true;
   void busy.finally(() => (isBusy = false)).catch(() => {});
   let [longest, asked] = [0, 0];
@@ -36,19 +26,19 @@ async function longestWait(busy: Promise<unknown>, other: () => Promise<unknown>
   return { longest, asked };
 }
 
-// The wasm of the tests may be a development build, which takes some thirty times as long as what is deployed: the budget is
-// counted in steps, so that what holds here is that nobody waits for a whole run, only for a turn of it.
+// The wasm of the tests may be a development build, about thirty times slower than the deployed one. The budget is counted in
+// steps, so the test only shows that requests wait for one decision and not for the whole run.
 const TURN_MS = 5_000;
 
-const expensive = "${input.list.map(a, input.list.exists(b, a + b > 1000)).size()}";
-const list = Array.from({ length: 120 }, (_, index) => index);
+const EXPENSIVE = "${input.list.map(a, input.list.exists(b, a + b > 1000)).size()}";
+const LIST = Array.from({ length: 120 }, (_, index) => index);
 
-test("ten inline nodes of 400 expensive paths fail at the first, and say why", async () => {
-  const document = chain(10, { steps: [set(paths(400, expensive))] });
+test("ten inline nodes of 400 expensive paths fail at the first, with the reason", async () => {
+  const document = chainOf(10, { steps: [set(paths(400, EXPENSIVE))] });
   await curfew.store(document);
-  const id = await curfew.start(document.id, { list });
+  const id = await curfew.start(document.id, { list: LIST });
   const busy = curfew.ended(id, 60_000);
-  const { longest, asked } = await longestWait(busy, () => curfew.api("GET", "/healthz"));
+  const { longest, asked } = await longestResponse(busy, () => curfew.api("GET", "/healthz"));
   const run = await busy;
   assert.equal(run.status, "failed");
   assert.equal(run.error?.code, "limit_exceeded");
@@ -57,14 +47,14 @@ test("ten inline nodes of 400 expensive paths fail at the first, and say why", a
   assert.ok(longest < TURN_MS, `${longest} ms at most, asked ${asked} times`);
 });
 
-test("a chain that computes more than one decision may goes on in further turns, and others are served between them", async () => {
-  const document = chain(30, { steps: [set(paths(4, expensive))] });
+test("a chain that exceeds the budget of one decision continues in further ones, and other requests are served in between", async () => {
+  const document = chainOf(30, { steps: [set(paths(4, EXPENSIVE))] });
   const small = workflow({ nodes: [{ id: "a" }] });
   await curfew.store(document);
   await curfew.store(small);
-  const id = await curfew.start(document.id, { list });
+  const id = await curfew.start(document.id, { list: LIST });
   const busy = curfew.ended(id, 120_000);
-  const { longest, asked } = await longestWait(busy, () => curfew.api("POST", `/v1/workflows/${small.id}/runs?wait_ms=20000`, { input: {} }));
+  const { longest, asked } = await longestResponse(busy, () => curfew.api("POST", `/v1/workflows/${small.id}/runs?wait_ms=20000`, { input: {} }));
   const run = await busy;
   assert.equal(run.status, "completed", JSON.stringify(run.error));
   assert.equal((await curfew.tokens(id)).length, 30);
@@ -74,18 +64,18 @@ test("a chain that computes more than one decision may goes on in further turns,
 
 test("eight schema checks of a dense pattern are stopped at the first", async () => {
   const schema = { properties: { words: { items: { pattern: "(a|aa|aaa|b)*$" } } } };
-  const document = chain(8, { input_schema: schema, steps: [set({ ok: true })] });
+  const document = chainOf(8, { input_schema: schema, steps: [set({ ok: true })] });
   await curfew.store(document);
   const id = await curfew.start(document.id, { words: Array.from({ length: 900 }, () => "a".repeat(900)) });
   const busy = curfew.ended(id, 60_000);
-  const { longest, asked } = await longestWait(busy, () => curfew.api("GET", "/healthz"));
+  const { longest, asked } = await longestResponse(busy, () => curfew.api("GET", "/healthz"));
   const run = await busy;
   assert.equal(run.error?.code, "limit_exceeded");
   assert.match(run.error?.message ?? "", /input_schema of the task, at "": schema too expensive to check: .* \d+ steps; use fewer/);
   assert.ok(longest < TURN_MS, `${longest} ms at most, asked ${asked} times`);
 });
 
-test("the check of an input at its start has the same bound", async () => {
+test("the check of an input at the start has the same limit", async () => {
   const document = workflow({ nodes: [{ id: "a" }], input_schema: { properties: { text: { pattern: "(a|aa|aaa|b)*$" } } } });
   await curfew.store(document);
   const runs = `/v1/workflows/${document.id}/runs?wait_ms=20000`;
