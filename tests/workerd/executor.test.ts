@@ -71,8 +71,8 @@ for (const [status, errorClass] of [
 test("a 5xx and a refused connection are failures of their class", async () => {
   const failing = await curfew.runToEnd(oneTask([request({ url: "${input.url}" })]), { url: `${peer.url}/status/503` });
   assert.equal(failing.error?.class, "server_error");
-  const nobody = await curfew.runToEnd(oneTask([request({ url: "${input.url}" })]), { url: "http://127.0.0.1:1/" });
-  assert.equal(nobody.error?.class, "network");
+  const refused = await curfew.runToEnd(oneTask([request({ url: "${input.url}" })]), { url: "http://127.0.0.1:1/" });
+  assert.equal(refused.error?.class, "network");
 });
 
 test("an invalid URL fails its token", async () => {

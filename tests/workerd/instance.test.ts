@@ -29,7 +29,7 @@ async function trap(): Promise<void> {
   assert.equal((await curfew.api("GET", "/__trap")).text, "trapped");
 }
 
-test("runs go on in a new instance, in a request and in an alarm", async () => {
+test("runs continue in a new instance, in a request and in an alarm", async () => {
   for (const document of [waiting, sleeping]) await curfew.store(document);
   const run = await curfew.start(waiting.id);
   const sleeper = await curfew.start(sleeping.id);

@@ -53,7 +53,7 @@ const lanesOf = async (runId: string, at: Curfew = curfew) => [...new Set((await
 
 // An invocation may call 32 Workers, and one invocation of the executor serves the orders of many nodes.
 for (const [what, nodes, steps, calls] of [
-  ["40 nodes that call nobody", 40, [set({ n: 1 })], 1],
+  ["40 nodes without calls", 40, [set({ n: 1 })], 1],
   ["40 nodes of one call", 40, [echo], 2],
   ["20 nodes of three calls", 20, [echo, echo, echo], 2],
 ] as const) {
@@ -266,9 +266,9 @@ describe("the queue", { concurrency: 4 }, () => {
     const id = await curfew.start(document.id);
     await until("the request at the peer", () => peer.seen(path).length > 0);
     const { TASK_QUEUE: queue } = await curfew.miniflare.getBindings<{ TASK_QUEUE: any }>("curfew");
-    const ring = JSON.stringify({ run_id: id, token_id: "t1", epoch: 1 });
-    await queue.send(ring, { contentType: "text" });
-    await queue.send("no ring at all", { contentType: "text" });
+    const notification = JSON.stringify({ run_id: id, token_id: "t1", epoch: 1 });
+    await queue.send(notification, { contentType: "text" });
+    await queue.send("no notification at all", { contentType: "text" });
     await queue.send(JSON.stringify({ run_id: "gone", token_id: "t1", epoch: 1 }), { contentType: "text" });
     peer.release(path.slice(6));
     assertCompleted(await curfew.ended(id));
