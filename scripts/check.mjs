@@ -5,21 +5,25 @@ import { node22, quietEnvironment, root, WASM_TARGET } from "./toolchain.mjs";
 
 const typescript = "node_modules/typescript/bin/tsc";
 
-/** A function, because set-up installs Node 22. @returns {Array<[title: string, command: string, args: string[]]>} */
+/** @param {string} command @param {string[]} args */
+const command = (command, args) => () => run(command, args, { cwd: root, env: quietEnvironment });
+
+/** A function, because set-up installs Node 22. @returns {Array<[title: string, check: () => Promise<void>]>} */
 const checks = () => [
-  ["rustfmt", "cargo", ["fmt", "--check"]],
-  ["clippy, native", "cargo", ["clippy", "--all-targets", "--locked", "--", "-D", "warnings"]],
-  ["clippy, wasm", "cargo", ["clippy", "--target", WASM_TARGET, "--lib", "--locked", "--", "-D", "warnings"]],
-  ["TypeScript, Node side", node22(), [typescript, "--noEmit", "-p", "tsconfig.json"]],
-  ["TypeScript, Worker side", node22(), [typescript, "--noEmit", "-p", "tsconfig.worker.json"]],
+  ["rustfmt", command("cargo", ["fmt", "--check"])],
+  ["rustfmt, tools/bindgen", command("cargo", ["fmt", "--check", "--manifest-path", "tools/bindgen/Cargo.toml"])],
+  ["clippy, native", command("cargo", ["clippy", "--all-targets", "--locked", "--", "-D", "warnings"])],
+  ["clippy, wasm", command("cargo", ["clippy", "--target", WASM_TARGET, "--lib", "--locked", "--", "-D", "warnings"])],
+  ["TypeScript, Node side", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.json"])],
+  ["TypeScript, Worker side", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.worker.json"])],
 ];
 
 await script(async () => {
   await setUp();
   const failed = [];
-  for (const [title, command, args] of checks()) {
+  for (const [title, check] of checks()) {
     try {
-      await step(title, () => run(command, args, { cwd: root, env: quietEnvironment }));
+      await step(title, check);
     } catch (error) {
       if (!(error instanceof StepFailed)) throw error;
       console.error(`[curfew] ${error.message}`);

@@ -20,5 +20,5 @@ await script(async () => {
   const binary = await cargoTool(MUTANTS);
   // The tests in workerd need a build each: the native ones decide. A copy of the tree is mutated, not the checkout.
   const options = ["--output", "target", "--timeout", String(TIMEOUT_S), "--gitignore=true", "--no-shuffle"];
-  await run(binary, ["mutants", ...options, ...files, ...more, "--", "--locked", "--test", "native"], { cwd: root });
+  await run(binary, ["mutants", ...options, ...files, ...more, "--", "--locked", "--lib", "--test", "native"], { cwd: root });
 });

@@ -32,6 +32,7 @@ mod no_route;
 mod properties;
 mod properties_of_time;
 mod queue;
+mod queue_recovery;
 mod records;
 mod recovery;
 pub mod render;

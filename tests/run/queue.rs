@@ -2,7 +2,7 @@
 //! late or come twice.
 
 use curfew::base::limits::QUEUE_MAX_MS;
-use curfew::run::{AttemptOrder, Command, Event, Lane, RetryMode, Settings, TokenStatus};
+use curfew::run::{AttemptOrder, Command, Event, Lane, Settings, TokenStatus};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, parse_attempt, succeeded};
@@ -42,14 +42,14 @@ impl Driver {
 }
 
 /// Its run ends before a consumer would have to.
-fn start(mut document: Value) -> Driver {
+pub fn start(mut document: Value) -> Driver {
     if document.get("timeout_ms").is_none() {
         document["timeout_ms"] = json!(RUN_MS);
     }
     Driver::start_with(WITH_QUEUE, document, json!({"x": 1}))
 }
 
-fn one_node(more: Value) -> Value {
+pub fn one_node(more: Value) -> Value {
     let mut node = json!({"id": "a", "action_id": "work"});
     for (key, value) in more.as_object().into_iter().flatten() {
         node[key] = value.clone();
@@ -57,7 +57,7 @@ fn one_node(more: Value) -> Value {
     json!({"nodes": [node]})
 }
 
-fn two_branches(join: Value) -> Value {
+pub fn two_branches(join: Value) -> Value {
     let mut synchronization = json!({"sibling_group": "each", "merge": {"target": "state.all"}});
     for (key, value) in join.as_object().into_iter().flatten() {
         synchronization[key] = value.clone();
@@ -540,41 +540,6 @@ fn a_join_that_went_on_cancels_what_lies_in_the_queue() {
     run.stands("completed {}");
     assert_eq!(run.row("t3").status, TokenStatus::Cancelled);
     run.claim("t3@1").check("rejected stale_attempt t3@1");
-}
-
-#[test]
-fn a_run_brought_back_goes_on_with_what_lay_in_the_queue() {
-    for mode in [RetryMode::RetryStep, RetryMode::DiscardAndRetry] {
-        let mut document = two_branches(json!({}));
-        document["on_timeout"] = json!("fail");
-        document["timeout_ms"] = json!(100_000);
-        let mut run = start(document);
-        run.at(2_000).claim("t2@1");
-        for at in [11_000, 31_000, 41_000, 61_000, 101_000] {
-            run.at(at).wake("");
-        }
-        assert!(
-            run.standing().starts_with("failed workflow_timeout"),
-            "{}",
-            run.standing()
-        );
-        run.at(102_000).retry(mode).stands("running 2xa:dispatched");
-        assert_eq!(run.lines_of("enqueue"), ["enqueue t4@1", "enqueue t5@1"]);
-        assert_eq!(run.row("t5").unclaimed, 0);
-        run.claim("t4@1")
-            .succeed("t4@1", json!(1))
-            .claim("t5@1")
-            .succeed("t5@1", json!(2));
-        run.stands("completed {}");
-    }
-}
-
-#[test]
-fn a_restart_leaves_the_messages_of_before_without_an_answer() {
-    let mut run = start(one_node(json!({})));
-    run.at(2_000).restart().stands("running a:dispatched");
-    run.claim("t1@1").check("rejected stale_attempt t1@1");
-    run.claim("t2@1").stands("running a:executing");
 }
 
 #[test]

@@ -1,0 +1,41 @@
+//! The queue lane after a run was resumed or restarted: messages of the time before may still arrive.
+
+use curfew::run::RetryMode;
+use serde_json::json;
+
+use super::queue::{one_node, start, two_branches};
+
+#[test]
+fn a_run_brought_back_goes_on_with_what_lay_in_the_queue() {
+    for mode in [RetryMode::RetryStep, RetryMode::DiscardAndRetry] {
+        let mut document = two_branches(json!({}));
+        document["on_timeout"] = json!("fail");
+        document["timeout_ms"] = json!(100_000);
+        let mut run = start(document);
+        run.at(2_000).claim("t2@1");
+        for at in [11_000, 31_000, 41_000, 61_000, 101_000] {
+            run.at(at).wake("");
+        }
+        assert!(
+            run.standing().starts_with("failed workflow_timeout"),
+            "{}",
+            run.standing()
+        );
+        run.at(102_000).retry(mode).stands("running 2xa:dispatched");
+        assert_eq!(run.lines_of("enqueue"), ["enqueue t4@1", "enqueue t5@1"]);
+        assert_eq!(run.row("t5").unclaimed, 0);
+        run.claim("t4@1")
+            .succeed("t4@1", json!(1))
+            .claim("t5@1")
+            .succeed("t5@1", json!(2));
+        run.stands("completed {}");
+    }
+}
+
+#[test]
+fn a_restart_leaves_the_messages_of_before_without_an_answer() {
+    let mut run = start(one_node(json!({})));
+    run.at(2_000).restart().stands("running a:dispatched");
+    run.claim("t1@1").check("rejected stale_attempt t1@1");
+    run.claim("t2@1").stands("running a:executing");
+}
