@@ -22,5 +22,7 @@ pub mod api;
 pub mod index;
 pub mod storage;
 
+pub mod host;
+
 #[cfg(target_arch = "wasm32")]
 mod worker;

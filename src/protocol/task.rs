@@ -54,6 +54,14 @@ pub struct ActionTimeouts {
     pub tool_ms: Option<u64>,
 }
 
+/// A message of the task queue: a consumer claims the attempt from its run's object, which has everything else about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskMessage {
+    pub run_id: String,
+    pub token_id: String,
+    pub epoch: u64,
+}
+
 /// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskReport {

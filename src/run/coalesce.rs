@@ -35,9 +35,22 @@ impl DecisionBatch {
         remaining_calls: u32,
         event: Event,
     ) -> Result<(), Rejection> {
+        self.decide_observed(run, now, remaining_calls, event, |_, _, _| ())
+    }
+
+    /// As `decide`. `observe` gets the run after the decision, and whether the event was accepted.
+    pub fn decide_observed(
+        &mut self,
+        run: &mut Run,
+        now: Millis,
+        remaining_calls: u32,
+        event: Event,
+        observe: impl FnOnce(&Run, bool, &Decision),
+    ) -> Result<(), Rejection> {
         run.continue_turn(self.steps);
         let (answer, decision) = run.handle(now, remaining_calls.saturating_sub(self.calls()), event);
         self.steps = run.steps();
+        observe(run, answer.is_ok(), &decision);
         self.add(decision);
         answer
     }

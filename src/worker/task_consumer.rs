@@ -4,35 +4,28 @@
 use std::pin::pin;
 
 use futures_util::future::{Either, join_all, select};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use worker::{Env, MessageBatch, MessageExt};
 
 use crate::base::time::Millis;
 use crate::protocol::run::{HeartbeatResponse, RunRequest, RunResponse};
-use crate::protocol::task::TaskReport;
+use crate::protocol::task::{TaskMessage, TaskReport};
 use crate::worker::platform::http_client::{self, Peer, Request};
-use crate::worker::platform::{deadline, now, number};
+use crate::worker::platform::{deadline, log_error, now, number};
 use crate::worker::run_client::{CallError, RunClient};
-use crate::worker::run_object::object::report;
 
 /// How long a run's object may take to answer.
 const OBJECT_MS: u64 = 10_000;
 /// How often a report is sent before the attempt is left to the object's watch.
 const REPORTS: u32 = 5;
-/// How often the holder of an attempt sends a heartbeat.
-pub const HEARTBEAT: &str = "CURFEW_HEARTBEAT_MS";
-pub const HEARTBEAT_MS: u64 = 30_000;
+const HEARTBEAT_MS: u64 = 30_000;
 /// When to send the next heartbeat to an object that should know by now that its run is over, and answers otherwise or not at
 /// all: its clock may be behind ours.
 const RECHECK_MS: u64 = 250;
 
-/// A message of the task queue. Everything else about the attempt is in the run's object.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct TaskMessage {
-    pub run_id: String,
-    pub token_id: String,
-    pub epoch: u64,
+/// How often the holder of an attempt sends a heartbeat, and an executor on its connection.
+pub fn heartbeat_ms(env: &Env) -> u64 {
+    number(env, "CURFEW_HEARTBEAT_MS").unwrap_or(HEARTBEAT_MS)
 }
 
 /// Whether the queue delivers the message again.
@@ -52,7 +45,7 @@ pub async fn consume(batch: MessageBatch<()>, env: &Env) {
                 AckDecision::Retry => message.retry(),
             },
             Err(error) => {
-                report("ring_unreadable", &error.to_string());
+                log_error("ring_unreadable", &error.to_string());
                 message.ack();
             }
         }
@@ -99,7 +92,7 @@ async fn run_attempt(task: &TaskMessage, claimant: String, env: &Env) -> AckDeci
     }
     // The object's watch over the attempt finds out.
     let attempt = json!({"token_id": task.token_id, "epoch": task.epoch});
-    report("report_failed", &attempt.to_string());
+    log_error("report_failed", &attempt.to_string());
     AckDecision::Ack
 }
 
@@ -116,7 +109,7 @@ async fn execute_with_heartbeats(
     order: &str,
     env: &Env,
 ) -> Option<Result<String, String>> {
-    let heartbeat_ms = number(env, HEARTBEAT).unwrap_or(HEARTBEAT_MS);
+    let heartbeat_ms = heartbeat_ms(env);
     let heartbeat = RunRequest::Heartbeat {
         token_id: task.token_id.clone(),
         epoch: task.epoch,
@@ -169,7 +162,7 @@ async fn send(object: &RunClient<'_>, request: &RunRequest) -> Option<RunRespons
         Ok(response) => Some(response),
         Err(CallError::TimedOut) => None,
         Err(error) => {
-            report("object_unreachable", &String::from(error));
+            log_error("object_unreachable", &String::from(error));
             None
         }
     }

@@ -1,5 +1,5 @@
-//! Events that tasks of a world emit: each is heard by every workflow it triggers, under one key, however often it is brought;
-//! and none is heard of work that was not done.
+//! Events that tasks emit: each reaches every workflow that it triggers, under one key, however often it is delivered; and no
+//! event of unfinished work is published.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,15 @@ use curfew::protocol::task::Emitted;
 use curfew::run::{Message, Token, TokenStatus, Write};
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::environment::Environment;
+use super::store::Store;
 
 /// The workflows that every event triggers.
 const LISTENERS: [&str; 3] = ["archive", "bill", "notify"];
 
 #[derive(Default)]
 pub struct Bus {
-    /// By key: what was posted.
+    /// What was posted, by key.
     posted: BTreeMap<String, Value>,
     heard: BTreeSet<(String, &'static str)>,
 }
@@ -29,16 +30,11 @@ pub fn events_of(attempt: &str, count: u64) -> Vec<Emitted> {
         .collect()
 }
 
-impl World {
-    /// Brings an event to those behind `after`; `Err`: there was room for some only, up to that one.
-    pub(super) fn raise(
-        &mut self,
-        key: &str,
-        payload: &Value,
-        after: Option<&str>,
-    ) -> Result<(), Option<String>> {
+impl Environment {
+    /// Publishes an event to the workflows after `after`. `Err`: only those up to this one were reached.
+    pub fn publish(&self, key: &str, payload: &Value, after: Option<&str>) -> Result<(), Option<String>> {
         assert_eq!(
-            self.bus.posted.get(key),
+            self.bus.borrow().posted.get(key),
             Some(payload),
             "{key} was posted otherwise, or never saved"
         );
@@ -47,41 +43,45 @@ impl World {
             if after.is_some_and(|after| listener <= after) {
                 continue;
             }
-            if self.dice.chance(10) {
-                self.outcome.events_in_parts += 1;
+            if self.chance(10) {
+                self.outcome.borrow_mut().events_in_parts += 1;
                 return Err(last);
             }
-            self.bus.heard.insert((key.to_string(), listener));
+            self.bus.borrow_mut().heard.insert((key.to_string(), listener));
             last = Some(listener.to_string());
         }
         Ok(())
     }
 
     /// What one commit of a run posts belongs to the tokens that it saves as done.
-    pub(super) fn check_events(&mut self, id: &str, writes: &[Write]) {
+    pub fn check_events(&self, id: &str, store: &Store, writes: &[Write]) {
         for write in writes {
             if let Some(Message::Emit { key, payload, .. }) = write.message() {
-                let before = self.bus.posted.insert(key.clone(), payload.clone());
+                let before = self.bus.borrow_mut().posted.insert(key.clone(), payload.clone());
                 assert!(
                     before.as_ref().is_none_or(|before| before == payload),
                     "{key} is of two events"
                 );
-                self.outcome.emitted += u64::from(before.is_none());
+                self.outcome.borrow_mut().emitted += u64::from(before.is_none());
             }
         }
-        for write in writes {
-            if let Write::SaveToken(token) = write {
-                self.check_events_of(id, token);
+        // Of several decisions in one commit the last one counts.
+        let mut seen = BTreeSet::new();
+        for write in writes.iter().rev() {
+            if let Write::SaveToken(token) = write
+                && seen.insert(token.id)
+            {
+                self.check_events_of(id, store, token);
             }
         }
     }
 
-    fn check_events_of(&self, id: &str, token: &Token) {
+    fn check_events_of(&self, id: &str, store: &Store, token: &Token) {
         let attempt = format!("{id}/{}@{}", token.id, token.epoch);
-        let started_at = self.runs[id].store.header().map(|header| header.started_at);
+        let started_at = store.header().map(|header| header.started_at);
         let prefix = format!("{id}/{}/{}/", started_at.unwrap_or_default(), token.id);
-        let posted: Vec<&Value> = self
-            .bus
+        let bus = self.bus.borrow();
+        let posted: Vec<&Value> = bus
             .posted
             .iter()
             .filter(|(key, _)| key.starts_with(&prefix))
@@ -122,12 +122,13 @@ impl World {
         }
     }
 
-    /// When all runs are over, everybody has heard everything.
-    pub(super) fn check_all_heard(&self) {
-        for key in self.bus.posted.keys() {
+    /// When all runs are over, every event has reached every workflow.
+    pub fn check_all_published(&self) {
+        let bus = self.bus.borrow();
+        for key in bus.posted.keys() {
             for listener in LISTENERS {
-                let heard = self.bus.heard.contains(&(key.clone(), listener));
-                assert!(heard, "{listener} never heard {key}");
+                let heard = bus.heard.contains(&(key.clone(), listener));
+                assert!(heard, "{key} never reached {listener}");
             }
         }
     }

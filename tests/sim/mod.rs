@@ -1,41 +1,45 @@
-//! The deterministic simulator: one seed is one workflow with its children, one executor, persons
-//! and one series of faults. While faults last,
-//! nothing a run promised may break; when they stop, every run must end.
+//! The deterministic simulator: one seed is one workflow with its children, executors, operators and one series of faults. It
+//! runs `curfew::host`, the code of the Durable Object, over a platform with faults. While faults last no property may break;
+//! when they stop, every run must end.
 //!
-//! `CURFEW_SIM_SEEDS=100000` runs more seeds, `CURFEW_SIM_SEED=17` runs one and prints its trace. A seed that fails is told
-//! with its shortest history: the one whose faults stop earliest and that fails all the same.
+//! `CURFEW_SIM_SEEDS=100000` runs more seeds, `CURFEW_SIM_SEED=17` runs one and prints its trace. A failing seed is reported with
+//! its shortest history: the one whose faults stop earliest and that still fails.
 
+mod environment;
 mod events;
+mod executor;
 mod faults;
-mod hosted;
-mod mail;
+mod in_flight;
+mod operators;
 mod outcome;
-mod persons;
-mod promises;
+mod platform;
+mod properties;
 mod queue;
+mod simulated_run;
+mod simulation;
 pub mod store;
-mod traffic;
-mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use outcome::Outcome;
-use world::World;
+use simulation::Simulation;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
 fn simulate(seed: u64, trace: bool) -> Outcome {
-    match catch_unwind(AssertUnwindSafe(|| World::new(seed, trace).run())) {
+    match catch_unwind(AssertUnwindSafe(|| Simulation::new(seed, trace).run())) {
         Ok(outcome) => outcome,
         Err(_) => {
-            let events = shortest(seed, |events| World::new(seed, false).unkind_for(events).run());
+            let events = shortest(seed, |events| {
+                Simulation::new(seed, false).with_faulty_events(events).run()
+            });
             println!("seed {seed}, shortest history: {events} events with faults, then none");
             catch_unwind(AssertUnwindSafe(|| {
-                World::new(seed, true).unkind_for(events).run()
+                Simulation::new(seed, true).with_faulty_events(events).run()
             }))
             .ok();
             panic!(
@@ -47,14 +51,14 @@ fn simulate(seed: u64, trace: bool) -> Outcome {
 
 /// The least number of events with faults in it that still makes `run` fail.
 fn shortest<T>(seed: u64, run: impl Fn(u64) -> T) -> u64 {
-    let most = World::new(seed, false).unkind_events();
+    let most = Simulation::new(seed, false).faulty_events();
     let fails = |events: &u64| catch_unwind(AssertUnwindSafe(|| run(*events))).is_err();
     (0..most).find(fails).unwrap_or(most)
 }
 
 #[test]
 fn the_shortest_history_is_the_first_that_fails() {
-    let most = World::new(5, false).unkind_events();
+    let most = Simulation::new(5, false).faulty_events();
     assert!(most > 2);
     let found = shortest(5, |events| assert!(events < 2, "an invented failure"));
     assert_eq!(found, 2);
@@ -101,7 +105,7 @@ fn simulate_all(seeds: u64) -> Outcome {
 }
 
 #[test]
-fn every_run_ends_and_no_promise_breaks() {
+fn every_run_ends_and_no_property_breaks() {
     if let Some(seed) = number("CURFEW_SIM_SEED") {
         let outcome = simulate(seed, true);
         println!("seed {seed}: {outcome:?}");
@@ -110,14 +114,14 @@ fn every_run_ends_and_no_promise_breaks() {
     let seeds = number("CURFEW_SIM_SEEDS").unwrap_or(5_000);
     let total = simulate_all(seeds);
     println!("{seeds} seeds: {total:?}");
-    // Faults that do not happen prove nothing: a world that has become too kind must show.
+    // Faults that do not happen prove nothing.
     for (what, count) in [
         ("crashes before a commit", total.crashes_before_commit),
         ("crashes after a commit", total.crashes_after_commit),
         ("failed commits", total.failed_commits),
         ("tokens that failed for their size", total.too_large),
         ("evictions", total.evictions),
-        ("stale answers", total.stale_answers),
+        ("rejected events", total.rejections),
         ("late alarms", total.late_alarms),
         ("early alarms", total.early_alarms),
         ("runs that completed", total.completed),
@@ -128,25 +132,27 @@ fn every_run_ends_and_no_promise_breaks() {
         ("pauses", total.pauses),
         ("decisions", total.decisions),
         ("signals", total.signals),
-        ("lost letters", total.letters_lost),
+        ("lost messages", total.messages_lost),
         ("joins that fired", total.joins_fired),
         ("runs at the gate of their limit", total.timeout_gates),
         ("extensions", total.extensions),
-        ("runs brought back", total.retries),
+        ("retried runs", total.retries),
         ("warnings", total.warnings),
         ("timeouts", total.timeouts),
         ("claims", total.claims),
         ("refused claims", total.claims_refused),
-        ("lost answers to claims", total.claim_answers_lost),
-        ("attempts rung for again", total.rung_again),
+        ("lost responses to claims", total.claim_responses_lost),
+        ("attempts enqueued again", total.requeued),
         ("reaped attempts", total.reaped),
         ("callbacks", total.callbacks),
         ("events", total.emitted),
         ("events brought in parts", total.events_in_parts),
-        ("tokens that waited for room", total.waits_for_room),
+        ("tokens that waited for a call", total.waits_for_calls),
         ("tokens without a route", total.unroutable),
-        ("tokens that failed for want of one", total.no_route),
-        ("worlds without persons", total.quiet_worlds),
+        ("tokens that failed without a route", total.no_route),
+        ("simulations without operators", total.unattended),
+        ("reused connections", total.connections_reused),
+        ("reports handled together", total.reports_batched),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
     }
@@ -159,7 +165,7 @@ fn every_run_ends_and_no_promise_breaks() {
 }
 
 #[test]
-fn a_seed_always_tells_the_same_story() {
+fn a_seed_always_has_the_same_history() {
     for seed in [1, 2, 3] {
         let first = format!("{:?}", simulate(seed, false));
         assert_eq!(first, format!("{:?}", simulate(seed, false)));

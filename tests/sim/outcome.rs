@@ -1,4 +1,4 @@
-//! What happened in a world, for the one who asks whether it was unkind enough.
+//! What happened in a simulation: the test checks that every kind of fault and outcome occurred.
 
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -6,12 +6,12 @@ pub struct Outcome {
     pub crashes_before_commit: u64,
     pub crashes_after_commit: u64,
     pub failed_commits: u64,
-    /// Runs that were given up because what woke them could not be saved.
+    /// Runs that were given up because their wakes could not be committed.
     pub given_up: u64,
     /// Tokens that failed because something was too large.
     pub too_large: u64,
     pub evictions: u64,
-    pub stale_answers: u64,
+    pub rejections: u64,
     pub late_alarms: u64,
     pub early_alarms: u64,
     pub completed: u64,
@@ -22,8 +22,8 @@ pub struct Outcome {
     pub pauses: u64,
     pub decisions: u64,
     pub signals: u64,
-    pub letters: u64,
-    pub letters_lost: u64,
+    pub messages: u64,
+    pub messages_lost: u64,
     pub joins_fired: u64,
     pub timeout_gates: u64,
     pub extensions: u64,
@@ -32,17 +32,21 @@ pub struct Outcome {
     pub timeouts: u64,
     pub claims: u64,
     pub claims_refused: u64,
-    pub claim_answers_lost: u64,
-    pub rung_again: u64,
+    pub claim_responses_lost: u64,
+    pub requeued: u64,
     pub reaped: u64,
     pub callbacks: u64,
     pub emitted: u64,
     pub events_in_parts: u64,
-    pub waits_for_room: u64,
+    pub waits_for_calls: u64,
     pub unroutable: u64,
     pub no_route: u64,
-    /// Worlds in which, in the end, nobody acted.
-    pub quiet_worlds: u64,
+    /// Simulations that ended without operators.
+    pub unattended: u64,
+    /// Orders that went by a connection that had carried others.
+    pub connections_reused: u64,
+    /// Reports that were handled as one batch with others.
+    pub reports_batched: u64,
 }
 
 impl Outcome {
@@ -54,7 +58,7 @@ impl Outcome {
         self.given_up += other.given_up;
         self.too_large += other.too_large;
         self.evictions += other.evictions;
-        self.stale_answers += other.stale_answers;
+        self.rejections += other.rejections;
         self.late_alarms += other.late_alarms;
         self.early_alarms += other.early_alarms;
         self.completed += other.completed;
@@ -65,8 +69,8 @@ impl Outcome {
         self.pauses += other.pauses;
         self.decisions += other.decisions;
         self.signals += other.signals;
-        self.letters += other.letters;
-        self.letters_lost += other.letters_lost;
+        self.messages += other.messages;
+        self.messages_lost += other.messages_lost;
         self.joins_fired += other.joins_fired;
         self.timeout_gates += other.timeout_gates;
         self.extensions += other.extensions;
@@ -75,15 +79,17 @@ impl Outcome {
         self.timeouts += other.timeouts;
         self.claims += other.claims;
         self.claims_refused += other.claims_refused;
-        self.claim_answers_lost += other.claim_answers_lost;
-        self.rung_again += other.rung_again;
+        self.claim_responses_lost += other.claim_responses_lost;
+        self.requeued += other.requeued;
         self.reaped += other.reaped;
         self.callbacks += other.callbacks;
         self.emitted += other.emitted;
         self.events_in_parts += other.events_in_parts;
-        self.waits_for_room += other.waits_for_room;
+        self.waits_for_calls += other.waits_for_calls;
         self.unroutable += other.unroutable;
         self.no_route += other.no_route;
-        self.quiet_worlds += other.quiet_worlds;
+        self.unattended += other.unattended;
+        self.connections_reused += other.connections_reused;
+        self.reports_batched += other.reports_batched;
     }
 }

@@ -1,147 +1,165 @@
-//! The queue of a world and whoever takes attempts out of it: messages that are lost, come late or twice, and consumers
-//! that die with a claim, never say that they live, report twice, or report to a run that has moved on.
+//! The task queue and its consumers: messages that are lost, late or duplicated, and consumers that stop with a claim, send no
+//! heartbeats, report twice, or report to a run that went on without them.
 
-use curfew::run::{AttemptOrder, Event, TokenId, TokenStatus};
+use curfew::host::Attempt;
+use curfew::protocol::run::{RunRequest, RunResponse};
+use curfew::protocol::task::TaskMessage;
 
-use super::mail::{Mail, lost};
-use super::world::{Fate, World};
+use super::environment::Environment;
+use super::executor::ReceivedOrder;
+use super::in_flight::InFlight;
+use super::simulation::Simulation;
 
-/// How often a consumer says that it lives.
+/// How often a consumer sends a heartbeat.
 const HEARTBEAT_MS: u64 = 10_000;
-/// How often the queue delivers a message that could not be handled.
-const TRIES: u64 = 3;
+/// How often the queue delivers a message again that was not acknowledged.
+const DELIVERIES: u64 = 3;
 
-impl World {
-    pub(super) fn enqueue(&mut self, id: &str, attempt: (TokenId, u64)) {
-        if self.dice.chance(self.faults.ring_lost) {
+impl Environment {
+    pub fn enqueue(&self, message: &TaskMessage) {
+        if self.fault(|faults| faults.queue_message_lost) {
             return;
         }
-        let copies = 1 + u64::from(self.dice.chance(self.faults.duplicated));
+        let copies = 1 + u64::from(self.fault(|faults| faults.duplicated));
         for _ in 0..copies {
-            let delay = match self.dice.chance(self.faults.slow) {
-                true => self.dice.below(60_000),
-                false => self.dice.below(100),
+            let delay = match self.fault(|faults| faults.slow) {
+                true => self.below(60_000),
+                false => self.below(100),
             };
-            self.rings += 1;
-            let ring = Mail::Ring {
-                run: id.to_string(),
-                attempt,
-                message: self.rings,
-                tries: TRIES,
+            self.queued.set(self.queued.get() + 1);
+            let queued = InFlight::QueueMessage {
+                message: message.clone(),
+                number: self.queued.get(),
+                deliveries_left: DELIVERIES,
             };
-            self.post(delay, ring);
-        }
-    }
-
-    /// A consumer asks for the attempt of its message. What it is handed comes by `work`.
-    pub(super) fn claim(&mut self, id: &str, attempt: (TokenId, u64), message: u64, tries: u64) {
-        let event = Event::Claimed {
-            token: attempt.0.to_string(),
-            epoch: attempt.1,
-            claimant: Some(format!("message-{message}")),
-        };
-        self.accepted = false;
-        self.loses_claim = self.dice.chance(self.faults.claim_answer_lost);
-        let fate = self.deliver(id, Some(event));
-        let is_unheard = fate == Fate::Died || std::mem::take(&mut self.loses_claim);
-        match (is_unheard, self.accepted) {
-            // Nobody answered: the queue delivers it again.
-            (true, _) if tries > 0 => {
-                let again = Mail::Ring {
-                    run: id.to_string(),
-                    attempt,
-                    message,
-                    tries: tries - 1,
-                };
-                self.post(2_000, again);
-            }
-            (true, _) => {}
-            (false, true) => self.outcome.claims += 1,
-            (false, false) => self.outcome.claims_refused += 1,
+            self.post(delay, queued);
         }
     }
 
     /// A consumer has its order.
-    pub(super) fn work(&mut self, id: &str, order: AttemptOrder) {
-        let attempt = (order.token, order.epoch);
-        if self.loses_claim {
-            self.outcome.claim_answers_lost += 1;
-            return;
-        }
+    fn work(&self, order: &ReceivedOrder) {
+        let (run, attempt) = (order.run.clone(), order.attempt);
         assert!(
-            self.hosted(id).attempts.insert(attempt),
-            "{id} {attempt:?} was handed out twice"
+            self.attempts.borrow_mut().insert((run.clone(), attempt)),
+            "{run} {attempt:?} was claimed twice"
         );
-        if self.dice.chance(self.faults.consumer_dies) {
+        if self.fault(|faults| faults.consumer_stops) {
             return;
         }
-        let delay = match self.dice.chance(self.faults.slow) {
-            true => self.dice.below(900_000),
-            false => self.dice.below(400),
+        let delay = match self.fault(|faults| faults.slow) {
+            true => self.below(900_000),
+            false => self.below(400),
         };
-        if !self.dice.chance(self.faults.consumer_mute) {
-            let left = delay / HEARTBEAT_MS;
-            self.next_heartbeat(id, attempt, left);
+        if !self.fault(|faults| faults.no_heartbeats) {
+            self.next_heartbeat(&run, attempt, delay / HEARTBEAT_MS);
         }
-        let (delay, event) = match self.dice.chance(self.faults.lost) {
-            true => (delay, lost(attempt)),
+        let (delay, request) = match self.fault(|faults| faults.lost) {
+            true => {
+                let request = RunRequest::ReportLost {
+                    token_id: attempt.0.to_string(),
+                    epoch: attempt.1,
+                    message: "reset".into(),
+                };
+                (delay, request)
+            }
             false => {
-                let (delay, report) = self.report(id, &order, delay);
-                (delay, Event::TaskReported(Box::new(report)))
+                let (delay, report) = self.report(order, delay);
+                (delay, RunRequest::Report(report))
             }
         };
-        let copies = 1 + u64::from(self.dice.chance(self.faults.duplicated));
+        let copies = 1 + u64::from(self.fault(|faults| faults.duplicated));
         for copy in 0..copies {
-            let later = delay + copy * self.dice.below(50_000);
-            let run = id.to_string();
-            let event = event.clone();
-            self.post(later, Mail::Consumer { run, attempt, event });
+            let later = delay + copy * self.below(50_000);
+            let result = InFlight::Result {
+                run: run.clone(),
+                attempt,
+                request: request.clone(),
+            };
+            self.post(later, result);
         }
     }
 
-    fn next_heartbeat(&mut self, id: &str, attempt: (TokenId, u64), left: u64) {
-        if left == 0 {
-            return;
+    fn next_heartbeat(&self, run: &str, attempt: Attempt, left: u64) {
+        if left > 0 {
+            let heartbeat = InFlight::Heartbeat {
+                run: run.to_string(),
+                attempt,
+                left: left - 1,
+            };
+            self.post(HEARTBEAT_MS, heartbeat);
         }
-        let run = id.to_string();
-        let left = left - 1;
-        self.post(HEARTBEAT_MS, Mail::Heartbeat { run, attempt, left });
+    }
+}
+
+impl Simulation {
+    /// A consumer claims the attempt of its message.
+    pub(super) fn claim(&mut self, message: TaskMessage, number: u64, deliveries_left: u64) {
+        let request = RunRequest::Claim {
+            token_id: message.token_id.clone(),
+            epoch: message.epoch,
+            claimant: Some(format!("message-{number}")),
+        };
+        let response = self.request(&message.run_id, request);
+        let environment = &self.environment;
+        let is_lost = environment.fault(|faults| faults.claim_response_lost);
+        match response {
+            Some(RunResponse::Done(order)) if !is_lost => {
+                environment.outcome.borrow_mut().claims += 1;
+                environment.work(&ReceivedOrder::read(&order));
+            }
+            Some(RunResponse::Conflict(_) | RunResponse::NotFound(_)) if !is_lost => {
+                environment.outcome.borrow_mut().claims_refused += 1;
+            }
+            // No response: the queue delivers the message again.
+            response => {
+                let was_claimed = matches!(response, Some(RunResponse::Done(_)));
+                environment.outcome.borrow_mut().claim_responses_lost += u64::from(was_claimed);
+                if deliveries_left > 0 {
+                    let again = InFlight::QueueMessage {
+                        message,
+                        number,
+                        deliveries_left: deliveries_left - 1,
+                    };
+                    environment.post(2_000, again);
+                }
+            }
+        }
     }
 
-    pub(super) fn heartbeat(&mut self, id: &str, attempt: (TokenId, u64), left: u64) {
-        let event = Event::Heartbeat {
-            token: attempt.0.to_string(),
+    pub(super) fn heartbeat(&mut self, run: &str, attempt: Attempt, left: u64) {
+        let request = RunRequest::Heartbeat {
+            token_id: attempt.0.to_string(),
             epoch: attempt.1,
         };
-        self.accepted = true;
-        self.deliver(id, Some(event));
-        if self.accepted {
-            return self.next_heartbeat(id, attempt, left);
-        }
-        // Nobody needs it any more: most give up. A report that was on its way all the same changes nothing.
-        if self.dice.chance(70) {
-            self.mail
-                .retain(|_, mail| !matches!(mail, Mail::Consumer { run, attempt: other, .. } if run == id && *other == attempt));
+        let response = self.request(run, request);
+        let environment = &self.environment;
+        match response {
+            // The attempt does not count any more. Most consumers stop; a report that is sent all the same changes nothing.
+            Some(RunResponse::Conflict(_) | RunResponse::NotFound(_)) => {
+                if environment.chance(70) {
+                    let is_dropped = |message: &InFlight| {
+                        matches!(message, InFlight::Result { run: other, attempt: of, .. }
+                            if other == run && *of == attempt)
+                    };
+                    environment
+                        .in_flight
+                        .borrow_mut()
+                        .retain(|_, message| !is_dropped(message));
+                }
+            }
+            Some(_) | None => environment.next_heartbeat(run, attempt, left),
         }
     }
 
-    pub(super) fn consumer_reports(&mut self, id: &str, attempt: (TokenId, u64), event: Event) {
-        if self.deliver(id, Some(event.clone())) == Fate::Died {
-            // It was not heard, or not answered: it is said again.
-            let run = id.to_string();
-            self.post(1_000, Mail::Consumer { run, attempt, event });
+    pub(super) fn result_arrived(&mut self, run: String, attempt: Attempt, request: RunRequest) {
+        let response = self.request(&run, request.clone());
+        if matches!(response, None | Some(RunResponse::Refused { .. })) {
+            let result = InFlight::Result {
+                run,
+                attempt,
+                request,
+            };
+            self.environment.post(1_000, result);
         }
-    }
-
-    /// Tokens that stand at their node because no call could be made for them.
-    pub(super) fn count_waits_for_room(&mut self, id: &str) {
-        let now = self.now;
-        let Some(object) = &self.runs[id].object else {
-            return;
-        };
-        let waits = object.run.live_tokens().filter(|token| {
-            token.status == TokenStatus::Pending && token.epoch == 0 && token.watch_at == Some(now)
-        });
-        self.outcome.waits_for_room += waits.count() as u64;
     }
 }

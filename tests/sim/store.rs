@@ -1,6 +1,6 @@
 //! The tables of a run's object in memory. Applies a `Commit` as SQLite would (rows replaced by key) and refuses what no commit may do: change a token that has ended, or a run that has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use curfew::base::failure::Failure;
 use curfew::base::limits::ROW_BYTES;
@@ -10,7 +10,8 @@ use curfew::run::{
     Event, GONE, Instance, Past, Patch, Rejection, RestartPoint, RetryMode, Rewind, RowsToGoOn, Run,
     RunEvent, RunEventKind, Settings, Token, TokenId, TokenStatus, WrittenAt,
 };
-use curfew::storage::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, undo_key};
+use curfew::storage::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, event_key, undo_key};
+use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::{self, PastReader, Rows, Snapshots};
 use curfew::storage::rows::{COMPLETED_WITH_CONTEXT, HeaderRow, error_of, parse_status, patches_of};
 use serde_json::value::RawValue;
@@ -26,6 +27,11 @@ pub struct Store {
 
 impl Store {
     pub fn apply(&mut self, commit: &Commit) -> Result<(), String> {
+        self.apply_batch(commit, &BTreeSet::new())
+    }
+
+    /// `posted` are the keys of messages that the decisions of a batch saved: a later one may have deleted them again.
+    pub fn apply_batch(&mut self, commit: &Commit, posted: &BTreeSet<String>) -> Result<(), String> {
         let brought_back = is_brought_back_by(commit)?;
         let ended = self.has_ended() && !brought_back && !self.is_begun_again_by(commit)?;
         check_sizes(commit)?;
@@ -61,7 +67,7 @@ impl Store {
             // Messages that arrived go, also those of an ended run; what a restart takes back goes.
             let was_there = self.run.remove(key).is_some();
             let may_go = match key.split('/').next() {
-                Some("outbox") => was_there,
+                Some("outbox") => was_there || posted.contains(key),
                 Some("context") => !ended,
                 // A wake that was saved, or the end.
                 Some(FAILED_WAKES) => was_there,
@@ -197,6 +203,68 @@ impl Store {
         }
     }
 
+    pub fn list_tokens(&self, after: u64, limit: u64) -> Vec<ListedRow> {
+        let tokens = self.tokens.range(after + 1..).take(limit as usize);
+        tokens
+            .map(|(id, (status, row))| ListedRow {
+                row_id: TOKEN_ROWS + id,
+                number: *id,
+                status: status.clone(),
+                bytes: row.len() as u64,
+            })
+            .collect()
+    }
+
+    pub fn list_events(&self, after: u64, limit: u64, wanted: impl Fn(&RunEvent) -> bool) -> Vec<ListedRow> {
+        let events = self.entries().into_iter();
+        let events = events.filter(|event| event.seq > after && wanted(event));
+        events
+            .take(limit as usize)
+            .map(|event| {
+                let bytes = self.run[&event_key(event.seq)].len() as u64;
+                listed(EVENT_ROWS, event.seq, bytes)
+            })
+            .collect()
+    }
+
+    pub fn list_instances(&self) -> Vec<ListedRow> {
+        let rows = self.run.range("instance/".to_string().."instance0".to_string());
+        rows.map(|(key, row)| {
+            let number = key["instance/".len()..].parse().expect("instances are numbered");
+            listed(INSTANCE_ROWS, number, row.len() as u64)
+        })
+        .collect()
+    }
+
+    /// The text of a row of one of those lists.
+    pub fn listed_value(&self, row: &ListedRow) -> String {
+        match row.row_id - row.number {
+            TOKEN_ROWS => self.tokens[&row.number].1.clone(),
+            EVENT_ROWS => self.run[&event_key(row.number)].clone(),
+            _instance => self.run[&format!("instance/{}", row.number)].clone(),
+        }
+    }
+
+    pub fn undo(&self, token: u64, at: WrittenAt) -> Vec<Patch> {
+        self.undo_apart(TokenId(token), at)
+    }
+
+    /// How late deadlines were enforced: scope, count, total and maximal milliseconds.
+    pub fn lateness(&self) -> Vec<(String, u64, u64, u64)> {
+        let mut by_scope: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
+        for record in self.entries().into_iter().filter_map(|event| event.record) {
+            let scope = json!(record.timeout_event.scope);
+            let late = record.timeout_event.lateness_ms;
+            let sums = by_scope
+                .entry(scope.as_str().unwrap_or_default().to_string())
+                .or_default();
+            *sums = (sums.0 + 1, sums.1 + late, sums.2.max(late));
+        }
+        let rows = by_scope.into_iter();
+        rows.map(|(scope, (count, total, most))| (scope, count, total, most))
+            .collect()
+    }
+
     /// Everything the run has been through, as the object reads it to plan a way back.
     pub fn past(&self, snapshot: &Snapshot) -> Result<Past, String> {
         let mut past = PastReader::new(snapshot);
@@ -292,6 +360,20 @@ impl Store {
 
     pub fn recall(&self, settings: Settings) -> Result<Run, String> {
         restore::run(self.rows(), settings, &mut Snapshots::default())
+    }
+}
+
+/// Row ids of the lists, which tell the kinds of rows apart.
+const TOKEN_ROWS: u64 = 1 << 40;
+const EVENT_ROWS: u64 = 2 << 40;
+const INSTANCE_ROWS: u64 = 3 << 40;
+
+fn listed(kind: u64, number: u64, bytes: u64) -> ListedRow {
+    ListedRow {
+        row_id: kind + number,
+        number,
+        status: String::new(),
+        bytes,
     }
 }
 

@@ -69,3 +69,8 @@ pub fn number(env: &worker::Env, name: &str) -> Option<u64> {
 pub fn log(fields: serde_json::Value) {
     worker::console_log!("{fields}");
 }
+
+/// `message` must quote no input, output or secret.
+pub fn log_error(event: &str, message: &str) {
+    log(serde_json::json!({"level": "error", "event": event, "message": message}));
+}

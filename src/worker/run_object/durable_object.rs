@@ -1,16 +1,13 @@
-//! The Durable Object of a run: requests and alarms come in here.
+//! The Durable Object of a run: requests and alarms come in here and go to the host.
 
 use std::rc::Rc;
 
-use serde_json::json;
 use wasm_bindgen::prelude::*;
 use worker::{DurableObject, Env, Request, Response, Result, State, durable_object};
 
-use crate::api::error::Error;
-use crate::worker::platform::{self, inline_executor};
-use crate::worker::run_object::object::Object;
-use crate::worker::run_object::requests::refused;
-use crate::worker::run_object::subrequests::Turn;
+use crate::host::{Host, SubrequestBudget};
+use crate::worker::platform::inline_executor;
+use crate::worker::run_object::workerd::{self, Workerd};
 
 #[wasm_bindgen]
 extern "C" {
@@ -23,13 +20,13 @@ extern "C" {
 
 #[durable_object]
 pub struct RunObject {
-    object: Rc<Object>,
+    host: Rc<Host<Workerd>>,
 }
 
 impl DurableObject for RunObject {
     fn new(state: State, env: Env) -> Self {
         RunObject {
-            object: Object::new(state, env),
+            host: workerd::host(state, env),
         }
     }
 
@@ -40,11 +37,9 @@ impl DurableObject for RunObject {
 
     /// An error goes to `entry.mjs`, which logs it and sets the alarm again: the platform gives up on an alarm that fails.
     async fn alarm(&self) -> Result<Response> {
-        let turn = Turn::default();
-        self.object.count_request();
-        if self.object.load(&turn).await? {
-            self.object.alarm_rang(&turn)?;
-        }
+        self.host.platform.count_invocation();
+        let alarm = self.host.alarm(&SubrequestBudget::default()).await;
+        alarm.map_err(|error| worker::Error::RustError(error.0))?;
         Response::empty()
     }
 }
@@ -53,17 +48,13 @@ impl DurableObject for RunObject {
 impl RunObject {
     /// Responds before it returns if nothing has to be waited for. `request` is the JSON of a `RunRequest`.
     pub fn handle_request(&self, number: u32, request: String, sink: ResponseSink) {
-        let object = Rc::clone(&self.object);
+        let host = Rc::clone(&self.host);
         inline_executor::run(number, async move {
-            object.count_request();
-            let response = object.respond(&request).await.unwrap_or_else(|error| {
-                platform::log(
-                    json!({"level": "error", "event": "request_failed", "message": error.to_string()}),
-                );
-                refused(&Error::internal())
-            });
+            host.platform.count_invocation();
+            let response = host.respond(&SubrequestBudget::default(), &request).await;
             let (status, body) = response.into_parts();
-            sink.respond(status, &body, &object.bill());
+            let bill = host.platform.bill(host.connections_opened());
+            sink.respond(status, &body, &bill);
         });
     }
 }

@@ -1,11 +1,8 @@
-//! The run's Durable Object: load, decide, commit, perform, set the alarm.
+//! The Durable Object of a run: `host` over workerd. Nothing here decides.
 
 mod deliver;
-mod dispatch;
 mod durable_object;
-mod executor_calls;
-mod history;
 mod index_publisher;
-pub mod object;
-mod requests;
-mod subrequests;
+mod settings;
+mod storage;
+mod workerd;

@@ -1,89 +1,85 @@
-//! One run and its object: what is in memory, what is stored, when its alarm rings.
+//! One run with its object: what is in memory, what is stored, when its alarm rings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::Ref;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use curfew::base::time::Millis;
-use curfew::run::{GateState, GateStatus, Run, TokenId, TokenStatus};
+use curfew::host::Host;
+use curfew::run::{GateState, GateStatus, Run, TokenStatus};
 use curfew::storage::rows::parse_status;
 use serde_json::Value;
 
+use super::platform::{Durable, SimPlatform};
 use super::store::Store;
 
-/// The object in memory.
-pub struct Object {
-    pub run: Run,
-    pub open_calls: BTreeSet<(TokenId, u64)>,
-}
-
-impl Object {
-    pub fn of(run: Run) -> Object {
-        Object {
-            run,
-            open_calls: BTreeSet::new(),
-        }
-    }
-}
-
 #[derive(Default)]
-pub struct Hosted {
-    pub store: Store,
-    /// When the alarm of the store will really ring.
-    pub rings_at: Option<Millis>,
-    pub object: Option<Object>,
-    pub life: u64,
-    pub deleted: bool,
-    /// Every attempt ever ordered.
-    pub attempts: BTreeSet<(TokenId, u64)>,
-    /// Every moment the run ended at: it may have been brought back.
-    pub ends: BTreeSet<Millis>,
+pub struct SimulatedRun {
+    pub durable: Rc<Durable>,
+    /// The object, while it is in memory.
+    pub host: Option<Host<SimPlatform>>,
+    /// Counts how often the object came into memory.
+    pub incarnation: u64,
 }
 
-impl Hosted {
+impl SimulatedRun {
+    pub fn store(&self) -> Ref<'_, Store> {
+        self.durable.store.borrow()
+    }
+
+    pub fn is_deleted(&self) -> bool {
+        self.durable.deleted.get()
+    }
+
+    /// Deleted, or never started.
+    pub fn is_over(&self) -> bool {
+        self.is_deleted() || self.store().header().is_none()
+    }
+
     pub fn is_open(&self) -> bool {
-        !self.deleted && !self.store.has_ended()
+        !self.is_over() && !self.store().has_ended()
     }
 
     pub fn is_paused(&self) -> bool {
-        self.store
-            .header()
-            .is_some_and(|header| header.paused_at.is_some())
+        let header = self.store().header();
+        header.is_some_and(|header| header.paused_at.is_some())
     }
 
     pub fn open_gates(&self) -> Vec<GateState> {
-        let rows = self.store.run.range("gate/".to_string().."gate0".to_string());
+        let store = self.store();
+        let rows = store.run.range("gate/".to_string().."gate0".to_string());
         let gates = rows.map(|(_, row)| serde_json::from_str::<GateState>(row).expect("a gate can be read"));
         gates.filter(|gate| gate.status == GateStatus::Open).collect()
     }
 
     pub fn has_suspended(&self) -> bool {
         let suspended = TokenStatus::Suspended.name();
-        self.store.tokens.values().any(|(status, _)| status == suspended)
+        self.store()
+            .tokens
+            .values()
+            .any(|(status, _)| status == suspended)
+    }
+
+    /// The object leaves memory.
+    pub fn evict(&mut self) {
+        self.host = None;
+        self.incarnation += 1;
     }
 
     /// What must be true between any two events.
     pub fn check(&self, now: Millis) {
-        if self.deleted {
+        if self.is_over() {
             return;
         }
-        let alarm_at = self.store.alarm_at;
-        if let Some(object) = &self.object {
-            let next = object.run.next_deadline();
-            // One that is late counts as rung where nothing else is to be woken for.
-            let is_late = alarm_at.is_some_and(|at| at <= now) && object.run.alarm_at().is_none();
-            assert!(
-                is_late || alarm_at == object.run.alarm_at(),
-                "{alarm_at:?} {:?}",
-                object.run.alarm_at()
-            );
-            match (alarm_at, next) {
-                (_, None) => {}
-                (None, Some(next)) => panic!("nothing would wake the run at {next}: {:?}", self.store),
-                (Some(alarm_at), Some(next)) => assert!(alarm_at <= next, "the alarm rings after {next}"),
-            }
+        let store = self.store();
+        let alarm_at = store.alarm_at;
+        if let Some(host) = &self.host {
+            // After a failed commit the run is not in memory.
+            let _not_in_memory = host.with_run(|run| self.check_alarm(run, now));
         }
         if alarm_at.is_none() && !self.is_paused() {
-            // Only others can move it on: a person, a signal, a child.
-            for (id, (status, row)) in &self.store.tokens {
+            // Only others can move it on: an operator, a signal, a child.
+            for (id, (status, row)) in &store.tokens {
                 let forgotten = match parse_status(status).expect("a known status") {
                     TokenStatus::Pending | TokenStatus::Dispatched | TokenStatus::Executing => true,
                     TokenStatus::WaitingForSiblings
@@ -100,22 +96,39 @@ impl Hosted {
         }
     }
 
+    fn check_alarm(&self, run: &Run, now: Millis) {
+        let (alarm_at, next) = (self.store().alarm_at, run.next_deadline());
+        // An alarm that is late counts as rung where nothing else is due.
+        let is_late = alarm_at.is_some_and(|at| at <= now) && run.alarm_at().is_none();
+        assert!(
+            is_late || alarm_at == run.alarm_at(),
+            "{alarm_at:?} {:?}",
+            run.alarm_at()
+        );
+        match (alarm_at, next) {
+            (_, None) => {}
+            (None, Some(next)) => panic!("nothing would wake the run at {next}: {:?}", self.store()),
+            (Some(alarm_at), Some(next)) => assert!(alarm_at <= next, "the alarm rings after {next}"),
+        }
+    }
+
     /// What must be true of a run that is over.
     pub fn check_end(&self) {
-        let header = self.store.header().expect("a run was started");
+        let store = self.store();
+        // A start that was never committed is no run.
+        if store.header().is_none() {
+            return;
+        }
+        let header = store.header().expect("a run was started");
         assert!(
             header.status.is_terminal(),
             "storage deleted under a live run: {header:?}"
         );
-        for (id, (status, row)) in &self.store.tokens {
+        for (id, (status, row)) in &store.tokens {
             let status = parse_status(status).expect("a known status");
             assert!(status.is_terminal(), "t{id} is still {status:?}: {row}");
         }
-        for (key, row) in self
-            .store
-            .run
-            .range("instance/".to_string().."instance0".to_string())
-        {
+        for (key, row) in store.run.range("instance/".to_string().."instance0".to_string()) {
             assert!(row.contains("\"closed\":true"), "{key} is still open: {row}");
         }
         assert!(self.open_gates().is_empty(), "an ended run still asks");
@@ -125,13 +138,10 @@ impl Hosted {
     /// Every join that fired has one continuation: a token born there and then of one that waited there. Only the end
     /// of the run at that very moment may have come between.
     fn check_continuations(&self) {
+        let store = self.store();
         let parse = |text: &String| serde_json::from_str::<Value>(text).expect("rows are JSON");
         let mut fired: BTreeMap<(String, u64), u64> = BTreeMap::new();
-        for (_, row) in self
-            .store
-            .run
-            .range("instance/".to_string().."instance0".to_string())
-        {
+        for (_, row) in store.run.range("instance/".to_string().."instance0".to_string()) {
             for join in parse(row)["fan_ins"].as_array().into_iter().flatten() {
                 if let (Some(node), Some(at)) = (join["node_id"].as_str(), join["fired_at"].as_u64()) {
                     *fired.entry((node.to_string(), at)).or_default() += 1;
@@ -139,9 +149,9 @@ impl Hosted {
             }
         }
         let mut continued: BTreeMap<(String, u64), u64> = BTreeMap::new();
-        for (_, row) in self.store.tokens.values() {
+        for (_, row) in store.tokens.values() {
             let row = parse(row);
-            let parent = row["parent"].as_u64().and_then(|id| self.store.tokens.get(&id));
+            let parent = row["parent"].as_u64().and_then(|id| store.tokens.get(&id));
             let Some((_, parent)) = parent else { continue };
             if parse(parent)["joins_at"] == row["node_id"] {
                 let node = row["node_id"].as_str().unwrap_or_default().to_string();
@@ -153,15 +163,15 @@ impl Hosted {
             assert!(
                 fired.get(place) >= Some(count),
                 "{count} continuations at {place:?}: {:?}",
-                self.store
+                store
             );
         }
         for (place, count) in &fired {
             let found = continued.get(place).copied().unwrap_or(0);
             assert!(
-                found == *count || self.ends.contains(&place.1),
+                found == *count || self.durable.ends.borrow().contains(&place.1),
                 "{count} joins fired and {found} tokens went on at {place:?}: {:?}",
-                self.store
+                store
             );
         }
     }

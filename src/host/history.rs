@@ -1,14 +1,16 @@
-//! What a run has been through, read from its rows on request: a page of them at a time, however many there are.
+//! The history of a run, read from its rows on request: one page of them at a time, however many there are.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use worker::{Error, Result};
 
-use crate::api::error;
+use crate::api::error::Error as ApiError;
 use crate::api::recovery;
 use crate::api::views;
 use crate::base::failure::Failure;
+use crate::host::object::Host;
+use crate::host::platform::{Error, Platform, Result, Storage};
+use crate::host::requests::{done, refused};
 use crate::protocol::run::{PageRequest, RunResponse};
 use crate::run::{
     InstanceId, Past, Rejection, RestartPoint, ResumePlan, Rewind, RowsToGoOn, RunEvent, TokenId, WrittenAt,
@@ -16,34 +18,34 @@ use crate::run::{
 use crate::storage::pages::{ListedRow, page_length, pages};
 use crate::storage::restore::{self, PastReader};
 use crate::storage::rows::{self, TokenRow, parse_status};
-use crate::worker::run_object::object::Object;
-use crate::worker::run_object::requests::{done, refused};
-use crate::worker::sqlite::ALL;
 
-/// Records looked at for one log of timeouts.
+/// Records of one timeout log.
 const LINES: u64 = 10_000;
+
+/// More rows than there can be.
+const ALL: u64 = u32::MAX as u64;
 
 /// Items of one answer.
 const ITEMS: u64 = 1_000;
 
-impl Object {
-    pub fn tokens(&self, page: PageRequest) -> Result<RunResponse> {
+impl<P: Platform> Host<P> {
+    pub(super) fn tokens(&self, page: PageRequest) -> Result<RunResponse> {
         let PageRequest { after, limit } = bounded(page);
-        let (page, next) = first_page(self.sqlite().list_tokens(after, limit + 1)?, limit);
+        let (page, next) = first_page(self.platform.storage().list_tokens(after, limit + 1)?, limit);
         let run_ends_at = self.with_run(|run| run.header.timeout_at)?;
         let mut items = Vec::new();
         self.each_row(&page, |listed, row| {
             let row = serde_json::from_str::<TokenRow>(row)?;
-            let status = parse_status(&listed.status).map_err(Error::RustError)?;
+            let status = parse_status(&listed.status).map_err(Error)?;
             items.push(views::token(listed.number, status, row, run_ends_at));
             Ok(())
         })?;
         done(&json!({"items": items, "next_cursor": next}))
     }
 
-    pub fn events(&self, page: PageRequest) -> Result<RunResponse> {
+    pub(super) fn events(&self, page: PageRequest) -> Result<RunResponse> {
         let PageRequest { after, limit } = bounded(page);
-        let (page, next) = first_page(self.sqlite().list_events(after, limit + 1)?, limit);
+        let (page, next) = first_page(self.platform.storage().list_events(after, limit + 1)?, limit);
         let run_id = self.run_id();
         let mut items = Vec::new();
         self.each_row(&page, |listed, row| {
@@ -53,9 +55,9 @@ impl Object {
         done(&json!({"items": items, "next_cursor": next}))
     }
 
-    pub fn timeouts(&self, page: PageRequest) -> Result<RunResponse> {
+    pub(super) fn timeouts(&self, page: PageRequest) -> Result<RunResponse> {
         let PageRequest { after, limit } = bounded(page);
-        let (page, next) = first_page(self.sqlite().list_timeouts(after, limit + 1)?, limit);
+        let (page, next) = first_page(self.platform.storage().list_timeouts(after, limit + 1)?, limit);
         let ended = match page.is_empty() {
             true => Vec::new(),
             false => self.past()?.tokens,
@@ -69,9 +71,9 @@ impl Object {
         done(&json!({"items": items, "next_cursor": next}))
     }
 
-    /// One line a timeout; the API makes text of it.
-    pub fn timeout_lines(&self) -> Result<RunResponse> {
-        let listed = self.sqlite().list_timeouts(0, LINES)?;
+    /// One line per timeout; the API makes text of them.
+    pub(super) fn timeout_lines(&self) -> Result<RunResponse> {
+        let listed = self.platform.storage().list_timeouts(0, LINES)?;
         let mut lines: Vec<Value> = Vec::new();
         self.each_row(&listed, |listed, row| {
             let entry = entry(listed, row)?;
@@ -81,8 +83,8 @@ impl Object {
         done(&lines)
     }
 
-    pub fn timeout(&self, id: u64) -> Result<RunResponse> {
-        let mut found = self.sqlite().list_timeouts(id.saturating_sub(1), 1)?;
+    pub(super) fn timeout(&self, id: u64) -> Result<RunResponse> {
+        let mut found = self.platform.storage().list_timeouts(id.saturating_sub(1), 1)?;
         found.retain(|listed| listed.number == id);
         let mut view = None;
         self.each_row(&found, |listed, row| {
@@ -93,11 +95,11 @@ impl Object {
         })?;
         match view {
             Some(view) => done(&view),
-            None => Ok(refused(&error::Error::not_found("the timeout"))),
+            None => Ok(refused(&ApiError::not_found("the timeout"))),
         }
     }
 
-    pub fn ways_back(&self) -> Result<RunResponse> {
+    pub(super) fn resume_options(&self) -> Result<RunResponse> {
         let past = self.past()?;
         let plan = self.with_run(|run| run.resume_plan(&past))?;
         let errors = self.errors_of(&plan.failed)?;
@@ -105,13 +107,13 @@ impl Object {
         done(&view)
     }
 
-    pub fn deliverable(&self) -> Result<RunResponse> {
+    pub(super) fn deliverable(&self) -> Result<RunResponse> {
         let past = match self.with_run(|run| recovery::shows_tokens(&run.header))? {
             true => self.past()?,
             false => Past::default(),
         };
         let errors = self.errors_of(&recovery::tokens_with_errors(&past.tokens))?;
-        let lateness = self.sqlite().lateness()?;
+        let lateness = self.platform.storage().lateness()?;
         let timeouts = lateness.iter().map(|(_, count, _, _)| count).sum();
         let view = self.with_run(|run| recovery::deliverable(run, &past.tokens, &errors, timeouts))?;
         match view {
@@ -120,47 +122,47 @@ impl Object {
         }
     }
 
-    /// Everything the run has been through, as far as plans go.
-    pub fn past(&self) -> Result<Past> {
-        let tokens = self.sqlite().list_tokens(0, ALL)?;
-        let instances = self.sqlite().list_instances()?;
+    /// Every token and instance of the run, as far as a resume plan needs them.
+    pub(super) fn past(&self) -> Result<Past> {
+        let tokens = self.platform.storage().list_tokens(0, ALL)?;
+        let instances = self.platform.storage().list_instances()?;
         let snapshot = self.with_run(|run| run.snapshot().clone())?;
         let mut past = PastReader::new(&snapshot);
         self.each_row(&tokens, |listed, row| {
             let read = past.token(listed.number, &listed.status, row);
-            read.map_err(Error::RustError)
+            read.map_err(Error)
         })?;
-        self.each_row(&instances, |_, row| past.instance(row).map_err(Error::RustError))?;
+        self.each_row(&instances, |_, row| past.instance(row).map_err(Error))?;
         Ok(past.finish())
     }
 
-    /// What a run that is brought back goes on with.
-    pub fn rows_to_go_on(&self, plan: &ResumePlan) -> Result<RowsToGoOn> {
+    /// The rows that a retried run goes on with.
+    pub(super) fn rows_to_go_on(&self, plan: &ResumePlan) -> Result<RowsToGoOn> {
         let snapshot = self.with_run(|run| run.snapshot().clone())?;
-        let mut tokens = self.sqlite().list_tokens(0, ALL)?;
+        let mut tokens = self.platform.storage().list_tokens(0, ALL)?;
         tokens.retain(|listed| plan.tokens.binary_search(&TokenId(listed.number)).is_ok());
-        let mut instances = self.sqlite().list_instances()?;
+        let mut instances = self.platform.storage().list_instances()?;
         instances.retain(|listed| plan.instances.binary_search(&InstanceId(listed.number)).is_ok());
         let mut rows = RowsToGoOn::default();
         self.each_row(&tokens, |listed, row| {
             let token = restore::token(listed.number, &listed.status, row, &snapshot);
-            let mut token = token.map_err(Error::RustError)?;
+            let mut token = token.map_err(Error)?;
             if token.undo_apart.contains(&WrittenAt::Exit) {
-                token.undo = self.sqlite().undo(listed.number, WrittenAt::Exit)?;
+                token.undo = self.platform.storage().undo(listed.number, WrittenAt::Exit)?;
             }
             rows.tokens.push(token);
             Ok(())
         })?;
         self.each_row(&instances, |_, row| {
             let instance = restore::instance(row, &snapshot);
-            rows.instances.push(instance.map_err(Error::RustError)?);
+            rows.instances.push(instance.map_err(Error)?);
             Ok(())
         })?;
         Ok(rows)
     }
 
-    /// Where a restart from `node_id` would go on, with the context as it was then. `None`: no such node.
-    pub fn restart_point(
+    /// The point that a restart from `node_id` goes back to, with the context of that time. `None`: no such node.
+    pub(super) fn restart_point(
         &self,
         node_id: &str,
     ) -> Result<Option<std::result::Result<RestartPoint, Rejection>>> {
@@ -172,7 +174,7 @@ impl Object {
             Ok(rewind) => rewind,
             Err(rejection) => return Ok(Some(Err(rejection))),
         };
-        let listed = self.sqlite().list_tokens(0, ALL)?;
+        let listed = self.platform.storage().list_tokens(0, ALL)?;
         let by_id: BTreeMap<u64, &ListedRow> = listed.iter().map(|row| (row.number, row)).collect();
         let found = rewind.writes().iter().filter_map(|(token, at)| {
             let row = by_id.get(&token.0)?;
@@ -184,7 +186,7 @@ impl Object {
             if let Some(at) = moments.next() {
                 let patches = match rows::patches_of(row, at)? {
                     Some(patches) => patches,
-                    None => self.sqlite().undo(listed.number, at)?,
+                    None => self.platform.storage().undo(listed.number, at)?,
                 };
                 rewind.take_back(&patches);
             }
@@ -193,12 +195,12 @@ impl Object {
         Ok(Some(Ok(rewind.finish())))
     }
 
-    /// `tokens` in the order of their birth.
+    /// `tokens` in the order of their ids.
     fn errors_of(&self, tokens: &[TokenId]) -> Result<BTreeMap<TokenId, Failure>> {
         if tokens.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let mut listed = self.sqlite().list_tokens(0, ALL)?;
+        let mut listed = self.platform.storage().list_tokens(0, ALL)?;
         listed.retain(|row| tokens.binary_search(&TokenId(row.number)).is_ok());
         let mut errors = BTreeMap::new();
         self.each_row(&listed, |listed, row| {
@@ -215,7 +217,7 @@ impl Object {
         mut read: impl FnMut(&ListedRow, &str) -> Result<()>,
     ) -> Result<()> {
         for page in pages(listed) {
-            for (listed, row) in page.iter().zip(self.sqlite().values(page)?) {
+            for (listed, row) in page.iter().zip(self.platform.storage().values(page)?) {
                 read(listed, &row)?;
             }
         }
@@ -241,7 +243,7 @@ fn first_page(mut listed: Vec<ListedRow>, limit: u64) -> (Vec<ListedRow>, Option
 
 fn entry(listed: &ListedRow, row: &str) -> Result<RunEvent> {
     let entry: RunEvent = serde_json::from_str(row)
-        .map_err(|wrong| Error::RustError(format!("event {} cannot be read: {wrong}", listed.number)))?;
+        .map_err(|wrong| Error(format!("event {} cannot be read: {wrong}", listed.number)))?;
     Ok(RunEvent {
         seq: listed.number,
         ..entry

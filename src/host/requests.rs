@@ -1,32 +1,29 @@
-//! Requests to the object: what each means to the run, and the response to it.
-
-use std::rc::Rc;
+//! Requests to the object: the event that each becomes, and the response to it.
 
 use serde_json::{Value, json};
-use worker::Result;
 
-use crate::api::error::Error;
+use crate::api::error::Error as ApiError;
 use crate::api::recovery;
 use crate::api::rejection;
 use crate::api::views;
 use crate::base::text::{self, shorten};
+use crate::host::object::{Accepted, Host, Started};
+use crate::host::platform::{Platform, Result, Storage};
+use crate::host::subrequests::SubrequestBudget;
 use crate::protocol::run::{AbandonResponse, HeartbeatResponse, RetryMode, RunRequest, RunResponse};
 use crate::protocol::start::StartRun;
-use crate::run::{CallbackResult, Capability, Event, Rejection, Run, TokenId};
-use crate::worker::platform;
-use crate::worker::run_object::object::{Object, Started};
-use crate::worker::run_object::subrequests::Turn;
+use crate::run::{CallbackResult, Capability, Event, Run, TokenId};
 
-pub fn refused(error: &Error) -> RunResponse {
+pub(super) fn refused(error: &ApiError) -> RunResponse {
     RunResponse::from_parts(error.status, text::json_text(&error.body()))
 }
 
-/// The response of a request that no one reads the body of.
+/// For senders that do not read the body.
 fn accepted() -> RunResponse {
     RunResponse::Done("{}".into())
 }
 
-pub fn done(body: &impl serde::Serialize) -> Result<RunResponse> {
+pub(super) fn done(body: &impl serde::Serialize) -> Result<RunResponse> {
     Ok(RunResponse::Done(text::to_json(body)?))
 }
 
@@ -39,47 +36,58 @@ enum ResponseBody {
     Heartbeat,
 }
 
-impl Object {
-    pub async fn respond(self: &Rc<Self>, request: &str) -> Result<RunResponse> {
-        let turn = Turn::default();
-        let request = match serde_json::from_str(request) {
-            Ok(request) => request,
+impl<P: Platform> Host<P> {
+    /// `request` is the JSON of a `RunRequest`.
+    pub async fn respond(&self, budget: &SubrequestBudget, request: &str) -> RunResponse {
+        let response = match serde_json::from_str(request) {
+            Ok(request) => self.handle_request(budget, request).await,
             Err(error) => {
                 let message = format!("the body is no request to a run: {error}");
-                return Ok(refused(&Error::new(400, "invalid_request", message)));
+                Ok(refused(&ApiError::new(400, "invalid_request", message)))
             }
         };
+        response.unwrap_or_else(|error| {
+            self.report("request_failed", &error);
+            refused(&ApiError::internal())
+        })
+    }
+
+    pub async fn handle_request(
+        &self,
+        budget: &SubrequestBudget,
+        request: RunRequest,
+    ) -> Result<RunResponse> {
         match request {
-            RunRequest::Start { command, wait_ms } => self.respond_to_start(&turn, command, wait_ms).await,
-            RunRequest::Probe => done(&self.rung(&turn).await?),
+            RunRequest::Start { command, wait_ms } => self.respond_to_start(budget, command, wait_ms).await,
+            RunRequest::Probe => done(&self.probe(budget).await?),
             RunRequest::Abandon => {
-                let abandoned = self.feed_first(&turn, Event::Abandoned).await?.is_some();
+                let abandoned = self.feed_first(budget, Event::Abandoned).await?.is_some();
                 done(&AbandonResponse { abandoned })
             }
             RunRequest::Cancel { reason } => {
                 let event = Event::CancelRequested { reason };
-                self.respond_to_cancel(&turn, event, ResponseBody::View).await
+                self.respond_to_cancel(budget, event, ResponseBody::View).await
             }
             RunRequest::CancelChild { sender, reason } => {
                 let event = Box::new(Event::CancelRequested { reason });
                 let event = Event::FromParent { sender, event };
-                self.respond_to_cancel(&turn, event, ResponseBody::Empty).await
+                self.respond_to_cancel(budget, event, ResponseBody::Empty).await
             }
-            other => match self.load(&turn).await? {
-                true => self.respond_loaded(&turn, other).await,
-                false => Ok(refused(&Error::not_found("the run"))),
+            other => match self.load(budget).await? {
+                true => self.respond_loaded(budget, other).await,
+                false => Ok(refused(&ApiError::not_found("the run"))),
             },
         }
     }
 
-    async fn respond_loaded(self: &Rc<Self>, turn: &Turn, request: RunRequest) -> Result<RunResponse> {
+    async fn respond_loaded(&self, budget: &SubrequestBudget, request: RunRequest) -> Result<RunResponse> {
         let (event, body) = match request {
             RunRequest::Read { wait_ms } => {
-                self.ended(wait_ms).await?;
+                self.wait_for_end(wait_ms).await?;
                 // The run may have left memory during the wait.
-                return match self.load(turn).await? {
+                return match self.load(budget).await? {
                     true => done(&self.view()?),
-                    false => Ok(refused(&Error::not_found("the run"))),
+                    false => Ok(refused(&ApiError::not_found("the run"))),
                 };
             }
             RunRequest::ListTokens(page) => return self.tokens(page),
@@ -87,22 +95,22 @@ impl Object {
             RunRequest::ListTimeouts(page) => return self.timeouts(page),
             RunRequest::ReadTimeoutLines => return self.timeout_lines(),
             RunRequest::ReadTimeout { id } => return self.timeout(id),
-            RunRequest::ReadResumeOptions => return self.ways_back(),
+            RunRequest::ReadResumeOptions => return self.resume_options(),
             RunRequest::ReadDeliverable => return self.deliverable(),
             RunRequest::Restart { from_node_id } => {
-                let fed = self.feed_from_rows(turn, || self.restart_event(from_node_id.as_deref()))?;
+                let fed = self.feed_from_rows(budget, || self.restart_event(from_node_id.as_deref()))?;
                 return self.respond_to_fed(fed, ResponseBody::View);
             }
             RunRequest::Retry { mode, token_id } => {
-                let fed = self.feed_from_rows(turn, || self.retry_event(mode, token_id.as_deref()))?;
+                let fed = self.feed_from_rows(budget, || self.retry_event(mode, token_id.as_deref()))?;
                 return self.respond_to_fed(fed, ResponseBody::View);
             }
             RunRequest::Report(report) => {
                 let event = Event::TaskReported(Box::new(report));
-                let fed = self.feed(turn, event)?;
+                let fed = self.feed(budget, event)?;
                 if let Err(rejection) = &fed {
-                    // The run's own log keeps only the first late results.
-                    platform::log(json!({
+                    // The event log of the run keeps only the first late results.
+                    self.platform.log(json!({
                         "level": "info", "event": "late_result_discarded", "run_id": self.run_id(),
                         "reason": format!("{rejection:?}"),
                     }));
@@ -124,7 +132,7 @@ impl Object {
             }
             RunRequest::Callback { capability, body } => {
                 let Some(capability) = Capability::parse(&capability) else {
-                    return Ok(refused(&Error::not_found("the callback")));
+                    return Ok(refused(&ApiError::not_found("the callback")));
                 };
                 let event = Event::CallbackReceived {
                     capability: Box::new(capability),
@@ -172,7 +180,7 @@ impl Object {
                 message,
             } => {
                 let Some(token) = TokenId::parse(&token_id) else {
-                    return Ok(refused(&Error::not_found("the token")));
+                    return Ok(refused(&ApiError::not_found("the token")));
                 };
                 let event = Event::CallLost {
                     token,
@@ -189,13 +197,13 @@ impl Object {
                 unreachable!("`respond` handles them before the run is loaded")
             }
         };
-        let fed = self.feed(turn, event)?;
+        let fed = self.feed(budget, event)?;
         self.respond_to_fed(Ok(fed), body)
     }
 
     fn respond_to_fed(
         &self,
-        fed: std::result::Result<std::result::Result<(), Rejection>, Error>,
+        fed: std::result::Result<Accepted, ApiError>,
         body: ResponseBody,
     ) -> Result<RunResponse> {
         match fed {
@@ -213,28 +221,28 @@ impl Object {
     }
 
     async fn respond_to_start(
-        self: &Rc<Self>,
-        turn: &Turn,
+        &self,
+        budget: &SubrequestBudget,
         command: StartRun,
         wait_ms: Option<u64>,
     ) -> Result<RunResponse> {
         let id = command.run_id.clone();
-        let is_new = match self.start(turn, command).await? {
-            Started::TooLarge(too_large) => return Ok(refused(&Error::too_large(&too_large))),
+        let is_new = match self.start(budget, command).await? {
+            Started::TooLarge(too_large) => return Ok(refused(&ApiError::too_large(&too_large))),
             Started::New => true,
             Started::Same => false,
             Started::Other => {
                 let message = format!(
                     "run \"{id}\" exists and was started with another request; choose another run_id"
                 );
-                return Ok(refused(&Error::new(409, "run_exists", message)));
+                return Ok(refused(&ApiError::new(409, "run_exists", message)));
             }
         };
         let body = match wait_ms {
             None => "{}".to_string(),
             Some(wait_ms) => {
-                self.ended(wait_ms).await?;
-                self.load(turn).await?;
+                self.wait_for_end(wait_ms).await?;
+                self.load(budget).await?;
                 text::json_text(&self.view()?)
             }
         };
@@ -245,18 +253,18 @@ impl Object {
     }
 
     async fn respond_to_cancel(
-        self: &Rc<Self>,
-        turn: &Turn,
+        &self,
+        budget: &SubrequestBudget,
         event: Event,
         body: ResponseBody,
     ) -> Result<RunResponse> {
-        match self.feed_first(turn, event).await? {
-            None => Ok(refused(&Error::not_found("the run"))),
+        match self.feed_first(budget, event).await? {
+            None => Ok(refused(&ApiError::not_found("the run"))),
             Some(fed) => self.respond_to_fed(Ok(fed), body),
         }
     }
 
-    fn restart_event(&self, from_node_id: Option<&str>) -> Result<std::result::Result<Event, Error>> {
+    fn restart_event(&self, from_node_id: Option<&str>) -> Result<std::result::Result<Event, ApiError>> {
         let from = match from_node_id {
             None => None,
             Some(node) => match self.restart_point(node)? {
@@ -264,7 +272,7 @@ impl Object {
                 Some(Err(rejection)) => return Ok(Err(rejection::response(&rejection))),
                 None => {
                     let message = format!("no node is named \"{}\"", shorten(node));
-                    return Ok(Err(Error::invalid_request("/from_node_id", message)));
+                    return Ok(Err(ApiError::invalid_request("/from_node_id", message)));
                 }
             },
         };
@@ -275,10 +283,10 @@ impl Object {
         &self,
         mode: RetryMode,
         token_id: Option<&str>,
-    ) -> Result<std::result::Result<Event, Error>> {
+    ) -> Result<std::result::Result<Event, ApiError>> {
         let token = token_id.map(TokenId::parse);
         if token == Some(None) {
-            return Ok(Err(Error::not_found("the token")));
+            return Ok(Err(ApiError::not_found("the token")));
         }
         let past = Box::new(self.past()?);
         let plan = self.with_run(|run| run.resume_plan(&past))?;
@@ -293,18 +301,25 @@ impl Object {
 
     /// The order of the attempt that was claimed. There is none if the token could not begin; its failure is recorded.
     fn claim_response(&self) -> Result<RunResponse> {
-        let Some(order) = self.take_handed() else {
-            let error = Error::new(409, "stale_attempt", "the attempt did not begin");
+        let Some(order) = self.take_claimed() else {
+            let error = ApiError::new(409, "stale_attempt", "the attempt did not begin");
             return Ok(refused(&error));
         };
-        let order = self.order_text(&order).map_err(worker::Error::RustError)?;
+        let order = self.order_text(&order)?;
         Ok(RunResponse::Done(order))
     }
 
+    async fn wait_for_end(&self, millis: u64) -> Result<()> {
+        if millis > 0 && !self.with_run(|run| run.header.status.is_terminal())? {
+            self.platform.wait_for_end(millis).await;
+        }
+        Ok(())
+    }
+
     fn view(&self) -> Result<Value> {
-        let mut view = self.with_run(|run| views::run(run, platform::now()))?;
+        let mut view = self.with_run(|run| views::run(run, self.platform.now()))?;
         if self.with_run(Run::has_events)? {
-            let lateness = self.sqlite().lateness()?;
+            let lateness = self.platform.storage().lateness()?;
             if !lateness.is_empty() {
                 view["timeout_enforcement_latency_seconds"] = recovery::lateness(&lateness);
             }

@@ -1,30 +1,33 @@
-//! What every single decision of a run must keep, whatever came before it; and by when a run must have ended that
-//! everybody leaves alone.
+//! Properties that every decision of a run must have, and the time by which a run must end that is left alone.
 
 use std::collections::BTreeSet;
 
 use curfew::base::time::{MINUTE, Millis};
 use curfew::definition::fan::{BranchFailurePolicy, Strategy};
+use curfew::protocol::run::RunRequest;
 use curfew::run::{
     Command, Decision, Event, GateStatus, InstanceId, Message, PauseReason, Run, RunEvent, RunEventKind,
     RunStatus, Token, TokenStatus, Write, invocations,
 };
 use curfew::storage::rows::TokenRow;
 
-use super::hosted::Hosted;
+use super::environment::Environment;
+use super::simulated_run::SimulatedRun;
+use super::simulation::Simulation;
 use super::store::Store;
-use super::world::World;
 
-/// A decision: what came, what the run made of it, and how it stood before.
-pub struct Decided<'a> {
+/// A decision with everything that it is checked against.
+pub struct CheckedDecision<'a> {
+    /// The rows before it.
     pub before: &'a Store,
+    /// The run after it.
     pub run: &'a Run,
     pub event: &'a Event,
     pub decision: &'a Decision,
     pub now: Millis,
-    /// Calls to executors that it might begin.
-    pub room: u32,
-    /// Children whose start has left.
+    /// Executor calls that it was allowed to make.
+    pub remaining_calls: u32,
+    /// Children whose start was sent.
     pub starts_sent: &'a BTreeSet<String>,
 }
 
@@ -37,18 +40,18 @@ pub fn calls_of(commands: &[Command]) -> u32 {
     invocations(orders.collect()).len() as u32
 }
 
-impl Decided<'_> {
+impl CheckedDecision<'_> {
     pub fn check(&self) {
-        self.check_holders();
-        self.check_stillness();
+        self.check_pause_reasons();
+        self.check_nothing_begins_during_a_pause();
         self.check_wake();
-        self.check_room();
-        self.check_children_are_told();
+        self.check_calls();
+        self.check_children_are_cancelled();
         self.check_nothing_reopened_is_lost();
     }
 
-    /// Who holds the clocks, whether they stand still, and the gate the whole run stands at tell the same story.
-    fn check_holders(&self) {
+    /// Pause reasons, status and the gate of the whole run agree.
+    fn check_pause_reasons(&self) {
         let header = &self.run.header;
         let paused = header.paused_at.is_some();
         assert_eq!(paused, !header.pause_reasons.is_empty(), "{header:?}");
@@ -66,8 +69,7 @@ impl Decided<'_> {
         assert_eq!(at_gate == 1, self.run.gate_of_run().is_some(), "{header:?}");
     }
 
-    /// While the clocks stand still nothing new begins.
-    fn check_stillness(&self) {
+    fn check_nothing_begins_during_a_pause(&self) {
         if self.run.header.paused_at.is_none() {
             return;
         }
@@ -109,7 +111,7 @@ impl Decided<'_> {
             token.status == TokenStatus::Pending && token.watch_at.is_some_and(|at| at <= self.now)
         };
         // Nor does an event go out in a turn without calls.
-        let full = self.run.live_tokens().any(is_deferred) || self.room == 0;
+        let full = self.run.live_tokens().any(is_deferred) || self.remaining_calls == 0;
         assert!(
             next > self.now || too_many || full,
             "due at {next} after the wake at {}: {:?}",
@@ -119,11 +121,15 @@ impl Decided<'_> {
         assert!(self.run.alarm_at() <= Some(next), "{:?}", self.run.alarm_at());
     }
 
-    fn check_room(&self) {
+    fn check_calls(&self) {
         let calls = calls_of(self.decision.commands());
-        assert!(calls <= self.room, "{calls} calls with room for {}", self.room);
+        assert!(
+            calls <= self.remaining_calls,
+            "{calls} calls where {} remain",
+            self.remaining_calls
+        );
         // With room for a call something happens in every wake that finds somebody waiting for it.
-        let is_wake = is_wake(self.event) && self.room > 0;
+        let is_wake = is_wake(self.event) && self.remaining_calls > 0;
         let waits = self.run.next_deadline().is_some_and(|at| at <= self.now);
         assert!(
             !(is_wake && waits && self.decision.is_empty()),
@@ -131,8 +137,8 @@ impl Decided<'_> {
         );
     }
 
-    /// A run that ends tells every child that somebody still waited for.
-    fn check_children_are_told(&self) {
+    /// A run that ends cancels every child that a token still waited for.
+    fn check_children_are_cancelled(&self) {
         if !self.decision.commands().contains(&Command::NotifyRunEnded) {
             return;
         }
@@ -146,9 +152,9 @@ impl Decided<'_> {
         };
         for token in ended {
             let waited = self.before.status_of(token.id.0) == Some(TokenStatus::WaitingForSubworkflow);
-            // One that was let go runs on and nobody listens.
-            let let_go = token.reason.as_deref() == Some("abandoned");
-            if !waited || let_go || reported == Some(token.id.to_string()) {
+            // An abandoned child goes on without its parent.
+            let is_abandoned = token.reason.as_deref() == Some("abandoned");
+            if !waited || is_abandoned || reported == Some(token.id.to_string()) {
                 continue;
             }
             let child = format!("{}~{}", self.run.header.id, token.id);
@@ -159,13 +165,13 @@ impl Decided<'_> {
             };
             let has_child = self.starts_sent.iter().any(|run_id| is_child(run_id));
             let mut messages = self.decision.writes().iter().filter_map(Write::message);
-            let told = messages.any(|message| {
+            let is_cancelled = messages.any(|message| {
                 matches!(message, Message::CancelChild { run_id, .. }
                     if is_child(run_id))
             });
             assert!(
-                told || !has_child,
-                "the child of {} was not told: {:?}",
+                is_cancelled || !has_child,
+                "the child of {} was not cancelled: {:?}",
                 token.id,
                 self.decision
             );
@@ -224,26 +230,26 @@ impl Decided<'_> {
     }
 }
 
-/// How long after its limit, and the time of the gate behind it, a run may live that nobody touches: its alarm may
-/// have been late when the world became kind.
+/// How long after its limit and the time of its gate a run that is left alone may end: its alarm may have been late when the
+/// faults stopped.
 const SLACK_MS: u64 = 2 * MINUTE;
-/// A run that stands still with another also waits for messages that wait to be sent again.
+/// A run that is paused by another also waits for messages that are sent again.
 const SLACK_OF_MESSAGES_MS: u64 = 25 * MINUTE;
 
-impl World {
-    /// From here on nobody acts, if every run has a limit; and this is by when each must have ended.
+impl Simulation {
+    /// Stops all operators, if every run has a limit, and computes the time by which each run must have ended.
     pub(super) fn leave_alone(&mut self) {
         let open: Vec<String> = self
             .runs
             .iter()
-            .filter(|(_, hosted)| hosted.is_open())
+            .filter(|(_, run)| run.is_open())
             .map(|(id, _)| id.clone())
             .collect();
         let longest = open.iter().map(|id| self.longest(id)).collect::<Option<Vec<_>>>();
         let Some(longest) = longest else { return };
-        self.quiet = true;
-        self.outcome.quiet_worlds += 1;
-        let now = self.now;
+        self.is_unattended = true;
+        self.environment.outcome.borrow_mut().unattended += 1;
+        let now = self.environment.now.get();
         self.ends_by = open
             .iter()
             .cloned()
@@ -251,26 +257,26 @@ impl World {
             .collect();
         self.forget_requests();
         for id in open {
-            self.ask(&id, Event::ResumeRequested);
+            self.ask(&id, RunRequest::Resume);
         }
     }
 
-    /// What is left of a run's limit, with its gate, and of those it may have to stand still with.
+    /// What is left of a run's limit and of its gate, and of the runs that it may be paused with.
     fn longest(&self, id: &str) -> Option<u64> {
-        let hosted = &self.runs[id];
-        let header = hosted.store.header()?;
-        let since = header.paused_at.unwrap_or(self.now);
+        let run = &self.runs[id];
+        let header = run.store().header()?;
+        let since = header.paused_at.unwrap_or(self.environment.now.get());
         let left = header.timeout_at?.saturating_sub(since);
         let above = header.parent.as_ref().map(|parent| parent.run_id.as_str());
         let above = above.filter(|above| self.runs[*above].is_open());
         let rest = above.map_or(Some(0), |above| Some(self.longest(above)? + SLACK_OF_MESSAGES_MS))?;
         // A child that gets the rest of its parent's time has no more than that.
-        Some(left + hosted.gate_ms() + rest)
+        Some(left + run.gate_ms() + rest)
     }
 
     pub(super) fn check_ends(&self) {
         for (id, by) in &self.ends_by {
-            let ended_at = self.runs[id].store.header().and_then(|header| header.ended_at);
+            let ended_at = self.runs[id].store().header().and_then(|header| header.ended_at);
             assert!(
                 ended_at.is_some_and(|at| at <= *by),
                 "{id} was to end by {by} and ended at {ended_at:?}"
@@ -278,14 +284,44 @@ impl World {
         }
     }
 
-    /// An answer counts for the attempt it was given to, and for no other; a child's for the token that has this
-    /// child. A token that took another's place at a join has its answer, too.
-    pub(super) fn check_answer(&self, id: &str, token: &Token) {
+    /// A paused run whose messages have all arrived has no child that goes on.
+    pub(super) fn check_children_are_paused(&self) {
+        for (id, run) in &self.runs {
+            let has_outbox = || run.store().run.keys().any(|key| key.starts_with("outbox/"));
+            if !run.is_open() || !run.is_paused() || has_outbox() {
+                continue;
+            }
+            let waiting = TokenStatus::WaitingForSubworkflow.name();
+            let store = run.store();
+            for (token, (_, row)) in store.tokens.iter().filter(|(_, it)| it.0 == waiting) {
+                let row: TokenRow = serde_json::from_str(row).expect("rows are JSON");
+                let child = match row.epoch {
+                    1 => format!("{id}~t{token}"),
+                    epoch => format!("{id}~t{token}~{epoch}"),
+                };
+                let Some(child) = self.runs.get(&child).filter(|child| child.is_open()) else {
+                    continue;
+                };
+                // A retried child has no parent any more.
+                let has_parent = child.store().header().is_some_and(|header| header.ends == 0);
+                assert!(
+                    !has_parent || child.is_paused(),
+                    "{id} is paused and the child of t{token} is not"
+                );
+            }
+        }
+    }
+}
+
+impl Environment {
+    /// A report counts for the attempt it was given to and for no other; a child's for the token that called this child. A
+    /// token that took another's place at a join has its output.
+    pub fn check_answer(&self, id: &str, store: &Store, token: &Token) {
         let output = token.output.as_ref();
         let Some(attempt) = output.and_then(|output| output["attempt"].as_str()) else {
             return;
         };
-        let tokens = &self.runs[id].store.tokens;
+        let tokens = &store.tokens;
         let mut owner = token.id.0;
         loop {
             let own = format!("{id}/t{owner}@{}", token.epoch);
@@ -309,54 +345,36 @@ impl World {
         }
     }
 
-    /// A run that stands still, and whose every word has arrived, has no child that goes on.
-    pub(super) fn check_children_stand_still(&self) {
-        for (id, hosted) in &self.runs {
-            let has_outbox = || hosted.store.run.keys().any(|key| key.starts_with("outbox/"));
-            if !hosted.is_open() || !hosted.is_paused() || has_outbox() {
-                continue;
-            }
-            let waiting = TokenStatus::WaitingForSubworkflow.name();
-            for (token, (_, row)) in hosted.store.tokens.iter().filter(|(_, it)| it.0 == waiting) {
-                let row: TokenRow = serde_json::from_str(row).expect("rows are JSON");
-                let child = match row.epoch {
-                    1 => format!("{id}.t{token}"),
-                    epoch => format!("{id}.t{token}.{epoch}"),
-                };
-                let Some(child) = self.runs.get(&child).filter(|child| child.is_open()) else {
-                    continue;
-                };
-                // One that came back from its end is nobody's child any more.
-                let is_ours = child.store.header().is_some_and(|header| header.ends == 0);
-                assert!(
-                    !is_ours || child.is_paused(),
-                    "{id} stands still and {token}'s child does not"
-                );
-            }
-        }
-    }
-
-    /// What the events of a commit say about the world.
-    pub(super) fn count_entry(&mut self, entry: &RunEvent) {
-        let outcome = &mut self.outcome;
+    pub fn count_event(&self, entry: &RunEvent) {
+        let outcome = &mut *self.outcome.borrow_mut();
         outcome.timeouts += u64::from(entry.record.is_some());
         let count = match entry.kind {
             RunEventKind::DeadlineWarning => &mut outcome.warnings,
             RunEventKind::RunExtended => &mut outcome.extensions,
             RunEventKind::RunRetried => &mut outcome.retries,
-            RunEventKind::DispatchRungAgain => &mut outcome.rung_again,
+            RunEventKind::DispatchRungAgain => &mut outcome.requeued,
             RunEventKind::AttemptReaped => &mut outcome.reaped,
             RunEventKind::RunPaused if entry.record.is_some() => &mut outcome.timeout_gates,
             _others => return,
         };
         *count += 1;
     }
+
+    pub fn count_token(&self, token: &Token) {
+        let outcome = &mut *self.outcome.borrow_mut();
+        let is_unroutable = token.unroutable.is_some_and(|it| !it.told);
+        outcome.unroutable += u64::from(is_unroutable);
+        let code = token.error.as_ref().map(|error| error.code.as_str());
+        outcome.no_route += u64::from(code == Some("no_route"));
+        outcome.too_large += u64::from(code == Some("limit_exceeded"));
+    }
 }
 
-impl Hosted {
+impl SimulatedRun {
     fn gate_ms(&self) -> u64 {
         const WEEK_MS: u64 = 7 * 24 * 60 * MINUTE;
-        let snapshot = self.store.run.get("snapshot");
+        let store = self.store();
+        let snapshot = store.run.get("snapshot");
         let snapshot: serde_json::Value = snapshot
             .map(|text| serde_json::from_str(text).expect("rows are JSON"))
             .unwrap_or_default();
