@@ -6,7 +6,7 @@ import { cargoTool, MUTANTS } from "./cargo_tool.mjs";
 import { run, script, StepFailed } from "./terminal.mjs";
 import { root } from "./toolchain.mjs";
 
-/** A mutant may loop for ever. The native tests take about a minute. */
+/** A mutant may loop for ever. The native tests take two minutes on two busy cores. */
 const TIMEOUT_S = 300;
 
 await script(async () => {
