@@ -78,7 +78,7 @@ impl Run {
     }
 
     fn recall_token(&mut self, token: Token) {
-        let due_at = token.due_at(self.patience());
+        let due_at = token.due_at(self.timeout_config());
         self.timers.reschedule(Timer::Token(token.id), None, due_at);
         self.fans.enter(&token);
         if let (Some(node), Some(order), TokenStatus::WaitingForSiblings) =

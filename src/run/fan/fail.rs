@@ -19,7 +19,7 @@ impl Run {
             .flat_map(|arrivals| arrivals.iter().map(|(_, arrival)| arrival.token))
             .collect();
         for token in waiting {
-            self.cut_off(token);
+            self.mark_interrupted(token);
             self.end(token, waiting_become, |token| token.reason = Some(reason.clone()));
         }
         self.interrupt_members(id);
@@ -38,7 +38,7 @@ impl Run {
             self.interrupt_members(inside);
         }
         for token in members {
-            self.cut_off(token);
+            self.mark_interrupted(token);
         }
     }
 

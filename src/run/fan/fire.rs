@@ -99,7 +99,7 @@ impl Run {
             }
             Err(failure) => {
                 self.fans.undo_late_arrival(instance, index);
-                self.cut_off(id);
+                self.mark_interrupted(id);
                 self.end(id, TokenStatus::Failed, |token| {
                     token.error = Some(failure.clone())
                 });

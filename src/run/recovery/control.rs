@@ -1,4 +1,4 @@
-//! What a person does to a run as a whole: cancel it, begin it again.
+//! Requests of a person about the whole run: cancel it, restart it.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ impl Run {
     pub(in crate::run) fn cancel_requested(&mut self, reason: Option<String>) -> Result<(), Rejection> {
         match self.header.status {
             RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => {}
-            // Cancelling twice is cancelling once.
+            // Cancelling is idempotent.
             RunStatus::Cancelled => return Ok(()),
             RunStatus::Completed | RunStatus::Failed | RunStatus::TimedOut => {
                 return Err(Rejection::RunFinished);
@@ -29,7 +29,7 @@ impl Run {
         Ok(())
     }
 
-    /// The same run again, as its next attempt with a whole limit of its own.
+    /// Restarts the run as its next attempt, with its whole limit.
     pub(in crate::run) fn restart_requested(&mut self, from: Option<RestartPoint>) -> Result<(), Rejection> {
         let node = from
             .as_ref()
@@ -39,7 +39,7 @@ impl Run {
         }
         if self.run_gate().is_some() {
             self.withdraw_run_gate();
-            self.tell_parent(false);
+            self.send_pause_to_parent(false);
         }
         let from_node_id = from
             .as_ref()
@@ -58,16 +58,16 @@ impl Run {
                 point.target
             }
         };
-        let held_by_parent = self.header.pause_reasons.contains(&PauseReason::Parent);
-        self.begin_anew();
-        // A parent that stands still holds its child whatever becomes of it.
-        if held_by_parent {
-            self.hold_since(PauseReason::Parent, self.changes.now);
+        let paused_by_parent = self.header.pause_reasons.contains(&PauseReason::Parent);
+        self.set_running_again();
+        // A restart does not release the pause of a paused parent.
+        if paused_by_parent {
+            self.pause_since(PauseReason::Parent, self.changes.now);
         }
         self.header.attempt += 1;
         self.facts = facts_of(&self.header);
         self.spawn_token(node, None, None, Default::default(), None);
-        // What was taken back is not to be taken back again by another restart.
+        // Marks the writes that this restart undid, so that a later restart does not undo them again.
         if self.is_running() {
             self.change(self.tokens.newest(), |token| {
                 token.went_back_to = Some(went_back_to)
@@ -77,5 +77,5 @@ impl Run {
     }
 }
 
-/// No token has this number: the context was empty before the first.
+/// The point before the first token, where the context was empty. No token has this id.
 const START: TokenId = TokenId(0);

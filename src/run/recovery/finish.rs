@@ -1,4 +1,4 @@
-//! How a run ends: once, with a reason, leaving nothing under way.
+//! Ends a run: once, with a reason, and with all its work stopped.
 
 use crate::base::compute::{copy_steps, write_steps};
 use crate::base::failure::{Failure, FailureClass};
@@ -13,7 +13,7 @@ use crate::run::token::{TokenId, TokenStatus};
 use serde_json::{Value, json};
 
 impl Run {
-    /// No token is live: the run completes with what its output mapping says.
+    /// Completes the run once no token is live.
     pub(in crate::run) fn complete(&mut self) {
         let workflow = &self.snapshot.workflow;
         let output = match &workflow.output_mapping {
@@ -59,7 +59,7 @@ impl Run {
         self.finish(RunStatus::Failed, None, Some(failure));
     }
 
-    /// The way out of a bug, and of a run that cannot be saved: none of what is due is looked at.
+    /// Fails a run that cannot be decided or saved because of a bug, without handling what is due.
     pub(in crate::run) fn abandoned(&mut self) -> Result<(), Rejection> {
         if self.header.status.is_terminal() {
             return Err(Rejection::RunFinished);
@@ -73,7 +73,7 @@ impl Run {
         Ok(())
     }
 
-    /// A bound of the run was reached: say which one.
+    /// Fails a run that reached one of its limits.
     pub(in crate::run) fn exceed(&mut self, limit: &str, most: u64) {
         self.note(RunEventKind::LimitExceeded, json!({"limit": limit, "most": most}));
         self.fail(Failure::new(
@@ -83,17 +83,17 @@ impl Run {
         ));
     }
 
-    /// Ends every live token and aborts what is under way.
+    /// Ends every live token and aborts its work.
     pub(in crate::run) fn end_live_tokens(&mut self, status: TokenStatus, reason: &str) {
         let live: Vec<TokenId> = self.tokens.keys().copied().collect();
         for id in live {
-            self.cut_off(id);
+            self.mark_interrupted(id);
             self.cancel_token(id, status, reason, true);
         }
         self.close_all_instances();
     }
 
-    /// Ends a live token from outside. With `abort` what it had under way is stopped, else nobody listens any more.
+    /// Ends a live token from outside. With `abort` its work is stopped, otherwise the result is ignored.
     pub(in crate::run) fn cancel_token(
         &mut self,
         id: TokenId,
@@ -104,10 +104,10 @@ impl Run {
         if abort {
             self.abort_work(id, reason);
         } else if self.tokens.live(id).status == TokenStatus::WaitingForSubworkflow {
-            // A child that runs may run on; one whose start has not left need not begin.
+            // A child that runs may continue; a start that was not sent yet is retracted.
             let token = self.tokens.live(id).clone();
             if !self.take_back_start(&token) {
-                self.let_child_go(&token);
+                self.release_child(&token);
             }
         }
         self.withdraw_gate(id);
@@ -115,8 +115,8 @@ impl Run {
         self.end(id, status, |token| token.reason = Some(reason.to_string()));
     }
 
-    /// Remembers how its end found a token that might have gone on.
-    pub(in crate::run) fn cut_off(&mut self, id: TokenId) {
+    /// Records the state of a token that the end of the run or of its branch interrupts, so that a resume can continue it.
+    pub(in crate::run) fn mark_interrupted(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
         let sleeps = token.status == TokenStatus::Suspended && token.timeout_at.is_none();
         let left = token.watch_at.map(|at| at.saturating_sub(self.clock()));
@@ -124,7 +124,7 @@ impl Run {
         self.tokens.interrupt(id, status, left.filter(|_| sleeps));
     }
 
-    /// Stops what a token has under way: its call, or its child.
+    /// Stops a token's work: its call, or its child.
     pub(in crate::run) fn abort_work(&mut self, id: TokenId, reason: &str) {
         let token = self.tokens.live(id);
         match token.status {
@@ -133,7 +133,7 @@ impl Run {
                 let token = token.clone();
                 self.cancel_child(&token, reason);
             }
-            // What lies in a queue finds nobody to claim from, what was claimed hears it at its next heartbeat.
+            // Claims of a queued attempt are refused, and so is the next heartbeat of a claimed one.
             TokenStatus::Pending
             | TokenStatus::Dispatched
             | TokenStatus::WaitingForSiblings

@@ -4,7 +4,7 @@
 //! failed or timed out can be resumed from what its end interrupted (`resume`), and any ended run can be restarted from a
 //! token (`rewind`): both undo context writes with the patches that tokens saved (`undo`, `value_hash`).
 //!
-//! Nothing here keeps state of its own between decisions: a resume is computed from the rows of the run.
+//! No state is kept here between decisions: a resume is computed from the rows of the run.
 
 pub mod control;
 pub mod finish;

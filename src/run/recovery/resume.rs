@@ -1,5 +1,5 @@
-//! Bringing a run back that failed or timed out: what its end cut off goes on, with a whole limit of its own and
-//! nothing done lost. Ended tokens stay ended: others take their places.
+//! Resumes a run that failed or timed out: the interrupted tokens continue with the run's whole limit, and no finished
+//! work is lost. Ended tokens stay ended: new tokens replace them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,20 +17,20 @@ use crate::run::time::timeout_gate::WORKFLOW_TIMEOUT;
 use crate::run::token::{Token, TokenId, TokenStatus};
 use crate::run::wait::gate::GateKind;
 
-/// Going on without the path that was cut would look like a success.
+/// Such a run lacks a path: it is not resumed, because its completion would look like a success.
 pub const MET_A_BOUND: &str = "the run met one of its limits where a path would have gone on; restart it";
 
-/// What goes on when the run does.
+/// What continues when the run is resumed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResumePlan {
-    /// Tokens whose places are taken again.
+    /// Tokens that are replaced by new ones.
     pub tokens: Vec<TokenId>,
-    /// Those among them that failed or ran out of time by themselves.
+    /// Those among them that failed or timed out before the run ended.
     pub failed: Vec<TokenId>,
     pub instances: Vec<InstanceId>,
 }
 
-/// What ended, by the branch it was in.
+/// Ended tokens and instances, by their branch.
 struct Branches<'a> {
     tokens: BTreeMap<(InstanceId, u32), Vec<&'a PastToken>>,
     inner: BTreeMap<(InstanceId, u32), Vec<&'a Instance>>,
@@ -69,8 +69,8 @@ impl<'a> Branches<'a> {
         self.inner.get(&(instance, index)).map_or(&[], Vec::as_slice)
     }
 
-    /// Something of the branch goes on.
-    fn lives(
+    /// Whether a token or an instance of the branch is resumed.
+    fn is_resumed(
         &self,
         instance: InstanceId,
         index: u32,
@@ -82,16 +82,16 @@ impl<'a> Branches<'a> {
         members.any(|token| tokens.contains(&token.id)) || inner.any(|it| instances.contains(&it.id))
     }
 
-    /// The last to end in a branch that did not get through. One that completed ended its path, and an inner fan-out
-    /// whose join fired went on behind it.
-    fn what_ended(&self, instance: InstanceId, index: u32) -> Option<Member<'a>> {
+    /// The last member to end in a branch that did not complete. A completed token ended its path, and an inner fan-out
+    /// whose join fired continued after it.
+    fn last_ended(&self, instance: InstanceId, index: u32) -> Option<Member<'a>> {
         let members = self.tokens(instance, index).iter();
         let last = members.max_by_key(|token| (token.exit_order, token.id));
         let last = last.filter(|token| token.status != TokenStatus::Completed);
         let inner = self.inner(instance, index).iter().max_by_key(|inner| inner.id);
         let inner = inner.filter(|inner| !inner.has_fired());
         match (last, inner) {
-            // What a token gave birth to ended after it.
+            // The token fanned out and ended before its instance did.
             (Some(token), Some(inner)) if self.last_exit(inner.id) > token.exit_order => {
                 Some(Member::Instance(inner))
             }
@@ -111,15 +111,15 @@ impl<'a> Branches<'a> {
     }
 }
 
-/// Something was under way when the run ended; or all was done and only the time was over, as in front of the gate
-/// of its limit: then it has nothing left to do but to complete.
+/// Whether a token was interrupted by the run's end. A run that had only run out of time, at the gate of its limit for
+/// example, can also be resumed: it completes at once.
 pub fn can_go_on(header: &Header, plan: &ResumePlan) -> bool {
     let out_of_time = |error: &Failure| error.code == WORKFLOW_TIMEOUT;
     !plan.tokens.is_empty() || header.error.as_ref().is_some_and(out_of_time)
 }
 
 impl PastToken {
-    /// It had done its work and stood at a join.
+    /// It had done its work and waited at a join.
     fn waits_again(&self) -> bool {
         waits_again(self.joins_at, self.arrival)
     }
@@ -130,26 +130,31 @@ fn waits_again(joins_at: Option<usize>, arrival: Option<u64>) -> bool {
 }
 
 impl Run {
-    /// What the run's last end cut off. Where a join had failed, every branch that had not got through goes on, whenever
-    /// it ended; a branch that the join could do without stays as it is.
+    /// What the run's last end interrupted. If a join had failed, every branch that did not complete is resumed, whenever
+    /// it ended; a branch that the join did not need stays ended.
     pub fn resume_plan(&self, past: &Past) -> ResumePlan {
         let end = self.header.ends;
-        let is_cut = |token: &&PastToken| token.interrupted.is_some_and(|cut| cut.end == end);
-        let mut tokens: BTreeSet<TokenId> = past.tokens.iter().filter(is_cut).map(|token| token.id).collect();
+        let is_interrupted = |token: &&PastToken| token.interrupted.is_some_and(|cut| cut.end == end);
+        let mut tokens: BTreeSet<TokenId> = past
+            .tokens
+            .iter()
+            .filter(is_interrupted)
+            .map(|token| token.id)
+            .collect();
         let is_closed = |instance: &&Instance| instance.is_closed_by(end);
         let closed: Vec<&Instance> = past.instances.iter().filter(is_closed).collect();
         let mut instances: BTreeSet<InstanceId> = closed.iter().map(|instance| instance.id).collect();
         let by_branch = Branches::of(past);
         let mut open = closed;
         while let Some(instance) = open.pop() {
-            if self.could_be_met(instance, &by_branch, end) {
+            if self.could_fire(instance, &by_branch, end) {
                 continue;
             }
             for index in 0..instance.total {
-                if by_branch.lives(instance.id, index, &tokens, &instances) {
+                if by_branch.is_resumed(instance.id, index, &tokens, &instances) {
                     continue;
                 }
-                match by_branch.what_ended(instance.id, index) {
+                match by_branch.last_ended(instance.id, index) {
                     Some(Member::Token(token)) => {
                         tokens.insert(token.id);
                     }
@@ -175,8 +180,8 @@ impl Run {
         }
     }
 
-    /// The run's end found this instance with a join that might still have fired, or that had.
-    fn could_be_met(&self, instance: &Instance, branches: &Branches, end: u64) -> bool {
+    /// Whether a join of this instance had fired when the run ended, or still could have.
+    fn could_fire(&self, instance: &Instance, branches: &Branches, end: u64) -> bool {
         let mut joins = self.snapshot.joins_of(&instance.group).peekable();
         if instance.has_fired() || joins.peek().is_none() {
             return true;
@@ -190,11 +195,11 @@ impl Run {
                 match cut.clone().find(|token| token.waits_again()) {
                     Some(token) => completed += u32::from(token.joins_at == Some(node) && !token.has_error),
                     None => {
-                        // One that failed by itself was no hope any more, nor is a fan-out whose own join had failed.
+                        // A token that had failed could not arrive any more, nor could a fan-out whose own join had failed.
                         let inner = branches.inner(instance.id, index).iter();
                         let mut inner = inner.filter(|inner| inner.is_closed_by(end));
                         let lived = cut.any(|token| !token.has_error)
-                            || inner.any(|inner| self.could_be_met(inner, branches, end));
+                            || inner.any(|inner| self.could_fire(inner, branches, end));
                         under_way += u32::from(lived);
                     }
                 }
@@ -246,7 +251,7 @@ impl Run {
             return Err(Rejection::NotResumable(message));
         }
         let ended = whole_tokens(&plan, rows)?;
-        self.begin_anew();
+        self.set_running_again();
         self.note(
             RunEventKind::RunRetried,
             json!({"mode": mode.name(), "token_ids": plan.tokens.iter().take(crate::run::time::timeout_record::SHOWN)
@@ -254,27 +259,27 @@ impl Run {
         );
         if mode == RetryMode::Escalate {
             let error = past_error(&plan, &ended);
-            self.hold_since(PauseReason::Escalation, self.changes.now);
+            self.pause_since(PauseReason::Escalation, self.changes.now);
             let prompt = format!("The run ended: {error}. Shall it go on from there?");
             self.open_run_gate(GateKind::Escalation, prompt, &["retry", "fail"]);
         }
         self.reopen_instances(&plan, rows);
         if mode == RetryMode::DiscardAndRetry {
-            self.take_back_writes(&ended, chosen);
+            self.undo_writes(&ended, chosen);
         }
         for token in ended {
             let keeps = match mode {
                 RetryMode::RetryStep | RetryMode::Escalate => true,
                 RetryMode::DiscardAndRetry => chosen.is_some_and(|chosen| chosen != token.id),
             };
-            self.take_place(token, keeps);
+            self.replace_token(token, keeps);
         }
-        self.judge_reopened(&plan);
+        self.evaluate_reopened_joins(&plan);
         Ok(())
     }
 
-    /// As it was before the end, with a whole limit; what was born before counts for no limit any more.
-    pub(in crate::run) fn begin_anew(&mut self) {
+    /// Sets the run running again with its whole limit. Earlier tokens no longer count towards the limit of tokens.
+    pub(in crate::run) fn set_running_again(&mut self) {
         let now = self.changes.now;
         let header = &mut self.header;
         header.status = RunStatus::Running;
@@ -291,10 +296,10 @@ impl Run {
         self.changes.announce = true;
     }
 
-    /// What the tokens had written before they failed, where it still stands: a branch beside them may have written over it, or
-    /// behind it, since, and that stays. The first token that is born now carries the way back from here, so that a restart finds
-    /// what the others had written as they had left it.
-    fn take_back_writes(&mut self, ended: &[&Token], chosen: Option<TokenId>) {
+    /// Undoes what the tokens wrote before they failed. What other branches wrote since, over it or after it, stays. The
+    /// inverse is saved with the next token that is created: a later restart first reapplies these writes, so that the patches
+    /// of the other tokens fit again.
+    fn undo_writes(&mut self, ended: &[&Token], chosen: Option<TokenId>) {
         let mut writers: Vec<&&Token> = ended
             .iter()
             .filter(|token| !waits_again(token.joins_at, token.arrival))
@@ -302,11 +307,11 @@ impl Run {
             .collect();
         writers.sort_by_key(|token| std::cmp::Reverse((token.exit_order, token.id)));
         let lists = writers.iter().map(|token| token.undo.as_slice());
-        let way_back = self.context.take_back_noted(lists);
-        self.changes.merge_undo.extend(way_back);
+        let inverse = self.context.take_back_noted(lists);
+        self.changes.merge_undo.extend(inverse);
     }
 
-    /// Outer ones first: each counts as a member of the branch it was born in.
+    /// Outer instances first: each counts as a member of the branch it was created in.
     fn reopen_instances(&mut self, plan: &ResumePlan, rows: &RowsToGoOn) {
         for id in &plan.instances {
             let Some(mut instance) = rows.instances.iter().find(|it| it.id == *id).cloned() else {
@@ -318,10 +323,10 @@ impl Run {
         }
     }
 
-    /// A new token where one was cut off.
-    fn take_place(&mut self, ended: &Token, keeps_work: bool) {
+    /// Creates a new token in place of an interrupted one.
+    fn replace_token(&mut self, ended: &Token, keeps_work: bool) {
         if !waits_again(ended.joins_at, ended.arrival) {
-            // The other way round for one that was brought back and cut off again before it could sleep.
+            // A token that was resumed and interrupted again before it slept still has the rest from the first time.
             let cut_left_ms = ended.interrupted.and_then(|cut| cut.sleep_left_ms);
             let sleep_left_ms = cut_left_ms.or(ended.sleep_left_ms);
             self.spawn_token(
@@ -374,9 +379,9 @@ impl Run {
         self.change(id, |token| token.exit_order = Some(order));
     }
 
-    /// Joins are asked again, inner ones first: one may have failed although all had come, and where nothing is left to
-    /// come nobody else would ask.
-    fn judge_reopened(&mut self, plan: &ResumePlan) {
+    /// Evaluates the joins again, inner ones first. A join may have failed after all its branches had arrived: no later
+    /// arrival would evaluate it.
+    fn evaluate_reopened_joins(&mut self, plan: &ResumePlan) {
         for id in plan.instances.iter().rev() {
             if self.is_running() {
                 self.branch_ended(*id);
@@ -385,7 +390,7 @@ impl Run {
     }
 }
 
-/// The tokens of the plan in the order of their birth, as their rows have them.
+/// The rows of the plan's tokens, in the order of their creation.
 fn whole_tokens<'a>(plan: &ResumePlan, rows: &'a RowsToGoOn) -> Result<Vec<&'a Token>, Rejection> {
     let by_id: BTreeMap<TokenId, &Token> = rows.tokens.iter().map(|token| (token.id, token)).collect();
     let whole = plan.tokens.iter().map(|id| {

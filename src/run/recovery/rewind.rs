@@ -1,5 +1,5 @@
-//! The state as it was when a token was born: every later write is taken back, newest first. The caller hands in
-//! the patches row by row, so that it decides how many rows are in memory.
+//! Restores the context as it was when a token was created, by undoing every later write, newest first. The caller passes
+//! the patches row by row, so it decides how many rows are in memory.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::token::TokenId;
 
-/// A restart from a node, on its way back.
+/// A restart from a node, while its writes are being undone.
 #[derive(Debug)]
 pub struct Rewind {
     node: usize,
@@ -19,7 +19,7 @@ pub struct Rewind {
     context: Box<Context>,
 }
 
-/// Which of a token's writes: they are on its row as `undo` and `merge_undo`.
+/// Which of a token's writes: at its exit (`undo` on its row), or at its creation (`merge_undo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WrittenAt {
@@ -37,10 +37,10 @@ impl WrittenAt {
 }
 
 impl Rewind {
-    /// To the birth of the last token at `node`.
+    /// Plans to undo everything after the creation of the last token at `node`.
     pub fn plan(run: &Run, node: usize, past: &[PastToken]) -> Result<Rewind, Rejection> {
-        let born_there = past.iter().filter(|token| token.node == node);
-        let Some(target) = born_there.max_by_key(|token| token.id) else {
+        let created_there = past.iter().filter(|token| token.node == node);
+        let Some(target) = created_there.max_by_key(|token| token.id) else {
             return Err(Rejection::NoWayBack("the run has never been at this node".into()));
         };
         if target.branch.is_some() {
@@ -63,7 +63,7 @@ impl Rewind {
         })
     }
 
-    /// The writes to be taken back, in this order.
+    /// The writes to undo, in this order.
     pub fn writes(&self) -> &[(TokenId, WrittenAt)] {
         &self.writes
     }
@@ -72,7 +72,7 @@ impl Rewind {
         self.context.take_back(patches);
     }
 
-    /// When all of them are.
+    /// To be called after all writes were undone.
     pub fn finish(mut self) -> RestartPoint {
         self.context.count_changed();
         RestartPoint {
@@ -83,7 +83,7 @@ impl Rewind {
     }
 }
 
-/// A token writes when its work is done, a join when its continuation is born, which is after the work that made it fire.
+/// A token writes when its work is done. A join writes when its continuation is created, after the exit of the last arrival.
 #[derive(Clone, Copy, Debug)]
 struct Write {
     token: TokenId,
@@ -111,7 +111,7 @@ impl Write {
         (self.order, self.at, self.token)
     }
 
-    /// After the birth of that token: what came with it counts as before.
+    /// What was written together with the creation of that token counts as before it.
     fn is_after_birth_of(&self, token: &PastToken) -> bool {
         match self.at {
             WrittenAt::Exit => self.order > token.born_order,
@@ -120,7 +120,7 @@ impl Write {
     }
 }
 
-/// From the birth of one token to the birth of another, or to now.
+/// From the creation of one token to the creation of another, or to now.
 struct Stretch<'a> {
     from: &'a PastToken,
     to: Option<&'a PastToken>,
@@ -132,8 +132,8 @@ impl Stretch<'_> {
     }
 }
 
-/// What lies between the target and now. A restart took back all that came after the token it went back to: that is not to be
-/// taken back again, and leads nowhere: None.
+/// The stretches of history between the target and now. An earlier restart undid everything after its own target: those
+/// stretches are skipped. None if the target itself is in one of them.
 fn stretches_back_to<'a>(target: &'a PastToken, past: &'a [PastToken]) -> Option<Vec<Stretch<'a>>> {
     let mut stretches = Vec::new();
     let mut to: Option<&PastToken> = None;

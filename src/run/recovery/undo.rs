@@ -1,8 +1,8 @@
-//! The way back from a write to the context: what the write changed, and nothing of what it left alone. A patch is as large as
-//! the change, whatever stood there before, so what a run keeps to be taken back grows with what was written.
+//! Patches that undo a write to the context. They cover only what the write changed, so their size grows with the change and
+//! not with the value.
 //!
-//! Patches are applied last first. Each says what the write left at its place (`left`, a hash): where something else stands by
-//! then, a later write changed it and the patch does nothing. Applying one never fails.
+//! Patches are applied last first. Each has a hash of the value that the write left at its place (`left`): if another value is
+//! there, a later write changed it and the patch does nothing. Applying a patch never fails.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 use crate::base::text::{json_bytes, json_bytes_within};
 use crate::run::recovery::value_hash::{NOTHING, hash, hash_items, hash_text, hash64};
 
-/// What a token's row holds of one way back. A longer one is legal, a large value may be overwritten, and is a row of its own.
+/// The most bytes of patches on a token's row. Longer lists, after a large value was overwritten, have a row of their own.
 pub const UNDO_INLINE_BYTES: usize = 64 << 10;
 
-/// One change, taken back.
+/// Undoes one change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Patch {
     /// The top-level name: `state.<name>` or `output.<name>`.
@@ -23,7 +23,7 @@ pub struct Patch {
     /// The place below that name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<Step>,
-    /// What the write left there. None, of older builds: the patch counts whatever stands there.
+    /// The hash of the value that the write left there. Rows of older builds have none: their patches always apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<u32>,
     #[serde(flatten)]
@@ -37,30 +37,31 @@ pub enum Step {
     Key(String),
 }
 
-/// What to do at the place.
+/// How the change is undone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Back {
-    /// This stood there.
+    /// The old value.
     Put(Value),
-    /// Nothing stood there.
+    /// There was no old value.
     Remove(()),
-    /// Of the array there: from the index on, so many elements are replaced by those. An append is taken back by `(n, 1, [])`.
+    /// In an array: the index, the number of elements to remove from there, and the elements to insert. `(n, 1, [])` undoes an
+    /// append.
     Items(usize, usize, Vec<Value>),
-    /// The same of a text, counted in bytes.
+    /// The same in a string, counted in bytes.
     Text(usize, usize, String),
 }
 
-/// Patches of one value that are no larger together are kept as they are: the smaller the place a patch is about, the more of
-/// what others write beside it stays. Larger ones must not take more than the whole value that stood there.
+/// Patches of one value that are no larger than this together are kept as they are: precise patches preserve more of what
+/// other tokens write beside them. Larger ones must not take more bytes than the whole old value.
 const PRECISE_BYTES: usize = 256;
-/// What a patch takes besides its place and the values it puts back.
+/// The bytes of a patch besides its place and the values it restores.
 const PATCH_BYTES: usize = 48;
-/// Differences are looked for no deeper than this: each level looks at all that lies below it.
+/// The depth to which values are compared. Each level compares everything below it, so the depth bounds the work.
 const DEPTH_MAX: usize = 16;
 
 impl Patch {
-    /// As older builds wrote it: the whole value that stood at a top-level name.
+    /// The patch of older builds: the whole old value of a top-level name.
     pub fn whole(name: String, before: Option<Value>) -> Patch {
         Patch {
             name,
@@ -70,12 +71,11 @@ impl Patch {
         }
     }
 
-    /// The bytes it takes in a row.
     pub fn bytes(&self) -> usize {
         json_bytes(self)
     }
 
-    /// Takes the change back in the value of the patch's name. What does not fit there stays as it is.
+    /// Undoes the change in the value of the patch's name. A value that the patch does not fit is left unchanged.
     pub fn apply(&self, value: &mut Option<Value>) {
         let Some((last, way)) = self.path.split_last() else {
             return self.apply_whole(value);
@@ -115,7 +115,7 @@ impl Patch {
         }
     }
 
-    /// In a value that stays where it is.
+    /// Changes a value in place.
     fn change(&self, value: &mut Value) {
         match (&self.back, value) {
             (Back::Put(before), value) if self.fits(Some(value)) => *value = before.clone(),
@@ -157,8 +157,8 @@ fn child<'a>(value: &'a mut Value, step: &Step) -> Option<&'a mut Value> {
     }
 }
 
-/// The way from `new` back to `old`, to be applied last first. The places of all patches together take no more than `old` does:
-/// a small change far down may have a long way to it.
+/// The patches from `new` back to `old`, to be applied last first. The places of all patches together take no more bytes than
+/// `old`: a small change of a nested value may have a long path.
 pub fn inverse(name: &str, old: Option<&Value>, new: Option<&Value>) -> Vec<Patch> {
     let mut found = Difference {
         name,
@@ -184,9 +184,9 @@ struct Difference<'a> {
     path: Vec<Step>,
     path_bytes: usize,
     patches: Vec<Patch>,
-    /// What the places of further patches may take.
+    /// The bytes left for the places of further patches.
     room: usize,
-    /// One found no room: what is around it is put back as a whole.
+    /// No room was left for a patch: the value around it is restored as a whole.
     is_full: bool,
 }
 
@@ -213,7 +213,7 @@ impl Difference<'_> {
             (old, new) if old != new => return self.push(hash(new), Back::Put(old.clone())),
             (_, _) => return,
         }
-        // Many small changes may take more than all that stood there.
+        // Many small patches may take more bytes than the whole old value.
         let bytes: usize = self.patches[begin..].iter().map(Patch::bytes).sum();
         if self.is_full || (bytes > PRECISE_BYTES && json_bytes_within(old, bytes).is_some()) {
             self.drop_from(begin);
@@ -261,8 +261,8 @@ impl Difference<'_> {
         );
     }
 
-    /// Elements that are the same, in the same order, are left alone; between them those that stand opposite each other are
-    /// compared, and what is over is put back or taken out.
+    /// Aligns equal elements. In the gaps between them, elements at the same position are compared, and the rest is inserted or
+    /// removed.
     fn of_items(&mut self, old: &[Value], new: &[Value]) {
         let from = old.iter().zip(new).take_while(|(a, b)| a == b).count();
         let rest = old.len().min(new.len()) - from;
@@ -284,13 +284,13 @@ impl Difference<'_> {
             spliced.extend(self.of_gap(&gap));
             (old_at, new_at) = (old_to + 1, new_to + 1);
         }
-        // Elements are changed where they stand; then they are moved, the last ones first, so that the numbers of the others hold.
+        // Elements are changed in place before others are inserted or removed, last ones first, so that indices stay valid.
         for (left, back) in spliced.into_iter().rev() {
             self.push(left, back);
         }
     }
 
-    /// Changes elements in place, and returns what else is to be done.
+    /// Adds patches for the elements in place, and returns the splice for the rest of the gap.
     fn of_gap(&mut self, gap: &Gap) -> Option<(u32, Back)> {
         let opposite = gap.old.len().min(gap.new.len());
         let begin = self.patches.len();
@@ -324,11 +324,11 @@ impl Difference<'_> {
         Some((hash_items(after), back))
     }
 
-    fn below(&mut self, step: Step, look: impl FnOnce(&mut Self)) {
+    fn below(&mut self, step: Step, compare: impl FnOnce(&mut Self)) {
         let bytes = step.bytes();
         self.path.push(step);
         self.path_bytes += bytes;
-        look(self);
+        compare(self);
         self.path_bytes -= bytes;
         self.path.pop();
     }
@@ -345,7 +345,7 @@ impl Difference<'_> {
         }
     }
 
-    /// What lies here is put back in another way.
+    /// Drops the patches from `begin` on: a larger patch replaces them.
     fn drop_from(&mut self, begin: usize) {
         let dropped = self.patches.drain(begin..);
         let name = self.name;
@@ -382,16 +382,16 @@ impl Step {
     }
 }
 
-/// A stretch of two arrays between elements that are the same.
+/// A stretch of two arrays between equal elements.
 struct Gap<'a> {
     old: &'a [Value],
     new: &'a [Value],
-    /// Where it begins in the new one.
+    /// Where it begins in the new array.
     at: usize,
 }
 
-/// Elements that are the same in both, as pairs of numbers that rise together: the longest such row, equal elements being told
-/// apart by how many of them came before.
+/// The longest increasing sequence of pairs of indices whose elements are equal. The n-th of several equal elements is paired
+/// with the n-th of the other array.
 fn align(old: &[Value], new: &[Value]) -> Vec<(usize, usize)> {
     if old.is_empty() || new.is_empty() || (old.len() == 1 && new.len() == 1) {
         return Vec::new();
@@ -406,7 +406,7 @@ fn align(old: &[Value], new: &[Value]) -> Vec<(usize, usize)> {
             (*value == new[place]).then_some((index, place))
         })
         .collect();
-    // `ends[n]`: the pair with the lowest second number that a row of n + 1 pairs can end with.
+    // `ends[n]`: the pair with the lowest second index that a sequence of n + 1 pairs can end with.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (index, (_, place)) in pairs.iter().enumerate() {
@@ -440,9 +440,9 @@ mod tests {
         patches
     }
 
-    /// The way to each place counts as well: many small changes below a long key, or far down.
+    /// Paths count as well: many small changes below a long key, or of a deeply nested value.
     #[test]
-    fn places_take_no_more_than_what_stood_there() {
+    fn places_take_no_more_bytes_than_the_old_value() {
         let numbers = |number: u64| json!(vec![number; 20_000]);
         let key = "k".repeat(50_000);
         let long_key = |number| json!({ key.as_str(): numbers(number), "other": number });
@@ -462,7 +462,7 @@ mod tests {
         back(old, new).iter().map(Patch::bytes).sum()
     }
 
-    /// Everything that a person would call a small change of something large.
+    /// Small changes of large values.
     #[test]
     fn a_patch_is_as_large_as_the_change() {
         let line = |n: usize| json!({"n": n, "text": "x".repeat(500)});
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_hardly_larger_than_what_stood_there() {
+    fn a_patch_is_hardly_larger_than_the_old_value() {
         let numbers = |by: usize| Value::Array((0..1_000).map(|n| json!(n * 7 + by)).collect());
         let (old, new) = (numbers(1), numbers(2));
         assert!(bytes(&old, &new) < old.to_string().len() + 100);
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_wrote_since_stays() {
+    fn later_writes_of_other_tokens_stay() {
         let apply = |patches: &[Patch], value: Value| {
             let mut value = Some(value);
             for patch in patches.iter().rev() {
@@ -509,12 +509,12 @@ mod tests {
         assert_eq!(
             apply(&append, json!([1, 2, 3])),
             Some(json!([1, 3])),
-            "theirs came behind"
+            "appended after it"
         );
         assert_eq!(
             apply(&append, json!([1, 7, 3])),
             Some(json!([1, 7, 3])),
-            "theirs stands there"
+            "overwritten since"
         );
         for other in [json!(null), json!("text"), json!({"a": 1}), json!([])] {
             assert_eq!(apply(&append, other.clone()), Some(other), "another shape");
@@ -529,7 +529,7 @@ mod tests {
         assert_eq!(apply(&text, json!("x")), Some(json!("x")));
     }
 
-    /// A row of this build is read by every later one.
+    /// Later builds read the rows of this one.
     #[test]
     fn hashes_stay_what_they_are() {
         let value = json!({"a": [1, -2, 2.5, "text of some length", true, null]});

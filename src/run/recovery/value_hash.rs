@@ -1,15 +1,15 @@
-//! Hashes of values, stable across builds because undo patches store them: they tell whether a value is the one that was left.
+//! Hashes of values, stable across builds because undo patches store them to detect later writes.
 
 use serde_json::Value;
 
-/// What stands where nothing does. No value has this hash.
+/// The hash of an absent value. No value has this hash.
 pub(in crate::run) const NOTHING: u32 = 0;
 
 fn short(hash: u64) -> u32 {
     ((hash ^ (hash >> 32)) as u32).max(1)
 }
 
-/// Persisted: what it makes of a value never changes.
+/// Persisted: the hash of a value never changes.
 pub(in crate::run) fn hash(value: &Value) -> u32 {
     short(hash64(value))
 }

@@ -1,4 +1,4 @@
-//! What happens when a timer is due.
+//! Handles the timers that are due.
 
 use serde_json::json;
 
@@ -8,19 +8,18 @@ use crate::run::time::event_log::RunEventKind;
 use crate::run::time::timers::Timer;
 use crate::run::token::{Lane, TimeoutConfig, Token, TokenId, TokenStatus};
 
-/// Deadlines handled in one wake; for the rest the alarm rings again at once. A commit stays small, however many
-/// tokens are due together.
+/// The most timers handled in one wake, so that a commit stays small. If more are due, the alarm fires again at once.
 const BATCH: usize = 100;
 
 impl Run {
-    pub(in crate::run) fn patience(&self) -> TimeoutConfig {
+    pub(in crate::run) fn timeout_config(&self) -> TimeoutConfig {
         TimeoutConfig {
             grace_ms: self.settings.grace_ms,
             warn_at: self.snapshot.workflow.timeouts.warn_at,
         }
     }
 
-    /// The workflow's own deadline goes before all others.
+    /// The run's own limit is checked before all other deadlines.
     pub(in crate::run) fn pass_workflow_deadline(&mut self) {
         let due = self.workflow_due_at().is_some_and(|at| at <= self.changes.now);
         if due && self.is_running() && !self.is_paused() {
@@ -28,8 +27,8 @@ impl Run {
         }
     }
 
-    /// Handles what is due, oldest first. Only a wake that lists the open calls can tell a slow attempt
-    /// from a lost one, so no other event looks after attempts: it would only put the watch off.
+    /// Handles the timers that are due, oldest first. Only the alarm event lists the open calls, which distinguish a slow
+    /// attempt from a lost one. No other event checks attempts: it could only postpone the check.
     pub(in crate::run) fn pass_deadlines(&mut self, open_calls: &[(TokenId, u64)]) {
         let now = self.changes.now;
         self.outbox.send_due(self.send_time());
@@ -44,7 +43,7 @@ impl Run {
         if self.workflow_warning_at().is_some_and(|at| at <= now) {
             self.header.warned = true;
             self.changes.header_changed = true;
-            // In the moment that is left to a parent it is too late for a warning.
+            // No warning once the limit has passed, in the grace that is left to the parent.
             if let Some(timeout_at) = self.header.timeout_at.filter(|at| *at > now) {
                 self.warn("workflow", timeout_at, self.header.timeout_ms, None, None);
             }
@@ -78,7 +77,7 @@ impl Run {
             deadline.is_some_and(|at| at <= now)
         };
         let over = match token.status {
-            // The executor, or the child, has the first word.
+            // The executor or the child enforces its deadline first.
             TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => passed(self.settings.grace_ms),
             TokenStatus::AwaitingHuman | TokenStatus::Suspended | TokenStatus::Pending => passed(0),
             TokenStatus::Dispatched => false,
@@ -88,7 +87,9 @@ impl Run {
             | TokenStatus::TimedOut
             | TokenStatus::Cancelled => unreachable!("{id} is {:?} and cannot be due", token.status),
         };
-        let should_warn = token.warning_at(self.patience()).is_some_and(|at| at <= now);
+        let should_warn = token
+            .warning_at(self.timeout_config())
+            .is_some_and(|at| at <= now);
         if should_warn && !over && token.status != TokenStatus::Pending {
             return self.warn_of_token(id);
         }
@@ -96,13 +97,13 @@ impl Run {
             TokenStatus::Executing if over => self.execution_timed_out(id, None),
             TokenStatus::Dispatched => self.dispatch_due(id),
             TokenStatus::Executing if token.lane == Some(Lane::Queue) => self.reap(id),
-            TokenStatus::Executing if open_calls.contains(&(id, token.epoch)) => self.look_again_later(id),
+            TokenStatus::Executing if open_calls.contains(&(id, token.epoch)) => self.postpone_watch(id),
             TokenStatus::Executing => self.attempt_lost(id, "the call to the executor is gone"),
             TokenStatus::WaitingForSubworkflow => self.execution_timed_out(id, None),
             TokenStatus::AwaitingHuman => self.gate_due(id),
             TokenStatus::Suspended if self.waits.awaits_callback(id) => self.callback_due(id),
             TokenStatus::Suspended => self.wait_due(id),
-            // Its time ran out before the next attempt could begin.
+            // Its deadline passed before the next attempt could begin.
             TokenStatus::Pending if over => self.pending_timed_out(id),
             TokenStatus::Pending => self.begin(id),
             TokenStatus::WaitingForSiblings
@@ -130,7 +131,7 @@ impl Run {
         };
         let (node, timeout_at, timeout_ms) = (token.node, token.timeout_at, token.timeout_ms);
         self.change(id, |token| token.warned = true);
-        // Woken too late to warn: the executor may still have a word, but nobody else.
+        // The deadline has passed, so a warning is too late; only the executor's grace is left.
         if timeout_at.is_some_and(|at| at <= self.changes.now) {
             return;
         }
@@ -143,7 +144,7 @@ impl Run {
         );
     }
 
-    /// Says, once, that a deadline is near.
+    /// Logs that a deadline is near.
     pub(in crate::run) fn warn(
         &mut self,
         kind: &str,
@@ -167,9 +168,9 @@ impl Run {
         self.note(RunEventKind::DeadlineWarning, fields);
     }
 
-    fn look_again_later(&mut self, id: TokenId) {
+    fn postpone_watch(&mut self, id: TokenId) {
         let at = self.changes.now.saturating_add(self.settings.watch_ms);
-        // Only in memory: after a crash the older, earlier moment is the right one to wake at.
+        // In memory only: after a crash the stored, earlier moment is the right one to wake at.
         self.touch(id, |token| token.watch_at = Some(at));
     }
 
@@ -181,7 +182,7 @@ impl Run {
 
     /// Changes a live token in memory only.
     pub(in crate::run) fn touch(&mut self, id: TokenId, update: impl FnOnce(&mut Token)) {
-        let due = self.tokens.touch(id, self.patience(), update);
+        let due = self.tokens.touch(id, self.timeout_config(), update);
         self.timers.reschedule(Timer::Token(id), due.from, due.to);
     }
 }

@@ -1,5 +1,4 @@
-//! The run's history of exceptional events, one row each. What happens on an ordinary node is told by its token and costs no
-//! row.
+//! The run's log of exceptional events, one row each. Ordinary progress is recorded on the tokens and costs no extra row.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +9,7 @@ use crate::base::time::Millis;
 use crate::run::state::Run;
 use crate::run::time::timeout_record::TimeoutRecord;
 
-/// One event of a run, as it is kept and shown. Its number is the key it is kept under.
+/// One event of a run, as it is stored and shown. `seq` is the key of its row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEvent {
     #[serde(skip)]
@@ -19,7 +18,7 @@ pub struct RunEvent {
     pub kind: RunEventKind,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
-    /// What a timeout left behind. Kept with the event that tells of it: one row, not two.
+    /// The record of a timeout, stored with its event to save a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<Box<TimeoutRecord>>,
 }
@@ -50,14 +49,14 @@ pub enum RunEventKind {
     AttemptReaped,
 }
 
-/// Late results that a run has rows for; of others only the log tells.
+/// The most late results that a run stores; further ones appear only in the log of the worker.
 pub const LATE_NOTED: usize = 100;
 
-/// How many events the run has, and those that the decision under way adds.
+/// The number of events of the run, and the events that the current decision adds.
 #[derive(Debug, Default)]
 pub(in crate::run) struct EventLog {
     count: u64,
-    /// Attempts whose late result is among the events.
+    /// Attempts whose late result is logged already.
     late_attempts: BTreeSet<(String, u64)>,
     new: Vec<RunEvent>,
 }
@@ -90,8 +89,8 @@ impl EventLog {
         });
     }
 
-    /// A result that is not of the current attempt changes nothing, but is noted. Each attempt is noted once, and a run
-    /// notes a bounded number of them: an executor that reports without end must not fill the storage.
+    /// Logs a result that is not of the current attempt. Each attempt is logged once and their number is bounded, so that
+    /// an executor that reports again and again cannot fill the storage.
     pub fn note_late(&mut self, at: Millis, token_id: &str, epoch: u64, status: &str) {
         let is_full = self.late_attempts.len() >= LATE_NOTED;
         if is_full || !self.late_attempts.insert((token_id.to_string(), epoch)) {
@@ -107,12 +106,11 @@ impl EventLog {
 }
 
 impl Run {
-    /// Something exceptional has happened to it.
     pub fn has_events(&self) -> bool {
         !self.event_log.is_empty()
     }
 
-    /// Notes an event; `fields` is an object.
+    /// Logs an event; `fields` is an object.
     pub(in crate::run) fn note(&mut self, kind: RunEventKind, fields: Value) {
         self.note_with(kind, fields, None);
     }

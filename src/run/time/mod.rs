@@ -1,12 +1,13 @@
-//! What time does to a run: its timers, pauses, timeouts and the log of its events.
+//! The timers, pauses and timeouts of a run, and the log of its events.
 //!
-//! Everything that happens by itself has a timer: attempts, joins, gates, waits, messages of the outbox and the run's own
-//! limit. The object has one storage alarm, set to the earliest of them, so a run that waits costs nothing. While a run is
-//! paused its clocks stop: `pause` moves every deadline by the length of the pause, except that of the run's own gate.
+//! Everything that must happen without an outside event has a timer: attempts, joins, gates, waits, messages of the outbox
+//! and the run's own limit. The object has one storage alarm, set to the earliest of them, so a run that waits costs nothing.
+//! While a run is paused its clock stops: `pause` moves every deadline by the length of the pause, except that of the run's
+//! own gate.
 //! A deadline that passes is logged with its scope, its lateness and the policy that was applied.
 //!
-//! `Timers` owns the timers and the alarm, `EventLog` the events. A timer is stopped together with its token or join: one
-//! that is left over is a bug.
+//! `Timers` owns the timers and the alarm, `EventLog` the events. A timer is stopped together with its token or join: a
+//! leftover timer is a bug.
 
 pub mod due;
 pub mod event_log;

@@ -1,5 +1,5 @@
-//! The clocks of a run: stopped while anybody holds them, and going on from where they stood. Work in flight goes on
-//! and its results are kept; nothing new begins.
+//! Pausing a run: its clock stops while there is at least one pause reason, and continues from there. Work in flight
+//! continues and its results are saved; no new work begins.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ impl Run {
         if !self.is_running() {
             return Err(Rejection::RunFinished);
         }
-        self.hold(PauseReason::Person);
+        self.pause(PauseReason::Person);
         Ok(())
     }
 
@@ -39,7 +39,7 @@ impl Run {
         }
     }
 
-    /// The parent's word on whether this run may go on, and on how much time is left for both.
+    /// The parent was paused or resumed, or its remaining time changed.
     pub(in crate::run) fn parent_holds(
         &mut self,
         number: u64,
@@ -49,11 +49,11 @@ impl Run {
         if !self.is_running() {
             return Err(Rejection::RunFinished);
         }
-        // An older word that was overtaken.
+        // A repeated message, or one that a later message overtook.
         if number <= self.header.hold_seq_received {
             return Ok(());
         }
-        // The parent was told of an end: it waits for this run no longer, and would never let it go again.
+        // The parent already received the report of an end: it no longer waits for this run and would never resume it.
         if self.header.ends > 0 {
             return Ok(());
         }
@@ -63,13 +63,13 @@ impl Run {
             self.take_budget(budget_ms);
         }
         match held {
-            true => self.hold(PauseReason::Parent),
+            true => self.pause(PauseReason::Parent),
             false => self.release(PauseReason::Parent),
         }
         Ok(())
     }
 
-    /// The rest of the parent's time has changed, and with it this run's: never to more than its own limit.
+    /// Applies a change of the parent's remaining time. The limit of this run never exceeds its own.
     fn take_budget(&mut self, budget_ms: u64) {
         let (before, timeout_ms) = self
             .header
@@ -86,30 +86,30 @@ impl Run {
         self.header.on_budget = after == budget_at;
         self.header.timeout_ms = Some(after.saturating_sub(began_at));
         self.header.timeout_at = Some(after);
-        // A pause of both moves nothing but what the word took to get here.
+        // A pause of both runs moves the limit only by the delay of the message: no second warning for that.
         if after > before.saturating_add(self.settings.grace_ms) {
             self.header.warned = false;
         }
         if self.snapshot.workflow.timeouts.inherit_budget {
-            self.tell_children();
+            self.send_pause_to_children();
         }
-        // What stood in front of a person for want of time has some again.
+        // The run waited at the gate of its limit and has time again.
         if after > clock && self.header.pause_reasons.contains(&PauseReason::WorkflowTimeout) {
             self.withdraw_run_gate();
             self.release(PauseReason::WorkflowTimeout);
         }
     }
 
-    /// Stops the clocks, if they go, and says so.
-    pub(in crate::run) fn hold(&mut self, holder: PauseReason) {
+    /// Adds a pause reason, logs it, and stops the clock if it runs.
+    pub(in crate::run) fn pause(&mut self, holder: PauseReason) {
         if !self.header.pause_reasons.contains(&holder) {
             self.note(RunEventKind::RunPaused, json!({"by": holder}));
         }
-        self.hold_since(holder, self.changes.now);
+        self.pause_since(holder, self.changes.now);
     }
 
-    /// Stops the clocks as they stood at `moment`, where the event was noted already.
-    pub(in crate::run) fn hold_since(&mut self, holder: PauseReason, moment: Millis) {
+    /// Stops the clock as of `moment`, for a caller that has logged the event.
+    pub(in crate::run) fn pause_since(&mut self, holder: PauseReason, moment: Millis) {
         if !self.header.pause_reasons.insert(holder) {
             return;
         }
@@ -117,11 +117,11 @@ impl Run {
         self.changes.announce = true;
         if self.header.paused_at.is_none() {
             self.header.paused_at = Some(moment);
-            self.tell_children();
+            self.send_pause_to_children();
         }
     }
 
-    /// One of those who hold the clocks lets go; when it was the last they go on.
+    /// Removes a pause reason. Without any left, the clock continues.
     pub(in crate::run) fn release(&mut self, holder: PauseReason) {
         if !self.header.pause_reasons.remove(&holder) {
             return;
@@ -129,7 +129,7 @@ impl Run {
         self.changes.header_changed = true;
         self.changes.announce = true;
         match holder {
-            PauseReason::WorkflowTimeout | PauseReason::Escalation => self.tell_parent(false),
+            PauseReason::WorkflowTimeout | PauseReason::Escalation => self.send_pause_to_parent(false),
             PauseReason::Person | PauseReason::Parent => {}
         }
         if !self.header.pause_reasons.is_empty() {
@@ -146,14 +146,14 @@ impl Run {
         self.shift_tokens(pause);
         self.shift_joins(pause);
         self.gates.shift_deadlines(pause);
-        self.tell_children();
+        self.send_pause_to_children();
     }
 
     fn shift_tokens(&mut self, pause: u64) {
         let live: Vec<TokenId> = self.tokens.keys().copied().collect();
         for id in live {
             let token = self.tokens.live(id);
-            // A moment of the calendar comes when it comes.
+            // A pause does not move an absolute moment.
             let is_moment = matches!(
                 &self.snapshot.workflow.nodes[token.node].kind,
                 NodeKind::Wait(wait) if matches!(**wait, Wait::Until(_))
@@ -161,7 +161,7 @@ impl Run {
             let has_clock = token.timeout_at.or(token.watch_at).is_some() && !is_moment;
             if has_clock {
                 self.change(id, |token| {
-                    // The executor goes by what it was told.
+                    // The executor keeps the deadline it was sent.
                     if token.status == TokenStatus::Executing {
                         token.executor_deadline = token.executor_deadline.or(token.timeout_at);
                     }
@@ -175,13 +175,13 @@ impl Run {
                     }
                 });
             }
-            // Held back while the clocks stood still.
+            // It could not begin during the pause.
             let token = self.tokens.live(id);
             let held = token.status == TokenStatus::Pending && token.watch_at.is_none();
             if held {
                 self.changes.arrivals.push_back(id);
             }
-            // Whoever came for it meanwhile was sent away: it is rung for, and has the whole time to be claimed.
+            // Claims were refused during the pause: the attempt is re-sent, with the whole time to be claimed.
             if token.status == TokenStatus::Dispatched {
                 self.changes.rings.insert((id, token.epoch));
                 let now = self.changes.now;
@@ -194,8 +194,8 @@ impl Run {
         }
     }
 
-    /// Children stand still and go on with their parent.
-    pub(in crate::run) fn tell_children(&mut self) {
+    /// Children are paused and resumed with their parent.
+    pub(in crate::run) fn send_pause_to_children(&mut self) {
         let children: Vec<(TokenId, String)> = self
             .tokens
             .values()
@@ -227,8 +227,8 @@ impl Run {
         }
     }
 
-    /// A child that nobody waits for any more goes on by itself.
-    pub(in crate::run) fn let_child_go(&mut self, token: &Token) {
+    /// Resumes a paused child that continues without this run waiting for it.
+    pub(in crate::run) fn release_child(&mut self, token: &Token) {
         if !self.is_paused() {
             return;
         }
@@ -247,8 +247,8 @@ impl Run {
         });
     }
 
-    /// The parent is told that this run stands in front of a person, or goes on.
-    pub(in crate::run) fn tell_parent(&mut self, paused: bool) {
+    /// Tells the parent that this run waits at its gate, or continues.
+    pub(in crate::run) fn send_pause_to_parent(&mut self, paused: bool) {
         let Some(parent) = self.header.parent.clone() else {
             return;
         };

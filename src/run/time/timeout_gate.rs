@@ -1,5 +1,5 @@
-//! The run in front of a person: its limit has passed and its clocks stand still, or it was brought back from its end.
-//! A person extends it, aborts it or fails it; the gate's own deadline makes the end certain.
+//! The gate of the whole run: its limit has passed, or it was resumed after its end, and it is paused until a person
+//! decides. The gate has a deadline of its own, so the run is certain to end.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ const ABORT: &str = "abort";
 const FAIL: &str = "fail";
 const RETRY: &str = "retry";
 
-/// What a run says whose time is over.
+/// The error code of a run whose limit has passed.
 pub(in crate::run) const WORKFLOW_TIMEOUT: &str = "workflow_timeout";
 
 impl Run {
@@ -42,16 +42,16 @@ impl Run {
                 let after = format_duration(self.header.timeout_ms.unwrap_or_default());
                 let prompt =
                     format!("The run has used up its limit of {after}. Extend it, abort it or fail it?");
-                // At the limit, however late it was noticed: what was left to others then is left to them now.
+                // Paused as of the limit, however late the alarm fired, so that other deadlines keep the time they had then.
                 let limit_at = self.header.timeout_at.unwrap_or(self.changes.now);
-                self.hold_since(PauseReason::WorkflowTimeout, limit_at);
+                self.pause_since(PauseReason::WorkflowTimeout, limit_at);
                 self.open_run_gate(GateKind::WorkflowTimeout, prompt, &[EXTEND, ABORT, FAIL]);
             }
         }
     }
 
-    /// What happens when the run's limit passes. Where it is that of a parent's node, the node says what follows, and
-    /// waits to be told; what is left of the parent is not the node's.
+    /// What happens when the run's limit passes. If the limit comes from the parent's node, the run is cancelled and the node's
+    /// policy decides; a limit that is the parent's remaining time is not the node's.
     fn timeout_policy(&self) -> WorkflowTimeoutPolicy {
         match self.header.request.node_decides && !self.header.on_budget {
             true => WorkflowTimeoutPolicy::CancelAll,
@@ -59,8 +59,8 @@ impl Run {
         }
     }
 
-    /// When the run ends, and all work in flight with it, if nothing changes. Where a person is asked first, work is of
-    /// use as long as the gate stands. There is none while somebody else holds the clocks.
+    /// When the run and all work in flight end, if nothing changes. Where a gate opens at the limit, results are accepted
+    /// until the gate's deadline. There is no such moment while the run is paused for another reason.
     pub fn work_ends_at(&self) -> Option<Millis> {
         if self.is_paused() {
             return self.run_gate().and_then(|gate| gate.timeout_at);
@@ -74,8 +74,8 @@ impl Run {
         })
     }
 
-    /// What the executor of an attempt with this deadline is told. Where the run's limit is the same moment, or a little
-    /// earlier, it gets so much more that the run's own deadline wins, also where clocks differ by a little.
+    /// The deadline sent to the executor of an attempt. If the run's limit is not later, the executor gets at least the limit
+    /// plus the grace, so that the run enforces its limit first even if the clocks differ a little.
     pub(in crate::run) fn executor_deadline(&self, timeout_at: Option<Millis>) -> Option<Millis> {
         let at = timeout_at?;
         let limit_at = self.workflow_due_at().filter(|limit_at| *limit_at <= at);
@@ -106,7 +106,6 @@ impl Run {
         self.note_with(kind, fields, Some(record));
     }
 
-    /// Ends the run, and everything in it, because its time is over.
     fn end_by_timeout(&mut self, status: RunStatus) {
         let after = format_duration(self.header.timeout_ms.unwrap_or_default());
         let failure = Failure::new(
@@ -118,7 +117,6 @@ impl Run {
         self.finish(status, None, Some(failure));
     }
 
-    /// Puts the run in front of a person.
     pub(in crate::run) fn open_run_gate(&mut self, kind: GateKind, prompt: String, choices: &[&str]) {
         let now = self.changes.now;
         let timeout_ms = self.snapshot.workflow.gate.timeout_ms;
@@ -133,10 +131,10 @@ impl Run {
             ..GateState::open(id, kind, Value::from(prompt), choices, now)
         };
         self.gates.open(state);
-        self.tell_parent(true);
+        self.send_pause_to_parent(true);
     }
 
-    /// The gate the whole run stands at.
+    /// The open gate of the whole run.
     pub(in crate::run) fn run_gate(&self) -> Option<&GateState> {
         self.gates.run_gate()
     }
@@ -145,12 +143,12 @@ impl Run {
         self.gates.close_run_gate(status, decision);
     }
 
-    /// The run goes on or ends by other hands: nobody is to decide any more.
+    /// The run continues or ends for another reason, so no decision is needed.
     pub(in crate::run) fn withdraw_run_gate(&mut self) {
         self.close_run_gate(GateStatus::Cancelled, None);
     }
 
-    /// A person's word at the gate of the run.
+    /// A person decided at the gate of the run.
     pub(in crate::run) fn run_gate_decided(
         &mut self,
         kind: GateKind,
@@ -180,20 +178,20 @@ impl Run {
             }
             (GateKind::Escalation | GateKind::Node, _fail) => {
                 self.close_run_gate(GateStatus::Decided, Some(decision));
-                self.give_up("a person decided not to go on");
+                self.fail_refused("a person decided not to go on");
             }
         }
         Ok(())
     }
 
-    fn give_up(&mut self, message: &str) {
+    fn fail_refused(&mut self, message: &str) {
         self.note(RunEventKind::RunFailed, json!({"by": "person"}));
         self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
         let failure = Failure::new("escalation_refused", FailureClass::Permanent, message);
         self.finish(RunStatus::Failed, None, Some(failure));
     }
 
-    /// What the gate of the run needs by itself: a warning, or its end.
+    /// Handles the timer of the run's gate: a warning, or its deadline.
     pub(in crate::run) fn pass_run_gate(&mut self) {
         let now = self.changes.now;
         let Some(gate) = self.run_gate() else { return };
@@ -225,7 +223,7 @@ impl Run {
         self.close_run_gate(GateStatus::TimedOut, None);
         match kind {
             GateKind::WorkflowTimeout => self.end_by_timeout(status),
-            // It was not the run's time that was over.
+            // The run's own limit had not passed.
             GateKind::Escalation | GateKind::Node => {
                 let failure = Failure::new("gate_timeout", FailureClass::Timeout, "nobody decided in time");
                 self.end_live_tokens(TokenStatus::TimedOut, "gate_timeout");
@@ -234,7 +232,7 @@ impl Run {
         }
     }
 
-    /// More time for a run that lives: its limit moves, or the gate it stands at lets it go.
+    /// Moves the limit of a running run, and closes the gate of its limit if that is open.
     pub(in crate::run) fn extend_requested(&mut self, by: Extension) -> Result<(), Rejection> {
         if !self.is_running() {
             return Err(Rejection::CannotExtend(self.header.status));
@@ -259,19 +257,19 @@ impl Run {
         Ok(())
     }
 
-    /// Where the limit would stand, by the run's own clock. A limit that has passed counts from now.
+    /// The extended limit, by the run's own clock. An extension of a limit that has passed counts from now.
     fn extended_to(&self, by: Extension) -> Option<Millis> {
         let timeout_at = self.header.timeout_at?.max(self.clock());
         Some(match by {
             Extension::By(millis) => timeout_at.saturating_add(millis),
             Extension::Until(moment) => {
-                let stood_still = self.changes.now.saturating_sub(self.clock());
-                moment.saturating_sub(stood_still)
+                let paused_ms = self.changes.now.saturating_sub(self.clock());
+                moment.saturating_sub(paused_ms)
             }
         })
     }
 
-    /// The moment the limit moves to, if it may.
+    /// The extended limit, if the extension is allowed.
     fn check_extension(&self, by: Extension) -> Result<Millis, Rejection> {
         let to = self.extended_to(by).ok_or(Rejection::NoDeadline)?;
         let least = self.header.timeout_at.unwrap_or_default().max(self.clock());
@@ -298,7 +296,7 @@ impl Run {
         let by_ms = to.saturating_sub(from);
         self.header.timeout_at = Some(to);
         self.header.timeout_ms = self.header.timeout_ms.map(|millis| millis.saturating_add(by_ms));
-        // The new deadline is warned of in its turn, and it is nobody else's.
+        // The new limit has its own warning and is no longer the parent's remaining time.
         self.header.warned = false;
         self.header.on_budget = false;
         self.changes.header_changed = true;
@@ -310,12 +308,12 @@ impl Run {
         if self.header.pause_reasons.contains(&PauseReason::WorkflowTimeout) {
             self.release(PauseReason::WorkflowTimeout);
         } else if self.snapshot.workflow.timeouts.inherit_budget {
-            self.tell_children();
+            self.send_pause_to_children();
         }
     }
 }
 
-/// What `extend` needs of a person.
+/// The input of the choice `extend`.
 fn extension_schema() -> Value {
     json!({
         "type": "object",
@@ -323,7 +321,7 @@ fn extension_schema() -> Value {
     })
 }
 
-/// Where a decision says what the rejection is about.
+/// Points a rejection at the input of the decision.
 fn in_decision(rejection: Rejection) -> Rejection {
     match rejection {
         Rejection::InvalidExtension { pointer, message } => Rejection::InvalidDecision {

@@ -1,4 +1,4 @@
-//! What a timeout leaves behind, so that a person or a program can go on from it.
+//! The record of a timeout: what was done and how far, so that a person or a program can continue from there.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ pub struct TimeoutRecord {
     pub partial_artifacts: Vec<Artifact>,
     pub retry_count: u32,
     pub final_action: FinalAction,
-    /// What went wrong, where the scope does not say it.
+    /// The reason, if it does not follow from the scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<TimeoutError>,
 }
@@ -47,12 +47,12 @@ pub struct LastKnownState {
     pub token_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_ref: Option<String>,
-    /// What the token, or the run, was doing.
+    /// The status of the token, or of the run.
     pub phase: String,
     pub progress: Value,
 }
 
-/// Whose clock ran out.
+/// Which kind of deadline passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeoutScope {
@@ -65,7 +65,7 @@ pub enum TimeoutScope {
 }
 
 impl TimeoutScope {
-    /// The layer of deadlines it belongs to, as metrics name it.
+    /// The layer of the deadline, as metrics name it.
     pub fn layer(self) -> &'static str {
         match self {
             TimeoutScope::Step | TimeoutScope::LlmCall | TimeoutScope::Tool => "execution",
@@ -76,7 +76,7 @@ impl TimeoutScope {
     }
 }
 
-/// What was done about it.
+/// The policy that was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinalAction {
@@ -104,7 +104,7 @@ impl Run {
         }
     }
 
-    /// The record of a token's timeout, as far as the token knows.
+    /// The record of a token's timeout, from what its row holds.
     pub(in crate::run) fn record_of_token(
         &self,
         token: &Token,
@@ -147,7 +147,7 @@ impl Run {
         }
     }
 
-    /// The record of a deadline that is not one token's.
+    /// The record of a deadline that does not belong to one token.
     pub(in crate::run) fn record_of_run(
         &self,
         passed: Passed,
@@ -171,7 +171,7 @@ impl Run {
                 step_ref: None,
                 phase: serde_json::to_value(self.header.status)
                     .ok()
-                    .and_then(|word| word.as_str().map(str::to_string))
+                    .and_then(|name| name.as_str().map(str::to_string))
                     .unwrap_or_default(),
                 progress: json!({
                     "tokens": counts,
@@ -198,5 +198,5 @@ impl Run {
     }
 }
 
-/// Tokens named in one record or event; a wide run has more.
+/// The most tokens listed in one record or event.
 pub(in crate::run) const SHOWN: usize = 100;

@@ -1,5 +1,4 @@
-//! Everything that happens by itself when its moment comes. The object has one storage alarm; it stands at the earliest of
-//! these moments. Nothing polls.
+//! The timers of a run. The object has one storage alarm, set to the earliest of them. Nothing polls.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +9,11 @@ use crate::run::token::{TokenId, TokenStatus, warning_at};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
-    /// A live token: its deadline, the warning before it, its next attempt, or the next look at the one under way.
+    /// A live token: its deadline, the warning before it, its next attempt, or the next check of the current one.
     Token(TokenId),
-    /// An instance waits at the join of a node: its deadline, or the warning before it.
+    /// An instance that waits at the join of a node: its deadline, or the warning before it.
     Join(InstanceId, usize),
-    /// A message of the outbox is sent again.
+    /// A message of the outbox is re-sent.
     Message,
     /// The run's limit is near.
     RunWarning,
@@ -31,12 +30,12 @@ pub enum Timer {
 #[derive(Debug, Default)]
 pub(in crate::run) struct Timers {
     armed: BTreeSet<(Millis, Timer)>,
-    /// The moment the storage alarm stands at.
+    /// The moment the storage alarm is set to.
     alarm_at: Option<Millis>,
 }
 
 impl Timers {
-    /// With the alarm as the store has it.
+    /// `alarm_at` is the alarm that is stored.
     pub fn with_alarm(alarm_at: Option<Millis>) -> Timers {
         Timers {
             armed: BTreeSet::new(),
@@ -77,14 +76,14 @@ impl Timers {
         self.alarm_at = None;
     }
 
-    /// An alarm whose moment has passed may be lost. One in the future still stands: writing it again would cost a row.
+    /// An alarm whose moment has passed may be lost. One in the future is still set: writing it again would cost a row.
     pub fn forget_passed_alarm(&mut self, now: Millis) {
         self.alarm_at = self.alarm_at.filter(|at| *at > now);
     }
 
-    /// Moves the alarm to `next` where that is needed, and returns its new moment. An alarm that stands too early is left
-    /// alone while attempts come and go: waking once costs less than moving it with each of them. A run that
-    /// only waits is not woken before its time.
+    /// Moves the alarm to `next` if necessary, and returns its new moment. An early alarm is kept while attempts begin and
+    /// end: one needless wake costs less than moving the alarm with each attempt. For a run that only waits the alarm is
+    /// exact.
     pub fn move_alarm(&mut self, next: Option<Millis>, now: Millis, only_waits: bool) -> Option<Millis> {
         let moved = next.filter(|next| {
             let is_kept = |at: Millis| now < at && at <= *next && !(only_waits && at < *next);
@@ -96,7 +95,7 @@ impl Timers {
 }
 
 impl Run {
-    /// The earliest moment this run needs to be woken at.
+    /// The earliest moment at which a timer is due.
     pub fn next_deadline(&self) -> Option<Millis> {
         self.first_of_each_kind()
             .into_iter()
@@ -105,7 +104,7 @@ impl Run {
             .min()
     }
 
-    /// While a run is paused only its messages have timers, and its gate, which makes its end certain.
+    /// While a run is paused only its messages and its gate have timers. The gate's deadline makes the run's end certain.
     fn first_of_each_kind(&self) -> [Option<(Millis, Timer)>; 5] {
         let armed = |at: Option<Millis>, timer: Timer| at.map(|at| (at, timer));
         let message = armed(self.outbox.next_due_at(), Timer::Message);
@@ -133,8 +132,8 @@ impl Run {
         Some(ended_at.saturating_add(self.settings.retention_ms))
     }
 
-    /// The moment by which it has ended or waits at a gate, whatever else happens. A paused run has none, unless it waits
-    /// at a gate.
+    /// The moment by which the run has certainly ended or waits at its gate. A paused run has none, unless it waits at its
+    /// gate.
     pub fn ends_by(&self) -> Option<Millis> {
         match (self.is_running(), self.is_paused()) {
             (true, false) => self.workflow_due_at(),
@@ -143,8 +142,8 @@ impl Run {
         }
     }
 
-    /// When the run's own limit is enforced. Where the limit is the rest of the parent's time, the parent goes first: what
-    /// it decides counts for both.
+    /// When the run's own limit is enforced. If the limit is the parent's remaining time, the parent enforces it first, and
+    /// its decision applies to both.
     pub(in crate::run) fn workflow_due_at(&self) -> Option<Millis> {
         let at = self.header.timeout_at?;
         Some(match self.header.on_budget {
@@ -164,7 +163,7 @@ impl Run {
         }
     }
 
-    /// Moves the alarm to the next deadline where that is needed.
+    /// Moves the alarm to the next deadline if necessary.
     pub(in crate::run) fn move_alarm(&mut self) -> Option<Millis> {
         let only_waits = self.is_running()
             && self.tokens.count(TokenStatus::Executing) + self.tokens.count(TokenStatus::Dispatched) == 0
@@ -202,7 +201,11 @@ mod tests {
             Some(500),
             "none was set"
         );
-        assert_eq!(timers.move_alarm(Some(500), 200, false), None, "it stands there");
+        assert_eq!(
+            timers.move_alarm(Some(500), 200, false),
+            None,
+            "it is set already"
+        );
         assert_eq!(
             timers.move_alarm(Some(400), 200, false),
             Some(400),
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_in_the_future_still_stands_after_a_wake() {
+    fn an_alarm_in_the_future_is_still_set_after_a_wake() {
         let mut timers = Timers::with_alarm(Some(500));
         timers.forget_passed_alarm(499);
         assert_eq!(timers.alarm_at(), Some(500));

@@ -86,10 +86,10 @@ impl Run {
 
     /// The run lives, and its end has moved to a later moment than it was told to be: it was extended, or paused.
     fn works_longer_than(&self, told: Millis) -> bool {
-        let stood_still = self.changes.now.saturating_sub(self.clock());
+        let paused_ms = self.changes.now.saturating_sub(self.clock());
         let ends_at = match (self.is_paused(), self.workflow_due_at()) {
             // The clocks go on from where they stand.
-            (true, Some(limit_at)) => Some(limit_at.saturating_add(stood_still)),
+            (true, Some(limit_at)) => Some(limit_at.saturating_add(paused_ms)),
             (true, None) => None,
             (false, _) => self.work_ends_at(),
         };

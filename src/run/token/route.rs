@@ -148,7 +148,7 @@ impl Run {
             Ok(_) => failure,
             Err(wrong) => wrong,
         };
-        self.cut_off(id);
+        self.mark_interrupted(id);
         self.end(id, status, note);
         if !covered {
             return self.fail(fatal);
