@@ -1,4 +1,4 @@
-//! Several decisions carried out as one: reports that came in one message cost one commit, and each row is written once.
+//! Merges several decisions into one: reports that arrive in one message cost one commit, and each row is written once.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::run::state::Run;
 use crate::run::token::lane::calls_for;
 use crate::run::token::{TokenId, TokenStatus};
 
-/// Decisions that were made and are not committed yet.
+/// Decisions that are not committed yet.
 #[derive(Debug, Default)]
 pub struct DecisionBatch {
     decision: Decision,
@@ -19,7 +19,7 @@ pub struct DecisionBatch {
 }
 
 impl DecisionBatch {
-    /// An empty batch. Decisions that are committed already took `steps` of the same budget of computation.
+    /// An empty batch. Decisions already committed in this turn used `steps` of the computation budget.
     pub fn after(steps: u64) -> DecisionBatch {
         DecisionBatch {
             steps,
@@ -27,7 +27,7 @@ impl DecisionBatch {
         }
     }
 
-    /// Decides on `event`. The steps and calls of the decisions before it count against the same budgets.
+    /// Decides on `event`. Earlier decisions of the batch count against the same step and call budgets.
     pub fn decide(
         &mut self,
         run: &mut Run,
@@ -74,23 +74,23 @@ impl DecisionBatch {
                 *alarm = next_alarm.or(*alarm);
                 commands.extend(more_commands);
             }
-            // Nothing else counts for a run whose storage is deleted.
+            // Once the storage is deleted, later decisions have no effect.
             (Decision::DeleteStorage, _) => {}
             (Decision::Update { .. }, first_or_deletion) => self.decision = first_or_deletion,
         }
     }
 
-    /// Steps of computation that these decisions took, and those before them.
+    /// Computation steps used by these decisions and by those committed before them in this turn.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// The executor calls that these decisions ask for.
+    /// The executor calls that these decisions need.
     pub fn calls(&self) -> u32 {
         calls_for(self.decision.commands().iter().filter_map(Command::dispatched))
     }
 
-    /// All decisions as one, `run` being as the last of them left it.
+    /// Merges the decisions. `run` is in the state after the last of them.
     pub fn into_decision(self, run: &Run) -> Decision {
         match (self.decisions, self.decision) {
             (
@@ -110,7 +110,7 @@ impl DecisionBatch {
     }
 }
 
-/// The row that a write is about. A later write to it makes the earlier ones superfluous.
+/// The row that a write changes. Only the last write to a row is kept.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Row {
     Header,
@@ -124,13 +124,13 @@ enum Row {
 
 fn last_writes(mut writes: Vec<Write>) -> Vec<Write> {
     let mut seen = BTreeSet::new();
-    retain_from_the_end(&mut writes, |write| {
+    retain_last(&mut writes, |write| {
         row_of(write).is_none_or(|row| seen.insert(row))
     });
     writes
 }
 
-/// `None`: written once in the life of a run, or to no row of its own.
+/// `None`: the row is written at most once per run, or the write does not replace a single row.
 fn row_of(write: &Write) -> Option<Row> {
     Some(match write {
         Write::SaveRun(_) => Row::Header,
@@ -146,23 +146,23 @@ fn row_of(write: &Write) -> Option<Row> {
     })
 }
 
-/// An attempt that was dispatched and ended within the batch is neither called for nor aborted. The summary is
-/// published once.
+/// Attempts that were dispatched and ended within the batch are neither dispatched nor aborted. The summary is published
+/// once.
 fn last_commands(run: &Run, mut commands: Vec<Command>) -> Vec<Command> {
     let is_executing = |(token, epoch): &(TokenId, u64)| {
         let token = run.live_token(*token);
         token.is_some_and(|it| it.status == TokenStatus::Executing && it.epoch == *epoch)
     };
-    let over_already: BTreeSet<(TokenId, u64)> = commands
+    let ended_in_batch: BTreeSet<(TokenId, u64)> = commands
         .iter()
         .filter_map(Command::dispatched)
         .map(|order| (order.token, order.epoch))
         .filter(|attempt| !is_executing(attempt))
         .collect();
     let mut publishes = false;
-    retain_from_the_end(&mut commands, |command| match command {
-        Command::DispatchTask(order) => !over_already.contains(&(order.token, order.epoch)),
-        Command::AbortAttempt { token, epoch } => !over_already.contains(&(*token, *epoch)),
+    retain_last(&mut commands, |command| match command {
+        Command::DispatchTask(order) => !ended_in_batch.contains(&(order.token, order.epoch)),
+        Command::AbortAttempt { token, epoch } => !ended_in_batch.contains(&(*token, *epoch)),
         Command::PublishRun => !std::mem::replace(&mut publishes, true),
         Command::EnqueueAttempt { .. }
         | Command::RespondToClaim(_)
@@ -174,7 +174,7 @@ fn last_commands(run: &Run, mut commands: Vec<Command>) -> Vec<Command> {
     commands
 }
 
-fn retain_from_the_end<T>(list: &mut Vec<T>, keep: impl FnMut(&T) -> bool) {
+fn retain_last<T>(list: &mut Vec<T>, keep: impl FnMut(&T) -> bool) {
     list.reverse();
     list.retain(keep);
     list.reverse();

@@ -1,5 +1,5 @@
-//! The run's data: `input` never changes, `state` and `output` are written by mappings. A top-level name stands on the row of the
-//! token that wrote it first, which is written anyway, and has a row of its own once it is written again.
+//! The run's data: `input` never changes; mappings write `state` and `output`. A top-level name is first stored on the row of
+//! the token that wrote it, because that row is written anyway. When it is written again it gets its own row.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use crate::run::decision::Write;
 use crate::run::recovery::undo::{Patch, inverse};
 use crate::run::token::TokenId;
 
-/// How often what is written, and what stood there, is gone over: measured, compared, made text of, and saved.
+/// Passes over a written value and the value it replaces: measuring, comparing, serializing, saving.
 const WRITE_PASSES: u64 = 4;
 
 #[derive(Clone, Debug)]
@@ -27,25 +27,25 @@ pub struct Context {
     names: BTreeMap<String, Name>,
     total_bytes: usize,
     input_steps: OnceCell<u64>,
-    /// Names that changed since they were saved, and the token that did it if it was one.
+    /// Names that changed since the last save, with the token that changed them, if any.
     changed: BTreeMap<String, Option<TokenId>>,
 }
 
-/// What there is of a top-level name in the store.
+/// How large a top-level name is and where it is stored.
 #[derive(Clone, Copy, Debug, Default)]
 struct Name {
-    /// As text, so that the limit costs no second look at what did not change.
+    /// The size as JSON text, so that checking the limit does not measure unchanged names again.
     bytes: usize,
-    /// A row of its own: whatever a token says, this counts.
+    /// It has its own row, which overrides the copy on a token.
     has_row: bool,
-    /// The row of a token, which will not be written again.
+    /// It is on the row of an ended token, which is not written again.
     on_token: bool,
 }
 
-/// So many values are compared with each other; more of them are looked up.
+/// Up to this many paths are compared pairwise; more go through a set.
 const FEW: usize = 8;
 
-/// The text of a row that says that nothing stands there any more, whatever a token says.
+/// The text of the row of a deleted name. The row is kept because it overrides the copy on a token.
 pub const GONE: &str = "";
 
 impl Context {
@@ -61,7 +61,7 @@ impl Context {
         }
     }
 
-    /// Puts back a row that was saved before.
+    /// Restores a saved row.
     pub fn restore(&mut self, key: &str, text: &str) -> Result<(), String> {
         let (root, name) = split_key(key).ok_or_else(|| format!("{key} is no name in the context"))?;
         self.account(key, text.len());
@@ -73,8 +73,8 @@ impl Context {
         Ok(())
     }
 
-    /// Puts back what a token kept, behind all rows.
-    pub fn restore_kept(&mut self, key: &str, value: Value) -> Result<(), String> {
+    /// Restores a name stored on a token. Must be called after all rows are restored, because rows override tokens.
+    pub fn restore_from_token(&mut self, key: &str, value: Value) -> Result<(), String> {
         let (root, name) = split_key(key).ok_or_else(|| format!("{key} is no name in the context"))?;
         let known = self.names.entry(key.to_string()).or_default();
         known.on_token = true;
@@ -85,7 +85,7 @@ impl Context {
         Ok(())
     }
 
-    /// Steps that writing the input as JSON takes; it never changes.
+    /// Steps to write the input as JSON. Computed once, since the input never changes.
     pub(in crate::run) fn input_steps(&self) -> u64 {
         *self.input_steps.get_or_init(|| write_steps(&self.input))
     }
@@ -98,7 +98,8 @@ impl Context {
         &self.output
     }
 
-    /// Writes all values or none: over the limit, the context is as it was. Returns the way back.
+    /// Writes all values or none: a write that would exceed the limit leaves the context unchanged. Returns the patches that
+    /// undo the write.
     pub fn write(
         &mut self,
         values: Vec<(&Path, Value)>,
@@ -149,21 +150,21 @@ impl Context {
         for (key, _) in &keys {
             self.changed.insert(key.clone(), writer);
         }
-        let mut way_back = Vec::new();
+        let mut undo = Vec::new();
         for ((root, name, before), (key, _)) in touched.iter().zip(&keys) {
-            way_back.extend(inverse(key, before.as_ref(), self.root(*root).get(name)));
+            undo.extend(inverse(key, before.as_ref(), self.root(*root).get(name)));
         }
-        Ok(way_back)
+        Ok(undo)
     }
 
-    /// A name is measured and saved as a whole, whatever part of it is written. One that was there is copied for the way
-    /// back, a new one for the token that keeps it.
+    /// A name is measured and saved whole, whichever part of it is written. An existing value is copied for the undo patches,
+    /// a new one for the token that stores it.
     fn charge_for(&self, values: &[(&Path, Value)], meter: &Meter) -> Result<(), Failure> {
-        let pay = |steps| meter.charge_for("what is written to the context", steps);
+        let charge = |steps| meter.charge_for("what is written to the context", steps);
         let mut seen = BTreeSet::new();
         for (index, (path, value)) in values.iter().enumerate() {
             let Some(before) = self.root(path.root).get(path.top()) else {
-                pay(copy_steps(value) + WRITE_PASSES * write_steps(value))?;
+                charge(copy_steps(value) + WRITE_PASSES * write_steps(value))?;
                 continue;
             };
             let is_same = |(other, _): &(&Path, Value)| (other.root, other.top()) == (path.root, path.top());
@@ -175,13 +176,13 @@ impl Context {
                 true => copy_steps(before) + WRITE_PASSES * write_steps(before),
                 false => 0,
             };
-            pay(undo + WRITE_PASSES * write_steps(value))?;
+            charge(undo + WRITE_PASSES * write_steps(value))?;
         }
         Ok(())
     }
 
-    /// Takes writes back, last first, where they still stand. What that makes of the names' sizes is counted by
-    /// `count_changed`: many patches may be of one name.
+    /// Undoes writes, last first, where they were not overwritten. The caller updates the sizes with `count_changed`
+    /// afterwards: many patches may belong to one name.
     pub fn take_back(&mut self, patches: &[Patch]) {
         for patch in patches.iter().rev() {
             let Some((root, name)) = split_key(&patch.name) else {
@@ -196,7 +197,7 @@ impl Context {
         }
     }
 
-    /// As `take_back`, for several lists, the last one first; returns the way back from there.
+    /// As `take_back`, for several lists, latest first. Returns the patches that undo this.
     pub fn take_back_noted<'a>(&mut self, lists: impl IntoIterator<Item = &'a [Patch]>) -> Vec<Patch> {
         let mut before: BTreeMap<String, Option<Value>> = BTreeMap::new();
         for patches in lists {
@@ -222,7 +223,7 @@ impl Context {
         }
     }
 
-    /// Forgets everything but the input.
+    /// Deletes everything but the input.
     pub fn clear(&mut self) {
         let keys: Vec<String> = self.names.keys().cloned().collect();
         for key in keys {
@@ -234,7 +235,7 @@ impl Context {
         }
     }
 
-    /// What changed since the last call. A name that is nowhere in the store yet is offered to the token that wrote it.
+    /// The changes since the last call. A name that is not stored yet is offered to the token that wrote it.
     pub fn take_changes(&mut self, mut keeps: impl FnMut(TokenId, &str, &Value) -> bool) -> Vec<Write> {
         let mut writes = Vec::new();
         for (key, writer) in std::mem::take(&mut self.changed) {
@@ -262,7 +263,7 @@ impl Context {
         writes
     }
 
-    /// Sets the size of a name; returns what it was.
+    /// Sets the size of a name and returns the previous one.
     fn account(&mut self, key: &str, bytes: usize) -> usize {
         let known = self.names.entry(key.to_string()).or_default();
         let before = std::mem::replace(&mut known.bytes, bytes);
@@ -279,9 +280,9 @@ impl Context {
         let value = match root {
             Root::State => &self.state,
             Root::Output => &self.output,
-            Root::Branch => unreachable!("a branch's output stands on its tokens"),
+            Root::Branch => unreachable!("a branch's output is stored on its tokens"),
         };
-        // Both are made as objects and only ever written below their top level.
+        // Both are created as objects and only written below their top level.
         value
             .as_object()
             .unwrap_or_else(|| unreachable!("a context root is an object"))
@@ -291,7 +292,7 @@ impl Context {
         let value = match root {
             Root::State => &mut self.state,
             Root::Output => &mut self.output,
-            Root::Branch => unreachable!("a branch's output stands on its tokens"),
+            Root::Branch => unreachable!("a branch's output is stored on its tokens"),
         };
         value
             .as_object_mut()

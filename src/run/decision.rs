@@ -1,5 +1,5 @@
-//! What a run decides: rows and an alarm that are committed together, and commands that are performed after the commit.
-//! A command is final: performing it takes no further decision.
+//! The output of a run's decision: rows and an alarm that are committed together, and commands performed after the commit.
+//! A command is final: performing it needs no further decision.
 
 use std::rc::Rc;
 
@@ -14,24 +14,23 @@ use crate::run::token::order::AttemptOrder;
 use crate::run::token::{Token, TokenId};
 use crate::run::wait::gate::GateState;
 
-/// What an event leads to.
+/// The result of handling an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     /// Commit the writes and the alarm together, then perform the commands in their order.
     Update {
         writes: Vec<Write>,
-        /// The moment the storage alarm is moved to. `None` leaves it where it is.
+        /// The new time of the storage alarm. `None` leaves the alarm unchanged.
         alarm: Option<Millis>,
         commands: Vec<Command>,
     },
-    /// The run is past its retention: delete its storage, alarm included. Nothing else is to be done.
+    /// The run is past its retention: delete its storage and its alarm, and nothing else.
     DeleteStorage,
 }
 
 /// A row to save or to delete.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Write {
-    /// As text.
     SaveSnapshot(Rc<str>),
     SaveInput(Rc<Value>),
     SaveRun(Box<Header>),
@@ -59,7 +58,7 @@ pub enum Write {
     DeleteMessage {
         id: u64,
     },
-    /// A wake is saved with this commit, so earlier failures to save one no longer count.
+    /// This commit saves a wake, so the count of consecutive failed wakes is reset.
     DeleteFailedWakes,
 }
 
@@ -80,7 +79,7 @@ pub enum Command {
     },
     /// Answer the claim that is being handled.
     RespondToClaim(AttemptOrder),
-    /// Send a message of the outbox; what becomes of it comes back as an event.
+    /// Send an outbox message. Its delivery or failure is reported as an event.
     DeliverMessage {
         id: u64,
         message: Message,
@@ -88,7 +87,7 @@ pub enum Command {
     /// Publish the run's summary to the index.
     PublishRun,
     PublishGate(Box<GateState>),
-    /// Publish the latency of a node whose limit is learnt from its latencies.
+    /// Publish the latency of a node with an adaptive limit.
     PublishLatency {
         node_id: String,
         token: TokenId,
@@ -163,7 +162,7 @@ impl Write {
 }
 
 impl Command {
-    /// The attempt that an executor is to be called for.
+    /// The attempt to dispatch to an executor.
     pub fn dispatched(&self) -> Option<&AttemptOrder> {
         if let Command::DispatchTask(order) = self {
             Some(order)

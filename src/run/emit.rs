@@ -1,5 +1,5 @@
-//! Events that a task has emitted: messages of the outbox, posted in the commit in which its token is done. What they start is
-//! found by the shell; that they start it once is a matter of their keys.
+//! Events emitted by a task: outbox messages, posted in the commit that completes its token. The host finds the workflows
+//! they trigger. Each message has a unique key, so that a repeated delivery starts nothing twice.
 
 use serde_json::json;
 
@@ -12,18 +12,18 @@ use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::token::TokenId;
 
-/// The code of a start that an event was not allowed to make, and the name of that limit.
+/// The error code of a start refused by the limit of runs per event, and the name of that limit.
 pub const EVENT_LIMIT: &str = "event_limit";
 
 impl Run {
-    /// Whether these may leave.
+    /// Checks that the events may be emitted: their size, and the length of the event chain.
     pub(in crate::run) fn check_events(&self, events: &[Emitted]) -> Result<(), Failure> {
         let bytes = events.iter().map(|event| json_bytes(&event.payload)).sum();
         TooLarge::check("what the task's events carry", bytes, EVENTS_PER_ATTEMPT_BYTES)?;
         self.check_hops(events)
     }
 
-    /// Workflows that start each other by events must come to an end, like those that call each other.
+    /// Bounds the chain of workflows that start each other by events.
     fn check_hops(&self, events: &[Emitted]) -> Result<(), Failure> {
         match events.first() {
             Some(event) if self.header.hops >= EVENT_HOPS => Err(Failure::new(
@@ -39,8 +39,8 @@ impl Run {
         }
     }
 
-    /// A token is done once, so that its number and the event's place tell one emission from all others of this run. The
-    /// moment the run began tells it from an earlier run of the same id.
+    /// A token completes once, so its id and the event's index identify the emission within the run. The start time
+    /// distinguishes it from an earlier run with the same id.
     pub(in crate::run) fn post_events(&mut self, id: TokenId, events: Vec<Emitted>) {
         let hops = self.header.hops + 1;
         for (index, event) in events.into_iter().enumerate() {
@@ -55,9 +55,9 @@ impl Run {
         }
     }
 
-    /// Notes in the run's history that one of its events did not start everything it triggers.
+    /// Logs that one of the run's events did not start every workflow it triggers.
     pub(in crate::run) fn starts_refused(&mut self, id: u64, workflows: &[String]) {
-        // The report of an event that was delivered meanwhile.
+        // The event has been delivered in the meantime.
         let Some(Message::Emit { key, name, root, .. }) = self.outbox.get(id) else {
             return;
         };

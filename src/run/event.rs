@@ -1,4 +1,4 @@
-//! What a run decides on: facts that have already happened.
+//! The input of a run's decisions: facts that have already happened.
 
 use serde_json::Value;
 
@@ -17,39 +17,39 @@ pub use crate::protocol::run::{Extension, RetryMode};
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The object came back into memory: no call it had made before is still open.
+    /// The object was loaded into memory: none of its earlier calls is still open.
     Loaded,
-    /// The alarm rang, and the platform cleared it before, also where it rang early. `open_calls` as below.
+    /// The alarm fired, possibly early. The platform has already cleared it. `open_calls` as in `Woken`.
     AlarmRang {
         open_calls: Vec<(TokenId, u64)>,
     },
-    /// A request came in, or something is due before the alarm rang. `open_calls` are the attempts whose call this object
-    /// still holds.
+    /// A request arrived, or something became due before the alarm fired. `open_calls` are the attempts whose call this
+    /// object still holds open.
     Woken {
         open_calls: Vec<(TokenId, u64)>,
     },
-    /// What was due could not be decided, time and again: a bug. Whoever waits for the run must hear of an end all the same.
+    /// Handling due work failed repeatedly, which is a bug. The run ends, so that its parent and its waiting callers get a
+    /// result.
     Abandoned,
-    /// An executor answered.
+    /// An executor reported the result of an attempt.
     TaskReported(Box<TaskReport>),
-    /// A consumer took an attempt out of the queue and asks for it. `claimant` is the same when it asks again because no
-    /// answer came.
+    /// A queue consumer claims an attempt. `claimant` is the same when the claim is repeated because its response was lost.
     Claimed {
         token: String,
         epoch: u64,
         claimant: Option<String>,
     },
-    /// Somebody brought the result of an async action.
+    /// The callback of an async action arrived.
     CallbackReceived {
         capability: Box<Capability>,
         result: Box<CallbackResult>,
     },
-    /// An attempt out of the queue is still under way.
+    /// A claimed attempt is still running.
     Heartbeat {
         token: String,
         epoch: u64,
     },
-    /// A call ended without an answer: the executor is gone, or said something that is no report.
+    /// A call ended without a valid report.
     CallLost {
         token: TokenId,
         epoch: u64,
@@ -57,31 +57,31 @@ pub enum Event {
     },
     /// A child run ended.
     ChildEnded(Box<ChildReport>),
-    /// The child of a message that starts one cannot be started, now or later.
+    /// The child of `StartChild` message `id` can never be started.
     ChildRefused {
         id: u64,
         refusal: StartRefusal,
     },
-    /// What the run that called this one asks of it. Refused if the sender is not that run.
+    /// A request of the parent run. Rejected if the sender is not the parent.
     FromParent {
         sender: ParentSender,
         event: Box<Event>,
     },
-    /// A message of the outbox arrived, or did not.
+    /// An outbox message was delivered.
     Delivered {
         id: u64,
     },
-    /// `is_gone`: there is no such run.
+    /// An outbox message was not delivered. `is_gone`: the receiving run does not exist.
     DeliveryFailed {
         id: u64,
         is_gone: bool,
     },
-    /// Workflows that an event of the outbox was not allowed to start: its root had started as many runs as it may.
+    /// Workflows that an emitted event could not start, because its root event has started the maximum number of runs.
     StartsRefused {
         id: u64,
         workflows: Vec<String>,
     },
-    /// A message for many was not brought to all of them for want of room, but to those up to `after`.
+    /// The call budget ran out while an emitted event was delivered: only workflows up to `after` have received it.
     DeliveryUnfinished {
         id: u64,
         after: Option<String>,
@@ -100,22 +100,22 @@ pub enum Event {
     PauseRequested,
     ResumeRequested,
     ExtendRequested(Extension),
-    /// A run that failed or timed out goes on.
+    /// A run that failed or timed out is to be resumed.
     RetryRequested {
         mode: RetryMode,
         token: Option<TokenId>,
         past: Box<Past>,
         rows: Box<RowsToGoOn>,
     },
-    /// The run that called this one stands still, goes on, or has more time to give.
+    /// The parent run was paused, resumed, or given more time.
     ParentHolds {
         number: u64,
         held: bool,
         budget_ms: Option<u64>,
     },
-    /// A child stands in front of a person, or goes on.
+    /// A child began or stopped waiting for a person.
     ChildNews(Box<ChildNews>),
-    /// The same run again: from its start, or from a node it has been at, with the state as it was then.
+    /// Restart the run from the beginning, or from a node it has visited with the context as it was then.
     RestartRequested {
         from: Option<RestartPoint>,
     },
@@ -124,21 +124,21 @@ pub enum Event {
 /// Why a child cannot be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartRefusal {
-    /// Another run has its id.
+    /// Another run already has its id.
     IdTaken,
-    /// What it would begin with is no row.
+    /// Its snapshot or input does not fit in a row.
     TooLarge,
 }
 
-/// Everything a run has been through, as far as it takes to plan a way back: small, however much the tokens hold.
+/// The part of a run's history that planning a resume or restart needs. It stays small however large the tokens' values are.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
     pub tokens: Vec<PastToken>,
-    /// Without what the branches around them had made.
+    /// Without the outputs of the branches around them.
     pub instances: Vec<Instance>,
 }
 
-/// What a plan needs to know of a token, live or ended.
+/// The facts about a live or ended token that a plan needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PastToken {
     pub id: TokenId,
@@ -154,20 +154,20 @@ pub struct PastToken {
     pub arrival: Option<u64>,
     pub has_error: bool,
     pub has_checkpoint: bool,
-    /// It wrote to the context when its work was done; something did when it was born.
+    /// The context was written when the token completed (`wrote`), or when it was created (`wrote_at_birth`).
     pub wrote: bool,
     pub wrote_at_birth: bool,
     pub went_back_to: Option<TokenId>,
 }
 
-/// What a run that is brought back goes on with, whole: the tokens and instances of its `ResumePlan`.
+/// The complete rows that a resumed run continues with: the tokens and instances of its `ResumePlan`.
 #[derive(Clone, Debug, Default)]
 pub struct RowsToGoOn {
     pub tokens: Vec<Token>,
     pub instances: Vec<Instance>,
 }
 
-/// Where to go on from: the node, the token that was born there, and the context as it was then (`Rewind`).
+/// Where a restart continues: the node, the token that was created there, and the context at that time (`Rewind`).
 #[derive(Clone, Debug)]
 pub struct RestartPoint {
     pub node: usize,
@@ -176,7 +176,7 @@ pub struct RestartPoint {
 }
 
 impl Event {
-    /// It ends the run whatever is due, and must not wait for that: what is due may be what cannot be carried out.
+    /// Events that end the run are handled before due work, because the due work may be what keeps failing.
     pub fn comes_first(&self) -> bool {
         match self {
             Event::Abandoned | Event::CancelRequested { .. } => true,

@@ -1,4 +1,4 @@
-//! What is true of a run as a whole, what was asked of it, and what an operator may set.
+//! The header of a run, and the settings of the deployment.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::run::token::unroutable::Routes;
 pub use crate::protocol::child::RunStatus;
 pub use crate::protocol::start::{EventRef, ParentLink, StartRequest, TriggeredBy};
 
-/// What is true of the run as a whole. Saved when the run starts, changes status, and ends.
+/// The state of the run as a whole. Saved when the run starts, changes status, and ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub id: String,
@@ -33,70 +33,69 @@ pub struct Header {
     pub depth: u32,
     /// The event that started it.
     pub triggered_by: Option<TriggeredBy>,
-    /// How many events led here, one after the other.
+    /// Length of the chain of events that led to this run.
     pub hops: u32,
-    /// The first of them.
+    /// The first event of that chain.
     pub root_event: Option<EventRef>,
-    /// Since when the clocks stand still.
+    /// When the run was paused. Its deadlines do not advance while it is paused.
     pub paused_at: Option<Millis>,
-    /// Who keeps them from going: they go on when the last one lets go.
+    /// Why the run is paused. It resumes when the last reason is removed.
     pub pause_reasons: BTreeSet<PauseReason>,
-    /// The number of the last word heard from the parent about holding, and of the last one said to children: words
-    /// may overtake each other.
+    /// Sequence numbers of the last pause message received from the parent, and of the last one sent to children. Messages
+    /// may arrive out of order.
     pub hold_seq_received: u64,
     pub hold_seq_sent: u64,
-    /// The limit is the rest of the parent's.
+    /// The run's limit is the remaining time of its parent.
     pub on_budget: bool,
-    /// The run's own deadline was warned of.
+    /// The warning for the run's own deadline was sent.
     pub warned: bool,
-    /// Gates of the run as a whole, opened so far.
+    /// Gates opened so far for the run as a whole.
     pub gates_opened: u64,
-    /// What the capabilities of its async actions are made of; only where there are any.
+    /// The key for the capabilities of async actions. Only set if the workflow has any.
     pub secret: Option<String>,
-    /// How often the run has ended. What an end cut off carries its number.
+    /// How often the run has ended. Tokens that an end interrupted carry its number.
     pub ends: u64,
-    /// Tokens born in earlier attempts: limits count within one.
+    /// Tokens created in earlier attempts of the run. Limits apply to each attempt separately.
     pub tokens_before: u64,
-    /// Grows with every announcement, so that the index can tell an old message from a new one.
+    /// Incremented with every saved header, so that the index can ignore messages that arrive out of order.
     pub revision: u64,
     pub child_ids: ChildIds,
 }
 
-/// How the ids of a run's children are written. A run keeps the form it began with, so that it goes on finding the
-/// children an older build has started.
+/// The format of the ids of a run's children. A run keeps the format it started with, so that it still finds children
+/// started by an older build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChildIds {
-    /// `run.t3`: any caller may have chosen that id before.
+    /// `run.t3`: a caller may already have used that id.
     #[default]
     Dotted,
-    /// `run~t3`: no caller may write a `~` in an id.
+    /// `run~t3`: callers may not use `~` in an id.
     Reserved,
 }
 
 impl Header {
-    /// The run ended because it met one of its bounds: a path was cut where it would have gone on, and no token
-    /// remembers where.
+    /// The run ended because it exceeded one of its limits. A path was cut, and no token records where.
     pub fn met_a_bound(&self) -> bool {
         let error = self.error.as_ref();
         error.is_some_and(|error| error.code == LIMIT_EXCEEDED && error.token_id.is_none())
     }
 }
 
-/// The code of a failure by one of the run's bounds.
+/// The error code for exceeding one of the run's limits.
 pub(in crate::run) const LIMIT_EXCEEDED: &str = "limit_exceeded";
 
-/// Who keeps the clocks from going.
+/// Why a run is paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
-    /// Somebody paused the run.
+    /// A user paused the run.
     Person,
-    /// The run's limit passed: a person extends, aborts or fails it.
+    /// The run's limit passed, and a person is to extend, abort or fail it.
     WorkflowTimeout,
-    /// The run was brought back from its end, in front of a person.
+    /// The run was resumed after its end and waits for a person's decision.
     Escalation,
-    /// The run that called this one stands still.
+    /// The parent run is paused.
     Parent,
 }
 
@@ -111,8 +110,8 @@ impl PauseReason {
     }
 }
 
-/// The first of the events that led to a run. A run that an older build started does not know it where there were several:
-/// there the count begins anew with the event that started the run.
+/// The first of the events that led to a run. Runs of older builds did not record it; for them it is the event that started
+/// the run.
 pub fn root_event_of(parent: Option<&ParentLink>, triggered_by: Option<&TriggeredBy>) -> Option<EventRef> {
     match triggered_by {
         Some(event) => Some(event.root.clone().unwrap_or_else(|| EventRef {
@@ -129,30 +128,30 @@ pub fn hops_of(parent: Option<&ParentLink>, triggered_by: Option<&TriggeredBy>) 
     triggered_by.map(|event| event.hops).or(inherited).unwrap_or(0)
 }
 
-/// What an operator may set.
+/// Settings of the deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How long after its deadline an executor may still report before it counts as gone.
+    /// How long after an attempt's deadline its report is still accepted.
     pub grace_ms: u64,
-    /// How often an attempt without news is looked after.
+    /// How often an attempt without a report is checked.
     pub watch_ms: u64,
-    /// How long after a timeout the next attempt is made; twice as long after each further one.
+    /// The delay before the first retry after a timeout. It doubles with each further retry.
     pub retry_delay_ms: u64,
-    /// Whether tasks that take long go by the queue.
+    /// Whether long tasks are dispatched through the queue.
     pub queue: bool,
-    /// What there is to dispatch by.
+    /// The bindings available for dispatch.
     pub routes: Routes,
-    /// How often a token without a route looks for one, and how long before it fails.
+    /// How often an unroutable token retries its dispatch, and after how long it fails.
     pub pending_ms: u64,
     pub no_route_ms: u64,
-    /// How long an attempt may lie in the queue before it is rung for again, and before it is made anew.
+    /// How long an attempt may be unclaimed before its queue message is re-sent, and before the attempt is recreated.
     pub ring_ms: u64,
     pub claim_ms: u64,
-    /// How long an attempt out of the queue may be silent.
+    /// How long a claimed attempt may go without a heartbeat.
     pub heartbeat_ms: u64,
-    /// The least an async action has for its result.
+    /// The minimum time an async action has for its callback.
     pub suspend_ms: u64,
-    /// How often an attempt may vanish before its token fails.
+    /// How many attempts of a token may be lost before the token fails.
     pub lost_max: u32,
     /// How long an ended run is kept.
     pub retention_ms: u64,

@@ -1,4 +1,4 @@
-//! Messages between run objects. They are persisted in the outbox until they have arrived, so their JSON is pinned.
+//! Messages between run objects. The outbox persists them until they are delivered, so their JSON is pinned.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::protocol::start::EventRef;
 
 pub use crate::protocol::child::{ChildNews, ChildReport};
 
-/// What must reach another run's object, however often it takes. Persisted until it did.
+/// A message to another run's object, re-sent until it is delivered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Message {
@@ -19,14 +19,14 @@ pub enum Message {
         input: Value,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
-        /// What is left of the parent, if the child may not have more.
+        /// The remaining time of the parent, if it bounds the child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget_ms: Option<u64>,
-        /// The limit is the node's: the child ends when it passes.
+        /// The limit was set by the calling node: the child ends when it passes.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         node_decides: bool,
     },
-    /// Stand still, or go on. A word with a lower number than one that was heard means nothing any more.
+    /// Pauses or resumes the child. The child ignores a message with a lower number than one it has received.
     HoldChild {
         run_id: String,
         number: u64,
@@ -51,17 +51,17 @@ pub enum Message {
         run_id: String,
         news: ChildNews,
     },
-    /// An event for every workflow that it triggers. Whoever hears the key again has heard it before.
+    /// An event for every workflow that it triggers. Receivers ignore a key that they have already seen.
     Emit {
         key: String,
         name: String,
         payload: Value,
-        /// How many events lead to the runs it starts.
+        /// Length of the chain of events that leads to the runs it starts.
         hops: u32,
-        /// Workflows up to this one have heard it.
+        /// Workflows up to this one have received it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<String>,
-        /// The first of the events that lead to the runs it starts, where this one is not it.
+        /// The first event of that chain, if it is not this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         root: Option<EventRef>,
     },

@@ -53,7 +53,7 @@ impl Run {
             context.restore(key, text)?;
         }
         for (key, value) in stored.context_on_tokens {
-            context.restore_kept(&key, value)?;
+            context.restore_from_token(&key, value)?;
         }
         let mut run = Run::build(stored.header, snapshot, settings, context);
         run.tokens = Tokens::restored(stored.counts);
