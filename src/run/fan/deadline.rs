@@ -1,4 +1,4 @@
-//! How long a join waits, and what follows when the wait is over.
+//! The deadlines of joins and the policy that applies when one passes.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::run::token::TokenStatus;
 const DEFAULT_WAIT_MS: u64 = 30 * MINUTE;
 
 impl Run {
-    /// The first arrival starts the wait; not the fan-out, or execution time would count twice.
+    /// The wait starts with the first arrival. If it started with the fan-out, execution time would count twice.
     pub(super) fn begin_fan_in(&mut self, id: InstanceId, node: usize, transition: usize) {
         let instance = self.fans.get(id).expect("tokens arrive in open instances");
         if instance.fan_ins.contains_key(&node) {
@@ -41,7 +41,8 @@ impl Run {
         self.fans.begin_fan_in(id, node, fan_in);
     }
 
-    /// One and a half times the longest limit of an attempt in the branches, for all of them one after the other.
+    /// One and a half times the longest attempt limit in the branches, multiplied by the number of branches: they may run one
+    /// after the other.
     fn default_wait_ms(&self, group: &str, total: u32) -> u64 {
         let workflow = &self.snapshot.workflow;
         let mut stack: Vec<usize> = workflow
@@ -74,7 +75,7 @@ impl Run {
         }
     }
 
-    /// Sets the timers of a join that is open again.
+    /// Sets the timers of a reopened instance.
     pub(in crate::run) fn set_fan_in_timers(&mut self, id: InstanceId) {
         let warn_at = self.snapshot.workflow.timeouts.warn_at;
         let instance = self.fans.get(id);
@@ -92,7 +93,7 @@ impl Run {
         }
     }
 
-    /// The timer of a join: a warning, or the end of its wait.
+    /// Handles the timer of a join: a warning, or its deadline.
     pub(in crate::run) fn fan_in_due(&mut self, id: InstanceId, node: usize) {
         let fan_in = self.fans.fan_in(id, node);
         let due_at = fan_in.due_at(self.snapshot.workflow.timeouts.warn_at);
@@ -115,7 +116,7 @@ impl Run {
         let transition = fan_in.transition;
         let arrivals = fan_in.arrivals().expect("a join that fired has no timer");
         let completed = arrivals.completed();
-        // Not `started_at`: pauses do not count, and a resumed run waits anew.
+        // Not `started_at`: pauses do not count, and a resumed run starts the wait again.
         let began_at = due_at.saturating_sub(fan_in.timeout_ms.unwrap_or_default());
         let passed = Passed {
             scope: TimeoutScope::Sync,

@@ -31,7 +31,7 @@ impl Run {
         }
     }
 
-    /// Remembers for a resume what each live member was doing.
+    /// Records the state of each live member for a resume.
     fn interrupt_members(&mut self, id: InstanceId) {
         let (members, inner) = self.members_of(id);
         for inside in inner {

@@ -7,7 +7,7 @@ use crate::run::time::timers::Timer;
 use crate::run::token::{TokenId, TokenStatus};
 
 impl Run {
-    /// Merges what arrived, creates the token that continues, and ends what the join does not wait for.
+    /// Merges the arrivals, creates the token that continues, and ends the branches that the join does not wait for.
     pub(super) fn fire(&mut self, id: InstanceId, node: usize, by_deadline: bool) {
         let instance = self.fans.get(id).expect("an open instance fires");
         let fan_in = self.fans.fan_in(id, node);
@@ -51,7 +51,7 @@ impl Run {
         self.release_siblings(id, self.join(transition).on_early_complete);
     }
 
-    /// What becomes of the branches that a fired join did not wait for.
+    /// Applies `on_early_complete` to the branches that a fired join did not wait for.
     fn release_siblings(&mut self, id: InstanceId, policy: EarlyCompletePolicy) {
         // False if the new token exceeded a limit and ended the run, which closed the instance.
         let is_open = self.is_running();
@@ -73,7 +73,7 @@ impl Run {
         }
     }
 
-    /// A token comes to a join that has fired and still merges late results.
+    /// A token arrives at a join that has fired and still merges late results.
     pub(super) fn arrive_late(
         &mut self,
         id: TokenId,

@@ -35,12 +35,12 @@ pub struct Instance {
     pub id: InstanceId,
     pub group: String,
     pub total: u32,
-    /// The branch it was created in, as it was then: the token behind the join continues there.
+    /// The branch it was created in, as it was then: the token after the join continues there.
     pub parent: Option<Branch>,
     pub item_var: Option<String>,
     pub fan_ins: BTreeMap<usize, FanIn>,
     pub status: InstanceStatus,
-    /// Why a branch ended without arriving; reported when a join can no longer be met.
+    /// Why a branch ended without arriving; reported when the quorum of a join is out of reach.
     pub last_error: Option<Failure>,
     /// Live members of each branch: tokens, and inner instances.
     live: BTreeMap<u32, u32>,
@@ -137,7 +137,7 @@ impl FanIn {
         }
     }
 
-    /// When its timer goes off: for a warning, or because the wait is over.
+    /// When its timer fires: for a warning, or at its deadline.
     pub fn due_at(&self, warn_at: f64) -> Option<Millis> {
         if self.fired_at().is_some() {
             return None;
@@ -190,7 +190,7 @@ impl Instance {
         self.fan_ins.values().any(|fan_in| fan_in.fired_at().is_some())
     }
 
-    /// Branches that arrived, where the waiting tokens no longer show it: behind a join that has fired.
+    /// Branches that arrived, if a join has fired. Before that, the waiting tokens show the same.
     pub fn late_arrivals(&self) -> Vec<u32> {
         match self.has_fired() {
             true => self.arrived.iter().copied().collect(),
@@ -202,7 +202,7 @@ impl Instance {
         self.arrived.extend(arrived);
     }
 
-    /// A resumed run opens it again. Joins that had not fired wait anew.
+    /// A resumed run reopens the instance. Joins that had not fired start their wait again.
     pub(in crate::run) fn reopen(&mut self, now: Millis) {
         self.status = InstanceStatus::Open;
         self.last_error = None;
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_between_two_nodes_goes_on() {
+    fn a_branch_between_two_nodes_has_not_ended() {
         let mut it = instance(1);
         it.add_token(0, TokenId(1));
         assert!(it.remove_token(0, TokenId(1)));
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reopened_instance_waits_anew_where_no_join_had_fired() {
+    fn a_reopened_instance_restarts_the_wait_of_joins_that_had_not_fired() {
         let mut it = instance(2);
         it.status = InstanceStatus::ClosedByRunEnd(1);
         it.last_error = Some(Failure::permanent("fan_in_failed", "too few branches"));

@@ -1,4 +1,4 @@
-//! The open instances of a run: who is in which branch, what waits at joins, and what the decision under way changed.
+//! The open instances of a run: the members of each branch, the arrivals at joins, and what the current decision changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,14 +25,14 @@ pub(in crate::run) struct Instances {
     decided: BTreeSet<InstanceId>,
 }
 
-/// How a token finds the join it comes to.
+/// What happens to a token that arrives at a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::run) enum ArrivalKind {
     /// It waits for its siblings.
     Waits,
     /// Its branch waits at a join already.
     Repeated,
-    /// The join has fired and takes late results. `is_first`: the branch has brought none yet.
+    /// The join has fired and takes late results. `is_first`: the branch has not arrived before.
     Late { is_first: bool },
 }
 
@@ -69,7 +69,7 @@ impl Instances {
         self.insert(instance);
     }
 
-    /// Puts back a saved instance. Outer instances have lower numbers and come first.
+    /// Restores a saved instance. Outer instances have lower numbers and come first.
     pub fn restore(&mut self, instance: Instance) {
         self.created = self.created.max(instance.id.0);
         if !instance.is_closed() {
@@ -87,7 +87,7 @@ impl Instances {
         self.open.insert(instance.id, instance);
     }
 
-    /// Closes an instance: it has nothing more to decide.
+    /// Closes an instance: none of its joins can fire any more.
     pub fn close(&mut self, id: InstanceId) -> &Instance {
         let mut instance = self.open.remove(&id).expect("an instance is closed once");
         instance.status = InstanceStatus::Closed;
@@ -103,7 +103,7 @@ impl Instances {
         self.closed.last().expect("pushed just now")
     }
 
-    /// The join of this instance fired and left no branch under way.
+    /// The join of this instance fired, and no branch is left running.
     pub fn mark_decided(&mut self, id: InstanceId) {
         self.decided.insert(id);
     }
@@ -115,7 +115,7 @@ impl Instances {
         }
     }
 
-    /// Removes a token that ended. `take_ended_branch` tells whether its branch ended with it.
+    /// Removes a token that ended. `take_ended_branch` returns its branch if that ended as well.
     pub fn leave(&mut self, token: &Token) {
         let Some(branch) = &token.branch else { return };
         self.joined_bytes -= self.joined.remove(&token.id).unwrap_or(0);
@@ -133,7 +133,7 @@ impl Instances {
     /// The instance of a branch that lost its last member and got no new one.
     pub fn take_ended_branch(&mut self) -> Option<InstanceId> {
         while let Some((id, index)) = self.emptied.pop_first() {
-            // An instance that closed meanwhile has nothing to decide.
+            // A closed instance needs no check.
             if let Some(instance) = self.open.get_mut(&id)
                 && instance.end_branch(index)
             {
@@ -143,7 +143,7 @@ impl Instances {
         None
     }
 
-    /// The run ends: no join has anything to decide.
+    /// The run ends, so no join needs a check.
     pub fn forget_emptied(&mut self) {
         self.emptied.clear();
     }
@@ -216,7 +216,7 @@ impl Instances {
         order
     }
 
-    /// A branch came to a join that has fired.
+    /// A branch arrived at a join that has fired.
     pub fn arrive_late(&mut self, id: InstanceId, index: u32) {
         self.of_live(id).mark_arrived(index);
         self.changed.insert(id);
@@ -227,7 +227,7 @@ impl Instances {
         self.of_live(id).unmark_arrived(index);
     }
 
-    /// Puts a saved token back to the join it waits at.
+    /// Restores the arrival of a saved token at the join it waits at.
     pub fn restore_arrival(&mut self, token: &Token, node: usize, order: u64) {
         self.arrivals = self.arrivals.max(order);
         let joined = self
@@ -302,8 +302,8 @@ impl Instances {
         self.joined_bytes
     }
 
-    /// The run failed or timed out and may be resumed: marks the instances that this end closed, so that they are found
-    /// again. Returns those that their joins had closed, with all inside them: they stay closed.
+    /// The run failed or timed out and may be resumed: marks the instances that this end closed, so that a resume reopens
+    /// them. Returns those that their joins had closed, with all instances inside them: they stay closed.
     pub fn mark_closed_by_run_end(&mut self, end: u64) -> BTreeSet<InstanceId> {
         // Inner instances have higher numbers than those around them.
         self.closed.sort_by_key(|instance| instance.id);

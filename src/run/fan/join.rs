@@ -1,4 +1,4 @@
-//! Fan-in: tokens arrive at joins, and each arrival or lost branch asks whether the join's quorum is reached.
+//! Fan-in: tokens arrive at joins. The quorum of a join is checked after each arrival and each ended branch.
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::definition::fan::Synchronization;
@@ -17,14 +17,14 @@ impl Run {
         join.expect("only transitions with a join are joined")
     }
 
-    /// A join around this branch decides what its failure means.
+    /// Whether a failure in this branch is left to a join around it.
     pub(in crate::run) fn will_be_joined(&self, branch: Option<&Branch>) -> bool {
         self.fans
             .enclosing(branch)
             .any(|(_, instance)| self.snapshot.joins_of(&instance.group).next().is_some())
     }
 
-    /// A token comes to a join of its group. It waits there, unless its branch has arrived before or the join has fired.
+    /// A token arrives at a join of its group. It waits there, unless its branch has arrived before or the join has fired.
     /// Then it ends with `status`: a token that failed does not complete by arriving.
     pub(in crate::run) fn arrive(
         &mut self,
@@ -78,7 +78,7 @@ impl Run {
         });
     }
 
-    /// A join with these branches may fire, now or later.
+    /// Whether a join with these branches fires now or may fire later.
     pub(in crate::run) fn may_fire(&self, transition: usize, branches: BranchCounts) -> bool {
         match quorum(self.join(transition), branches) {
             Quorum::Reached | Quorum::Open => true,
@@ -117,7 +117,7 @@ impl Run {
         }
     }
 
-    /// A branch ended without arriving: the joins of its group decide what that means.
+    /// A branch ended without arriving: checks the joins of its group.
     pub(in crate::run) fn branch_ended(&mut self, id: InstanceId) {
         let instance = self.fans.get(id).expect("the branch ended in an open instance");
         let waiting = instance.waiting_joins();

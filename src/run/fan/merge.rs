@@ -1,4 +1,4 @@
-//! How the results of branches become one value.
+//! Merges the results of branches into one value.
 
 use std::rc::Rc;
 
@@ -58,7 +58,7 @@ impl Run {
             }
             (Root::Branch, None) => unreachable!("refused above"),
             (Root::State | Root::Output, _) => {
-                // The token that continues, or the late token, saves how to undo it.
+                // The token that continues, or the late token, saves the undo patches.
                 let undo = self
                     .context
                     .write(vec![(&merge.target, value)], None, &self.work)?;

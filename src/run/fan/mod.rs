@@ -6,7 +6,7 @@
 //!
 //! [`instances::Instances`] owns the state: open instances, arrivals at joins, and which of them a decision changed. It
 //! reads and writes nothing else and is tested alone; [`quorum`] and the merge strategies are pure functions. The
-//! other files are the part of `Run` that acts on the answers: they end and create tokens, merge results and set timers.
+//! other files are the part of `Run` that acts on them: they end and create tokens, merge results and set timers.
 //! Code outside this folder asks `Run::fans`, or calls `follow`, `arrive`, `branch_ended` and `fan_in_due`.
 
 pub mod deadline;

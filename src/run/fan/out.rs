@@ -14,7 +14,7 @@ use crate::run::state::Run;
 use crate::run::token::Token;
 use crate::run::token::route::mapping_failure;
 
-/// What one matching transition will do. It is computed before the token ends, because it may fail.
+/// The effect of one matching transition. It is computed before the token ends, because it may fail.
 #[derive(Debug)]
 pub(in crate::run) enum Move {
     Step {

@@ -1,4 +1,4 @@
-//! The rule of a join: how many branches it needs, and whether they can still come.
+//! The rule of a join: how many branches it needs, and whether they can still arrive.
 
 use crate::definition::fan::{BranchFailurePolicy, Strategy, Synchronization};
 
@@ -34,7 +34,7 @@ fn decide(strategy: Strategy, on_branch_failure: BranchFailurePolicy, branches: 
         (Strategy::Any, _) => 1,
         (Strategy::MOfN(count), _) => count,
         (Strategy::All, BranchFailurePolicy::Fail) => total,
-        // All that can come are waited for; then one is enough.
+        // The join waits for every pending branch; then one arrival is enough.
         (Strategy::All, BranchFailurePolicy::ProceedWithAvailable) if pending > 0 => return Quorum::Open,
         (Strategy::All, BranchFailurePolicy::ProceedWithAvailable) => 1,
     };

@@ -112,7 +112,7 @@ impl Write {
     }
 
     /// What was written together with the creation of that token counts as before it.
-    fn is_after_birth_of(&self, token: &PastToken) -> bool {
+    fn is_after_creation_of(&self, token: &PastToken) -> bool {
         match self.at {
             WrittenAt::Exit => self.order > token.born_order,
             WrittenAt::Birth => (self.order, self.token) > (token.born_order, token.id),
@@ -128,7 +128,7 @@ struct Stretch<'a> {
 
 impl Stretch<'_> {
     fn holds(&self, write: &Write) -> bool {
-        write.is_after_birth_of(self.from) && self.to.is_none_or(|to| !write.is_after_birth_of(to))
+        write.is_after_creation_of(self.from) && self.to.is_none_or(|to| !write.is_after_creation_of(to))
     }
 }
 

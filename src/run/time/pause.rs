@@ -247,7 +247,7 @@ impl Run {
         });
     }
 
-    /// Tells the parent that this run waits at its gate, or continues.
+    /// Sends the parent a message that this run waits at its gate, or continues.
     pub(in crate::run) fn send_pause_to_parent(&mut self, paused: bool) {
         let Some(parent) = self.header.parent.clone() else {
             return;

@@ -47,7 +47,7 @@ impl Run {
             && self.header.parent.as_ref().map(attempt) == parent.map(attempt)
     }
 
-    /// Only the run that called this one may hold or cancel it as its parent.
+    /// Only the run that called this one may pause or cancel it as its parent.
     pub(in crate::run) fn check_parent(&self, sender: &ParentSender) -> Result<(), Rejection> {
         let is_parent = self.header.parent.as_ref().is_some_and(|parent| {
             let of_token = sender.token_id.as_ref();
@@ -78,7 +78,7 @@ impl Run {
 
     /// The child cannot be started and will never report to the token that waits.
     pub(in crate::run) fn child_refused(&mut self, message: u64, refusal: StartRefusal) {
-        // The start may have been taken back meanwhile, and after a restore its number may belong to another message.
+        // The start may have been retracted meanwhile, and after a restore its number may belong to another message.
         let Some(Message::StartChild {
             run_id,
             token_id,
@@ -173,7 +173,7 @@ impl Run {
         self.post(message);
     }
 
-    /// What the child gets: the node's input, through the step's mapping where an action makes the call.
+    /// The input of the child: the node's input, through the step's mapping if an action makes the call.
     fn call_input(&self, node: usize, input: &Value) -> Result<Value, Failure> {
         let task = self.snapshot.task_of(node).map(|task| &task.task);
         let step = task.and_then(|task| task.steps.first());

@@ -126,7 +126,7 @@ impl Run {
         *taken.expect("the token of an escalation gate is escalated")
     }
 
-    /// The next attempt continues from the last one's checkpoint. Lost and unclaimed attempts are counted anew.
+    /// The next attempt continues from the last one's checkpoint. The counts of lost and unclaimed attempts start again at zero.
     fn retry_escalated(&mut self, id: TokenId) {
         self.change(id, |token| {
             token.status = TokenStatus::Pending;

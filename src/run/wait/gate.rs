@@ -79,7 +79,7 @@ impl GateState {
         }
     }
 
-    /// When the timer of a gate of the whole run goes off: for a warning, or at its deadline.
+    /// When the timer of a gate of the whole run fires: for a warning, or at its deadline.
     pub(in crate::run) fn due_at(&self, warn_at: f64) -> Option<Millis> {
         let warning_at = match self.warned {
             true => None,

@@ -97,8 +97,8 @@ impl Gates {
         format!("{prefix}{}", opened + 1)
     }
 
-    /// Moves the deadlines of open token gates by the length of a pause. The gate of the run is what ends a pause, so
-    /// its clock goes on.
+    /// Moves the deadlines of open token gates by the length of a pause. The gate of the run may end the pause, so
+    /// its deadline stays.
     pub fn shift_deadlines(&mut self, pause_ms: u64) {
         for (id, gate) in &mut self.by_id {
             let is_shifted = is_open(gate) && gate.token_id.is_some();
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn each_escalation_of_a_token_has_a_gate_of_its_own() {
         let mut gates = Gates::default();
-        // The gate of its node does not count, nor do those of a token whose number begins alike.
+        // Neither the gate of its node counts, nor the gates of a token whose id has the same prefix.
         gates.open(of_token("g1", 1));
         gates.open(of_token("g10.1", 10));
         for expected in ["g1.1", "g1.2", "g1.3"] {

@@ -31,12 +31,12 @@ impl Run {
         }
     }
 
-    /// The token behind an open gate. Its end closes the gate.
+    /// The token that waits at an open gate. Its end closes the gate.
     fn token_at_gate(&self, id: TokenId) -> &Token {
         self.tokens.get(&id).expect("the token of an open gate is live")
     }
 
-    /// A token comes to a gate and waits there until a person decides or the deadline passes.
+    /// A token arrives at a gate and waits there until a person decides or the deadline passes.
     pub(in crate::run) fn open_gate(&mut self, id: TokenId) {
         let token = self.token_at_gate(id);
         let node = token.node;
@@ -151,7 +151,7 @@ impl Run {
         escalation.map_or_else(|| node_gate_id(id), |escalation| escalation.gate_id.clone())
     }
 
-    /// A token ends from outside. If it waits at a gate, there is nothing left to decide.
+    /// A token is ended from outside: if it waits at a gate, the gate is cancelled.
     pub(in crate::run) fn withdraw_gate(&mut self, id: TokenId) {
         let gate = self.gate_id_of(id);
         self.gates.withdraw(&gate);

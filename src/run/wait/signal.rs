@@ -31,7 +31,7 @@ impl Run {
         self.tokens.get(&id).expect("a token is live while it waits")
     }
 
-    /// A token comes to a wait.
+    /// A token arrives at a wait.
     pub(in crate::run) fn begin_wait(&mut self, id: TokenId) {
         let token = self.waiting_token(id);
         let wait = self.wait_of(token.node).clone();
@@ -57,7 +57,7 @@ impl Run {
             token.sleep_left_ms = None;
         });
         match wait {
-            // Only a timer ends it.
+            // Only a timer ends these waits.
             Wait::Sleep { .. } | Wait::Until(_) => {}
             Wait::Signal { name, .. } => match self.waits.take_buffered(&name) {
                 Some(payload) => self.succeed(id, payload),
@@ -76,7 +76,7 @@ impl Run {
             .map_err(|message| Failure::validation("invalid_moment", format!("{place}: {message}")))
     }
 
-    /// The timer of a wait: its moment came, or its signal did not come in time.
+    /// Handles the timer of a wait: its moment has come, or its signal has not arrived in time.
     pub(in crate::run) fn wait_due(&mut self, id: TokenId) {
         let on_timeout = match self.wait_of(self.waiting_token(id).node) {
             Wait::Signal { on_timeout, .. } => *on_timeout,

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_signals_are_taken_oldest_first_and_saved_when_they_change() {
+    fn buffered_signals_are_taken_oldest_first_and_saved_when_they_change() {
         let mut waits = Waits::default();
         assert_eq!(waits.take_buffered("go"), None);
         assert!(waits.take_changes().is_empty());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_buffers_so_many_signals_and_so_many_bytes() {
+    fn the_number_and_the_bytes_of_buffered_signals_are_bounded() {
         let mut waits = Waits::default();
         for number in 0..BUFFERED_SIGNALS {
             assert_eq!(waits.buffer(format!("s{number}"), json!(null)), Ok(()));

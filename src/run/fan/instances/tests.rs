@@ -85,7 +85,7 @@ fn an_inner_instance_keeps_its_branch_alive() {
 }
 
 #[test]
-fn a_branch_of_a_closed_instance_decides_nothing() {
+fn a_branch_of_a_closed_instance_needs_no_check() {
     let mut fans = two_branches();
     fans.leave(&token(1, 1, 0));
     fans.leave(&token(2, 1, 1));
@@ -94,8 +94,8 @@ fn a_branch_of_a_closed_instance_decides_nothing() {
 }
 
 #[test]
-fn how_a_token_finds_its_join() {
-    // What began at the join, and whether the branch has arrived.
+fn the_kinds_of_arrival() {
+    // The state of the join, and whether the branch has arrived.
     let cases = [
         (None, false, ArrivalKind::Waits),
         (Some(None), false, ArrivalKind::Waits),
@@ -117,7 +117,7 @@ fn how_a_token_finds_its_join() {
 }
 
 #[test]
-fn a_late_arrival_can_be_taken_back() {
+fn a_late_arrival_can_be_undone() {
     let mut fans = two_branches();
     fans.begin_fan_in(id(1), NODE, fan_in(Some(5)));
     fans.arrive_late(id(1), 0);
@@ -146,7 +146,7 @@ fn arrivals_are_numbered_and_kept_until_the_join_fires() {
 }
 
 #[test]
-fn a_restored_run_counts_on_from_what_was_saved() {
+fn numbers_continue_from_the_saved_ones_after_a_restore() {
     let mut stored = instance(4, 2, None);
     stored.fan_ins.insert(NODE, fan_in(None));
     let mut closed = instance(6, 2, None);
@@ -167,7 +167,7 @@ fn a_restored_run_counts_on_from_what_was_saved() {
 }
 
 #[test]
-fn a_token_in_an_inner_branch_is_put_back_to_the_outer_join() {
+fn a_token_in_an_inner_branch_is_restored_at_the_outer_join() {
     let mut outer = instance(1, 1, None);
     outer.fan_ins.insert(NODE, fan_in(None));
     let mut inner = instance(2, 1, Some(branch(1, 0)));
@@ -236,7 +236,7 @@ fn the_end_of_a_run_closes_what_no_join_had_decided() {
         (&[], [ClosedByRunEnd(2); 3]),
         (&[3], [ClosedByRunEnd(2), ClosedByRunEnd(2), Closed]),
         (&[2], [ClosedByRunEnd(2), Closed, ClosedByRunEnd(2)]),
-        // With all that is inside.
+        // Instances inside it as well.
         (&[1], [Closed, Closed, ClosedByRunEnd(2)]),
     ];
     for (decided, expected) in cases {
