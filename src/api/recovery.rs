@@ -8,8 +8,8 @@ use crate::api::error::Error;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::{Millis, format_moment};
 use crate::run::{
-    Header, MET_A_BOUND, Past, PastToken, PauseReason, ResumePlan, Run, RunEvent, RunStatus, TimeoutRecord,
-    TokenId, TokenStatus, can_go_on,
+    Header, MET_A_BOUND, Past, PauseReason, ResumePlan, Run, RunEvent, RunStatus, TimeoutRecord, TokenId,
+    TokenStatus, TokenSummary, can_go_on,
 };
 
 /// Limits of one deliverable.
@@ -49,7 +49,7 @@ pub fn timeout_line(header: &Header, entry: &RunEvent) -> Option<Value> {
 }
 
 /// A timeout record with the checkpoint that a resume would start from. Lists omit the state: it is the same in all records.
-pub fn timeout(run: &Run, entry: &RunEvent, ended: &[PastToken], with_state: bool) -> Option<Value> {
+pub fn timeout(run: &Run, entry: &RunEvent, ended: &[TokenSummary], with_state: bool) -> Option<Value> {
     let record: &TimeoutRecord = entry.record.as_ref()?;
     let mut view = json!({
         "id": entry.seq,
@@ -74,7 +74,7 @@ pub fn timeout(run: &Run, entry: &RunEvent, ended: &[PastToken], with_state: boo
 }
 
 /// The last token that was completed at that time.
-fn checkpoint(run: &Run, ended: &[PastToken], at: Millis) -> Value {
+fn checkpoint(run: &Run, ended: &[TokenSummary], at: Millis) -> Value {
     let done = ended.iter().filter(|token| {
         token.status == TokenStatus::Completed && token.ended_at.is_some_and(|ended| ended <= at)
     });
@@ -204,7 +204,7 @@ fn recommend(error: Option<&Failure>, plan: &ResumePlan, past: &Past) -> (&'stat
 }
 
 /// The tokens whose errors a deliverable shows.
-pub fn tokens_with_errors(ended: &[PastToken]) -> Vec<TokenId> {
+pub fn tokens_with_errors(ended: &[TokenSummary]) -> Vec<TokenId> {
     let failed = ended.iter().filter(|token| token.has_error);
     failed.map(|token| token.id).take(ERRORS_SHOWN).collect()
 }
@@ -220,7 +220,7 @@ pub fn shows_tokens(header: &Header) -> bool {
 /// The output of a completed run, or the partial results of another ended run. `errors` are those of `tokens_with_errors`.
 pub fn deliverable(
     run: &Run,
-    ended: &[PastToken],
+    ended: &[TokenSummary],
     errors: &BTreeMap<TokenId, Failure>,
     timeouts: u64,
 ) -> Result<Value, Error> {
@@ -242,7 +242,7 @@ pub fn deliverable(
         }
     };
     let nodes = &run.snapshot().workflow.nodes;
-    let mut completed: Vec<&PastToken> = ended
+    let mut completed: Vec<&TokenSummary> = ended
         .iter()
         .filter(|token| token.status == TokenStatus::Completed)
         .collect();

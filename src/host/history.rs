@@ -13,7 +13,7 @@ use crate::host::platform::{Error, Platform, Result, Storage};
 use crate::host::requests::{done, refused};
 use crate::protocol::run::{PageRequest, RunResponse};
 use crate::run::{
-    InstanceId, Past, Rejection, RestartPoint, ResumePlan, Rewind, RowsToGoOn, RunEvent, TokenId, WrittenAt,
+    InstanceId, Past, Rejection, RestartPoint, ResumePlan, ResumeRows, Rewind, RunEvent, TokenId, WrittenAt,
 };
 use crate::storage::pages::{ListedRow, page_length, pages};
 use crate::storage::restore::{self, PastReader};
@@ -137,13 +137,13 @@ impl<P: Platform> Host<P> {
     }
 
     /// The rows that a retried run goes on with.
-    pub(super) fn rows_to_go_on(&self, plan: &ResumePlan) -> Result<RowsToGoOn> {
+    pub(super) fn rows_to_go_on(&self, plan: &ResumePlan) -> Result<ResumeRows> {
         let snapshot = self.with_run(|run| run.snapshot().clone())?;
         let mut tokens = self.platform.storage().list_tokens(0, ALL)?;
         tokens.retain(|listed| plan.tokens.binary_search(&TokenId(listed.number)).is_ok());
         let mut instances = self.platform.storage().list_instances()?;
         instances.retain(|listed| plan.instances.binary_search(&InstanceId(listed.number)).is_ok());
-        let mut rows = RowsToGoOn::default();
+        let mut rows = ResumeRows::default();
         self.each_row(&tokens, |listed, row| {
             let token = restore::token(listed.number, &listed.status, row, &snapshot);
             let mut token = token.map_err(Error)?;

@@ -47,7 +47,7 @@ impl DecisionBatch {
         event: Event,
         observe: impl FnOnce(&Run, bool, &Decision),
     ) -> Result<(), Rejection> {
-        run.continue_turn(self.steps);
+        run.continue_after(self.steps);
         let (answer, decision) = run.handle(now, remaining_calls.saturating_sub(self.calls()), event);
         self.steps = run.steps();
         observe(run, answer.is_ok(), &decision);

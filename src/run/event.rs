@@ -105,7 +105,7 @@ pub enum Event {
         mode: RetryMode,
         token: Option<TokenId>,
         past: Box<Past>,
-        rows: Box<RowsToGoOn>,
+        rows: Box<ResumeRows>,
     },
     /// The parent run was paused, resumed, or given more time.
     ParentHolds {
@@ -133,20 +133,20 @@ pub enum StartRefusal {
 /// The part of a run's history that planning a resume or restart needs. It stays small however large the tokens' values are.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
-    pub tokens: Vec<PastToken>,
+    pub tokens: Vec<TokenSummary>,
     /// Without the outputs of the branches around them.
     pub instances: Vec<Instance>,
 }
 
 /// The facts about a live or ended token that a plan needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PastToken {
+pub struct TokenSummary {
     pub id: TokenId,
     pub node: usize,
     pub status: TokenStatus,
     /// The innermost branch it was in.
     pub branch: Option<(InstanceId, u32)>,
-    pub born_order: u64,
+    pub created_order: u64,
     pub exit_order: Option<u64>,
     pub ended_at: Option<Millis>,
     pub interrupted: Option<Interrupted>,
@@ -154,15 +154,15 @@ pub struct PastToken {
     pub arrival: Option<u64>,
     pub has_error: bool,
     pub has_checkpoint: bool,
-    /// The context was written when the token completed (`wrote`), or when it was created (`wrote_at_birth`).
+    /// The context was written when the token completed (`wrote`), or when it was created (`wrote_at_creation`).
     pub wrote: bool,
-    pub wrote_at_birth: bool,
+    pub wrote_at_creation: bool,
     pub went_back_to: Option<TokenId>,
 }
 
 /// The complete rows that a resumed run continues with: the tokens and instances of its `ResumePlan`.
 #[derive(Clone, Debug, Default)]
-pub struct RowsToGoOn {
+pub struct ResumeRows {
     pub tokens: Vec<Token>,
     pub instances: Vec<Instance>,
 }

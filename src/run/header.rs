@@ -145,7 +145,7 @@ pub struct Settings {
     pub pending_ms: u64,
     pub no_route_ms: u64,
     /// How long an attempt may be unclaimed before its queue message is re-sent, and before the attempt is recreated.
-    pub ring_ms: u64,
+    pub resend_ms: u64,
     pub claim_ms: u64,
     /// How long a claimed attempt may go without a heartbeat.
     pub heartbeat_ms: u64,
@@ -167,7 +167,7 @@ impl Default for Settings {
             routes: Routes::ALL,
             pending_ms: 5 * SECOND,
             no_route_ms: 300 * SECOND,
-            ring_ms: 10 * SECOND,
+            resend_ms: 10 * SECOND,
             claim_ms: 30 * SECOND,
             heartbeat_ms: 300 * SECOND,
             suspend_ms: 30 * SECOND,

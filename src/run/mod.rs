@@ -24,7 +24,7 @@ pub use context::{Context, GONE};
 pub use decision::{Command, Decision, Write};
 pub use emit::EVENT_LIMIT;
 pub use event::{
-    Event, Extension, ParentSender, Past, PastToken, RestartPoint, RetryMode, RowsToGoOn, StartRefusal,
+    Event, Extension, ParentSender, Past, RestartPoint, ResumeRows, RetryMode, StartRefusal, TokenSummary,
 };
 pub use fan::{Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus};
 pub use header::{

@@ -250,7 +250,7 @@ impl Run {
     pub(in crate::run) fn send_time(&self) -> SendTime {
         SendTime {
             now: self.changes.now,
-            has_calls: self.changes.room > 0,
+            has_calls: self.changes.remaining_calls > 0,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::run::decision::{Command, Decision, Write};
 use crate::run::header::RunStatus;
 use crate::run::recovery::undo::Patch;
 use crate::run::state::Run;
-use crate::run::token::lane::Load;
+use crate::run::token::lane::BatchCounts;
 use crate::run::token::order::AttemptOrder;
 use crate::run::token::{TokenId, TokenStatus};
 
@@ -18,13 +18,13 @@ pub(in crate::run) struct PendingChanges {
     pub now: Millis,
     pub is_new_run: bool,
     pub header_changed: bool,
-    pub announce: bool,
+    pub publish_run: bool,
     pub ended: bool,
     pub delete: bool,
     pub orders: Vec<AttemptOrder>,
     /// What was claimed, and what lies in the queue.
-    pub handed: Option<AttemptOrder>,
-    pub rings: BTreeSet<(TokenId, u64)>,
+    pub claim_response: Option<AttemptOrder>,
+    pub enqueues: BTreeSet<(TokenId, u64)>,
     pub aborts: Vec<(TokenId, u64)>,
     /// Tokens that stand at a node whose work has not begun.
     pub arrivals: VecDeque<TokenId>,
@@ -35,8 +35,8 @@ pub(in crate::run) struct PendingChanges {
     /// What the results of this decision take as text.
     pub result_bytes: usize,
     /// Calls to executors that may begin in this one, and what there is for them to carry.
-    pub room: u32,
-    pub load: Load,
+    pub remaining_calls: u32,
+    pub batches: BatchCounts,
     /// Something waits for the next wake to begin.
     pub is_deferred: bool,
     pub forget_failed_wakes: bool,
@@ -62,7 +62,7 @@ impl Run {
         if self.header.status != status {
             self.header.status = status;
             self.changes.header_changed = true;
-            self.changes.announce = true;
+            self.changes.publish_run = true;
         }
     }
 
@@ -136,7 +136,7 @@ impl Run {
             commands.push(Command::AbortAttempt { token, epoch });
         }
         commands.extend(orders.into_iter().map(Command::DispatchTask));
-        for (token, epoch) in changes.rings {
+        for (token, epoch) in changes.enqueues {
             let lies_there = self
                 .tokens
                 .get(&token)
@@ -145,9 +145,9 @@ impl Run {
                 commands.push(Command::EnqueueAttempt { token, epoch });
             }
         }
-        commands.extend(changes.handed.map(Command::RespondToClaim));
+        commands.extend(changes.claim_response.map(Command::RespondToClaim));
         commands.extend(deliveries);
-        if changes.announce {
+        if changes.publish_run {
             commands.push(Command::PublishRun);
         }
         commands.extend(gates.into_iter().map(|gate| Command::PublishGate(Box::new(gate))));

@@ -68,7 +68,7 @@ impl Run {
             run.set_fan_in_timers(id);
         }
         for token in stored.live {
-            run.recall_token(token);
+            run.restore_token(token);
         }
         for (id, message) in stored.outbox {
             run.outbox.restore(id, message);
@@ -77,7 +77,7 @@ impl Run {
         Ok(run)
     }
 
-    fn recall_token(&mut self, token: Token) {
+    fn restore_token(&mut self, token: Token) {
         let due_at = token.due_at(self.timeout_config());
         self.timers.reschedule(Timer::Token(token.id), None, due_at);
         self.fans.enter(&token);

@@ -54,7 +54,7 @@ pub struct Run {
     /// What the decision under way has computed; after it, what it took.
     pub(in crate::run) work: Meter,
     /// What decisions before the next one took in the same turn.
-    work_before: u64,
+    steps_before: u64,
     pub(in crate::run) changes: PendingChanges,
 }
 
@@ -133,10 +133,10 @@ impl Run {
         let initial = workflow.initial_node;
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
         run.changes.now = now;
-        run.changes.room = room;
+        run.changes.remaining_calls = room;
         run.changes.is_new_run = true;
         run.changes.header_changed = true;
-        run.changes.announce = true;
+        run.changes.publish_run = true;
         // It is saved as text.
         run.work.count(run.context.input_steps());
         match run.check_input() {
@@ -144,7 +144,7 @@ impl Run {
             // A caller hears of it before there is a run; a parent hears of it from the child.
             Err(failure) => run.fail(failure),
         }
-        run.settle();
+        run.drain();
         let decision = run.build_decision();
         (run, decision)
     }
@@ -171,7 +171,7 @@ impl Run {
             outbox: Outbox::default(),
             failed_wakes: 0,
             work: Meter::default(),
-            work_before: 0,
+            steps_before: 0,
             changes: PendingChanges::default(),
         }
     }
@@ -181,17 +181,17 @@ impl Run {
     pub fn handle(&mut self, now: Millis, room: u32, event: Event) -> (Result<(), Rejection>, Decision) {
         // A clock that jumps back must not make the run younger than what it has already seen.
         self.changes.now = now.max(self.changes.now).max(self.header.started_at);
-        self.changes.room = room;
+        self.changes.remaining_calls = room;
         if self.is_running() && self.failed_wakes >= FAILED_WAKES_MAX && matches!(event, Event::Loaded) {
             return (self.abandoned(), self.build_decision());
         }
-        self.work = Meter::starting_at(std::mem::take(&mut self.work_before));
+        self.work = Meter::starting_at(std::mem::take(&mut self.steps_before));
         // Whatever woke the object, the run's own limit comes first: a result cannot outrun it.
         if !event.comes_first() {
             self.pass_workflow_deadline();
         }
         let answer = self.apply(now, event);
-        self.settle();
+        self.drain();
         (answer, self.build_decision())
     }
 
@@ -285,8 +285,8 @@ impl Run {
     }
 
     /// The next decision is made in a turn in which others took `steps` already: it begins no more than is left.
-    pub fn continue_turn(&mut self, steps: u64) {
-        self.work_before = steps;
+    pub fn continue_after(&mut self, steps: u64) {
+        self.steps_before = steps;
     }
 
     /// Something is due: the object feeds `Woken` before whatever else came in.

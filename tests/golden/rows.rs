@@ -167,7 +167,7 @@ fn undo_patches_of_an_older_row_can_be_read() {
         Some(merge_undo)
     );
     let past = past_token(1, "completed", text, run.run.snapshot()).expect("readable");
-    assert!(past.wrote && past.wrote_at_birth && !past.has_error);
+    assert!(past.wrote && past.wrote_at_creation && !past.has_error);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn token_rows_are_stable() {
         joins_at: None,
         arrival: None,
         reminded: 0,
-        born_order: 0,
+        created_order: 0,
         exit_order: None,
         undo: Vec::new(),
         merge_undo: Vec::new(),
@@ -504,5 +504,5 @@ fn large_undo_patches_have_their_own_row() {
         Some(token.merge_undo)
     );
     let past = past_token(token.id.0, "executing", row, run.run.snapshot()).expect("readable");
-    assert!(past.wrote && past.wrote_at_birth);
+    assert!(past.wrote && past.wrote_at_creation);
 }

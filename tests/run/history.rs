@@ -36,7 +36,7 @@ pub const SETTINGS: Settings = Settings {
     routes: Routes::ALL,
     pending_ms: 5_000,
     no_route_ms: 300_000,
-    ring_ms: 10_000,
+    resend_ms: 10_000,
     claim_ms: 30_000,
     heartbeat_ms: 300_000,
     suspend_ms: 30_000,

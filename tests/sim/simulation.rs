@@ -35,7 +35,7 @@ const SETTINGS: Settings = Settings {
     routes: Routes::ALL,
     pending_ms: 5_000,
     no_route_ms: 300_000,
-    ring_ms: 10_000,
+    resend_ms: 10_000,
     claim_ms: 30_000,
     // Short, or most attempts would meet their own deadline before their silence is noticed.
     heartbeat_ms: 45_000,

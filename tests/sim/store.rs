@@ -7,7 +7,7 @@ use curfew::base::limits::ROW_BYTES;
 use curfew::base::time::Millis;
 use curfew::definition::snapshot::Snapshot;
 use curfew::run::{
-    Event, GONE, Instance, Past, Patch, Rejection, RestartPoint, RetryMode, Rewind, RowsToGoOn, Run,
+    Event, GONE, Instance, Past, Patch, Rejection, RestartPoint, ResumeRows, RetryMode, Rewind, Run,
     RunEvent, RunEventKind, Settings, Token, TokenId, TokenStatus, WrittenAt,
 };
 use curfew::storage::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, event_key, undo_key};
@@ -321,7 +321,7 @@ impl Store {
             mode,
             token,
             past: Box::new(past),
-            rows: Box::new(RowsToGoOn { tokens, instances }),
+            rows: Box::new(ResumeRows { tokens, instances }),
         }
     }
 

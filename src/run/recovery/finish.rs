@@ -74,7 +74,7 @@ impl Run {
     }
 
     /// Fails a run that reached one of its limits.
-    pub(in crate::run) fn exceed(&mut self, limit: &str, most: u64) {
+    pub(in crate::run) fn fail_on_limit(&mut self, limit: &str, most: u64) {
         self.note(RunEventKind::LimitExceeded, json!({"limit": limit, "most": most}));
         self.fail(Failure::new(
             LIMIT_EXCEEDED,
@@ -165,7 +165,7 @@ impl Run {
         self.changes.arrivals.clear();
         self.changes.orders.clear();
         self.changes.header_changed = true;
-        self.changes.announce = true;
+        self.changes.publish_run = true;
         self.changes.ended = true;
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use crate::base::failure::Failure;
-use crate::run::event::{Past, PastToken, RetryMode, RowsToGoOn};
+use crate::run::event::{Past, ResumeRows, RetryMode, TokenSummary};
 use crate::run::fan::quorum::BranchCounts;
 use crate::run::fan::{Instance, InstanceId};
 use crate::run::header::{Header, PauseReason, RunStatus};
@@ -32,12 +32,12 @@ pub struct ResumePlan {
 
 /// Ended tokens and instances, by their branch.
 struct Branches<'a> {
-    tokens: BTreeMap<(InstanceId, u32), Vec<&'a PastToken>>,
+    tokens: BTreeMap<(InstanceId, u32), Vec<&'a TokenSummary>>,
     inner: BTreeMap<(InstanceId, u32), Vec<&'a Instance>>,
 }
 
 enum Member<'a> {
-    Token(&'a PastToken),
+    Token(&'a TokenSummary),
     Instance(&'a Instance),
 }
 
@@ -61,7 +61,7 @@ impl<'a> Branches<'a> {
         branches
     }
 
-    fn tokens(&self, instance: InstanceId, index: u32) -> &[&'a PastToken] {
+    fn tokens(&self, instance: InstanceId, index: u32) -> &[&'a TokenSummary] {
         self.tokens.get(&(instance, index)).map_or(&[], Vec::as_slice)
     }
 
@@ -118,7 +118,7 @@ pub fn can_go_on(header: &Header, plan: &ResumePlan) -> bool {
     !plan.tokens.is_empty() || header.error.as_ref().is_some_and(out_of_time)
 }
 
-impl PastToken {
+impl TokenSummary {
     /// It had done its work and waited at a join.
     fn waits_again(&self) -> bool {
         waits_again(self.joins_at, self.arrival)
@@ -134,7 +134,7 @@ impl Run {
     /// it ended; a branch that the join did not need stays ended.
     pub fn resume_plan(&self, past: &Past) -> ResumePlan {
         let end = self.header.ends;
-        let is_interrupted = |token: &&PastToken| token.interrupted.is_some_and(|cut| cut.end == end);
+        let is_interrupted = |token: &&TokenSummary| token.interrupted.is_some_and(|cut| cut.end == end);
         let mut tokens: BTreeSet<TokenId> = past
             .tokens
             .iter()
@@ -167,7 +167,7 @@ impl Run {
             }
         }
         let by_itself =
-            |token: &&PastToken| tokens.contains(&token.id) && token.has_error && !token.waits_again();
+            |token: &&TokenSummary| tokens.contains(&token.id) && token.has_error && !token.waits_again();
         ResumePlan {
             failed: past
                 .tokens
@@ -218,7 +218,7 @@ impl Run {
         mode: RetryMode,
         chosen: Option<TokenId>,
         past: &Past,
-        rows: &RowsToGoOn,
+        rows: &ResumeRows,
     ) -> Result<(), Rejection> {
         match self.header.status {
             RunStatus::Failed | RunStatus::TimedOut => {}
@@ -293,7 +293,7 @@ impl Run {
         header.tokens_before = self.tokens.created();
         header.timeout_at = header.timeout_ms.map(|millis| now.saturating_add(millis));
         self.changes.header_changed = true;
-        self.changes.announce = true;
+        self.changes.publish_run = true;
     }
 
     /// Undoes what the tokens wrote before they failed. What other branches wrote since, over it or after it, stays. The
@@ -312,7 +312,7 @@ impl Run {
     }
 
     /// Outer instances first: each counts as a member of the branch it was created in.
-    fn reopen_instances(&mut self, plan: &ResumePlan, rows: &RowsToGoOn) {
+    fn reopen_instances(&mut self, plan: &ResumePlan, rows: &ResumeRows) {
         for id in &plan.instances {
             let Some(mut instance) = rows.instances.iter().find(|it| it.id == *id).cloned() else {
                 continue;
@@ -366,7 +366,7 @@ impl Run {
             branch: ended.branch.clone(),
             joins_at: ended.joins_at,
             arrival: ended.arrival,
-            born_order: self.tokens.count_done(),
+            created_order: self.tokens.count_done(),
             ..Token::new(id, ended.node, self.changes.now)
         };
         self.fans.enter(&token);
@@ -391,7 +391,7 @@ impl Run {
 }
 
 /// The rows of the plan's tokens, in the order of their creation.
-fn whole_tokens<'a>(plan: &ResumePlan, rows: &'a RowsToGoOn) -> Result<Vec<&'a Token>, Rejection> {
+fn whole_tokens<'a>(plan: &ResumePlan, rows: &'a ResumeRows) -> Result<Vec<&'a Token>, Rejection> {
     let by_id: BTreeMap<TokenId, &Token> = rows.tokens.iter().map(|token| (token.id, token)).collect();
     let whole = plan.tokens.iter().map(|id| {
         let unread = || Rejection::NotResumable(format!("token {id} could not be read; try again"));

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::run::context::Context;
-use crate::run::event::{PastToken, RestartPoint};
+use crate::run::event::{RestartPoint, TokenSummary};
 use crate::run::recovery::undo::Patch;
 use crate::run::rejection::Rejection;
 use crate::run::state::Run;
@@ -38,7 +38,7 @@ impl WrittenAt {
 
 impl Rewind {
     /// Plans to undo everything after the creation of the last token at `node`.
-    pub fn plan(run: &Run, node: usize, past: &[PastToken]) -> Result<Rewind, Rejection> {
+    pub fn plan(run: &Run, node: usize, past: &[TokenSummary]) -> Result<Rewind, Rejection> {
         let created_there = past.iter().filter(|token| token.node == node);
         let Some(target) = created_there.max_by_key(|token| token.id) else {
             return Err(Rejection::NoWayBack("the run has never been at this node".into()));
@@ -92,17 +92,17 @@ struct Write {
 }
 
 impl Write {
-    fn of(past: &PastToken) -> impl Iterator<Item = Write> {
+    fn of(past: &TokenSummary) -> impl Iterator<Item = Write> {
         let token = past.id;
         let exit = past.exit_order.filter(|_| past.wrote).map(|order| Write {
             token,
             at: WrittenAt::Exit,
             order,
         });
-        let birth = past.wrote_at_birth.then_some(Write {
+        let birth = past.wrote_at_creation.then_some(Write {
             token,
             at: WrittenAt::Birth,
-            order: past.born_order,
+            order: past.created_order,
         });
         exit.into_iter().chain(birth)
     }
@@ -112,18 +112,18 @@ impl Write {
     }
 
     /// What was written together with the creation of that token counts as before it.
-    fn is_after_creation_of(&self, token: &PastToken) -> bool {
+    fn is_after_creation_of(&self, token: &TokenSummary) -> bool {
         match self.at {
-            WrittenAt::Exit => self.order > token.born_order,
-            WrittenAt::Birth => (self.order, self.token) > (token.born_order, token.id),
+            WrittenAt::Exit => self.order > token.created_order,
+            WrittenAt::Birth => (self.order, self.token) > (token.created_order, token.id),
         }
     }
 }
 
 /// From the creation of one token to the creation of another, or to now.
 struct Stretch<'a> {
-    from: &'a PastToken,
-    to: Option<&'a PastToken>,
+    from: &'a TokenSummary,
+    to: Option<&'a TokenSummary>,
 }
 
 impl Stretch<'_> {
@@ -134,11 +134,11 @@ impl Stretch<'_> {
 
 /// The stretches of history between the target and now. An earlier restart undid everything after its own target: those
 /// stretches are skipped. None if the target itself is in one of them.
-fn stretches_back_to<'a>(target: &'a PastToken, past: &'a [PastToken]) -> Option<Vec<Stretch<'a>>> {
+fn stretches_back_to<'a>(target: &'a TokenSummary, past: &'a [TokenSummary]) -> Option<Vec<Stretch<'a>>> {
     let mut stretches = Vec::new();
-    let mut to: Option<&PastToken> = None;
+    let mut to: Option<&TokenSummary> = None;
     loop {
-        let before_end = |token: &&PastToken| to.is_none_or(|to| token.id <= to.id);
+        let before_end = |token: &&TokenSummary| to.is_none_or(|to| token.id <= to.id);
         let restarts = past.iter().filter(|token| token.went_back_to.is_some());
         let last = restarts
             .filter(|token| token.id > target.id)

@@ -65,7 +65,7 @@ impl Run {
                 | Timer::RunGate
                 | Timer::Retention => unreachable!("only tokens and joins arm a timer here"),
             }
-            self.settle();
+            self.drain();
         }
     }
 
@@ -96,7 +96,7 @@ impl Run {
         match token.status {
             TokenStatus::Executing if over => self.execution_timed_out(id, None),
             TokenStatus::Dispatched => self.dispatch_due(id),
-            TokenStatus::Executing if token.lane == Some(Lane::Queue) => self.reap(id),
+            TokenStatus::Executing if token.lane == Some(Lane::Queue) => self.reap_attempt(id),
             TokenStatus::Executing if open_calls.contains(&(id, token.epoch)) => self.postpone_watch(id),
             TokenStatus::Executing => self.attempt_lost(id, "the call to the executor is gone"),
             TokenStatus::WaitingForSubworkflow => self.execution_timed_out(id, None),

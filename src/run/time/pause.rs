@@ -27,7 +27,7 @@ impl Run {
             return Err(Rejection::RunFinished);
         }
         if self.header.pause_reasons.contains(&PauseReason::Person) {
-            self.release(PauseReason::Person);
+            self.end_pause(PauseReason::Person);
             return Ok(());
         }
         match self.header.pause_reasons.first() {
@@ -64,7 +64,7 @@ impl Run {
         }
         match held {
             true => self.pause(PauseReason::Parent),
-            false => self.release(PauseReason::Parent),
+            false => self.end_pause(PauseReason::Parent),
         }
         Ok(())
     }
@@ -96,7 +96,7 @@ impl Run {
         // The run waited at the gate of its limit and has time again.
         if after > clock && self.header.pause_reasons.contains(&PauseReason::WorkflowTimeout) {
             self.withdraw_run_gate();
-            self.release(PauseReason::WorkflowTimeout);
+            self.end_pause(PauseReason::WorkflowTimeout);
         }
     }
 
@@ -114,7 +114,7 @@ impl Run {
             return;
         }
         self.changes.header_changed = true;
-        self.changes.announce = true;
+        self.changes.publish_run = true;
         if self.header.paused_at.is_none() {
             self.header.paused_at = Some(moment);
             self.send_pause_to_children();
@@ -122,12 +122,12 @@ impl Run {
     }
 
     /// Removes a pause reason. Without any left, the clock continues.
-    pub(in crate::run) fn release(&mut self, holder: PauseReason) {
+    pub(in crate::run) fn end_pause(&mut self, holder: PauseReason) {
         if !self.header.pause_reasons.remove(&holder) {
             return;
         }
         self.changes.header_changed = true;
-        self.changes.announce = true;
+        self.changes.publish_run = true;
         match holder {
             PauseReason::WorkflowTimeout | PauseReason::Escalation => self.send_pause_to_parent(false),
             PauseReason::Person | PauseReason::Parent => {}
@@ -183,9 +183,9 @@ impl Run {
             }
             // Claims were refused during the pause: the attempt is re-sent, with the whole time to be claimed.
             if token.status == TokenStatus::Dispatched {
-                self.changes.rings.insert((id, token.epoch));
+                self.changes.enqueues.insert((id, token.epoch));
                 let now = self.changes.now;
-                let watch_at = now.saturating_add(self.settings.ring_ms);
+                let watch_at = now.saturating_add(self.settings.resend_ms);
                 self.change(id, |token| {
                     token.dispatched_at = Some(now);
                     token.watch_at = Some(watch_at);

@@ -164,7 +164,7 @@ impl Run {
             }
             (GateKind::Escalation, RETRY) => {
                 self.close_run_gate(GateStatus::Decided, Some(decision));
-                self.release(PauseReason::Escalation);
+                self.end_pause(PauseReason::Escalation);
             }
             (GateKind::WorkflowTimeout, ABORT) => {
                 self.close_run_gate(GateStatus::Decided, Some(decision));
@@ -300,13 +300,13 @@ impl Run {
         self.header.warned = false;
         self.header.on_budget = false;
         self.changes.header_changed = true;
-        self.changes.announce = true;
+        self.changes.publish_run = true;
         self.note(
             RunEventKind::RunExtended,
             json!({"by_ms": by_ms, "timeout_ms": self.header.timeout_ms}),
         );
         if self.header.pause_reasons.contains(&PauseReason::WorkflowTimeout) {
-            self.release(PauseReason::WorkflowTimeout);
+            self.end_pause(PauseReason::WorkflowTimeout);
         } else if self.snapshot.workflow.timeouts.inherit_budget {
             self.send_pause_to_children();
         }

@@ -245,7 +245,7 @@ impl Run {
             };
             // Whoever claimed it does not need this object in memory.
             if token.lane == Some(Lane::Queue) {
-                self.give_benefit_of_doubt(id);
+                self.renew_watch_once(id);
                 continue;
             }
             if !self.is_paused() && token.timeout_at.is_some_and(|at| at <= self.changes.now) {

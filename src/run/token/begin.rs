@@ -32,13 +32,13 @@ impl Run {
         let limits = self.snapshot.workflow.limits;
         let active = self.tokens.len() as u64;
         if self.tokens.created() - self.header.tokens_before >= limits.tokens_total {
-            return self.exceed("tokens_total", limits.tokens_total);
+            return self.fail_on_limit("tokens_total", limits.tokens_total);
         }
         if active >= limits.tokens_active {
-            return self.exceed("tokens_active", limits.tokens_active);
+            return self.fail_on_limit("tokens_active", limits.tokens_active);
         }
         if loops.values().any(|count| *count > limits.loop_iterations) {
-            return self.exceed("loop_iterations", limits.loop_iterations);
+            return self.fail_on_limit("loop_iterations", limits.loop_iterations);
         }
         let id = self.tokens.next_id();
         let token = Token {
@@ -46,7 +46,7 @@ impl Run {
             cause,
             loops,
             branch,
-            born_order: self.tokens.count_done(),
+            created_order: self.tokens.count_done(),
             merge_undo: std::mem::take(&mut self.changes.merge_undo),
             ..Token::new(id, node, self.changes.now)
         };
@@ -57,7 +57,7 @@ impl Run {
 
     /// Lets every token that arrived somewhere do what its node says, and every join see which branches are gone;
     /// ends the run when nothing is left.
-    pub(in crate::run) fn settle(&mut self) {
+    pub(in crate::run) fn drain(&mut self) {
         while self.is_running() {
             if let Some(id) = self.changes.arrivals.pop_front() {
                 // A join may have cancelled it since.
@@ -115,15 +115,15 @@ impl Run {
             Lane::Inline => self.run_inline(id, task),
             Lane::Queue => self.enqueue(id),
             Lane::Direct => {
-                let batch = self.company_of(token, task);
-                let load = self.changes.load;
-                if !self.finds_room(id, batch) {
+                let batch = self.batch_kind_of(token, task);
+                let load = self.changes.batches;
+                if !self.reserve_call(id, batch) {
                     return;
                 }
                 match self.begin_attempt(id, task, Lane::Direct) {
                     Some(order) => self.changes.orders.push(AttemptOrder { batch, ..order }),
                     // It failed before its call: the room is another's.
-                    None => self.changes.load = load,
+                    None => self.changes.batches = load,
                 }
             }
         }

@@ -17,7 +17,7 @@ impl Run {
     /// The next attempt goes into the queue. Its time begins when it is claimed.
     pub(in crate::run) fn enqueue(&mut self, id: TokenId) {
         let now = self.changes.now;
-        let watch_at = now.saturating_add(self.settings.ring_ms);
+        let watch_at = now.saturating_add(self.settings.resend_ms);
         let mut epoch = 0;
         self.change(id, |token| {
             token.status = TokenStatus::Dispatched;
@@ -30,7 +30,7 @@ impl Run {
             token.found_route();
             epoch = token.epoch;
         });
-        self.changes.rings.insert((id, epoch));
+        self.changes.enqueues.insert((id, epoch));
     }
 
     /// Somebody took the message: from now on the attempt is under way, and its order is the answer.
@@ -55,8 +55,8 @@ impl Run {
         }
         let node = self.tokens.live(id).node;
         let task = self.snapshot.node_tasks[node].expect("only nodes with a task are enqueued");
-        self.changes.handed = self.begin_attempt(id, task, Lane::Queue);
-        if self.changes.handed.is_some() {
+        self.changes.claim_response = self.begin_attempt(id, task, Lane::Queue);
+        if self.changes.claim_response.is_some() {
             self.change(id, |token| token.claimed_by = claimant);
         }
         Ok(())
@@ -97,7 +97,7 @@ impl Run {
 
     /// The object came back: heartbeats may have met nobody. A watch that passed meanwhile begins again, but once only,
     /// or an object that sleeps between its alarms would wait for ever.
-    pub(in crate::run) fn give_benefit_of_doubt(&mut self, id: TokenId) {
+    pub(in crate::run) fn renew_watch_once(&mut self, id: TokenId) {
         let clock = self.clock();
         let at = clock.saturating_add(self.settings.heartbeat_ms);
         let token = self.tokens.live(id);
@@ -118,7 +118,7 @@ impl Run {
         let anew_at = lies_since.saturating_add(self.settings.claim_ms);
         let (epoch, unclaimed) = (token.epoch, token.unclaimed + 1);
         if now < anew_at {
-            self.changes.rings.insert((id, epoch));
+            self.changes.enqueues.insert((id, epoch));
             self.note(
                 RunEventKind::DispatchRungAgain,
                 json!({"token_id": id.to_string(), "epoch": epoch}),
@@ -144,7 +144,7 @@ impl Run {
     }
 
     /// Whoever had claimed it has not been heard of for too long.
-    pub(in crate::run) fn reap(&mut self, id: TokenId) {
+    pub(in crate::run) fn reap_attempt(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
         let may_retry = self.may_retry(token);
         let after = format_duration(self.settings.heartbeat_ms);

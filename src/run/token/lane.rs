@@ -131,14 +131,14 @@ impl BatchKind {
 
 /// Orders of one decision, by batch.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Load {
+pub struct BatchCounts {
     pure: usize,
     calling: usize,
     alone: usize,
 }
 
-impl Load {
-    fn with(mut self, batch: BatchKind) -> Load {
+impl BatchCounts {
+    fn with(mut self, batch: BatchKind) -> BatchCounts {
         match batch {
             BatchKind::Pure => self.pure += 1,
             BatchKind::Calling => self.calling += 1,
@@ -155,10 +155,10 @@ impl Load {
 
 impl Run {
     /// Makes room for an order, or leaves its token to the next wake, which the alarm brings at once.
-    pub(in crate::run) fn finds_room(&mut self, id: TokenId, batch: BatchKind) -> bool {
-        let load = self.changes.load.with(batch);
-        if load.calls() as u32 <= self.changes.room {
-            self.changes.load = load;
+    pub(in crate::run) fn reserve_call(&mut self, id: TokenId, batch: BatchKind) -> bool {
+        let load = self.changes.batches.with(batch);
+        if load.calls() as u32 <= self.changes.remaining_calls {
+            self.changes.batches = load;
             return true;
         }
         self.changes.is_deferred = true;
@@ -177,7 +177,7 @@ impl Run {
 
     /// The batch an attempt at `node` may travel in. Where a join may cancel its branches while others go on, each
     /// needs a call that can be dropped.
-    pub(in crate::run) fn company_of(&self, token: &Token, task: usize) -> BatchKind {
+    pub(in crate::run) fn batch_kind_of(&self, token: &Token, task: usize) -> BatchKind {
         let may_be_cancelled = self.fans.enclosing(token.branch.as_ref()).any(|(_, instance)| {
             self.snapshot.joins_of(&instance.group).any(|transition| {
                 let join = self.snapshot.workflow.transitions[transition]
@@ -197,7 +197,7 @@ impl Run {
 
 /// The calls it takes to carry these orders.
 pub fn calls_for<'a>(orders: impl Iterator<Item = &'a AttemptOrder>) -> u32 {
-    let load = orders.fold(Load::default(), |load, order| load.with(order.batch));
+    let load = orders.fold(BatchCounts::default(), |load, order| load.with(order.batch));
     load.calls() as u32
 }
 

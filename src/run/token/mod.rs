@@ -224,7 +224,7 @@ pub struct Token {
     /// Reminders sent for its gate.
     pub reminded: u32,
     /// How many tokens had done their work when this one was born, and when it had done its own.
-    pub born_order: u64,
+    pub created_order: u64,
     pub exit_order: Option<u64>,
     /// The way back from what this token wrote to the context, for a restart or a retry without it.
     pub undo: Vec<Patch>,
@@ -321,7 +321,7 @@ impl Token {
             joins_at: None,
             arrival: None,
             reminded: 0,
-            born_order: 0,
+            created_order: 0,
             exit_order: None,
             undo: Vec::new(),
             merge_undo: Vec::new(),
@@ -371,19 +371,19 @@ impl Token {
     }
 
     /// When to warn of its deadline, if that is still to be done.
-    pub fn warning_at(&self, patience: TimeoutConfig) -> Option<Millis> {
+    pub fn warning_at(&self, config: TimeoutConfig) -> Option<Millis> {
         match self.warned {
             true => None,
-            false => warning_at(self.timeout_at, self.timeout_ms, patience.warn_at),
+            false => warning_at(self.timeout_at, self.timeout_ms, config.warn_at),
         }
     }
 
     /// The next moment at which this token needs attention if nothing is heard of it.
-    pub fn due_at(&self, patience: TimeoutConfig) -> Option<Millis> {
-        let warning_at = self.warning_at(patience);
+    pub fn due_at(&self, config: TimeoutConfig) -> Option<Millis> {
+        let warning_at = self.warning_at(config);
         match self.status {
             TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => {
-                let deadline = self.timeout_at.map(|at| at.saturating_add(patience.grace_ms));
+                let deadline = self.timeout_at.map(|at| at.saturating_add(config.grace_ms));
                 deadline.into_iter().chain(self.watch_at).chain(warning_at).min()
             }
             TokenStatus::AwaitingHuman | TokenStatus::Suspended => self

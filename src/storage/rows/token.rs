@@ -12,7 +12,7 @@ use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::protocol::task::{Checkpoint, StepReport};
 use crate::run::{
-    Escalation, InstanceId, Interrupted, Lane, PastToken, Patch, Run, Token, TokenId, TokenStatus,
+    Escalation, InstanceId, Interrupted, Lane, Patch, Run, Token, TokenId, TokenStatus, TokenSummary,
     UNDO_INLINE_BYTES, Unroutable, WrittenAt,
 };
 use crate::storage::rows::instance::BranchRow;
@@ -151,7 +151,7 @@ impl TokenRow {
             joins_at: token.joins_at.map(|node| workflow.nodes[node].id.clone()),
             arrival: token.arrival,
             reminded: token.reminded,
-            born_order: token.born_order,
+            born_order: token.created_order,
             exit_order: token.exit_order,
             undo: Vec::new(),
             merge_undo: Vec::new(),
@@ -211,7 +211,7 @@ impl TokenRow {
             joins_at,
             arrival: self.arrival,
             reminded: self.reminded,
-            born_order: self.born_order,
+            created_order: self.born_order,
             exit_order: self.exit_order,
             undo: patches(self.undo, self.undo_patches),
             merge_undo: patches(self.merge_undo, self.merge_undo_patches),
@@ -309,10 +309,10 @@ struct PastBranch {
 }
 
 /// Reads only the fields that resume plans need.
-pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Result<PastToken, String> {
+pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Result<TokenSummary, String> {
     let row: PastRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
     let node_index = |id: &str| snapshot.workflow.node_index(id);
-    Ok(PastToken {
+    Ok(TokenSummary {
         id: TokenId(id),
         node: node_index(&row.node_id)
             .ok_or_else(|| format!("token t{id} stands at unknown node {}", row.node_id))?,
@@ -320,7 +320,7 @@ pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Resu
         branch: row
             .branch
             .map(|branch| (InstanceId(branch.instance), branch.index)),
-        born_order: row.born_order,
+        created_order: row.born_order,
         exit_order: row.exit_order,
         ended_at: row.ended_at,
         interrupted: row.interrupted,
@@ -331,7 +331,7 @@ pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Resu
         wrote: !row.undo.is_empty()
             || !row.undo_patches.is_empty()
             || row.undo_apart.contains(&WrittenAt::Exit),
-        wrote_at_birth: !row.merge_undo.is_empty()
+        wrote_at_creation: !row.merge_undo.is_empty()
             || !row.merge_undo_patches.is_empty()
             || row.undo_apart.contains(&WrittenAt::Birth),
         went_back_to: row.went_back_to.map(TokenId),

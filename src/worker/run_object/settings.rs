@@ -47,7 +47,7 @@ fn settings(env: &Env) -> Settings {
         },
         pending_ms: number("CURFEW_PENDING_MS", default.pending_ms).max(100),
         no_route_ms: number("CURFEW_NO_ROUTE_MS", default.no_route_ms),
-        ring_ms: number("CURFEW_RING_MS", default.ring_ms),
+        resend_ms: number("CURFEW_RING_MS", default.resend_ms),
         claim_ms: number("CURFEW_CLAIM_MS", default.claim_ms),
         heartbeat_ms: number("CURFEW_SILENCE_MS", default.heartbeat_ms),
         suspend_ms: number("CURFEW_SUSPEND_MS", default.suspend_ms),
