@@ -6,8 +6,8 @@ use curfew::run::{
 };
 use serde_json::{Value, json};
 
-use super::clockwork::asked_by_parent;
 use super::driver::{Driver, child_of, parse_attempt};
+use super::time_steps::asked_by_parent;
 
 fn calling() -> Value {
     json!({"nodes": [{"id": "call", "workflow_id": "child"}]})

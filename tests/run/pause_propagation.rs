@@ -3,9 +3,9 @@
 use curfew::run::{ChildNews, Event, Extension, Message, RunStatus, Write};
 use serde_json::{Value, json};
 
-use super::clockwork::asked_by_parent;
 use super::driver::{Driver, START};
 use super::graphs::joining;
+use super::time_steps::asked_by_parent;
 
 /// A call of `child`, and work that may overtake it.
 fn racing() -> Value {
