@@ -1,6 +1,5 @@
-//! What holds for every workflow and every order of events: nothing that ended moves again, attempts stay within
-//! their limits, a live run always has a moment to be woken at, and a run that was stored and loaded goes on as if
-//! nothing had been.
+//! Properties of every workflow and every order of events: ended tokens never change, attempts stay within their limits,
+//! a live run always has a deadline or waits for outside input, and a reloaded run decides like the one in memory.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use super::driver::render;
 use super::history::{History, SETTINGS};
 
 const LENGTH: usize = 30;
-/// Rounds in which nobody takes an attempt out of the queue.
+/// Rounds in which no executor claims an attempt.
 const UNCLAIMED_MAX: u64 = 3;
 
 /// `CURFEW_PROPERTY_CASES=20000` tries more.
@@ -35,7 +34,7 @@ fn saved_tokens(decision: &Decision) -> impl Iterator<Item = &Token> {
     })
 }
 
-/// What a commit must not do to the tokens as they stood before it.
+/// Checks the tokens of a commit against those before it.
 fn check_commit(
     standing: &mut BTreeMap<TokenId, Token>,
     decision: &Decision,
@@ -47,10 +46,10 @@ fn check_commit(
         let node = &run.snapshot().workflow.nodes[token.node];
         prop_assert!(token.retry_count <= node.max_retries, "{token:?}");
         prop_assert!(token.lost_count <= SETTINGS.lost_max, "{token:?}");
-        // An attempt whose executor ran into a deadline while the clocks stood still, or before the run got more
-        // time, does not count; nor do those of a token whose place at a join this one took.
+        // Not counted: attempts whose executor's deadline passed during a pause or before an extension, and attempts of a
+        // token that this one replaced at a join.
         let attempts_max = 1 + u64::from(token.retry_count) + u64::from(token.lost_count) + pauses;
-        // Before each of them it may have lain in the queue in vain.
+        // Each of them may have stayed unclaimed before.
         let attempts_max = attempts_max * if settings.queue { UNCLAIMED_MAX } else { 1 };
         prop_assert!(
             token.epoch <= attempts_max || token.arrival.is_some(),
@@ -78,7 +77,7 @@ fn check_commit(
 fn check_standing(run: &Run) -> Result<(), TestCaseError> {
     let next = run.next_deadline();
     let paused = run.header.paused_at.is_some();
-    // Nothing to wake it for: somebody outside has the next word.
+    // No timer is needed: the token waits for outside input.
     let outside = |token: &Token| match token.status {
         TokenStatus::AwaitingHuman | TokenStatus::Suspended | TokenStatus::WaitingForSubworkflow => true,
         TokenStatus::WaitingForSiblings => run.live_tokens().any(|other| other.joins_at.is_none()),
@@ -99,7 +98,7 @@ fn check_standing(run: &Run) -> Result<(), TestCaseError> {
         prop_assert!(run.alarm_at().is_some(), "no alarm is armed");
         prop_assert!(
             run.alarm_at() <= next,
-            "{:?} rings after {next:?}",
+            "{:?} fires after {next:?}",
             run.alarm_at()
         );
     }
@@ -111,7 +110,7 @@ fn check_standing(run: &Run) -> Result<(), TestCaseError> {
     );
     prop_assert!(
         run.header.status.is_terminal() || live > 0 || paused,
-        "nobody is left to end the run"
+        "nothing is left to end the run"
     );
     let open = run.instances().filter(|instance| instance.is_closed()).count();
     prop_assert_eq!(open, 0, "a closed instance is forgotten");
@@ -125,8 +124,8 @@ fn check_standing(run: &Run) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What a decision says of the run itself. The outbox begins anew after a reload (everything in it is due at once, as
-/// nobody knows what arrived), so its messages and the alarms they need differ by right.
+/// The lines of a decision without those of the outbox. After a reload every message of the outbox is due at once, because
+/// deliveries are not recorded, so messages and their alarms may differ.
 fn of_the_run(decision: &Decision, run: &Run) -> Vec<String> {
     const OF_MESSAGES: &[&str] = &["message", "unmessage", "deliver", "alarm"];
     let lines = render(decision, run).into_iter();
@@ -139,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), max_shrink_time: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_commit_breaks_a_promise(choices in choices()) {
+    fn every_commit_keeps_the_invariants(choices in choices()) {
         let mut dice = Dice::listed(choices);
         let mut history = History::random(&mut dice, 0);
         let mut standing = BTreeMap::new();
@@ -154,7 +153,7 @@ proptest! {
                     if matches!(entry.kind, RunEventKind::RunPaused | RunEventKind::RunExtended))
             };
             let pauses = history.decisions.iter().flat_map(Decision::writes).filter(is_pause).count() as u64;
-            // A person may have it tried again, with all the chances it had.
+            // A person may retry an escalated token, with all its attempts again.
             let is_decision = |write: &&Write| {
                 matches!(write, Write::SaveEvent(entry) if entry.kind == RunEventKind::GateDecided)
             };
@@ -170,7 +169,7 @@ proptest! {
                 matches!(write, Write::SaveEvent(entry) if entry.kind == RunEventKind::RunRetried)
             };
             if ended && !decision.writes().iter().any(back) {
-                // It may still have to be heard elsewhere, and notes what came too late.
+                // Messages are still delivered and late results are logged.
                 let may_be_written = |write: &Write| {
                     matches!(write, Write::DeleteMessage { .. })
                         || matches!(write, Write::SaveEvent(entry) if entry.kind == RunEventKind::LateResultDiscarded)
@@ -194,9 +193,9 @@ proptest! {
         prop_assert_eq!(first.run.context().state(), second.run.context().state());
     }
 
-    /// Carried out as one, a whole history leaves the rows of its single decisions, and orders that somebody still wants.
+    /// A whole history performed as one batch leaves the same rows as its single decisions, and only orders of live attempts.
     #[test]
-    fn decisions_together_leave_the_rows_of_each(choices in choices()) {
+    fn a_batch_of_decisions_leaves_the_same_rows(choices in choices()) {
         let history = History::random(&mut Dice::listed(choices), LENGTH);
         let mut batch = DecisionBatch::default();
         for decision in history.decisions.iter().filter(|it| **it != Decision::DeleteStorage) {
@@ -223,14 +222,14 @@ proptest! {
     }
 
     #[test]
-    fn a_run_from_the_store_goes_on_like_the_one_in_memory(choices in choices(), before in 0..LENGTH) {
+    fn a_restored_run_decides_like_the_one_in_memory(choices in choices(), before in 0..LENGTH) {
         let mut dice = Dice::listed(choices);
         let mut history = History::random(&mut dice, before);
         let store = history.store();
         let mut loaded = store.recall(history.settings).map_err(TestCaseError::fail)?;
         let posted = |write: &Write| matches!(write, Write::SaveMessage { .. });
         let has_outbox = history.decisions.iter().flat_map(Decision::writes).any(posted);
-        // The open calls died with the memory they were held in, so both sides begin with the same loss.
+        // A reload loses the open calls, so both sides begin with the same loss.
         let mut pending = vec![(history.now, Event::Loaded)];
         for _ in 0..LENGTH {
             let (now, event) = pending.pop().unwrap_or_else(|| history.next(&mut dice));

@@ -1,4 +1,4 @@
-//! The queue lane after a run was resumed or restarted: messages of the time before may still arrive.
+//! The queue lane after a resume or a restart: earlier messages of the queue may still arrive.
 
 use curfew::run::RetryMode;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::queue::{one_node, start, two_branches};
 
 #[test]
-fn a_run_brought_back_goes_on_with_what_lay_in_the_queue() {
+fn a_resumed_run_enqueues_its_interrupted_attempts_again() {
     for mode in [RetryMode::RetryStep, RetryMode::DiscardAndRetry] {
         let mut document = two_branches(json!({}));
         document["on_timeout"] = json!("fail");
@@ -33,7 +33,7 @@ fn a_run_brought_back_goes_on_with_what_lay_in_the_queue() {
 }
 
 #[test]
-fn a_restart_leaves_the_messages_of_before_without_an_answer() {
+fn claims_from_before_a_restart_are_rejected() {
     let mut run = start(one_node(json!({})));
     run.at(2_000).restart().stands("running a:dispatched");
     run.claim("t1@1").check("rejected stale_attempt t1@1");

@@ -1,4 +1,4 @@
-//! What vanished, came late, came twice or was called off: attempts, objects, results, whole runs.
+//! Lost attempts, evicted objects, late and repeated results, cancelled runs.
 
 use curfew::run::{LATE_NOTED, RunEventKind};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn a_result_counts_once() {
         event 1 late_result_discarded t2
     ",
     );
-    // Said once: whoever repeats it finds nobody who writes it down again.
+    // Each attempt is logged once.
     run.fail("t2@1").check("rejected stale_attempt t2@1");
     run.reload().fail("t2@1").check("rejected stale_attempt t2@1");
     run.lose("t2@1").check(
@@ -79,7 +79,7 @@ fn late_results_do_not_fill_the_storage() {
         run.succeed(&format!("t1@{epoch}"), json!(1));
     }
     assert_eq!(late(&run), 58);
-    // What was noted is known again after the object was away.
+    // The logged attempts are restored after an eviction.
     run.reload();
     for epoch in 2..1_000 {
         run.succeed(&format!("t1@{epoch}"), json!(1));
@@ -105,7 +105,7 @@ fn a_result_after_the_end_of_its_run_is_stale() {
 }
 
 #[test]
-fn a_lost_attempt_is_made_again_at_once_then_with_growing_pauses_until_it_is_given_up() {
+fn a_lost_attempt_is_retried_at_once_then_with_backoff_and_then_fails() {
     let mut run = Driver::start(one_node());
     run.at(2_000).lose("t1@1").check(
         r#"
@@ -119,7 +119,7 @@ fn a_lost_attempt_is_made_again_at_once_then_with_growing_pauses_until_it_is_giv
         alarm 3000
     ",
     );
-    // A result of the attempt that vanished comes late, between two attempts.
+    // The result of the lost attempt arrives between two attempts.
     run.succeed("t1@2", json!(1)).check(
         "
         rejected stale_attempt t1@2
@@ -149,7 +149,7 @@ fn a_lost_attempt_is_made_again_at_once_then_with_growing_pauses_until_it_is_giv
 }
 
 #[test]
-fn an_object_that_comes_back_makes_every_attempt_again() {
+fn a_reloaded_object_retries_every_attempt() {
     Driver::start(two_branches()).at(1_100).load().check(
         r#"
         token t2 b executing@2 lost 1 watch 31100 (attempt_lost)
@@ -161,7 +161,7 @@ fn an_object_that_comes_back_makes_every_attempt_again() {
 }
 
 #[test]
-fn an_object_that_comes_back_after_a_deadline_takes_it_as_passed() {
+fn an_object_reloaded_after_a_deadline_enforces_it() {
     Driver::start(json!({"nodes": [{"id": "a", "action_id": "work", "timeout_ms": 4_000}]}))
         .at(5_000)
         .load()
@@ -179,14 +179,14 @@ fn an_object_that_comes_back_after_a_deadline_takes_it_as_passed() {
 }
 
 #[test]
-fn an_object_that_comes_back_after_its_run_ended_does_nothing() {
+fn an_object_reloaded_after_its_run_ended_does_nothing() {
     let mut run = Driver::start(one_node());
     run.at(1_100).cancel(None);
     run.at(1_200).load().check("");
 }
 
 #[test]
-fn the_watch_leaves_open_calls_alone_and_replaces_those_that_are_gone() {
+fn the_watch_keeps_open_calls_and_retries_lost_ones() {
     Driver::start(two_branches())
         .at(31_000)
         .wake("t2@1")
@@ -219,7 +219,7 @@ fn a_call_of_an_older_attempt_does_not_count_as_open() {
 }
 
 #[test]
-fn cancelling_ends_every_token_and_aborts_what_is_under_way() {
+fn cancelling_ends_every_token_and_aborts_its_work() {
     let mut run = Driver::start(two_branches());
     run.at(1_100).lose("t3@1");
     run.lose("t3@2");
@@ -234,7 +234,7 @@ fn cancelling_ends_every_token_and_aborts_what_is_under_way() {
         ended
     ",
     );
-    // Twice is once, and keeps the first reason.
+    // Cancelling is idempotent and keeps the first reason.
     run.at(1_300).cancel(Some("again")).check("");
     assert_eq!(run.run.header.reason.as_deref(), Some("not needed"));
 }
@@ -249,9 +249,9 @@ fn a_run_that_ended_otherwise_cannot_be_cancelled() {
     run.cancel(None).check("rejected run_finished");
 }
 
-/// What is due may be what cannot be carried out: whoever cancels need not wait for it.
+/// Cancelling does not handle what is due first: that may be what cannot be decided.
 #[test]
-fn a_run_whose_limit_has_passed_unnoticed_can_be_cancelled() {
+fn a_run_whose_limit_has_passed_can_be_cancelled() {
     let mut run = Driver::start(one_node());
     run.at(1_001_000).cancel(None).check(
         "

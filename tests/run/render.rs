@@ -1,4 +1,4 @@
-//! Decisions, rejections and failures as the short lines scenarios are written in.
+//! Renders decisions, rejections and failures as the short lines that scenarios compare.
 //!
 //! The only place of these tests that matches on every write and command, so that a new one is a compile error here
 //! and nowhere else.
@@ -98,7 +98,7 @@ fn render_order(order: &AttemptOrder) -> String {
     format!("{}@{} {}{deadline}", order.token, order.epoch, order.input)
 }
 
-/// What happened and to whom; of a timeout also whose clock it was, how late, and what followed.
+/// The kind and its main fields; of a timeout also the scope, the lateness and the action.
 fn render_entry(entry: &RunEvent) -> String {
     let mut line = format!("event {} {}", entry.seq, word(&entry.kind));
     for field in [
@@ -285,7 +285,7 @@ fn render_token(token: &Token, run: &Run) -> String {
         line += &format!(" ({reason})");
     }
     if let Some(output) = &token.output {
-        // A result as large as its limit would say nothing but its size.
+        // Of a large result only the size matters.
         let text = output.to_string();
         line += &match text.len() {
             0..=1_000 => format!(" {text}"),
@@ -308,7 +308,7 @@ pub fn render_failure(failure: Option<&Failure>) -> String {
     }
 }
 
-/// The name an enum goes by on the wire.
+/// The wire name of an enum.
 pub fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(text)) => text,

@@ -1,4 +1,4 @@
-//! Bringing a run back that failed or timed out: what its end cut off goes on, and nothing done is lost.
+//! Resuming a run that failed or timed out: interrupted tokens continue, and no finished work is lost.
 
 use curfew::run::{RetryMode, RunStatus, TokenStatus};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn chain_of(node: Value) -> Value {
 }
 
 #[test]
-fn a_failed_token_goes_on_as_another_with_a_whole_limit() {
+fn a_new_token_replaces_a_failed_one_with_the_whole_limit() {
     let mut run = Driver::start(chain(json!({})));
     run.succeed("t1@1", json!("kept")).at(31_000).fail("t2@1");
     run.stands("failed peer_failed/server_error: status 500");
@@ -42,7 +42,7 @@ fn a_failed_token_goes_on_as_another_with_a_whole_limit() {
     assert_eq!(run.run.header.attempt, 1, "a retry is no new attempt of the run");
     assert_eq!((run.run.header.ended_at, &run.run.header.error), (None, &None));
     assert_eq!(run.row("t3").parent, run.row("t2").id.into());
-    // The ended one stays ended, and its late word is not heard.
+    // The ended token stays ended, and its late result is rejected.
     run.succeed("t2@1", json!("late"));
     assert!(run.answer.is_err());
     run.succeed("t3@1", json!(2)).stands("completed {}");
@@ -51,7 +51,7 @@ fn a_failed_token_goes_on_as_another_with_a_whole_limit() {
 }
 
 #[test]
-fn a_run_that_timed_out_goes_on_where_its_limit_stopped_it() {
+fn a_timed_out_run_continues_where_its_limit_interrupted_it() {
     for (policy, status) in [("cancel_all", RunStatus::TimedOut), ("fail", RunStatus::Failed)] {
         let mut run = Driver::start(chain(json!({"on_timeout": policy})));
         run.at(61_000).wake("t1@1");
@@ -68,7 +68,7 @@ fn a_run_that_timed_out_goes_on_where_its_limit_stopped_it() {
 }
 
 #[test]
-fn everything_that_was_under_way_goes_on() {
+fn every_interrupted_token_continues() {
     let mut run = Driver::start(json!({
         "nodes": [{"id": "s"}, {"id": "a", "action_id": "work"}, {"id": "p", "workflow_id": "child"},
                   {"id": "g", "gate": {}}, {"id": "w", "wait": {"signal": "go"}}],
@@ -80,7 +80,7 @@ fn everything_that_was_under_way_goes_on() {
         .stands("failed peer_failed/server_error: status 500");
     run.reload().retry(RetryMode::RetryStep);
     run.stands("running a:executing g:awaiting_human p:waiting_for_subworkflow w:suspended");
-    // Another child, another gate; the signal finds its new listener.
+    // A new child, a new gate; the signal is delivered to the new token.
     assert!(
         run.lines_of("deliver")
             .iter()
@@ -92,7 +92,7 @@ fn everything_that_was_under_way_goes_on() {
 }
 
 #[test]
-fn a_gate_nobody_decided_at_is_opened_again() {
+fn a_gate_that_timed_out_is_opened_again() {
     let mut run = Driver::start(chain_of(json!({"gate": {"timeout_ms": 5_000}})));
     run.at(6_000)
         .wake("")
@@ -111,7 +111,7 @@ fn a_gate_nobody_decided_at_is_opened_again() {
 }
 
 #[test]
-fn a_gate_that_cancels_all_leaves_everything_to_go_on_from() {
+fn a_run_cancelled_by_a_gate_timeout_can_be_resumed() {
     let gate = json!({"gate": {"timeout_ms": 5_000, "on_timeout": "cancel_all"}});
     let mut run = Driver::start(chain_of(gate));
     run.at(6_000)
@@ -136,9 +136,8 @@ fn a_wait_for_a_signal_that_timed_out_waits_again() {
     run.signal("go", json!(1)).stands("running b:executing");
 }
 
-/// What was slept is slept.
 #[test]
-fn a_sleeping_token_keeps_what_was_left_of_its_sleep() {
+fn a_sleeping_token_keeps_the_rest_of_its_sleep() {
     let mut run = Driver::start(chain_of(json!({"wait": {"sleep_ms": 100_000}})));
     run.at(61_000).wake("");
     assert_eq!(run.run.header.status, RunStatus::TimedOut);
@@ -147,7 +146,7 @@ fn a_sleeping_token_keeps_what_was_left_of_its_sleep() {
         .retry(RetryMode::RetryStep)
         .stands("running a:suspended");
     assert_eq!(run.row("t2").watch_at, Some(110_000), "40 s of 100 were left");
-    // Cut off again, in front of a person, before it could sleep on.
+    // Interrupted again, at the gate of the run, before it could sleep.
     let mut run = Driver::start(chain_of(json!({"wait": {"sleep_ms": 100_000}})));
     run.at(61_000)
         .wake("")
@@ -158,14 +157,14 @@ fn a_sleeping_token_keeps_what_was_left_of_its_sleep() {
 }
 
 #[test]
-fn a_moment_of_the_calendar_is_still_that_moment() {
+fn a_wait_until_a_moment_keeps_its_moment() {
     let mut run = Driver::start(chain_of(json!({"wait": {"until": 200_000}})));
     run.at(61_000).wake("").at(190_000).retry(RetryMode::RetryStep);
     assert_eq!(run.row("t2").watch_at, Some(200_000));
 }
 
 #[test]
-fn a_run_is_brought_back_as_often_as_it_ends() {
+fn a_run_can_be_resumed_after_every_end() {
     let mut run = Driver::start(chain(json!({})));
     run.succeed("t1@1", json!(1)).fail("t2@1");
     run.reload().retry(RetryMode::RetryStep).fail("t3@1");
@@ -197,7 +196,7 @@ fn a_retry_and_then_a_restart() {
         (2, Some(63_000))
     );
     assert_eq!(run.state(), &json!({}));
-    // What the first attempt left does not come back with a later retry.
+    // A later retry does not resume tokens from before the restart.
     run.fail("t4@1")
         .reload()
         .retry(RetryMode::RetryStep)
@@ -220,9 +219,8 @@ fn a_retry_and_then_a_pause() {
     assert_eq!(run.run.header.timeout_at, Some(150_000), "50 s were left");
 }
 
-/// The end was announced and its storage was to be deleted: neither is true any more.
 #[test]
-fn a_run_brought_back_is_not_deleted() {
+fn a_resumed_run_is_not_deleted() {
     let mut run = Driver::start(chain(json!({})));
     run.fail("t1@1");
     let deleted_at = 1_000 + SETTINGS.retention_ms;
@@ -234,7 +232,7 @@ fn a_run_brought_back_is_not_deleted() {
 }
 
 #[test]
-fn only_a_run_that_failed_or_timed_out_goes_on() {
+fn only_a_run_that_failed_or_timed_out_can_be_resumed() {
     let mut run = Driver::start(chain(json!({})));
     run.retry(RetryMode::RetryStep).check("rejected not_ended");
     run.pause()
@@ -251,7 +249,7 @@ fn only_a_run_that_failed_or_timed_out_goes_on() {
 }
 
 #[test]
-fn a_run_that_failed_with_nothing_under_way_is_restarted_instead() {
+fn a_run_that_failed_without_live_tokens_cannot_be_resumed() {
     let mut run = Driver::start(chain(json!({"output_mapping": "${state.nothing.there}"})));
     run.succeed("t1@1", json!(1)).succeed("t2@1", json!(1));
     assert_eq!(run.run.header.status, RunStatus::Failed);
@@ -259,9 +257,9 @@ fn a_run_that_failed_with_nothing_under_way_is_restarted_instead() {
         .check("rejected not_resumable nothing was under way when the run ended; restart it");
 }
 
-/// `c` was never born, and nobody remembers that it was to be: going on without it would look like a success.
+/// The token of `c` was never created and is not recorded: completing without it would look like a success.
 #[test]
-fn a_run_that_met_one_of_its_bounds_is_restarted_instead() {
+fn a_run_that_reached_one_of_its_limits_cannot_be_resumed() {
     let mut run = Driver::start(json!({
         "nodes": [{"id": "s"}, {"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work"},
                   {"id": "c", "action_id": "work"}],
@@ -277,18 +275,16 @@ fn a_run_that_met_one_of_its_bounds_is_restarted_instead() {
     run.restart().stands("running a:executing b:executing");
 }
 
-/// A result over its limit is its token's failure, and its token can be tried again.
 #[test]
-fn a_result_over_its_limit_can_be_tried_again() {
+fn a_token_whose_result_was_too_large_can_be_retried() {
     let mut run = Driver::start(chain(json!({})));
     run.succeed("t1@1", json!("x".repeat(600_000)));
     assert_eq!(run.run.header.status, RunStatus::Failed);
     run.retry(RetryMode::RetryStep).stands("running a:executing");
 }
 
-/// Tokens born before the retry do not use up the bound of what goes on.
 #[test]
-fn bounds_count_from_the_retry_on() {
+fn tokens_from_before_a_resume_do_not_count_towards_limits() {
     let mut run = Driver::start(chain(json!({"limits": {"tokens_total": 2}})));
     run.succeed("t1@1", json!(1))
         .fail("t2@1")

@@ -1,16 +1,15 @@
-//! Bringing back a run whose joins had decided: what fired stays fired, what it went on without stays away, and what can
-//! no longer be met fails again instead of looking like a success.
+//! Resuming a run whose joins had decided: a join that fired is not repeated, branches it did not wait for stay ended, and a
+//! join that cannot fire fails again instead of looking like a success.
 
 use curfew::run::{RetryMode, TokenStatus};
 use serde_json::json;
 
 use super::driver::Driver;
 use super::graphs::{joining, nested, three};
-use super::resume_joins::{born_at, limited};
+use super::resume_joins::{limited, tokens_at};
 
-/// The join had fired when the run failed behind it: what it joined is not joined again.
 #[test]
-fn a_run_that_failed_behind_a_join_goes_on_behind_it() {
+fn a_run_that_failed_after_a_join_continues_after_it() {
     let mut run = Driver::start(limited(three(json!({}))));
     for attempt in ["t2@1", "t3@1", "t4@1"] {
         run.succeed(attempt, json!(0));
@@ -23,9 +22,9 @@ fn a_run_that_failed_behind_a_join_goes_on_behind_it() {
     run.succeed("t6@1", json!(1)).stands("completed {}");
 }
 
-/// The join fires and the run ends in one commit: the instance is over, and stays so.
+/// The join fires and the run ends in one commit: the instance stays closed.
 #[test]
-fn a_run_that_failed_in_the_commit_of_a_join_goes_on_behind_it() {
+fn a_run_that_failed_in_the_commit_of_a_join_continues_after_it() {
     let mut document = limited(three(json!({})));
     document["nodes"][2] = json!({"id": "z", "action_id": "work", "input_mapping": "${state.missing.part}"});
     let mut run = Driver::start(document);
@@ -45,10 +44,10 @@ fn a_run_that_failed_in_the_commit_of_a_join_goes_on_behind_it() {
     );
     assert_eq!(run.run.instances().count(), 0);
     assert!(run.instance_row(1).is_closed());
-    assert_eq!(born_at(&run, "z"), 2, "one for each end, none twice");
+    assert_eq!(tokens_at(&run, "z"), 2, "one for each end, none twice");
 }
 
-/// As above inside a branch: the inner join is over, and so is the branch that failed behind it.
+/// The same inside a branch: the inner join has fired, and the branch that failed after it has ended.
 #[test]
 fn an_inner_join_that_had_fired_does_not_keep_its_branch_open() {
     let mut document = limited(nested(
@@ -57,7 +56,7 @@ fn an_inner_join_that_had_fired_does_not_keep_its_branch_open() {
     ));
     document["nodes"][3] = json!({"id": "d", "action_id": "work"});
     let mut run = Driver::start(document);
-    // t2, t3 outer; t4..t7 inner. The first branch is joined and fails behind its join.
+    // t2, t3 outer; t4..t7 inner. The first branch is joined and fails after its join.
     run.succeed("t4@1", json!(0))
         .succeed("t5@1", json!(0))
         .fail("t8@1")
@@ -67,7 +66,7 @@ fn an_inner_join_that_had_fired_does_not_keep_its_branch_open() {
         .reload()
         .at(62_000)
         .retry(RetryMode::RetryStep);
-    // The outer join can do without it, and had not failed: it is not repeated.
+    // The outer join does not need it and had not failed, so the branch is not resumed.
     run.stands("running 2xc:executing");
     let inner: Vec<String> = run
         .run
@@ -82,9 +81,9 @@ fn an_inner_join_that_had_fired_does_not_keep_its_branch_open() {
     assert_eq!(run.state()["all"], json!(["second"]));
 }
 
-/// In one commit the inner join fires, what comes behind it fails, and with it the outer join and the run.
+/// In one commit the inner join fires, the token after it fails, and with it the outer join and the run.
 #[test]
-fn an_inner_join_that_fired_in_the_commit_of_the_end_stays_over() {
+fn an_inner_join_that_fired_in_the_commit_of_the_end_stays_closed() {
     let mut document = limited(nested(json!({}), json!({})));
     document["nodes"][3] =
         json!({"id": "d", "output_mapping": {"state.d": "${_branch.index == 0 ? state.missing : 0}"}});
@@ -99,19 +98,18 @@ fn an_inner_join_that_fired_in_the_commit_of_the_end_stays_over() {
         "{}",
         run.standing()
     );
-    // It fails again in the same way, at once: nothing keeps its branch open.
+    // It fails again at once: nothing keeps its branch open.
     run.reload().retry(RetryMode::RetryStep);
     assert!(
         run.standing().starts_with("failed fan_in_failed"),
         "{}",
         run.standing()
     );
-    assert_eq!(born_at(&run, "c"), 4);
+    assert_eq!(tokens_at(&run, "c"), 4);
 }
 
-/// A join that went on without some of its branches has decided about them; the run's end changes nothing of it.
 #[test]
-fn branches_a_join_went_on_without_do_not_come_back() {
+fn branches_that_a_fired_join_did_not_wait_for_are_not_resumed() {
     let mut document = limited(three(json!({"on_branch_failure": "proceed_with_available"})));
     document["nodes"][2] = json!({"id": "z", "action_id": "work", "input_mapping": "${state.missing.part}"});
     let mut run = Driver::start(document);
@@ -124,13 +122,12 @@ fn branches_a_join_went_on_without_do_not_come_back() {
         run.standing()
     );
     run.reload().retry(RetryMode::RetryStep);
-    assert_eq!(born_at(&run, "b"), 3);
+    assert_eq!(tokens_at(&run, "b"), 3);
     assert_eq!(run.run.instances().count(), 0);
 }
 
-/// A branch whose path had come to its end without reaching the join is over, and does not keep the join waiting.
 #[test]
-fn a_branch_that_ended_elsewhere_does_not_keep_the_join_open() {
+fn a_branch_that_ended_without_arriving_does_not_keep_the_join_open() {
     let document = limited(json!({
         "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"},
                   {"id": "z", "action_id": "work"}],
@@ -169,9 +166,9 @@ fn a_branch_that_ended_elsewhere_does_not_keep_the_join_open() {
     run.stands("running z:executing");
 }
 
-/// Every branch had ended elsewhere: there is nothing to try again, and it is no success either.
+/// Every branch had ended without arriving: nothing can be retried, and the run must not complete.
 #[test]
-fn a_join_nothing_can_come_to_fails_the_run_again() {
+fn a_join_without_possible_arrivals_fails_the_run_again() {
     let mut document = limited(three(json!({"on_branch_failure": "proceed_with_available"})));
     document["transitions"][1]["condition"] = json!("false");
     document["nodes"]
@@ -209,7 +206,7 @@ fn a_join_nothing_can_come_to_fails_the_run_again() {
 }
 
 #[test]
-fn late_arrivals_are_still_taken_after_a_retry() {
+fn late_arrivals_are_still_merged_after_a_retry() {
     let mut run = Driver::start(limited(three(
         json!({"strategy": "any", "on_early_complete": "allow_late_merge"}),
     )));
@@ -227,16 +224,11 @@ fn late_arrivals_are_still_taken_after_a_retry() {
         .succeed("t7@1", json!("c"))
         .succeed("t8@1", json!(0))
         .stands("completed {}");
-    assert_eq!(
-        born_at(&run, "z"),
-        2,
-        "the one that failed and the one that went on"
-    );
+    assert_eq!(tokens_at(&run, "z"), 2, "the failed one and its replacement");
 }
 
-/// The join had gone on without it, and nobody waited for it any more.
 #[test]
-fn a_straggler_that_failed_before_the_end_does_not_come_back() {
+fn a_straggler_that_failed_before_the_end_is_not_resumed() {
     let mut run = Driver::start(limited(three(
         json!({"strategy": "any", "on_early_complete": "allow_late_merge"}),
     )));
@@ -251,9 +243,9 @@ fn a_straggler_that_failed_before_the_end_does_not_come_back() {
     assert_eq!(run.state()["all"], json!(["b", "c"]));
 }
 
-/// A straggler whose late merge fails ends the run; brought back, it does its work and is merged again.
+/// A straggler whose late merge fails ends the run; after a resume it repeats its work and is merged.
 #[test]
-fn a_late_merge_that_failed_is_tried_again() {
+fn a_late_merge_that_failed_is_retried() {
     let join = json!({"strategy": "any", "on_early_complete": "allow_late_merge",
         "merge": {"target": "state.all", "source": "_branch.output.n"}});
     let mut run = Driver::start(limited(three(join)));

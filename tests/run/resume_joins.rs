@@ -1,5 +1,5 @@
-//! Bringing back a run that ended in the middle of a fan-out: siblings keep their results and their order, joins wait
-//! again, and their continuation is born once.
+//! Resuming a run that ended during a fan-out: siblings keep their results and their order, joins wait again, and exactly
+//! one token continues after each.
 
 use curfew::run::{RetryMode, TokenStatus};
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ pub(super) fn limited(document: Value) -> Value {
     with(document, json!({"timeout_ms": 60_000}))
 }
 
-pub(super) fn born_at(run: &Driver, node: &str) -> usize {
+pub(super) fn tokens_at(run: &Driver, node: &str) -> usize {
     let index = run.run.snapshot().workflow.node_index(node);
     let tokens = run.past().tokens.into_iter();
     tokens.filter(|token| Some(token.node) == index).count()
 }
 
 #[test]
-fn a_join_of_all_that_failed_waits_for_the_branch_that_broke_it() {
+fn a_join_of_all_that_failed_waits_for_the_failed_branch_again() {
     let mut run = Driver::start(limited(three(json!({"timeout_ms": 20_000}))));
     run.succeed("t4@1", json!("c")).at(2_000).fail("t2@1");
     run.stands(
@@ -42,11 +42,11 @@ fn a_join_of_all_that_failed_waits_for_the_branch_that_broke_it() {
         .succeed("t5@1", json!("a"));
     run.stands("running z:executing");
     assert_eq!(run.state()["all"], json!(["a", "b", "c"]));
-    assert_eq!(born_at(&run, "z"), 1);
+    assert_eq!(tokens_at(&run, "z"), 1);
     run.succeed("t8@1", json!(0)).stands("completed {}");
 }
 
-/// Who came first stays first: `last_wins` must not see the order of the retry.
+/// `last_wins` goes by the original order of arrivals, not by that of the retry.
 #[test]
 fn waiting_siblings_keep_their_order() {
     let merge = json!({"merge": {"target": "state.last", "strategy": "last_wins"}});
@@ -72,7 +72,7 @@ fn waiting_siblings_keep_their_order() {
 }
 
 #[test]
-fn a_join_that_ran_out_of_time_waits_again_from_the_retry_on() {
+fn a_join_that_timed_out_waits_again_from_the_retry_on() {
     let mut run = Driver::start(limited(three(json!({"timeout_ms": 5_000}))));
     run.succeed("t3@1", json!("b")).at(6_000).wake("t2@1 t4@1");
     run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
@@ -99,11 +99,11 @@ fn a_join_that_ran_out_of_time_waits_again_from_the_retry_on() {
         .succeed("t10@1", json!("c"))
         .stands("running z:executing");
     assert_eq!(run.state()["all"], json!(["a", "b", "c"]));
-    assert_eq!(born_at(&run, "z"), 1);
+    assert_eq!(tokens_at(&run, "z"), 1);
 }
 
 #[test]
-fn an_inner_join_that_failed_goes_on_inside_its_branch() {
+fn an_inner_join_that_failed_is_resumed_inside_its_branch() {
     let mut run = Driver::start(limited(nested(json!({}), json!({}))));
     run.succeed("t4@1", json!("a"))
         .succeed("t6@1", json!("c"))
@@ -128,15 +128,15 @@ fn an_inner_join_that_failed_goes_on_inside_its_branch() {
         .stands("running z:executing");
     assert_eq!(run.state()["all"], json!([["a", "b"], ["c", "d"]]));
     assert_eq!(
-        (born_at(&run, "z"), born_at(&run, "d")),
+        (tokens_at(&run, "z"), tokens_at(&run, "d")),
         (1, 3),
         "t6, t7 are not joined again"
     );
 }
 
-/// The branch broke first; the run ended later, when nobody else could make up for it.
+/// The branch failed first; the run ended later, when the quorum was out of reach.
 #[test]
-fn a_branch_that_failed_in_an_earlier_commit_goes_on_as_well() {
+fn a_branch_that_failed_in_an_earlier_commit_is_resumed_as_well() {
     let mut run = Driver::start(limited(three(json!({"strategy": {"m_of_n": 2}}))));
     run.fail("t2@1").stands("running 2xb:executing");
     run.reload().at(2_000).fail("t3@1");
@@ -155,7 +155,7 @@ fn a_branch_that_failed_in_an_earlier_commit_goes_on_as_well() {
 }
 
 #[test]
-fn a_branch_of_several_nodes_goes_on_from_the_one_that_failed() {
+fn a_branch_of_several_nodes_continues_from_the_failed_one() {
     let mut document = limited(three(json!({"strategy": {"m_of_n": 2}})));
     document["nodes"] = json!([{"id": "a"}, {"id": "s", "action_id": "work"}, {"id": "b", "action_id": "work"},
         {"id": "z", "action_id": "work"}]);
@@ -172,7 +172,7 @@ fn a_branch_of_several_nodes_goes_on_from_the_one_that_failed() {
 }
 
 #[test]
-fn a_merge_that_failed_is_tried_again_at_once() {
+fn a_merge_that_failed_is_retried_at_once() {
     let mut document = limited(three(
         json!({"merge": {"target": "state.all", "source": "_branch.output.n"}}),
     ));
@@ -186,7 +186,7 @@ fn a_merge_that_failed_is_tried_again_at_once() {
         "{}",
         run.standing()
     );
-    // All had come: the join is judged at once, fails in the same way, and can be brought back again.
+    // All had arrived: the join is evaluated at once, fails again, and the run can be resumed again.
     run.reload().retry(RetryMode::RetryStep);
     assert!(
         run.standing().starts_with("failed expression_failed"),
@@ -196,12 +196,12 @@ fn a_merge_that_failed_is_tried_again_at_once() {
     assert_eq!(run.kinds(), "run_failed run_retried run_failed");
     run.reload().retry(RetryMode::RetryStep);
     assert_eq!(run.run.header.ends, 3);
-    assert_eq!(born_at(&run, "z"), 0);
+    assert_eq!(tokens_at(&run, "z"), 0);
 }
 
-/// A token that failed and took its failure route has done what it could: what its route led to goes on, not it.
+/// A token that failed and took its failure route is not resumed, but what its route led to is.
 #[test]
-fn a_failure_route_into_a_fan_out_is_not_gone_back_behind() {
+fn a_token_before_a_failure_route_into_a_fan_out_is_not_resumed() {
     let document = limited(json!({
         "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"}, {"id": "d"},
                   {"id": "z", "action_id": "work"}],
@@ -214,7 +214,7 @@ fn a_failure_route_into_a_fan_out_is_not_gone_back_behind() {
     }));
     let mut run = Driver::start(document);
     run.fail("t2@1").stands("running b:executing 2xc:executing");
-    // The inner join fails and with it the first branch; the second branch is the last hope.
+    // The inner join fails and with it the first branch; only the second branch is left.
     run.fail("t4@1")
         .stands("running b:executing")
         .fail("t3@1")

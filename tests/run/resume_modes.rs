@@ -1,4 +1,4 @@
-//! The three ways back: with what the attempts had done, without it, or in front of a person first.
+//! The three modes of a resume: with the checkpoints of the attempts, without them, or after a person's decision.
 
 use curfew::protocol::task::{Checkpoint, TaskReport};
 use curfew::run::{Event, GateStatus, PauseReason, RetryMode, RunStatus, TokenId};
@@ -28,7 +28,7 @@ fn failed_midway(attempt: &str) -> TaskReport {
     }
 }
 
-/// `b` writes to the state, and then cannot tell where to go.
+/// `b` writes to the state, and then its condition fails.
 fn writing() -> Value {
     json!({
         "timeout_ms": 60_000,
@@ -54,14 +54,14 @@ fn retry_step_keeps_the_checkpoint_and_is_the_same_work_to_a_peer() {
     let order = run.order();
     assert_eq!(order.checkpoint, Some(checkpoint()));
     assert_eq!((order.token, order.work_of), (TokenId(2), TokenId(1)));
-    // An attempt that vanishes does not lose it.
+    // A lost attempt keeps the checkpoint.
     run.reload().at(2_000).load();
     assert_eq!(run.order().checkpoint, Some(checkpoint()));
     assert_eq!(run.order().work_of, TokenId(1));
 }
 
 #[test]
-fn discard_and_retry_drops_it_and_is_another_piece_of_work() {
+fn discard_and_retry_drops_the_checkpoint_and_is_new_work() {
     let mut run = Driver::start(one());
     run.report(failed_midway("t1@1"))
         .reload()
@@ -81,7 +81,7 @@ fn retry_step_leaves_the_state_as_it_is() {
 }
 
 #[test]
-fn discard_and_retry_takes_back_what_the_failed_token_wrote() {
+fn discard_and_retry_undoes_the_writes_of_the_failed_token() {
     let mut run = Driver::start(writing());
     run.succeed("t1@1", json!(1)).succeed("t2@1", json!(2));
     assert_eq!(run.state(), &json!({"n": 2}));
@@ -100,7 +100,7 @@ fn discard_and_retry_takes_back_what_the_failed_token_wrote() {
 }
 
 #[test]
-fn a_chosen_token_alone_is_begun_anew() {
+fn only_a_chosen_token_starts_over() {
     let mut document = three(json!({}));
     document["timeout_ms"] = json!(60_000);
     let mut run = Driver::start(document);
@@ -124,7 +124,7 @@ fn a_chosen_token_alone_is_begun_anew() {
 }
 
 #[test]
-fn a_chosen_token_must_be_one_that_can_go_on() {
+fn a_chosen_token_must_be_resumable() {
     let mut run = Driver::start(writing());
     run.succeed("t1@1", json!(1)).fail("t2@1");
     for token in ["t1", "t9"] {
@@ -156,7 +156,7 @@ fn escalate_opens_a_gate_and_begins_nothing() {
     run.resume().check("rejected held_by escalation run1");
     run.decide("run1", "extend")
         .check("rejected invalid_decision /choice: \"extend\" is none of retry, fail");
-    // Only the gate has a clock.
+    // Only the gate has a timer.
     run.reload().at(400_000).wake("").stands("paused a:pending");
     run.at(500_000)
         .decide("run1", "retry")
@@ -171,14 +171,14 @@ fn escalate_opens_a_gate_and_begins_nothing() {
 }
 
 #[test]
-fn at_an_escalation_a_person_may_say_no() {
+fn a_person_may_refuse_at_an_escalation() {
     let mut run = Driver::start(one());
     run.report(failed_midway("t1@1"))
         .retry(RetryMode::Escalate)
         .at(9_000)
         .decide("run1", "fail");
     run.stands("failed escalation_refused/permanent: a person decided not to go on");
-    // And another may still say yes.
+    // The run can still be resumed.
     run.reload()
         .retry(RetryMode::RetryStep)
         .stands("running a:executing");
@@ -191,7 +191,7 @@ fn at_an_escalation_a_person_may_say_no() {
 }
 
 #[test]
-fn an_escalation_nobody_answers_ends_and_says_so() {
+fn an_undecided_escalation_ends_at_its_deadline() {
     let mut document = one();
     document["gate"] = json!({"timeout_ms": 5_000});
     let mut run = Driver::start(document.clone());
@@ -234,7 +234,7 @@ fn an_escalated_run_can_be_cancelled_and_restarted() {
 }
 
 #[test]
-fn more_time_at_an_escalation_is_there_when_it_goes_on() {
+fn an_extension_during_an_escalation_counts_after_it() {
     let mut run = Driver::start(one());
     run.fail("t1@1")
         .at(9_000)
@@ -249,9 +249,8 @@ fn more_time_at_an_escalation_is_there_when_it_goes_on() {
     assert_eq!(run.run.header.timeout_at, Some(110_000));
 }
 
-/// The reason of a timed-out run is its time.
 #[test]
-fn the_question_names_what_ended_the_run() {
+fn the_prompt_names_the_reason_of_the_end() {
     let mut run = Driver::start(one());
     run.at(61_000).wake("t1@1").retry(RetryMode::Escalate);
     let gate = run.run.gate_of_run().expect("a gate");
@@ -261,7 +260,6 @@ fn the_question_names_what_ended_the_run() {
     );
 }
 
-/// A retry that is asked for with somebody else's past changes nothing it should not.
 #[test]
 fn a_retry_without_a_past_is_refused() {
     let mut run = Driver::start(with(one(), json!({})));

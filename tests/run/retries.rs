@@ -1,4 +1,4 @@
-//! Runs brought back from their end: what the end cut off goes on, and what cannot be met still cannot.
+//! Resumed runs whose joins cannot fire, and runs that had only run out of time.
 
 use curfew::run::RetryMode;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::driver::Driver;
 use super::graphs::joining;
 
-/// Nothing is left of the fan-out but its join, which nobody would ask again: the run would complete without it.
+/// Only the join of the fan-out is left and no arrival would evaluate it again: the run must not complete without it.
 #[test]
 fn a_join_that_nothing_can_reach_fails_the_run_again() {
     let join = joining("out", json!({"on_branch_failure": "proceed_with_available"}));
@@ -37,9 +37,9 @@ fn a_join_that_nothing_can_reach_fails_the_run_again() {
     assert!(instance.contains("\"closed\":true"), "{instance}");
 }
 
-/// Its work came in while it stood at the gate of its limit, and nobody decided: only the time was missing.
+/// Its results arrived while it waited at the gate of its limit, and the gate timed out.
 #[test]
-fn a_run_that_had_done_all_its_work_completes_when_it_is_brought_back() {
+fn a_run_with_all_its_work_done_completes_when_it_is_resumed() {
     for mode in [RetryMode::RetryStep, RetryMode::DiscardAndRetry] {
         let mut run = done_too_late();
         let view = run.ways_back();

@@ -1,4 +1,4 @@
-//! How tokens move on: chains, tiers of priorities, conditions, routes of failures, loops.
+//! Routing: chains, tiers of priorities, conditions, failure routes, loops.
 
 use serde_json::json;
 
@@ -168,7 +168,7 @@ fn a_failure_takes_its_route_with_the_error_in_scope() {
         token t2 mend executing@1 watch 31100
         dispatch t2@1 {"why":"peer_failed server_error status 500 at a t1"}
     "#)
-    // Mended: what follows knows no error any more.
+    // The failure was handled: later nodes see no error.
     .succeed("t2@1", json!("ok"))
     .check(r#"
         token t2 mend completed@1 "ok" keeps state.mend
@@ -178,7 +178,7 @@ fn a_failure_takes_its_route_with_the_error_in_scope() {
 }
 
 #[test]
-fn a_failure_without_a_route_fails_the_run_and_ends_what_is_under_way() {
+fn a_failure_without_a_route_fails_the_run_and_ends_every_token() {
     Driver::start(json!({
         "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"}],
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "a", "to_node_id": "c"},
@@ -234,7 +234,7 @@ fn a_failing_condition_on_the_failure_route_fails_the_run() {
 }
 
 #[test]
-fn a_loop_ends_when_its_iterations_are_used_up_and_a_later_tier_is_the_way_out() {
+fn a_loop_ends_after_its_iterations_and_a_later_tier_leaves_it() {
     let mut run = Driver::start(json!({
         "nodes": [{"id": "poll", "action_id": "work"}, {"id": "done", "action_id": "work"}],
         "transitions": [
@@ -262,7 +262,7 @@ fn a_loop_ends_when_its_iterations_are_used_up_and_a_later_tier_is_the_way_out()
 }
 
 #[test]
-fn iterations_are_counted_on_each_path_alone() {
+fn iterations_are_counted_per_path() {
     let mut run = Driver::start(json!({
         "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"}],
         "transitions": [
