@@ -64,11 +64,11 @@ impl Run {
         run.gates = Gates::restore(stored.gates);
         for instance in stored.instances {
             let id = instance.id;
-            run.fans.restore(instance);
+            run.fans.restore(instance)?;
             run.set_fan_in_timers(id);
         }
         for token in stored.live {
-            run.restore_token(token);
+            run.restore_token(token)?;
         }
         for (id, message) in stored.outbox {
             run.outbox.restore(id, message);
@@ -77,14 +77,14 @@ impl Run {
         Ok(run)
     }
 
-    fn restore_token(&mut self, token: Token) {
+    fn restore_token(&mut self, token: Token) -> Result<(), String> {
         let due_at = token.due_at(self.timeout_config());
         self.timers.reschedule(Timer::Token(token.id), None, due_at);
-        self.fans.enter(&token);
+        self.fans.restore_token(&token)?;
         if let (Some(node), Some(order), TokenStatus::WaitingForSiblings) =
             (token.joins_at, token.arrival, token.status)
         {
-            self.fans.restore_arrival(&token, node, order);
+            self.fans.restore_arrival(&token, node, order)?;
         }
         if let (NodeKind::Wait(wait), TokenStatus::Suspended) =
             (&self.snapshot.workflow.nodes[token.node].kind, token.status)
@@ -101,5 +101,6 @@ impl Run {
             self.fans.hold(token.id, token.value_bytes());
         }
         self.tokens.restore(token);
+        Ok(())
     }
 }

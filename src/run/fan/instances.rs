@@ -70,11 +70,35 @@ impl Instances {
     }
 
     /// Restores a saved instance. Outer instances have lower numbers and come first.
-    pub fn restore(&mut self, instance: Instance) {
+    pub fn restore(&mut self, instance: Instance) -> Result<(), String> {
         self.created = self.created.max(instance.id.0);
-        if !instance.is_closed() {
-            self.insert(instance);
+        if instance.is_closed() {
+            return Ok(());
         }
+        if let Some(parent) = &instance.parent
+            && !self.open.contains_key(&parent.instance)
+        {
+            let (inner, outer) = (instance.id.0, parent.instance.0);
+            return Err(format!(
+                "instance {inner} is open inside instance {outer}, which is not"
+            ));
+        }
+        self.insert(instance);
+        Ok(())
+    }
+
+    /// Counts a saved token as a member of its branch.
+    pub fn restore_token(&mut self, token: &Token) -> Result<(), String> {
+        if let Some(branch) = &token.branch
+            && !self.open.contains_key(&branch.instance)
+        {
+            return Err(format!(
+                "{} is live in instance {}, which is not open",
+                token.id, branch.instance.0
+            ));
+        }
+        self.enter(token);
+        Ok(())
     }
 
     fn insert(&mut self, instance: Instance) {
@@ -228,7 +252,7 @@ impl Instances {
     }
 
     /// Restores the arrival of a saved token at the join it waits at.
-    pub fn restore_arrival(&mut self, token: &Token, node: usize, order: u64) {
+    pub fn restore_arrival(&mut self, token: &Token, node: usize, order: u64) -> Result<(), String> {
         self.arrivals = self.arrivals.max(order);
         let joined = self
             .enclosing(token.branch.as_ref())
@@ -237,7 +261,7 @@ impl Instances {
                 fan_in.is_some_and(|fan_in| fan_in.fired_at().is_none())
             })
             .map(|(branch, instance)| (instance.id, branch.index));
-        let (id, index) = joined.expect("a join that a token waits at has begun");
+        let (id, index) = joined.ok_or_else(|| format!("{} waits at a join that has not begun", token.id))?;
         let arrival = Arrival {
             token: token.id,
             completed: token.error.is_none(),
@@ -246,6 +270,7 @@ impl Instances {
         let instance = self.of_live(id);
         instance.mark_arrived(index);
         instance.add_arrival(node, index, arrival);
+        Ok(())
     }
 
     pub fn fire(&mut self, id: InstanceId, node: usize, now: Millis) {

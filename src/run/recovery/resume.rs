@@ -251,6 +251,7 @@ impl Run {
             return Err(Rejection::NotResumable(message));
         }
         let ended = whole_tokens(&plan, rows)?;
+        let instances = whole_instances(&plan, rows)?;
         self.set_running_again();
         self.note(
             RunEventKind::RunRetried,
@@ -263,7 +264,7 @@ impl Run {
             let prompt = format!("The run ended: {error}. Shall it go on from there?");
             self.open_run_gate(GateKind::Escalation, prompt, &["retry", "fail"]);
         }
-        self.reopen_instances(&plan, rows);
+        self.reopen_instances(instances);
         if mode == RetryMode::DiscardAndRetry {
             self.undo_writes(&ended, chosen);
         }
@@ -312,14 +313,12 @@ impl Run {
     }
 
     /// Outer instances first: each counts as a member of the branch it was created in.
-    fn reopen_instances(&mut self, plan: &ResumePlan, rows: &ResumeRows) {
-        for id in &plan.instances {
-            let Some(mut instance) = rows.instances.iter().find(|it| it.id == *id).cloned() else {
-                continue;
-            };
+    fn reopen_instances(&mut self, instances: Vec<Instance>) {
+        for mut instance in instances {
+            let id = instance.id;
             instance.reopen(self.clock());
             self.fans.open(instance);
-            self.set_fan_in_timers(*id);
+            self.set_fan_in_timers(id);
         }
     }
 
@@ -371,7 +370,9 @@ impl Run {
         };
         self.fans.enter(&token);
         if let (Some(node), Some(order)) = (token.joins_at, token.arrival) {
-            self.fans.restore_arrival(&token, node, order);
+            self.fans
+                .restore_arrival(&token, node, order)
+                .expect("a plan reopens the joins that its tokens wait at");
         }
         self.fans.hold(id, token.value_bytes());
         self.tokens.insert(token);
@@ -396,6 +397,15 @@ fn whole_tokens<'a>(plan: &ResumePlan, rows: &'a ResumeRows) -> Result<Vec<&'a T
     let whole = plan.tokens.iter().map(|id| {
         let unread = || Rejection::NotResumable(format!("token {id} could not be read; try again"));
         by_id.get(id).copied().ok_or_else(unread)
+    });
+    whole.collect()
+}
+
+fn whole_instances(plan: &ResumePlan, rows: &ResumeRows) -> Result<Vec<Instance>, Rejection> {
+    let whole = plan.instances.iter().map(|id| {
+        let unread = || Rejection::NotResumable(format!("instance {} could not be read; try again", id.0));
+        let instance = rows.instances.iter().find(|it| it.id == *id);
+        instance.cloned().ok_or_else(unread)
     });
     whole.collect()
 }

@@ -152,12 +152,12 @@ fn numbers_continue_from_the_saved_ones_after_a_restore() {
     let mut closed = instance(6, 2, None);
     closed.status = InstanceStatus::Closed;
     let mut fans = Instances::default();
-    fans.restore(stored);
-    fans.restore(closed);
+    fans.restore(stored).expect("consistent rows");
+    fans.restore(closed).expect("consistent rows");
     let waiting = token(1, 4, 0);
     fans.enter(&waiting);
     fans.enter(&token(2, 4, 1));
-    fans.restore_arrival(&waiting, NODE, 12);
+    fans.restore_arrival(&waiting, NODE, 12).expect("consistent rows");
     assert!(fans.take_changes().is_empty(), "restored as it was saved");
     assert_eq!(fans.iter().map(|it| it.id.0).collect::<Vec<_>>(), [4]);
     assert_eq!(fans.open[&id(4)].completed_at(NODE), 1);
@@ -173,14 +173,34 @@ fn a_token_in_an_inner_branch_is_restored_at_the_outer_join() {
     let mut inner = instance(2, 1, Some(branch(1, 0)));
     inner.fan_ins.insert(NODE, fan_in(Some(5)));
     let mut fans = Instances::default();
-    fans.restore(outer);
-    fans.restore(inner);
+    fans.restore(outer).expect("consistent rows");
+    fans.restore(inner).expect("consistent rows");
     let waiting = token(3, 2, 0);
     fans.enter(&waiting);
-    fans.restore_arrival(&waiting, NODE, 1);
+    fans.restore_arrival(&waiting, NODE, 1).expect("consistent rows");
     assert_eq!(fans.open[&id(1)].completed_at(NODE), 1);
     assert!(fans.open[&id(1)].has_arrived(0));
     assert!(!fans.open[&id(2)].has_arrived(0));
+}
+
+#[test]
+fn rows_that_contradict_each_other_are_an_error() {
+    let mut fans = Instances::default();
+    assert!(
+        fans.restore(instance(2, 1, Some(branch(1, 0)))).is_err(),
+        "inside no open instance"
+    );
+    assert!(
+        fans.restore_token(&token(1, 2, 0)).is_err(),
+        "live in no open instance"
+    );
+    fans.restore(instance(3, 1, None)).expect("consistent rows");
+    let waiting = token(1, 3, 0);
+    fans.restore_token(&waiting).expect("consistent rows");
+    assert!(
+        fans.restore_arrival(&waiting, NODE, 1).is_err(),
+        "the join has not begun"
+    );
 }
 
 #[test]
