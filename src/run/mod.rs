@@ -1,4 +1,4 @@
-//! The decisions, pure: `Run::handle(now, event)` returns a `Decision`. No clock, no randomness, no I/O.
+//! The pure decisions of a run: `Run::handle(now, event)` returns a `Decision`. No clock, no randomness, no I/O.
 
 mod coalesce;
 mod context;

@@ -1,5 +1,5 @@
-//! Messages that must reach another object: saved with the decision that posts them, sent after its commit, and sent again
-//! until they have arrived. Their receivers ignore a message that comes twice.
+//! Messages to other objects: saved with the decision that posts them, sent after its commit, and re-sent until they are
+//! delivered. Receivers ignore repeated messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,17 @@ use crate::run::token::{Token, TokenId};
 /// Starts of children in flight at a time. Each carries the child's whole snapshot and creates an object.
 const STARTS_IN_FLIGHT: usize = 8;
 
-/// Attempts after which a run that is not there counts as never started.
+/// Delivery attempts after which a missing receiver counts as never started.
 const GONE_AFTER: u32 = 5;
 
-/// The messages that have not arrived yet, and what the decision under way changes of them.
+/// The undelivered messages, and their changes in the current decision.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Outbox {
     entries: BTreeMap<u64, Entry>,
-    /// Every entry but the waiting starts, by the moment it is sent again.
+    /// Every entry except the waiting starts, by the time of its next send.
     due: BTreeSet<(Millis, u64)>,
-    /// Starts that were sent and not answered, and those that wait for one of them to be answered. While any waits, as many
-    /// as allowed are in flight, each with a moment at which it is sent again; so none waits forever.
+    /// Starts that were sent and not answered, and starts that wait for a free slot. A start only waits while all slots are
+    /// taken by starts that are themselves re-sent, so none waits forever.
     starts_in_flight: BTreeSet<u64>,
     waiting_starts: BTreeSet<u64>,
     posted: u64,
@@ -35,13 +35,13 @@ pub(in crate::run) struct Outbox {
 struct Entry {
     message: Message,
     attempts: u32,
-    /// When it is sent again. A waiting start has no such moment.
+    /// The time of the next send. `Millis::MAX` for a waiting start.
     due_at: Millis,
-    /// It was sent, or may have been before the object was loaded.
+    /// It was sent, or may have been sent before the object was loaded.
     may_have_left: bool,
 }
 
-/// When a message is sent, and whether this decision may still make calls.
+/// The time of a send, and whether this decision may still make calls.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::run) struct SendTime {
     pub now: Millis,
@@ -53,12 +53,12 @@ impl Outbox {
         self.entries.get(&id).map(|entry| &entry.message)
     }
 
-    /// The moment at which a message is sent again.
+    /// The earliest time at which a message is sent again.
     pub fn next_due_at(&self) -> Option<Millis> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Puts back a saved message. It may or may not have arrived, so it is due at once.
+    /// Restores a saved message. It may or may not have been delivered, so it is due immediately.
     pub fn restore(&mut self, id: u64, message: Message) {
         self.posted = self.posted.max(id);
         let entry = Entry {
@@ -96,8 +96,8 @@ impl Outbox {
         }
     }
 
-    /// Sends the starts that waited and may be in flight now. Done once a decision: a start that the decision takes back
-    /// must not have left before.
+    /// Sends waiting starts into free slots. Called once at the end of a decision, so that a start which the decision
+    /// retracts is not sent.
     pub fn send_waiting_starts(&mut self, time: SendTime) {
         while self.starts_in_flight.len() < STARTS_IN_FLIGHT
             && let Some(id) = self.waiting_starts.pop_first()
@@ -106,9 +106,9 @@ impl Outbox {
         }
     }
 
-    /// Sends a message and plans the next attempt. Publishing an event takes calls: without any left the event stays due,
-    /// and the alarm brings the next decision at once. Sent all the same, two events would keep waking the run in
-    /// decisions that can do nothing.
+    /// Sends a message and schedules the next send. Publishing an event needs calls: with none left the event stays due, and
+    /// the alarm triggers the next decision immediately. If it were sent anyway, two events could keep waking the run for
+    /// decisions that make no progress.
     fn send(&mut self, id: u64, time: SendTime) {
         let entry = self.entries.get_mut(&id).expect("only posted messages are sent");
         self.due.remove(&(entry.due_at, id));
@@ -140,13 +140,13 @@ impl Outbox {
         self.sent.insert(id);
     }
 
-    /// The message did not arrive: it is sent again, sooner than one that is not heard of.
+    /// A delivery failed: the message is re-sent sooner than one whose delivery has no result.
     pub fn failed(&mut self, id: u64, is_gone: bool, now: Millis) {
-        // The report of a message that was delivered or taken back meanwhile.
+        // The message was delivered or retracted in the meantime.
         let Some(entry) = self.entries.get(&id) else {
             return;
         };
-        // The start of a child that is to be paused may still be in flight.
+        // A pause for a child may arrive before the child's start does.
         if is_gone && entry.attempts >= GONE_AFTER && !self.is_for_a_starting_child(&entry.message) {
             return self.remove(id);
         }
@@ -155,10 +155,10 @@ impl Outbox {
         self.postpone(id, now.saturating_add(delay_ms));
     }
 
-    /// An event reached the workflows up to `so_far`. The rest is published in the next decision, which the alarm brings at
-    /// once.
+    /// An event reached the workflows up to `so_far`. The alarm triggers the next decision immediately, which publishes the
+    /// rest.
     pub fn unfinished(&mut self, id: u64, so_far: Option<String>, now: Millis) {
-        // The report of an event that was delivered meanwhile.
+        // The event was delivered in the meantime.
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
@@ -186,7 +186,7 @@ impl Outbox {
         messages.any(|message| matches!(message, Message::StartChild { run_id, .. } if run_id == child))
     }
 
-    /// Removes a message, if it is there: it arrived, or is not needed any more.
+    /// Removes a message, if it is still there.
     pub fn remove(&mut self, id: u64) {
         let Some(entry) = self.entries.remove(&id) else {
             return;
@@ -195,13 +195,13 @@ impl Outbox {
         self.starts_in_flight.remove(&id);
         self.waiting_starts.remove(&id);
         self.sent.remove(&id);
-        // Posted and removed in one decision, it was never saved.
+        // A message posted and removed in the same decision was never saved.
         if !self.changed.remove(&id) {
             self.deleted.insert(id);
         }
     }
 
-    /// Removes the messages that a newer one replaces.
+    /// Removes messages that a newer one replaces.
     pub fn retract(&mut self, is_replaced: impl Fn(&Message) -> bool) {
         let replaced = self
             .entries
@@ -213,7 +213,7 @@ impl Outbox {
         }
     }
 
-    /// Removes the start of an attempt's child; true if it never left.
+    /// Removes the start message of an attempt's child. True if it was never sent.
     pub fn retract_start(&mut self, token: TokenId, epoch: u64) -> bool {
         let token = token.to_string();
         let start = self.entries.iter().find(|(_, entry)| {
@@ -226,7 +226,7 @@ impl Outbox {
         !may_have_left
     }
 
-    /// What changed since the last call: the rows, and the messages to deliver.
+    /// The changed rows since the last call, and the messages to deliver.
     pub fn take_changes(&mut self) -> (Vec<Write>, Vec<Command>) {
         let mut writes = Vec::new();
         for id in std::mem::take(&mut self.changed) {
@@ -258,13 +258,13 @@ impl Run {
         self.outbox.post(message, self.send_time());
     }
 
-    /// Takes the start of a token's child out of the outbox; true if it never left.
-    pub(in crate::run) fn take_back_start(&mut self, token: &Token) -> bool {
+    /// Removes the start message of a token's child from the outbox. True if it was never sent.
+    pub(in crate::run) fn retract_start(&mut self, token: &Token) -> bool {
         self.outbox.retract_start(token.id, token.epoch)
     }
 }
 
-/// An object answers within seconds or not at all.
+/// An object responds within seconds or not at all.
 fn resend_after_ms(attempts: u32) -> u64 {
     ((10 * SECOND) << attempts.saturating_sub(1).min(6)).min(10 * MINUTE)
 }

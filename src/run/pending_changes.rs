@@ -1,4 +1,4 @@
-//! What one event changes, gathered while it is applied, and the decision that is built from it.
+//! The changes of one event, collected while it is applied, and the decision built from them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::run::token::lane::BatchCounts;
 use crate::run::token::order::AttemptOrder;
 use crate::run::token::{TokenId, TokenStatus};
 
-/// What one `handle` gathers before it decides.
+/// The changes collected by one `handle`.
 #[derive(Debug, Default)]
 pub(in crate::run) struct PendingChanges {
     pub now: Millis,
@@ -22,31 +22,32 @@ pub(in crate::run) struct PendingChanges {
     pub ended: bool,
     pub delete: bool,
     pub orders: Vec<AttemptOrder>,
-    /// What was claimed, and what lies in the queue.
+    /// The response to the claim that is being handled.
     pub claim_response: Option<AttemptOrder>,
+    /// Attempts whose queue message is to be sent.
     pub enqueues: BTreeSet<(TokenId, u64)>,
     pub aborts: Vec<(TokenId, u64)>,
-    /// Tokens that stand at a node whose work has not begun.
+    /// Tokens whose node has not begun its work.
     pub arrivals: VecDeque<TokenId>,
-    /// The way back from what a join merged into the context, or from what a retry took back: the next token born carries it.
+    /// Patches that undo what a join merged into the context, or what a retry undid. The next created token carries them.
     pub merge_undo: Vec<Patch>,
-    /// Tasks run inside this decision.
+    /// Tasks executed inside this decision.
     pub inline: u32,
-    /// What the results of this decision take as text.
+    /// The size of this decision's results as JSON text.
     pub result_bytes: usize,
-    /// Calls to executors that may begin in this one, and what there is for them to carry.
+    /// Executor calls that this decision may make, and the orders it has for them.
     pub remaining_calls: u32,
     pub batches: BatchCounts,
-    /// Something waits for the next wake to begin.
+    /// Work was deferred to the next wake.
     pub is_deferred: bool,
     pub forget_failed_wakes: bool,
-    /// Nodes that took so long and whose limit is learnt from it.
+    /// Latencies of nodes with an adaptive limit.
     pub latencies: Vec<(String, TokenId, u64)>,
 }
 
 impl Run {
-    /// Says what the run is doing, where that changed.
-    fn note_status(&mut self) {
+    /// Derives the run's status from its tokens.
+    fn update_status(&mut self) {
         if !self.is_running() {
             return;
         }
@@ -67,7 +68,7 @@ impl Run {
     }
 
     pub(in crate::run) fn build_decision(&mut self) -> Decision {
-        self.note_status();
+        self.update_status();
         self.outbox.send_waiting_starts(self.send_time());
         let (messages, deliveries) = self.outbox.take_changes();
         let events = self.event_log.take_new();
@@ -80,18 +81,18 @@ impl Run {
         if changes.delete {
             return Decision::DeleteStorage;
         }
-        // A token may end in the decision that began its attempt: a call that was never made is neither made nor aborted.
-        let stands = |token: &TokenId, epoch: u64| {
+        // An attempt that began and ended in this decision is neither dispatched nor aborted.
+        let is_executing = |token: &TokenId, epoch: u64| {
             let token = self.tokens.get(token);
             token.is_some_and(|it| it.status == TokenStatus::Executing && it.epoch == epoch)
         };
-        let (orders, unmade): (Vec<AttemptOrder>, Vec<AttemptOrder>) = changes
+        let (orders, dropped): (Vec<AttemptOrder>, Vec<AttemptOrder>) = changes
             .orders
             .into_iter()
-            .partition(|order| stands(&order.token, order.epoch));
+            .partition(|order| is_executing(&order.token, order.epoch));
         let mut aborts = changes.aborts;
         aborts.retain(|(token, epoch)| {
-            !unmade
+            !dropped
                 .iter()
                 .any(|order| order.token == *token && order.epoch == *epoch)
         });
@@ -107,7 +108,7 @@ impl Run {
         let mut ended = tokens.ended;
         writes.extend(self.context.take_changes(|writer, name, value| {
             let writer = ended.iter_mut().find(|token| token.id == writer);
-            writer.is_some_and(|token| token.keep(name, value))
+            writer.is_some_and(|token| token.store_context(name, value))
         }));
         for token in ended {
             writes.push(Write::SaveToken(Box::new(token)));
@@ -137,11 +138,11 @@ impl Run {
         }
         commands.extend(orders.into_iter().map(Command::DispatchTask));
         for (token, epoch) in changes.enqueues {
-            let lies_there = self
+            let is_dispatched = self
                 .tokens
                 .get(&token)
                 .is_some_and(|it| it.status == TokenStatus::Dispatched && it.epoch == epoch);
-            if lies_there {
+            if is_dispatched {
                 commands.push(Command::EnqueueAttempt { token, epoch });
             }
         }
@@ -168,7 +169,7 @@ impl Run {
         }
     }
 
-    /// A run that failed or timed out may be retried: what its end interrupted is found by the end's number.
+    /// A run that failed or timed out may be resumed. The tokens that its end interrupted are found by the number of the end.
     fn number_interrupted_tokens(&mut self) {
         match self.header.status {
             RunStatus::Failed | RunStatus::TimedOut => {}
@@ -179,7 +180,7 @@ impl Run {
             | RunStatus::Cancelled => return,
         }
         let end = self.header.ends;
-        // A join that fired has decided about its branches, even if the run failed later in the same commit.
+        // Branches of a join that fired were decided by the join, even if the run failed later in the same commit.
         let decided = self.fans.mark_closed_by_run_end(end);
         self.tokens.number_interrupted(end, |token| {
             let branch = token.branch.as_ref();

@@ -1,13 +1,13 @@
-//! Why an event was not accepted: a typed, expected answer.
+//! Why an event was not accepted: a typed, expected response.
 
 use crate::base::limits::TooLarge;
 use crate::run::header::{PauseReason, RunStatus};
 use crate::run::wait::gate::GateState;
 
-/// An expected "no": nothing changed.
+/// An expected refusal: nothing changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rejection {
-    /// The result is not of the token's current attempt.
+    /// The report does not belong to the token's current attempt.
     StaleAttempt {
         token: String,
         epoch: u64,
@@ -22,18 +22,18 @@ pub enum Rejection {
     NotChild {
         run_id: String,
     },
-    /// The clocks stand still: nothing new begins.
+    /// The run is paused: no new attempt begins.
     Paused,
     /// Only a paused run can be resumed.
     NotPaused,
-    /// Only a person's pause ends with a resume; the others end where they came from.
+    /// Only a user's pause ends with a resume request; the others end with their cause.
     PausedFor {
         holder: PauseReason,
         gate: Option<String>,
     },
-    /// The run has ended; how says what can be done instead.
+    /// The run has ended. Its status decides what can be done instead.
     CannotExtend(RunStatus),
-    /// The limit is that of the node that called the run: only its own run could give more.
+    /// The limit was set by the calling node, so only the parent run could extend it.
     LimitOfParent,
     /// The run has no limit that could be extended.
     NoDeadline,
@@ -41,22 +41,22 @@ pub enum Rejection {
         pointer: &'static str,
         message: String,
     },
-    /// Only a run that ended can be brought back.
+    /// Only an ended run can be resumed or restarted.
     NotEnded,
-    /// The run cannot be brought back; the message says why.
+    /// The run cannot be resumed; the message says why.
     NotResumable(String),
     UnknownGate,
-    /// No capability of this run.
+    /// The capability does not belong to this run.
     UnknownCallback,
-    /// Somebody decided before, or time did.
+    /// The gate was already decided or has timed out.
     GateClosed(Box<GateState>),
     InvalidDecision {
         pointer: String,
         message: String,
     },
     TooManySignals,
-    /// What was brought is larger than what can be kept.
+    /// A value in the request exceeds its size limit.
     TooLarge(TooLarge),
-    /// The node cannot be gone back to; the message says why.
+    /// The run cannot restart from that node; the message says why.
     NoWayBack(String),
 }

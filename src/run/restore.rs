@@ -1,5 +1,5 @@
-//! A run put together again from what the store remembers. What is not stored is told by what is: joins by the
-//! tokens that wait at them, branches by the tokens in them.
+//! Rebuilds a run from its stored rows. The state of joins and branches is not stored: it is derived from the tokens that
+//! wait at them or are in them.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -24,12 +24,12 @@ use crate::run::wait::gate::GateState;
 use crate::run::wait::gates::Gates;
 use crate::run::wait::waits::{Awaited, Waits};
 
-/// A run as the store remembers it.
+/// The stored rows of a run.
 pub struct StoredRun {
     pub header: Header,
     pub input: Value,
     pub context: Vec<(String, String)>,
-    /// Names of the context that tokens kept when they ended.
+    /// Context names stored on the rows of ended tokens.
     pub context_on_tokens: Vec<(String, Value)>,
     pub live: Vec<Token>,
     pub counts: BTreeMap<TokenStatus, u64>,
@@ -38,16 +38,16 @@ pub struct StoredRun {
     pub signals: BTreeMap<String, Vec<Value>>,
     pub outbox: Vec<(u64, Message)>,
     pub alarm_at: Option<Millis>,
-    /// Events that have a row, and the attempts whose late result is one of them.
+    /// The number of saved events, and the attempts whose late result was logged.
     pub noted: u64,
     pub late: Vec<(String, u64)>,
-    /// How often in a row what woke the run could not be saved.
+    /// Consecutive wakes whose decision could not be saved.
     pub failed_wakes: u32,
 }
 
 impl Run {
-    /// Puts a run together again from what the store remembers.
-    pub fn recall(snapshot: Rc<Snapshot>, settings: Settings, stored: StoredRun) -> Result<Run, String> {
+    /// Rebuilds a run from its stored rows.
+    pub fn restore(snapshot: Rc<Snapshot>, settings: Settings, stored: StoredRun) -> Result<Run, String> {
         let mut context = Context::new(Rc::new(stored.input));
         for (key, text) in &stored.context {
             context.restore(key, text)?;

@@ -1,5 +1,5 @@
-//! One rule for sizes: what a row may hold is known before a decision is committed. A value that is too large fails the token
-//! it belongs to, or refuses the request that brought it, and says what was too large and how much is allowed.
+//! Size limits, checked before a decision is committed so that every row fits. A value that is too large fails its token or
+//! rejects the request that carried it, with a message that names the value and the limit.
 
 use serde_json::Value;
 
@@ -15,22 +15,22 @@ use crate::run::state::{NewRun, Run};
 use crate::run::token::{Token, TokenId};
 use crate::run::wait::gate::{GateDecision, GateState};
 
-/// Numbers, moments and names of a token's row, its keys, up to three failures, and the room behind it.
+/// Upper bound for a token's row without its values: numbers, times, names, keys and up to three failures.
 const TOKEN_BYTES: usize = 20 << 10;
-/// A step in a report, or one of its retries: names and numbers.
+/// Upper bound for a step of a report, or one of its retries.
 const STEP_BYTES: usize = 512;
 const LOOP_BYTES: usize = 96;
-/// A result is measured, and written with its token.
+/// Passes over a result: it is measured, and written with its token.
 const RESULT_PASSES: u64 = 2;
-/// As much of a branch's output as its token may write again.
+/// Up to this size, a branch output equal to the token's output is written twice.
 const WRITTEN_TWICE_BYTES: usize = 16 << 10;
-/// What a message to another run says besides the value it carries.
+/// Upper bound for a message to another run without its value.
 const MESSAGE_BYTES: usize = 4 << 10;
-/// Partial work in the record of a timeout.
+/// Limit for the partial artifacts in a timeout record.
 const ARTIFACTS_BYTES: usize = 256 << 10;
 
 impl NewRun {
-    /// What a start brings is saved as it is: the snapshot and the input are a row each.
+    /// The snapshot and the input are saved unchanged, in one row each.
     pub fn check_size(&self) -> Result<(), TooLarge> {
         TooLarge::check(
             "the workflow with all that it uses",
@@ -42,16 +42,16 @@ impl NewRun {
 }
 
 impl Token {
-    /// What its row takes, at most.
+    /// Upper bound for the size of its row.
     fn row_bytes(&self) -> usize {
         TOKEN_BYTES + self.value_bytes()
     }
 
-    /// What it holds besides names and numbers.
+    /// The size of its values.
     pub(in crate::run) fn value_bytes(&self) -> usize {
         let branch = self.branch.as_ref().map_or(0, |branch| {
             let item = branch.item.as_ref().map_or(0, json_bytes);
-            // A large one that is the token's own output is not written twice.
+            // A large branch output that equals the token's output is written once.
             let output = match self.output.as_ref() == Some(&branch.output) {
                 true => json_bytes(&branch.output).min(WRITTEN_TWICE_BYTES),
                 false => json_bytes(&branch.output),
@@ -69,11 +69,10 @@ impl Token {
 }
 
 impl Run {
-    /// A result that could not be saved, or not be read again, is none. How many bytes it takes.
+    /// Checks that a result can be saved and read again. Returns its size in bytes.
     pub(in crate::run) fn check_result(&self, id: TokenId, result: &Value) -> Result<usize, Failure> {
         let token = self.tokens.live(id);
         let node = &self.snapshot.workflow.nodes[token.node].id;
-        // Measured here, kept on the token and saved with it.
         let steps = RESULT_PASSES * write_steps(result);
         self.work
             .charge_for(format_args!("the result of node {node}"), steps)?;
@@ -88,12 +87,12 @@ impl Run {
         Ok(bytes)
     }
 
-    /// Whether a token whose work is done can be saved with all that it has to keep. How many bytes its values take.
+    /// Checks that a token whose work is done can be saved with all its values. Returns their size in bytes.
     pub(in crate::run) fn check_token(&self, id: TokenId) -> Result<usize, Failure> {
         let token = self.tokens.live(id);
         let node = &self.snapshot.workflow.nodes[token.node].id;
         if let Some(branch) = &token.branch {
-            // The result itself was measured.
+            // The result itself was already checked.
             if token.output.as_ref() != Some(&branch.output) {
                 let what = format_args!("the output of branch {} at node {node}", branch.index);
                 TooLarge::check(what, json_bytes(&branch.output), RESULT_BYTES)?;
@@ -106,7 +105,7 @@ impl Run {
         Ok(bytes)
     }
 
-    /// Whether a token with values of so many bytes may wait at a join: results that wait are held in memory until the join fires.
+    /// Checks that a token with values of `bytes` may wait at a join. Waiting results stay in memory until the join fires.
     pub(in crate::run) fn check_joined(&self, bytes: usize) -> Result<(), Failure> {
         let waiting = self.fans.joined_bytes() + bytes;
         Ok(TooLarge::check(
@@ -116,7 +115,7 @@ impl Run {
         )?)
     }
 
-    /// Work that can be taken up again is dropped where it is too large to be kept: the next attempt begins at the first step.
+    /// Drops a checkpoint that is too large to save: the next attempt then begins at the first step.
     pub(in crate::run) fn drop_large_checkpoint(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
         let bytes = token.checkpoint.as_ref().map_or(0, json_bytes);
@@ -127,7 +126,7 @@ impl Run {
     }
 }
 
-/// The input of a child travels in a row of the outbox.
+/// The input of a child is saved in an outbox row.
 pub(in crate::run) fn check_child_input(node: &str, input: &Value) -> Result<(), Failure> {
     let what = format!("the input of the workflow that node {node} calls");
     Ok(TooLarge::check(
@@ -137,12 +136,12 @@ pub(in crate::run) fn check_child_input(node: &str, input: &Value) -> Result<(),
     )?)
 }
 
-/// A value from outside that is to become a token's result.
+/// Checks a value from a request that is to become a token's result.
 pub(in crate::run) fn check_brought(what: &'static str, value: &Value) -> Result<(), Rejection> {
     TooLarge::check(what, json_bytes(value), RESULT_BYTES).map_err(Rejection::TooLarge)
 }
 
-/// A decision is kept with its gate, and becomes the result of a token.
+/// A decision is saved with its gate, and becomes the result of a token.
 pub(in crate::run) fn check_decision(gate: &GateState, decision: &GateDecision) -> Result<(), Rejection> {
     let bytes = json_bytes(decision);
     TooLarge::check("the decision", bytes, RESULT_BYTES).map_err(Rejection::TooLarge)?;
@@ -150,16 +149,16 @@ pub(in crate::run) fn check_decision(gate: &GateState, decision: &GateDecision) 
         .map_err(Rejection::TooLarge)
 }
 
-/// As much partial work as the record of a timeout holds.
+/// Truncates partial artifacts to what a timeout record may hold.
 pub(in crate::run) fn bounded_artifacts(mut artifacts: Vec<Artifact>) -> Vec<Artifact> {
-    let mut room = ARTIFACTS_BYTES;
+    let mut remaining_bytes = ARTIFACTS_BYTES;
     for artifact in &mut artifacts {
-        let end = artifact.text.floor_char_boundary(room);
+        let end = artifact.text.floor_char_boundary(remaining_bytes);
         if end < artifact.text.len() {
             artifact.text.truncate(end);
             artifact.complete = false;
         }
-        room -= end;
+        remaining_bytes -= end;
     }
     artifacts
 }

@@ -1,4 +1,4 @@
-//! A run: its header, its live tokens, its context; `handle` decides what an event means.
+//! A run: its header, live tokens and context. `handle` turns an event into a decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -31,7 +31,7 @@ use crate::run::wait::gate::GateState;
 use crate::run::wait::gates::Gates;
 use crate::run::wait::waits::Waits;
 
-/// What wakes a run may fail to be saved so many times in a row: then it is given up, or it would never end.
+/// After this many consecutive wakes that could not be saved the run fails; otherwise it would never end.
 const FAILED_WAKES_MAX: u32 = 5;
 
 #[derive(Debug)]
@@ -49,16 +49,16 @@ pub struct Run {
     pub(in crate::run) waits: Waits,
     pub(in crate::run) event_log: EventLog,
     pub(in crate::run) outbox: Outbox,
-    /// How often in a row what woke the run could not be saved.
+    /// Consecutive wakes whose decision could not be saved.
     pub(in crate::run) failed_wakes: u32,
-    /// What the decision under way has computed; after it, what it took.
+    /// Computation steps of the current or last decision.
     pub(in crate::run) work: Meter,
-    /// What decisions before the next one took in the same turn.
+    /// Steps that earlier decisions of the same turn used.
     steps_before: u64,
     pub(in crate::run) changes: PendingChanges,
 }
 
-/// Names of one token's path.
+/// Variables that expressions of one token can use beyond the context.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Vars {
     pub error: Value,
@@ -66,7 +66,7 @@ pub(in crate::run) struct Vars {
     pub items: Vec<(String, Value)>,
 }
 
-/// A run to be.
+/// The parameters of a new run.
 pub struct NewRun {
     pub id: String,
     pub snapshot: Rc<Snapshot>,
@@ -74,11 +74,11 @@ pub struct NewRun {
     pub request: StartRequest,
     pub parent: Option<ParentLink>,
     pub triggered_by: Option<TriggeredBy>,
-    /// Nobody can guess it.
+    /// Unguessable.
     pub secret: String,
 }
 
-/// The limit of a run, whatever is left of its parent.
+/// The run's own limit, ignoring the remaining time of its parent.
 pub(in crate::run) fn own_limit_ms(request: &StartRequest, snapshot: &Snapshot) -> Option<u64> {
     let written = snapshot.workflow.timeout;
     let limit = || written.or(snapshot.default_limit(TimeoutLayer::Flow)).millis();
@@ -86,8 +86,8 @@ pub(in crate::run) fn own_limit_ms(request: &StartRequest, snapshot: &Snapshot) 
 }
 
 impl Run {
-    /// Starts a run: its first token is born at the initial node.
-    pub fn create(now: Millis, room: u32, settings: Settings, new: NewRun) -> (Run, Decision) {
+    /// Starts a run with its first token at the initial node.
+    pub fn create(now: Millis, remaining_calls: u32, settings: Settings, new: NewRun) -> (Run, Decision) {
         let workflow = &new.snapshot.workflow;
         let own_ms = own_limit_ms(&new.request, &new.snapshot);
         let budget_ms = new.request.budget_ms;
@@ -133,15 +133,15 @@ impl Run {
         let initial = workflow.initial_node;
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
         run.changes.now = now;
-        run.changes.remaining_calls = room;
+        run.changes.remaining_calls = remaining_calls;
         run.changes.is_new_run = true;
         run.changes.header_changed = true;
         run.changes.publish_run = true;
-        // It is saved as text.
+        // Saving the input means writing it as text.
         run.work.count(run.context.input_steps());
         match run.check_input() {
             Ok(()) => run.spawn_token(initial, None, None, BTreeMap::new(), None),
-            // A caller hears of it before there is a run; a parent hears of it from the child.
+            // The API validates the input before it creates a run. A child with invalid input fails and reports that to its parent.
             Err(failure) => run.fail(failure),
         }
         run.drain();
@@ -176,17 +176,22 @@ impl Run {
         }
     }
 
-    /// Decides what `event` means. A rejection changes nothing but the deadlines that were due anyway. `room`: so many
-    /// calls to executors may begin; what is beyond that begins in the next wake.
-    pub fn handle(&mut self, now: Millis, room: u32, event: Event) -> (Result<(), Rejection>, Decision) {
-        // A clock that jumps back must not make the run younger than what it has already seen.
+    /// Handles `event`. A rejection changes nothing except deadlines that were due anyway. At most `remaining_calls` executor
+    /// calls are made; further attempts begin in the next wake.
+    pub fn handle(
+        &mut self,
+        now: Millis,
+        remaining_calls: u32,
+        event: Event,
+    ) -> (Result<(), Rejection>, Decision) {
+        // The run's time never goes back, even if the clock does.
         self.changes.now = now.max(self.changes.now).max(self.header.started_at);
-        self.changes.remaining_calls = room;
+        self.changes.remaining_calls = remaining_calls;
         if self.is_running() && self.failed_wakes >= FAILED_WAKES_MAX && matches!(event, Event::Loaded) {
             return (self.abandoned(), self.build_decision());
         }
         self.work = Meter::starting_at(std::mem::take(&mut self.steps_before));
-        // Whatever woke the object, the run's own limit comes first: a result cannot outrun it.
+        // The run's own limit is applied first, so that a late result cannot bypass it.
         if !event.comes_first() {
             self.pass_workflow_deadline();
         }
@@ -274,22 +279,22 @@ impl Run {
         }
     }
 
-    /// Counted until a wake is saved, or the run has ended.
+    /// Resets the count of failed wakes: a wake was saved, or the run has ended.
     pub(in crate::run) fn forget_failed_wakes(&mut self) {
         self.changes.forget_failed_wakes |= std::mem::take(&mut self.failed_wakes) > 0;
     }
 
-    /// Steps of computation that the last decision took, and those before it in the same turn.
+    /// Computation steps of the last decision and of those before it in the same turn.
     pub fn steps(&self) -> u64 {
         self.work.spent()
     }
 
-    /// The next decision is made in a turn in which others took `steps` already: it begins no more than is left.
+    /// The next decision belongs to a turn that has already used `steps` of its budget.
     pub fn continue_after(&mut self, steps: u64) {
         self.steps_before = steps;
     }
 
-    /// Something is due: the object feeds `Woken` before whatever else came in.
+    /// Something is due: the host handles `Woken` before any other event.
     pub fn is_due(&self, now: Millis) -> bool {
         self.next_deadline().is_some_and(|at| at <= now)
     }
@@ -322,7 +327,7 @@ impl Run {
         self.gates.iter()
     }
 
-    /// Whose word the run's limit is.
+    /// What set the run's limit.
     pub fn limit_source(&self) -> &'static str {
         let request = &self.header.request;
         match (
@@ -337,7 +342,7 @@ impl Run {
         }
     }
 
-    /// The gate the whole run stands at, if it does.
+    /// The gate that the whole run waits at, if any.
     pub fn gate_of_run(&self) -> Option<&GateState> {
         self.gates.run_gate()
     }
@@ -350,7 +355,6 @@ impl Run {
         self.fans.iter()
     }
 
-    /// What expressions of this token may name beyond the context.
     pub(in crate::run) fn vars(&self, token: &Token, error: Value) -> Result<Vars, Failure> {
         for (branch, _) in self.fans.enclosing(token.branch.as_ref()) {
             self.work
@@ -384,7 +388,7 @@ impl Run {
             .bind("run", &self.facts)
             .bind("error", &vars.error)
             .bind("_branch", &vars.branch);
-        // Innermost last: a nested fan-out may use a name again.
+        // Innermost last: a nested fan-out may shadow a name.
         for (name, item) in vars.items.iter().rev() {
             scope.bind(name, item);
         }
@@ -399,8 +403,8 @@ impl Run {
         self.header.paused_at.is_some()
     }
 
-    /// What the run's clocks show. A deadline set while they stand still is moved by the whole pause like all others,
-    /// so it counts from where they stand.
+    /// The run's clock, which stops during a pause. Resuming moves all deadlines by the whole pause, so a deadline set during
+    /// the pause counts from its start.
     pub(in crate::run) fn clock(&self) -> Millis {
         self.header.paused_at.unwrap_or(self.changes.now)
     }

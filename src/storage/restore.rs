@@ -105,7 +105,7 @@ pub fn run(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Result<
     }
     // Keys sort as text, but an inner instance must come after its outer one.
     stored.instances.sort_by_key(|instance| instance.id);
-    Run::recall(snapshot, settings, stored)
+    Run::restore(snapshot, settings, stored)
 }
 
 fn parse<T: DeserializeOwned>(rows: &[(String, String)], key: &str) -> Result<T, String> {

@@ -106,7 +106,7 @@ impl Run {
         } else if self.tokens.live(id).status == TokenStatus::WaitingForSubworkflow {
             // A child that runs may continue; a start that was not sent yet is retracted.
             let token = self.tokens.live(id).clone();
-            if !self.take_back_start(&token) {
+            if !self.retract_start(&token) {
                 self.release_child(&token);
             }
         }

@@ -1,4 +1,4 @@
-//! Attempts: how long one may take, and what follows when it takes longer or vanishes.
+//! Attempts: their time limit, and what happens when one times out or is lost.
 
 use serde_json::json;
 
@@ -13,16 +13,16 @@ use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutError, Timeou
 use crate::run::token::order::LimitSource;
 use crate::run::token::{Lane, Token, TokenId, TokenStatus};
 
-/// The limit of an attempt, who set it, and why where no document says it.
+/// The limit of an attempt, what set it, and the reason if it is not written in a document.
 pub(in crate::run) struct ExecutionLimit {
     pub limit: Limit,
     pub source: LimitSource,
     pub reason: Option<String>,
 }
 
-/// Who says that time is up, where it is not the attempt's deadline that was found passed.
+/// How a timeout was reported. An attempt whose deadline the alarm found passed has no report.
 pub(in crate::run) enum Reported {
-    /// The executor, or the child.
+    /// The executor or the child stopped by itself.
     Stopped {
         step_ref: Option<String>,
         partial: Vec<Artifact>,
@@ -31,15 +31,15 @@ pub(in crate::run) enum Reported {
     NoCallback,
 }
 
-/// The code of a call whose result did not come in time.
+/// The error code of a call whose callback did not arrive in time.
 const TOOL_TIMEOUT: &str = "tool_timeout";
 
-/// Delays between attempts grow to this and no further.
+/// The maximum delay between attempts.
 const RETRY_DELAY_MAX_MS: u64 = MINUTE;
 
 impl Run {
-    /// How long an attempt at `node` may take: node, then task, then the action of a one-step task, then the preset.
-    /// A child's limit is its own where the node and the action say nothing.
+    /// How long an attempt at `node` may take, by precedence: node, task, action of a one-step task, preset. A child run has
+    /// its own limit if neither node nor action sets one.
     pub(in crate::run) fn execution_limit(&self, node: usize) -> ExecutionLimit {
         let task = self.snapshot.task_of(node).map(|task| &task.task);
         let action = task.and_then(|task| task.only_action());
@@ -55,7 +55,7 @@ impl Run {
                 reason: Some(reason),
             };
         }
-        let words = [
+        let candidates = [
             (LimitSource::Node, self.snapshot.workflow.nodes[node].timeout),
             (
                 LimitSource::Task,
@@ -66,7 +66,7 @@ impl Run {
                 action.map(|action| action.attempt_limit()).unwrap_or_default(),
             ),
         ];
-        let written = words.into_iter().find(|(_, limit)| *limit != Limit::Unset);
+        let written = candidates.into_iter().find(|(_, limit)| *limit != Limit::Unset);
         let (source, limit) = written.unwrap_or((LimitSource::Preset, default));
         ExecutionLimit {
             limit,
@@ -75,7 +75,7 @@ impl Run {
         }
     }
 
-    /// What the preset says of single actions. In a task of one the attempt's own limit says it all.
+    /// The preset's limits for single actions. A task of one step needs none besides the limit of the attempt.
     pub(in crate::run) fn action_timeouts(&self, task: usize) -> Option<ActionTimeouts> {
         let steps = self.snapshot.tasks[task].task.steps.len();
         let limits = ActionTimeouts {
@@ -85,7 +85,7 @@ impl Run {
         Some(limits).filter(|limits| steps > 1 && *limits != ActionTimeouts::default())
     }
 
-    /// An attempt passed its deadline, told by its executor or found by the alarm.
+    /// An attempt passed its deadline, as reported by its executor or found by the alarm.
     pub(in crate::run) fn execution_timed_out(&mut self, id: TokenId, reported: Option<Reported>) {
         let token = self.tokens.live(id);
         let may_retry = self.may_retry(token);
@@ -99,7 +99,7 @@ impl Run {
         self.time_out(id, reported);
     }
 
-    /// Whether another attempt follows one that took too long: the node's word, else that of the only action.
+    /// Whether a timed-out attempt is retried. The node's policy takes precedence over that of the only action.
     pub(in crate::run) fn may_retry(&self, token: &Token) -> bool {
         let node = &self.snapshot.workflow.nodes[token.node];
         let task = self.snapshot.task_of(token.node);
@@ -114,7 +114,7 @@ impl Run {
         }
     }
 
-    /// A token that waited for its next attempt past its deadline: there is nothing to try again.
+    /// A pending token passed its deadline while it waited for its next attempt. It is not retried.
     pub(in crate::run) fn pending_timed_out(&mut self, id: TokenId) {
         self.time_out(id, None);
     }
@@ -144,7 +144,7 @@ impl Run {
         let scope = self.scope_of(token.node);
         let passed = Passed {
             scope,
-            // A step inside the task may have run out of time before the attempt did.
+            // A step of the task may have timed out before the attempt's deadline.
             due_at: token.timeout_at.unwrap_or(now).min(now),
             timeout_ms: token.timeout_ms,
         };
@@ -179,7 +179,7 @@ impl Run {
         self.note_with(RunEventKind::TokenTimedOut, fields, Some(record));
     }
 
-    /// Back to pending; the next attempt after a while, from the beginning.
+    /// Schedules the next attempt after a delay. It starts without a checkpoint.
     pub(in crate::run) fn retry_after_timeout(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
         let retry_count = token.retry_count + 1;
@@ -202,7 +202,7 @@ impl Run {
         }
     }
 
-    /// An attempt vanished: the next one replaces it, a few times.
+    /// An attempt was lost: it is replaced by a new one, up to `lost_max` times.
     pub(in crate::run) fn attempt_lost(&mut self, id: TokenId, message: &str) {
         let token = self.tokens.live(id);
         if token.lost_count >= self.settings.lost_max {
@@ -219,7 +219,7 @@ impl Run {
         }
         let lost_count = token.lost_count + 1;
         let at = self.clock().saturating_add(lost_delay_ms(lost_count));
-        // Its deadline stays: a token that cannot begin again before it has run out of time.
+        // The deadline is kept: a token that cannot begin its next attempt before it times out.
         self.change(id, |token| {
             token.status = TokenStatus::Pending;
             token.lost_count = lost_count;
@@ -231,7 +231,7 @@ impl Run {
         }
     }
 
-    /// After a restart every attempt under way is an attempt without a listener.
+    /// After the object was loaded again, no direct call is open any more: its attempt is lost.
     pub(in crate::run) fn take_over_lost_attempts(&mut self) {
         let executing: Vec<TokenId> = self
             .tokens
@@ -241,9 +241,9 @@ impl Run {
             .collect();
         for id in executing {
             let Some(token) = self.tokens.get(&id) else {
-                continue; // An earlier one of the list ended the run.
+                continue; // An earlier token of the list ended the run.
             };
-            // Whoever claimed it does not need this object in memory.
+            // A queue consumer works on without this object in memory.
             if token.lane == Some(Lane::Queue) {
                 self.renew_watch_once(id);
                 continue;
@@ -262,7 +262,7 @@ fn retry_delay_ms(first_ms: u64, retry_count: u32) -> u64 {
     doubled.min(RETRY_DELAY_MAX_MS.max(first_ms))
 }
 
-/// At once, then after 1, 2, 4, 8 seconds: an executor being deployed is back by then.
+/// Immediately, then after 1, 2, 4, 8 seconds: long enough for a deployment of the executor to finish.
 fn lost_delay_ms(lost_count: u32) -> u64 {
     match lost_count {
         0 | 1 => 0,

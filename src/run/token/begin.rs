@@ -1,4 +1,4 @@
-//! How a token comes to its work: birth, what its node says, and the attempt that is made.
+//! How a token begins its work: its creation, the work of its node, and its attempts.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::run::token::route::{error_value, mapping_failure};
 use crate::run::token::{Lane, Token, TokenId, TokenStatus};
 
 impl Run {
-    /// A token is born at `node` and goes to work in the same commit.
+    /// Creates a token at `node`. It begins its work in the same commit.
     pub(in crate::run) fn spawn_token(
         &mut self,
         node: usize,
@@ -25,7 +25,7 @@ impl Run {
         loops: BTreeMap<String, u64>,
         cause: Option<Failure>,
     ) {
-        // A sibling before this one met a limit, and with it the run its end.
+        // An earlier sibling exceeded a limit, which ended the run.
         if !self.is_running() {
             return;
         }
@@ -55,12 +55,12 @@ impl Run {
         self.changes.arrivals.push_back(id);
     }
 
-    /// Lets every token that arrived somewhere do what its node says, and every join see which branches are gone;
-    /// ends the run when nothing is left.
+    /// Begins the work of every token that arrived at a node, and lets joins react to ended branches. Completes the run if no
+    /// token is left.
     pub(in crate::run) fn drain(&mut self) {
         while self.is_running() {
             if let Some(id) = self.changes.arrivals.pop_front() {
-                // A join may have cancelled it since.
+                // A join may have cancelled it in the meantime.
                 if self.tokens.get(&id).is_some() {
                     self.begin(id);
                 }
@@ -75,8 +75,8 @@ impl Run {
         }
     }
 
-    /// A token stands at its node: begin what the node says. While the clocks stand still nothing new begins. What the
-    /// budget of this decision does not allow begins in the next turn.
+    /// Begins the work of the token's node. Nothing begins while the run is paused. Work beyond the budget of this decision
+    /// begins in the next wake.
     pub(in crate::run) fn begin(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
         if self.is_paused() {
@@ -84,7 +84,7 @@ impl Run {
             return;
         }
         if self.work.is_exhausted() {
-            return self.leave_to_next_wake(id);
+            return self.defer_to_next_wake(id);
         }
         self.work.begin_unit();
         self.work.count(TOKEN_STEPS);
@@ -99,7 +99,7 @@ impl Run {
         }
     }
 
-    /// The next attempt, by the lane that is right for it.
+    /// Begins the next attempt on its lane.
     pub(in crate::run) fn dispatch(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
         let node = token.node;
@@ -116,20 +116,20 @@ impl Run {
             Lane::Queue => self.enqueue(id),
             Lane::Direct => {
                 let batch = self.batch_kind_of(token, task);
-                let load = self.changes.batches;
+                let counts_before = self.changes.batches;
                 if !self.reserve_call(id, batch) {
                     return;
                 }
                 match self.begin_attempt(id, task, Lane::Direct) {
                     Some(order) => self.changes.orders.push(AttemptOrder { batch, ..order }),
-                    // It failed before its call: the room is another's.
-                    None => self.changes.batches = load,
+                    // It failed before its call, so the reserved call is free again.
+                    None => self.changes.batches = counts_before,
                 }
             }
         }
     }
 
-    /// An attempt begins: its input is made, its deadline counts from now. One that lay in the queue has its number.
+    /// Begins an attempt: renders its input and starts its deadline. A queued attempt already has its epoch.
     pub(in crate::run) fn begin_attempt(
         &mut self,
         id: TokenId,
@@ -139,7 +139,7 @@ impl Run {
         let token = self.tokens.live(id);
         let node = token.node;
         let input = self.task_input(token).and_then(|input| {
-            self.pay_for_order(&input, lane)?;
+            self.charge_for_input(&input, lane)?;
             Ok(input)
         });
         let input = match input {
@@ -188,7 +188,7 @@ impl Run {
             token.stopped_ms = 0;
             token.warned = false;
             token.unclaimed = 0;
-            token.unheard = false;
+            token.heartbeat_extended = false;
             token.found_route();
             token.watch_at = watch_ms.map(|millis| now.saturating_add(millis));
             order.epoch = token.epoch;
@@ -199,8 +199,8 @@ impl Run {
         Some(order)
     }
 
-    /// An executor gets the input as text.
-    fn pay_for_order(&self, input: &Rc<Value>, lane: Lane) -> Result<(), Failure> {
+    /// Charges for writing the input as text, which is how an executor gets it.
+    fn charge_for_input(&self, input: &Rc<Value>, lane: Lane) -> Result<(), Failure> {
         let steps = match lane {
             Lane::Inline => return Ok(()),
             Lane::Direct | Lane::Queue if Rc::ptr_eq(input, &self.context.input) => {

@@ -1,5 +1,5 @@
-//! The queue lane: an attempt lies in a queue until somebody claims it. The message is only a doorbell: what it rings for
-//! stands in the token, and whoever takes it says from time to time that it lives.
+//! The queue lane: an attempt waits in a queue until a consumer claims it. The queue message only names the attempt; the
+//! order is the response to the claim. A consumer sends heartbeats while it works.
 
 use serde_json::json;
 
@@ -10,11 +10,11 @@ use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::token::{Lane, TokenId, TokenStatus};
 
-/// Attempts that nobody claims before the token is given up.
+/// Consecutive unclaimed attempts after which the token times out.
 const UNCLAIMED_MAX: u32 = 3;
 
 impl Run {
-    /// The next attempt goes into the queue. Its time begins when it is claimed.
+    /// Puts the next attempt into the queue. Its time limit starts with the claim.
     pub(in crate::run) fn enqueue(&mut self, id: TokenId) {
         let now = self.changes.now;
         let watch_at = now.saturating_add(self.settings.resend_ms);
@@ -33,7 +33,7 @@ impl Run {
         self.changes.enqueues.insert((id, epoch));
     }
 
-    /// Somebody took the message: from now on the attempt is under way, and its order is the answer.
+    /// A consumer claims an attempt: it begins executing, and its order is the response.
     pub(in crate::run) fn claimed(
         &mut self,
         token_id: &str,
@@ -46,11 +46,11 @@ impl Run {
                 .ok_or(stale)
         })?;
         if self.is_paused() {
-            // The answer to its first claim was lost, so it is not being executed: it goes back to pending.
+            // The response to its first claim was lost, so no executor works on it: it goes back to pending.
             if self.tokens.live(id).status == TokenStatus::Executing {
                 self.begin_again(id);
             }
-            // Nothing new begins: it is rung for when the clocks go on.
+            // Its queue message is sent again when the run resumes.
             return Err(Rejection::Paused);
         }
         let node = self.tokens.live(id).node;
@@ -62,7 +62,7 @@ impl Run {
         Ok(())
     }
 
-    /// An attempt that this claimant has already, as far as it was never heard of since: the answer to its claim was lost.
+    /// An attempt that this claimant has already claimed without a heartbeat since: the response to its claim was lost.
     fn claimed_before(&self, token_id: &str, epoch: u64, claimant: Option<&str>) -> Option<TokenId> {
         let id = self
             .current_attempt(token_id, epoch, TokenStatus::Executing)
@@ -71,59 +71,59 @@ impl Run {
         (claimed_by.is_some() && claimed_by == claimant).then_some(id)
     }
 
-    /// The watch moves on. It is saved, because the object does not stay in memory between two heartbeats; but not for
-    /// each of them, because rows cost: an attempt may be silent for at least three quarters of the time.
+    /// Moves the heartbeat deadline. It is saved, because the object does not stay in memory between two heartbeats, but not
+    /// for every heartbeat, because rows cost. At least three quarters of `heartbeat_ms` always remain.
     pub(in crate::run) fn heartbeat(&mut self, token_id: &str, epoch: u64) -> Result<(), Rejection> {
         let id = self.current_attempt(token_id, epoch, TokenStatus::Executing)?;
         let silence_ms = self.settings.heartbeat_ms;
         let soon = self.clock().saturating_add(silence_ms / 4 * 3);
         let at = self.clock().saturating_add(silence_ms);
         let token = self.tokens.live(id);
-        // An attempt that is called directly is watched by its call.
+        // A direct attempt is supervised by its open call.
         if token.lane != Some(Lane::Queue) {
             return Ok(());
         }
         let is_first = token.claimed_by.is_some();
-        if is_first || token.unheard || token.watch_at.is_none_or(|watch_at| watch_at < soon) {
+        if is_first || token.heartbeat_extended || token.watch_at.is_none_or(|watch_at| watch_at < soon) {
             self.change(id, |token| {
                 token.watch_at = Some(at);
-                token.unheard = false;
-                // A consumer that sends heartbeats has its order: a repeated claim is refused from now on.
+                token.heartbeat_extended = false;
+                // A consumer that sends heartbeats has its order, so a repeated claim is rejected from now on.
                 token.claimed_by = None;
             });
         }
         Ok(())
     }
 
-    /// The object came back: heartbeats may have met nobody. A watch that passed meanwhile begins again, but once only,
-    /// or an object that sleeps between its alarms would wait for ever.
+    /// The object was loaded again and may have missed heartbeats. A heartbeat deadline that has passed is extended, but only
+    /// once, or an object that is evicted between its alarms would wait forever.
     pub(in crate::run) fn renew_watch_once(&mut self, id: TokenId) {
         let clock = self.clock();
         let at = clock.saturating_add(self.settings.heartbeat_ms);
         let token = self.tokens.live(id);
-        let doubtful = !token.unheard && token.watch_at.is_some_and(|watch_at| watch_at <= clock);
-        if doubtful {
+        let has_passed = token.watch_at.is_some_and(|watch_at| watch_at <= clock);
+        if has_passed && !token.heartbeat_extended {
             self.change(id, |token| {
                 token.watch_at = Some(at);
-                token.unheard = true;
+                token.heartbeat_extended = true;
             });
         }
     }
 
-    /// Nobody has claimed it yet: ring again, then make it anew, and give up in the end.
+    /// Unclaimed attempts are re-sent, then recreated, then timed out.
     pub(in crate::run) fn dispatch_due(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
         let now = self.changes.now;
-        let lies_since = token.dispatched_at.unwrap_or(now);
-        let anew_at = lies_since.saturating_add(self.settings.claim_ms);
+        let dispatched_at = token.dispatched_at.unwrap_or(now);
+        let recreate_at = dispatched_at.saturating_add(self.settings.claim_ms);
         let (epoch, unclaimed) = (token.epoch, token.unclaimed + 1);
-        if now < anew_at {
+        if now < recreate_at {
             self.changes.enqueues.insert((id, epoch));
             self.note(
                 RunEventKind::DispatchRungAgain,
                 json!({"token_id": id.to_string(), "epoch": epoch}),
             );
-            return self.change(id, |token| token.watch_at = Some(anew_at));
+            return self.change(id, |token| token.watch_at = Some(recreate_at));
         }
         if unclaimed >= UNCLAIMED_MAX {
             let after = format_duration(self.settings.claim_ms);
@@ -143,7 +143,7 @@ impl Run {
         self.begin(id);
     }
 
-    /// Whoever had claimed it has not been heard of for too long.
+    /// A claimed attempt missed its heartbeat deadline.
     pub(in crate::run) fn reap_attempt(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
         let may_retry = self.may_retry(token);
@@ -161,7 +161,7 @@ impl Run {
             format!("nothing was heard of the attempt for {after}"),
         );
         self.change(id, |token| {
-            // Where a person may bring the token back, its number alone tells the silent one from whoever comes next.
+            // A person may retry the token. The new epoch makes a late report of the lost consumer stale.
             token.epoch += 1;
             token.reason = Some("timeout_reaped_by_watchdog".into());
         });

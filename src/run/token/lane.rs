@@ -1,4 +1,4 @@
-//! How an attempt travels: run right here, or ordered from an executor, alone or with others.
+//! Lanes and batches: whether an attempt runs inline, by a direct call or through the queue, and which attempts share a call.
 
 use std::rc::Rc;
 
@@ -13,22 +13,22 @@ use crate::run::token::{Lane, Token, TokenId};
 use crate::task::inline::run_inline;
 use crate::task::run_task::Assignment;
 
-/// What may take longer goes into the queue, where there is one.
+/// Tasks that may take longer go into the queue, if it is enabled.
 const DIRECT_MAX_MS: u64 = MINUTE;
 
 const PURE_TASKS: usize = 50;
 const CALLING_TASKS: usize = 6;
 
-/// Tasks run inside one decision; the rest in the next, which the alarm brings at once. A loop of pure tasks must not
-/// keep the object from everything else, nor make one commit of a whole run.
+/// Inline tasks per decision. The alarm triggers the next decision immediately, which runs the rest. A loop of pure tasks
+/// must neither block the object nor grow into a single commit.
 const INLINE_BATCH: u32 = 200;
 
-/// The same for what they bring: all of it is in memory, several times over, until it is committed.
+/// The same limit for the size of their results, which are held in memory several times until the commit.
 const INLINE_BYTES: usize = 4 << 20;
 
 impl Run {
-    /// The node's word, else the task's. `auto` is inline where that is possible, and the queue for what may take long,
-    /// so that the object need not stay awake for it. Nothing goes into the queue that may outlive its consumer.
+    /// The node's setting, else the task's. `auto` chooses inline where possible, and the queue for tasks that may take long,
+    /// so that the object need not stay in memory. A task that may outlive a queue consumer is never queued.
     pub(in crate::run) fn lane_of(&self, node: usize, task: usize) -> Lane {
         let resolved = &self.snapshot.tasks[task];
         match self.snapshot.workflow.nodes[node]
@@ -51,7 +51,7 @@ impl Run {
         self.settings.queue && fits
     }
 
-    /// How long an attempt that begins now may take, where that is known: no attempt outlives its run.
+    /// The longest time an attempt that begins now may take, if it is bounded by its own limit or by the run's.
     fn longest_ms(&self, node: usize) -> Option<u64> {
         let run_ends_at = self.header.timeout_at;
         let left_ms = run_ends_at.map(|at| at.saturating_sub(self.clock()));
@@ -59,16 +59,16 @@ impl Run {
         limit_ms.into_iter().chain(left_ms).min()
     }
 
-    /// Whether an attempt goes by a request of its own: no other order comes of it, and it is over soon by its own limit. A
-    /// WebSocket costs more, but as long as it is open the platform keeps the object in memory, and the executor says by
-    /// it that it lives. The run's limit may be extended, and says nothing here.
+    /// Whether an attempt uses a plain request instead of the WebSocket: its own limit is short and no other order follows
+    /// from it. A WebSocket costs more, but while it is open the platform keeps the object in memory and the executor can
+    /// signal that it is alive. The run's limit does not count here because it may be extended.
     pub(in crate::run) fn is_short_and_last(&self, token: &Token) -> bool {
         let is_last = token.branch.is_none() && self.snapshot.routes_from(token.node).is_empty();
         let limit_ms = self.execution_limit(token.node).limit.millis();
         is_last && limit_ms.is_some_and(|millis| millis <= DIRECT_MAX_MS)
     }
 
-    /// Nothing more can begin in this decision: what is due is left to the next.
+    /// Nothing more can begin in this decision; remaining due work is left to the next.
     pub(in crate::run) fn is_full(&self) -> bool {
         self.changes.is_deferred || self.is_inline_spent() || self.work.is_exhausted()
     }
@@ -77,14 +77,14 @@ impl Run {
         self.changes.inline >= INLINE_BATCH || self.changes.result_bytes >= INLINE_BYTES
     }
 
-    /// Runs a pure task where it stands: it begins and ends in this decision, and costs the row of its token.
+    /// Runs a pure task inside this decision. It costs only the row of its token.
     pub(in crate::run) fn run_inline(&mut self, id: TokenId, task: usize) {
         let now = self.changes.now;
         if self.is_inline_spent() {
-            return self.leave_to_next_wake(id);
+            return self.defer_to_next_wake(id);
         }
         self.changes.inline += 1;
-        // It failed before its first step.
+        // The attempt failed before its first step.
         let Some(order) = self.begin_attempt(id, task, Lane::Inline) else {
             return;
         };
@@ -108,14 +108,14 @@ impl Run {
     }
 }
 
-/// Who may travel with whom. An invocation ends as a whole.
+/// Which attempts may share an invocation. An invocation can only be ended as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchKind {
-    /// Touches nothing but its own context: they only take each other's CPU.
+    /// Pure computation. Such tasks share nothing but CPU time.
     Pure,
-    /// Calls out. Few of them share: an invocation has six connections that wait for an answer.
+    /// Makes outgoing requests. Few share an invocation, because it can wait for six connections at a time.
     Calling,
-    /// May have to be stopped while the others go on.
+    /// May have to be cancelled while others continue.
     Alone,
 }
 
@@ -129,7 +129,7 @@ impl BatchKind {
     }
 }
 
-/// Orders of one decision, by batch.
+/// The number of orders in one decision, by batch kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchCounts {
     pure: usize,
@@ -147,27 +147,29 @@ impl BatchCounts {
         self
     }
 
-    /// The calls it takes to carry them.
+    /// The executor calls needed for these orders.
     fn calls(self) -> usize {
         self.pure.div_ceil(PURE_TASKS) + self.calling.div_ceil(CALLING_TASKS) + self.alone
     }
 }
 
 impl Run {
-    /// Makes room for an order, or leaves its token to the next wake, which the alarm brings at once.
+    /// Reserves a call for an order. If none is left the token is deferred to the next wake, which the alarm triggers
+    /// immediately.
     pub(in crate::run) fn reserve_call(&mut self, id: TokenId, batch: BatchKind) -> bool {
-        let load = self.changes.batches.with(batch);
-        if load.calls() as u32 <= self.changes.remaining_calls {
-            self.changes.batches = load;
+        let counts = self.changes.batches.with(batch);
+        if counts.calls() as u32 <= self.changes.remaining_calls {
+            self.changes.batches = counts;
             return true;
         }
         self.changes.is_deferred = true;
-        self.leave_to_next_wake(id);
+        self.defer_to_next_wake(id);
         false
     }
 
-    /// Due already, it stays as it is: every answer that comes before the next wake would cost a row.
-    pub(in crate::run) fn leave_to_next_wake(&mut self, id: TokenId) {
+    /// Makes a token due immediately. A token that is already due is not changed: otherwise every report before the next wake
+    /// would rewrite its row.
+    pub(in crate::run) fn defer_to_next_wake(&mut self, id: TokenId) {
         let now = self.changes.now;
         let is_due = |token: &Token| token.watch_at.is_some_and(|at| at <= now);
         if !is_due(self.tokens.live(id)) {
@@ -175,8 +177,8 @@ impl Run {
         }
     }
 
-    /// The batch an attempt at `node` may travel in. Where a join may cancel its branches while others go on, each
-    /// needs a call that can be dropped.
+    /// The batch kind of an attempt. If a join may cancel the token's branch while others continue, the attempt needs a call of
+    /// its own that can be aborted.
     pub(in crate::run) fn batch_kind_of(&self, token: &Token, task: usize) -> BatchKind {
         let may_be_cancelled = self.fans.enclosing(token.branch.as_ref()).any(|(_, instance)| {
             self.snapshot.joins_of(&instance.group).any(|transition| {
@@ -195,10 +197,10 @@ impl Run {
     }
 }
 
-/// The calls it takes to carry these orders.
+/// The executor calls needed for `orders`.
 pub fn calls_for<'a>(orders: impl Iterator<Item = &'a AttemptOrder>) -> u32 {
-    let load = orders.fold(BatchCounts::default(), |load, order| load.with(order.batch));
-    load.calls() as u32
+    let counts = orders.fold(BatchCounts::default(), |counts, order| counts.with(order.batch));
+    counts.calls() as u32
 }
 
 /// Splits the orders of one commit into invocations.

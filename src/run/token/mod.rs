@@ -1,4 +1,4 @@
-//! A token: one point of control moving through the graph, and the moves it may make.
+//! A token: one point of control moving through the graph, and its legal status changes.
 
 pub mod attempt;
 pub mod begin;
@@ -26,10 +26,10 @@ use crate::run::recovery::undo::{Patch, UNDO_INLINE_BYTES};
 use crate::run::token::unroutable::Unroutable;
 use crate::run::wait::escalation::Escalation;
 
-/// What a token keeps of the context besides its output: its row has a limit, and is read whole when somebody looks at it.
-const KEPT_BYTES: usize = 16 << 10;
+/// Limit for context values stored on a token besides its output. A token's row is always read whole.
+const CONTEXT_ON_TOKEN_BYTES: usize = 16 << 10;
 
-/// Tokens of a run are numbered in the order of their birth, from 1.
+/// Tokens of a run are numbered in the order of their creation, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TokenId(pub u64);
 
@@ -42,7 +42,7 @@ impl fmt::Display for TokenId {
 impl TokenId {
     pub fn parse(text: &str) -> Option<TokenId> {
         let id = text.strip_prefix('t')?.parse().ok().map(TokenId)?;
-        // One token, one spelling.
+        // Each id has exactly one spelling: no leading zeros or signs.
         (id.to_string() == text).then_some(id)
     }
 }
@@ -50,19 +50,19 @@ impl TokenId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenStatus {
-    /// Born, or waiting for its next attempt.
+    /// Created, or waiting for its next attempt.
     Pending,
-    /// An attempt lies in the queue: whoever takes it claims it first.
+    /// An attempt is in the queue and not claimed yet.
     Dispatched,
-    /// An attempt is under way; a deadline or a watch stands behind it.
+    /// An attempt is running, supervised by a deadline or a watch.
     Executing,
-    /// At a join, its own work done.
+    /// Its own work is done, and it waits at a join.
     WaitingForSiblings,
     /// A child run does the work.
     WaitingForSubworkflow,
-    /// At a gate: a person decides.
+    /// At a gate, waiting for a person's decision.
     AwaitingHuman,
-    /// Waits for a moment or a signal.
+    /// Waits for a time, a signal or a callback.
     Suspended,
     Completed,
     Failed,
@@ -116,29 +116,28 @@ impl TokenStatus {
         }
     }
 
-    /// The moves a token may make. Terminal tokens never move.
+    /// The legal status changes. Terminal tokens never change.
     pub fn may_become(self, next: TokenStatus) -> bool {
         use TokenStatus::*;
         match self {
-            // A pass-through node completes where it is born; a mapping may fail before any attempt.
+            // A pass-through node completes immediately; a mapping may fail before any attempt.
             Pending => next != Pending,
-            // Claimed, or given up and made anew. One that nobody takes, or whose input cannot be made, may have a
-            // route into a join, or to a person.
+            // Claimed, or recreated. A token whose attempts stay unclaimed, or whose input mapping fails, may have a
+            // transition into a join or escalate.
             Dispatched => {
                 matches!(
                     next,
                     Pending | Executing | AwaitingHuman | WaitingForSiblings | Failed | TimedOut | Cancelled
                 )
             }
-            // Back to pending: the attempt is over and another will be made. To a person: it failed, and somebody is
-            // to say what follows.
+            // Pending: the attempt is over and another follows. AwaitingHuman: it failed and escalates.
             WaitingForSubworkflow => {
                 matches!(
                     next,
                     Pending | AwaitingHuman | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
-            // Suspended: understood, and to be called back.
+            // Suspended: the action was accepted and waits for its callback.
             Executing => {
                 matches!(
                     next,
@@ -152,14 +151,14 @@ impl TokenStatus {
                         | Cancelled
                 )
             }
-            // Back to pending: a person had it tried again.
+            // Pending: a person chose to retry.
             AwaitingHuman => {
                 matches!(
                     next,
                     Pending | WaitingForSiblings | Completed | Failed | TimedOut | Cancelled
                 )
             }
-            // Back to pending: no callback came, and the call is made again. To a person: it brought a failure.
+            // Pending: no callback arrived, and the call is retried. AwaitingHuman: the callback reported a failure.
             Suspended => {
                 matches!(
                     next,
@@ -172,15 +171,15 @@ impl TokenStatus {
     }
 }
 
-/// The way an attempt reaches its executor.
+/// How an attempt reaches its executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
-    /// Inside the coordinator, in the decision that began it.
+    /// Executed inside the coordinator, in the decision that began it.
     Inline,
-    /// A call over the service binding, held open until it is answered.
+    /// A call over the service binding, held open until the report.
     Direct,
-    /// A message of a queue; its consumer claims the attempt, says that it lives, and reports.
+    /// A queue message. Its consumer claims the attempt, sends heartbeats, and reports.
     Queue,
 }
 
@@ -189,15 +188,15 @@ pub struct Token {
     pub id: TokenId,
     pub node: usize,
     pub status: TokenStatus,
-    /// The number of the attempt that counts. Every result carries the epoch it answers.
+    /// The number of the current attempt. Every report carries the epoch of its attempt.
     pub epoch: u64,
-    /// Attempts in a row that nobody took out of the queue.
+    /// Consecutive attempts that no consumer claimed.
     pub unclaimed: u32,
-    /// Its watch passed while the object was away, and began again.
-    pub unheard: bool,
-    /// Attempts made again because a deadline passed.
+    /// Its heartbeat deadline passed while the object was not in memory, and was extended once.
+    pub heartbeat_extended: bool,
+    /// Retries after a timeout.
     pub retry_count: u32,
-    /// Attempts made again because the one before vanished without an answer.
+    /// Attempts that were lost without a report.
     pub lost_count: u32,
     pub lane: Option<Lane>,
     pub parent: Option<TokenId>,
@@ -207,83 +206,83 @@ pub struct Token {
     pub ended_at: Option<Millis>,
     pub timeout_at: Option<Millis>,
     pub timeout_ms: Option<u64>,
-    /// When to look whether the attempt is still alive (executing), or when to make the next one (pending).
+    /// When to check that the attempt is alive (executing), or when to begin the next one (pending).
     pub watch_at: Option<Millis>,
     pub reason: Option<String>,
     pub error: Option<Failure>,
-    /// The failure or timeout whose route this token came by: `error` in expressions.
+    /// The failure or timeout whose transition created this token: `error` in expressions.
     pub cause: Option<Failure>,
     pub output: Option<Value>,
     pub steps: Vec<StepReport>,
-    /// How often each transition of a cycle fired on the path to here.
+    /// How often each transition of a cycle fired on the path to this token.
     pub loops: BTreeMap<String, u64>,
     pub branch: Option<Branch>,
-    /// The node of the join it waits at, and its place in the order of arrivals.
+    /// The node of the join it waits at, and its position in the order of arrivals.
     pub joins_at: Option<usize>,
     pub arrival: Option<u64>,
     /// Reminders sent for its gate.
     pub reminded: u32,
-    /// How many tokens had done their work when this one was born, and when it had done its own.
+    /// How many tokens had finished their work when this one was created, and when it finished its own.
     pub created_order: u64,
     pub exit_order: Option<u64>,
-    /// The way back from what this token wrote to the context, for a restart or a retry without it.
+    /// Patches that undo this token's writes to the context, for a restart or a retry without it.
     pub undo: Vec<Patch>,
-    /// The same for what changed when it was born: the join it is born of merged, or a retry took something back.
+    /// The same for changes at its creation: by the merge of a join, or by a retry that undid writes.
     pub merge_undo: Vec<Patch>,
-    /// Those of both lists that are rows of their own, and are read only when they are needed.
+    /// Which of the two lists are stored in separate rows, which are read only when needed.
     pub undo_apart: Vec<WrittenAt>,
-    /// Born of a restart that found the context as it was at the birth of this token; 0: empty, as at the start.
+    /// Set by a restart: the context was reset to the creation of that token. 0: to the empty context of the start.
     pub went_back_to: Option<TokenId>,
-    /// Names of the context that have no row but this token's, and what stands there; `None`: its output.
+    /// Context names that are stored only on this token's row, with their values. `None`: the value is its output.
     pub context_on_token: Vec<(String, Option<Value>)>,
-    /// What the executor was told, where that is nearer than `timeout_at`: a pause came since, or an older build told
-    /// it the run's limit.
+    /// The deadline sent to the executor, if it is earlier than `timeout_at`: a pause moved the latter, or an older build sent
+    /// the run's limit.
     pub executor_deadline: Option<Millis>,
-    /// Who claimed the attempt out of the queue and has not been heard of since: it may claim it again.
+    /// The consumer that claimed the attempt and has sent no heartbeat yet. It may repeat its claim.
     pub claimed_by: Option<String>,
-    /// How long the clocks stood still since `started_at`.
+    /// How long the run was paused since `started_at`.
     pub stopped_ms: u64,
-    /// Why the limit is what it is, where no document says it.
+    /// The reason for the limit, if it is not written in a document.
     pub timeout_reason: Option<String>,
-    /// Its deadline was warned of.
+    /// The warning for its deadline was sent.
     pub warned: bool,
-    /// What an attempt that did not finish had done; the next one goes on from there.
+    /// The progress of an unfinished attempt. The next attempt continues from it.
     pub checkpoint: Option<Box<Checkpoint>>,
-    /// The end of the run that cut it off.
+    /// The end of the run that interrupted it.
     pub interrupted: Option<Interrupted>,
-    /// What is left to sleep of a wait that was cut off.
+    /// The remaining time of an interrupted wait.
     pub sleep_left_ms: Option<u64>,
-    /// The token whose work this one goes on with: to a peer it is the same work.
+    /// The token whose work this one continues: towards peers it is the same work.
     pub work_of: Option<TokenId>,
-    /// The number of the last news heard of its child.
+    /// The number of the last status message received from its child.
     pub child_news: u64,
-    /// It failed and stands in front of a person.
+    /// It failed and waits for a person's decision.
     pub escalation: Option<Box<Escalation>>,
-    /// It waits for a way to an executor.
+    /// It waits for a route to an executor.
     pub unroutable: Option<Unroutable>,
 }
 
-/// How a run's end found a token that had not ended.
+/// The state of a live token when the run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupted {
-    /// Which end: a run may be brought back and end again.
+    /// The number of the end: a run may be resumed and end again.
     pub end: u64,
     pub from: TokenStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sleep_left_ms: Option<u64>,
 }
 
-/// What it takes to know when a token needs attention.
+/// Settings that determine when a token is due.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeoutConfig {
     pub grace_ms: u64,
     pub warn_at: f64,
 }
 
-/// Shorter deadlines are not warned of: nobody could act on it.
+/// Shorter limits get no warning, because there is no time to act on it.
 const WARNED_FROM_MS: u64 = 10 * SECOND;
 
-/// When to warn of a deadline, if at all. Counted back from the deadline: a pause moves both.
+/// When to warn of a deadline, if at all. Counted back from the deadline, so that a pause moves both.
 pub fn warning_at(timeout_at: Option<Millis>, timeout_ms: Option<u64>, warn_at: f64) -> Option<Millis> {
     let timeout_ms = timeout_ms.filter(|millis| *millis >= WARNED_FROM_MS)?;
     let left = (timeout_ms as f64 * (1.0 - warn_at)).round() as u64;
@@ -291,7 +290,7 @@ pub fn warning_at(timeout_at: Option<Millis>, timeout_ms: Option<u64>, warn_at: 
 }
 
 impl Token {
-    /// A token with nothing behind it.
+    /// A new pending token.
     pub fn new(id: TokenId, node: usize, created_at: Millis) -> Token {
         Token {
             id,
@@ -299,7 +298,7 @@ impl Token {
             status: TokenStatus::Pending,
             epoch: 0,
             unclaimed: 0,
-            unheard: false,
+            heartbeat_extended: false,
             retry_count: 0,
             lost_count: 0,
             lane: None,
@@ -343,7 +342,7 @@ impl Token {
         }
     }
 
-    /// What its row spends on the way back. A long list is a row of its own.
+    /// The size of the undo patches in its row. A long list is stored in a separate row.
     pub fn undo_bytes(&self) -> usize {
         let lists = [&self.undo, &self.merge_undo].into_iter();
         lists
@@ -352,8 +351,8 @@ impl Token {
             .sum()
     }
 
-    /// Takes a name of the context onto its own row, where that has room for it.
-    pub(in crate::run) fn keep(&mut self, name: &str, value: &Value) -> bool {
+    /// Stores a context name on the token's row, if it fits. Returns whether it did.
+    pub(in crate::run) fn store_context(&mut self, name: &str, value: &Value) -> bool {
         let is_output = self.output.as_ref() == Some(value);
         let bytes = || -> usize {
             let others = self
@@ -362,15 +361,16 @@ impl Token {
                 .filter_map(|(_, value)| value.as_ref());
             others.map(json_bytes).sum::<usize>() + json_bytes(value)
         };
-        let is_kept = self.status == TokenStatus::Completed && (is_output || bytes() <= KEPT_BYTES);
-        if is_kept {
+        let is_stored =
+            self.status == TokenStatus::Completed && (is_output || bytes() <= CONTEXT_ON_TOKEN_BYTES);
+        if is_stored {
             let value = (!is_output).then(|| value.clone());
             self.context_on_token.push((name.to_string(), value));
         }
-        is_kept
+        is_stored
     }
 
-    /// When to warn of its deadline, if that is still to be done.
+    /// When to warn of its deadline, if the warning was not sent yet.
     pub fn warning_at(&self, config: TimeoutConfig) -> Option<Millis> {
         match self.warned {
             true => None,
@@ -378,7 +378,7 @@ impl Token {
         }
     }
 
-    /// The next moment at which this token needs attention if nothing is heard of it.
+    /// The next time this token is due if no event arrives for it.
     pub fn due_at(&self, config: TimeoutConfig) -> Option<Millis> {
         let warning_at = self.warning_at(config);
         match self.status {

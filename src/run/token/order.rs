@@ -1,4 +1,4 @@
-//! One attempt as the host dispatches it or answers a claim with it.
+//! The order for one attempt: the host dispatches it or returns it as the response to a claim.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::protocol::task::{ActionTimeouts, Checkpoint};
 use crate::run::token::TokenId;
 use crate::run::token::lane::BatchKind;
 
-/// One attempt to be made.
+/// The order for one attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptOrder {
     pub token: TokenId,
@@ -18,24 +18,24 @@ pub struct AttemptOrder {
     /// Index into the snapshot's tasks.
     pub task: usize,
     pub input: Rc<Value>,
-    /// The attempt's own: the executor stops at it.
+    /// The attempt's own deadline. The executor stops at it.
     pub deadline_at: Option<Millis>,
-    /// When the run would end, and the call with it. The executor does not stop at it, because the run may be extended.
+    /// The run's deadline, which would also end the call. The executor does not stop at it, because the run may be extended.
     pub run_ends_at: Option<Millis>,
     /// The limit of this attempt, and what set it.
     pub limit: Option<(u64, LimitSource)>,
-    /// What an earlier attempt had done.
+    /// The progress of an earlier attempt.
     pub checkpoint: Option<Box<Checkpoint>>,
     pub batch: BatchKind,
-    /// How many calls its task makes if none has to be made again.
+    /// The number of calls its task makes without retries.
     pub calls: usize,
-    /// The attempt is short and no other order follows from it, so it goes by a request of its own.
+    /// The attempt is short and no other order follows from it, so it uses a plain request.
     pub is_short_and_last: bool,
-    /// Of an async action: the credential for its callback.
+    /// The credential for the callback of an async action.
     pub capability: Option<String>,
-    /// The token whose work this is: the same for every attempt, also after the run was retried.
+    /// Identifies the work towards peers: the same token for every attempt, also after the run was resumed.
     pub work_of: TokenId,
-    /// Limits of single actions, in a task of several.
+    /// Limits of single actions, in a task of several steps.
     pub action_timeouts: Option<ActionTimeouts>,
 }
 

@@ -1,4 +1,4 @@
-//! What an executor says of an attempt, or does not say any more, and what the run makes of it.
+//! Reports and losses of attempts, and their effect on the run.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::run::token::attempt::Reported;
 use crate::run::token::{TokenId, TokenStatus};
 
 impl Run {
-    /// An executor's word on an attempt. Only the attempt that counts may speak.
+    /// Handles an executor's report. Only a report for the current attempt is accepted.
     pub(in crate::run) fn task_reported(&mut self, report: TaskReport) -> Result<(), Rejection> {
         let id = self
             .current_attempt(&report.token_id, report.epoch, TokenStatus::Executing)
@@ -31,8 +31,8 @@ impl Run {
         Ok(())
     }
 
-    /// What is due goes before what came. In a turn that has computed all it may, the look at what is due was put off: it is
-    /// made up for here, or this report would outrun its deadline.
+    /// Due deadlines are applied before a report. In a turn whose computation budget is exhausted the deadlines were not
+    /// checked yet, so this attempt's deadline is checked here: otherwise its report could bypass it.
     fn has_missed_its_deadline(&self, id: TokenId) -> bool {
         let token = self.tokens.live(id);
         let enforced_at = token
@@ -41,17 +41,17 @@ impl Run {
         self.work.is_exhausted() && !self.is_paused() && enforced_at.is_some_and(|at| at <= self.changes.now)
     }
 
-    /// What an attempt that counts came to.
+    /// Applies a report of the current attempt.
     pub(in crate::run) fn take_report(&mut self, id: TokenId, report: TaskReport) {
         self.change(id, |token| {
             token.steps = report.steps;
             token.checkpoint = report.checkpoint;
         });
         self.drop_large_checkpoint(id);
-        // It did not try again because the run would have ended, and the run has got more time since.
+        // The executor stopped retrying because the run was about to end, but the run has more time now.
         let gave_up_too_early = report
             .gave_up_before
-            .is_some_and(|moment| self.works_longer_than(moment));
+            .is_some_and(|moment| self.ends_later_than(moment));
         match report.status {
             ReportStatus::Completed => match self.check_events(&report.events) {
                 Ok(()) => self.succeed_with(id, report.output.unwrap_or(Value::Null), report.events),
@@ -69,9 +69,9 @@ impl Run {
                 });
                 self.end_unsuccessfully(id, TokenStatus::Failed, failure);
             }
-            // An executor's clock cannot be moved from here. What it says of the time does not count while ours stand
-            // still, or when the run got more time since: the work goes on in another attempt.
-            ReportStatus::TimedOut if self.is_paused() || self.was_told_too_little(id) => {
+            // A running executor's deadline cannot be changed. Its timeout is ignored if the run is paused or the deadline
+            // has moved since: the work continues in another attempt.
+            ReportStatus::TimedOut if self.is_paused() || self.has_outdated_deadline(id) => {
                 self.begin_again(id)
             }
             ReportStatus::TimedOut => {
@@ -84,32 +84,31 @@ impl Run {
         }
     }
 
-    /// The run lives, and its end has moved to a later moment than it was told to be: it was extended, or paused.
-    fn works_longer_than(&self, told: Millis) -> bool {
+    /// The run has not ended, and its deadline is now later than `reported`, because it was extended or paused.
+    fn ends_later_than(&self, reported: Millis) -> bool {
         let paused_ms = self.changes.now.saturating_sub(self.clock());
         let ends_at = match (self.is_paused(), self.workflow_due_at()) {
-            // The clocks go on from where they stand.
+            // A resume moves the deadline by the whole pause.
             (true, Some(limit_at)) => Some(limit_at.saturating_add(paused_ms)),
             (true, None) => None,
             (false, _) => self.work_ends_at(),
         };
-        self.is_running() && ends_at.is_none_or(|at| at > told)
+        self.is_running() && ends_at.is_none_or(|at| at > reported)
     }
 
-    /// The executor was told a deadline as it stood then, and it has moved since: by a pause, or by an extension where an
-    /// older build had told it the run's limit.
-    fn was_told_too_little(&self, id: TokenId) -> bool {
+    /// The executor's deadline is outdated: a pause moved it, or an older build sent the run's limit, which was extended.
+    fn has_outdated_deadline(&self, id: TokenId) -> bool {
         let token = self.tokens.live(id);
         let now = self.changes.now;
         let own_time_is_up = token.timeout_at.is_some_and(|at| at <= now);
         let run_ends_at = self.header.timeout_at.unwrap_or(Millis::MAX);
-        // Clocks of two machines may differ by a little.
-        token.executor_deadline.is_some_and(|told| {
-            told <= now.saturating_add(self.settings.grace_ms) && told < run_ends_at && !own_time_is_up
+        // The grace period allows for clock skew between machines.
+        token.executor_deadline.is_some_and(|sent| {
+            sent <= now.saturating_add(self.settings.grace_ms) && sent < run_ends_at && !own_time_is_up
         })
     }
 
-    /// Back to pending, and into the next attempt as soon as the clocks go; with what the last one had done.
+    /// Begins the next attempt, or leaves it pending while the run is paused. The checkpoint is kept.
     pub(in crate::run) fn begin_again(&mut self, id: TokenId) {
         self.change(id, |token| {
             token.status = TokenStatus::Pending;

@@ -1,4 +1,4 @@
-//! How a token moves on: the end of its work, and the transitions that follow.
+//! How a token ends its work, and the transitions that it takes.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use crate::run::state::Run;
 use crate::run::token::{Token, TokenId, TokenStatus};
 
 impl Run {
-    /// The token whose attempt this is, if it is the one that counts and still `doing` that.
+    /// The token of an attempt, if the attempt is current and the token has status `doing`.
     pub(in crate::run) fn current_attempt(
         &self,
         token_id: &str,
@@ -35,12 +35,12 @@ impl Run {
             })
     }
 
-    /// The node's work is done: map its result, then take the routes of a success.
+    /// The node's work is done: maps its result, then takes the success transitions.
     pub(in crate::run) fn succeed(&mut self, id: TokenId, result: Value) {
         self.succeed_with(id, result, Vec::new());
     }
 
-    /// As above, with what the work has emitted: it leaves with the commit in which the token is done, and only then.
+    /// As above, with emitted events. They are posted only in the commit that completes the token.
     pub(in crate::run) fn succeed_with(&mut self, id: TokenId, result: Value, events: Vec<Emitted>) {
         match self.check_result(id, &result) {
             Ok(bytes) => self.changes.result_bytes += bytes,
@@ -48,7 +48,7 @@ impl Run {
         }
         let branch_before = self.tokens.live(id).branch.clone();
         let mapped = self.map_output(id, &result);
-        // The result is on the token whatever its mapping makes of it.
+        // The result is saved on the token even if its mapping fails.
         self.note_latency(id);
         self.change(id, |token| {
             token.reason = None;
@@ -80,7 +80,7 @@ impl Run {
         }
     }
 
-    /// What a token had done cannot be kept: the context and its branch are as they were before.
+    /// The token's result cannot be saved: restores the context and its branch.
     fn take_back_work(&mut self, id: TokenId, branch: Option<Branch>) {
         let mut undo = Vec::new();
         self.change(id, |token| {
@@ -92,7 +92,7 @@ impl Run {
         self.context.count_changed();
     }
 
-    /// What a node with a learnt limit took, without the time in which the clocks stood still.
+    /// Publishes the latency of a node with an adaptive limit, without the time the run was paused.
     fn note_latency(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
         let node = &self.snapshot.workflow.nodes[token.node];
@@ -103,8 +103,7 @@ impl Run {
         }
     }
 
-    /// A token ends without its work done, unless a person is asked first: its failure or timeout routes, else its branch
-    /// ends, else the run.
+    /// A token failed or timed out. It escalates to a person if its node asks for that, else it ends.
     pub(in crate::run) fn end_unsuccessfully(
         &mut self,
         id: TokenId,
@@ -120,7 +119,8 @@ impl Run {
         }
     }
 
-    /// As above, when nobody is asked any more.
+    /// Ends a failed or timed-out token without escalation: it takes its failure or timeout transitions. Without any, its
+    /// branch ends, or else the run fails.
     pub(in crate::run) fn end_for_good(&mut self, id: TokenId, status: TokenStatus, failure: Failure) {
         let token = self.tokens.live(id);
         let on = match status {
@@ -157,7 +157,7 @@ impl Run {
         self.fans.set_error(instance, fatal);
     }
 
-    /// A token leaves its node by `moves`: to a join, where it waits, or to its end.
+    /// A token leaves its node by `moves`. It ends, or waits at a join.
     fn leave(
         &mut self,
         id: TokenId,
@@ -245,7 +245,7 @@ impl Run {
             for (path, value) in own {
                 path.write_value(output, value);
             }
-            // The last node's result is the branch's, unless its mapping wrote there or dropped it.
+            // The last node's result is the branch's output, unless its mapping wrote or dropped it.
             if !wrote_own && !dropped {
                 *output = result.clone();
             }
@@ -253,7 +253,7 @@ impl Run {
         Ok(())
     }
 
-    /// Writes to the context and notes the way back on the token.
+    /// Writes to the context and records the undo patches on the token.
     fn write_context(&mut self, id: TokenId, values: Vec<(&Path, Value)>) -> Result<(), Failure> {
         let undo = self.context.write(values, Some(id), &self.work)?;
         if !undo.is_empty() {
@@ -272,7 +272,7 @@ impl Run {
         }
     }
 
-    /// The transitions to take: all matches of the first tier that has any, lowest priority number first.
+    /// The transitions to take: all matches of the lowest priority number that has any.
     fn matching_moves(
         &self,
         token: &Token,

@@ -1,4 +1,4 @@
-//! The tokens of a run. Only live ones are held: a token that ends leaves memory with the decision that saves it, so that
+//! The tokens of a run. Only live tokens are in memory: an ended token is dropped with the decision that saves it, so that
 //! the ten-thousandth node of a loop costs no more than the first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::time::Millis;
 use crate::run::token::{Interrupted, TimeoutConfig, Token, TokenId, TokenStatus};
 
-/// The live tokens, how many there are of each status, and what the decision under way changes of them.
+/// The live tokens, the counts by status, and the changes of the current decision.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Tokens {
     live: BTreeMap<TokenId, Token>,
-    /// Of all tokens, also of those that have ended.
+    /// Includes ended tokens.
     counts: BTreeMap<TokenStatus, u64>,
     created: u64,
     changed: BTreeSet<TokenId>,
     ended: Vec<Token>,
-    /// What the end of the run, or of the join around it, found a token doing.
+    /// The state of tokens that the end of the run, or their join, interrupted.
     interrupted: BTreeMap<TokenId, Interruption>,
 }
 
@@ -47,7 +47,7 @@ impl Tokens {
         }
     }
 
-    /// Puts back a saved live token.
+    /// Restores a saved live token.
     pub fn restore(&mut self, token: Token) {
         self.live.insert(token.id, token);
     }
@@ -56,7 +56,7 @@ impl Tokens {
         self.live.get(id)
     }
 
-    /// A token that is known to be live: an id from outside goes through `current_attempt` first.
+    /// A token that is known to be live. Ids from requests are checked by `current_attempt` first.
     pub fn live(&self, id: TokenId) -> &Token {
         self.live
             .get(&id)
@@ -87,7 +87,7 @@ impl Tokens {
         self.counts.get(&status).copied().unwrap_or(0)
     }
 
-    /// Tokens that have done their work: they have ended or wait for siblings.
+    /// Tokens that finished their work: they have ended or wait for siblings.
     pub fn count_done(&self) -> u64 {
         let statuses = self.counts.iter();
         let done = statuses
@@ -118,7 +118,7 @@ impl Tokens {
         self.live.insert(token.id, token);
     }
 
-    /// Changes a live token in memory only.
+    /// Changes a live token in memory without saving it.
     pub fn touch(
         &mut self,
         id: TokenId,
@@ -148,7 +148,7 @@ impl Tokens {
         self.changed.insert(id);
     }
 
-    /// Takes a token that has ended out of memory.
+    /// Removes an ended token from memory.
     pub fn end(&mut self, id: TokenId) -> &Token {
         self.changed.remove(&id);
         let token = self.live.remove(&id).expect("a token ends once");
@@ -162,12 +162,12 @@ impl Tokens {
         self.ended.last()
     }
 
-    /// Remembers what a token was doing when its end came from outside.
+    /// Records the status of a token that is ended by the run or its join.
     pub fn interrupt(&mut self, id: TokenId, from: TokenStatus, sleep_left_ms: Option<u64>) {
         self.interrupted.insert(id, Interruption { from, sleep_left_ms });
     }
 
-    /// Notes end number `end` of the run on the tokens that it interrupted, but for those that a join had decided about.
+    /// Records end number `end` of the run on the tokens that it interrupted, except those that a join had already decided.
     pub fn number_interrupted(&mut self, end: u64, is_decided: impl Fn(&Token) -> bool) {
         for token in self.ended.iter_mut().filter(|token| !is_decided(token)) {
             let interruption = self.interrupted.get(&token.id);
@@ -179,7 +179,7 @@ impl Tokens {
         }
     }
 
-    /// What changed since the last call.
+    /// The changes since the last call.
     pub fn take_changes(&mut self) -> TokenChanges {
         self.interrupted.clear();
         TokenChanges {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_go_on_from_all_tokens_that_were_ever_created() {
+    fn ids_continue_after_all_tokens_ever_created() {
         let counts = BTreeMap::from([(TokenStatus::Completed, 4), (TokenStatus::Executing, 1)]);
         let mut tokens = Tokens::restored(counts);
         tokens.restore(Token {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_moves_the_counts_and_tells_when_the_token_is_due() {
+    fn a_change_updates_the_counts_and_the_due_time() {
         let mut tokens = with_one();
         let moved = tokens.touch(TokenId(1), CONFIG, |token| {
             token.status = TokenStatus::Executing;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_ended_is_saved_and_leaves_memory() {
+    fn an_ended_token_is_saved_and_dropped() {
         let mut tokens = with_one();
         tokens.interrupt(TokenId(1), TokenStatus::Pending, Some(30));
         tokens.touch(TokenId(1), CONFIG, |token| token.status = TokenStatus::Cancelled);
@@ -255,9 +255,9 @@ mod tests {
         tokens.number_interrupted(2, |_| false);
         let changes = tokens.take_changes();
         assert!(changes.changed.is_empty());
-        let cut = changes.ended[0].interrupted.expect("the end came from outside");
+        let interrupted = changes.ended[0].interrupted.expect("the token was interrupted");
         assert_eq!(
-            (cut.end, cut.from, cut.sleep_left_ms),
+            (interrupted.end, interrupted.from, interrupted.sleep_left_ms),
             (2, TokenStatus::Pending, Some(30))
         );
         assert_eq!(tokens.count_done(), 1);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_join_has_decided_is_not_interrupted() {
+    fn tokens_decided_by_a_join_are_not_interrupted() {
         let mut tokens = with_one();
         tokens.interrupt(TokenId(1), TokenStatus::Pending, None);
         tokens.touch(TokenId(1), CONFIG, |token| token.status = TokenStatus::Cancelled);

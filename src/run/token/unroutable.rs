@@ -1,5 +1,5 @@
-//! A token that has no way to an executor: it waits as `pending`, because a deployment that lacks a binding is put right by
-//! the next one, and that wakes the object by its alarm. It does not wait for ever: nobody may come.
+//! A token without a route to an executor waits as `pending`, because the next deployment may add the missing binding. The
+//! alarm retries the dispatch, and the token fails after a while.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -10,16 +10,16 @@ use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::token::{Lane, Token, TokenId, TokenStatus};
 
-/// The ways out of this deployment.
+/// The dispatch bindings of this deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Routes {
-    /// The service binding to executors. Whoever takes an attempt out of the queue needs it, too.
+    /// The service binding to executors. Queue consumers need it, too.
     pub executor: bool,
     /// The queue of tasks.
     pub queue: bool,
 }
 
-/// What a lane lacks.
+/// The binding that a lane lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     Executor,
@@ -43,7 +43,7 @@ impl Routes {
 }
 
 impl Missing {
-    /// What to do about it.
+    /// How to fix it.
     fn advice(self) -> &'static str {
         match self {
             Missing::Executor => {
@@ -58,17 +58,17 @@ impl Missing {
     }
 }
 
-/// Since when a token has no route.
+/// How long a token has had no route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unroutable {
     pub since: Millis,
-    /// The run's events say so.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub told: bool,
+    /// The run's event log mentions it.
+    #[serde(rename = "told", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_logged: bool,
 }
 
 impl Token {
-    /// An attempt can be made: whatever becomes of it, it is not for want of a route.
+    /// A route exists again.
     pub(in crate::run) fn found_route(&mut self) {
         if self.unroutable.take().is_some() {
             self.reason = None;
@@ -81,7 +81,7 @@ impl Run {
         self.settings.routes.missing_for(lane)
     }
 
-    /// Looks for a route again after a while, and fails the token when that has gone on for too long.
+    /// Schedules the next look for a route, or fails the token after `no_route_ms`.
     pub(in crate::run) fn wait_for_route(&mut self, id: TokenId, missing: Missing) {
         let token = self.tokens.live(id);
         let (epoch, now) = (token.epoch, self.changes.now);
@@ -89,7 +89,7 @@ impl Run {
         let Some(unroutable) = token.unroutable else {
             let unroutable = Unroutable {
                 since: now,
-                told: false,
+                is_logged: false,
             };
             let ends_at = now.saturating_add(self.settings.no_route_ms);
             return self.change(id, |token| {
@@ -100,11 +100,11 @@ impl Run {
         };
         let ends_at = unroutable.since.saturating_add(self.settings.no_route_ms);
         if ends_at <= now {
-            return self.fail_for_want_of_route(id, missing);
+            return self.fail_unroutable(id, missing);
         }
         let watch_at = Some(next_at.min(ends_at));
-        if unroutable.told {
-            // Only in memory: whoever loads the older moment looks at once, which is right.
+        if unroutable.is_logged {
+            // Changed in memory only: after a reload the older time is due, and the dispatch is retried immediately.
             return self.touch(id, |token| token.watch_at = watch_at);
         }
         self.note(
@@ -113,14 +113,14 @@ impl Run {
         );
         self.change(id, |token| {
             token.unroutable = Some(Unroutable {
-                told: true,
+                is_logged: true,
                 ..unroutable
             });
             token.watch_at = watch_at;
         });
     }
 
-    fn fail_for_want_of_route(&mut self, id: TokenId, missing: Missing) {
+    fn fail_unroutable(&mut self, id: TokenId, missing: Missing) {
         let after = format_duration(self.settings.no_route_ms);
         let failure = Failure::new(
             "no_route",

@@ -291,7 +291,7 @@ impl Run {
             reason: reason.to_string(),
             token_id: Some(token.id.to_string()),
         };
-        if !self.take_back_start(token) {
+        if !self.retract_start(token) {
             self.post(message);
         }
     }
