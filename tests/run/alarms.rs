@@ -1,5 +1,4 @@
-//! The one alarm of a run: when it is written, what an ended run still needs it for, and clocks that cannot be
-//! trusted.
+//! The alarm of a run: when it is written, retention after the run's end, and clocks that go back.
 
 use serde_json::{Value, json};
 
@@ -14,24 +13,24 @@ fn one_node(limit: Value) -> Value {
 }
 
 #[test]
-fn the_alarm_is_rewritten_only_when_the_next_moment_moves_earlier_or_has_passed() {
+fn the_alarm_is_rewritten_only_when_the_next_deadline_is_earlier_or_has_passed() {
     let mut run = Driver::start(json!({
         "nodes": [{"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work", "timeout_ms": 1_000},
                   {"id": "c", "action_id": "work"}],
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "b", "to_node_id": "c"}],
     }));
     assert_eq!(run.lines_of("alarm"), ["alarm 31000"]);
-    // b's deadline with its grace is earlier than the watch the alarm stands at.
+    // b's deadline plus grace is earlier than the watch that the alarm is set to.
     run.at(2_000).succeed("t1@1", json!(1));
     assert_eq!(run.lines_of("alarm"), ["alarm 3500"]);
-    // Later than the alarm: it may ring once for nothing, which costs less than a write.
+    // Later than the alarm: a spurious alarm costs less than a write.
     run.at(2_500).succeed("t2@1", json!(1));
     assert_eq!(run.lines_of("alarm"), Vec::<String>::new());
     assert_eq!(
         (run.run.alarm_at(), run.run.next_deadline()),
         (Some(3_500), Some(32_500))
     );
-    // A knock before its moment leaves it where it is.
+    // A request before the alarm's time does not change the alarm.
     run.at(3_499).wake("t3@1");
     assert_eq!(run.lines_of("alarm"), Vec::<String>::new());
     run.at(3_500).wake("t3@1").check(
@@ -39,7 +38,7 @@ fn the_alarm_is_rewritten_only_when_the_next_moment_moves_earlier_or_has_passed(
         alarm 32500
     ",
     );
-    // The end comes before the alarm: the retention waits for it to ring.
+    // The run ends before the alarm, which will then schedule the retention.
     run.at(4_000).succeed("t3@1", json!(1));
     assert_eq!(run.lines_of("alarm"), Vec::<String>::new());
     run.at(32_500).wake("").check(
@@ -49,9 +48,9 @@ fn the_alarm_is_rewritten_only_when_the_next_moment_moves_earlier_or_has_passed(
     );
 }
 
-/// The platform cleared it before it rang. Whoever else wakes the object leaves it where it stands: a row would cost.
+/// The platform clears an alarm before it fires. Other wakes leave the alarm unchanged, because a write costs.
 #[test]
-fn an_alarm_that_rings_early_is_set_again() {
+fn an_alarm_that_fires_early_is_set_again() {
     let mut run = Driver::start(one_node(json!(4_000)));
     assert_eq!(run.lines_of("alarm"), ["alarm 5500"]);
     run.at(5_499).wake("t1@1").check("");
@@ -66,9 +65,9 @@ fn an_alarm_that_rings_early_is_set_again() {
 }
 
 #[test]
-fn whatever_comes_in_after_the_alarms_moment_arms_it_again() {
+fn any_event_after_the_alarm_time_sets_the_alarm_again() {
     let mut run = Driver::start(one_node(Value::Null));
-    // The alarm of 31000 is late; a wrong answer comes first.
+    // The alarm of 31000 is late; a rejected report arrives first.
     run.at(40_000).succeed("t9@1", json!(1)).check(
         "
         rejected stale_attempt t9@1
@@ -79,7 +78,7 @@ fn whatever_comes_in_after_the_alarms_moment_arms_it_again() {
 }
 
 #[test]
-fn an_ended_run_is_deleted_when_its_retention_is_over_and_not_before() {
+fn an_ended_run_is_deleted_after_its_retention() {
     let mut run = Driver::start(json!({"nodes": [{"id": "a"}]}));
     run.at(10_000_999).wake("").check("");
     run.at(10_001_000).wake("").check(
@@ -90,7 +89,7 @@ fn an_ended_run_is_deleted_when_its_retention_is_over_and_not_before() {
 }
 
 #[test]
-fn a_clock_that_jumps_back_makes_nothing_younger() {
+fn a_clock_that_goes_back_does_not_move_the_run_back() {
     Driver::start(one_node(json!(4_000)))
         .at(3_000)
         .lose("t1@1")
@@ -137,7 +136,7 @@ fn a_clock_before_the_start_counts_as_the_start() {
         );
 }
 
-/// The watch over an attempt that is done would wake the object for nothing: a wait is left alone until its time.
+/// The watch of a completed attempt does not wake the object during a wait.
 #[test]
 fn a_run_that_only_waits_is_not_woken_before_its_time() {
     let mut run = Driver::start(json!({

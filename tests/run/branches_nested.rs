@@ -1,5 +1,4 @@
-//! Fan-outs inside branches: an inner join merges into the branch it lies in, and an inner failure is the business of
-//! the joins around it.
+//! Fan-outs inside branches: an inner join merges into its enclosing branch, and enclosing joins handle inner failures.
 
 use serde_json::{Value, json};
 
@@ -29,7 +28,7 @@ fn an_inner_join_merges_into_its_parent_branch() {
 }
 
 #[test]
-fn nested_joins_go_on_after_a_reload_at_every_step() {
+fn nested_joins_continue_after_a_reload_at_every_step() {
     let mut run = Driver::start(nested(json!({}), json!({})));
     for (attempt, result) in [("t7@1", "d"), ("t4@1", "a"), ("t5@1", "b"), ("t6@1", "c")] {
         run.reload().succeed(attempt, json!(result));
@@ -47,7 +46,7 @@ fn an_inner_failure_ends_the_outer_branch_and_the_outer_join_decides() {
         json!({"on_branch_failure": "proceed_with_available"}),
     ));
     run.succeed("t4@1", json!("a")).fail("t5@1");
-    // Branch 0 is over; branch 1 goes on.
+    // Branch 0 has ended; branch 1 continues.
     run.stands("running 2xc:executing");
     run.succeed("t6@1", json!("c"))
         .succeed("t7@1", json!("d"))
@@ -92,7 +91,7 @@ fn an_inner_deadline_that_fails_ends_only_its_branch() {
 }
 
 #[test]
-fn an_outer_join_that_fires_ends_what_is_inside_the_other_branches() {
+fn an_outer_join_that_fires_ends_all_tokens_of_the_other_branches() {
     for (policy, aborted) in [("abandon", 0), ("cancel", 2)] {
         let outer = json!({"strategy": "any", "on_early_complete": policy});
         let mut run = Driver::start(nested(json!({}), outer));
@@ -110,7 +109,7 @@ fn an_outer_join_that_fires_ends_what_is_inside_the_other_branches() {
 }
 
 #[test]
-fn a_continuation_carries_what_its_branch_held_before_the_inner_fan_out() {
+fn a_continuation_keeps_the_branch_output_from_before_the_inner_fan_out() {
     let mut document = nested(json!({"merge": {"target": "_branch.output.parts"}}), json!({}));
     document["nodes"][1] = json!({"id": "b", "output_mapping": {"_branch.output.name": "${\"branch \" + string(_branch.index)}"}});
     let mut run = Driver::start(document);
@@ -124,9 +123,9 @@ fn a_continuation_carries_what_its_branch_held_before_the_inner_fan_out() {
     );
 }
 
-/// An inner fan-out that nobody joins: its tokens are members of the outer branch.
+/// Tokens of an inner fan-out without a join belong to the outer branch.
 #[test]
-fn a_branch_lasts_as_long_as_anything_in_it() {
+fn a_branch_lasts_until_its_last_token_ends() {
     let document = |join: Value| {
         json!({
             "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"},
@@ -161,7 +160,7 @@ fn a_branch_lasts_as_long_as_anything_in_it() {
 }
 
 #[test]
-fn a_fan_out_in_a_loop_inside_a_branch_makes_an_instance_each_time() {
+fn a_fan_out_in_a_loop_inside_a_branch_creates_an_instance_per_iteration() {
     let mut document = nested(json!({}), json!({}));
     let again = json!({"id": "again", "from_node_id": "d", "to_node_id": "b", "priority": -1,
         "loop_config": {"max_iterations": 1}});
@@ -185,7 +184,7 @@ fn a_fan_out_in_a_loop_inside_a_branch_makes_an_instance_each_time() {
         rounds += 1;
         assert!(rounds < 20, "{}", run.standing());
     }
-    // Two outer branches, two rounds each, two inner branches a round.
+    // Two outer branches, two iterations each, two inner branches per iteration.
     assert_eq!(rounds, 8);
     run.stands("running z:executing");
     let outer = run.state()["all"].as_array().cloned().unwrap_or_default();
@@ -199,7 +198,7 @@ fn a_fan_out_in_a_loop_inside_a_branch_makes_an_instance_each_time() {
 }
 
 #[test]
-fn the_conditions_of_an_inner_branch_see_the_inner_place() {
+fn conditions_in_an_inner_branch_see_the_inner_branch() {
     let mut document = nested(json!({}), json!({}));
     document["nodes"][2] = with(
         document["nodes"][2].clone(),
@@ -212,7 +211,7 @@ fn the_conditions_of_an_inner_branch_see_the_inner_place() {
     assert!(orders[5].contains("[2,3]"), "{orders:?}");
 }
 
-/// The one who waits at the outer join stands in an inner branch; it is a waiting sibling all the same.
+/// The token that waits at the outer join is in an inner branch, and still counts as a waiting sibling.
 #[test]
 fn a_waiting_token_from_further_inside_is_timed_out_with_the_join() {
     let mut run = Driver::start(json!({

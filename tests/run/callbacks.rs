@@ -1,4 +1,4 @@
-//! Async actions: a token waits for a result that somebody brings by its capability.
+//! Async actions: a token waits for a callback that presents its capability.
 
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{CallbackResult, Capability, Event, Rejection, RunStatus};
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::driver::{Driver, succeeded};
 use super::graphs::with;
 
-/// `a` hands its work out and is called back, then `b` works.
-fn handing_out(execution: Value, node: Value) -> Value {
+/// `a` is an async action, followed by `b`.
+fn async_document(execution: Value, node: Value) -> Value {
     let execution = with(json!({"mode": "async"}), execution);
     json!({
         "nodes": [with(json!({"id": "a", "action_id": "hand-out"}), node), {"id": "b", "action_id": "work"}],
@@ -31,7 +31,7 @@ fn capability(run: &Driver) -> Capability {
     Capability::parse(text).expect("it is one of ours")
 }
 
-fn understood(attempt: &str) -> TaskReport {
+fn suspended(attempt: &str) -> TaskReport {
     TaskReport {
         status: ReportStatus::Suspended,
         ..succeeded(attempt, json!({"status": 202}))
@@ -48,10 +48,10 @@ impl Driver {
 }
 
 #[test]
-fn the_result_comes_by_the_callback_and_counts_once() {
-    let mut run = Driver::start(handing_out(json!({}), json!({})));
+fn a_callback_brings_the_result_once() {
+    let mut run = Driver::start(async_document(json!({}), json!({})));
     let key = capability(&run);
-    run.at(1_100).report(understood("t1@1")).check(
+    run.at(1_100).report(suspended("t1@1")).check(
         "
         run waiting until 1001000
         token t1 a suspended@1 until 31100
@@ -73,20 +73,20 @@ fn the_result_comes_by_the_callback_and_counts_once() {
 }
 
 #[test]
-fn a_callback_may_overtake_the_answer_to_its_call() {
-    let mut run = Driver::start(handing_out(json!({}), json!({})));
+fn a_callback_may_arrive_before_the_report_of_its_call() {
+    let mut run = Driver::start(async_document(json!({}), json!({})));
     let key = capability(&run);
     run.call_back(&key, json!({"n": 1})).stands("running b:executing");
-    run.report(understood("t1@1"));
+    run.report(suspended("t1@1"));
     assert!(matches!(run.answer, Err(Rejection::StaleAttempt { .. })));
     run.stands("running b:executing");
 }
 
 #[test]
-fn nobody_without_the_capability_is_heard() {
-    let mut run = Driver::start(handing_out(json!({}), json!({})));
+fn a_callback_needs_the_capability() {
+    let mut run = Driver::start(async_document(json!({}), json!({})));
     let key = capability(&run);
-    run.report(understood("t1@1"));
+    run.report(suspended("t1@1"));
     let proofs = ["", "0", &"0".repeat(32), &key.proof[..31]];
     for proof in proofs {
         let guess = Capability {
@@ -96,7 +96,7 @@ fn nobody_without_the_capability_is_heard() {
         run.call_back(&guess, json!({"n": 1}));
         assert_eq!(run.answer, Err(Rejection::UnknownCallback), "{proof}");
     }
-    // Each attempt has its own.
+    // Each attempt has its own capability.
     let next = Capability {
         epoch: 2,
         ..key.clone()
@@ -107,19 +107,19 @@ fn nobody_without_the_capability_is_heard() {
 }
 
 #[test]
-fn what_is_brought_is_checked() {
-    let mut run = Driver::start(handing_out(json!({}), json!({})));
+fn the_callback_body_is_validated() {
+    let mut run = Driver::start(async_document(json!({}), json!({})));
     let key = capability(&run);
-    run.report(understood("t1@1"))
+    run.report(suspended("t1@1"))
         .call_back(&key, json!({"output": {"m": 7}}));
     assert!(
         run.standing().starts_with("failed schema_mismatch"),
         "{}",
         run.standing()
     );
-    let mut run = Driver::start(handing_out(json!({}), json!({})));
+    let mut run = Driver::start(async_document(json!({}), json!({})));
     let key = capability(&run);
-    run.report(understood("t1@1"))
+    run.report(suspended("t1@1"))
         .call_back(
             &key,
             json!({"error": {"code": "no_luck", "message": "it did not work"}}),
@@ -129,8 +129,8 @@ fn what_is_brought_is_checked() {
 
 #[test]
 fn no_callback_in_time_is_a_timeout_like_any_other() {
-    let mut run = Driver::start(handing_out(json!({"timeout_ms": 60_000}), json!({})));
-    run.at(2_000).report(understood("t1@1"));
+    let mut run = Driver::start(async_document(json!({"timeout_ms": 60_000}), json!({})));
+    run.at(2_000).report(suspended("t1@1"));
     assert_eq!(
         run.row("t1").timeout_at,
         Some(62_000),
@@ -148,29 +148,29 @@ fn no_callback_in_time_is_a_timeout_like_any_other() {
 }
 
 #[test]
-fn a_node_that_says_how_long_it_may_take_says_it_of_the_result_too() {
+fn the_limit_of_a_node_also_applies_to_its_callback() {
     for (limit, waits_until) in [(10_000, 11_000), (90_000, 91_000)] {
-        let mut run = Driver::start(handing_out(
+        let mut run = Driver::start(async_document(
             json!({"timeout_ms": 60_000}),
             json!({"timeout_ms": limit}),
         ));
-        run.at(2_000).report(understood("t1@1"));
+        run.at(2_000).report(suspended("t1@1"));
         assert_eq!(run.row("t1").timeout_at, Some(waits_until));
         run.at(waits_until - 1).wake("").stands("waiting a:suspended");
         run.at(waits_until).wake("");
         assert_eq!(run.row("t1").error.map(|it| it.code), Some("tool_timeout".into()));
     }
-    // Written, and none.
-    let mut run = Driver::start(handing_out(json!({}), json!({"timeout_ms": null})));
-    run.at(2_000).report(understood("t1@1"));
+    // An explicit `none`.
+    let mut run = Driver::start(async_document(json!({}), json!({"timeout_ms": null})));
+    run.at(2_000).report(suspended("t1@1"));
     assert_eq!(run.row("t1").timeout_at, None);
 }
 
 #[test]
-fn a_retried_timeout_has_another_capability() {
-    let mut run = Driver::start(handing_out(json!({}), json!({"on_timeout": "retry"})));
+fn a_retry_after_a_timeout_has_a_new_capability() {
+    let mut run = Driver::start(async_document(json!({}), json!({"on_timeout": "retry"})));
     let first = capability(&run);
-    run.at(2_000).report(understood("t1@1"));
+    run.at(2_000).report(suspended("t1@1"));
     run.at(32_000).wake("");
     run.at(33_000).wake("").stands("running a:executing");
     let second = capability(&run);
@@ -182,10 +182,10 @@ fn a_retried_timeout_has_another_capability() {
 }
 
 #[test]
-fn a_pause_stops_its_clock_and_a_result_is_kept_meanwhile() {
-    let mut run = Driver::start(handing_out(json!({}), json!({})));
+fn a_pause_stops_the_callback_deadline_and_accepts_the_result() {
+    let mut run = Driver::start(async_document(json!({}), json!({})));
     let key = capability(&run);
-    run.at(2_000).report(understood("t1@1"));
+    run.at(2_000).report(suspended("t1@1"));
     run.at(3_000).pause();
     run.at(100_000)
         .call_back(&key, json!({"n": 1}))
@@ -194,7 +194,7 @@ fn a_pause_stops_its_clock_and_a_result_is_kept_meanwhile() {
 }
 
 #[test]
-fn what_is_no_capability_is_none() {
+fn malformed_capabilities_are_rejected() {
     for text in [
         "",
         "run~t1~1",
@@ -216,7 +216,7 @@ fn what_is_no_capability_is_none() {
         (one.text(), one.run_id),
         ("run.1~t7~2~abc".into(), "run.1".into())
     );
-    // The id of a child holds the same character.
+    // The id of a child contains the same character.
     let of_child = Capability::parse("run.1~t3~2~t9~t7~2~abc").expect("as we write them");
     let parts = (
         of_child.run_id.as_str(),
@@ -228,11 +228,11 @@ fn what_is_no_capability_is_none() {
 }
 
 #[test]
-fn a_failure_that_was_called_back_may_be_a_persons_matter() {
+fn a_failure_from_a_callback_may_escalate() {
     let node = json!({"escalate_on": ["unknown", "timeout", "permanent"]});
-    let mut run = Driver::start(handing_out(json!({}), node));
+    let mut run = Driver::start(async_document(json!({}), node));
     let first = capability(&run);
-    run.at(2_000).report(understood("t1@1"));
+    run.at(2_000).report(suspended("t1@1"));
     run.call_back(
         &first,
         json!({"message_type": "timeout", "status": "timeout", "error": {"code": "tool_timeout"}}),
@@ -242,6 +242,6 @@ fn a_failure_that_was_called_back_may_be_a_persons_matter() {
     assert!(run.answer.is_err(), "it is not waited for any more");
     run.reload().decide("g1.1", "retry").stands("running a:executing");
     let second = capability(&run);
-    run.report(understood("t1@2")).call_back(&second, json!({"n": 1}));
+    run.report(suspended("t1@2")).call_back(&second, json!({"n": 1}));
     run.stands("running b:executing");
 }

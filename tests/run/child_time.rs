@@ -1,4 +1,4 @@
-//! Time between a run and its children: whose limit ends what, who stands still with whom, and how much is left.
+//! Limits, pauses and time budgets between a run and its children.
 
 use curfew::run::{PauseReason, Rejection, RunStatus};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::driver::Driver;
 use super::graphs::with;
 
-/// `p` calls a workflow, then `b` works.
+/// `p` calls a workflow, followed by `b`.
 fn calling(node: Value) -> Value {
     json!({
         "timeout_ms": 60_000,
@@ -34,7 +34,7 @@ fn pause_reasons(run: &Driver) -> Vec<PauseReason> {
     run.run.header.pause_reasons.iter().copied().collect()
 }
 
-/// The limit is the node's, so the child does not ask anybody: it ends, and the node says what that means.
+/// The limit was set by the node, so the child opens no gate: it ends, and the node's policy applies.
 #[test]
 fn a_sub_workflow_longer_than_its_parents_node_fails_the_node() {
     let (mut parent, mut child) = pair(calling(json!({"timeout_ms": 5_000})));
@@ -53,13 +53,13 @@ fn a_sub_workflow_longer_than_its_parents_node_fails_the_node() {
     );
     parent.at(6_010).hear(&child);
     parent.stands("failed execution_timeout/timeout: step p timed out: context deadline exceeded");
-    // The child's word was in time: the alarm of the parent finds nothing left.
+    // The child reported in time, so the parent's alarm finds nothing due.
     parent.at(6_500).wake("");
     assert_eq!(parent.kinds(), "token_timed_out run_failed");
 }
 
 #[test]
-fn a_sub_workflow_longer_than_its_parents_node_is_tried_again() {
+fn a_sub_workflow_longer_than_its_parents_node_is_retried() {
     let (mut parent, mut child) = pair(calling(
         json!({"timeout_ms": 5_000, "on_timeout": "retry", "max_retries": 1}),
     ));
@@ -92,7 +92,7 @@ fn a_sub_workflow_longer_than_its_parents_node_takes_the_timeout_route() {
 }
 
 #[test]
-fn the_childs_policy_counts_where_the_limit_is_its_own() {
+fn the_childs_policy_applies_to_its_own_limit() {
     let mut document = calling(json!({}));
     document["nodes"][0]["workflow_id"] = json!("brief");
     let (mut parent, mut child) = pair(document);
@@ -102,7 +102,7 @@ fn the_childs_policy_counts_where_the_limit_is_its_own() {
 }
 
 #[test]
-fn a_child_stands_still_and_goes_on_with_its_parent() {
+fn a_child_is_paused_and_resumed_with_its_parent() {
     let (mut parent, mut child) = pair(calling(json!({})));
     parent.at(11_000).pause();
     assert_eq!(parent.lines_of("deliver"), ["deliver 2 hold run-1~t1 #1"]);
@@ -125,7 +125,7 @@ fn a_child_stands_still_and_goes_on_with_its_parent() {
 }
 
 #[test]
-fn a_child_keeps_what_was_left_of_its_time() {
+fn a_paused_child_keeps_its_remaining_time() {
     let (mut parent, mut child) = pair(calling(json!({"timeout_ms": 30_000})));
     parent.at(11_000).pause();
     child.at(11_000).hear(&parent);
@@ -139,16 +139,16 @@ fn a_child_keeps_what_was_left_of_its_time() {
     );
 }
 
-/// Words may overtake each other on their way.
+/// Messages may arrive out of order.
 #[test]
-fn the_later_word_counts_whichever_arrives_first() {
+fn the_latest_pause_message_wins_in_any_order_of_arrival() {
     let (_, mut child) = pair(calling(json!({})));
     child.parent_holds(2, false, None).stands("running c:executing");
     child
         .parent_holds(1, true, None)
         .check("")
         .stands("running c:executing");
-    // Heard twice is heard once.
+    // A repeated message has no effect.
     child.parent_holds(3, true, None).stands("paused c:executing");
     child.parent_holds(3, true, None).check("");
     child.reload().parent_holds(2, false, None).check("");
@@ -157,7 +157,7 @@ fn the_later_word_counts_whichever_arrives_first() {
 }
 
 #[test]
-fn a_word_that_was_not_heard_yet_is_replaced_by_the_next() {
+fn an_undelivered_pause_message_is_replaced_by_the_next() {
     let (mut parent, _) = pair(calling(json!({})));
     parent.pause().resume();
     assert_eq!(parent.lines_of("unmessage"), ["unmessage 2"]);
@@ -167,7 +167,7 @@ fn a_word_that_was_not_heard_yet_is_replaced_by_the_next() {
 }
 
 #[test]
-fn a_child_paused_by_a_person_stays_paused_when_its_parent_goes_on() {
+fn a_child_paused_by_a_person_stays_paused_when_its_parent_resumes() {
     let (mut parent, mut child) = pair(calling(json!({})));
     child.at(5_000).pause();
     assert_eq!(
@@ -189,9 +189,9 @@ fn a_child_paused_by_a_person_stays_paused_when_its_parent_goes_on() {
     );
 }
 
-/// It says so to its parent, who goes on living: its own limit still counts.
+/// The parent is notified and keeps running: its own limit still applies.
 #[test]
-fn a_child_in_front_of_a_person_tells_its_parent() {
+fn a_child_that_waits_for_a_person_notifies_its_parent() {
     let mut document = calling(json!({}));
     document["nodes"][0]["workflow_id"] = json!("asking");
     let (mut parent, mut child) = pair(document);
@@ -215,11 +215,11 @@ fn a_child_in_front_of_a_person_tells_its_parent() {
     );
     parent.at(30_010).hear(&child);
     assert_eq!(parent.row("t1").reason, None);
-    // News that was overtaken changes nothing.
+    // An older message that arrives later changes nothing.
     parent.child_news("t1@1", 1, true).check("");
     child.at(35_000).wake("t1@1").stands("paused c:executing");
     parent.at(35_010).hear(&child);
-    // The parent's own end ends the child at its gate.
+    // The end of the parent ends the child at its gate.
     parent.at(61_000).wake("");
     assert_eq!(parent.run.header.status, RunStatus::TimedOut);
     child.at(61_010).hear(&parent).stands("cancelled");
@@ -240,7 +240,7 @@ fn a_decision_at_the_childs_gate_ends_the_node() {
 }
 
 #[test]
-fn news_of_a_child_that_does_not_count_any_more_is_refused() {
+fn messages_of_a_stale_child_are_rejected() {
     let (mut parent, _) = pair(calling(json!({})));
     parent
         .child_news("t1@2", 1, true)
@@ -251,11 +251,11 @@ fn news_of_a_child_that_does_not_count_any_more_is_refused() {
 }
 
 #[test]
-fn on_a_budget_the_childs_limit_is_cut_to_what_is_left() {
+fn an_inherited_budget_shortens_the_childs_limit() {
     let (_, child) = pair(sharing(json!({})));
     assert_eq!(child.run.header.timeout_ms, Some(60_000));
     assert_eq!(child.run.limit_source(), "parent");
-    // The parent has the first word when both have run out.
+    // When both limits pass, the parent's takes precedence.
     assert_eq!(child.run.header.timeout_at, Some(61_000));
     let due = child.run.next_deadline().expect("a deadline");
     assert!(due <= 49_000, "the warning, or a look at the attempt: {due}");
@@ -267,7 +267,7 @@ fn on_a_budget_the_childs_limit_is_cut_to_what_is_left() {
 }
 
 #[test]
-fn the_parents_extension_gives_the_child_more() {
+fn an_extension_of_the_parent_extends_the_child() {
     let (mut parent, mut child) = pair(sharing(json!({})));
     parent.at(11_000).extend(30_000);
     child.at(11_000).hear(&parent).stands("running c:executing");
@@ -275,9 +275,9 @@ fn the_parents_extension_gives_the_child_more() {
     assert_eq!(child.run.header.timeout_ms, Some(90_000));
 }
 
-/// Its own limit is the most it gets, however much its parent has.
+/// The child's own limit is the maximum, however much time its parent has.
 #[test]
-fn more_time_for_the_parent_is_never_more_than_the_childs_own_limit() {
+fn an_extension_of_the_parent_never_exceeds_the_childs_own_limit() {
     let mut document = sharing(json!({}));
     document["nodes"][0]["workflow_id"] = json!("brief");
     document["timeout_ms"] = json!(15_000);
@@ -293,9 +293,9 @@ fn more_time_for_the_parent_is_never_more_than_the_childs_own_limit() {
 }
 
 #[test]
-fn the_parents_gate_wins_over_the_childs() {
+fn the_parents_gate_takes_precedence_over_the_childs() {
     let (mut parent, mut child) = pair(sharing(json!({})));
-    // Both run out in the same moment. The parent says so within the grace: nobody is asked twice.
+    // Both limits pass at the same time. The parent pauses the child within the grace, so only one gate opens.
     child.at(61_000).wake("t1@1").stands("running c:executing");
     parent
         .at(61_000)
@@ -310,11 +310,11 @@ fn the_parents_gate_wins_over_the_childs() {
 }
 
 #[test]
-fn the_parents_gate_takes_the_place_of_one_the_child_had_opened() {
+fn the_parents_gate_replaces_one_the_child_has_opened() {
     let mut document = sharing(json!({}));
     document["nodes"][0]["workflow_id"] = json!("patient");
     let (mut parent, mut child) = pair(document);
-    // The parent is slow to say it: after the grace the child asks by itself.
+    // The parent's message is late: after the grace the child opens its own gate.
     child.at(61_500).wake("t1@1").stands("paused c:executing");
     assert_eq!(pause_reasons(&child), [PauseReason::WorkflowTimeout]);
     parent.at(61_700).wake("");
@@ -329,9 +329,9 @@ fn the_parents_gate_takes_the_place_of_one_the_child_had_opened() {
     assert_eq!(child.run.header.timeout_at, Some(120_000));
 }
 
-/// What ran out is the parent's time and not the node's: the child does not end as if the node had said so.
+/// The parent's time ran out, not the node's limit, so the node's timeout policy does not apply to the child.
 #[test]
-fn a_budget_that_ran_out_before_the_nodes_limit_is_not_the_nodes_timeout() {
+fn an_exhausted_budget_is_not_a_timeout_of_the_node() {
     let node = json!({"workflow_id": "patient", "timeout_ms": 100_000, "on_timeout": "fail"});
     let (mut parent, mut child) = pair(sharing(node));
     assert_eq!(child.run.header.timeout_at, Some(61_000));
@@ -342,13 +342,13 @@ fn a_budget_that_ran_out_before_the_nodes_limit_is_not_the_nodes_timeout() {
         .stands("paused p:waiting_for_subworkflow");
     parent.at(70_000).grant("run1", 200_000);
     child.at(70_000).hear(&parent).stands("running c:executing");
-    // With more than enough time left for both the node's own limit is the nearer one again.
+    // After an extension the node's own limit is the earlier one again.
     assert_eq!(child.run.header.timeout_ms, Some(100_000));
     assert_eq!(child.run.limit_source(), "request");
 }
 
 #[test]
-fn more_time_goes_down_to_the_grandchildren() {
+fn an_extension_reaches_the_grandchildren() {
     let (mut parent, mut child) = pair(sharing(json!({"workflow_id": "handing"})));
     let mut grandchild = Driver::child_of(&child);
     child.delivered(1);
@@ -357,7 +357,7 @@ fn more_time_goes_down_to_the_grandchildren() {
     child.at(11_000).hear(&parent);
     grandchild.at(11_000).hear(&child).stands("running c:executing");
     assert_eq!(grandchild.run.header.timeout_at, Some(91_000));
-    // And so does a pause, with what is left of it.
+    // A pause is propagated too, with the remaining budget.
     parent.at(20_000).pause();
     child.at(20_000).hear(&parent);
     grandchild.at(20_000).hear(&child).stands("paused c:executing");
@@ -367,9 +367,9 @@ fn more_time_goes_down_to_the_grandchildren() {
     assert_eq!(grandchild.run.header.timeout_at, Some(121_000));
 }
 
-/// The parent heard that it stood in front of a person; it does not stand there any more.
+/// The parent was notified that the child waits for a person, which is no longer true.
 #[test]
-fn a_child_restarted_at_its_gate_tells_its_parent() {
+fn a_child_restarted_at_its_gate_notifies_its_parent() {
     let (mut parent, mut child) = pair(calling(json!({"workflow_id": "asking"})));
     child.at(21_000).wake("t1@1");
     parent.at(21_000).hear(&child);
@@ -386,7 +386,7 @@ fn a_child_restarted_at_its_gate_tells_its_parent() {
     assert_eq!(parent.row("t1").reason, None);
 }
 
-/// A pause of the parent moves nothing that was not moved before.
+/// A pause of the parent changes no deadline of a child that is already paused.
 #[test]
 fn a_pause_of_the_parent_does_not_warn_the_child_again() {
     let (mut parent, mut child) = pair(sharing(json!({})));
@@ -400,13 +400,13 @@ fn a_pause_of_the_parent_does_not_warn_the_child_again() {
 }
 
 #[test]
-fn an_ended_child_does_not_stand_still() {
+fn an_ended_child_is_not_paused() {
     let (_, mut child) = pair(calling(json!({})));
     child.succeed("t1@1", json!(1)).parent_holds(1, true, None);
     child.check("rejected run_finished");
 }
 
-/// The parent's clock for the node would go on: the child would be told one thing and end by another.
+/// The parent's deadline for the node would not move, and would end the child despite its extension.
 #[test]
 fn a_limit_of_the_node_is_not_extended_in_the_child() {
     let (_, mut child) = pair(calling(json!({"timeout_ms": 10_000})));

@@ -1,4 +1,4 @@
-//! A child run does a token's work: parent and child find each other whatever is lost between them.
+//! Child runs: a child does a token's work, and the messages between parent and child survive losses.
 
 use curfew::run::{Command, Message, RunStatus};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::driver::{Driver, SETTINGS, WORKFLOW_TIMEOUT_MS, create_run, start_among, store_document};
 use super::graphs::with;
 
-/// `p` calls workflow `child`, then `b` works with its result.
+/// `p` calls workflow `child`, then `b` uses its result.
 fn calling(node: Value) -> Value {
     json!({
         "nodes": [with(json!({"id": "p", "workflow_id": "child"}), node),
@@ -16,7 +16,7 @@ fn calling(node: Value) -> Value {
 }
 
 #[test]
-fn a_child_is_asked_for_with_an_id_the_parent_picks() {
+fn the_parent_chooses_the_id_of_its_child() {
     Driver::start(calling(json!({"input_mapping": {"n": "${input.x}"}}))).check(
         r#"
         snapshot
@@ -32,7 +32,7 @@ fn a_child_is_asked_for_with_an_id_the_parent_picks() {
 }
 
 #[test]
-fn a_start_is_kept_and_sent_again_until_it_arrived() {
+fn a_start_is_saved_and_re_sent_until_it_is_delivered() {
     let mut run = Driver::start(calling(json!({})));
     run.at(11_000).wake("");
     assert_eq!(run.lines_of("deliver"), ["deliver 1 start run-1~t1 {\"x\":1}"]);
@@ -41,10 +41,10 @@ fn a_start_is_kept_and_sent_again_until_it_arrived() {
         Some(31_000),
         "twice as long the second time"
     );
-    // A refusal is heard at once and waits less than silence.
+    // After a failed delivery the message is re-sent sooner than after none.
     run.at(12_000).delivery_failed(1, false);
     assert_eq!(run.run.next_deadline(), Some(16_000));
-    // Nobody knows after a reload whether it arrived: it goes out at once.
+    // After a reload it is unknown whether the message was delivered, so it is sent immediately.
     run.reload();
     assert_eq!(run.run.next_deadline(), Some(0));
     run.at(13_000).wake("");
@@ -61,7 +61,7 @@ fn a_start_is_kept_and_sent_again_until_it_arrived() {
 }
 
 #[test]
-fn a_result_goes_both_ways() {
+fn input_and_result_are_passed_between_parent_and_child() {
     let mut parent = Driver::start(calling(json!({})));
     let mut child = Driver::start_child(&parent);
     assert_eq!(
@@ -97,7 +97,7 @@ fn a_result_goes_both_ways() {
 }
 
 #[test]
-fn a_child_tells_its_end_until_the_parent_has_heard_it() {
+fn a_child_re_sends_its_result_until_it_is_delivered() {
     let parent = Driver::start(calling(json!({})));
     let mut child = Driver::start_child(&parent);
     child.at(2_000).fail("t1@1");
@@ -112,7 +112,7 @@ fn a_child_tells_its_end_until_the_parent_has_heard_it() {
 }
 
 #[test]
-fn a_parent_that_is_gone_is_given_up() {
+fn messages_to_a_missing_parent_are_dropped() {
     let parent = Driver::start(calling(json!({})));
     let mut child = Driver::start_child(&parent);
     child.at(2_000).succeed("t1@1", json!(1));
@@ -147,7 +147,7 @@ fn a_failed_child_fails_its_token_with_the_childs_error() {
 }
 
 #[test]
-fn a_child_that_was_cancelled_or_timed_out_says_so() {
+fn a_child_reports_that_it_was_cancelled_or_timed_out() {
     let mut run = Driver::start(calling(json!({})));
     run.child_ended("t1@1", RunStatus::Cancelled, None);
     run.stands("failed child_ended/permanent: child run run-1~t1 ended cancelled");
@@ -160,7 +160,7 @@ fn a_child_that_was_cancelled_or_timed_out_says_so() {
 }
 
 #[test]
-fn catch_makes_a_failure_a_result() {
+fn catch_turns_a_failure_into_a_result() {
     let mut run = Driver::start(calling(json!({"on_failure": "catch"})));
     run.child_ended("t1@1", RunStatus::Failed, None)
         .stands("running b:executing");
@@ -191,14 +191,14 @@ fn a_report_of_another_attempt_changes_nothing() {
 }
 
 #[test]
-fn a_token_out_of_time_cancels_its_child() {
+fn a_token_that_times_out_cancels_its_child() {
     let mut run = Driver::start(calling(json!({"timeout_ms": 5_000})));
     assert_eq!(
         run.lines_of("deliver"),
         ["deliver 1 start run-1~t1 {\"x\":1} within 5000"]
     );
     run.delivered(1);
-    // The child has the same limit and a moment to say so itself.
+    // The child has the same limit, and the grace to report its timeout itself.
     assert_eq!(run.run.next_deadline(), Some(6_500));
     run.reload().at(6_500).wake("");
     run.stands("failed execution_timeout/timeout: step p timed out: context deadline exceeded");
@@ -241,7 +241,7 @@ fn the_next_attempt_has_another_child() {
 }
 
 #[test]
-fn limits_go_node_before_action_before_the_childs_own() {
+fn limits_take_precedence_from_node_to_action_to_child() {
     let limit = |document: Value| {
         let parent = Driver::start(document);
         Driver::start_child(&parent).run.header.timeout_ms
@@ -262,7 +262,7 @@ fn limits_go_node_before_action_before_the_childs_own() {
 }
 
 #[test]
-fn a_child_has_a_limit_of_its_own_unless_the_budget_is_inherited() {
+fn a_child_has_its_own_limit_unless_the_budget_is_inherited() {
     let mut document = calling(json!({}));
     document["nodes"]
         .as_array_mut()
@@ -323,16 +323,16 @@ fn the_end_of_the_parent_ends_its_children() {
     let mut run = Driver::start(both());
     run.delivered(1).delivered(2).fail("t4@1");
     cancelled(&run, "run_failed");
-    // An ended run goes on cancelling until it was heard.
+    // An ended run re-sends its cancellations until they are delivered.
     run.reload().at(60_000).wake("");
     cancelled(&run, "run_failed");
     run.delivered(3).delivered(4);
     assert_eq!(run.run.next_deadline(), Some(1_000 + SETTINGS.retention_ms));
 }
 
-/// It may have left all the same: the cancellation follows it.
+/// The start may have been delivered, so a cancellation follows it.
 #[test]
-fn a_start_that_was_not_confirmed_is_taken_back_and_cancelled() {
+fn an_unconfirmed_start_is_retracted_and_cancelled() {
     let mut run = Driver::start(calling(json!({})));
     run.cancel(None);
     assert_eq!(run.lines_of("unmessage"), ["unmessage 1"]);
@@ -340,7 +340,7 @@ fn a_start_that_was_not_confirmed_is_taken_back_and_cancelled() {
         run.lines_of("deliver"),
         ["deliver 2 cancel run-1~t1 (run_cancelled)"]
     );
-    // The child was never there: after a few tries that is taken for a fact.
+    // The child was never started: after a few failed deliveries the cancellation is dropped.
     for _ in 0..5 {
         run.delivery_failed(2, true);
         let next = run.run.next_deadline().expect("something is due");
@@ -351,7 +351,7 @@ fn a_start_that_was_not_confirmed_is_taken_back_and_cancelled() {
 }
 
 #[test]
-fn a_cancelled_child_ends_and_says_so() {
+fn a_cancelled_child_ends_and_reports_it() {
     let parent = Driver::start(calling(json!({})));
     let mut child = Driver::start_child(&parent);
     child.cancel(Some("run_cancelled")).stands("cancelled");
@@ -359,12 +359,12 @@ fn a_cancelled_child_ends_and_says_so() {
         child.lines_of("deliver"),
         ["deliver 1 notify run-1 t1@1 cancelled"]
     );
-    // Twice is once.
+    // A repeated cancellation has no effect.
     child.cancel(Some("run_cancelled")).check("");
 }
 
 #[test]
-fn an_input_the_child_does_not_take_fails_the_child_and_the_parent_hears_of_it() {
+fn an_invalid_input_fails_the_child_and_is_reported_to_the_parent() {
     let parent = Driver::start(calling(json!({"workflow_id": "strict"})));
     let child = Driver::start_child(&parent);
     assert!(
@@ -379,7 +379,7 @@ fn an_input_the_child_does_not_take_fails_the_child_and_the_parent_hears_of_it()
 }
 
 #[test]
-fn sixteen_runs_deep_and_no_deeper() {
+fn children_nest_at_most_sixteen_deep() {
     let document = super::driver::complete_document(
         json!({"id": "down", "nodes": [{"id": "p", "workflow_id": "down"}]}),
     );
@@ -425,7 +425,7 @@ fn an_action_that_calls_maps_its_input_and_catches() {
 }
 
 #[test]
-fn children_in_branches_are_joined_like_any_work() {
+fn children_in_branches_are_joined() {
     let mut document =
         super::graphs::three(json!({"strategy": {"m_of_n": 2}, "on_early_complete": "cancel"}));
     document["nodes"][1] = json!({"id": "b", "workflow_id": "child", "input_mapping": "${_branch.index}"});
@@ -466,7 +466,7 @@ fn starts(run: &Driver) -> Vec<u64> {
 }
 
 #[test]
-fn eight_starts_are_under_way_at_a_time_and_the_next_leaves_when_one_is_answered() {
+fn at_most_eight_starts_are_in_flight() {
     let mut run = twenty();
     assert_eq!(starts(&run), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(
@@ -478,9 +478,9 @@ fn eight_starts_are_under_way_at_a_time_and_the_next_leaves_when_one_is_answered
         20
     );
     assert_eq!(starts(run.delivered(3)), [9]);
-    // One that failed goes again later; its place is taken at once.
+    // A failed start is re-sent later; the next one takes its slot immediately.
     assert_eq!(starts(run.delivery_failed(1, false)), [10]);
-    // Nobody said anything: those under way are sent again, and the one that failed waits for its turn.
+    // Without a response the starts in flight are re-sent, and the failed one waits for a slot.
     assert_eq!(starts(run.at(60_000).wake("")), [2, 4, 5, 6, 7, 8, 9, 10]);
     assert_eq!(starts(run.delivered(2)), [1]);
     for id in 4..=20 {
@@ -491,7 +491,7 @@ fn eight_starts_are_under_way_at_a_time_and_the_next_leaves_when_one_is_answered
 }
 
 #[test]
-fn an_object_that_comes_back_sends_no_more_than_eight_starts() {
+fn a_reloaded_object_sends_at_most_eight_starts() {
     let mut run = twenty();
     run.reload().at(2_000).load();
     run.wake("");
@@ -503,9 +503,9 @@ fn an_object_that_comes_back_sends_no_more_than_eight_starts() {
     assert_eq!(starts(run.delivered(8)), [9]);
 }
 
-/// The cancels of those that may live leave at once; of the others nobody ever hears.
+/// Children that may have started are cancelled; starts that were never sent are dropped.
 #[test]
-fn a_start_that_never_left_is_taken_back_without_a_word() {
+fn a_start_that_was_never_sent_is_retracted_silently() {
     let mut run = twenty();
     run.cancel(None);
     assert_eq!(starts(&run), [0; 0]);
@@ -514,7 +514,7 @@ fn a_start_that_never_left_is_taken_back_without_a_word() {
     let rows = run.store.run.iter().filter(|(key, _)| key.starts_with("outbox/"));
     assert!(rows.clone().all(|(_, row)| row.contains("cancel_child")));
     assert_eq!(rows.count(), 8);
-    // After a crash nobody knows which have left.
+    // After a crash it is unknown which starts were sent.
     let mut run = twenty();
     run.reload().at(2_000).load().cancel(None);
     assert_eq!(run.lines_of("deliver").len(), 20);

@@ -1,4 +1,4 @@
-//! Decisions that are carried out as one leave the same rows as one after another, and no call that nobody wants.
+//! Merged decisions leave the same rows as single ones, without superfluous calls.
 
 use curfew::run::{Command, Decision, DecisionBatch, Event, Write};
 use curfew::storage::commit::Commit;
@@ -7,8 +7,8 @@ use serde_json::json;
 use super::driver::{Driver, succeeded};
 use super::graphs::three;
 
-/// Feeds the events, and returns the decisions on all of them as one. The rows must be those of the single decisions.
-fn together(run: &mut Driver, events: Vec<Event>) -> Decision {
+/// Handles the events and returns the merged decision. Asserts that its rows equal those of the single decisions.
+fn merged(run: &mut Driver, events: Vec<Event>) -> Decision {
     let mut rows = run.store.clone();
     let mut decided = DecisionBatch::default();
     for event in events {
@@ -39,8 +39,8 @@ fn dispatched(decision: &Decision) -> usize {
 #[test]
 fn each_row_is_written_once() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
-    let decision = together(&mut run, reported(&["t2@1", "t3@1", "t4@1"]));
-    // Three that arrived and went on, and the one behind the join: none is saved as waiting first.
+    let decision = merged(&mut run, reported(&["t2@1", "t3@1", "t4@1"]));
+    // Three branch tokens and the one after the join: none is first saved as waiting.
     assert_eq!(
         count(decision.writes(), |it| matches!(it, Write::SaveToken(_))),
         4
@@ -55,21 +55,21 @@ fn each_row_is_written_once() {
 }
 
 #[test]
-fn a_single_decision_is_what_it_was() {
+fn a_single_decision_is_unchanged() {
     let mut run = Driver::start(three(json!({})));
-    let decision = together(&mut run, reported(&["t2@1"]));
+    let decision = merged(&mut run, reported(&["t2@1"]));
     assert_eq!(decision, run.decision);
 }
 
 #[test]
-fn a_call_that_a_later_decision_has_no_use_for_is_not_made() {
+fn a_call_made_obsolete_by_a_later_decision_is_not_made() {
     let mut run = Driver::start(json!({
         "id": "w", "nodes": [{"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work"}],
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
     }));
     let mut events = reported(&["t1@1"]);
     events.push(Event::CancelRequested { reason: None });
-    let decision = together(&mut run, events);
+    let decision = merged(&mut run, events);
     run.stands("cancelled");
     assert_eq!(dispatched(&decision), 0);
     assert_eq!(
@@ -82,7 +82,7 @@ fn a_call_that_a_later_decision_has_no_use_for_is_not_made() {
 }
 
 #[test]
-fn orders_that_wait_take_room() {
+fn pending_orders_count_against_the_call_budget() {
     let mut run = Driver::start(three(json!({})));
     let mut decided = DecisionBatch::default();
     assert_eq!(decided.calls(), 0);

@@ -1,5 +1,5 @@
-//! One budget of computation for a decision: what does not fit goes on in the next turn, what fits into no turn fails its
-//! token, and nothing is lost or late on the way.
+//! The computation budget of a turn: work beyond it continues in the next turn, a unit larger than a whole turn fails its
+//! token, and no report is lost and no deadline bypassed.
 
 use curfew::base::compute::{DECISION_STEPS, RESERVE_STEPS, TOKEN_STEPS, UNIT_STEPS};
 use curfew::run::{DecisionBatch, Event, Rejection, RunStatus, TokenStatus, Write};
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use super::driver::{Driver, ROOM, SETTINGS, START, succeeded};
 use super::worst;
 
-/// A loop over a list of this length inside another takes about 100 000 operations: nearly what one expression may.
+/// Two nested loops over a list of this length take about 100 000 operations, close to the limit of one expression.
 const LIST: usize = 120;
 
-/// What a unit cannot leave undone, whatever it has left: the rows of a thousand tokens that end with it.
+/// Steps that a unit takes even beyond its budget: the rows of a thousand tokens that end with it.
 const ROWS: u64 = 1_000 * TOKEN_STEPS;
 
 fn input() -> Value {
     json!({"list": (0..LIST).collect::<Vec<_>>()})
 }
 
-/// A value that takes many steps and is small.
+/// A small value that takes many steps to compute.
 fn expensive() -> String {
     "${input.list.map(a, input.list.exists(b, a + b > 1000)).size()}".into()
 }
@@ -30,7 +30,7 @@ fn set(paths: usize) -> Value {
     json!({"id": "t", "steps": [{"ref": "s", "action": {"kind": "update_context", "implementation": {"set": set}}}]})
 }
 
-/// Inline nodes one after the other, each of `paths` expensive values.
+/// A sequence of inline nodes with `paths` expensive values each.
 fn chain(nodes: usize, paths: usize) -> Value {
     let ids: Vec<String> = (0..nodes).map(|index| format!("n{index}")).collect();
     let routes = ids.windows(2);
@@ -46,7 +46,7 @@ fn start(document: Value) -> Driver {
     Driver::start_with(SETTINGS, document, input())
 }
 
-/// Wakes the run until nothing is due, from its rows each time; the steps of each decision.
+/// Reloads and wakes the run until nothing is due. Returns the steps of each decision.
 fn wake_until_done(run: &mut Driver) -> Vec<u64> {
     let mut steps = vec![run.run.steps()];
     while run.run.header.ended_at.is_none() && run.run.is_due(run.now) {
@@ -61,7 +61,7 @@ fn wake_until_done(run: &mut Driver) -> Vec<u64> {
 }
 
 #[test]
-fn what_the_budget_does_not_allow_goes_on_in_the_next_turn() {
+fn work_beyond_the_budget_continues_in_the_next_turn() {
     let mut run = start(chain(30, 2));
     assert_eq!(run.run.header.status, RunStatus::Running);
     let pending = run.run.live_tokens().next().expect("one is left");
@@ -88,7 +88,7 @@ fn the_same_history_takes_the_same_steps() {
 }
 
 #[test]
-fn a_unit_that_fits_into_no_turn_fails_its_token_and_says_what_to_do() {
+fn a_unit_larger_than_a_turn_fails_its_token_with_advice() {
     let mut document = chain(1, 400);
     document["nodes"] = json!([document["nodes"][0], {"id": "rescue", "output_mapping": {"state.code": "${error.code}",
         "state.class": "${error.class}", "state.message": "${error.message}"}}]);
@@ -128,9 +128,9 @@ fn a_unit_that_fits_into_no_turn_fails_its_token_and_says_what_to_do() {
     );
 }
 
-/// A unit has a reserve for its failure, and only one: conditions that cost as much end the run.
+/// A unit has one reserve for handling its failure: conditions that exceed it end the run.
 #[test]
-fn failure_routes_that_are_too_expensive_end_the_run() {
+fn too_expensive_failure_conditions_end_the_run() {
     let mut document = chain(1, 400);
     document["nodes"] = json!([document["nodes"][0], {"id": "z"}]);
     let route = |index: usize| {
@@ -154,7 +154,7 @@ fn failure_routes_that_are_too_expensive_end_the_run() {
 }
 
 #[test]
-fn a_limit_that_passes_between_two_turns_counts() {
+fn a_limit_that_passes_between_two_turns_is_enforced() {
     let mut document = chain(60, 2);
     document["timeout_ms"] = json!(5_000);
     let mut run = start(document);
@@ -164,7 +164,7 @@ fn a_limit_that_passes_between_two_turns_counts() {
 }
 
 #[test]
-fn what_waits_for_its_turn_stands_still_in_a_pause() {
+fn deferred_work_waits_during_a_pause() {
     let mut run = start(chain(30, 2));
     run.at(START + 10).pause();
     assert_eq!(run.run.header.status, RunStatus::Paused);
@@ -174,7 +174,7 @@ fn what_waits_for_its_turn_stands_still_in_a_pause() {
     run.stands(&format!("completed {LIST}"));
 }
 
-/// Branches that report together, each with a mapping that takes a fifth of the budget.
+/// Branches whose reports arrive together, each with a mapping that takes a fifth of the budget.
 fn reporters(count: usize) -> Driver {
     start(json!({
         "nodes": [{"id": "a"}, {"id": "b", "action_id": "work", "timeout_ms": 5_000,
@@ -187,7 +187,7 @@ fn reporters(count: usize) -> Driver {
 }
 
 #[test]
-fn reports_of_one_message_share_the_budget_and_none_is_lost() {
+fn reports_of_one_message_share_the_budget() {
     let mut run = reporters(20);
     run.at(2_000);
     let mut decided = DecisionBatch::default();
@@ -195,7 +195,7 @@ fn reports_of_one_message_share_the_budget_and_none_is_lost() {
         let report = Event::TaskReported(Box::new(succeeded(&format!("t{token}@1"), json!(1))));
         assert_eq!(decided.decide(&mut run.run, 2_000, ROOM, report), Ok(()));
     }
-    // Every report was heard; what follows from them waits for its turn once the budget is spent.
+    // Every report is accepted; the work after them waits for the next turn once the budget is exhausted.
     assert_eq!(run.run.counts()[&TokenStatus::Executing], 0);
     let begun = run.run.counts()[&TokenStatus::Completed] - 21;
     assert!((1..15).contains(&begun), "{begun} have gone on");
@@ -216,9 +216,9 @@ fn reports_of_one_message_share_the_budget_and_none_is_lost() {
     );
 }
 
-/// The look at what is due is put off in a turn that is spent; a report must not profit from that.
+/// Due deadlines are not checked in a turn whose budget is exhausted; a late report must not profit from that.
 #[test]
-fn a_report_does_not_outrun_its_deadline_in_a_turn_that_is_spent() {
+fn a_report_cannot_bypass_its_deadline_in_an_exhausted_turn() {
     let late = START + 5_000 + SETTINGS.grace_ms;
     for (steps, expected) in [
         (0, Ok(())),
@@ -239,9 +239,9 @@ fn a_report_does_not_outrun_its_deadline_in_a_turn_that_is_spent() {
     }
 }
 
-/// A wake in a turn that is spent does nothing but say when to come again.
+/// A wake in an exhausted turn only schedules the next one.
 #[test]
-fn a_wake_in_a_turn_that_is_spent_is_made_up_for_by_the_next() {
+fn a_wake_in_an_exhausted_turn_is_repeated_in_the_next() {
     let mut run = start(chain(30, 2));
     let before = run.standing();
     let mut decided = DecisionBatch::after(DECISION_STEPS);
@@ -258,9 +258,9 @@ fn a_wake_in_a_turn_that_is_spent_is_made_up_for_by_the_next() {
     run.stands(&format!("completed {LIST}"));
 }
 
-/// An attempt that a restart has lost begins again in a turn that has room for it.
+/// Attempts lost by a reload begin again in turns that have budget for them.
 #[test]
-fn a_crowd_of_lost_attempts_begins_again_over_several_turns() {
+fn many_lost_attempts_begin_again_over_several_turns() {
     let mut run = start(json!({
         "nodes": [{"id": "a"}, {"id": "b", "action_id": "work", "input_mapping": {"n": expensive()}}],
         "transitions": [{"id": "out", "from_node_id": "a", "to_node_id": "b", "spawn_count": 40}],
@@ -281,9 +281,9 @@ fn a_crowd_of_lost_attempts_begins_again_over_several_turns() {
     run.stands("running 40xb:executing");
 }
 
-/// What a person may write that is large and honest.
+/// Large but legitimate documents.
 #[test]
-fn honest_documents_do_not_meet_the_budget() {
+fn legitimate_documents_stay_within_the_budget() {
     let large = json!({"text": "x".repeat(900_000), "rows": (0..2_500).map(|n| json!({"id": n, "name": "somebody", "tags": ["a", "b"]})).collect::<Vec<_>>()});
     let node = |id: &str| {
         json!({"id": id, "task_id": "t", "input_mapping": {"rows": "${input.rows}"},

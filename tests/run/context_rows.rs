@@ -1,4 +1,4 @@
-//! A name of the context stands on the token that wrote it first, and has a row of its own once it changes.
+//! A context name is stored on the token that first wrote it, and in its own row once it changes.
 
 use curfew::storage::commit::CONTEXT;
 use curfew::storage::rows::COMPLETED_WITH_CONTEXT;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::controls::{point, restart};
 use super::driver::Driver;
 
-/// `poll` as often as its condition says, then `done`.
+/// `poll` repeats while its condition holds, then `done`.
 fn polling() -> Driver {
     Driver::start(json!({
         "nodes": [{"id": "poll", "action_id": "work"}, {"id": "done", "action_id": "work"}],
@@ -25,7 +25,7 @@ fn rows_of_names(run: &Driver) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn what_a_token_keeps_is_there_after_a_reload() {
+fn names_on_tokens_are_restored_after_a_reload() {
     let mut run = polling();
     run.succeed("t1@1", json!(3));
     assert_eq!(rows_of_names(&run), []);
@@ -37,7 +37,7 @@ fn what_a_token_keeps_is_there_after_a_reload() {
 }
 
 #[test]
-fn a_name_that_is_written_again_has_a_row_and_the_row_counts() {
+fn a_name_that_is_written_again_gets_a_row_that_overrides_the_token() {
     let mut run = polling();
     run.succeed("t1@1", json!(1)).reload();
     run.succeed("t2@1", json!(2)).reload();
@@ -55,13 +55,13 @@ fn a_name_that_is_written_again_has_a_row_and_the_row_counts() {
 }
 
 #[test]
-fn what_is_taken_back_stays_away_although_a_token_still_says_it() {
+fn an_undone_name_stays_deleted_although_a_token_has_a_copy() {
     let mut run = polling();
     run.succeed("t1@1", json!(3)).reload();
     restart(&mut run, None);
     assert_eq!(rows_of_names(&run), [("state.poll", "")]);
     assert_eq!(run.reload().state(), &json!({}));
-    // Once more: the row says what is, and goes on saying so.
+    // Written again, the row is kept and still overrides the token.
     run.succeed("t3@1", json!(7));
     assert_eq!(rows_of_names(&run), [("state.poll", "7")]);
     assert_eq!(run.reload().state(), &json!({"poll": 7}));
@@ -71,7 +71,7 @@ fn what_is_taken_back_stays_away_although_a_token_still_says_it() {
 }
 
 #[test]
-fn a_restart_from_a_node_takes_back_what_came_after_it() {
+fn a_restart_from_a_node_undoes_later_writes() {
     let mut run = polling();
     run.succeed("t1@1", json!(3))
         .succeed("t2@1", json!("end"))
@@ -83,7 +83,7 @@ fn a_restart_from_a_node_takes_back_what_came_after_it() {
 }
 
 #[test]
-fn a_result_is_kept_whatever_its_size_and_other_values_as_long_as_they_are_small() {
+fn results_of_any_size_and_small_values_are_stored_on_the_token() {
     let mapped = |mapping: Value| {
         let node = json!({"id": "a", "action_id": "work", "output_mapping": mapping});
         Driver::start(json!({"nodes": [node]}))
@@ -95,7 +95,7 @@ fn a_result_is_kept_whatever_its_size_and_other_values_as_long_as_they_are_small
     run.reload();
     assert_eq!(run.state()["whole"]["b"], text(100_000));
     assert_eq!(run.run.context().output(), &json!({"part": 1}));
-    // Two that are too much together: the second has its row.
+    // Two values that are too large together: the second gets its own row.
     let mut run = mapped(json!({"state.first": "${result.a}", "state.second": "${result.b}"}));
     run.succeed("t1@1", json!({"a": text(9_000), "b": text(9_000)}));
     let names: Vec<&str> = rows_of_names(&run).iter().map(|(name, _)| *name).collect();
@@ -105,8 +105,8 @@ fn a_result_is_kept_whatever_its_size_and_other_values_as_long_as_they_are_small
 }
 
 #[test]
-fn a_token_that_failed_keeps_nothing() {
-    // Its mapping wrote, then no condition could be evaluated.
+fn a_failed_token_stores_no_names() {
+    // Its mapping wrote to the context, then a condition failed to evaluate.
     let mut run = Driver::start(json!({
         "nodes": [{"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"}],
         "transitions": [
