@@ -51,7 +51,7 @@ fn a_sub_workflow_longer_than_its_parents_node_fails_the_node() {
         ended
     ",
     );
-    parent.at(6_010).hear(&child);
+    parent.at(6_010).receive_from(&child);
     parent.stands("failed execution_timeout/timeout: step p timed out: context deadline exceeded");
     // The child reported in time, so the parent's alarm finds nothing due.
     parent.at(6_500).wake("");
@@ -64,7 +64,7 @@ fn a_sub_workflow_longer_than_its_parents_node_is_retried() {
         json!({"timeout_ms": 5_000, "on_timeout": "retry", "max_retries": 1}),
     ));
     child.at(6_000).wake("t1@1");
-    parent.at(6_010).hear(&child).stands("running p:pending");
+    parent.at(6_010).receive_from(&child).stands("running p:pending");
     parent.at(7_010).wake("");
     assert_eq!(
         parent.lines_of("deliver"),
@@ -72,7 +72,7 @@ fn a_sub_workflow_longer_than_its_parents_node_is_retried() {
     );
     let mut again = Driver::child_of(&parent);
     again.at(12_010).wake("t1@1");
-    parent.at(12_020).hear(&again);
+    parent.at(12_020).receive_from(&again);
     parent.stands("failed execution_timeout/timeout: step p timed out: context deadline exceeded");
     assert_eq!(parent.row("t1").retry_count, 1);
 }
@@ -84,7 +84,10 @@ fn a_sub_workflow_longer_than_its_parents_node_takes_the_timeout_route() {
     document["nodes"][1]["input_mapping"] = json!("${error.code}");
     let (mut parent, mut child) = pair(document);
     child.at(6_000).wake("t1@1");
-    parent.at(6_010).hear(&child).stands("running b:executing");
+    parent
+        .at(6_010)
+        .receive_from(&child)
+        .stands("running b:executing");
     assert_eq!(
         parent.lines_of("dispatch"),
         ["dispatch t2@1 \"execution_timeout\""]
@@ -97,7 +100,7 @@ fn the_childs_policy_applies_to_its_own_limit() {
     document["nodes"][0]["workflow_id"] = json!("brief");
     let (mut parent, mut child) = pair(document);
     child.at(21_000).wake("t1@1");
-    parent.at(21_010).hear(&child);
+    parent.at(21_010).receive_from(&child);
     parent.stands("failed workflow_timeout/timeout: Workflow execution timed out after 20s");
 }
 
@@ -106,7 +109,7 @@ fn a_child_is_paused_and_resumed_with_its_parent() {
     let (mut parent, mut child) = pair(calling(json!({})));
     parent.at(11_000).pause();
     assert_eq!(parent.lines_of("deliver"), ["deliver 2 hold run-1~t1 #1"]);
-    child.at(11_000).hear(&parent).check(
+    child.at(11_000).receive_from(&parent).check(
         "
         run paused until 1001000 held by parent
         event 1 run_paused parent
@@ -119,18 +122,21 @@ fn a_child_is_paused_and_resumed_with_its_parent() {
     child
         .at(100_000)
         .reload()
-        .hear(&parent)
+        .receive_from(&parent)
         .stands("completed \"kept\"");
-    parent.hear(&child).stands("running b:executing");
+    parent.receive_from(&child).stands("running b:executing");
 }
 
 #[test]
 fn a_paused_child_keeps_its_remaining_time() {
     let (mut parent, mut child) = pair(calling(json!({"timeout_ms": 30_000})));
     parent.at(11_000).pause();
-    child.at(11_000).hear(&parent);
+    child.at(11_000).receive_from(&parent);
     parent.at(111_000).resume();
-    child.at(111_000).hear(&parent).stands("running c:executing");
+    child
+        .at(111_000)
+        .receive_from(&parent)
+        .stands("running c:executing");
     assert_eq!(child.run.header.timeout_at, Some(131_000), "20 s were left");
     assert_eq!(
         parent.row("t1").timeout_at,
@@ -176,10 +182,13 @@ fn a_child_paused_by_a_person_stays_paused_when_its_parent_resumes() {
         "a person's pause is the person's matter"
     );
     parent.at(11_000).pause();
-    child.at(11_000).hear(&parent);
+    child.at(11_000).receive_from(&parent);
     assert_eq!(pause_reasons(&child), [PauseReason::Person, PauseReason::Parent]);
     parent.at(20_000).resume();
-    child.at(20_000).hear(&parent).stands("paused c:executing");
+    child
+        .at(20_000)
+        .receive_from(&parent)
+        .stands("paused c:executing");
     assert_eq!(pause_reasons(&child), [PauseReason::Person]);
     child.at(25_000).resume().stands("running c:executing");
     assert_eq!(
@@ -197,7 +206,7 @@ fn a_child_that_waits_for_a_person_notifies_its_parent() {
     let (mut parent, mut child) = pair(document);
     child.at(21_000).wake("t1@1").stands("paused c:executing");
     assert_eq!(child.lines_of("deliver"), ["deliver 1 tell run-1 t1@1 paused #1"]);
-    parent.at(21_010).hear(&child).check(
+    parent.at(21_010).receive_from(&child).check(
         "
         token t1 p waiting_for_subworkflow@1 (child_paused)
         event 1 subworkflow_paused t1
@@ -213,16 +222,16 @@ fn a_child_that_waits_for_a_person_notifies_its_parent() {
         child.lines_of("deliver"),
         ["deliver 2 tell run-1 t1@1 goes on #2"]
     );
-    parent.at(30_010).hear(&child);
+    parent.at(30_010).receive_from(&child);
     assert_eq!(parent.row("t1").reason, None);
     // An older message that arrives later changes nothing.
     parent.child_news("t1@1", 1, true).check("");
     child.at(35_000).wake("t1@1").stands("paused c:executing");
-    parent.at(35_010).hear(&child);
+    parent.at(35_010).receive_from(&child);
     // The end of the parent ends the child at its gate.
     parent.at(61_000).wake("");
     assert_eq!(parent.run.header.status, RunStatus::TimedOut);
-    child.at(61_010).hear(&parent).stands("cancelled");
+    child.at(61_010).receive_from(&parent).stands("cancelled");
     assert_eq!(
         child.lines_of("announce"),
         ["announce", "announce run2 cancelled"]
@@ -235,7 +244,7 @@ fn a_decision_at_the_childs_gate_ends_the_node() {
     document["nodes"][0]["workflow_id"] = json!("asking");
     let (mut parent, mut child) = pair(document);
     child.at(21_000).wake("t1@1").at(22_000).decide("run1", "fail");
-    parent.at(22_000).hear(&child);
+    parent.at(22_000).receive_from(&child);
     parent.stands("failed workflow_timeout/timeout: Workflow execution timed out after 20s");
 }
 
@@ -270,7 +279,10 @@ fn an_inherited_budget_shortens_the_childs_limit() {
 fn an_extension_of_the_parent_extends_the_child() {
     let (mut parent, mut child) = pair(sharing(json!({})));
     parent.at(11_000).extend(30_000);
-    child.at(11_000).hear(&parent).stands("running c:executing");
+    child
+        .at(11_000)
+        .receive_from(&parent)
+        .stands("running c:executing");
     assert_eq!(child.run.header.timeout_at, Some(91_000));
     assert_eq!(child.run.header.timeout_ms, Some(90_000));
 }
@@ -284,7 +296,7 @@ fn an_extension_of_the_parent_never_exceeds_the_childs_own_limit() {
     let (mut parent, mut child) = pair(document);
     assert_eq!(child.run.header.timeout_at, Some(16_000));
     parent.at(6_000).extend(100_000);
-    child.at(6_000).hear(&parent);
+    child.at(6_000).receive_from(&parent);
     assert_eq!(
         (child.run.header.timeout_at, child.run.header.timeout_ms),
         (Some(21_000), Some(20_000))
@@ -301,11 +313,17 @@ fn the_parents_gate_takes_precedence_over_the_childs() {
         .at(61_000)
         .wake("")
         .stands("paused p:waiting_for_subworkflow");
-    child.at(61_200).hear(&parent).stands("paused c:executing");
+    child
+        .at(61_200)
+        .receive_from(&parent)
+        .stands("paused c:executing");
     assert_eq!(pause_reasons(&child), [PauseReason::Parent]);
     assert_eq!(child.run.gate_of_run(), None);
     parent.at(100_000).grant("run1", 20_000);
-    child.at(100_010).hear(&parent).stands("running c:executing");
+    child
+        .at(100_010)
+        .receive_from(&parent)
+        .stands("running c:executing");
     assert_eq!(child.run.header.timeout_at, Some(120_010));
 }
 
@@ -318,14 +336,20 @@ fn the_parents_gate_replaces_one_the_child_has_opened() {
     child.at(61_500).wake("t1@1").stands("paused c:executing");
     assert_eq!(pause_reasons(&child), [PauseReason::WorkflowTimeout]);
     parent.at(61_700).wake("");
-    child.at(61_800).hear(&parent).stands("paused c:executing");
+    child
+        .at(61_800)
+        .receive_from(&parent)
+        .stands("paused c:executing");
     assert_eq!(pause_reasons(&child), [PauseReason::Parent]);
     assert_eq!(
         child.lines_of("announce"),
         ["announce", "announce run1 cancelled"]
     );
     parent.at(100_000).grant("run1", 20_000);
-    child.at(100_000).hear(&parent).stands("running c:executing");
+    child
+        .at(100_000)
+        .receive_from(&parent)
+        .stands("running c:executing");
     assert_eq!(child.run.header.timeout_at, Some(120_000));
 }
 
@@ -338,10 +362,13 @@ fn an_exhausted_budget_is_not_a_timeout_of_the_node() {
     child.at(61_500).wake("t1@1").stands("paused c:executing");
     parent
         .at(61_600)
-        .hear(&child)
+        .receive_from(&child)
         .stands("paused p:waiting_for_subworkflow");
     parent.at(70_000).grant("run1", 200_000);
-    child.at(70_000).hear(&parent).stands("running c:executing");
+    child
+        .at(70_000)
+        .receive_from(&parent)
+        .stands("running c:executing");
     // After an extension the node's own limit is the earlier one again.
     assert_eq!(child.run.header.timeout_ms, Some(100_000));
     assert_eq!(child.run.limit_source(), "request");
@@ -354,16 +381,25 @@ fn an_extension_reaches_the_grandchildren() {
     child.delivered(1);
     assert_eq!(grandchild.run.header.timeout_at, Some(61_000));
     parent.at(11_000).extend(30_000);
-    child.at(11_000).hear(&parent);
-    grandchild.at(11_000).hear(&child).stands("running c:executing");
+    child.at(11_000).receive_from(&parent);
+    grandchild
+        .at(11_000)
+        .receive_from(&child)
+        .stands("running c:executing");
     assert_eq!(grandchild.run.header.timeout_at, Some(91_000));
     // A pause is propagated too, with the remaining budget.
     parent.at(20_000).pause();
-    child.at(20_000).hear(&parent);
-    grandchild.at(20_000).hear(&child).stands("paused c:executing");
+    child.at(20_000).receive_from(&parent);
+    grandchild
+        .at(20_000)
+        .receive_from(&child)
+        .stands("paused c:executing");
     parent.at(50_000).resume();
-    child.at(50_000).hear(&parent);
-    grandchild.at(50_000).hear(&child).stands("running c:executing");
+    child.at(50_000).receive_from(&parent);
+    grandchild
+        .at(50_000)
+        .receive_from(&child)
+        .stands("running c:executing");
     assert_eq!(grandchild.run.header.timeout_at, Some(121_000));
 }
 
@@ -372,7 +408,7 @@ fn an_extension_reaches_the_grandchildren() {
 fn a_child_restarted_at_its_gate_notifies_its_parent() {
     let (mut parent, mut child) = pair(calling(json!({"workflow_id": "asking"})));
     child.at(21_000).wake("t1@1");
-    parent.at(21_000).hear(&child);
+    parent.at(21_000).receive_from(&child);
     child
         .delivered(1)
         .at(22_000)
@@ -382,7 +418,7 @@ fn a_child_restarted_at_its_gate_notifies_its_parent() {
         child.lines_of("deliver"),
         ["deliver 2 tell run-1 t1@1 goes on #2"]
     );
-    parent.at(22_000).hear(&child);
+    parent.at(22_000).receive_from(&child);
     assert_eq!(parent.row("t1").reason, None);
 }
 
@@ -393,9 +429,9 @@ fn a_pause_of_the_parent_does_not_warn_the_child_again() {
     child.at(49_000).wake("t1@1");
     assert_eq!(child.warnings().len(), 1);
     parent.at(50_000).pause();
-    child.at(50_010).hear(&parent);
+    child.at(50_010).receive_from(&parent);
     parent.at(60_000).resume();
-    child.at(60_010).hear(&parent).at(60_020).wake("t1@1");
+    child.at(60_010).receive_from(&parent).at(60_020).wake("t1@1");
     assert_eq!(child.warnings().len(), 1);
 }
 

@@ -232,7 +232,7 @@ fn a_parent_names_itself_and_its_token() {
     let mut parent = Driver::start(calling());
     let mut child = Driver::start_child(&parent);
     parent.delivered(1).at(2_000).pause();
-    child.hear(&parent);
+    child.receive_from(&parent);
     assert_eq!(
         (&child.answer, child.run.header.status),
         (&Ok(()), RunStatus::Paused)
@@ -251,5 +251,5 @@ fn a_parent_names_itself_and_its_token() {
         sent.iter()
             .all(|message| asked_by_parent("run-1", message).is_some())
     );
-    child.hear(&parent).stands("cancelled");
+    child.receive_from(&parent).stands("cancelled");
 }

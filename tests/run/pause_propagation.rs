@@ -1,4 +1,4 @@
-//! Who stands still with whom: a run that is held holds its children, and lets go of those it no longer waits for.
+//! A paused run pauses its children, and releases those it no longer waits for.
 
 use curfew::run::{ChildNews, Event, Extension, Message, RunStatus, Write};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn racing() -> Value {
     })
 }
 
-fn parent_says(child: &mut Driver, number: u64, held: bool) {
+fn send_hold(child: &mut Driver, number: u64, held: bool) {
     child.feed(Event::ParentHolds {
         number,
         held,
@@ -28,9 +28,9 @@ fn parent_says(child: &mut Driver, number: u64, held: bool) {
     });
 }
 
-/// Else it would stand still for ever: the parent speaks only to those it waits for.
+/// Otherwise it would stay paused forever: the parent only resumes children it waits for.
 #[test]
-fn a_child_that_is_abandoned_during_a_pause_goes_on() {
+fn a_child_that_is_abandoned_during_a_pause_is_released() {
     let mut run = Driver::start(racing());
     run.delivered(1).at(2_000).pause();
     assert_eq!(run.lines_of("deliver"), ["deliver 2 hold run-1~t2 #1"]);
@@ -41,9 +41,9 @@ fn a_child_that_is_abandoned_during_a_pause_goes_on() {
     assert_eq!(run.lines_of("deliver"), Vec::<String>::new());
 }
 
-/// A hold that has not left yet is taken back.
+/// A hold that was not delivered yet is retracted.
 #[test]
-fn the_last_word_to_a_child_replaces_those_before() {
+fn the_last_message_to_a_child_replaces_earlier_ones() {
     let mut run = Driver::start(racing());
     run.delivered(1).at(2_000).pause().reload();
     run.at(3_000).succeed("t3@1", json!(1));
@@ -51,22 +51,22 @@ fn the_last_word_to_a_child_replaces_those_before() {
     assert_eq!(run.lines_of("deliver"), ["deliver 3 release run-1~t2 #2"]);
 }
 
-/// Its parent was told how it ended and waits for it no longer: a word that comes late would hold it for ever.
+/// Its parent received the report of its end and no longer waits for it: a late hold would pause it forever.
 #[test]
-fn a_child_that_was_begun_again_after_its_end_is_not_held_by_its_parent() {
+fn a_child_that_was_restarted_after_its_end_is_not_paused_by_its_parent() {
     let parent = Driver::start(racing());
     let mut child = Driver::start_child(&parent);
     child.at(2_000).succeed("t1@1", json!(1)).stands("completed 1");
     child.feed(Event::RestartRequested { from: None });
-    parent_says(&mut child, 1, true);
+    send_hold(&mut child, 1, true);
     assert_eq!(child.answer, Ok(()));
     child.reload().stands("running c:executing");
-    // One that has not ended yet is begun again with its parent still waiting.
+    // The parent still waits for a child that was restarted before its end.
     let mut child = Driver::start_child(&parent);
     child.feed(Event::RestartRequested { from: None });
-    parent_says(&mut child, 1, true);
+    send_hold(&mut child, 1, true);
     child.stands("paused c:executing");
-    parent_says(&mut child, 2, false);
+    send_hold(&mut child, 2, false);
     child.succeed("t2@1", json!(2)).stands("completed 2");
     assert_eq!(child.run.header.status, RunStatus::Completed);
 }
@@ -85,21 +85,16 @@ fn extend(run: &mut Driver, by_ms: u64) {
     assert_eq!(run.answer, Ok(()));
 }
 
-/// What the parent has just posted, as its child hears it.
-fn hear(child: &mut Driver, parent: &Driver) {
-    let words: Vec<Event> = parent
-        .decision
-        .writes()
-        .iter()
-        .filter_map(word_to_child)
-        .collect();
-    assert_eq!(words.len(), 1);
-    for word in words {
-        child.at(parent.now).feed(word);
+/// Delivers to the child what the parent has just posted.
+fn deliver(child: &mut Driver, parent: &Driver) {
+    let events: Vec<Event> = parent.decision.writes().iter().filter_map(hold_event).collect();
+    assert_eq!(events.len(), 1);
+    for event in events {
+        child.at(parent.now).feed(event);
     }
 }
 
-fn word_to_child(write: &Write) -> Option<Event> {
+fn hold_event(write: &Write) -> Option<Event> {
     match write.message() {
         Some(message @ Message::HoldChild { .. }) => asked_by_parent("run-1", message),
         _other => None,
@@ -113,11 +108,11 @@ fn a_child_gets_more_time_with_its_parent_but_never_more_than_its_own_limit() {
     assert_eq!(child.run.header.timeout_at, Some(START + 10_000));
     parent.delivered(1).at(5_000);
     extend(&mut parent, 4_000);
-    hear(&mut child, &parent);
+    deliver(&mut child, &parent);
     assert_eq!(child.run.header.timeout_at, Some(START + 14_000));
     // Its own limit is 20 s.
     extend(&mut parent, 3_600_000);
-    hear(&mut child, &parent);
+    deliver(&mut child, &parent);
     assert_eq!(child.run.header.timeout_at, Some(START + 20_000));
     assert_eq!(child.run.header.timeout_ms, Some(20_000));
     child
@@ -127,24 +122,23 @@ fn a_child_gets_more_time_with_its_parent_but_never_more_than_its_own_limit() {
         .stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 20s");
 }
 
-/// Clocks stood still in between: what was used counts, not what passed.
 #[test]
 fn a_pause_counts_for_neither_limit() {
     let mut parent = sharing("brief");
     let mut child = Driver::start_child(&parent);
     parent.delivered(1).at(4_000).pause();
-    hear(&mut child, &parent);
+    deliver(&mut child, &parent);
     parent.at(104_000).resume();
-    hear(&mut child, &parent);
+    deliver(&mut child, &parent);
     // 7 s of 10 are left.
     assert_eq!(child.run.header.timeout_at, Some(111_000));
     extend(&mut parent, 600_000);
-    hear(&mut child, &parent);
+    deliver(&mut child, &parent);
     // 17 s of 20.
     assert_eq!(child.run.header.timeout_at, Some(121_000));
 }
 
-/// The word would be lost, and the child would run while its parent stands still.
+/// Otherwise the hold would be lost, and the child would run while its parent is paused.
 #[test]
 fn a_hold_is_kept_for_a_child_whose_start_has_not_arrived() {
     let mut run = Driver::start(racing());
@@ -153,7 +147,7 @@ fn a_hold_is_kept_for_a_child_whose_start_has_not_arrived() {
         let due_at = run.run.next_deadline().expect("messages are sent again");
         run.at(due_at).wake("").delivery_failed(2, true);
     }
-    assert!(run.store.run.contains_key("outbox/2"), "still to be said");
+    assert!(run.store.run.contains_key("outbox/2"), "still to be delivered");
     run.delivered(1);
     for _ in 0..8 {
         let due_at = run.run.next_deadline().unwrap_or(run.now);
@@ -166,7 +160,7 @@ fn a_hold_is_kept_for_a_child_whose_start_has_not_arrived() {
 }
 
 #[test]
-fn a_parent_hears_that_its_child_left_its_gate_by_a_restart() {
+fn a_restart_at_its_gate_notifies_the_parent() {
     let mut parent = Driver::start(json!({"nodes": [{"id": "call", "workflow_id": "gated"}]}));
     let mut child = Driver::start_child(&parent);
     child.at(4_000).wake("t1@1").stands("paused c:executing");
@@ -195,14 +189,14 @@ fn a_parent_hears_that_its_child_left_its_gate_by_a_restart() {
 }
 
 #[test]
-fn a_child_that_is_begun_again_stands_still_with_its_parent() {
+fn a_restarted_child_stays_paused_with_its_parent() {
     let parent = Driver::start(racing());
     let mut child = Driver::start_child(&parent);
-    parent_says(&mut child, 1, true);
+    send_hold(&mut child, 1, true);
     child.at(3_000).pause();
     child.at(5_000).feed(Event::RestartRequested { from: None });
     child.reload().stands("paused c:pending");
-    parent_says(child.at(9_000), 2, false);
+    send_hold(child.at(9_000), 2, false);
     child.stands("running c:executing");
     let limit_ms = child.run.header.timeout_ms;
     assert_eq!(

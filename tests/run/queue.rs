@@ -1,5 +1,5 @@
-//! The queue lane: a message rings, somebody claims, says that it lives, and reports. Every one of them may be lost, come
-//! late or come twice.
+//! The queue lane: an attempt is enqueued, claimed, kept alive by heartbeats, and reported. Each of these messages may be lost,
+//! late or repeated.
 
 use curfew::base::limits::QUEUE_MAX_MS;
 use curfew::run::{AttemptOrder, Command, Event, Lane, Settings, TokenStatus};
@@ -41,7 +41,7 @@ impl Driver {
     }
 }
 
-/// Its run ends before a consumer would have to.
+/// The run's limit is within the limit of a queue consumer.
 pub fn start(mut document: Value) -> Driver {
     if document.get("timeout_ms").is_none() {
         document["timeout_ms"] = json!(RUN_MS);
@@ -86,7 +86,7 @@ fn handed(run: &Driver) -> &AttemptOrder {
 }
 
 #[test]
-fn an_attempt_lies_in_the_queue_is_claimed_and_reported() {
+fn an_attempt_is_enqueued_claimed_and_reported() {
     let mut run = start(one_node(json!({"timeout_ms": 100_000})));
     run.check(
         r#"
@@ -99,7 +99,7 @@ fn an_attempt_lies_in_the_queue_is_claimed_and_reported() {
         announce
     "#,
     );
-    // Its time begins with the claim.
+    // Its limit begins with the claim.
     run.at(5_000).claim("t1@1").check(
         r#"
         token t1 a executing@1 until 105000 watch 305000
@@ -134,9 +134,9 @@ fn an_attempt_is_claimed_once() {
     run.claim("t1@1").check("rejected stale_attempt t1@1");
 }
 
-/// Its answer was lost, and the queue delivers the message again.
+/// The response to the claim was lost, and the queue delivers the message again.
 #[test]
-fn whoever_claimed_an_attempt_may_claim_it_again_until_it_was_heard_of() {
+fn a_claimant_may_repeat_its_claim_until_its_first_heartbeat_or_report() {
     let mut run = start(one_node(json!({"timeout_ms": 100_000})));
     run.at(2_000).claim_as("t1@1", "m1");
     run.reload().at(10_000);
@@ -144,7 +144,7 @@ fn whoever_claimed_an_attempt_may_claim_it_again_until_it_was_heard_of() {
         run.claim_as("t1@1", other).check("rejected stale_attempt t1@1");
     }
     run.claim("t1@1").check("rejected stale_attempt t1@1");
-    // Its time begins when it gets its order.
+    // Its limit begins with the repeated claim.
     run.claim_as("t1@1", "m1").check(
         r#"
         token t1 a executing@1 until 110000 watch 310000
@@ -172,9 +172,9 @@ fn a_claimant_without_a_name_claims_once() {
     run.claim_as("t1@1", "m1").check("rejected stale_attempt t1@1");
 }
 
-/// Nobody works on it: it begins when the clocks go on, not when the watch over it has passed.
+/// No executor works on it: the next attempt begins with the resume, not when the watch has passed.
 #[test]
-fn a_claim_made_again_during_a_pause_is_taken_back() {
+fn a_claim_repeated_during_a_pause_is_revoked() {
     let mut run = start(one_node(json!({})));
     run.at(2_000).claim_as("t1@1", "m1");
     run.at(3_000).pause();
@@ -190,7 +190,7 @@ fn a_claim_made_again_during_a_pause_is_taken_back() {
 }
 
 #[test]
-fn an_attempt_that_was_not_claimed_cannot_report_nor_live_nor_be_lost() {
+fn an_unclaimed_attempt_cannot_report_nor_send_heartbeats_nor_be_lost() {
     let mut run = start(one_node(json!({})));
     run.at(1_100).succeed("t1@1", json!(1)).check(
         "
@@ -204,12 +204,12 @@ fn an_attempt_that_was_not_claimed_cannot_report_nor_live_nor_be_lost() {
 }
 
 #[test]
-fn nobody_claims_during_a_pause_and_the_end_of_it_rings_again() {
+fn claims_are_rejected_during_a_pause_and_the_resume_enqueues_again() {
     let mut run = start(one_node(json!({})));
     run.at(2_000).pause();
     run.at(3_000).claim("t1@1").check("rejected paused");
     run.at(50_000).wake("").stands("paused a:dispatched");
-    // The whole time to be claimed, from here on.
+    // The time to be claimed starts again.
     run.at(90_000).resume().check(
         "
         run running until 929000
@@ -232,7 +232,7 @@ fn nobody_claims_during_a_pause_and_the_end_of_it_rings_again() {
 }
 
 #[test]
-fn a_pause_moves_the_watch_over_what_was_claimed() {
+fn a_pause_moves_the_watch_of_a_claimed_attempt() {
     let mut run = start(one_node(json!({})));
     run.at(2_000).claim("t1@1");
     run.at(3_000).pause();
@@ -243,7 +243,7 @@ fn a_pause_moves_the_watch_over_what_was_claimed() {
 }
 
 #[test]
-fn what_nobody_claims_is_rung_again_made_anew_and_given_up() {
+fn unclaimed_attempts_are_resent_then_recreated_then_failed() {
     let mut run = start(one_node(json!({})));
     run.at(11_000).wake("").check(
         "
@@ -283,7 +283,7 @@ fn what_nobody_claims_is_rung_again_made_anew_and_given_up() {
 }
 
 #[test]
-fn rounds_without_a_claim_count_in_a_row() {
+fn a_claim_resets_the_count_of_unclaimed_rounds() {
     let mut run = start(one_node(json!({})));
     for at in [11_000, 31_000, 41_000, 61_000] {
         run.at(at).wake("");
@@ -296,7 +296,7 @@ fn rounds_without_a_claim_count_in_a_row() {
 }
 
 #[test]
-fn one_that_nobody_takes_may_end_at_a_join() {
+fn an_unclaimed_attempt_may_end_at_a_join() {
     let mut run = start(two_branches(
         json!({"on_branch_failure": "proceed_with_available"}),
     ));
@@ -310,7 +310,7 @@ fn one_that_nobody_takes_may_end_at_a_join() {
 }
 
 #[test]
-fn an_input_that_cannot_be_made_fails_the_token_at_its_claim() {
+fn an_input_mapping_that_fails_fails_the_token_at_its_claim() {
     let mut run = start(one_node(json!({"input_mapping": "${state.missing}"})));
     run.at(1_100).claim("t1@1");
     assert!(run.lines_of("hand").is_empty());
@@ -327,11 +327,11 @@ fn an_input_that_cannot_be_made_fails_the_token_at_its_claim() {
 }
 
 #[test]
-fn a_heartbeat_moves_the_watch_and_costs_a_row_only_now_and_then() {
+fn a_heartbeat_moves_the_watch_and_rarely_writes_a_row() {
     let mut run = start(one_node(json!({})));
     run.at(2_000).claim("t1@1");
     run.at(11_000).wake("").check("alarm 302000");
-    // Three quarters of the silence are still to come.
+    // Three quarters of the watch are left, so no row is written.
     run.at(77_000).heartbeat("t1@1").check("");
     run.at(77_001)
         .heartbeat("t1@1")
@@ -370,7 +370,7 @@ fn a_silent_attempt_is_reaped() {
 }
 
 #[test]
-fn a_silent_attempt_is_made_again_where_the_policy_is_to_retry() {
+fn a_silent_attempt_is_retried_if_the_policy_is_to_retry() {
     let of_node = one_node(json!({"on_timeout": "retry", "max_retries": 1}));
     let mut of_action = one_node(json!({"max_retries": 1}));
     of_action["actions"] = json!([{"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"},
@@ -395,7 +395,7 @@ fn a_silent_attempt_is_made_again_where_the_policy_is_to_retry() {
 }
 
 #[test]
-fn an_object_that_comes_back_leaves_claimed_attempts_alone() {
+fn a_reloaded_object_keeps_claimed_attempts() {
     let mut run = start(one_node(json!({})));
     run.at(2_000).claim("t1@1");
     run.at(11_000).wake("");
@@ -405,7 +405,7 @@ fn an_object_that_comes_back_leaves_claimed_attempts_alone() {
 }
 
 #[test]
-fn a_watch_that_passed_while_the_object_was_away_begins_again_once() {
+fn a_watch_that_passed_during_an_eviction_restarts_once() {
     let mut run = start(one_node(json!({})));
     run.at(2_000).claim("t1@1");
     run.reload().at(350_000).load().check(
@@ -415,7 +415,7 @@ fn a_watch_that_passed_while_the_object_was_away_begins_again_once() {
     ",
     );
     run.wake("").stands("running a:executing");
-    // An object that sleeps between its alarms is away every time.
+    // An object may be evicted between any two alarms.
     run.reload().at(650_000).load().wake("");
     assert!(
         run.standing().starts_with("failed attempt_reaped"),
@@ -434,7 +434,7 @@ fn a_watch_that_passed_while_the_object_was_away_begins_again_once() {
 }
 
 #[test]
-fn a_crash_before_the_message_was_sent_is_made_good_by_the_watch() {
+fn the_watch_repeats_a_message_that_a_crash_prevented() {
     let mut run = start(one_node(json!({})));
     run.reload().at(5_000).load().check("");
     run.at(11_000).wake("");
@@ -443,7 +443,7 @@ fn a_crash_before_the_message_was_sent_is_made_good_by_the_watch() {
 }
 
 #[test]
-fn an_executor_that_is_gone_puts_the_attempt_back_into_the_queue() {
+fn a_lost_attempt_is_enqueued_again() {
     let mut run = start(one_node(json!({})));
     run.at(2_000).claim("t1@1").lose("t1@1").check(
         "
@@ -461,7 +461,7 @@ fn an_executor_that_is_gone_puts_the_attempt_back_into_the_queue() {
 }
 
 #[test]
-fn the_deadline_of_a_claimed_attempt_is_its_executors_then_the_alarms() {
+fn the_executor_enforces_the_deadline_of_a_claimed_attempt_before_the_alarm() {
     let mut run = start(one_node(json!({"timeout_ms": 70_000})));
     run.at(2_000).claim("t1@1");
     run.at(72_000).wake("").stands("running a:executing");
@@ -474,7 +474,7 @@ fn the_deadline_of_a_claimed_attempt_is_its_executors_then_the_alarms() {
     run.report(succeeded("t1@1", json!(1)));
     assert_eq!(run.lines_of("event"), ["event 3 late_result_discarded t1"]);
     run.heartbeat("t1@1").check("rejected stale_attempt t1@1");
-    // By its own word.
+    // The executor reports the timeout itself.
     let mut run = start(one_node(json!({"timeout_ms": 70_000, "on_timeout": "retry"})));
     run.at(2_000).claim("t1@1");
     run.at(72_000).time_out("t1@1").stands("running a:pending");
@@ -482,7 +482,7 @@ fn the_deadline_of_a_claimed_attempt_is_its_executors_then_the_alarms() {
 }
 
 #[test]
-fn time_in_the_queue_is_not_the_attempts_but_it_is_the_runs() {
+fn time_in_the_queue_counts_for_the_run_but_not_for_the_attempt() {
     let mut document = one_node(json!({"timeout_ms": 70_000}));
     document["timeout_ms"] = json!(80_000);
     let mut run = start(document);
@@ -502,7 +502,7 @@ fn time_in_the_queue_is_not_the_attempts_but_it_is_the_runs() {
 }
 
 #[test]
-fn the_end_of_a_run_ends_what_lies_in_the_queue_and_what_was_claimed() {
+fn the_end_of_a_run_ends_queued_and_claimed_attempts() {
     let mut run = start(two_branches(json!({})));
     run.at(2_000).claim("t2@1");
     run.at(3_000).cancel(None).check(
@@ -517,10 +517,11 @@ fn the_end_of_a_run_ends_what_lies_in_the_queue_and_what_was_claimed() {
         ended
     ",
     );
-    for word in ["t2@1", "t3@1"] {
-        run.claim(word).check(&format!("rejected stale_attempt {word}"));
-        run.heartbeat(word)
-            .check(&format!("rejected stale_attempt {word}"));
+    for attempt in ["t2@1", "t3@1"] {
+        run.claim(attempt)
+            .check(&format!("rejected stale_attempt {attempt}"));
+        run.heartbeat(attempt)
+            .check(&format!("rejected stale_attempt {attempt}"));
     }
     let mut run = start(two_branches(json!({})));
     run.at(2_000).claim("t2@1");
@@ -532,7 +533,7 @@ fn the_end_of_a_run_ends_what_lies_in_the_queue_and_what_was_claimed() {
 }
 
 #[test]
-fn a_join_that_went_on_cancels_what_lies_in_the_queue() {
+fn a_join_that_fired_cancels_queued_attempts() {
     let mut run = start(two_branches(
         json!({"strategy": "any", "on_early_complete": "cancel"}),
     ));
@@ -543,7 +544,7 @@ fn a_join_that_went_on_cancels_what_lies_in_the_queue() {
 }
 
 #[test]
-fn where_the_queue_was_switched_off_what_lies_in_it_goes_directly() {
+fn after_the_queue_is_switched_off_queued_attempts_are_dispatched_directly() {
     let mut run = start(one_node(json!({})));
     run.run = run.store.recall(SETTINGS).expect("what was saved can be read");
     run.at(11_000).wake("").at(31_000).wake("");
@@ -552,7 +553,7 @@ fn where_the_queue_was_switched_off_what_lies_in_it_goes_directly() {
 }
 
 #[test]
-fn a_queue_does_not_count_calls() {
+fn queued_attempts_do_not_count_as_calls() {
     let mut run = start(two_branches(json!({})));
     run.room = 0;
     run.at(2_000)
@@ -561,9 +562,9 @@ fn a_queue_does_not_count_calls() {
         .stands("running 2xa:executing");
 }
 
-/// A branch that was never begun comes to a join that did not wait for it, by the route of its timeout: it has not completed.
+/// A branch that never began arrives late by its timeout route: it does not count as completed.
 #[test]
-fn an_attempt_that_nobody_takes_may_lead_to_a_join_that_has_fired() {
+fn an_unclaimed_attempt_may_arrive_at_a_join_that_has_fired() {
     let mut run = start(two_branches(
         json!({"strategy": "any", "on_early_complete": "allow_late_merge"}),
     ));

@@ -1,5 +1,5 @@
-//! The rule for sizes: whatever comes in, no row is over the limit (the store of these scenarios refuses one), and what is too
-//! large fails its token or is refused, with what it was, how large, and how much is allowed.
+//! Size limits: no input leads to a row over the limit (the store of these scenarios refuses one). A value that is too large
+//! fails its token or is refused, and the error names the value, its size and the limit.
 
 use curfew::protocol::task::{Checkpoint, Emitted};
 use curfew::run::{CallbackResult, Command, Event, Message, Rejection, RunStatus};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, failed, succeeded, timed_out};
 
-/// A string that takes so many bytes as JSON.
+/// A string of this many bytes as JSON.
 fn text(bytes: usize) -> Value {
     json!("x".repeat(bytes - 2))
 }
@@ -40,12 +40,12 @@ fn listening() -> Value {
 }
 
 #[test]
-fn a_signal_that_no_token_could_keep_is_refused_and_the_run_is_untouched() {
+fn a_signal_too_large_for_a_token_is_refused_without_a_change() {
     let too_large = "rejected too_large: the signal is 524289 bytes; the limit is 524288";
-    // Nobody waits for it yet.
+    // No token waits for it yet.
     let mut run = Driver::start(listening());
     run.signal("go", text(RESULT + 1)).check(too_large);
-    // Somebody does.
+    // A token waits for it.
     run.succeed("t1@1", json!(1));
     run.signal("go", text(RESULT + 1)).check(too_large);
     run.signal("go", text(RESULT));
@@ -53,7 +53,7 @@ fn a_signal_that_no_token_could_keep_is_refused_and_the_run_is_untouched() {
 }
 
 #[test]
-fn signals_are_kept_by_their_bytes() {
+fn buffered_signals_are_bounded_by_their_bytes() {
     let mut run = Driver::start(listening());
     run.signal("go", text(RESULT));
     assert_eq!(run.answer, Ok(()));
@@ -65,11 +65,15 @@ fn signals_are_kept_by_their_bytes() {
         run.signal("go", text(100_000)).check("rejected too_many_signals");
     }
     run.reload().succeed("t1@1", json!(1));
-    assert_eq!(run.run.header.status, RunStatus::Completed, "the first was heard");
+    assert_eq!(
+        run.run.header.status,
+        RunStatus::Completed,
+        "the first was delivered"
+    );
 }
 
 #[test]
-fn a_callback_that_no_token_could_keep_is_refused() {
+fn a_callback_too_large_for_a_token_is_refused() {
     let action = json!({"id": "hand-out", "kind": "http_request", "execution": {"mode": "async"},
         "implementation": {"url": "https://peer.example"}});
     let mut run =
@@ -83,7 +87,7 @@ fn a_callback_that_no_token_could_keep_is_refused() {
     };
     bring(&mut run, text(RESULT + 1));
     run.check("rejected too_large: the result is 524289 bytes; the limit is 524288");
-    // A failure is told in full, within bounds.
+    // The code and the message of a failure are cut to their limits.
     let long = "m".repeat(100_000);
     bring(&mut run, json!({"error": {"code": long, "message": long}}));
     let failure = run.run.header.error.as_ref().expect("the run failed");
@@ -91,7 +95,7 @@ fn a_callback_that_no_token_could_keep_is_refused() {
 }
 
 #[test]
-fn a_decision_that_could_not_be_kept_is_refused_and_the_gate_stays_open() {
+fn a_decision_that_is_too_large_is_refused_and_the_gate_stays_open() {
     let mut run = Driver::start(json!({"nodes": [{"id": "ask", "gate": {}}]}));
     run.decide_with("g1", "approve", text(RESULT));
     assert!(
@@ -146,10 +150,10 @@ fn the_input_of_a_child_fits_its_message() {
 }
 
 #[test]
-fn a_child_with_an_output_that_no_token_could_keep_completes_and_fails_its_parents_token() {
+fn a_child_with_an_output_too_large_for_a_token_completes_and_fails_its_parents_token() {
     let mut parent = Driver::start(json!({"nodes": [{"id": "call", "workflow_id": "middle"}]}));
     let mut child = Driver::start_child(&parent);
-    // `middle` wraps what its child brings: `{"inner": ...}`.
+    // `middle` wraps the output of its child: `{"inner": ...}`.
     child.child_ended("t1@1", RunStatus::Completed, Some(text(RESULT)));
     assert_eq!(child.run.header.status, RunStatus::Completed);
     let report = child
@@ -201,7 +205,7 @@ fn items_of_a_fan_out_are_bounded_each_and_together() {
 }
 
 #[test]
-fn a_long_message_travels_cut_along_a_failure_route() {
+fn a_long_error_message_is_cut_on_a_failure_route() {
     let mut run = Driver::start(json!({
         "nodes": [{"id": "a", "action_id": "work"},
                   {"id": "mend", "action_id": "work", "input_mapping": {"why": "${error.message}"}}],
@@ -218,7 +222,7 @@ fn a_long_message_travels_cut_along_a_failure_route() {
 }
 
 #[test]
-fn work_that_is_too_large_to_be_taken_up_again_is_begun_again() {
+fn work_with_a_checkpoint_that_is_too_large_starts_over() {
     let checkpoint = |bytes: usize| Checkpoint {
         next: "two".into(),
         state: text(bytes),
@@ -239,9 +243,9 @@ fn work_that_is_too_large_to_be_taken_up_again_is_begun_again() {
     }
 }
 
-/// A result, an item and what was overwritten, each within its own limit: together they are not one row.
+/// A result, an item and an overwritten value are each within their limit, but together too large for a row.
 #[test]
-fn a_token_that_could_not_be_saved_fails_and_writes_nothing() {
+fn a_token_too_large_for_its_row_fails_and_writes_nothing() {
     let mut run = Driver::start_with(
         SETTINGS,
         json!({
@@ -270,7 +274,7 @@ fn a_token_that_could_not_be_saved_fails_and_writes_nothing() {
     assert_eq!(run.state()["big"].as_str().map(str::len), Some(399_998));
 }
 
-/// What a branch brings is written once: a result may be as large in a branch as anywhere else.
+/// The result of a branch is written once, so it may be as large as any other.
 #[test]
 fn the_largest_result_fits_into_a_branch() {
     let mut run = Driver::start(json!({
@@ -299,7 +303,7 @@ fn results_that_wait_at_a_join_are_bounded_together() {
     for token in 2..42 {
         run.succeed(&format!("t{token}@1"), text(500_000));
         if token == 20 {
-            // What waits is counted again when the run is loaded.
+            // Waiting results are counted again after a reload.
             run.reload().load();
             for token in 21..42 {
                 run.succeed(&format!("t{token}@2"), text(500_000));
@@ -321,7 +325,7 @@ fn results_that_wait_at_a_join_are_bounded_together() {
 }
 
 #[test]
-fn what_a_task_emits_is_bounded() {
+fn the_events_of_a_task_are_bounded() {
     let mut run = Driver::start(one_node());
     let mut report = succeeded("t1@1", json!(1));
     let event = |bytes| Emitted {
@@ -364,14 +368,14 @@ fn the_largest_output_of_a_run_fits_its_row() {
 mod failed_wakes {
     use super::*;
 
-    /// What the shell writes down when a wake could not be saved.
+    /// The host records a wake that could not be saved.
     fn failed_times(run: &mut Driver, times: u32) {
         run.store.run.insert("failed_wakes".into(), times.to_string());
         run.reload();
     }
 
     #[test]
-    fn five_in_a_row_give_the_run_up() {
+    fn five_failed_wakes_in_a_row_fail_the_run() {
         let mut run = Driver::start(one_node());
         failed_times(&mut run, 5);
         run.load();
@@ -387,7 +391,7 @@ mod failed_wakes {
     }
 
     #[test]
-    fn one_that_is_saved_forgets_them() {
+    fn a_saved_wake_resets_the_count() {
         let mut run = Driver::start(one_node());
         failed_times(&mut run, 4);
         run.load().wake("t1@2");
@@ -397,7 +401,7 @@ mod failed_wakes {
         assert_eq!(run.run.header.status, RunStatus::Running);
     }
 
-    /// Also long after everything was due: none of it is carried out first.
+    /// Overdue timers are not handled first.
     #[test]
     fn a_run_can_be_cancelled_whatever_is_due() {
         let mut run =
@@ -408,7 +412,7 @@ mod failed_wakes {
     }
 }
 
-/// A large value may be overwritten by a large result: what was there is kept beside the token, not on its row.
+/// The undo patch of a large value has a row of its own beside the token's.
 mod overwritten {
     use super::*;
     use crate::run::controls::{point, restart};
@@ -431,7 +435,7 @@ mod overwritten {
     }
 
     #[test]
-    fn the_largest_value_by_the_largest_result_and_back() {
+    fn the_largest_value_overwritten_by_the_largest_result_and_restored() {
         let mut run = Driver::start(refining());
         run.succeed("t1@1", version("a")).succeed("t2@1", version("b"));
         assert_eq!(run.standing(), "running c:executing");
@@ -444,9 +448,9 @@ mod overwritten {
         assert_eq!(run.reload().state()["doc"], version("a"));
     }
 
-    /// The writer of a large value fails behind its write, and the write is taken back.
+    /// The writer of a large value fails after its write, and the write is undone.
     #[test]
-    fn discarded_with_the_token_that_wrote() {
+    fn a_large_write_is_undone_with_its_failed_token() {
         let mut document = refining();
         document["transitions"][1]["condition"] = json!("state.nothing.there");
         let mut run = Driver::start(document);
@@ -456,9 +460,9 @@ mod overwritten {
         assert_eq!(run.state()["doc"], version("a"));
     }
 
-    /// A join that overwrites: its continuation is born with the way back, and is saved again with a result of its own.
+    /// The token after a join has the undo patch of the merge from its creation, and is saved again with its own result.
     #[test]
-    fn by_a_join() {
+    fn a_large_value_overwritten_by_a_join() {
         let mut run = Driver::start(json!({
             "nodes": [
                 {"id": "a", "action_id": "work", "output_mapping": {"state.doc": "${result}"}},

@@ -1,6 +1,5 @@
-//! What holds whatever is done to the clocks of a run: pauses, extensions, gates, a parent's words, retries. A pause
-//! takes nothing and gives nothing, a run from the store goes on like the one in memory, and once everybody does their
-//! part every run ends, however often it was brought back.
+//! Properties of time under random pauses, extensions, gates, parent messages and retries: a pause changes no remaining time,
+//! a restored run decides like the one in memory, and every run ends once all its work succeeds, also after resumes.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +28,7 @@ fn choices() -> impl Strategy<Value = Vec<u32>> {
     proptest::collection::vec(any::<u32>(), 0..400)
 }
 
-/// A run, and the attempts it ever asked for.
+/// A run, and every attempt it dispatched.
 struct Supervised {
     driver: Driver,
     attempts: Vec<(TokenId, u64)>,
@@ -77,7 +76,7 @@ impl Supervised {
         self.driver.run.header.status.is_terminal()
     }
 
-    /// Somebody does something, sensible or not.
+    /// A random event, sensible or not.
     fn next(&self, dice: &mut Dice) -> (u64, Event) {
         let run = &self.driver.run;
         let now = match dice.below(4) {
@@ -124,7 +123,7 @@ impl Supervised {
         (now, event)
     }
 
-    /// At the gate of the run, or at one of a node.
+    /// A decision at the first open gate with this choice.
     fn decision(&self, choice: &str) -> Event {
         let open = |gate: &&curfew::run::GateState| {
             gate.status == curfew::run::GateStatus::Open && gate.choices.iter().any(|it| it == choice)
@@ -156,8 +155,8 @@ impl Supervised {
         }))
     }
 
-    /// Everybody does their part, one step of it.
-    fn do_well(&mut self) {
+    /// One step towards the end: every participant does its work.
+    fn make_progress(&mut self) {
         let now = self.driver.now + 1;
         let run = &self.driver.run;
         let has = |status: TokenStatus| run.live_tokens().find(|token| token.status == status);
@@ -165,8 +164,8 @@ impl Supervised {
             .gates()
             .find(|gate| gate.status == curfew::run::GateStatus::Open);
         let event = if let Some(gate) = gate_choice {
-            // What always fails may be tried again for ever, and what needs its result is asked about again when it
-            // is let through without one.
+            // A token that always fails could be retried forever, and one that needs its result escalates again when it is
+            // skipped.
             let asked_again = gate.choices.iter().any(|choice| choice == "skip") && !gate.id.ends_with(".1");
             let wanted = if asked_again { "fail" } else { "skip" };
             let choice = gate.choices.iter().find(|choice| *choice == wanted);
@@ -195,7 +194,7 @@ impl Supervised {
             let open_calls = Vec::new();
             return self.feed(due.max(now), Event::Woken { open_calls });
         } else {
-            // Whoever waits waits for one of two words, or for a moment.
+            // A suspended token waits for one of two signals, or for a moment.
             let due = run.next_deadline().unwrap_or(now).max(now);
             for name in ["go", "stop"] {
                 let (name, payload) = (name.to_string(), json!(1));
@@ -208,7 +207,7 @@ impl Supervised {
     }
 }
 
-/// What is left of every clock, but of moments of the calendar and the gate that never stands still.
+/// The remaining time of every deadline, except absolute moments and the run's gate, which a pause does not move.
 fn remaining(driver: &Driver) -> BTreeMap<String, u64> {
     let view = views::run(&driver.run, driver.now);
     let left = |deadline: &Value| match deadline["remaining_ms"].as_u64() {
@@ -235,9 +234,9 @@ fn remaining(driver: &Driver) -> BTreeMap<String, u64> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), max_shrink_time: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The store itself refuses what no commit may do, so every step here is a check of its own.
+    /// The store refuses commits that break an invariant, so every step is checked.
     #[test]
-    fn every_run_ends_once_everybody_does_their_part(choices in choices()) {
+    fn every_run_ends_once_its_work_succeeds(choices in choices()) {
         let mut dice = Dice::listed(choices);
         let mut run = Supervised::start(&mut dice);
         for _ in 0..LENGTH {
@@ -252,12 +251,12 @@ proptest! {
                 prop_assert_eq!(before, (run.driver.standing(), run.driver.run.header.clone()));
             }
         }
-        for back in 0..3 {
+        for resumes in 0..3 {
             let mut steps = 0;
             while !run.has_ended() {
                 steps += 1;
-                prop_assert!(steps < 2_000, "{} never ends (brought back {back} times)", run.driver.standing());
-                run.do_well();
+                prop_assert!(steps < 2_000, "{} never ends (resumed {resumes} times)", run.driver.standing());
+                run.make_progress();
             }
             prop_assert_eq!(run.driver.run.live_tokens().count(), 0);
             let now = run.driver.now + 10;
@@ -270,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn a_pause_takes_nothing_and_gives_nothing(choices in choices(), steps in 0..LENGTH) {
+    fn a_pause_changes_no_remaining_time(choices in choices(), steps in 0..LENGTH) {
         let mut dice = Dice::listed(choices);
         let mut run = Supervised::start(&mut dice);
         for _ in 0..steps {
@@ -278,7 +277,7 @@ proptest! {
             run.feed(now, event);
         }
         let header = &run.driver.run.header;
-        // What is overdue already has nothing left to keep.
+        // An overdue timer has no remaining time.
         if run.has_ended() || header.paused_at.is_some() || run.driver.run.is_due(run.driver.now) {
             return Ok(());
         }
@@ -286,13 +285,13 @@ proptest! {
         run.feed(run.driver.now, Event::PauseRequested);
         prop_assert_eq!(&remaining(&run.driver), &before, "stopped");
         run.driver.at(run.driver.now + 1_000_000).reload();
-        prop_assert_eq!(&remaining(&run.driver), &before, "standing still");
+        prop_assert_eq!(&remaining(&run.driver), &before, "paused");
         run.feed(run.driver.now, Event::ResumeRequested);
-        prop_assert_eq!(&remaining(&run.driver), &before, "going on");
+        prop_assert_eq!(&remaining(&run.driver), &before, "resumed");
     }
 
     #[test]
-    fn a_supervised_run_from_the_store_goes_on_like_the_one_in_memory(choices in choices(), before in 0..LENGTH) {
+    fn a_restored_supervised_run_decides_like_the_one_in_memory(choices in choices(), before in 0..LENGTH) {
         let mut dice = Dice::listed(choices);
         let mut run = Supervised::start(&mut dice);
         for _ in 0..before {

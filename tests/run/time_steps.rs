@@ -1,5 +1,5 @@
-//! What scenarios of time say to the driver, and what they read from it: extensions, retries, the words between a run
-//! and its children, and the events and records a run has left behind.
+//! Driver steps for scenarios of time: extensions, retries, messages between a run and its children, and access to the
+//! events and records of a run.
 
 use curfew::api::recovery;
 use curfew::base::time::Millis;
@@ -22,7 +22,7 @@ impl Driver {
         self.feed(Event::ExtendRequested(Extension::Until(moment)))
     }
 
-    /// Ada gives the run that stands at `gate` more time.
+    /// Ada extends the run at its gate.
     pub fn grant(&mut self, gate: &str, by_ms: u64) -> &mut Driver {
         self.decide_with(gate, "extend", json!({"by_ms": by_ms}))
     }
@@ -41,7 +41,7 @@ impl Driver {
         self.feed(Event::RestartRequested { from: None })
     }
 
-    /// The parent's word number `number`.
+    /// Message `number` of the parent.
     pub fn parent_holds(&mut self, number: u64, held: bool, budget_ms: Option<u64>) -> &mut Driver {
         self.feed(Event::ParentHolds {
             number,
@@ -50,7 +50,7 @@ impl Driver {
         })
     }
 
-    /// The child of attempt `t1@1` stands in front of a person, or goes on.
+    /// The child of attempt `t1@1` waits at its gate, or continues.
     pub fn child_news(&mut self, attempt: &str, number: u64, paused: bool) -> &mut Driver {
         let (token, epoch) = parse_attempt(attempt);
         self.feed(Event::ChildNews(Box::new(ChildNews {
@@ -62,7 +62,7 @@ impl Driver {
         })))
     }
 
-    /// The child that `parent`'s last decision asks for, begun at this moment.
+    /// Starts the child that `parent`'s last decision asks for.
     pub fn child_of(parent: &Driver) -> Driver {
         let start = start_among(&parent.decision, &parent.run).expect("a child is to be started");
         let (run, decision) = start.run(parent.now, SETTINGS);
@@ -71,8 +71,8 @@ impl Driver {
         child
     }
 
-    /// Everything `other` sent with its last decision arrives here, now.
-    pub fn hear(&mut self, other: &Driver) -> &mut Driver {
+    /// Delivers the messages of `other`'s last decision to this run.
+    pub fn receive_from(&mut self, other: &Driver) -> &mut Driver {
         let messages: Vec<Message> = other
             .decision
             .commands()
@@ -96,12 +96,12 @@ impl Driver {
         self
     }
 
-    /// Everything the run has been through, as the shell reads it to plan a way back.
+    /// The history of the run, as the host reads it to plan a resume.
     pub fn past(&self) -> Past {
         self.store.past(self.run.snapshot()).expect("rows can be read")
     }
 
-    /// A token as its row has it, live or ended.
+    /// The row of a token, live or ended.
     pub fn row(&self, token: &str) -> Token {
         let id = TokenId::parse(token).expect("a token is t1");
         let tokens = self.store.whole_tokens(self.run.snapshot());
@@ -109,14 +109,14 @@ impl Driver {
         tokens.find(|row| row.id == id).expect("the token has a row")
     }
 
-    /// The instance as its row has it.
+    /// The row of an instance.
     pub fn instance_row(&self, number: u64) -> Instance {
         let instances = self.store.whole_instances(self.run.snapshot());
         let mut instances = instances.expect("rows can be read").into_iter();
         instances.find(|it| it.id.0 == number).expect("it has a row")
     }
 
-    /// The ways back, as the API shows them.
+    /// The modes of a resume, as the API shows them.
     pub fn ways_back(&self) -> Value {
         let past = self.past();
         let plan = self.run.resume_plan(&past);
@@ -145,7 +145,7 @@ impl Driver {
         events
     }
 
-    /// The kinds of all events so far, one word each.
+    /// The kinds of all events so far.
     pub fn kinds(&self) -> String {
         let kinds: Vec<String> = self.events().iter().map(|entry| word(&entry.kind)).collect();
         kinds.join(" ")
@@ -160,7 +160,7 @@ impl Driver {
             .collect()
     }
 
-    /// What timeouts have left behind, oldest first.
+    /// The timeout records, oldest first.
     pub fn records(&self) -> Vec<TimeoutRecord> {
         let events = self.events().into_iter();
         events.filter_map(|entry| entry.record.map(|it| *it)).collect()
@@ -184,7 +184,7 @@ impl Driver {
     }
 }
 
-/// A parent's message to its child, as the shell brings it.
+/// A parent's message to its child, as the host delivers it.
 pub fn asked_by_parent(sender: &str, message: &Message) -> Option<Event> {
     let (event, token_id) = match message {
         Message::HoldChild {

@@ -1,4 +1,4 @@
-//! A run whose limit has passed stands in front of a person with its clocks stopped, and goes on from where it stood.
+//! A run whose limit has passed waits at a gate with its clock stopped, and continues from there after an extension.
 
 use curfew::run::GateStatus;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::driver::Driver;
 use super::graphs::{fan, with};
 
-/// `a`, then `b`, within four seconds; then a person is asked.
+/// `a`, then `b`, with a limit of four seconds and a gate at the limit.
 fn watched(node: Value) -> Value {
     json!({
         "timeout_ms": 4_000, "on_timeout": "human_gate",
@@ -15,7 +15,7 @@ fn watched(node: Value) -> Value {
     })
 }
 
-/// The same with one node that is no action.
+/// The same with another kind of node first.
 fn watched_node(node: Value) -> Value {
     let mut document = watched(json!({}));
     document["nodes"][0] = with(json!({"id": "a"}), node);
@@ -75,13 +75,13 @@ fn an_extension_gives_exactly_the_time_asked() {
     );
     assert_eq!(run.run.header.timeout_ms, Some(64_000));
     run.at(3_659_999).wake("t1@1").stands("running a:executing");
-    // The next time it is another gate.
+    // The next timeout opens another gate.
     run.at(3_660_000).wake("t1@1").stands("paused a:executing");
     assert_eq!(run.run.gate_of_run().map(|gate| gate.id.as_str()), Some("run2"));
 }
 
 #[test]
-fn an_attempt_keeps_what_was_left_of_its_time() {
+fn an_attempt_keeps_its_remaining_time() {
     let mut run = at_the_gate(watched(json!({"timeout_ms": 6_000})));
     assert_eq!(
         run.run.next_deadline(),
@@ -98,7 +98,7 @@ fn an_attempt_keeps_what_was_left_of_its_time() {
 }
 
 #[test]
-fn a_join_keeps_what_was_left_of_its_wait() {
+fn a_join_keeps_its_remaining_wait() {
     let mut document = fan(json!({"spawn_count": 2}), json!({"timeout_ms": 6_000}));
     document["timeout_ms"] = json!(4_000);
     document["on_timeout"] = json!("human_gate");
@@ -117,7 +117,7 @@ fn a_join_keeps_what_was_left_of_its_wait() {
 }
 
 #[test]
-fn a_sleep_keeps_what_was_left_of_it_and_a_moment_of_the_calendar_does_not() {
+fn a_sleep_keeps_its_remaining_time_and_a_wait_until_a_moment_does_not() {
     let mut run = at_the_gate(watched_node(json!({"wait": {"sleep_ms": 10_000}})));
     run.at(20_000).wake("").stands("paused a:suspended");
     run.at(100_000).grant("run1", 60_000);
@@ -125,12 +125,12 @@ fn a_sleep_keeps_what_was_left_of_it_and_a_moment_of_the_calendar_does_not() {
     let mut run = at_the_gate(watched_node(json!({"wait": {"until": 11_000}})));
     run.at(20_000).wake("").stands("paused a:suspended");
     run.at(100_000).grant("run1", 60_000);
-    assert_eq!(run.run.next_deadline(), Some(11_000), "it has come and gone");
+    assert_eq!(run.run.next_deadline(), Some(11_000), "it has passed");
     run.wake("").stands("running b:executing");
 }
 
 #[test]
-fn a_wait_for_a_signal_keeps_its_time_and_hears_meanwhile() {
+fn a_wait_for_a_signal_keeps_its_remaining_time_and_receives_signals_meanwhile() {
     let wait = json!({"wait": {"signal": "go", "timeout_ms": 9_000}});
     let mut run = at_the_gate(watched_node(wait.clone()));
     run.at(100_000)
@@ -147,7 +147,7 @@ fn a_wait_for_a_signal_keeps_its_time_and_hears_meanwhile() {
 }
 
 #[test]
-fn a_gate_of_a_node_keeps_its_time_and_takes_a_decision_meanwhile() {
+fn a_gate_of_a_node_keeps_its_remaining_time_and_takes_a_decision_meanwhile() {
     let gate = json!({"gate": {"timeout_ms": 9_000, "remind_at": []}});
     let mut run = at_the_gate(watched_node(gate.clone()));
     run.at(12_000).wake("").stands("paused a:awaiting_human");
@@ -164,7 +164,7 @@ fn a_gate_of_a_node_keeps_its_time_and_takes_a_decision_meanwhile() {
 }
 
 #[test]
-fn children_are_told_to_hold_and_to_go_on() {
+fn children_are_paused_and_released() {
     let mut run = Driver::start(watched_node(json!({"workflow_id": "child"})));
     run.delivered(1).at(5_000).wake("");
     assert_eq!(run.lines_of("deliver"), ["deliver 2 hold run-1~t1 #1"]);
@@ -192,16 +192,16 @@ fn a_failure_in_flight_takes_its_route_without_beginning_it() {
     document["transitions"][0]["on"] = json!("failure");
     let mut run = at_the_gate(document);
     run.fail("t1@1").stands("paused b:pending");
-    // Without a route it is the end of the run, and nobody is to decide any more.
+    // Without a route the run ends and the gate is cancelled.
     let mut run = at_the_gate(watched(json!({})));
     run.fail("t1@1")
         .stands("failed peer_failed/server_error: status 500");
     assert_eq!(run.lines_of("announce"), ["announce", "announce run1 cancelled"]);
 }
 
-/// The executor cannot be told that the clocks stand still: it stops at the deadline it was given and says so.
+/// The executor does not learn of the pause: it stops at the deadline it was sent and reports a timeout.
 #[test]
-fn an_executors_own_timeout_while_the_clocks_stand_still_is_no_timeout() {
+fn a_timeout_that_an_executor_reports_during_a_pause_does_not_count() {
     let mut run = at_the_gate(watched(json!({"on_timeout": "retry", "max_retries": 1})));
     run.at(5_500).time_out("t1@1").check(
         "
@@ -218,7 +218,7 @@ fn an_executors_own_timeout_while_the_clocks_stand_still_is_no_timeout() {
 }
 
 #[test]
-fn a_run_whose_last_token_ended_meanwhile_completes_when_it_goes_on() {
+fn a_run_whose_last_token_ended_meanwhile_completes_after_the_extension() {
     let mut run = Driver::start(json!({"timeout_ms": 4_000, "on_timeout": "human_gate",
         "nodes": [{"id": "a", "action_id": "work"}]}));
     run.at(5_000)
@@ -266,7 +266,7 @@ fn a_crash_at_the_gate_loses_nothing() {
     run.reload().at(100_000).grant("run1", 60_000);
     run.stands("running a:executing");
     assert_eq!(run.run.header.timeout_at, Some(160_000));
-    // A whole limit for the next attempt: the lost one told nothing of what it had done.
+    // The next attempt has the whole limit: the lost one left no checkpoint.
     assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 106000"]);
 }
 
@@ -285,7 +285,7 @@ fn a_crash_after_the_extension_loses_nothing() {
     );
 }
 
-/// The limit goes first, however late the alarm is; what else was due is due again when the clocks go on.
+/// The limit is enforced first, however late the alarm is; other overdue timers are due again after the pause.
 #[test]
 fn a_late_alarm_that_finds_the_limit_and_other_deadlines_due() {
     let mut run = Driver::start(watched(json!({"timeout_ms": 2_000})));
@@ -295,15 +295,15 @@ fn a_late_alarm_that_finds_the_limit_and_other_deadlines_due() {
         ["event 1 run_paused workflow_timeout {flow late 4000 escalate}"]
     );
     run.at(50_000).grant("run1", 60_000).stands("running a:executing");
-    // All of what was asked for, whatever the alarm had cost.
+    // The whole extension, however late the alarm was.
     assert_eq!(run.run.header.timeout_at, Some(110_000));
     run.wake("t1@1")
         .stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }
 
-/// A short pause ends before the executor stops, at a deadline that has moved since it was told: that is no timeout.
+/// The pause ends before the executor stops at the deadline it was sent, which has moved since: that is no timeout.
 #[test]
-fn an_attempt_told_the_deadline_before_a_pause_is_made_again() {
+fn an_attempt_that_stops_at_its_deadline_from_before_a_pause_is_repeated() {
     let mut run = Driver::start(with(
         watched(json!({"timeout_ms": 10_000, "on_timeout": "retry"})),
         json!({"timeout_ms": 60_000}),
@@ -314,7 +314,7 @@ fn an_attempt_told_the_deadline_before_a_pause_is_made_again() {
     assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 21000"]);
     assert_eq!(run.row("t1").retry_count, 0);
     assert_eq!(run.records().len(), 0);
-    // An attempt that was told the right deadline times out as ever.
+    // An attempt that was sent the right deadline times out.
     run.at(21_000).time_out("t1@2");
     assert_eq!(run.row("t1").retry_count, 1);
 }

@@ -1,4 +1,4 @@
-//! How a run that stands in front of a person ends: by a decision, by the gate's own deadline, or by other hands.
+//! The end of a run that waits at the gate of its limit: by a decision, by the gate's deadline, by a cancel or a restart.
 
 use curfew::run::{GateStatus, RetryMode, RunStatus, TokenStatus};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ fn the_gates_own_deadline_may_fail_the_run() {
 }
 
 #[test]
-fn its_deadline_is_warned_of_once_at_four_fifths() {
+fn the_warning_of_the_gates_deadline_is_logged_once_at_four_fifths() {
     let mut run = at_the_gate(json!({"timeout_ms": 100_000}));
     assert_eq!(run.run.next_deadline(), Some(85_000));
     run.at(85_000).wake("t1@1");
@@ -133,7 +133,7 @@ fn the_first_decision_counts() {
     run.decide("run2", "abort").check("rejected unknown_gate");
 }
 
-/// A decision in the millisecond of the gate's deadline: who comes first decides, and nothing twice.
+/// The first of the two events decides.
 #[test]
 fn a_decision_and_the_gates_deadline_in_the_same_millisecond() {
     let mut run = at_the_gate(json!({"timeout_ms": 8_000}));
@@ -157,7 +157,7 @@ fn a_plain_resume_is_refused_and_names_the_gate() {
 }
 
 #[test]
-fn a_person_may_pause_on_top_and_both_must_let_go() {
+fn a_person_may_pause_as_well_and_both_pauses_must_end() {
     let mut run = at_the_gate(json!({}));
     run.at(6_000).pause().check(
         "
@@ -166,13 +166,13 @@ fn a_person_may_pause_on_top_and_both_must_let_go() {
         announce
     ",
     );
-    // The person lets go first: the limit is still passed.
+    // The person resumes first: the limit has still passed.
     run.at(7_000).resume().stands("paused a:executing");
     assert_eq!(run.answer, Ok(()));
     run.at(8_000)
         .resume()
         .check("rejected held_by workflow_timeout run1");
-    // The limit lets go first: the time granted is there in full when the person lets go.
+    // The extension comes first: it counts in full once the person resumes.
     run.at(9_000)
         .pause()
         .grant("run1", 60_000)
@@ -183,7 +183,7 @@ fn a_person_may_pause_on_top_and_both_must_let_go() {
 }
 
 #[test]
-fn the_gates_deadline_ends_a_run_that_somebody_paused_as_well() {
+fn the_gates_deadline_ends_a_run_that_a_person_paused_as_well() {
     let mut run = at_the_gate(json!({"timeout_ms": 8_000}));
     run.pause().at(13_000).wake("");
     run.stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 4s");
@@ -206,7 +206,7 @@ fn a_cancel_at_the_gate_withdraws_it() {
     "
     ));
     run.grant("run1", 60_000);
-    assert!(run.answer.is_err(), "nobody is asked any more");
+    assert!(run.answer.is_err(), "the gate is closed");
     run.stands("cancelled");
 }
 
@@ -227,7 +227,7 @@ fn a_restart_at_the_gate_withdraws_it_and_begins_with_a_whole_limit() {
         announce run1 cancelled
     "
     ));
-    // The next gate has another name: nobody decides it by mistake.
+    // The next gate has another id, so that a late decision cannot apply to it.
     run.at(10_000).wake("t2@1").stands("paused a:executing");
     run.decide("run1", "abort");
     assert!(run.answer.is_err());
@@ -235,7 +235,7 @@ fn a_restart_at_the_gate_withdraws_it_and_begins_with_a_whole_limit() {
 }
 
 #[test]
-fn what_was_aborted_at_the_gate_can_be_brought_back() {
+fn a_run_aborted_at_the_gate_can_be_resumed() {
     let mut run = at_the_gate(json!({}));
     run.decide("run1", "abort");
     run.at(6_000)

@@ -1,5 +1,5 @@
-//! What a timeout leaves behind: one record each, with the clock that ran out, how late that was seen, and what was
-//! done about it. And where limits come from that no document writes.
+//! The record of each timeout, with its scope, its lateness and the action taken; and the sources of limits that no document
+//! sets.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ fn an_attempt_that_times_out_and_fails() {
 }
 
 #[test]
-fn an_attempt_that_times_out_and_is_made_again() {
+fn an_attempt_that_times_out_and_is_retried() {
     let node = json!({"action_id": "work", "timeout_ms": 4_000, "on_timeout": "retry", "max_retries": 1});
     let mut run = Driver::start(one(node));
     run.at(5_000)
@@ -74,7 +74,7 @@ fn an_attempt_that_times_out_and_is_made_again() {
     );
 }
 
-/// What the executor could still say is in the record: it is the only place it is kept.
+/// The report of the executor is stored only in the record.
 #[test]
 fn partial_artifacts_and_steps_of_the_report() {
     let step = |reference: &str, status: StepStatus| StepReport {
@@ -116,7 +116,7 @@ fn partial_artifacts_and_steps_of_the_report() {
     );
 }
 
-/// A pause moves the deadline: it is not part of what the attempt took.
+/// A pause moves the deadline and is not part of the elapsed time.
 #[test]
 fn a_pause_does_not_count() {
     let mut run = Driver::start(one(json!({"action_id": "work", "timeout_ms": 4_000})));
@@ -215,7 +215,7 @@ fn the_run_under_each_of_its_policies() {
 }
 
 #[test]
-fn an_order_says_whose_word_its_limit_is() {
+fn an_order_names_the_source_of_its_limit() {
     let run = Driver::start(one(json!({"action_id": "work", "timeout_ms": 4_000})));
     assert_eq!(run.order().limit, Some((4_000, LimitSource::Node)));
     let run = Driver::start(one(json!({"action_id": "work"})));
@@ -223,14 +223,14 @@ fn an_order_says_whose_word_its_limit_is() {
 }
 
 #[test]
-fn the_flow_preset_bounds_what_says_nothing() {
+fn the_flow_preset_bounds_nodes_without_a_limit() {
     let preset = json!({"timeouts": {"preset": "flow"}, "timeout": "30m"});
     let run = Driver::start(with(one(json!({"action_id": "work"})), preset.clone()));
     assert_eq!(run.order().limit, Some((300_000, LimitSource::Preset)), "a tool");
     assert_eq!(
         run.order().action_timeouts,
         None,
-        "the attempt's own limit says it all"
+        "the attempt's own limit is enough"
     );
     let task = json!({
         "nodes": [{"id": "a", "task_id": "task"}],
@@ -272,7 +272,7 @@ fn adaptive(latency: Option<Latency>, more: Value) -> Driver {
 }
 
 #[test]
-fn an_adaptive_limit_says_on_the_token_why_it_is_this_one() {
+fn an_adaptive_limit_has_its_reason_on_the_token() {
     let run = adaptive(
         Some(Latency {
             samples: 20,
@@ -314,9 +314,9 @@ fn an_adaptive_limit_says_on_the_token_why_it_is_this_one() {
     );
 }
 
-/// Pauses are not the node's: the limit that is learnt from them would grow with every night a run stood still.
+/// Pauses do not count: otherwise the learnt limit would grow with every pause.
 #[test]
-fn what_an_adaptive_node_took_leaves_out_stopped_time() {
+fn the_latency_of_an_adaptive_node_excludes_pauses() {
     let learnt = || Latency {
         samples: 20,
         p99_ms: 2_000,
@@ -328,16 +328,16 @@ fn what_an_adaptive_node_took_leaves_out_stopped_time() {
         run.at(500_500).pause().reload().at(600_000).resume();
         run.at(601_000).succeed("t1@1", json!(1));
         assert_eq!(run.lines_of("latency"), ["latency a t1 2500"]);
-        // A result that comes while the clocks stand still came when they stopped.
+        // A result during a pause counts as of the beginning of the pause.
         let mut run = adaptive(latency, json!({}));
         run.at(2_000).pause().at(500_000).succeed("t1@1", json!(1));
         assert_eq!(run.lines_of("latency"), ["latency a t1 1000"]);
     }
 }
 
-/// Only what is learnt from is announced, and only what succeeded: a timeout says nothing of how long the work takes.
+/// Only latencies of adaptive nodes are published, and only of successes: a timeout does not show how long the work takes.
 #[test]
-fn what_an_adaptive_node_took_is_announced() {
+fn the_latency_of_an_adaptive_node_is_published() {
     let mut run = adaptive(
         Some(Latency {
             samples: 20,
@@ -366,7 +366,7 @@ fn what_an_adaptive_node_took_is_announced() {
 }
 
 #[test]
-fn every_late_word_leaves_an_event() {
+fn every_late_result_is_logged() {
     let mut run = Driver::start(one(json!({"action_id": "work"})));
     run.succeed("t1@9", json!(1)).check(
         "

@@ -1,4 +1,4 @@
-//! Every deadline of a run: the workflow's, an attempt's, the one that rings the alarm; and who wins at one moment.
+//! The deadlines of a run: the workflow's and an attempt's, the alarm that enforces them, and which wins at the same moment.
 
 use serde_json::{Value, json};
 
@@ -165,7 +165,7 @@ fn a_result_in_the_millisecond_of_the_workflow_deadline_is_too_late() {
 }
 
 #[test]
-fn an_attempt_ends_with_its_run_and_the_executor_is_told_its_own_deadline() {
+fn an_attempt_ends_with_its_run_and_the_executor_is_sent_its_own_deadline() {
     let mut document = one_node(json!({"timeout_ms": 9_000}));
     document["timeout_ms"] = json!(4_000);
     Driver::start(document).check(
@@ -275,7 +275,7 @@ fn an_attempt_that_times_out_is_retried_as_often_as_allowed_and_then_fails() {
 #[test]
 fn retry_without_a_number_means_three_retries() {
     let mut run = Driver::start(one_node(json!({"timeout_ms": 1_000, "on_timeout": "retry"})));
-    // Each waits twice as long as the one before.
+    // Each backoff is twice as long as the one before.
     for (epoch, pause_ms) in [(1, 1_000), (2, 2_000), (3, 4_000)] {
         run.time_out(&format!("t1@{epoch}")).stands("running a:pending");
         let begins_at = run.now + pause_ms;
@@ -350,7 +350,7 @@ fn the_limit_of_an_attempt_is_the_nodes_then_the_tasks_then_its_only_actions() {
             document(json!({"id": "a", "action_id": "work"}), json!([])),
             " by 4000",
         ),
-        // Of several actions none speaks for the task: only the run's limit is left.
+        // With several actions none sets the limit of the task: only the run's limit is left.
         (
             document(json!({"id": "a", "task_id": "task"}), json!([without_limit])),
             "",
@@ -370,12 +370,12 @@ fn the_limit_of_an_attempt_is_the_nodes_then_the_tasks_then_its_only_actions() {
 }
 
 #[test]
-fn the_action_of_a_one_step_task_says_whether_a_timeout_is_retried() {
+fn the_action_of_a_one_step_task_decides_whether_a_timeout_is_retried() {
     let action = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"},
         "execution": {"timeout_ms": 3_000, "on_timeout": "retry"}});
     let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}], "actions": [action]}));
     run.time_out("t1@1").stands("running a:pending");
-    // The node's word goes before the action's.
+    // The node's policy overrides the action's.
     let node = json!({"id": "a", "action_id": "work", "on_timeout": "fail"});
     let mut run = Driver::start(json!({"nodes": [node], "actions": [action]}));
     run.time_out("t1@1");
@@ -383,7 +383,7 @@ fn the_action_of_a_one_step_task_says_whether_a_timeout_is_retried() {
 }
 
 #[test]
-fn an_action_that_calls_again_has_the_room_for_it() {
+fn the_limit_of_an_action_with_retries_covers_all_of_them() {
     let start = |execution: Value| {
         let action = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"},
             "execution": execution});
@@ -395,7 +395,7 @@ fn an_action_that_calls_again_has_the_room_for_it() {
             " by 21000",
         ),
         (json!({"retry_policy": {"total_timeout_ms": 20_000}}), " by 21000"),
-        // Three calls, waits of at most 1.5 s and 3 s, and a second for the way.
+        // Three calls, backoffs of at most 1.5 s and 3 s, and a second of overhead.
         (
             json!({"timeout_ms": 3_000, "retry_policy": {"max_attempts": 3}}),
             " by 15500",
@@ -413,7 +413,7 @@ fn an_action_that_calls_again_has_the_room_for_it() {
         let dispatch = start(execution.clone()).lines_of("dispatch").concat();
         assert!(dispatch.ends_with(deadline), "{dispatch} for {execution}");
     }
-    // It has tried again by the time its attempt is over: nothing is left to try.
+    // Its retries are used up when the attempt times out.
     let execution =
         json!({"timeout_ms": 3_000, "on_timeout": "retry", "retry_policy": {"total_timeout_ms": 20_000}});
     let mut run = start(execution);

@@ -1,5 +1,5 @@
-//! What a run keeps to be taken back: as large as what was written, and exact. Whatever was written and taken back in between,
-//! a restart finds the state as it was.
+//! Undo patches: they are as large as the write, and exact. Whatever was written and undone in between, a restart restores
+//! the state as it was.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use super::controls::{point, restart};
 use super::driver::{Driver, SETTINGS};
 use super::graphs::{fan, with};
 
-/// A node `a` that comes back to itself, and maps its result.
+/// A node `a` in a loop, with this output mapping.
 fn looping(mapping: Value) -> Driver {
     Driver::start(json!({
         "nodes": [{"id": "a", "action_id": "work", "output_mapping": mapping}, {"id": "z", "action_id": "work"}],
@@ -32,7 +32,7 @@ fn list_and_count() -> Value {
 }
 
 #[test]
-fn what_a_token_keeps_to_take_an_append_back_does_not_grow_with_the_list() {
+fn the_undo_patch_of_an_append_does_not_grow_with_the_list() {
     let mut run = looping(list_and_count());
     for n in 1..=50 {
         run.succeed(&format!("t{n}@1"), json!("x".repeat(1_000)));
@@ -46,14 +46,14 @@ fn what_a_token_keeps_to_take_an_append_back_does_not_grow_with_the_list() {
 }
 
 #[test]
-fn a_restart_after_a_restart_takes_nothing_back_twice() {
+fn a_restart_after_a_restart_undoes_nothing_twice() {
     let mut run = looping(list_and_count());
     run.succeed("t1@1", json!("a"));
     run.succeed("t2@1", json!("b"));
     let back = point(&run, "a");
     restart(&mut run, Some(back));
     assert_eq!(run.state(), &json!({"list": ["a", "b"], "n": 2}));
-    // t4 is born of the restart; t3 was called off.
+    // The restart created t4 and cancelled t3.
     run.succeed("t4@1", json!("b")).succeed("t5@1", json!("d"));
     assert_eq!(run.state(), &json!({"list": ["a", "b", "b", "d"], "n": 4}));
     run.reload();
@@ -63,13 +63,12 @@ fn a_restart_after_a_restart_takes_nothing_back_twice() {
     assert_eq!(run.state(), &json!({"list": ["a", "b", "b", "d", "e"], "n": 5}));
 }
 
-/// The state of a stretch that a restart took back is gone, and nobody is told that it is there.
 #[test]
-fn there_is_no_way_back_to_what_a_restart_took_back() {
+fn a_restart_to_a_node_that_an_earlier_restart_undid_is_refused() {
     let mut run = looping(json!({"state.n": "${400}"}));
     run.succeed("t1@1", json!(1)).stands("running z:executing");
     restart(&mut run, None);
-    let no = run.store.restart_point(&run.run, "z").expect_err("z is behind");
+    let no = run.store.restart_point(&run.run, "z").expect_err("z was undone");
     assert!(format!("{no:?}").contains("since it was restarted"), "{no:?}");
     run.succeed("t3@1", json!(1)).stands("running z:executing");
     let back = point(&run, "z");
@@ -80,10 +79,10 @@ fn there_is_no_way_back_to_what_a_restart_took_back() {
     assert_eq!(run.state(), &json!({}));
 }
 
-/// Branches write to one list. The one that fails behind its write is done again without what it had written; the others'
-/// words stay, and a restart finds the state as it was before all of them.
+/// Branches write to one list. The write of the branch that fails is undone and the branch is retried; the other writes
+/// stay, and a restart restores the state before all of them.
 #[test]
-fn what_is_discarded_goes_and_what_others_wrote_since_stays() {
+fn a_discard_undoes_only_the_writes_of_the_failed_token() {
     let document = with(
         fan(json!({"spawn_count": 3}), json!({})),
         json!({"timeout_ms": 60_000}),
@@ -93,7 +92,7 @@ fn what_is_discarded_goes_and_what_others_wrote_since_stays() {
         "state.list": "${(has(state.list) ? state.list : []) + [result]}",
         "state.last": "${result}",
     });
-    // The route of the second branch cannot be told: it has written by then.
+    // The condition of the second branch fails after its write.
     let transitions = document["transitions"].as_array_mut().expect("a list");
     for transition in transitions {
         if transition["from_node_id"] == json!("b") {
@@ -123,7 +122,7 @@ fn what_is_discarded_goes_and_what_others_wrote_since_stays() {
     assert_eq!(run.reload().state(), &json!({}));
 }
 
-/// What one decision brings into memory is bounded in bytes, not only in tasks.
+/// One decision is bounded in bytes, not only in tasks.
 #[test]
 fn large_results_of_inline_tasks_are_several_commits() {
     let document = json!({
@@ -150,7 +149,7 @@ fn large_results_of_inline_tasks_are_several_commits() {
     assert!(most > 4 << 20 && most < 5 << 20, "{most} bytes in one commit");
 }
 
-/// What stands at a name, or is written there.
+/// A value of the context.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -167,7 +166,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// One write: a path, and what becomes of what stands there.
+/// How a write changes the old value.
 #[derive(Clone, Debug)]
 enum RandomWrite {
     Replace(Value),
@@ -255,9 +254,9 @@ fn both(context: &Context) -> Value {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Every state that was is found again, from the last to the first; and patches survive being saved.
+    /// Every earlier state is restored, from the last to the first, also with patches that were saved and read.
     #[test]
-    fn taking_back_writes_newest_first_finds_every_state_again(
+    fn undoing_writes_newest_first_restores_every_state(
         writes in prop::collection::vec(prop::collection::vec((path(), write()), 1..3), 1..20),
     ) {
         let mut context = Context::new(Rc::new(Value::Null));
@@ -282,9 +281,9 @@ proptest! {
         }
     }
 
-    /// Taking back one write in the middle never fails, and the way back from there is exact.
+    /// Undoing one write in the middle never fails, and its inverse is exact.
     #[test]
-    fn taking_back_one_write_can_itself_be_taken_back(
+    fn undoing_one_write_can_itself_be_undone(
         writes in prop::collection::vec((path(), write()), 1..12), which in any::<prop::sample::Index>(),
     ) {
         let mut context = Context::new(Rc::new(Value::Null));

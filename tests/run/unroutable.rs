@@ -1,4 +1,4 @@
-//! A deployment that lacks the binding a token needs: the token waits for the next deployment, not for ever.
+//! A deployment that lacks the binding a token needs: the token waits for the next deployment, but not forever.
 
 use curfew::run::{Lane, Routes, Settings, TokenStatus, Write};
 use serde_json::{Value, json};
@@ -40,19 +40,19 @@ fn one_node(more: Value) -> Value {
     json!({"nodes": [node]})
 }
 
-/// Rings the alarm whenever it stands, up to `end`.
+/// Fires the alarm whenever it is set, up to `end`.
 fn wake_until(run: &mut Driver, end: u64) -> u64 {
     let mut wakes = 0;
     while let Some(at) = run.run.alarm_at().filter(|at| *at <= end) {
         run.at(at).wake("");
         wakes += 1;
-        assert!(wakes < 1_000, "the alarm never lets go");
+        assert!(wakes < 1_000, "the alarm never stops");
     }
     wakes
 }
 
 #[test]
-fn a_token_without_a_route_is_rung_for_again_and_fails_in_the_end() {
+fn a_token_without_a_route_is_tried_again_and_then_fails() {
     let mut run = start(WITHOUT_EXECUTOR, one_node(json!({})));
     run.check(
         "
@@ -71,7 +71,7 @@ fn a_token_without_a_route_is_rung_for_again_and_fails_in_the_end() {
         alarm 11000
     ",
     );
-    // It is said once, and not saved again.
+    // It is logged once, and not saved again.
     run.at(11_000).wake("").check("alarm 16000");
     run.at(16_000).wake("").check("alarm 21000");
     assert_eq!(wake_until(&mut run, 300_999), 56);
@@ -89,7 +89,7 @@ fn a_token_without_a_route_is_rung_for_again_and_fails_in_the_end() {
 }
 
 #[test]
-fn each_lane_needs_its_own() {
+fn each_lane_needs_its_own_binding() {
     let pure = json!({"nodes": [{"id": "a", "task_id": "t"}], "tasks": [{"id": "t", "steps": [
         {"ref": "s", "action": {"id": "u", "kind": "update_context", "implementation": {"set": {"output.x": 1}}}},
     ]}]});
@@ -115,7 +115,7 @@ fn each_lane_needs_its_own() {
             &queue,
             true,
         ),
-        // Whoever takes it out of the queue would have nobody to give it to.
+        // The consumer of the queue needs the executor as well.
         (
             Settings {
                 queue: true,
@@ -161,7 +161,7 @@ fn the_next_deployment_brings_the_route() {
 }
 
 #[test]
-fn the_time_without_a_route_survives_the_object() {
+fn the_time_without_a_route_survives_an_eviction() {
     let mut run = start(WITHOUT_EXECUTOR, one_node(json!({})));
     for at in [50_000, 150_000, 250_000] {
         wake_until(&mut run, at);
@@ -178,7 +178,7 @@ fn the_time_without_a_route_survives_the_object() {
 }
 
 #[test]
-fn it_takes_the_routes_of_a_failure_and_no_retries() {
+fn an_unroutable_token_takes_the_failure_route_and_no_retries() {
     let mut document = one_node(json!({"on_timeout": "retry", "max_retries": 3, "timeout_ms": 5_000}));
     document["nodes"] = json!([document["nodes"][0], {"id": "b"}, {"id": "c"}]);
     document["transitions"] = json!([
@@ -199,13 +199,13 @@ fn node_of(row: &str) -> Value {
 }
 
 #[test]
-fn while_the_clocks_stand_still_no_time_passes_without_a_route() {
+fn a_pause_does_not_count_as_time_without_a_route() {
     let mut run = start(WITHOUT_EXECUTOR, one_node(json!({})));
     wake_until(&mut run, 101_000);
     run.at(101_000).pause();
     run.at(501_000).wake("").stands("paused a:pending");
     run.resume().stands("running a:pending");
-    // 100 s were gone before the pause, which took 400 s.
+    // 100 s passed before the pause, which took 400 s.
     wake_until(&mut run, 700_999);
     run.stands("running a:pending");
     wake_until(&mut run, 701_000);
@@ -216,7 +216,7 @@ fn while_the_clocks_stand_still_no_time_passes_without_a_route() {
 }
 
 #[test]
-fn a_deadline_that_passes_first_is_the_end() {
+fn a_deadline_that_passes_first_ends_the_run() {
     let mut document = one_node(json!({}));
     document["timeout_ms"] = json!(20_000);
     let mut run = start(WITHOUT_EXECUTOR, document);
@@ -225,14 +225,14 @@ fn a_deadline_that_passes_first_is_the_end() {
 }
 
 #[test]
-fn a_person_who_is_asked_may_have_it_looked_for_again() {
+fn a_person_may_retry_an_escalated_unroutable_token() {
     let mut run = start(WITHOUT_EXECUTOR, one_node(json!({"escalate_on": ["permanent"]})));
     wake_until(&mut run, 301_000);
     run.stands("waiting a:awaiting_human");
     run.at(400_000)
         .decide("g1.1", "retry")
         .stands("running a:pending");
-    // It has the whole time again.
+    // The time without a route starts again.
     wake_until(&mut run, 699_999);
     run.stands("running a:pending");
     run.redeploy(SETTINGS).at(699_999).load().wake("");
@@ -260,7 +260,7 @@ fn waiting_costs_no_rows_but_the_alarm() {
 }
 
 #[test]
-fn a_token_says_no_lane_before_it_has_one() {
+fn a_token_has_no_lane_before_its_dispatch() {
     let run = start(WITHOUT_EXECUTOR, one_node(json!({})));
     let lanes: Vec<Option<Lane>> = run.run.live_tokens().map(|token| token.lane).collect();
     assert_eq!(lanes, [None]);

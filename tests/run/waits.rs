@@ -1,11 +1,11 @@
-//! Tokens that stand still until a moment comes, or a signal. A run that only sleeps needs nothing but its alarm.
+//! Tokens that wait for a moment or a signal. A run that only sleeps needs nothing but its alarm.
 
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS};
 use super::graphs::with;
 
-/// `w` waits, then `b` works with what came.
+/// `w` waits, then `b` works with the payload.
 fn waiting(wait: Value) -> Value {
     json!({
         "nodes": [{"id": "w", "wait": wait}, {"id": "b", "action_id": "work", "input_mapping": "${has(state.w) ? state.w : null}"}],
@@ -22,7 +22,7 @@ fn until(value: Value) -> Driver {
 }
 
 #[test]
-fn a_sleep_takes_its_time_and_no_alarm_rings_before() {
+fn a_sleep_ends_at_its_moment_without_an_earlier_alarm() {
     let mut run = Driver::start(waiting(json!({"sleep_ms": 60_000})));
     run.check(
         r#"
@@ -73,7 +73,7 @@ fn a_moment_in_the_past_does_not_wait() {
 }
 
 #[test]
-fn what_is_no_moment_fails_the_token() {
+fn an_invalid_moment_fails_the_token() {
     for (value, code) in [
         (json!("tomorrow"), "invalid_moment"),
         (json!("${input.iso + \"?\"}"), "invalid_moment"),
@@ -90,7 +90,7 @@ fn what_is_no_moment_fails_the_token() {
 }
 
 #[test]
-fn a_signal_wakes_the_one_who_waits_for_it_and_its_body_is_the_result() {
+fn a_signal_resumes_its_token_and_its_body_is_the_result() {
     let mut run = Driver::start(waiting(json!({"signal": "paid"})));
     run.stands("waiting w:suspended");
     run.signal("other", json!(1)).check("signals other = [1]");
@@ -115,7 +115,7 @@ fn a_waiting_run_has_no_alarm_before_its_deadline() {
     let mut document = waiting(json!({"signal": "paid", "timeout": "240h"}));
     document["timeout_ms"] = json!(null);
     let mut run = Driver::start(document);
-    assert_eq!(run.lines_of("alarm"), ["alarm 691201000"], "it is warned of once");
+    assert_eq!(run.lines_of("alarm"), ["alarm 691201000"], "the warning");
     run.at(691_201_000).wake("").check(
         "
         token t1 w suspended@1 until 864001000
@@ -126,7 +126,7 @@ fn a_waiting_run_has_no_alarm_before_its_deadline() {
 }
 
 #[test]
-fn signals_that_came_early_are_kept_and_taken_in_their_order() {
+fn early_signals_are_buffered_and_taken_in_order() {
     let mut document = waiting(json!({"signal": "go"}));
     document["nodes"] = json!([{"id": "a", "action_id": "work"}, {"id": "w", "wait": {"signal": "go"}},
         {"id": "v", "wait": {"signal": "go"}, "output_mapping": {"output.v": "${result}", "output.w": "${state.w}"}}]);
@@ -143,7 +143,7 @@ fn signals_that_came_early_are_kept_and_taken_in_their_order() {
 }
 
 #[test]
-fn of_two_who_wait_the_first_gets_the_first_signal() {
+fn of_two_waiting_tokens_the_first_gets_the_first_signal() {
     let mut document = super::graphs::three(json!({}));
     document["nodes"][1] = json!({"id": "b", "wait": {"signal": "go"}});
     let mut run = Driver::start(document);
@@ -154,12 +154,12 @@ fn of_two_who_wait_the_first_gets_the_first_signal() {
         .signal("go", json!(3));
     run.stands("running z:executing");
     assert_eq!(run.state()["all"], json!([1, 2, 3]));
-    // Nobody waits any more: the next one is kept.
+    // No token waits any more: the next signal is buffered.
     run.signal("go", json!(4)).check("signals go = [4]");
 }
 
 #[test]
-fn a_signal_that_does_not_come_fails_the_token_or_lets_it_go_on() {
+fn a_missing_signal_fails_the_token_or_lets_it_continue() {
     let wait = json!({"signal": "paid", "timeout_ms": 5_000});
     let mut run = Driver::start(waiting(wait.clone()));
     run.at(6_000)
@@ -167,7 +167,7 @@ fn a_signal_that_does_not_come_fails_the_token_or_lets_it_go_on() {
         .stands("failed signal_timeout/timeout: the signal did not come in time");
     let mut run = Driver::start(waiting(with(wait.clone(), json!({"on_timeout": "continue"}))));
     run.reload().at(6_000).wake("").stands("running b:executing");
-    // It comes after all: kept, for nobody.
+    // It arrives after all and is buffered.
     run.signal("paid", json!(1)).check("signals paid = [1]");
     let mut document = waiting(wait);
     document["transitions"][0]["on"] = json!("timeout");
@@ -187,7 +187,7 @@ fn a_signal_just_before_the_deadline_is_in_time_and_only_one_of_both_counts() {
 }
 
 #[test]
-fn a_hundred_signals_are_kept_and_no_more() {
+fn a_hundred_signals_are_buffered_and_no_more() {
     let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}]}));
     for number in 0..100 {
         run.signal(if number % 2 == 0 { "even" } else { "odd" }, json!(number));

@@ -1,4 +1,4 @@
-//! Warnings: a deadline of ten seconds or more is told of once, while somebody can still do something about it.
+//! Warnings: a deadline of ten seconds or more is logged once before it passes.
 
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ fn the_deadline_of_a_join() {
     );
     run.reload().at(22_000).wake("t3@1 t4@1");
     assert_eq!(run.warnings().len(), 1);
-    // The wait ends all the same.
+    // The deadline is enforced as well.
     run.at(25_000).wake("t3@1 t4@1");
     run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
 }
@@ -124,7 +124,6 @@ fn nothing_under_ten_seconds() {
     assert_eq!(run.warnings(), [(9_000, json!("workflow"))]);
 }
 
-/// Who is woken after the deadline has nothing left to warn of.
 #[test]
 fn not_when_woken_after_the_deadline() {
     let mut run = Driver::start(limited(20_000));
@@ -134,7 +133,7 @@ fn not_when_woken_after_the_deadline() {
     run.at(30_000).wake("t1@1");
     assert_eq!(run.kinds(), "run_paused");
     let mut run = Driver::start(one(json!({"action_id": "work", "timeout_ms": 20_000})));
-    // The executor may still say something for a moment; the warning is over.
+    // In the grace of the executor it is too late for a warning.
     run.at(21_200).wake("t1@1").stands("running a:executing");
     assert_eq!(run.warnings(), []);
     run.at(21_500).wake("t1@1");
@@ -144,7 +143,7 @@ fn not_when_woken_after_the_deadline() {
     assert_eq!(run.kinds(), "sync_timed_out run_failed");
 }
 
-/// The grace of a run on its parent's time is the parent's to speak in, not a time for warnings.
+/// The grace of a run on its parent's budget is left to the parent: it is too late for a warning.
 #[test]
 fn not_in_the_grace_of_a_budget() {
     let document = with(
@@ -180,13 +179,13 @@ fn a_pause_moves_the_warning_with_its_deadline() {
     assert_eq!(run.warnings(), []);
     run.at(117_000).wake("t1@1");
     assert_eq!(run.warnings(), [(117_000, json!("workflow"))]);
-    // What was warned of before a pause is not warned of again after it.
+    // A warning from before a pause is not repeated after it.
     run.pause().at(200_000).resume().at(201_000).wake("t1@1");
     assert_eq!(run.warnings().len(), 1);
 }
 
 #[test]
-fn a_workflow_may_say_when() {
+fn a_workflow_may_set_the_moment() {
     let document = with(limited(20_000), json!({"timeouts": {"warn_at": 0.25}}));
     let mut run = Driver::start(document);
     assert_eq!(run.run.next_deadline(), Some(6_000));

@@ -1,5 +1,4 @@
-//! The watches over a token, one after the other: when each looks, what it does, and what the token and the run's events say
-//! then. The settings are those that a deployment has if nobody says otherwise.
+//! The watches of a token with the default settings: when each fires, what it does, and the resulting token and events.
 
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{Routes, RunEventKind, Settings};
@@ -19,7 +18,7 @@ fn by_queue() -> Driver {
     Driver::start_with(settings, one_node(), json!({}))
 }
 
-/// Rings the alarm whenever it stands, up to so long after the start.
+/// Fires the alarm whenever it is set, up to `millis` after the start.
 fn wait(run: &mut Driver, millis: u64) {
     while let Some(at) = run.run.alarm_at().filter(|at| *at <= START + millis) {
         run.at(at).wake("");
@@ -40,7 +39,7 @@ fn is(run: &Driver, status: &str, epoch: u64, reason: Option<&str>) {
 }
 
 #[test]
-fn pending_not_dispatched_5_s_and_no_way_to_dispatch_300_s() {
+fn pending_not_dispatched_5_s_and_unroutable_300_s() {
     let routes = Routes {
         executor: false,
         queue: false,
@@ -71,7 +70,7 @@ fn dispatched_not_claimed_10_s_and_30_s_three_times() {
         let epoch = round + 1;
         is(&run, "dispatched", epoch, None);
         assert_eq!(events_of(&run, RunEventKind::DispatchRungAgain), round as usize);
-        // The doorbell only: the same attempt, which lies there since it was made.
+        // Only the message is re-sent: the attempt and the time of its dispatch stay.
         wait(&mut run, began + 10_000);
         is(&run, "dispatched", epoch, None);
         assert_eq!(run.row("t1").dispatched_at, Some(START + began));
@@ -95,7 +94,7 @@ fn executing_without_a_heartbeat_300_s() {
     wait(&mut run, 300_000);
     is(&run, "failed", 2, Some("timeout_reaped_by_watchdog"));
     assert_eq!(events_of(&run, RunEventKind::AttemptReaped), 1);
-    // Whoever had it lives after all.
+    // The executor reports after all.
     run.succeed("t1@1", json!(1));
     assert!(run.answer.is_err());
     is(&run, "failed", 2, Some("timeout_reaped_by_watchdog"));
