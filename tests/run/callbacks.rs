@@ -160,7 +160,7 @@ fn the_limit_of_a_node_also_applies_to_its_callback() {
         run.at(waits_until).wake("");
         assert_eq!(run.row("t1").error.map(|it| it.code), Some("tool_timeout".into()));
     }
-    // An explicit `none`.
+    // An explicit `null` means no limit.
     let mut run = Driver::start(async_document(json!({}), json!({"timeout_ms": null})));
     run.at(2_000).report(suspended("t1@1"));
     assert_eq!(run.row("t1").timeout_at, None);

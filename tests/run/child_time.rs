@@ -422,7 +422,7 @@ fn a_child_restarted_at_its_gate_notifies_its_parent() {
     assert_eq!(parent.row("t1").reason, None);
 }
 
-/// A pause of the parent changes no deadline of a child that is already paused.
+/// A pause moves the deadline and its warning together, so a warning that was sent is not repeated.
 #[test]
 fn a_pause_of_the_parent_does_not_warn_the_child_again() {
     let (mut parent, mut child) = pair(sharing(json!({})));

@@ -61,7 +61,7 @@ fn an_undone_name_stays_deleted_although_a_token_has_a_copy() {
     restart(&mut run, None);
     assert_eq!(rows_of_names(&run), [("state.poll", "")]);
     assert_eq!(run.reload().state(), &json!({}));
-    // Written again, the row is kept and still overrides the token.
+    // The row stays in use for later writes and deletions.
     run.succeed("t3@1", json!(7));
     assert_eq!(rows_of_names(&run), [("state.poll", "7")]);
     assert_eq!(run.reload().state(), &json!({"poll": 7}));

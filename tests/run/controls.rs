@@ -1,4 +1,4 @@
-//! What a person does to a run: pause and resume with every clock, cancel, restart.
+//! User requests to a run: pause and resume with their effect on deadlines, cancel, restart.
 
 use curfew::run::{Event, RestartPoint, RunStatus};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn one(node: Value) -> Value {
 }
 
 #[test]
-fn a_pause_stops_the_runs_own_clock() {
+fn a_pause_moves_the_runs_deadline() {
     let mut run = Driver::start(one(json!({"action_id": "work"})));
     run.at(2_000).pause().check(
         "
@@ -31,13 +31,13 @@ fn a_pause_stops_the_runs_own_clock() {
 }
 
 #[test]
-fn an_attempt_keeps_what_was_left_of_its_deadline() {
+fn an_attempt_keeps_its_remaining_time() {
     let mut run = Driver::start(one(json!({"action_id": "work", "timeout_ms": 10_000})));
     run.at(4_000).pause();
     assert_eq!(run.run.next_deadline(), None);
     run.at(100_000).wake("t1@1").stands("paused a:executing");
     run.resume();
-    // 7 s were left, and the grace; the warning moved with its deadline.
+    // 7 s and the grace were left; the warning moved with the deadline.
     assert_eq!(run.run.next_deadline(), Some(105_000));
     run.at(105_000).wake("t1@1");
     assert_eq!(run.lines_of("event"), ["event 3 deadline_warning t1 a execution"]);
@@ -48,7 +48,7 @@ fn an_attempt_keeps_what_was_left_of_its_deadline() {
 }
 
 #[test]
-fn results_of_work_in_flight_are_kept_and_nothing_new_begins() {
+fn reports_are_accepted_during_a_pause_and_nothing_new_begins() {
     let mut run = Driver::start(one(json!({"action_id": "work"})));
     run.at(2_000).pause().at(3_000).succeed("t1@1", json!("kept"));
     run.check(
@@ -72,9 +72,9 @@ fn a_run_does_not_complete_while_it_is_paused() {
 }
 
 #[test]
-fn a_lost_attempt_is_made_again_after_the_pause() {
+fn a_lost_attempt_is_replaced_after_the_pause() {
     let mut run = Driver::start(one(json!({"action_id": "work", "timeout_ms": 5_000})));
-    // The object comes back long after the deadline, but the clocks stood still.
+    // The object is loaded long after the deadline, but the run was paused.
     run.at(2_000)
         .pause()
         .reload()
@@ -87,7 +87,7 @@ fn a_lost_attempt_is_made_again_after_the_pause() {
 }
 
 #[test]
-fn the_pause_between_attempts_is_not_longer_for_a_pause_of_the_run() {
+fn a_pause_does_not_lengthen_the_backoff_between_attempts() {
     let mut run = Driver::start(one(json!({"action_id": "work"})));
     run.at(2_000)
         .lose("t1@1")
@@ -97,13 +97,13 @@ fn the_pause_between_attempts_is_not_longer_for_a_pause_of_the_run() {
         .lose("t1@2")
         .stands("paused a:pending");
     run.at(30_000).resume();
-    // One second of patience, counted from where the clocks stood.
+    // The backoff of one second counts from the start of the pause, and the resume moves it.
     assert_eq!(run.run.next_deadline(), Some(31_000));
     run.at(31_000).wake("").stands("running a:executing");
 }
 
 #[test]
-fn a_joins_wait_stands_still() {
+fn a_pause_stops_the_wait_of_a_join() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
     run.succeed("t2@1", json!(1)).at(3_000).pause();
     run.reload()
@@ -120,7 +120,7 @@ fn a_joins_wait_stands_still() {
 }
 
 #[test]
-fn a_wait_that_begins_during_a_pause_has_all_its_time_after_it() {
+fn a_wait_that_begins_during_a_pause_keeps_its_full_time() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
     run.at(2_000).pause().at(30_000).succeed("t2@1", json!(1));
     run.stands("paused 2xb:executing b:waiting_for_siblings");
@@ -146,7 +146,7 @@ fn the_last_arrival_may_come_during_a_pause() {
 }
 
 #[test]
-fn a_gate_keeps_its_time_and_its_reminders() {
+fn a_pause_moves_the_deadline_and_reminders_of_a_gate() {
     let gate = json!({"gate": {"timeout_ms": 10_000, "remind_at": [0.5, 0.9]}});
     let mut run = Driver::start(one(gate));
     run.at(2_000)
@@ -169,14 +169,14 @@ fn a_gate_keeps_its_time_and_its_reminders() {
 }
 
 #[test]
-fn people_may_decide_while_the_run_is_paused() {
+fn a_gate_can_be_decided_during_a_pause() {
     let mut run = Driver::start(one(json!({"gate": {}})));
     run.pause().decide("g1", "approve").stands("paused b:pending");
     run.resume().stands("running b:executing");
 }
 
 #[test]
-fn sleeps_and_signals_stand_still_or_are_kept() {
+fn a_pause_stops_sleeps_and_keeps_signals() {
     let mut run = Driver::start(one(json!({"wait": {"sleep_ms": 10_000}})));
     run.at(4_000)
         .pause()
@@ -207,7 +207,7 @@ fn children_end_during_a_pause() {
 }
 
 #[test]
-fn messages_leave_during_a_pause() {
+fn messages_are_sent_during_a_pause() {
     let mut run = Driver::start(one(json!({"workflow_id": "child"})));
     run.pause();
     assert_eq!(run.run.next_deadline(), Some(11_000));
@@ -249,7 +249,7 @@ pub(super) fn restart(run: &mut Driver, from: Option<RestartPoint>) {
     run.feed(Event::RestartRequested { from });
 }
 
-/// The way back as the shell finds it: from the rows of all tokens.
+/// The restart point as the host finds it: from the rows of all tokens.
 pub(super) fn point(run: &Driver, node: &str) -> RestartPoint {
     let point = run.store.restart_point(&run.run, node);
     point.unwrap_or_else(|no| panic!("no way back to {node}: {no:?}"))
@@ -286,7 +286,7 @@ fn a_restart_is_the_same_run_in_its_next_attempt() {
 }
 
 #[test]
-fn a_restart_from_a_node_has_the_state_as_it_was_then() {
+fn a_restart_from_a_node_restores_the_context() {
     let document = and(
         and(three(json!({})), json!({"from_node_id": "z", "to_node_id": "y"})),
         json!({"from_node_id": "y", "to_node_id": "x"}),
@@ -318,7 +318,7 @@ fn a_restart_from_a_node_has_the_state_as_it_was_then() {
 }
 
 #[test]
-fn there_is_no_way_back_into_a_branch_or_to_a_node_never_reached() {
+fn a_restart_into_a_branch_or_at_an_unvisited_node_is_rejected() {
     let run = Driver::start(three(json!({})));
     for (node, why) in [
         ("b", "the node lies in a branch"),
@@ -333,7 +333,7 @@ fn there_is_no_way_back_into_a_branch_or_to_a_node_never_reached() {
 }
 
 #[test]
-fn a_restart_under_way_calls_everything_off() {
+fn a_restart_of_a_live_run_cancels_its_work() {
     let mut run = Driver::start(three(json!({})));
     run.succeed("t2@1", json!(1)).pause();
     restart(&mut run, None);
@@ -348,9 +348,9 @@ fn a_restart_under_way_calls_everything_off() {
     assert_eq!(run.run.header.timeout_at, Some(1_000 + WORKFLOW_TIMEOUT_MS));
 }
 
-/// Nothing and `null` are two things.
+/// A missing value and `null` are different.
 #[test]
-fn a_restart_puts_back_a_null_as_a_null() {
+fn a_restart_restores_null_values() {
     let mut document = one(json!({"action_id": "work"}));
     document["nodes"][1]["output_mapping"] = json!({"state.a": "${result}", "state.new": "${result}"});
     let mut run = Driver::start(document);
@@ -362,9 +362,9 @@ fn a_restart_puts_back_a_null_as_a_null() {
     assert_eq!(run.reload().state(), &json!({"a": null}));
 }
 
-/// Long after everything was due: none of it is decided on the way out.
+/// Deadlines that passed long ago are not handled before the run ends.
 #[test]
-fn a_run_that_is_given_up_ends_and_has_ways_back() {
+fn an_abandoned_run_fails_and_keeps_its_rows() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
     run.at(2_000).succeed("t2@1", json!("one"));
     run.at(900_000_000).feed(Event::Abandoned);

@@ -1,4 +1,4 @@
-//! Where two clocks meet, or none goes: the edges of every deadline.
+//! Edge cases of deadlines: two at the same time, very short and very long ones, none at all.
 
 use curfew::base::time::DAY;
 use curfew::run::{RunStatus, TokenStatus};
@@ -14,7 +14,7 @@ fn one(node: Value) -> Value {
 #[test]
 fn workflow_and_node_deadline_in_the_same_millisecond() {
     let document = with(one(json!({"timeout_ms": 4_500})), json!({"timeout_ms": 5_000}));
-    // The attempt's deadline with its grace is the run's: the run wins, and only one timeout is told.
+    // The attempt's deadline plus grace equals the run's: the run's takes precedence, and one timeout is logged.
     let mut run = Driver::start(document);
     assert_eq!(
         run.run.next_deadline(),
@@ -48,7 +48,7 @@ fn execution_deadline_and_result_in_the_same_millisecond() {
     assert_eq!(run.kinds(), "token_timed_out run_failed late_result_discarded");
 }
 
-/// The result cannot win by coming first: whatever wakes the object, the limit is looked at before it.
+/// The run's limit is checked before any result, so a result in the same millisecond is too late.
 #[test]
 fn workflow_deadline_and_result_in_the_same_millisecond() {
     let document = with(one(json!({})), json!({"timeout_ms": 4_000}));
@@ -86,7 +86,7 @@ fn sync_deadline_and_last_arrival_in_the_same_millisecond() {
     assert_eq!(run.kinds(), "sync_timed_out late_result_discarded");
 }
 
-/// Its backoff after lost attempts outlasts its deadline: there is nothing left to try, also where `retry` is written.
+/// The backoff after lost attempts is longer than the remaining time: the token times out, even with `retry`.
 #[test]
 fn timeout_of_a_token_still_pending() {
     let node = json!({"timeout_ms": 1_500, "on_timeout": "retry", "max_retries": 3});
@@ -110,10 +110,9 @@ fn timeout_of_a_token_still_pending() {
     );
 }
 
-/// An executor that never answers: nothing is heard of the attempt until the alarm finds it, a moment after its
-/// deadline.
+/// The executor never reports: the alarm times the attempt out after its deadline and the grace.
 #[test]
-fn timeout_of_one_dispatched_never_claimed() {
+fn timeout_of_an_attempt_without_a_report() {
     let mut run = Driver::start(one(json!({"timeout_ms": 4_000})));
     run.at(5_000).wake("t1@1").check("");
     run.at(5_499).wake("t1@1").stands("running a:executing");
@@ -135,11 +134,11 @@ fn timeout_of_one_dispatched_never_claimed() {
 fn nested_fan_ins_with_different_deadlines() {
     let proceed = |millis: u64| json!({"timeout_ms": millis, "on_timeout": "proceed_with_available"});
     let mut run = Driver::start(nested(proceed(3_000), proceed(10_000)));
-    // t2, t3 are the outer branches; t4, t5 lie in the first, t6, t7 in the second.
+    // t2, t3 are the outer branches; t4, t5 are in the first, t6, t7 in the second.
     run.stands("running 4xc:executing");
     run.at(2_000).succeed("t4@1", json!("a"));
     assert_eq!(run.run.next_deadline(), Some(5_000));
-    // The first inner join gives up waiting; its branch goes on to the outer one, whose wait begins now.
+    // The first inner join times out; its branch continues to the outer join, whose wait begins now.
     run.at(5_000).wake("t5@1 t6@1 t7@1");
     run.stands("running 2xc:executing d:waiting_for_siblings");
     assert_eq!(run.run.next_deadline(), Some(13_000), "80 % of the outer wait");
@@ -185,7 +184,7 @@ fn a_straggler_that_finishes_after_proceed_with_available_is_discarded() {
     assert_eq!(run.row("t3").status, TokenStatus::TimedOut);
 }
 
-/// What came by a failure route waits, but has not completed.
+/// A token that arrived by a failure transition waits, but has not completed.
 #[test]
 fn no_sibling_completed() {
     let proceed = json!({"timeout_ms": 5_000, "on_timeout": "proceed_with_available"});
@@ -206,20 +205,20 @@ fn no_sibling_completed() {
     assert_eq!(run.row("t2").status, TokenStatus::TimedOut);
 }
 
-/// The alarm of the old deadline may already be on its way when the limit moves.
+/// The alarm of the old deadline may fire while the limit is extended.
 #[test]
 fn extend_while_the_alarm_is_running() {
     let document = with(
         one(json!({})),
         json!({"timeout_ms": 4_000, "on_timeout": "human_gate"}),
     );
-    // The extension comes first, in the last millisecond: the alarm finds nothing due and is set anew.
+    // The extension comes first, in the last millisecond: the alarm finds nothing due and is set again.
     let mut run = Driver::start(document.clone());
     run.at(4_999).extend(10_000);
     run.at(5_000).wake("t1@1").check("alarm 12200");
     run.stands("running a:executing");
     assert_eq!(run.run.header.timeout_at, Some(15_000));
-    // The alarm comes first: the run stands at its gate, and the extension is the decision.
+    // The alarm comes first: the run waits at its gate, and the extension decides the gate.
     let mut run = Driver::start(document);
     run.at(5_000)
         .wake("t1@1")
@@ -230,9 +229,9 @@ fn extend_while_the_alarm_is_running() {
     assert_eq!(run.kinds(), "run_paused run_extended run_resumed");
 }
 
-/// An extension in the millisecond of the deadline is too late for a run that ends by itself.
+/// An extension in the millisecond of the deadline is too late for a run without a timeout gate.
 #[test]
-fn an_extension_cannot_outrun_the_limit_it_would_move() {
+fn an_extension_at_the_deadline_is_too_late() {
     let mut run = Driver::start(with(one(json!({})), json!({"timeout_ms": 4_000})));
     run.at(5_000).extend(10_000);
     assert_eq!(run.lines_of("rejected"), [""; 0]);
@@ -258,7 +257,7 @@ fn pause_during_a_retry_backoff() {
         event 2 token_retried t1 retry_count 1 delay_ms 1000
     ",
     );
-    // 700 ms of the backoff are left, before the pause and after it.
+    // 700 ms of the backoff are left, both before and after the pause.
     run.at(5_300).pause().reload();
     run.at(6_000).wake("").stands("paused a:pending");
     run.at(60_000).resume().stands("running a:pending");
@@ -268,15 +267,15 @@ fn pause_during_a_retry_backoff() {
 }
 
 #[test]
-fn a_clock_that_jumps_back_moves_no_deadline() {
+fn a_clock_that_goes_back_moves_no_deadline() {
     let mut run = Driver::start(one(json!({"timeout_ms": 4_000})));
     run.at(4_000).wake("t1@1");
     run.at(10).wake("t1@1").check("").stands("running a:executing");
     assert_eq!(run.run.next_deadline(), Some(5_500));
-    // A pause that seems to end before it began lasted no time.
+    // A pause that seems to end before it began has no length.
     run.at(4_500).pause().at(20).resume();
     assert_eq!(run.run.next_deadline(), Some(5_500));
-    // What was seen is forgotten with the object, but nothing happens before the run began.
+    // A reload loses the latest time seen, but the run's time is never before its start.
     run.reload().at(5).load().stands("running a:executing");
     assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 5000"]);
 }
@@ -309,7 +308,7 @@ fn timeout_of_thirty_days() {
     run.stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 720h0m0s");
 }
 
-/// A commit stays small: a hundred of them a wake, the longest due first, and the alarm rings again at once.
+/// Commits stay small: each wake handles a hundred tokens, the longest overdue first, and the alarm fires again immediately.
 #[test]
 fn a_thousand_tokens_due_at_once() {
     let mut document = fan(
@@ -339,7 +338,7 @@ fn a_thousand_tokens_due_at_once() {
     assert_eq!(run.run.counts()[&TokenStatus::TimedOut], 1_000);
 }
 
-/// Nothing bounds it but the watch on its attempts.
+/// Only the watch on its attempts remains.
 #[test]
 fn timeout_null() {
     let mut run = Driver::start(with(one(json!({"timeout_ms": null})), json!({"timeout": null})));

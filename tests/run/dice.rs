@@ -1,5 +1,5 @@
-//! Where random tests take their choices from: a seed (the simulator), or a list of choices that proptest can make
-//! shorter and smaller. 0 is always the plainest choice, so that a shrunk failure is a plain one.
+//! The source of choices for random tests: a seed (the simulator), or a list that proptest can shrink. 0 is always the
+//! simplest choice, so that shrunk failures are simple.
 
 pub struct Dice {
     source: Source,
@@ -7,7 +7,7 @@ pub struct Dice {
 
 enum Source {
     Seeded(u64),
-    /// Runs dry into zeros.
+    /// Yields zeros when it is exhausted.
     Listed(std::vec::IntoIter<u32>),
 }
 
@@ -33,7 +33,7 @@ impl Dice {
         number % bound.max(1)
     }
 
-    /// True in `percent` of 100 cases; never where the choices have run dry.
+    /// True in `percent` of 100 cases; never once the choices are exhausted.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) >= 100 - percent.min(100)
     }

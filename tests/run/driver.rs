@@ -1,5 +1,5 @@
-//! The one driver of all engine scenarios: a run built from a workflow document is fed events, and everything the
-//! engine decides is compared, as one short line per write and command, with what the scenario expects.
+//! The driver of the engine tests. It creates a run from a workflow document, handles events, and compares each decision
+//! with the expected lines: one short line per write and command.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ pub use super::render::render;
 use super::render::{render_failure, render_rejection, word};
 use crate::sim::store::Store;
 
-/// Short moments, so that expectations are easy to read.
+/// Small values, so that expectations are easy to read.
 pub const SETTINGS: Settings = Settings {
     grace_ms: 500,
     watch_ms: 30_000,
@@ -38,16 +38,16 @@ pub const SETTINGS: Settings = Settings {
     retention_ms: 10_000_000,
 };
 
-/// Calls to executors that one decision may begin: as many as it likes, where a scenario is about something else.
+/// The default call budget of a decision: effectively unlimited.
 pub const ROOM: u32 = u32::MAX;
 
-/// When runs of scenarios start.
+/// The start time of test runs.
 pub const START: Millis = 1_000;
 
-/// The limit of runs of scenarios that set none.
+/// The default limit of test runs.
 pub const WORKFLOW_TIMEOUT_MS: u64 = 1_000_000;
 
-/// Adds what every document needs: an id, the action `work`, and an end of its own when its time is over.
+/// Adds defaults to a document: an id, the action `work`, a limit and its policy.
 pub fn complete_document(mut document: Value) -> Value {
     let work = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}});
     if let Value::Object(fields) = &mut document {
@@ -63,25 +63,25 @@ pub fn complete_document(mut document: Value) -> Value {
     document
 }
 
-/// The catalogue: workflows that others may call.
+/// Workflows that others may call.
 fn library() -> Library {
     let child =
         json!({"id": "child", "nodes": [{"id": "c", "action_id": "work"}], "output_mapping": "${state.c}"});
     let strict = json!({"id": "strict", "nodes": [{"id": "c", "action_id": "work"}],
         "input_schema": {"required": ["name"]}});
     let brief = json!({"id": "brief", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 20_000});
-    // Calls one that calls none: three runs deep.
+    // Calls a workflow that calls none: three levels with its caller.
     let middle = json!({"id": "middle", "nodes": [{"id": "m", "workflow_id": "child"}],
         "output_mapping": {"inner": "${state.m}"}});
-    // Asks a person when its own time is over; one has little of it, one has all the time its caller has.
+    // Opens a gate when its limit passes; one has a short limit, one has the budget of its caller.
     let asking = json!({"id": "asking", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 20_000,
         "on_timeout": "human_gate"});
     let patient =
         json!({"id": "patient", "nodes": [{"id": "c", "action_id": "work"}], "on_timeout": "human_gate"});
-    // Hands on what is left of its own time.
+    // Passes its remaining time on to its child.
     let handing = json!({"id": "handing", "nodes": [{"id": "m", "workflow_id": "child"}],
         "timeouts": {"inherit_budget": true}});
-    // Limits of their own, short enough to be met.
+    // Workflows with their own short limits.
     let gated = json!({"id": "gated", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 3_000,
         "on_timeout": "human_gate", "gate": {"timeout_ms": 20_000, "on_timeout": "fail"}});
     let hasty = json!({"id": "hasty", "nodes": [{"id": "c", "action_id": "work"}], "timeout_ms": 4_000,
@@ -105,7 +105,7 @@ fn library() -> Library {
     .collect()
 }
 
-/// The snapshot a run of `document` keeps; the document must be valid.
+/// The snapshot of a valid document.
 pub fn store_document(document: &Value) -> StoredSnapshot {
     if let Err(refused) = check(
         DocumentKind::Workflows,
@@ -135,7 +135,7 @@ pub fn create_run(now: Millis, settings: Settings, stored: StoredSnapshot, input
     start.run(now, settings)
 }
 
-/// Everything a start needs; a child's start was taken from its parent's snapshot.
+/// The parameters of a start. A child is resolved from its parent's snapshot.
 #[derive(Clone)]
 pub struct Start {
     pub id: String,
@@ -151,7 +151,7 @@ impl Start {
         self.run_in(ROOM, now, settings)
     }
 
-    /// With so much room for calls.
+    /// With a call budget of `room`.
     pub fn run_in(self, room: u32, now: Millis, settings: Settings) -> (Run, Decision) {
         let snapshot = Snapshot::read(self.stored).expect("what was resolved can be read");
         let new = NewRun {
@@ -166,7 +166,7 @@ impl Start {
         Run::create(now, room, settings, new)
     }
 
-    /// The start a message of `parent` asks for, as the shell makes it.
+    /// The start requested by a message of `parent`, as the host makes it.
     pub fn asked_by(parent: &Run, message: &Message) -> Option<Start> {
         let Message::StartChild {
             run_id,
@@ -211,9 +211,9 @@ pub struct Driver {
     pub now: Millis,
     pub answer: Result<(), Rejection>,
     pub decision: Decision,
-    /// Everything that was to be saved so far, as the object's tables hold it.
+    /// All rows saved so far.
     pub store: Store,
-    /// Calls to executors that each decision may begin.
+    /// The call budget of each decision.
     pub room: u32,
     settings: Settings,
 }
@@ -229,7 +229,7 @@ impl Driver {
         Driver::of(run, decision, settings)
     }
 
-    /// A run none of whose decisions may begin more than `room` calls.
+    /// A run with a call budget of `room` per decision.
     pub fn start_in(room: u32, document: Value) -> Driver {
         let start = Start {
             id: "run-1".into(),
@@ -259,21 +259,21 @@ impl Driver {
         driver
     }
 
-    /// The run a `StartChild` of `parent`'s last decision asks for.
+    /// The child run that a `StartChild` message of `parent`'s last decision starts.
     pub fn start_child(parent: &Driver) -> Driver {
         let start = start_among(&parent.decision, &parent.run).expect("a child is to be started");
         let (run, decision) = start.run(START, SETTINGS);
         Driver::of(run, decision, SETTINGS)
     }
 
-    /// What was decided is in the rows now.
+    /// Saves the last decision in the rows.
     pub fn save(&mut self) {
         let commit = Commit::of(self.decision.writes(), &self.run).expect("rows are JSON");
         self.store.apply(&commit).expect("no commit breaks a rule");
         self.store.alarm_at = self.run.alarm_at();
     }
 
-    /// The object left memory and came back from its rows; the run is as it was.
+    /// Restores the run from its rows, as after an eviction of the object.
     pub fn reload(&mut self) -> &mut Driver {
         self.run = self
             .store
@@ -282,13 +282,13 @@ impl Driver {
         self
     }
 
-    /// Another version was deployed: the object came back with other settings.
+    /// Restores the run with other settings, as after a deployment.
     pub fn redeploy(&mut self, settings: Settings) -> &mut Driver {
         self.settings = settings;
         self.reload()
     }
 
-    /// The clock; it may also be set back.
+    /// Sets the clock, forward or back.
     pub fn at(&mut self, now: Millis) -> &mut Driver {
         self.now = now;
         self
@@ -326,13 +326,13 @@ impl Driver {
         })
     }
 
-    /// The alarm rings, maybe early, while the calls of `open` are still there.
+    /// The alarm fires, possibly early, while the calls in `open` are still open.
     pub fn ring(&mut self, open: &str) -> &mut Driver {
         let open_calls = open.split_whitespace().map(parse_attempt).collect();
         self.feed(Event::AlarmRang { open_calls })
     }
 
-    /// Somebody wakes the object while the calls of `open` (`t1@1 t2@1`) are still there.
+    /// A request wakes the object while the calls in `open` (`t1@1 t2@1`) are still open.
     pub fn wake(&mut self, open: &str) -> &mut Driver {
         let open_calls = open.split_whitespace().map(parse_attempt).collect();
         self.feed(Event::Woken { open_calls })
@@ -363,7 +363,7 @@ impl Driver {
         })
     }
 
-    /// Ada decides.
+    /// Decides a gate as user Ada.
     pub fn decide(&mut self, gate: &str, choice: &str) -> &mut Driver {
         self.decide_with(gate, choice, Value::Null)
     }
@@ -414,7 +414,7 @@ impl Driver {
         self.run.context().state()
     }
 
-    /// How the run stands: its status, its error or output, and the live tokens as `node:status`, counted.
+    /// A summary of the run: its status, its error or output, and the live tokens counted as `node:status`.
     pub fn standing(&self) -> String {
         let mut line = word(&self.run.header.status);
         if let Some(output) = &self.run.header.output {
@@ -441,7 +441,7 @@ impl Driver {
         self
     }
 
-    /// Compares all that the last event led to. A rejected event says so in its first line.
+    /// Compares the whole decision of the last event. The first line of a rejected event is the rejection.
     #[track_caller]
     pub fn check(&mut self, expected: &str) -> &mut Driver {
         let mut lines = Vec::new();
@@ -464,7 +464,7 @@ impl Driver {
         self
     }
 
-    /// Only the lines that start with `word`: for scenarios that are not about the others.
+    /// The lines that start with `word`, for tests that are not about the others.
     pub fn lines_of(&self, word: &str) -> Vec<String> {
         render(&self.decision, &self.run)
             .into_iter()
@@ -473,7 +473,7 @@ impl Driver {
     }
 }
 
-/// The first start that a decision of `parent` orders.
+/// The first child start in a decision of `parent`.
 pub fn start_among(decision: &Decision, parent: &Run) -> Option<Start> {
     decision.commands().iter().find_map(|command| match command {
         Command::DeliverMessage { message, .. } => Start::asked_by(parent, message),

@@ -1,5 +1,4 @@
-//! A token that failed stands in front of a person first: what opens such a gate, what the person may say, and how it
-//! goes through everything that happens to gates.
+//! Escalation of failed tokens to a person: what opens the gate, its decisions, and its deadlines, pauses and withdrawal.
 
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::base::time::DAY;
@@ -12,8 +11,8 @@ use super::graphs::with;
 
 const WEEK: u64 = 7 * DAY;
 
-/// `a` leads to `b`; what fails at `a` as `classes` say is a person's matter for a minute.
-fn asking(classes: &[&str], more: Value) -> Value {
+/// `a` leads to `b`. Failures of `classes` at `a` escalate for a minute.
+fn escalating(classes: &[&str], more: Value) -> Value {
     let document = json!({
         "nodes": [{"id": "a", "action_id": "work", "escalate_on": classes}, {"id": "b", "action_id": "work"}],
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
@@ -31,16 +30,16 @@ fn failing(attempt: &str, class: FailureClass) -> TaskReport {
 
 const PROMPT: &str = r#"{"error":{"class":"server_error","code":"peer_failed","message":"status 500","node_id":"a","token_id":"t1"},"text":"Node a failed: status 500. Retry it, fail it or skip it?"}"#;
 
-/// At its gate, having failed at once.
+/// A run whose first attempt failed and that waits at its gate.
 fn escalated(more: Value) -> Driver {
-    let mut run = Driver::start(asking(&["server_error"], more));
+    let mut run = Driver::start(escalating(&["server_error"], more));
     run.at(2_000).fail("t1@1").stands("waiting a:awaiting_human");
     run
 }
 
 #[test]
 fn a_failure_of_a_listed_class_opens_a_gate_with_the_error_in_its_prompt() {
-    let mut run = Driver::start(asking(&["server_error"], json!({})));
+    let mut run = Driver::start(escalating(&["server_error"], json!({})));
     run.at(2_000).fail("t1@1").check(&format!(
         "
         run waiting until 1001000
@@ -56,9 +55,9 @@ fn a_failure_of_a_listed_class_opens_a_gate_with_the_error_in_its_prompt() {
 }
 
 #[test]
-fn other_classes_fail_as_ever() {
+fn other_classes_fail_without_a_gate() {
     for class in [FailureClass::BadRequest, FailureClass::Timeout] {
-        let mut run = Driver::start(asking(&["server_error", "auth"], json!({})));
+        let mut run = Driver::start(escalating(&["server_error", "auth"], json!({})));
         run.report(failing("t1@1", class));
         assert!(
             run.standing().starts_with("failed peer_failed/"),
@@ -70,7 +69,7 @@ fn other_classes_fail_as_ever() {
 }
 
 #[test]
-fn retry_is_another_attempt_and_another_failure_another_gate() {
+fn retry_begins_a_new_attempt_and_its_failure_opens_a_new_gate() {
     let mut run = escalated(json!({}));
     run.at(3_000).decide("g1.1", "retry").check(&format!(
         "
@@ -106,7 +105,7 @@ fn skip_completes_the_node_without_a_result() {
 }
 
 #[test]
-fn skip_with_a_mapping_that_needs_a_result_is_a_failure_of_its_own() {
+fn skip_fails_if_the_output_mapping_needs_a_result() {
     let more = json!({"nodes": [{"id": "a", "action_id": "work", "escalate_on": ["server_error", "validation"],
         "output_mapping": {"state.n": "${result.n}"}}], "transitions": []});
     let mut run = escalated(more);
@@ -120,7 +119,7 @@ fn skip_with_a_mapping_that_needs_a_result_is_a_failure_of_its_own() {
 }
 
 #[test]
-fn fail_is_the_end_it_would_have_had() {
+fn fail_ends_the_token_as_without_escalation() {
     let mut run = escalated(json!({}));
     run.decide("g1.1", "fail")
         .stands("failed peer_failed/server_error: status 500");
@@ -131,7 +130,7 @@ fn fail_is_the_end_it_would_have_had() {
 }
 
 #[test]
-fn only_the_gates_own_choices_count() {
+fn only_the_gates_choices_are_accepted() {
     let mut run = escalated(json!({}));
     run.decide("g1.1", "approve");
     run.check("rejected invalid_decision /choice: \"approve\" is none of retry, fail, skip");
@@ -139,7 +138,7 @@ fn only_the_gates_own_choices_count() {
 }
 
 #[test]
-fn nobody_in_time_is_as_fail() {
+fn an_undecided_gate_fails_the_token() {
     let mut run = escalated(json!({}));
     run.at(50_000).wake("");
     assert_eq!(run.lines_of("event"), ["event 2 deadline_warning t1 a gate"]);
@@ -160,18 +159,18 @@ fn nobody_in_time_is_as_fail() {
 }
 
 #[test]
-fn the_gate_stands_for_a_week_where_nothing_is_written() {
+fn the_default_gate_timeout_is_a_week() {
     let run = escalated(json!({"gate": null}));
     let gate = run.run.gates().next().expect("it is open");
     assert_eq!(gate.timeout_at, Some(2_000 + WEEK));
 }
 
 #[test]
-fn a_timeout_is_asked_about_after_its_retries_and_fails_by_its_own_routes() {
+fn a_timeout_escalates_after_its_retries_and_keeps_its_timeout_transitions() {
     let node = json!({"id": "a", "action_id": "work", "escalate_on": ["timeout"], "timeout_ms": 5_000,
         "on_timeout": "retry", "max_retries": 1});
     let routes = json!([{"from_node_id": "a", "to_node_id": "b", "on": "timeout"}]);
-    let mut run = Driver::start(asking(
+    let mut run = Driver::start(escalating(
         &[],
         json!({"nodes": [node, {"id": "b", "action_id": "work"}],
         "transitions": routes}),
@@ -184,8 +183,8 @@ fn a_timeout_is_asked_about_after_its_retries_and_fails_by_its_own_routes() {
 }
 
 #[test]
-fn a_lost_executor_has_all_its_chances_again() {
-    let mut run = Driver::start(asking(&["network"], json!({})));
+fn retry_resets_the_count_of_lost_attempts() {
+    let mut run = Driver::start(escalating(&["network"], json!({})));
     for epoch in 1..=6 {
         run.lose(&format!("t1@{epoch}"));
         if let Some(at) = run.run.next_deadline().filter(|_| epoch < 6) {
@@ -198,8 +197,8 @@ fn a_lost_executor_has_all_its_chances_again() {
 }
 
 #[test]
-fn an_attempt_goes_on_with_what_the_last_one_had_done() {
-    let mut run = Driver::start(asking(&["server_error"], json!({})));
+fn retry_continues_from_the_checkpoint() {
+    let mut run = Driver::start(escalating(&["server_error"], json!({})));
     let checkpoint = Checkpoint {
         next: "second".into(),
         state: json!({}),
@@ -224,7 +223,7 @@ fn an_attempt_goes_on_with_what_the_last_one_had_done() {
 }
 
 #[test]
-fn a_late_result_does_not_open_the_gate() {
+fn a_late_result_does_not_decide_the_gate() {
     let mut run = escalated(json!({}));
     run.succeed("t1@1", json!(1));
     assert!(run.answer.is_err());
@@ -232,9 +231,9 @@ fn a_late_result_does_not_open_the_gate() {
 }
 
 #[test]
-fn a_failed_child_is_asked_about_and_tried_with_another_child() {
+fn a_failed_child_escalates_and_is_retried_with_a_new_child() {
     let node = json!({"id": "a", "workflow_id": "child", "escalate_on": ["server_error"]});
-    let mut run = Driver::start(asking(&[], json!({"nodes": [node], "transitions": []})));
+    let mut run = Driver::start(escalating(&[], json!({"nodes": [node], "transitions": []})));
     run.child_ended("t1@1", RunStatus::Failed, None)
         .stands("waiting a:awaiting_human");
     run.reload()
@@ -250,7 +249,7 @@ fn a_failed_child_is_asked_about_and_tried_with_another_child() {
 }
 
 #[test]
-fn a_pause_moves_its_deadline_and_holds_back_the_attempt() {
+fn a_pause_moves_the_gates_deadline_and_defers_the_attempt() {
     let mut run = escalated(json!({}));
     run.at(10_000).pause();
     run.at(15_000).resume();
@@ -266,8 +265,8 @@ fn a_pause_moves_its_deadline_and_holds_back_the_attempt() {
 }
 
 #[test]
-fn what_fails_while_the_clocks_stand_still_has_its_whole_time_after() {
-    let mut run = Driver::start(asking(&["server_error"], json!({})));
+fn a_failure_during_a_pause_keeps_the_full_gate_timeout() {
+    let mut run = Driver::start(escalating(&["server_error"], json!({})));
     run.at(2_000).pause();
     run.at(9_000).fail("t1@1").stands("paused a:awaiting_human");
     run.reload()
@@ -285,7 +284,7 @@ fn what_fails_while_the_clocks_stand_still_has_its_whole_time_after() {
 }
 
 #[test]
-fn the_end_of_the_run_withdraws_it() {
+fn the_end_of_the_run_withdraws_the_gate() {
     let mut run = escalated(json!({}));
     run.cancel(None);
     assert_eq!(
@@ -307,7 +306,7 @@ fn the_end_of_the_run_withdraws_it() {
 }
 
 #[test]
-fn a_run_that_ended_meanwhile_goes_on_with_the_node() {
+fn a_run_that_ended_at_the_gate_resumes_at_the_node() {
     let mut run = escalated(json!({"timeout_ms": 10_000, "on_timeout": "cancel_all"}));
     run.at(11_000).wake("");
     assert_eq!(run.run.header.status, RunStatus::TimedOut);
@@ -331,7 +330,7 @@ fn in_a_branch_the_join_waits_for_the_decision() {
 }
 
 #[test]
-fn preset_flow_asks_about_what_a_person_can_mend() {
+fn preset_flow_escalates_failures_that_a_person_can_fix() {
     for (class, asked) in [
         (FailureClass::Auth, true),
         (FailureClass::Permanent, true),
@@ -353,14 +352,17 @@ fn preset_flow_asks_about_what_a_person_can_mend() {
 }
 
 #[test]
-fn a_task_that_nobody_takes_out_of_the_queue_is_asked_about() {
+fn an_unclaimed_task_escalates() {
     let settings = curfew::run::Settings {
         queue: true,
         ..SETTINGS
     };
     let mut run = Driver::start_with(
         settings,
-        with(asking(&["timeout"], json!({})), json!({"timeout_ms": 840_000})),
+        with(
+            escalating(&["timeout"], json!({})),
+            json!({"timeout_ms": 840_000}),
+        ),
         json!({}),
     );
     run.stands("running a:dispatched");

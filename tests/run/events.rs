@@ -1,4 +1,4 @@
-//! Events that tasks emit: posted once, with the commit in which their token is done, and never by work that does not count.
+//! Events that tasks emit: posted once, in the commit that completes their token, and never by failed or stale attempts.
 
 use curfew::protocol::task::{Emitted, TaskReport};
 use curfew::run::{Event, EventRef, Message, ParentLink, RunEventKind, StartRequest, TriggeredBy, Write};
@@ -27,7 +27,7 @@ fn emitting(attempt: &str, names: &[&str]) -> TaskReport {
     }
 }
 
-/// The event that all others came of.
+/// The first event of a chain.
 fn root() -> EventRef {
     EventRef {
         event: "outside".into(),
@@ -48,7 +48,7 @@ fn posted_roots(run: &Driver) -> Vec<Option<EventRef>> {
     posted.collect()
 }
 
-/// A run that `hops` events have led to.
+/// A run at the end of a chain of `hops` events.
 fn after_hops(hops: u32, document: Value) -> Driver {
     let start = Start {
         id: "run-1".into(),
@@ -73,7 +73,7 @@ fn inline_emitter() -> Value {
 }
 
 #[test]
-fn an_event_is_posted_with_the_end_of_its_token() {
+fn an_event_is_posted_when_its_token_completes() {
     let mut run = Driver::start(one_node());
     run.at(2_000)
         .report(emitting("t1@1", &["first", "second"]))
@@ -103,7 +103,7 @@ fn an_event_is_posted_with_the_end_of_its_token() {
 }
 
 #[test]
-fn an_event_outlives_the_object() {
+fn an_event_survives_a_reload() {
     let mut run = Driver::start(one_node());
     run.at(2_000).report(emitting("t1@1", &["first"]));
     run.reload().at(3_000).load();
@@ -119,7 +119,7 @@ fn an_event_outlives_the_object() {
 }
 
 #[test]
-fn what_failed_or_came_too_late_emits_nothing() {
+fn failed_and_late_attempts_emit_nothing() {
     let mut run = Driver::start(one_node());
     run.at(2_000).lose("t1@1");
     run.at(2_100).report(emitting("t1@1", &["stale"]));
@@ -129,14 +129,14 @@ fn what_failed_or_came_too_late_emits_nothing() {
     run.at(3_000).report(report);
     assert!(run.lines_of("message").is_empty());
     run.stands("failed peer_failed/server_error: status 500");
-    // Done, but its result is no use.
+    // The task completed, but its output mapping fails.
     let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work",
         "output_mapping": {"state.x": "${result.missing}"}}]}));
     run.report(emitting("t1@1", &["unmapped"]));
     assert!(run.lines_of("message").is_empty());
 }
 
-/// The event of a token that waits for its siblings is out: the token's work is done.
+/// A token that waits for its siblings has done its work, so its event is posted.
 #[test]
 fn a_branch_emits_when_it_arrives() {
     let mut run = Driver::start(json!({
@@ -167,7 +167,7 @@ fn the_inline_lane_emits_in_the_decision_that_runs_the_task() {
 }
 
 #[test]
-fn a_restart_is_another_time() {
+fn a_restart_emits_with_a_new_key() {
     let mut run = Driver::start(inline_emitter());
     run.at(5_000).restart();
     assert_eq!(
@@ -176,9 +176,9 @@ fn a_restart_is_another_time() {
     );
 }
 
-/// What one invocation had no room for goes out in the next, from where it stopped.
+/// An event that exceeds the call budget continues in the next invocation where it stopped.
 #[test]
-fn an_event_for_many_goes_out_in_parts() {
+fn an_event_for_many_workflows_is_delivered_in_parts() {
     let mut run = Driver::start(one_node());
     run.at(2_000).report(emitting("t1@1", &["first"]));
     let unfinished = |after: Option<&str>| Event::DeliveryUnfinished {
@@ -197,7 +197,7 @@ fn an_event_for_many_goes_out_in_parts() {
             deliver 1 emit first {"of":"first"} as run-1/1000/t1/0 hops 1 after b
         "#,
     );
-    // There was no room at all, or an older word comes behind a newer one: nothing to write down.
+    // No calls were left, or an older report arrives after a newer one: nothing is saved.
     run.at(2_200).feed(unfinished(None)).check("alarm 2200");
     run.reload().at(2_300).wake("");
     assert_eq!(
@@ -208,9 +208,9 @@ fn an_event_for_many_goes_out_in_parts() {
     run.feed(unfinished(Some("c"))).check("");
 }
 
-/// Two that found no room must not wake each other for ever.
+/// Two events without calls left must not keep waking the run.
 #[test]
-fn without_room_an_event_waits_for_the_next_turn() {
+fn an_event_without_calls_left_waits_for_the_next_wake() {
     let mut run = Driver::start(one_node());
     run.room = 0;
     run.at(2_000).report(emitting("t1@1", &["first"]));
@@ -228,7 +228,7 @@ fn without_room_an_event_waits_for_the_next_turn() {
 }
 
 #[test]
-fn a_chain_of_events_comes_to_an_end() {
+fn chains_of_events_are_bounded() {
     let mut run = after_hops(15, one_node());
     run.report(emitting("t1@1", &["next"]));
     assert_eq!(
@@ -242,7 +242,7 @@ fn a_chain_of_events_comes_to_an_end() {
         run.standing()
             .starts_with("failed event_loop/permanent: event next was not emitted: 16 events")
     );
-    // Without an event there is nothing to stop, and inside the coordinator it is the same.
+    // A task without events is not affected. The same holds for inline tasks.
     let mut run = after_hops(16, one_node());
     run.succeed("t1@1", json!(1)).stands("completed {}");
     let run = after_hops(16, inline_emitter_of_nothing());
@@ -255,7 +255,7 @@ fn inline_emitter_of_nothing() -> Value {
 }
 
 #[test]
-fn children_have_as_many_hops_as_their_parent() {
+fn children_inherit_the_hops_of_their_parent() {
     let parent = after_hops(3, json!({"nodes": [{"id": "a", "workflow_id": "child"}]}));
     let mut child = Driver::start_child(&parent);
     assert_eq!(child.run.header.hops, 3);
@@ -275,12 +275,12 @@ fn children_have_as_many_hops_as_their_parent() {
 }
 
 #[test]
-fn an_event_knows_the_first_one_of_its_chain() {
+fn an_event_carries_the_first_event_of_its_chain() {
     let report = || emitting("t1@1", &["next"]);
-    // Nobody's event led here: this one is the first.
+    // No event started the run: this one is the first of its chain.
     let mut run = Driver::start(one_node());
     assert_eq!(posted_roots(run.report(report())), [None]);
-    // The one that started the run is the first.
+    // The event that started the run is the first.
     let mut run = after_hops(1, one_node());
     let first = EventRef {
         event: "first".into(),
@@ -296,7 +296,7 @@ fn an_event_knows_the_first_one_of_its_chain() {
 }
 
 #[test]
-fn what_an_event_was_not_allowed_to_start_is_in_the_history_of_the_run_that_emitted_it() {
+fn refused_starts_are_logged_by_the_emitting_run() {
     let mut run = after_hops(2, one_node());
     run.report(emitting("t1@1", &["next"]));
     let refused = |id| Event::StartsRefused {
@@ -318,7 +318,7 @@ fn what_an_event_was_not_allowed_to_start_is_in_the_history_of_the_run_that_emit
         "root_event": {"event": "outside", "key": "k0"}, "workflow_ids": ["archive", "bill"],
     });
     assert_eq!(entries, [(RunEventKind::LimitExceeded, fields)]);
-    // A message that is not there, or done with, says nothing.
+    // An unknown or delivered message is not logged.
     run.feed(refused(7)).delivered(1).feed(refused(1));
     assert!(run.decision.is_empty(), "{:?}", run.decision);
 }

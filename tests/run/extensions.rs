@@ -1,4 +1,4 @@
-//! More time for a run that lives: by so much or until a moment, whatever it is doing meanwhile.
+//! Extensions of a live run: by a duration or until a time, in every state of the run.
 
 use curfew::protocol::task::{Checkpoint, TaskReport};
 use curfew::run::{RunStatus, TokenStatus};
@@ -19,7 +19,7 @@ const TOO_EARLY: &str =
     "rejected invalid_extension the run may take as long as that already; name a later moment";
 
 #[test]
-fn by_so_much_counts_from_the_deadline() {
+fn a_duration_counts_from_the_deadline() {
     Driver::start(one(json!({}))).at(2_000).extend(10_000).check(
         "
         run running until 71000
@@ -30,7 +30,7 @@ fn by_so_much_counts_from_the_deadline() {
 }
 
 #[test]
-fn until_a_moment_is_that_moment() {
+fn an_absolute_time_becomes_the_deadline() {
     let mut run = Driver::start(one(json!({})));
     run.at(2_000).extend_until(100_000).check(
         "
@@ -47,7 +47,7 @@ fn until_a_moment_is_that_moment() {
 }
 
 #[test]
-fn an_earlier_moment_is_no_extension() {
+fn an_earlier_time_is_rejected() {
     let mut run = Driver::start(one(json!({})));
     for moment in [0, 1_500, 60_999, 61_000] {
         run.extend_until(moment).check(TOO_EARLY);
@@ -58,7 +58,7 @@ fn an_earlier_moment_is_no_extension() {
 }
 
 #[test]
-fn at_most_as_much_at_a_time_as_a_deadline_may_be() {
+fn an_extension_is_at_most_the_maximum_limit() {
     let mut run = Driver::start(one(json!({})));
     let month = 30 * 24 * 3_600_000;
     for too_much in [month + 1, u64::MAX] {
@@ -70,7 +70,7 @@ fn at_most_as_much_at_a_time_as_a_deadline_may_be() {
 }
 
 #[test]
-fn while_a_person_has_paused_it_the_time_is_added_and_the_pause_stays() {
+fn an_extension_during_a_pause_does_not_end_the_pause() {
     let mut run = Driver::start(one(json!({})));
     run.at(11_000).pause().at(20_000).extend(10_000).check(
         "
@@ -85,7 +85,7 @@ fn while_a_person_has_paused_it_the_time_is_added_and_the_pause_stays() {
         Some(171_000),
         "60 s were left, by the run's own clock"
     );
-    // A moment of the calendar is meant as if the run went on now.
+    // An absolute time is interpreted as if the run resumed now.
     let mut run = Driver::start(one(json!({})));
     run.at(11_000).pause().at(21_000).extend_until(100_000).resume();
     assert_eq!(run.run.header.timeout_at, Some(100_000));
@@ -98,7 +98,7 @@ fn while_a_person_has_paused_it_the_time_is_added_and_the_pause_stays() {
 }
 
 #[test]
-fn a_run_without_a_limit_has_none_to_extend() {
+fn a_run_without_a_limit_cannot_be_extended() {
     let mut document = one(json!({}));
     document["timeout_ms"] = Value::Null;
     let mut run = Driver::start(document);
@@ -107,7 +107,7 @@ fn a_run_without_a_limit_has_none_to_extend() {
 }
 
 #[test]
-fn an_ended_run_is_not_extended() {
+fn an_ended_run_cannot_be_extended() {
     type End = fn(&mut Driver);
     let ends: [(&str, End); 4] = [
         ("completed", |run| {
@@ -131,9 +131,9 @@ fn an_ended_run_is_not_extended() {
     }
 }
 
-/// At the gate an extension from elsewhere is the gate's decision.
+/// An extension by the API decides the timeout gate.
 #[test]
-fn at_the_gate_an_extension_is_the_decision() {
+fn an_extension_at_the_gate_decides_the_gate() {
     let mut document = one(json!({}));
     document["on_timeout"] = json!("human_gate");
     let mut run = Driver::start(document.clone());
@@ -171,9 +171,9 @@ fn checkpoint() -> Checkpoint {
     }
 }
 
-/// The end of the run ends the call; the executor does not, because nobody could tell it of an extension.
+/// The coordinator ends the call when the run ends. The executor does not, because an extension cannot reach it.
 #[test]
-fn work_in_flight_goes_on_past_the_old_end_whatever_was_to_happen_then() {
+fn work_in_flight_continues_past_the_old_deadline() {
     for policy in ["cancel_all", "fail", "human_gate"] {
         let document = with(one(json!({})), json!({"on_timeout": policy}));
         let mut run = Driver::start(document.clone());
@@ -184,7 +184,7 @@ fn work_in_flight_goes_on_past_the_old_end_whatever_was_to_happen_then() {
             .succeed("t1@1", json!(1))
             .stands("running b:executing");
         assert_eq!(run.row("t1").epoch, 1, "{policy}");
-        // Its own limit is told, however near the end of the run.
+        // The executor gets the attempt's own deadline, even beyond the end of the run.
         let mut document = document;
         document["nodes"][0]["timeout_ms"] = json!(300_000);
         let run = Driver::start(document);
@@ -193,19 +193,19 @@ fn work_in_flight_goes_on_past_the_old_end_whatever_was_to_happen_then() {
 }
 
 #[test]
-fn the_executor_hears_when_the_run_would_end() {
+fn an_order_carries_the_end_of_the_run() {
     let ends_at = |more: Value| Driver::start(with(one(json!({})), more)).order().run_ends_at;
     assert_eq!(ends_at(json!({})), Some(61_000));
     assert_eq!(ends_at(json!({"on_timeout": "fail"})), Some(61_000));
-    // A person is asked first: until then its result is of use.
+    // The run waits at a gate first, and still accepts the result there.
     let gate = json!({"on_timeout": "human_gate", "gate": {"timeout_ms": 5_000}});
     assert_eq!(ends_at(gate), Some(66_000));
     assert_eq!(ends_at(json!({"timeout_ms": null})), None);
 }
 
-/// A call that failed was due again after the end of the run as it stood then.
+/// The executor did not retry a failed call because the retry was due after the old end of the run.
 #[test]
-fn what_was_not_tried_again_for_the_old_end_is_tried_again_where_it_was() {
+fn a_retry_skipped_because_of_the_old_deadline_is_made_after_all() {
     let gave_up = || TaskReport {
         checkpoint: Some(Box::new(checkpoint())),
         gave_up_before: Some(61_000),
@@ -221,12 +221,12 @@ fn what_was_not_tried_again_for_the_old_end_is_tried_again_where_it_was() {
     assert_eq!((token.status, token.retry_count), (TokenStatus::Executing, 0));
     assert_eq!(run.kinds(), "run_extended", "nothing failed");
 
-    // Nobody gave the run more time.
+    // The run was not extended.
     let mut run = Driver::start(one(json!({})));
     run.at(50_000).report(gave_up());
     assert_eq!(run.run.header.status, RunStatus::Failed);
 
-    // A pause gives it, too, when the clocks go on.
+    // A pause also moves the end of the run.
     let mut run = Driver::start(one(json!({})));
     run.at(40_000).pause().at(50_000).report(gave_up());
     run.stands("paused a:pending").at(60_000).resume();
@@ -234,15 +234,15 @@ fn what_was_not_tried_again_for_the_old_end_is_tried_again_where_it_was() {
 }
 
 #[test]
-fn the_same_word_of_an_attempt_whose_own_time_is_up_is_a_timeout() {
+fn a_timeout_at_the_attempts_own_deadline_is_accepted() {
     let mut run = Driver::start(one(json!({"timeout_ms": 60_000})));
     run.at(2_000).extend(100_000).at(61_000).time_out("t1@1");
     run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }
 
-/// A step inside the task may time out at any moment: that says nothing of the run's limit.
+/// A step of the task may time out at any time, independently of the run's limit.
 #[test]
-fn a_step_that_timed_out_long_before_the_old_end_is_a_timeout() {
+fn a_timeout_long_before_the_old_deadline_is_accepted() {
     let mut run = Driver::start(one(json!({"timeout_ms": 300_000})));
     run.at(2_000).extend(100_000).at(30_000).time_out("t1@1");
     run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
@@ -256,7 +256,7 @@ fn without_an_extension_the_end_of_the_run_comes_first() {
 }
 
 #[test]
-fn the_new_deadline_is_warned_of_in_its_turn() {
+fn the_new_deadline_gets_its_own_warning() {
     let mut run = Driver::start(one(json!({})));
     run.at(49_000).wake("t1@1");
     assert_eq!(run.warnings(), [(49_000, json!("workflow"))]);
@@ -274,7 +274,7 @@ fn the_new_deadline_is_warned_of_in_its_turn() {
 }
 
 #[test]
-fn children_hear_of_more_time_only_where_they_share_it() {
+fn only_children_that_share_the_budget_are_extended() {
     let call = json!({
         "timeout_ms": 60_000,
         "nodes": [{"id": "p", "workflow_id": "child"}],
@@ -285,7 +285,7 @@ fn children_hear_of_more_time_only_where_they_share_it() {
         run.lines_of("deliver"),
         ["deliver 2 release run-1~t1 #1 budget 90000"]
     );
-    // Nobody needs to know otherwise.
+    // Children with their own limit get no message.
     let mut run = Driver::start(call);
     run.delivered(1).at(11_000).extend(40_000);
     assert_eq!(run.lines_of("deliver"), [""; 0]);

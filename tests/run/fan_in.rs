@@ -1,12 +1,11 @@
-//! When a join fires or fails, and what becomes of those who come too late: exactly one
-//! continuation, ever.
+//! When a join fires or fails, and what happens to late branches. A join creates exactly one continuation.
 
 use serde_json::{Value, json};
 
 use super::driver::Driver;
 use super::graphs::{and, fan, joining, three};
 
-/// Tokens that were ever born at `z`, the node behind the join.
+/// The number of tokens ever created at `z`, the node after the join.
 pub fn continuations(run: &Driver) -> usize {
     let at_z = |(_, row): &&(String, String)| row.contains("\"node_id\":\"z\"");
     run.store.tokens.values().filter(at_z).count()
@@ -17,7 +16,7 @@ pub fn status_of(run: &Driver, token: u64) -> &str {
 }
 
 #[test]
-fn all_waits_for_the_last_branch_then_merges_and_goes_on_with_one_token() {
+fn all_waits_for_the_last_branch_then_merges_and_continues_with_one_token() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
     run.at(2_000).succeed("t3@1", json!("two")).check(
         "
@@ -52,7 +51,7 @@ fn all_waits_for_the_last_branch_then_merges_and_goes_on_with_one_token() {
 fn any_fires_with_the_first_and_abandons_the_rest() {
     let mut run = Driver::start(three(json!({"strategy": "any"})));
     run.succeed("t3@1", json!("fast")).stands("running z:executing");
-    // Their calls run on: nobody aborts them and nobody listens.
+    // Their calls are not aborted, and their reports are ignored.
     assert_eq!(run.lines_of("abort"), [""; 0]);
     assert_eq!(
         [status_of(&run, 2), status_of(&run, 4)],
@@ -79,7 +78,7 @@ fn m_of_n_fires_with_the_mth() {
 }
 
 #[test]
-fn a_quorum_that_cannot_be_met_any_more_fails_at_once_and_stops_the_rest() {
+fn an_unreachable_quorum_fails_immediately_and_stops_the_rest() {
     let mut run = Driver::start(three(json!({"strategy": {"m_of_n": 2}})));
     run.succeed("t2@1", json!(1))
         .fail("t3@1")
@@ -122,7 +121,7 @@ fn all_fails_with_its_first_failed_branch() {
 }
 
 #[test]
-fn all_may_go_on_with_those_that_completed() {
+fn all_may_proceed_with_the_completed_branches() {
     let mut run = Driver::start(three(json!({"on_branch_failure": "proceed_with_available"})));
     run.fail("t2@1")
         .succeed("t3@1", json!("b"))
@@ -135,7 +134,7 @@ fn all_may_go_on_with_those_that_completed() {
     );
 }
 
-/// Steps inside a branch are still one branch.
+/// A branch of several nodes counts as one branch.
 #[test]
 fn a_failed_branch_of_several_nodes_is_one_branch_less() {
     let document = |join: Value| {
@@ -170,7 +169,7 @@ fn a_failed_branch_of_several_nodes_is_one_branch_less() {
 }
 
 #[test]
-fn cancel_aborts_those_still_under_way() {
+fn cancel_aborts_running_branches() {
     let mut run = Driver::start(three(json!({"strategy": "any", "on_early_complete": "cancel"})));
     run.succeed("t3@1", json!(1)).stands("running z:executing");
     assert_eq!(run.lines_of("abort"), ["abort t2@1", "abort t4@1"]);
@@ -181,7 +180,7 @@ fn cancel_aborts_those_still_under_way() {
 }
 
 #[test]
-fn late_branches_are_merged_where_that_is_allowed_and_the_run_waits_for_them() {
+fn allow_late_merge_merges_late_branches_and_the_run_waits_for_them() {
     let join = json!({"strategy": "any", "on_early_complete": "allow_late_merge"});
     let mut run = Driver::start(three(join));
     run.succeed("t3@1", json!("first"))
@@ -225,7 +224,7 @@ fn an_arrival_by_a_failure_route_does_not_count() {
 }
 
 #[test]
-fn a_branch_that_was_mended_on_its_failure_route_counts() {
+fn a_branch_that_recovers_on_its_failure_transition_counts() {
     let mut document = and(
         and(
             three(json!({})),
@@ -283,7 +282,7 @@ fn a_token_of_another_group_passes() {
 }
 
 #[test]
-fn two_last_arrivals_make_one_continuation() {
+fn two_last_arrivals_create_one_continuation() {
     let mut run = Driver::start(three(json!({"strategy": {"m_of_n": 2}})));
     run.succeed("t2@1", json!(1))
         .succeed("t3@1", json!(2))
@@ -301,7 +300,7 @@ fn two_last_arrivals_make_one_continuation() {
     assert_eq!(continuations(&run), 1);
 }
 
-/// A branch with two tokens is still one branch: the second arrival changes nothing.
+/// A branch with two tokens counts as one branch: the second arrival changes nothing.
 #[test]
 fn a_branch_arrives_once() {
     let document = json!({
@@ -330,7 +329,7 @@ fn a_branch_arrives_once() {
 }
 
 #[test]
-fn a_join_that_was_half_full_goes_on_after_a_reload() {
+fn a_partly_filled_join_continues_after_a_reload() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
     run.succeed("t3@1", json!("b"))
         .at(2_000)
@@ -340,7 +339,7 @@ fn a_join_that_was_half_full_goes_on_after_a_reload() {
         .succeed("t4@1", json!("c"))
         .stands("running z:executing");
     assert_eq!(run.state(), &json!({"all": ["a", "b", "c"]}));
-    // And the deadline is the one of the first arrival, also from the store.
+    // The deadline is still counted from the first arrival after a reload.
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
     run.succeed("t3@1", json!("b")).reload();
     assert_eq!(run.run.next_deadline(), Some(6_000));
@@ -349,10 +348,10 @@ fn a_join_that_was_half_full_goes_on_after_a_reload() {
         .stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
 }
 
-/// What made a join fail is told whatever happened to the object in between.
+/// The error of a failed join survives a reload of the object.
 #[test]
 fn the_reason_of_a_failed_branch_survives_a_reload() {
-    // It ends its path without a failure of its own; the failed one is the reason.
+    // The last branch ends without a failure of its own, so the failed branch is the reason.
     let mut document = three(json!({"strategy": {"m_of_n": 2}}));
     document["transitions"][1]["condition"] = json!("_branch.output != \"away\"");
     let mut run = Driver::start(document);
@@ -362,7 +361,7 @@ fn the_reason_of_a_failed_branch_survives_a_reload() {
 }
 
 #[test]
-fn rows_of_joined_tokens_still_tell_their_group() {
+fn rows_of_joined_tokens_keep_their_group() {
     let mut run = Driver::start(three(json!({})));
     for attempt in ["t2@1", "t3@1", "t4@1"] {
         run.succeed(attempt, json!(1));
@@ -374,9 +373,9 @@ fn rows_of_joined_tokens_still_tell_their_group() {
     }
 }
 
-/// One decision begins the work of a branch and ends it: the call is neither made nor aborted.
+/// An attempt that begins and ends in one decision is neither dispatched nor aborted.
 #[test]
-fn work_that_is_over_before_its_call_was_made_is_not_called() {
+fn an_attempt_that_ends_before_its_call_is_not_dispatched() {
     for (policy, form) in [
         ("abandon", "action_id"),
         ("cancel", "action_id"),

@@ -1,4 +1,4 @@
-//! How long a join waits, from when, and what its deadline means to those who came and those who did not.
+//! How long a join waits, from when, and what its deadline does to waiting and missing branches.
 
 use curfew::run::TokenStatus;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn proceed() -> Value {
 #[test]
 fn the_wait_is_measured_from_the_first_arrival() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
-    // Long after the fan-out nothing is late yet.
+    // The wait has not begun yet, even long after the fan-out.
     run.at(20_000)
         .wake("t2@1 t3@1 t4@1")
         .stands("running 3xb:executing");
@@ -28,7 +28,7 @@ fn the_wait_is_measured_from_the_first_arrival() {
 }
 
 #[test]
-fn a_wait_that_is_not_written_is_computed_from_the_branches() {
+fn the_default_wait_is_computed_from_the_branches() {
     let minutes = |count: u64| count * 60_000;
     let wait = |timeout: Value, count: u64| -> Option<u64> {
         let mut document = fan(json!({"spawn_count": count}), json!({}));
@@ -60,7 +60,7 @@ fn a_wait_that_is_not_written_is_computed_from_the_branches() {
 }
 
 #[test]
-fn the_longest_limit_of_a_branch_counts_wherever_it_stands() {
+fn the_longest_limit_counts_at_any_node_of_a_branch() {
     let document = json!({
         "nodes": [{"id": "a", "action_id": "work", "timeout_ms": 900_000}, {"id": "b", "action_id": "work", "timeout_ms": 1_000},
                   {"id": "c", "action_id": "slow"}, {"id": "z", "action_id": "work", "timeout_ms": 800_000}],
@@ -84,7 +84,7 @@ fn the_longest_limit_of_a_branch_counts_wherever_it_stands() {
 }
 
 #[test]
-fn a_deadline_fails_the_run_and_what_waited_is_timed_out() {
+fn a_deadline_fails_the_run_and_times_out_waiting_tokens() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
     run.succeed("t2@1", json!(1)).at(6_000).wake("t3@1 t4@1");
     run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
@@ -104,7 +104,7 @@ fn a_deadline_fails_the_run_and_what_waited_is_timed_out() {
 }
 
 #[test]
-fn a_deadline_may_proceed_with_what_is_there() {
+fn a_deadline_may_proceed_with_the_arrived_branches() {
     let mut run = Driver::start(three(proceed()));
     run.succeed("t4@1", json!("c"))
         .at(2_000)
@@ -115,7 +115,7 @@ fn a_deadline_may_proceed_with_what_is_there() {
         [status_of(&run, 2), status_of(&run, 3), status_of(&run, 4)],
         ["timed_out", "cancelled", "timed_out"]
     );
-    // The straggler comes after: nothing more happens.
+    // A late branch changes nothing.
     run.at(6_001).succeed("t3@1", json!("b")).check(
         "
             rejected stale_attempt t3@1
@@ -125,9 +125,9 @@ fn a_deadline_may_proceed_with_what_is_there() {
     assert_eq!(continuations(&run), 1);
 }
 
-/// Arrivals by a failure route wait, but there is nothing of theirs to proceed with.
+/// Tokens that arrived by a failure transition have no result to proceed with.
 #[test]
-fn a_deadline_with_no_completed_branch_says_so() {
+fn a_deadline_without_a_completed_branch_fails_with_its_own_error() {
     let join = json!({"timeout_ms": 5_000, "on_timeout": "proceed_with_available",
         "on_branch_failure": "proceed_with_available"});
     let document = and(
@@ -143,8 +143,8 @@ fn a_deadline_with_no_completed_branch_says_so() {
 }
 
 #[test]
-fn the_deadline_and_the_last_arrival_in_one_millisecond_make_one_continuation() {
-    // The object lets what is due go first; the engine may also hear of the arrival before.
+fn a_deadline_and_the_last_arrival_in_one_millisecond_create_one_continuation() {
+    // The host handles due deadlines first; the engine must also handle the arrival first.
     let mut run = Driver::start(three(proceed()));
     run.succeed("t2@1", json!(1)).succeed("t3@1", json!(2));
     run.at(6_000).wake("t4@1").stands("running z:executing");
@@ -166,7 +166,7 @@ fn the_deadline_and_the_last_arrival_in_one_millisecond_make_one_continuation() 
 }
 
 #[test]
-fn a_timed_out_branch_without_a_route_is_a_branch_that_did_not_complete() {
+fn a_timed_out_branch_without_a_transition_did_not_complete() {
     let mut document = three(json!({"on_branch_failure": "proceed_with_available"}));
     document["nodes"][1]["timeout_ms"] = json!(1_000);
     let mut run = Driver::start(document);
