@@ -8,7 +8,7 @@ use curfew::protocol::run::{
     RunResponse,
 };
 use curfew::protocol::start::{EventRef, ParentLink, StartRequest, StartRun, TriggeredBy};
-use curfew::protocol::task::{ReportStatus, TaskReport};
+use curfew::protocol::task::{ReportStatus, TaskMessage, TaskReport};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -214,6 +214,19 @@ fn a_request_is_read_leniently() {
     ));
     // A message of a parent names its sender: one without it is refused and sent again by a newer build.
     assert!(serde_json::from_str::<RunRequest>(r#"{"hold_child": {"number": 1, "held": true}}"#).is_err());
+}
+
+/// Consumer and object may be of different builds.
+#[test]
+fn messages_of_the_task_queue() {
+    let message = TaskMessage {
+        run_id: "run-1".into(),
+        token_id: "t1".into(),
+        epoch: 2,
+    };
+    check_json("task_message.json", &json!(message));
+    let again: TaskMessage = serde_json::from_str(&read("task_message.json")).expect("a message can be read");
+    assert_eq!(again, message);
 }
 
 #[test]

@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use curfew::base::time::Millis;
 use curfew::host::{
-    Connection, Delivery, DeliveryKind, Error, IndexChange, Payload, Platform, Result, Storage,
+    Attempt, Connection, Delivery, DeliveryKind, Error, IndexChange, Payload, Platform, Result, Storage,
     SubrequestBudget,
 };
-use curfew::protocol::task::TaskMessage;
-use curfew::run::{Command, Decision, Event, Patch, Run, TokenStatus, Write, WrittenAt};
+use curfew::protocol::task::{TaskMessage, TaskReport};
+use curfew::run::{Command, Decision, Event, Patch, Run, TokenId, TokenStatus, Write, WrittenAt};
 use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX};
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::Rows;
@@ -47,6 +47,9 @@ pub struct SimPlatform {
     /// Decided and not committed.
     uncommitted: RefCell<Vec<Write>>,
     ends_run: Cell<bool>,
+    woken_at: Cell<Option<Millis>>,
+    /// Reports that arrived and are not decided on yet.
+    reported: RefCell<BTreeSet<(String, u64)>>,
 }
 
 /// Whether the object still runs. After a crash nothing that its code does has an effect.
@@ -89,6 +92,8 @@ impl SimPlatform {
             deciding: RefCell::default(),
             uncommitted: RefCell::default(),
             ends_run: Cell::default(),
+            woken_at: Cell::default(),
+            reported: RefCell::default(),
         }
     }
 
@@ -100,6 +105,26 @@ impl SimPlatform {
         self.environment.note(&self.run, when);
         self.life.has_crashed.set(true);
         Error(when.into())
+    }
+
+    pub fn reports_are_handled(&self, reports: &[TaskReport]) {
+        let attempts = reports.iter().map(|it| (it.token_id.clone(), it.epoch));
+        *self.reported.borrow_mut() = attempts.collect();
+    }
+
+    /// A wake must not take an attempt for lost whose report is at hand.
+    fn check_reported_calls_are_open(&self, run: &Run, open_calls: &[Attempt]) {
+        for (token_id, epoch) in &*self.reported.borrow() {
+            let token = TokenId::parse(token_id).expect("a report names a token");
+            let is_executing = run
+                .live_token(token)
+                .is_some_and(|it| it.status == TokenStatus::Executing && it.epoch == *epoch);
+            let is_open = open_calls.contains(&(token, *epoch));
+            assert!(
+                is_open || !is_executing,
+                "{token_id} counts as lost when its report comes"
+            );
+        }
     }
 
     fn committed(&self) {
@@ -234,7 +259,20 @@ impl Platform for SimPlatform {
         self.life.performs();
     }
 
-    fn deciding(&self, _run: &Run, event: &Event, remaining_calls: u32) {
+    fn deciding(&self, run: &Run, event: &Event, remaining_calls: u32) {
+        let now = self.environment.now.get();
+        if let Event::TaskReported(report) = event {
+            let attempt = (report.token_id.clone(), report.epoch);
+            self.reported.borrow_mut().remove(&attempt);
+        }
+        if let Event::Woken { open_calls } | Event::AlarmRang { open_calls } = event {
+            self.check_reported_calls_are_open(run, open_calls);
+            self.woken_at.set(Some(now));
+        } else if run.is_due(now) && !event.comes_first() && !matches!(event, Event::Loaded) {
+            // What was too much for one wake may still be due after it.
+            let woken_at = self.woken_at.get();
+            assert_eq!(woken_at, Some(now), "{event:?} overtook what is due: {run:?}");
+        }
         *self.deciding.borrow_mut() = Some((event.clone(), remaining_calls));
     }
 

@@ -15,6 +15,7 @@ use curfew::host::{
 };
 use curfew::protocol::run::{RunRequest, RunResponse};
 use curfew::protocol::start::StartRun;
+use curfew::protocol::task::TaskReport;
 use curfew::run::{Routes, Settings};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -299,10 +300,13 @@ impl Simulation {
                     }
                     return;
                 }
-                let mut lines = vec![json!(report).to_string()];
-                lines.extend(self.take_reports_beside(&connection));
+                let mut reports = vec![report];
+                reports.extend(self.take_reports_beside(&connection));
+                let lines: Vec<String> = reports.iter().map(|it| json!(it).to_string()).collect();
                 self.on_connection(&connection, |host| {
+                    host.platform.reports_are_handled(&reports);
                     host.reports_arrived(connection.number, &lines.join("\n"));
+                    host.platform.reports_are_handled(&[]);
                 });
             }
             InFlight::ConnectionClosed { connection } => {
@@ -324,7 +328,7 @@ impl Simulation {
     }
 
     /// Reports that arrive together with the one at hand.
-    fn take_reports_beside(&self, connection: &ConnectionId) -> Vec<String> {
+    fn take_reports_beside(&self, connection: &ConnectionId) -> Vec<TaskReport> {
         let together_ms = self.environment.pick(&[0, 100]);
         let latest = self.environment.now.get() + together_ms;
         let mut in_flight = self.environment.in_flight.borrow_mut();
@@ -341,7 +345,7 @@ impl Simulation {
         taken
             .iter()
             .filter_map(|arrival| match in_flight.remove(arrival) {
-                Some(InFlight::Report { report, .. }) => Some(json!(report).to_string()),
+                Some(InFlight::Report { report, .. }) => Some(report),
                 _others => None,
             })
             .collect()
