@@ -8,8 +8,8 @@ use crate::api::error::Error;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::{Millis, format_moment};
 use crate::run::{
-    Header, MET_A_BOUND, Past, PauseReason, ResumePlan, Run, RunEvent, RunStatus, TimeoutRecord, TokenId,
-    TokenStatus, TokenSummary, can_go_on,
+    Header, Past, PauseReason, REACHED_A_LIMIT, ResumePlan, Run, RunEvent, RunStatus, TimeoutRecord, TokenId,
+    TokenStatus, TokenSummary, is_resumable,
 };
 
 /// Limits of one deliverable.
@@ -113,8 +113,10 @@ pub fn lateness(rows: &[(String, u64, u64, u64)]) -> Value {
 pub fn resume(run: &Run, past: &Past, plan: &ResumePlan, errors: &BTreeMap<TokenId, Failure>) -> Value {
     let header = &run.header;
     let closed = match header.status {
-        RunStatus::Failed | RunStatus::TimedOut if header.met_a_bound() => Some(MET_A_BOUND.to_string()),
-        RunStatus::Failed | RunStatus::TimedOut if !can_go_on(header, plan) => {
+        RunStatus::Failed | RunStatus::TimedOut if header.reached_a_limit() => {
+            Some(REACHED_A_LIMIT.to_string())
+        }
+        RunStatus::Failed | RunStatus::TimedOut if !is_resumable(header, plan) => {
             Some("nothing was under way when the run ended: restart it".to_string())
         }
         RunStatus::Failed | RunStatus::TimedOut => None,

@@ -188,7 +188,7 @@ impl<P: Platform> Host<P> {
                     Some(patches) => patches,
                     None => self.platform.storage().undo(listed.number, at)?,
                 };
-                rewind.take_back(&patches);
+                rewind.undo(&patches);
             }
             Ok(())
         })?;

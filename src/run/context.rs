@@ -183,7 +183,7 @@ impl Context {
 
     /// Undoes writes, last first, where they were not overwritten. The caller updates the sizes with `count_changed`
     /// afterwards: many patches may belong to one name.
-    pub fn take_back(&mut self, patches: &[Patch]) {
+    pub fn undo(&mut self, patches: &[Patch]) {
         for patch in patches.iter().rev() {
             let Some((root, name)) = split_key(&patch.name) else {
                 continue;
@@ -197,8 +197,8 @@ impl Context {
         }
     }
 
-    /// As `take_back`, for several lists, latest first. Returns the patches that undo this.
-    pub fn take_back_noted<'a>(&mut self, lists: impl IntoIterator<Item = &'a [Patch]>) -> Vec<Patch> {
+    /// As `undo`, for several lists, latest first. Returns the patches that undo this.
+    pub fn undo_with_inverse<'a>(&mut self, lists: impl IntoIterator<Item = &'a [Patch]>) -> Vec<Patch> {
         let mut before: BTreeMap<String, Option<Value>> = BTreeMap::new();
         for patches in lists {
             for patch in patches {
@@ -206,7 +206,7 @@ impl Context {
                     before.insert(patch.name.clone(), self.value_of(&patch.name).cloned());
                 }
             }
-            self.take_back(patches);
+            self.undo(patches);
         }
         self.count_changed();
         let names = before.iter();

@@ -76,7 +76,7 @@ pub enum ChildIds {
 
 impl Header {
     /// The run ended because it exceeded one of its limits. A path was cut, and no token records where.
-    pub fn met_a_bound(&self) -> bool {
+    pub fn reached_a_limit(&self) -> bool {
         let error = self.error.as_ref();
         error.is_some_and(|error| error.code == LIMIT_EXCEEDED && error.token_id.is_none())
     }

@@ -32,7 +32,7 @@ pub use header::{
     hops_of, root_event_of,
 };
 pub use message::{ChildNews, ChildReport, Message};
-pub use recovery::resume::{MET_A_BOUND, ResumePlan, can_go_on};
+pub use recovery::resume::{REACHED_A_LIMIT, ResumePlan, is_resumable};
 pub use recovery::rewind::{Rewind, WrittenAt};
 pub use recovery::undo::{Back, Patch, Step, UNDO_INLINE_BYTES};
 pub use rejection::Rejection;

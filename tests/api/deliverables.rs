@@ -161,7 +161,7 @@ fn every_forced_end_has_a_deliverable_and_a_resume_option() {
             (&json!("fallback"), &json!(reason)),
             "{what}: {view}"
         );
-        let options = run.ways_back();
+        let options = run.resume_view();
         assert!(options["recommended"].is_string(), "{what}: {options}");
     }
 }

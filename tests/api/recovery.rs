@@ -16,7 +16,7 @@ fn document() -> Value {
 }
 
 fn view(run: &Driver) -> Value {
-    run.ways_back()
+    run.resume_view()
 }
 
 fn failed_with(class: FailureClass) -> Driver {

@@ -77,9 +77,9 @@ fn views_of_events() {
 #[test]
 fn views_of_restart_points() {
     let ended = aborted();
-    check_json("view_resume_timed_out.json", &ended.ways_back());
+    check_json("view_resume_timed_out.json", &ended.resume_view());
     let paused = at_the_gate();
-    let view = paused.ways_back();
+    let view = paused.resume_view();
     check_json("view_resume_at_the_gate.json", &view);
 }
 

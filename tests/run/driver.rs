@@ -18,7 +18,7 @@ use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
 
 pub use super::render::render;
-use super::render::{render_failure, render_rejection, word};
+use super::render::{render_failure, render_rejection, wire_name};
 use crate::sim::store::Store;
 
 /// Small values, so that expectations are easy to read.
@@ -416,7 +416,7 @@ impl Driver {
 
     /// A summary of the run: its status, its error or output, and the live tokens counted as `node:status`.
     pub fn standing(&self) -> String {
-        let mut line = word(&self.run.header.status);
+        let mut line = wire_name(&self.run.header.status);
         if let Some(output) = &self.run.header.output {
             line += &format!(" {output}");
         }

@@ -21,7 +21,7 @@ pub fn render_rejection(rejection: &Rejection) -> String {
         Rejection::PausedFor { holder, gate } => {
             format!("held_by {} {}", holder.name(), gate.as_deref().unwrap_or("-"))
         }
-        Rejection::CannotExtend(status) => format!("cannot_extend {}", word(status)),
+        Rejection::CannotExtend(status) => format!("cannot_extend {}", wire_name(status)),
         Rejection::LimitOfParent => "limit_of_parent".into(),
         Rejection::NoDeadline => "no_deadline".into(),
         Rejection::InvalidExtension { message, .. } => format!("invalid_extension {message}"),
@@ -80,7 +80,7 @@ fn render_command(command: &Command) -> String {
         Command::RespondToClaim(order) => format!("hand {}", render_order(order)),
         Command::DeliverMessage { id, message } => format!("deliver {id} {}", render_message(message)),
         Command::PublishRun => "announce".into(),
-        Command::PublishGate(gate) => format!("announce {} {}", gate.id, word(&gate.status)),
+        Command::PublishGate(gate) => format!("announce {} {}", gate.id, wire_name(&gate.status)),
         Command::PublishLatency {
             node_id,
             token,
@@ -100,7 +100,7 @@ fn render_order(order: &AttemptOrder) -> String {
 
 /// The kind and its main fields; of a timeout also the scope, the lateness and the action.
 fn render_entry(entry: &RunEvent) -> String {
-    let mut line = format!("event {} {}", entry.seq, word(&entry.kind));
+    let mut line = format!("event {} {}", entry.seq, wire_name(&entry.kind));
     for field in [
         "token_id",
         "node_id",
@@ -121,9 +121,9 @@ fn render_entry(entry: &RunEvent) -> String {
     if let Some(record) = &entry.record {
         line += &format!(
             " {{{} late {} {}}}",
-            word(&record.timeout_event.scope),
+            wire_name(&record.timeout_event.scope),
             record.timeout_event.lateness_ms,
-            word(&record.final_action)
+            wire_name(&record.final_action)
         );
     }
     line
@@ -154,7 +154,7 @@ fn render_gate(gate: &GateState) -> String {
     let mut line = format!(
         "gate {} {} {} {}",
         gate.id,
-        word(&gate.status),
+        wire_name(&gate.status),
         gate.prompt,
         gate.choices.join("|")
     );
@@ -196,16 +196,16 @@ fn render_message(message: &Message) -> String {
             budget_ms,
             ..
         } => {
-            let word = if *held { "hold" } else { "release" };
+            let order = if *held { "hold" } else { "release" };
             let budget = budget_ms
                 .map(|millis| format!(" budget {millis}"))
                 .unwrap_or_default();
-            format!("{word} {run_id} #{number}{budget}")
+            format!("{order} {run_id} #{number}{budget}")
         }
         Message::TellParent { run_id, news } => {
-            let word = if news.paused { "paused" } else { "goes on" };
+            let state = if news.paused { "paused" } else { "goes on" };
             format!(
-                "tell {run_id} {}@{} {word} #{}",
+                "tell {run_id} {}@{} {state} #{}",
                 news.token_id, news.epoch, news.number
             )
         }
@@ -229,7 +229,7 @@ fn render_message(message: &Message) -> String {
                 "notify {run_id} {}@{} {}",
                 report.token_id,
                 report.epoch,
-                word(&report.status)
+                wire_name(&report.status)
             );
             if let Some(output) = &report.output {
                 line += &format!(" {output}");
@@ -240,7 +240,7 @@ fn render_message(message: &Message) -> String {
 }
 
 fn render_header(header: &Header) -> String {
-    let mut line = format!("run {}", word(&header.status));
+    let mut line = format!("run {}", wire_name(&header.status));
     if let Some(at) = header.timeout_at.filter(|_| header.ended_at.is_none()) {
         line += &format!(" until {at}");
     }
@@ -304,14 +304,19 @@ fn render_token(token: &Token, run: &Run) -> String {
 pub fn render_failure(failure: Option<&Failure>) -> String {
     match failure {
         None => String::new(),
-        Some(failure) => format!(" {}/{}: {}", failure.code, word(&failure.class), failure.message),
+        Some(failure) => format!(
+            " {}/{}: {}",
+            failure.code,
+            wire_name(&failure.class),
+            failure.message
+        ),
     }
 }
 
 /// The wire name of an enum.
-pub fn word(value: &impl serde::Serialize) -> String {
+pub fn wire_name(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(text)) => text,
-        other => panic!("{other:?} is no word"),
+        other => panic!("{other:?} has no wire name"),
     }
 }

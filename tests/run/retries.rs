@@ -42,7 +42,7 @@ fn a_join_that_nothing_can_reach_fails_the_run_again() {
 fn a_run_with_all_its_work_done_completes_when_it_is_resumed() {
     for mode in [RetryMode::RetryStep, RetryMode::DiscardAndRetry] {
         let mut run = done_too_late();
-        let view = run.ways_back();
+        let view = run.resume_view();
         assert_eq!(
             (&view["resumable"], &view["recommended"]),
             (&json!(true), &json!("retry_step"))

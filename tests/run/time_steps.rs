@@ -11,7 +11,7 @@ use curfew::storage::commit::EVENT;
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, child_of, parse_attempt, start_among};
-use super::render::word;
+use super::render::wire_name;
 
 impl Driver {
     pub fn extend(&mut self, by_ms: u64) -> &mut Driver {
@@ -117,7 +117,7 @@ impl Driver {
     }
 
     /// The modes of a resume, as the API shows them.
-    pub fn ways_back(&self) -> Value {
+    pub fn resume_view(&self) -> Value {
         let past = self.past();
         let plan = self.run.resume_plan(&past);
         recovery::resume(&self.run, &past, &plan, &self.store.errors())
@@ -147,7 +147,7 @@ impl Driver {
 
     /// The kinds of all events so far.
     pub fn kinds(&self) -> String {
-        let kinds: Vec<String> = self.events().iter().map(|entry| word(&entry.kind)).collect();
+        let kinds: Vec<String> = self.events().iter().map(|entry| wire_name(&entry.kind)).collect();
         kinds.join(" ")
     }
 
@@ -155,7 +155,7 @@ impl Driver {
     pub fn warnings(&self) -> Vec<(Millis, Value)> {
         self.events()
             .into_iter()
-            .filter(|entry| word(&entry.kind) == "deadline_warning")
+            .filter(|entry| wire_name(&entry.kind) == "deadline_warning")
             .map(|entry| (entry.at, entry.fields["deadline"].clone()))
             .collect()
     }

@@ -276,7 +276,7 @@ proptest! {
             history.push((before, serde_json::from_str(&text).expect("read again")));
         }
         for (before, patches) in history.iter().rev() {
-            context.take_back(patches);
+            context.undo(patches);
             prop_assert_eq!(&both(&context), before);
         }
     }
@@ -293,8 +293,8 @@ proptest! {
             patches.push(context.write(vec![(path, value)], None, &Meter::default()).expect("small enough"));
         }
         let before = both(&context);
-        let way_back = context.take_back_noted([which.get(&patches).as_slice()]);
-        context.take_back(&way_back);
+        let inverse = context.undo_with_inverse([which.get(&patches).as_slice()]);
+        context.undo(&inverse);
         prop_assert_eq!(both(&context), before);
     }
 }

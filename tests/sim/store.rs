@@ -334,7 +334,7 @@ impl Store {
         for (token, at) in rewind.writes().to_vec() {
             let (_, row) = &self.tokens[&token.0];
             let patches = patches_of(row, at).expect("rows can be read");
-            rewind.take_back(&patches.unwrap_or_else(|| self.undo_apart(token, at)));
+            rewind.undo(&patches.unwrap_or_else(|| self.undo_apart(token, at)));
         }
         Ok(rewind.finish())
     }

@@ -18,7 +18,7 @@ use crate::run::token::{Token, TokenId, TokenStatus};
 use crate::run::wait::gate::GateKind;
 
 /// Such a run lacks a path: it is not resumed, because its completion would look like a success.
-pub const MET_A_BOUND: &str = "the run met one of its limits where a path would have gone on; restart it";
+pub const REACHED_A_LIMIT: &str = "the run met one of its limits where a path would have gone on; restart it";
 
 /// What continues when the run is resumed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -113,19 +113,19 @@ impl<'a> Branches<'a> {
 
 /// Whether a token was interrupted by the run's end. A run that had only run out of time, at the gate of its limit for
 /// example, can also be resumed: it completes at once.
-pub fn can_go_on(header: &Header, plan: &ResumePlan) -> bool {
+pub fn is_resumable(header: &Header, plan: &ResumePlan) -> bool {
     let out_of_time = |error: &Failure| error.code == WORKFLOW_TIMEOUT;
     !plan.tokens.is_empty() || header.error.as_ref().is_some_and(out_of_time)
 }
 
 impl TokenSummary {
     /// It had done its work and waited at a join.
-    fn waits_again(&self) -> bool {
-        waits_again(self.joins_at, self.arrival)
+    fn waited_at_join(&self) -> bool {
+        waited_at_join(self.joins_at, self.arrival)
     }
 }
 
-fn waits_again(joins_at: Option<usize>, arrival: Option<u64>) -> bool {
+fn waited_at_join(joins_at: Option<usize>, arrival: Option<u64>) -> bool {
     joins_at.is_some() && arrival.is_some()
 }
 
@@ -167,7 +167,7 @@ impl Run {
             }
         }
         let by_itself =
-            |token: &&TokenSummary| tokens.contains(&token.id) && token.has_error && !token.waits_again();
+            |token: &&TokenSummary| tokens.contains(&token.id) && token.has_error && !token.waited_at_join();
         ResumePlan {
             failed: past
                 .tokens
@@ -192,7 +192,7 @@ impl Run {
             for index in 0..instance.total {
                 let members = branches.tokens(instance.id, index).iter();
                 let mut cut = members.filter(|token| token.interrupted.is_some_and(|cut| cut.end == end));
-                match cut.clone().find(|token| token.waits_again()) {
+                match cut.clone().find(|token| token.waited_at_join()) {
                     Some(token) => completed += u32::from(token.joins_at == Some(node) && !token.has_error),
                     None => {
                         // A token that had failed could not arrive any more, nor could a fan-out whose own join had failed.
@@ -234,11 +234,11 @@ impl Run {
                 ));
             }
         }
-        if self.header.met_a_bound() {
-            return Err(Rejection::NotResumable(MET_A_BOUND.into()));
+        if self.header.reached_a_limit() {
+            return Err(Rejection::NotResumable(REACHED_A_LIMIT.into()));
         }
         let plan = self.resume_plan(past);
-        if !can_go_on(&self.header, &plan) {
+        if !is_resumable(&self.header, &plan) {
             let message = "nothing was under way when the run ended; restart it";
             return Err(Rejection::NotResumable(message.into()));
         }
@@ -303,12 +303,12 @@ impl Run {
     fn undo_writes(&mut self, ended: &[&Token], chosen: Option<TokenId>) {
         let mut writers: Vec<&&Token> = ended
             .iter()
-            .filter(|token| !waits_again(token.joins_at, token.arrival))
+            .filter(|token| !waited_at_join(token.joins_at, token.arrival))
             .filter(|token| chosen.is_none_or(|chosen| chosen == token.id))
             .collect();
         writers.sort_by_key(|token| std::cmp::Reverse((token.exit_order, token.id)));
         let lists = writers.iter().map(|token| token.undo.as_slice());
-        let inverse = self.context.take_back_noted(lists);
+        let inverse = self.context.undo_with_inverse(lists);
         self.changes.merge_undo.extend(inverse);
     }
 
@@ -324,7 +324,7 @@ impl Run {
 
     /// Creates a new token in place of an interrupted one.
     fn replace_token(&mut self, ended: &Token, keeps_work: bool) {
-        if !waits_again(ended.joins_at, ended.arrival) {
+        if !waited_at_join(ended.joins_at, ended.arrival) {
             // A token that was resumed and interrupted again before it slept still has the rest from the first time.
             let cut_left_ms = ended.interrupted.and_then(|cut| cut.sleep_left_ms);
             let sleep_left_ms = cut_left_ms.or(ended.sleep_left_ms);

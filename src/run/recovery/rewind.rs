@@ -68,8 +68,8 @@ impl Rewind {
         &self.writes
     }
 
-    pub fn take_back(&mut self, patches: &[Patch]) {
-        self.context.take_back(patches);
+    pub fn undo(&mut self, patches: &[Patch]) {
+        self.context.undo(patches);
     }
 
     /// To be called after all writes were undone.

@@ -88,7 +88,7 @@ impl Run {
             token.output = None;
             token.branch = branch;
         });
-        self.context.take_back(&undo);
+        self.context.undo(&undo);
         self.context.count_changed();
     }
 
