@@ -1,4 +1,4 @@
-//! What a firing gives birth to: how many tokens, with which items, in which instance, within which limits.
+//! The tokens that a fan-out creates: how many, with which items, in which instance, within which limits.
 
 use serde_json::{Value, json};
 
@@ -9,19 +9,19 @@ fn started(document: Value, input: Value) -> Driver {
     Driver::start_with(SETTINGS, document, input)
 }
 
-/// Mapped inputs of the orders of the last event.
+/// Mapped inputs of the orders in the last decision.
 fn orders(run: &Driver) -> Vec<String> {
     run.lines_of("dispatch")
 }
 
-/// Branches tell `item` and their place to the executor.
+/// Branches pass `item` and their index to the executor.
 fn each(mut document: Value) -> Value {
     document["nodes"][1]["input_mapping"] = json!("${[item, _branch.index, _branch.total, _branch.item]}");
     document
 }
 
 #[test]
-fn spawn_count_makes_siblings_of_one_instance() {
+fn spawn_count_creates_siblings_of_one_instance() {
     Driver::start(fan(json!({"spawn_count": 2}), json!({}))).check(
         r#"
         snapshot
@@ -50,7 +50,7 @@ fn a_spawn_count_of_one_is_a_group_of_one() {
 }
 
 #[test]
-fn foreach_gives_every_item_its_branch() {
+fn foreach_creates_a_branch_per_item() {
     let spawn = json!({"foreach": {"collection": "input.items"}});
     let run = started(each(fan(spawn, json!({}))), json!({"items": ["p", 7, null]}));
     assert_eq!(
@@ -64,7 +64,7 @@ fn foreach_gives_every_item_its_branch() {
 }
 
 #[test]
-fn an_item_has_the_name_its_transition_gives_it() {
+fn an_item_has_the_name_set_by_its_transition() {
     let spawn = json!({"foreach": {"collection": "input.items", "item_var": "city"}});
     let mut document = fan(spawn, json!({}));
     document["nodes"][1]["input_mapping"] = json!("go to ${city}");
@@ -84,7 +84,7 @@ fn an_empty_list_spawns_nothing_and_the_path_ends() {
 }
 
 #[test]
-fn what_is_not_a_list_is_a_validation_failure_that_names_the_place() {
+fn a_non_list_is_a_validation_failure_that_names_the_field() {
     let spawn = json!({"foreach": {"collection": "input.items"}});
     for items in [json!({}), json!(3), json!("abc"), json!(null)] {
         let run = started(fan(spawn.clone(), json!({})), json!({"items": items}));
@@ -103,7 +103,7 @@ fn what_is_not_a_list_is_a_validation_failure_that_names_the_place() {
 }
 
 #[test]
-fn a_bad_list_takes_the_failure_route() {
+fn an_invalid_list_takes_the_failure_transition() {
     let mut document = and(
         fan(json!({"foreach": {"collection": "input.items"}}), json!({})),
         json!({"from_node_id": "a", "to_node_id": "z", "on": "failure"}),
@@ -115,7 +115,7 @@ fn a_bad_list_takes_the_failure_route() {
 }
 
 #[test]
-fn a_list_may_be_a_thousand_long_and_no_longer() {
+fn a_list_has_at_most_a_thousand_items() {
     let spawn = json!({"foreach": {"collection": "input.items"}});
     let items = |count: usize| json!({"items": vec![0; count]});
     let run = started(fan(spawn.clone(), json!({})), items(1_000));
@@ -167,7 +167,7 @@ fn conditions_see_the_branch() {
 }
 
 #[test]
-fn a_branch_of_several_nodes_carries_its_output_along() {
+fn a_branch_of_several_nodes_keeps_its_output() {
     let document = json!({
         "nodes": [
             {"id": "a"},
@@ -196,7 +196,7 @@ fn a_branch_of_several_nodes_carries_its_output_along() {
 }
 
 #[test]
-fn the_last_nodes_result_is_the_branchs_unless_it_is_dropped() {
+fn the_last_result_is_the_branch_output_unless_it_is_dropped() {
     for (mapping, expected) in [
         (json!(null), json!(["second"])),
         (json!({}), json!(["first"])),
@@ -260,7 +260,7 @@ fn each_firing_in_a_loop_is_its_own_instance() {
     }
     run.succeed("t5@1", json!("z"));
     assert_eq!(run.lines_of("instance"), ["instance 2 out of 3"]);
-    // Answers of the first round are of the first round.
+    // Reports of the first iteration belong to the first instance.
     run.succeed("t2@1", json!(9)).check(
         "
         rejected stale_attempt t2@1
@@ -276,7 +276,7 @@ fn each_firing_in_a_loop_is_its_own_instance() {
 }
 
 #[test]
-fn names_of_outer_items_stay_visible_and_an_inner_one_hides_its_namesake() {
+fn outer_items_stay_visible_and_inner_items_shadow_them() {
     let document = |inner: &str| {
         json!({
             "nodes": [{"id": "a"}, {"id": "b"},
@@ -284,7 +284,7 @@ fn names_of_outer_items_stay_visible_and_an_inner_one_hides_its_namesake() {
             "transitions": [
                 {"from_node_id": "a", "to_node_id": "b", "foreach": {"collection": "input.rows", "item_var": "row"}},
                 {"from_node_id": "b", "to_node_id": "c", "foreach": {"collection": "row", "item_var": inner}},
-                // Never taken: makes the name `item` known to the document.
+                // Never taken: it only declares the name `item`.
                 {"from_node_id": "c", "to_node_id": "c", "foreach": {"collection": "[]"}, "loop_config": {"max_iterations": 1}},
             ],
         })
@@ -301,7 +301,7 @@ fn names_of_outer_items_stay_visible_and_an_inner_one_hides_its_namesake() {
 }
 
 #[test]
-fn an_exponential_fan_out_meets_tokens_active() {
+fn an_exponential_fan_out_exceeds_tokens_active() {
     let mut nodes = vec![json!({"id": "n0"})];
     let mut transitions = Vec::new();
     for level in 1..=4 {
@@ -314,7 +314,7 @@ fn an_exponential_fan_out_meets_tokens_active() {
 }
 
 #[test]
-fn a_fan_out_over_tokens_total_leaves_nothing_under_way() {
+fn a_fan_out_over_tokens_total_dispatches_nothing() {
     let mut document = fan(json!({"spawn_count": 20}), json!({}));
     document["limits"] = json!({"tokens_total": 10});
     let mut run = Driver::start(document);
@@ -324,7 +324,7 @@ fn a_fan_out_over_tokens_total_leaves_nothing_under_way() {
 }
 
 #[test]
-fn without_a_join_the_run_ends_when_every_branch_has_and_a_failed_one_fails_it() {
+fn without_a_join_the_run_ends_with_its_last_branch_and_fails_with_a_failed_one() {
     let document = json!({
         "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}],
         "transitions": [{"from_node_id": "a", "to_node_id": "b", "spawn_count": 2}],
@@ -338,9 +338,9 @@ fn without_a_join_the_run_ends_when_every_branch_has_and_a_failed_one_fails_it()
     assert_eq!(run.lines_of("abort"), ["abort t3@1"]);
 }
 
-/// One instance, one merge, and work that grows with the width, not with its square.
+/// One instance, one merge, and cost linear in the number of branches.
 #[test]
-fn a_thousand_branches_cost_a_thousand_times_one() {
+fn the_cost_of_a_thousand_branches_is_linear() {
     let began = std::time::Instant::now();
     let merge = json!({"merge": {"target": "state.all"}});
     let mut run = Driver::start(fan(json!({"spawn_count": 1_000}), merge));
@@ -350,7 +350,7 @@ fn a_thousand_branches_cost_a_thousand_times_one() {
     for token in 2..=1_001 {
         run.succeed(&format!("t{token}@1"), json!(token));
         let lines = render(&run.decision, &run.run).len();
-        // The first arrival starts the wait, the last one ends all; every other is one row.
+        // The first arrival starts the wait and the last one fires the join; every other writes one row.
         let most = match token {
             2 => 3,
             1_001 => 1_010,

@@ -1,4 +1,4 @@
-//! Runs that are not each other's parent or child: what they ask of each other is refused and changes nothing.
+//! Messages from runs that are neither parent nor child are rejected and change nothing.
 
 use curfew::run::{
     ChildIds, ChildNews, ChildReport, Command, Event, Message, ParentLink, ParentSender, Rejection,
@@ -35,7 +35,7 @@ fn ask(run: &mut Driver, sender: ParentSender, event: Event) {
 }
 
 #[test]
-fn only_the_parent_holds_and_cancels_as_a_parent() {
+fn only_the_parent_may_pause_and_cancel_as_a_parent() {
     let parent = Driver::start(calling());
     let mut alone = Driver::start(calling());
     let mut child = Driver::start_child(&parent);
@@ -57,7 +57,7 @@ fn only_the_parent_holds_and_cancels_as_a_parent() {
             assert_eq!(run.standing(), before);
         }
     }
-    // The parent itself; a message that an older build has saved does not say for which token.
+    // The parent itself. Messages saved by an older build carry no token.
     ask(&mut child, sender("run-1", Some("t1")), holding());
     assert_eq!(child.answer, Ok(()));
     assert_eq!(child.run.header.status, RunStatus::Paused);
@@ -71,7 +71,7 @@ fn only_the_parent_holds_and_cancels_as_a_parent() {
 }
 
 #[test]
-fn only_the_awaited_child_is_heard() {
+fn only_the_awaited_child_may_report() {
     let mut parent = Driver::start(calling());
     let (token, epoch) = parse_attempt("t1@1");
     let report = |run_id: &str| {
@@ -108,7 +108,7 @@ fn only_the_awaited_child_is_heard() {
 }
 
 #[test]
-fn a_start_is_the_same_only_for_the_same_parent() {
+fn a_repeated_start_must_come_from_the_same_parent() {
     let parent = Driver::start(calling());
     let child = Driver::start_child(&parent);
     let link = child.run.header.parent.clone().expect("it is a child");
@@ -151,7 +151,7 @@ fn a_child_whose_id_is_taken_fails_its_token() {
         "{}",
         run.standing()
     );
-    // The run that has the id hears nothing, and nothing is left to send.
+    // The run that has the id gets no message, and the outbox is empty.
     assert_eq!(run.lines_of("deliver"), Vec::<String>::new());
     assert_eq!(run.lines_of("unmessage"), ["unmessage 1"]);
     run.reload().feed(Event::ChildRefused {
@@ -162,7 +162,7 @@ fn a_child_whose_id_is_taken_fails_its_token() {
 }
 
 #[test]
-fn a_taken_id_takes_the_failure_route_and_is_no_result_to_catch() {
+fn a_taken_id_takes_the_failure_transition_and_is_not_caught() {
     let mut document = calling();
     document["nodes"][0]["on_failure"] = json!("catch");
     document["nodes"]
@@ -187,7 +187,7 @@ fn a_taken_id_of_a_token_that_has_ended_changes_nothing() {
         refusal: StartRefusal::IdTaken,
     });
     run.stands("cancelled");
-    // Nor does one of a message that starts nobody.
+    // The same for a message that is not a start.
     let mut run = Driver::start(calling());
     run.delivered(1).at(2_000).pause();
     run.feed(Event::ChildRefused {
@@ -197,9 +197,9 @@ fn a_taken_id_of_a_token_that_has_ended_changes_nothing() {
     .stands("paused call:waiting_for_subworkflow");
 }
 
-/// Runs of an older build go on with the ids that their children have.
+/// Runs of an older build keep the ids of their children.
 #[test]
-fn the_children_of_an_older_run_keep_their_dotted_ids() {
+fn children_of_an_older_run_keep_their_dotted_ids() {
     let mut run = Driver::start(calling());
     let header = run.store.run.get_mut("header").expect("a header");
     assert!(header.contains(",\"child_ids\":\"reserved\""), "{header}");
@@ -226,9 +226,9 @@ fn the_children_of_an_older_run_keep_their_dotted_ids() {
     assert!(!row.contains("child_ids"), "{row}");
 }
 
-/// What the messages of a parent say is enough for its child to know it.
+/// A child can identify its parent from the fields of its messages.
 #[test]
-fn a_parent_names_itself_and_its_token() {
+fn messages_of_a_parent_carry_its_id_and_token() {
     let mut parent = Driver::start(calling());
     let mut child = Driver::start_child(&parent);
     parent.delivered(1).at(2_000).pause();

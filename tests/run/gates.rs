@@ -1,4 +1,4 @@
-//! A token in front of a person: what is asked, who may answer what, reminders, and what happens if nobody does.
+//! Gates: prompts, decisions and their validation, reminders and timeouts.
 
 use curfew::run::Decision;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::driver::{Driver, SETTINGS};
 use super::graphs::with;
 
-/// `ask` leads to `yes` or `no`; a timeout has its own way only where a test adds one.
+/// `ask` leads to `yes` or `no`. Tests add a timeout transition if they need one.
 fn approval(gate: Value) -> Value {
     json!({
         "nodes": [{"id": "ask", "gate": gate}, {"id": "yes", "action_id": "work", "input_mapping": "${state.ask}"},
@@ -40,7 +40,7 @@ fn a_gate_opens_with_its_prompt_rendered_and_the_run_waits() {
 }
 
 #[test]
-fn a_gate_without_a_limit_needs_no_alarm_but_the_runs() {
+fn a_gate_without_a_limit_sets_no_alarm_of_its_own() {
     let mut document = approval(json!({}));
     document["timeout_ms"] = json!(null);
     let run = Driver::start(document);
@@ -50,7 +50,7 @@ fn a_gate_without_a_limit_needs_no_alarm_but_the_runs() {
 }
 
 #[test]
-fn a_decision_completes_the_node_and_transitions_route_on_it() {
+fn a_decision_completes_the_node_and_selects_the_transition() {
     let mut run = Driver::start(approval(json!({})));
     run.at(3_000).feed(curfew::run::Event::GateDecided {
         gate: "g1".into(),
@@ -80,7 +80,7 @@ fn a_decision_completes_the_node_and_transitions_route_on_it() {
 }
 
 #[test]
-fn the_first_decision_counts_and_the_second_hears_what_was_decided() {
+fn the_first_decision_wins_and_the_second_is_rejected_with_it() {
     let mut run = Driver::start(approval(json!({})));
     run.at(2_000).decide("g1", "reject");
     for _ in 0..2 {
@@ -91,7 +91,7 @@ fn the_first_decision_counts_and_the_second_hears_what_was_decided() {
 }
 
 #[test]
-fn choices_are_the_gates_own() {
+fn only_the_gates_choices_are_accepted() {
     let mut run = Driver::start(approval(json!({"choices": ["now", "later"]})));
     run.decide("g1", "approve");
     run.check("rejected invalid_decision /choice: \"approve\" is none of now, later");
@@ -100,7 +100,7 @@ fn choices_are_the_gates_own() {
 }
 
 #[test]
-fn the_input_of_a_decision_is_checked_against_the_schema() {
+fn the_input_of_a_decision_is_validated_against_the_schema() {
     let schema =
         json!({"type": "object", "required": ["amount"], "properties": {"amount": {"type": "integer"}}});
     let mut run = Driver::start(approval(json!({"input_schema": schema})));
@@ -123,7 +123,7 @@ fn the_input_of_a_decision_is_checked_against_the_schema() {
 }
 
 #[test]
-fn reminders_come_at_their_fractions_once_each() {
+fn reminders_are_sent_once_at_each_fraction() {
     let gate = json!({"timeout_ms": 10_000, "remind_at": [0.9, 0.5]});
     let mut run = Driver::start(approval(gate));
     assert_eq!(run.run.next_deadline(), Some(6_000));
@@ -135,7 +135,7 @@ fn reminders_come_at_their_fractions_once_each() {
         announce g1 open
     ",
     );
-    // That its time is nearly over is another matter, and no reminder.
+    // The deadline warning is separate and does not count as a reminder.
     run.reload().at(9_000).wake("").check(
         "
         token t1 ask awaiting_human@1 until 11000 watch 10000
@@ -161,7 +161,7 @@ fn by_default_a_gate_reminds_at_three_quarters() {
 }
 
 #[test]
-fn nobody_in_time_may_mean_yes_or_no() {
+fn a_timeout_may_approve_or_reject() {
     for (policy, place) in [("approve", "yes"), ("reject", "no")] {
         let mut run = Driver::start(approval(with(
             within(5_000),
@@ -182,7 +182,7 @@ fn nobody_in_time_may_mean_yes_or_no() {
 }
 
 #[test]
-fn nobody_in_time_fails_the_token_unless_a_timeout_route_is_there() {
+fn a_timeout_fails_the_token_without_a_timeout_transition() {
     let gate = with(within(5_000), json!({"remind_at": []}));
     let mut run = Driver::start(approval(gate.clone()));
     run.at(6_000)
@@ -201,7 +201,7 @@ fn nobody_in_time_fails_the_token_unless_a_timeout_route_is_there() {
 }
 
 #[test]
-fn nobody_in_time_may_end_the_whole_run() {
+fn a_timeout_may_end_the_run() {
     let document = json!({
         "nodes": [{"id": "a"}, {"id": "ask", "gate": {"timeout_ms": 5_000, "on_timeout": "cancel_all", "remind_at": []}},
                   {"id": "b", "action_id": "work"}],
@@ -215,7 +215,7 @@ fn nobody_in_time_may_end_the_whole_run() {
 }
 
 #[test]
-fn a_decision_and_the_deadline_in_one_millisecond_make_one_decision() {
+fn a_decision_and_the_deadline_in_one_millisecond_decide_once() {
     let gate = with(within(5_000), json!({"on_timeout": "approve", "remind_at": []}));
     let mut run = Driver::start(approval(gate.clone()));
     run.at(6_000)
@@ -229,7 +229,7 @@ fn a_decision_and_the_deadline_in_one_millisecond_make_one_decision() {
 }
 
 #[test]
-fn a_run_is_waiting_only_while_nothing_else_goes_on() {
+fn a_run_is_waiting_only_while_no_other_work_is_running() {
     let document = json!({
         "nodes": [{"id": "a"}, {"id": "ask", "gate": {}}, {"id": "b", "action_id": "work"}],
         "transitions": [{"from_node_id": "a", "to_node_id": "ask"}, {"from_node_id": "a", "to_node_id": "b"}],
@@ -243,7 +243,7 @@ fn a_run_is_waiting_only_while_nothing_else_goes_on() {
 }
 
 #[test]
-fn a_gate_in_a_branch_waits_with_its_siblings() {
+fn siblings_wait_for_a_gate_in_a_branch() {
     let mut document = super::graphs::three(json!({}));
     document["nodes"][1] = json!({"id": "b", "gate": {"prompt": "judge ${_branch.index}"}});
     let mut run = Driver::start(document);

@@ -1,5 +1,5 @@
-//! Random small workflows, always valid: nodes of every kind, routes of every kind, fan-outs with their joins, some
-//! of them inside others, loops, limits, retries, and expressions that may fail when they are evaluated.
+//! Random small, valid workflows: nodes and transitions of every kind, fan-outs with joins, also nested, loops, limits,
+//! retries, and expressions that may fail when they are evaluated.
 
 use serde_json::{Map, Value, json};
 
@@ -18,13 +18,14 @@ const CONDITIONS: &[Option<&str>] = &[
     Some("_branch == null || _branch.index < 2"),
 ];
 
-/// Fails unless node n1 has run and kept its result.
+/// Fails unless node n1 has run and its result is in the context.
 const CONDITION_THAT_MAY_FAIL: &str = "state.n1.epoch > 0";
 
 pub fn workflow(dice: &mut Dice) -> Value {
     let node_count = 1 + dice.below(8);
     let nodes: Vec<Value> = (0..node_count).map(|index| node(dice, index)).collect();
-    // A chain with ways out, so that most runs live long enough to meet trouble; then anything.
+    // A chain with failure and timeout transitions, so that most runs last long enough to meet faults; then random
+    // transitions.
     let mut transitions = Vec::new();
     for from in 1..node_count {
         if dice.chance(92) {
@@ -52,7 +53,7 @@ pub fn workflow(dice: &mut Dice) -> Value {
     }
     for _ in 0..dice.below(5) {
         let (from, to) = (dice.below(node_count), dice.below(node_count));
-        // A second way to where a join stands, taken with it at once, would be told from no continuation.
+        // A second transition to a join's node, taken together with the join, could not be told from a continuation.
         if !joins.contains(&(from, to)) {
             transitions.push(transition(dice, from, to));
         }
@@ -95,7 +96,7 @@ pub fn workflow(dice: &mut Dice) -> Value {
     complete_document(document)
 }
 
-/// Makes the step behind `from` a fan-out and the one before `to` its join.
+/// Turns the transition after `from` into a fan-out and the one before `to` into its join.
 fn fan(
     dice: &mut Dice,
     transitions: &mut Vec<Value>,
@@ -251,7 +252,7 @@ fn work(dice: &mut Dice, node: &mut Map<String, Value>, form: &str, id: &str) {
             node.insert("timeout_ms".into(), json!(40_000));
         }
     }
-    // Where there is no queue it is as if nothing had been said.
+    // Without a queue, `dispatch: queue` has no effect.
     match (form, dice.below(10)) {
         ("action_id", 8) => node.insert("dispatch".into(), json!("direct")),
         ("action_id", 5..=7) => node.insert("dispatch".into(), json!("queue")),
@@ -294,7 +295,7 @@ fn transition(dice: &mut Dice, from: u64, to: u64) -> Value {
     } else if let Some(condition) = dice.pick(CONDITIONS) {
         transition["condition"] = json!(condition);
     }
-    // A loop that does nothing and never ends is refused: every edge that leads back is bounded.
+    // Unbounded loops without work are rejected by validation, so every backward transition is bounded.
     if to <= from {
         transition["loop_config"] = json!({"max_iterations": 1 + dice.below(3)});
     }

@@ -1,4 +1,4 @@
-//! Documents that several families of scenarios share: a fan-out and its join, as short as they can be written.
+//! Minimal documents shared by several tests: a fan-out and its join.
 
 use serde_json::{Value, json};
 
@@ -39,8 +39,8 @@ pub fn three(join: Value) -> Value {
     fan(json!({"spawn_count": 3}), with(merge, join))
 }
 
-/// `outer` makes two branches at `b`; each of them fans out by `inner` to two at `c`; `c` joins at `d` into its
-/// branch, `d` joins at `z` into `state.all`.
+/// `outer` creates two branches at `b`; each fans out by `inner` to two at `c`; `c` joins at `d` into its branch, `d`
+/// joins at `z` into `state.all`.
 pub fn nested(inner_join: Value, outer_join: Value) -> Value {
     let into_branch = json!({"merge": {"target": "_branch.output"}});
     let into_state = json!({"merge": {"target": "state.all"}});

@@ -1,4 +1,4 @@
-//! Random histories: what may happen to a run from outside, in any order, sensible or not.
+//! Random histories: any events for a run, in any order, valid or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use super::driver::{ROOM, child_of, create_run, failed, store_document, succeede
 use super::generator;
 use crate::sim::store::Store;
 
-/// A run, what it said so far, and the attempts it ever asked for.
+/// A run, its decisions so far, and all attempts it has dispatched.
 pub struct History {
     pub run: Run,
     pub now: Millis,
     pub steps: Vec<(Millis, Event)>,
     pub decisions: Vec<Decision>,
-    /// As they were made, each before the next decision.
+    /// One per decision, encoded before the next decision is made.
     commits: Vec<Commit>,
     pub settings: Settings,
-    /// Calls to executors that one decision may begin.
+    /// The call budget of each decision.
     pub room: u32,
     attempts: Vec<(TokenId, u64)>,
 }
@@ -46,7 +46,7 @@ pub const SETTINGS: Settings = Settings {
     retention_ms: 100_000_000,
 };
 
-/// What persons say at gates, most often what gates of nodes ask for.
+/// Decisions at gates, weighted towards the choices of node gates.
 const CHOICES: &[&str] = &[
     "approve", "approve", "approve", "approve", "reject", "reject", "shrug", "extend", "abort", "fail",
     "retry", "retry", "skip",
@@ -66,7 +66,7 @@ impl History {
             room,
             attempts: Vec::new(),
         };
-        history.keep(decision);
+        history.record(decision);
         history
     }
 
@@ -93,10 +93,10 @@ impl History {
         self.now = now;
         self.steps.push((now, event.clone()));
         let (_, decision) = self.run.handle(now, self.room, event);
-        self.keep(decision);
+        self.record(decision);
     }
 
-    fn keep(&mut self, decision: Decision) {
+    fn record(&mut self, decision: Decision) {
         for command in decision.commands() {
             match command {
                 Command::DispatchTask(order) => self.attempts.push((order.token, order.epoch)),
@@ -109,7 +109,7 @@ impl History {
         self.decisions.push(decision);
     }
 
-    /// Mostly answers to the newest attempts; also late, repeated and wrong ones.
+    /// Mostly reports for the newest attempts; also late, repeated and wrong ones.
     pub fn next(&self, dice: &mut Dice) -> (Millis, Event) {
         let now = match dice.below(6) {
             0 | 1 => self.now + dice.below(200),
@@ -156,15 +156,15 @@ impl History {
                 token: token.to_string(),
                 epoch,
             },
-            20..=27 => self.word_from_outside(dice),
+            20..=27 => self.external_event(dice),
             _ if dice.chance(40) => Event::CancelRequested { reason: None },
             _ => Event::Loaded,
         };
         (now, event)
     }
 
-    /// What persons, other runs and the outbox say, sensible or not.
-    fn word_from_outside(&self, dice: &mut Dice) -> Event {
+    /// An event from a user, another run or the outbox, valid or not.
+    fn external_event(&self, dice: &mut Dice) -> Event {
         let waiting: Vec<&Token> = self
             .run
             .live_tokens()
@@ -247,7 +247,7 @@ impl History {
         }
     }
 
-    /// What was saved so far, as the tables hold it.
+    /// All rows saved so far.
     pub fn store(&self) -> Store {
         let mut store = Store::default();
         for commit in &self.commits {
@@ -257,7 +257,7 @@ impl History {
         store
     }
 
-    /// Every move of a token as the commits show it; a token is born pending.
+    /// Every status change of a token in the commits. Tokens are created as pending.
     pub fn moves(&self) -> BTreeSet<(TokenStatus, TokenStatus)> {
         let mut standing: BTreeMap<TokenId, (TokenStatus, u64)> = BTreeMap::new();
         let mut moves = BTreeSet::new();
@@ -266,7 +266,7 @@ impl History {
                 let before = standing.insert(token.id, (token.status, token.epoch));
                 let (before, epoch) = before.unwrap_or((TokenStatus::Pending, 0));
                 if before != TokenStatus::Pending && token.epoch > epoch {
-                    // Another attempt within one commit: it was pending for a moment.
+                    // A new attempt within one commit: the token was pending in between.
                     moves.extend([
                         (before, TokenStatus::Pending),
                         (TokenStatus::Pending, token.status),

@@ -1,4 +1,4 @@
-//! The lanes: which one an attempt takes, what runs inside a decision, and who waits when calls are counted.
+//! Lanes: which one an attempt takes, inline execution, and the call budget.
 
 use curfew::base::limits::QUEUE_MAX_MS;
 use curfew::run::{AttemptOrder, BatchKind, Command, Lane, Settings, TokenStatus, invocations};
@@ -42,7 +42,7 @@ fn lane(settings: Settings, mut document: Value) -> Lane {
     run.row("t1").lane.expect("its attempt has a lane")
 }
 
-/// Pure nodes after one another that keep nothing.
+/// A sequence of pure nodes without results in the context.
 fn chain(nodes: usize) -> Value {
     let ids: Vec<String> = (0..nodes).map(|index| format!("n{index}")).collect();
     let routes = ids.windows(2);
@@ -53,7 +53,7 @@ fn chain(nodes: usize) -> Value {
     })
 }
 
-/// A node that is done again as long as it says so.
+/// A node that repeats while `condition` holds.
 fn spin(condition: &str, more: Value) -> Value {
     let document = json!({
         "nodes": [{"id": "a", "task_id": "t", "input_mapping": {"n": "${has(state.n) ? state.n : 0}"},
@@ -93,13 +93,13 @@ fn orders(run: &Driver) -> Vec<AttemptOrder> {
     orders.collect()
 }
 
-/// The tokens that began, as numbers.
+/// The numbers of the tokens whose attempts began.
 fn begun(run: &Driver) -> Vec<u64> {
     orders(run).iter().map(|order| order.token.0).collect()
 }
 
 #[test]
-fn the_lane_is_chosen_by_word_then_by_what_the_task_does_and_may_take() {
+fn the_lane_depends_on_the_setting_the_task_and_its_limit() {
     let (auto, inline) = (json!({"dispatch": "auto"}), json!({"dispatch": "inline"}));
     let (direct, queue) = (json!({"dispatch": "direct"}), json!({"dispatch": "queue"}));
     let (none, brief, long) = (json!({}), json!({"timeout": "1m"}), json!({"timeout_ms": 60_001}));
@@ -127,7 +127,7 @@ fn the_lane_is_chosen_by_word_then_by_what_the_task_does_and_may_take() {
             assert_eq!(lane(WITH_QUEUE, document), with_queue, "with a queue: {what}");
         }
     }
-    // The node's word goes before the task's, also where it is none.
+    // The node's setting takes precedence over the task's, also an explicit null.
     for (node, task, expected) in [
         (&direct, &queue, Lane::Direct),
         (&queue, &direct, Lane::Queue),
@@ -139,7 +139,7 @@ fn the_lane_is_chosen_by_word_then_by_what_the_task_does_and_may_take() {
 }
 
 #[test]
-fn an_attempt_takes_no_longer_than_is_left_of_its_run() {
+fn the_runs_remaining_time_bounds_an_attempt() {
     for (timeout_ms, expected) in [(60_000, Lane::Direct), (60_001, Lane::Queue)] {
         let document = with(
             one_task(calling(), json!({}), json!({})),
@@ -151,7 +151,7 @@ fn an_attempt_takes_no_longer_than_is_left_of_its_run() {
 
 /// The platform ends a consumer after 15 minutes.
 #[test]
-fn nothing_goes_into_the_queue_that_may_outlive_its_consumer() {
+fn a_task_that_may_outlive_a_queue_consumer_is_not_queued() {
     let (fits, too_long) = (json!(QUEUE_MAX_MS), json!(QUEUE_MAX_MS + 1));
     for (of_run, of_node, expected) in [
         (&fits, &Value::Null, Lane::Queue),
@@ -174,7 +174,7 @@ fn nothing_goes_into_the_queue_that_may_outlive_its_consumer() {
 }
 
 #[test]
-fn a_task_with_secrets_or_with_pauses_between_its_attempts_is_no_pure_one() {
+fn a_task_with_secrets_or_retry_delays_is_not_pure() {
     let secret = json!({"kind": "update_context", "implementation": {"set": {"x": "${secret.KEY}"}}});
     assert_eq!(
         lane(SETTINGS, one_task(secret, json!({}), json!({}))),
@@ -194,7 +194,7 @@ fn a_task_with_secrets_or_with_pauses_between_its_attempts_is_no_pure_one() {
 }
 
 #[test]
-fn a_chain_of_pure_tasks_is_one_commit_with_one_row_a_token() {
+fn a_chain_of_pure_tasks_is_one_commit_with_one_row_per_token() {
     let run = Driver::start(chain(50));
     assert_eq!(run.standing(), "completed {}");
     let tokens = run.lines_of("token");
@@ -218,12 +218,12 @@ fn a_chain_of_pure_tasks_is_one_commit_with_one_row_a_token() {
 }
 
 #[test]
-fn what_is_beyond_two_hundred_inline_tasks_is_brought_by_the_alarm() {
+fn inline_tasks_beyond_two_hundred_wait_for_the_alarm() {
     let mut run = Driver::start(chain(450));
     run.stands("running n200:pending");
     assert_eq!(run.lines_of("token").len(), 201);
     assert_eq!(run.lines_of("alarm"), [format!("alarm {START}")]);
-    // Whoever asks first brings it just as well.
+    // A request triggers it as well as the alarm.
     run.at(START + 1).wake("");
     run.stands("running n400:pending");
     run.reload().at(START + 2).load().stands("running n400:pending");
@@ -231,7 +231,7 @@ fn what_is_beyond_two_hundred_inline_tasks_is_brought_by_the_alarm() {
 }
 
 #[test]
-fn an_inline_task_that_fails_fails_its_run_or_takes_its_failure_route() {
+fn a_failed_inline_task_fails_its_run_or_takes_its_failure_transition() {
     let assert = json!({"kind": "assert", "implementation": {"condition": "input.x > 1", "message": "x is ${input.x}"}});
     let mut document = one_task(assert, json!({}), json!({}));
     let run = Driver::start(document.clone());
@@ -247,7 +247,7 @@ fn an_inline_task_that_fails_fails_its_run_or_takes_its_failure_route() {
 }
 
 #[test]
-fn schemas_hold_for_inline_tasks() {
+fn schemas_apply_to_inline_tasks() {
     let needs = json!({"required": ["y"]});
     for (field, place) in [("input_schema", "input"), ("output_schema", "output")] {
         let run = Driver::start(one_task(pure(), json!({}), json!({field: needs})));
@@ -261,7 +261,7 @@ fn schemas_hold_for_inline_tasks() {
 }
 
 #[test]
-fn an_input_that_cannot_be_made_fails_before_anything_runs() {
+fn a_failing_input_mapping_fails_before_the_task_runs() {
     let run = Driver::start(one_task(
         pure(),
         json!({"input_mapping": "${state.missing}"}),
@@ -284,7 +284,7 @@ fn a_fan_out_of_inline_tasks_joins_in_the_same_commit() {
 }
 
 #[test]
-fn an_inline_task_is_made_again_within_its_attempt_where_its_retry_does_not_wait() {
+fn an_inline_task_retries_within_its_attempt_if_the_retry_has_no_delay() {
     let assert = json!({"kind": "assert", "implementation": {"condition": "false", "message": "never"}});
     let mut document = one_task(
         assert,
@@ -298,7 +298,7 @@ fn an_inline_task_is_made_again_within_its_attempt_where_its_retry_does_not_wait
 }
 
 #[test]
-fn a_loop_of_inline_tasks_ends_where_its_condition_does_or_where_its_limit_is() {
+fn a_loop_of_inline_tasks_ends_with_its_condition_or_limit() {
     let mut run = Driver::start(spin("state.n < 250", json!({})));
     run.stands("running a:pending");
     run.wake("").stands("completed {}");
@@ -326,7 +326,7 @@ fn a_loop_of_inline_tasks_is_caught_by_the_workflow_deadline() {
 }
 
 #[test]
-fn a_pause_between_two_decisions_holds_an_inline_chain() {
+fn a_pause_between_two_decisions_stops_an_inline_chain() {
     let mut run = Driver::start(chain(300));
     run.at(START + 5).pause().stands("paused n200:pending");
     run.at(START + 10).wake("").stands("paused n200:pending");
@@ -335,12 +335,12 @@ fn a_pause_between_two_decisions_holds_an_inline_chain() {
 }
 
 #[test]
-fn without_room_every_call_waits_for_the_next_wake_and_no_answer_costs_a_row() {
+fn without_calls_left_every_attempt_waits_and_no_row_is_rewritten() {
     let mut run = Driver::start_in(0, fan(3, calling(), json!({}), json!({})));
     run.stands("running 3xwork:pending");
     assert_eq!(run.lines_of("alarm"), [format!("alarm {START}")]);
     assert!(begun(&run).is_empty());
-    // Somebody knocks on an object that has spent its calls.
+    // A request wakes an object whose call budget is spent.
     run.at(START + 1).wake("").stands("running 3xwork:pending");
     assert!(run.lines_of("token").is_empty(), "{:?}", run.lines_of("token"));
     run.room = 24;
@@ -349,13 +349,13 @@ fn without_room_every_call_waits_for_the_next_wake_and_no_answer_costs_a_row() {
 }
 
 #[test]
-fn room_is_given_in_order_and_nothing_is_lost() {
+fn calls_are_assigned_in_order_and_no_attempt_is_lost() {
     for (room, action, task, join, sizes) in [
-        // Six that call out share an invocation.
+        // Up to six calling tasks share an invocation.
         (1, calling(), json!({}), json!({}), vec![6, 6, 6, 2]),
         (2, calling(), json!({}), json!({}), vec![12, 8]),
         (24, calling(), json!({}), json!({}), vec![20]),
-        // Branches that a join may cancel go alone, pure ones in crowds.
+        // Branches that a join may cancel get an invocation each; pure tasks share one.
         (
             3,
             calling(),
@@ -381,7 +381,7 @@ fn room_is_given_in_order_and_nothing_is_lost() {
             assert_eq!(pending.count(), waiting);
             if waiting > 0 {
                 assert!(run.run.alarm_at() <= Some(run.now), "the alarm stands now");
-                // Those of before are still open.
+                // Earlier calls are still open.
                 let open: Vec<String> = (2..2 + taken as u64).map(|id| format!("t{id}@1")).collect();
                 let next = run.now + 1;
                 run.at(next).wake(&open.join(" "));
@@ -392,7 +392,7 @@ fn room_is_given_in_order_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_chain_that_has_used_up_its_calls_goes_on_with_the_next_wake() {
+fn a_chain_without_calls_left_continues_in_the_next_wake() {
     let mut document = chain(3);
     document["tasks"][0]["steps"][0]["action"] = calling();
     let mut run = Driver::start_in(1, document);
@@ -415,7 +415,7 @@ fn a_chain_that_has_used_up_its_calls_goes_on_with_the_next_wake() {
 }
 
 #[test]
-fn a_call_that_cannot_be_made_leaves_its_room_to_the_next() {
+fn an_attempt_that_fails_before_its_call_releases_the_call() {
     let mut document = fan(
         2,
         calling(),
@@ -428,7 +428,7 @@ fn a_call_that_cannot_be_made_leaves_its_room_to_the_next() {
 }
 
 #[test]
-fn an_object_that_comes_back_makes_as_many_attempts_again_as_there_is_room_for() {
+fn a_reloaded_object_replaces_lost_attempts_within_its_call_budget() {
     let mut run = Driver::start(fan(10, calling(), json!({}), json!({})));
     run.room = 1;
     run.reload().at(2_000).load();
@@ -439,7 +439,7 @@ fn an_object_that_comes_back_makes_as_many_attempts_again_as_there_is_room_for()
 }
 
 #[test]
-fn an_order_says_how_many_calls_its_task_makes() {
+fn an_order_carries_the_number_of_calls_of_its_task() {
     let set = json!({"kind": "update_context", "implementation": {"set": {"a": 1}}});
     let call = json!({"kind": "service_call", "implementation": {"binding": "PEER"}});
     for (actions, calls) in [(vec![&set], 0), (vec![&call, &set, &call], 2)] {
@@ -451,7 +451,7 @@ fn an_order_says_how_many_calls_its_task_makes() {
 }
 
 #[test]
-fn a_short_task_that_nothing_follows_goes_by_a_request_of_its_own() {
+fn a_short_last_task_uses_a_plain_request() {
     let call = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}});
     let limited = |id: &str, timeout: &str| json!({"id": id, "action_id": "work", "timeout": timeout});
     let on = json!([{"from_node_id": "a", "to_node_id": "b"}]);

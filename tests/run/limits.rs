@@ -1,4 +1,4 @@
-//! Bounds of a run: each one that is exceeded ends it, or fails the token, with a message that names the bound.
+//! Limits of a run: exceeding one ends the run or fails the token, with a message that names the limit.
 
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ fn a_result_over_its_limit_fails_the_token_and_writes_nothing() {
 }
 
 #[test]
-fn a_context_over_its_limit_fails_the_token_and_stays_as_it_was() {
+fn a_context_over_its_limit_fails_the_token_and_is_unchanged() {
     let mut run = Driver::start(json!({
         "nodes": [
             {"id": "a", "action_id": "work"},
@@ -127,7 +127,7 @@ fn a_context_over_its_limit_fails_the_token_and_stays_as_it_was() {
         token t3 mend executing@1 watch 31000
         dispatch t3@1 {"a":400000,"b":false}
     "#);
-    // What was refused did not stay on the account.
+    // The rejected value does not count towards the size of the context.
     run.succeed("t3@1", json!("x".repeat(500_000)));
     assert!(run.lines_of("token")[0].ends_with("keeps state.mend"));
 }
@@ -145,9 +145,9 @@ fn an_output_over_its_limit_fails_the_run() {
     );
 }
 
-/// A row is JSON inside JSON: what is nested as deep as allowed, below the deepest target, must load again.
+/// Values of the maximum depth, written to the deepest target, can be read again although rows nest JSON in JSON.
 #[test]
-fn what_a_run_saves_can_always_be_read_again() {
+fn saved_rows_can_always_be_read_again() {
     let target = format!("state.{}", vec!["x"; 16].join("."));
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
     let mut run = Driver::start(json!({
@@ -174,7 +174,7 @@ fn what_a_run_saves_can_always_be_read_again() {
 }
 
 #[test]
-fn a_run_that_met_a_limit_gives_birth_to_nothing_more() {
+fn a_run_that_exceeded_a_limit_creates_no_more_tokens() {
     let route = |to: &str| json!({"from_node_id": "a", "to_node_id": to});
     let mut run = Driver::start(json!({
         "nodes": [{"id": "a"}, {"id": "b", "action_id": "work"}, {"id": "c", "action_id": "work"},

@@ -1,4 +1,4 @@
-//! Many deadlines in one moment, and one that is a month away: what a wake costs, and how many there are.
+//! Many deadlines at the same time, and one that is a month away: the number and cost of wakes.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,8 @@ use super::graphs::joining;
 
 const CROWD: u64 = 1_000;
 
-/// A thousand branches whose attempts have the same deadline; the join takes what there is.
-fn crowd() -> Driver {
+/// A thousand branches whose attempts have the same deadline; the join proceeds with what is available.
+fn thousand_branches() -> Driver {
     let join = joining(
         "out",
         json!({"on_branch_failure": "proceed_with_available", "timeout": null}),
@@ -28,8 +28,7 @@ fn crowd() -> Driver {
     }))
 }
 
-/// Wakes the run as often as its alarm rings at once; how often that was, and how long deciding and making the rows
-/// took in all.
+/// Wakes the run while its alarm is due. Returns the number of wakes, and the total time to decide and to encode the rows.
 fn wake_until_done(run: &mut Driver) -> (usize, Duration) {
     let (mut wakes, mut spent) = (0, Duration::ZERO);
     while run.run.is_due(run.now) {
@@ -52,15 +51,15 @@ fn wake_until_done(run: &mut Driver) -> (usize, Duration) {
         });
         assert!(timed_out.count() <= 100, "a commit stays small");
         wakes += 1;
-        // It may leave memory between any two of them.
+        // The object may be evicted between any two wakes.
         run.reload();
     }
     (wakes, spent)
 }
 
 #[test]
-fn a_thousand_deadlines_in_one_moment_are_passed_a_hundred_a_wake() {
-    let mut run = crowd();
+fn a_thousand_simultaneous_deadlines_are_handled_a_hundred_per_wake() {
+    let mut run = thousand_branches();
     run.stands(&format!("running {CROWD}xb:executing"));
     run.at(START + 5_000 + SETTINGS.grace_ms);
     let (wakes, spent) = wake_until_done(&mut run);
@@ -73,11 +72,11 @@ fn a_thousand_deadlines_in_one_moment_are_passed_a_hundred_a_wake() {
         .into_iter()
         .filter(|entry| entry.record.is_some());
     assert_eq!(records.count() as u64, CROWD, "each left its record");
-    // Two orders of magnitude above what it takes: only something quadratic gets there.
+    // Two orders of magnitude above the usual time: only quadratic work exceeds it.
     assert!(spent < Duration::from_secs(30), "{spent:?}");
 }
 
-/// Nothing is written and nobody is woken while a run sleeps, but for the alarm itself.
+/// A sleeping run writes nothing and wakes only for its alarm.
 #[test]
 fn a_sleep_of_thirty_days_costs_nothing() {
     let month_ms: u64 = 30 * 24 * 60 * 60 * 1_000;
@@ -93,7 +92,7 @@ fn a_sleep_of_thirty_days_costs_nothing() {
     let mut wakes = 0;
     while run.run.header.ended_at.is_none() {
         let alarm_at = run.run.alarm_at().expect("something wakes a run that sleeps");
-        // The object has long left memory when the alarm rings.
+        // The object has been evicted long before the alarm fires.
         run.reload().at(alarm_at).wake("");
         wakes += 1;
         if run.run.header.ended_at.is_none() {

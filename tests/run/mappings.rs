@@ -1,11 +1,11 @@
-//! What a node gets and what becomes of its result: input and output mappings, the run's output, silent reports.
+//! Input and output mappings, the run's output, and reports without a result or reason.
 
 use serde_json::json;
 
 use super::driver::{Driver, SETTINGS, failed, succeeded};
 
 #[test]
-fn a_mapping_that_fails_takes_the_failure_route() {
+fn a_failing_mapping_takes_the_failure_transition() {
     Driver::start(json!({
         "nodes": [
             {"id": "a", "action_id": "work", "input_mapping": {"n": "${state.nothing.deep}"}},
@@ -58,7 +58,7 @@ fn an_empty_output_mapping_drops_the_result_but_the_token_keeps_it() {
 }
 
 #[test]
-fn a_workflow_output_mapping_that_fails_fails_the_run() {
+fn a_failing_output_mapping_of_the_workflow_fails_the_run() {
     Driver::start(json!({"nodes": [{"id": "a"}], "output_mapping": {"n": "${state.a.n}"}})).check(r#"
         snapshot
         input {"x":1}
@@ -72,7 +72,7 @@ fn a_workflow_output_mapping_that_fails_fails_the_run() {
 }
 
 #[test]
-fn an_output_that_does_not_fit_its_schema_fails_the_run() {
+fn an_output_that_violates_its_schema_fails_the_run() {
     Driver::start(json!({
         "nodes": [{"id": "a", "output_mapping": {"output.n": "many"}}],
         "output_schema": {"properties": {"n": {"type": "integer"}}},
@@ -90,7 +90,7 @@ fn an_output_that_does_not_fit_its_schema_fails_the_run() {
 }
 
 #[test]
-fn the_report_of_a_task_that_says_nothing_is_null() {
+fn a_report_without_a_result_is_null() {
     let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}]}));
     let mut report = succeeded("t1@1", json!(null));
     report.output = None;
@@ -105,7 +105,7 @@ fn the_report_of_a_task_that_says_nothing_is_null() {
 }
 
 #[test]
-fn a_failed_report_without_a_reason_still_names_one() {
+fn a_failed_report_without_a_reason_gets_a_default_reason() {
     let mut run = Driver::start_with(
         SETTINGS,
         json!({"nodes": [{"id": "a", "action_id": "work"}]}),
@@ -125,7 +125,7 @@ fn a_failed_report_without_a_reason_still_names_one() {
 }
 
 #[test]
-fn a_run_that_ends_in_a_commit_orders_nothing_in_it() {
+fn a_commit_that_ends_the_run_dispatches_nothing() {
     Driver::start(json!({
         "nodes": [
             {"id": "a"},

@@ -1,12 +1,11 @@
-//! How the results of branches become one value: the five strategies, over what the target already holds, and what
-//! cannot be merged.
+//! Merging the results of branches: the five strategies, existing values at the target, and values that cannot be merged.
 
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS};
 use super::graphs::{fan, joining};
 
-/// Three branches bring `parts` in the order 2, 0, 1 into `state.m`, which holds `held` unless that is null.
+/// Three branches merge `parts` into `state.m`, finishing in the order 2, 0, 1. The target holds `held` unless that is null.
 fn merged(merge: Value, held: Value, parts: [Value; 3]) -> Result<Value, String> {
     let mut document = fan(json!({"spawn_count": 3}), json!({"merge": merge}));
     if !held.is_null() {
@@ -31,7 +30,7 @@ fn numbers() -> [Value; 3] {
 }
 
 #[test]
-fn append_adds_one_element_per_branch_in_branch_order_behind_what_is_there() {
+fn append_adds_one_element_per_branch_in_branch_order_after_existing_ones() {
     assert_eq!(
         merged(by("append"), json!(null), numbers()),
         Ok(json!([10, 11, 12]))
@@ -72,7 +71,7 @@ fn merge_object_is_shallow_and_later_branches_win() {
 }
 
 #[test]
-fn keyed_by_branch_names_every_branch_by_its_index() {
+fn keyed_by_branch_uses_the_branch_index_as_key() {
     assert_eq!(
         merged(
             by("keyed_by_branch"),
@@ -92,7 +91,7 @@ fn last_wins_takes_the_branch_that_finished_last() {
 }
 
 #[test]
-fn what_does_not_fit_fails_the_join_and_says_where() {
+fn incompatible_values_fail_the_join_and_name_the_target() {
     for (strategy, held, parts, message) in [
         (
             "append",
@@ -134,7 +133,7 @@ fn what_does_not_fit_fails_the_join_and_says_where() {
 }
 
 #[test]
-fn a_source_picks_from_the_branch() {
+fn a_source_selects_a_part_of_the_branch_output() {
     let parts = [
         json!({"score": 3, "text": "p"}),
         json!({"score": 1}),
@@ -163,7 +162,7 @@ fn without_a_merge_the_join_only_waits() {
 }
 
 #[test]
-fn a_deep_target_and_the_output_can_be_merged_into() {
+fn deep_targets_and_the_output_can_be_merged_into() {
     for target in ["output.deep.list", "state.deep.list"] {
         let mut run = Driver::start(fan(
             json!({"spawn_count": 2}),
@@ -183,7 +182,7 @@ fn a_deep_target_and_the_output_can_be_merged_into() {
 }
 
 #[test]
-fn a_merge_over_the_contexts_limit_fails_the_join_and_leaves_nothing_half_done() {
+fn a_merge_over_the_context_limit_fails_the_join_and_changes_nothing() {
     let mut run = Driver::start(fan(
         json!({"spawn_count": 3}),
         json!({"merge": {"target": "state.m"}}),
@@ -200,9 +199,9 @@ fn a_merge_over_the_contexts_limit_fails_the_join_and_leaves_nothing_half_done()
     assert_eq!(run.run.live_tokens().count(), 0);
 }
 
-/// A target outside of `state`, `output` and `_branch.output` never gets as far as a run.
+/// Validation rejects targets outside `state`, `output` and `_branch.output` before a run starts.
 #[test]
-fn a_merge_into_the_branch_needs_a_branch_around_the_join() {
+fn a_merge_into_the_branch_needs_an_enclosing_branch() {
     let mut run = Driver::start(fan(
         json!({"spawn_count": 1}),
         json!({"merge": {"target": "_branch.output"}}),
@@ -223,9 +222,9 @@ fn a_late_branch_is_merged_under_its_own_index() {
     assert_eq!(run.state()["m"], json!({"0": "a", "1": "b", "2": "c"}));
 }
 
-/// The one who arrives stands in a branch further inside than the one that is joined.
+/// The arriving token is in a branch nested inside the joined one.
 #[test]
-fn a_late_branch_that_comes_from_further_inside_is_merged_under_the_joined_index() {
+fn a_late_branch_from_a_nested_branch_is_merged_under_the_joined_index() {
     let join = json!({"strategy": "any", "on_early_complete": "allow_late_merge",
         "merge": {"target": "state.m", "strategy": "keyed_by_branch"}});
     let mut run = Driver::start(json!({
@@ -236,7 +235,7 @@ fn a_late_branch_that_comes_from_further_inside_is_merged_under_the_joined_index
             {"from_node_id": "c", "to_node_id": "z", "synchronization": joining("out", join)},
         ],
     }));
-    // t4, t5 are of branch 0; t6, t7 of branch 1.
+    // t4, t5 belong to branch 0; t6, t7 to branch 1.
     run.succeed("t5@1", json!("first"))
         .succeed("t6@1", json!("second"));
     assert_eq!(run.state()["m"], json!({"0": "first", "1": "second"}));

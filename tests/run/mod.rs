@@ -1,4 +1,4 @@
-//! The engine: what it decides for each event, and what holds whatever the events are.
+//! Tests of the engine: its decision for each event, and properties that hold for any sequence of events.
 
 mod alarms;
 mod branches_nested;

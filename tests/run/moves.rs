@@ -1,5 +1,5 @@
-//! The table of moves a token may make: every pair is listed once, the engine agrees with it, and each legal move is
-//! one that really happens.
+//! The table of legal status changes of a token: the engine agrees with it on every pair, and every legal change happens in
+//! some run.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::dice::Dice;
 use super::driver::{ROOM, complete_document, succeeded};
 use super::history::{History, SETTINGS};
 
-/// From, then all it may become.
+/// A status, and all statuses it may change to.
 const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
     (
         Pending,
@@ -97,7 +97,7 @@ const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
 ];
 
 #[test]
-fn every_pair_of_statuses_is_legal_or_not_as_the_table_says() {
+fn the_engine_agrees_with_the_table_on_every_pair() {
     for from in TokenStatus::ALL {
         let listed: Vec<_> = LEGAL.iter().filter(|(status, _)| *status == from).collect();
         assert_eq!(listed.len(), 1, "{from:?} stands once in the table");
@@ -110,14 +110,14 @@ fn every_pair_of_statuses_is_legal_or_not_as_the_table_says() {
 }
 
 #[test]
-fn every_legal_move_happens_in_some_run_and_no_other_does() {
+fn every_legal_change_happens_in_some_run_and_no_other_does() {
     let legal: BTreeSet<_> = LEGAL
         .iter()
         .flat_map(|(from, to)| to.iter().map(|to| (*from, *to)))
         .collect();
-    let mut seen = fails_at_its_claim().moves();
-    seen.extend(is_called_back_with_a_failure().moves());
-    // Some moves are rare; most seeds after they were all seen would show nothing new.
+    let mut seen = input_fails_at_claim().moves();
+    seen.extend(callback_reports_failure().moves());
+    // Some changes are rare, so many seeds are tried; the search stops once all were seen.
     for seed in 0..6_000 {
         seen.extend(History::random(&mut Dice::seeded(seed), 40).moves());
         if seed >= 2_000 && legal.is_subset(&seen) {
@@ -130,8 +130,8 @@ fn every_legal_move_happens_in_some_run_and_no_other_does() {
     assert!(illegal.is_empty(), "runs showed {illegal:?}");
 }
 
-/// Too rare to wait for: a branch whose input cannot be made once it is claimed, with a route into its join.
-fn fails_at_its_claim() -> History {
+/// Too rare for random histories: the input mapping of a branch fails at its claim, and a transition leads into its join.
+fn input_fails_at_claim() -> History {
     let settings = Settings {
         queue: true,
         ..SETTINGS
@@ -159,8 +159,8 @@ fn fails_at_its_claim() -> History {
     history
 }
 
-/// Too rare as well: the callback of an async action brings a failure that a person is to look at.
-fn is_called_back_with_a_failure() -> History {
+/// Also too rare: the callback of an async action reports a failure that escalates.
+fn callback_reports_failure() -> History {
     let document = complete_document(json!({
         "nodes": [{"id": "a", "action_id": "hand-out", "escalate_on": ["unknown"]}],
         "actions": [{"id": "hand-out", "kind": "service_call", "implementation": {"binding": "PEER"},
