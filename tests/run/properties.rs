@@ -36,7 +36,7 @@ fn saved_tokens(decision: &Decision) -> impl Iterator<Item = &Token> {
 
 /// Checks the tokens of a commit against those before it.
 fn check_commit(
-    standing: &mut BTreeMap<TokenId, Token>,
+    saved: &mut BTreeMap<TokenId, Token>,
     decision: &Decision,
     run: &Run,
     settings: Settings,
@@ -55,14 +55,14 @@ fn check_commit(
             token.epoch <= attempts_max || token.arrival.is_some(),
             "{token:?}"
         );
-        if let Some(before) = standing.insert(token.id, token.clone()) {
+        if let Some(before) = saved.insert(token.id, token.clone()) {
             prop_assert!(!before.status.is_terminal(), "{before:?} moved to {token:?}");
             prop_assert!(before.epoch <= token.epoch, "{before:?} to {token:?}");
         }
     }
     for command in decision.commands() {
         if let Command::DispatchTask(order) = command {
-            let token = &standing[&order.token];
+            let token = &saved[&order.token];
             prop_assert_eq!(
                 token.epoch,
                 order.epoch,
@@ -74,7 +74,7 @@ fn check_commit(
     Ok(())
 }
 
-fn check_standing(run: &Run) -> Result<(), TestCaseError> {
+fn check_run(run: &Run) -> Result<(), TestCaseError> {
     let next = run.next_deadline();
     let paused = run.header.paused_at.is_some();
     // No timer is needed: the token waits for outside input.
@@ -141,9 +141,9 @@ proptest! {
     fn every_commit_keeps_the_invariants(choices in choices()) {
         let mut dice = Dice::listed(choices);
         let mut history = History::random(&mut dice, 0);
-        let mut standing = BTreeMap::new();
-        check_commit(&mut standing, &history.decisions[0], &history.run, history.settings, 0)?;
-        check_standing(&history.run)?;
+        let mut saved = BTreeMap::new();
+        check_commit(&mut saved, &history.decisions[0], &history.run, history.settings, 0)?;
+        check_run(&history.run)?;
         for _ in 0..LENGTH {
             let ended = history.run.header.status.is_terminal();
             history.step(&mut dice);
@@ -159,12 +159,12 @@ proptest! {
             };
             let decisions = history.decisions.iter().flat_map(Decision::writes).filter(is_decision).count() as u64;
             let more = pauses + decisions * (1 + u64::from(history.settings.lost_max));
-            check_commit(&mut standing, decision, &history.run, history.settings, more)?;
+            check_commit(&mut saved, decision, &history.run, history.settings, more)?;
             if *decision == Decision::DeleteStorage {
                 prop_assert!(ended, "a live run was deleted");
                 break;
             }
-            check_standing(&history.run)?;
+            check_run(&history.run)?;
             let back = |write: &Write| {
                 matches!(write, Write::SaveEvent(entry) if entry.kind == RunEventKind::RunRetried)
             };

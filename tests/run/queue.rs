@@ -73,7 +73,7 @@ pub fn two_branches(join: Value) -> Value {
     })
 }
 
-fn handed(run: &Driver) -> &AttemptOrder {
+fn claimed_order(run: &Driver) -> &AttemptOrder {
     let mut orders = run
         .decision
         .commands()
@@ -82,7 +82,7 @@ fn handed(run: &Driver) -> &AttemptOrder {
             Command::RespondToClaim(order) => Some(order),
             _others => None,
         });
-    orders.next().expect("an order was handed out")
+    orders.next().expect("the claim was answered with an order")
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn an_attempt_is_enqueued_claimed_and_reported() {
         hand t1@1 {"x":1} by 105000
     "#,
     );
-    assert_eq!(handed(&run).limit.map(|(millis, _)| millis), Some(100_000));
+    assert_eq!(claimed_order(&run).limit.map(|(millis, _)| millis), Some(100_000));
     let row = run.row("t1");
     assert_eq!(
         (row.dispatched_at, row.started_at, row.lane),
@@ -489,7 +489,7 @@ fn time_in_the_queue_counts_for_the_run_but_not_for_the_attempt() {
     run.at(30_000).claim("t1@1");
     assert_eq!(run.row("t1").timeout_at, Some(100_000));
     assert_eq!(
-        handed(&run).deadline_at,
+        claimed_order(&run).deadline_at,
         Some(100_000),
         "its own; the end of the run ends it anyway"
     );

@@ -119,7 +119,7 @@ fn only_a_chosen_token_starts_over() {
     assert_eq!(
         works,
         [(TokenId(2), true), (TokenId(6), false), (TokenId(4), false)],
-        "t3 is another piece of work now, the others go on"
+        "t3 is another piece of work now, the others continue"
     );
 }
 

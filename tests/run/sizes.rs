@@ -386,7 +386,7 @@ mod failed_wakes {
         );
         assert!(
             !run.store.run.contains_key("failed_wakes"),
-            "a restart begins anew"
+            "a restart starts over"
         );
     }
 

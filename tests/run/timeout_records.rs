@@ -63,11 +63,11 @@ fn an_attempt_that_times_out_and_is_retried() {
         .at(10_000)
         .time_out("t1@2");
     let records = run.records();
-    let told: Vec<Value> = records
+    let short: Vec<Value> = records
         .iter()
         .map(|it| json!([it.timeout_event.elapsed_ms, it.retry_count, it.final_action]))
         .collect();
-    assert_eq!(told, [json!([4_000, 0, "retry"]), json!([4_000, 1, "fail"])]);
+    assert_eq!(short, [json!([4_000, 0, "retry"]), json!([4_000, 1, "fail"])]);
     assert_eq!(
         run.kinds(),
         "token_timed_out token_retried token_timed_out run_failed"
