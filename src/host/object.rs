@@ -179,7 +179,7 @@ impl<P: Platform> Host<P> {
             return Ok(());
         }
         let open_calls = self.open_calls();
-        let woken = self.handle(budget, Event::AlarmRang { open_calls });
+        let woken = self.handle(budget, Event::AlarmFired { open_calls });
         self.count_if_failed(woken).map(|_| ())
     }
 

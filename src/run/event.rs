@@ -20,7 +20,7 @@ pub enum Event {
     /// The object was loaded into memory: none of its earlier calls is still open.
     Loaded,
     /// The alarm fired, possibly early. The platform has already cleared it. `open_calls` as in `Woken`.
-    AlarmRang {
+    AlarmFired {
         open_calls: Vec<(TokenId, u64)>,
     },
     /// A request arrived, or something became due before the alarm fired. `open_calls` are the attempts whose call this
@@ -182,7 +182,7 @@ impl Event {
             Event::Abandoned | Event::CancelRequested { .. } => true,
             Event::FromParent { event, .. } => event.comes_first(),
             Event::Loaded
-            | Event::AlarmRang { .. }
+            | Event::AlarmFired { .. }
             | Event::Woken { .. }
             | Event::TaskReported(_)
             | Event::Claimed { .. }

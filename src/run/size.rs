@@ -137,7 +137,7 @@ pub(in crate::run) fn check_child_input(node: &str, input: &Value) -> Result<(),
 }
 
 /// Checks a value from a request that is to become a token's result.
-pub(in crate::run) fn check_brought(what: &'static str, value: &Value) -> Result<(), Rejection> {
+pub(in crate::run) fn check_received_result(what: &'static str, value: &Value) -> Result<(), Rejection> {
     TooLarge::check(what, json_bytes(value), RESULT_BYTES).map_err(Rejection::TooLarge)
 }
 

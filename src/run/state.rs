@@ -207,7 +207,7 @@ impl Run {
                 self.take_over_lost_attempts();
                 Ok(())
             }
-            Event::AlarmRang { open_calls } => {
+            Event::AlarmFired { open_calls } => {
                 self.forget_failed_wakes();
                 self.timers.alarm_fired();
                 self.pass_deadlines(&open_calls);

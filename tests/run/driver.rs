@@ -329,7 +329,7 @@ impl Driver {
     /// The alarm fires, possibly early, while the calls in `open` are still open.
     pub fn ring(&mut self, open: &str) -> &mut Driver {
         let open_calls = open.split_whitespace().map(parse_attempt).collect();
-        self.feed(Event::AlarmRang { open_calls })
+        self.feed(Event::AlarmFired { open_calls })
     }
 
     /// A request wakes the object while the calls in `open` (`t1@1 t2@1`) are still open.

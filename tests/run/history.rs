@@ -137,7 +137,7 @@ impl History {
                 epoch,
                 message: "reset".into(),
             },
-            14 => Event::AlarmRang {
+            14 => Event::AlarmFired {
                 open_calls: self.attempts.clone(),
             },
             15 => Event::Woken {

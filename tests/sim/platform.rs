@@ -265,7 +265,7 @@ impl Platform for SimPlatform {
             let attempt = (report.token_id.clone(), report.epoch);
             self.reported.borrow_mut().remove(&attempt);
         }
-        if let Event::Woken { open_calls } | Event::AlarmRang { open_calls } = event {
+        if let Event::Woken { open_calls } | Event::AlarmFired { open_calls } = event {
             self.check_reported_calls_are_open(run, open_calls);
             self.woken_at.set(Some(now));
         } else if run.is_due(now) && !event.comes_first() && !matches!(event, Event::Loaded) {

@@ -384,5 +384,5 @@ impl SimulatedRun {
 }
 
 fn is_wake(event: &Event) -> bool {
-    matches!(event, Event::Woken { .. } | Event::AlarmRang { .. })
+    matches!(event, Event::Woken { .. } | Event::AlarmFired { .. })
 }

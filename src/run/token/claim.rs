@@ -48,7 +48,7 @@ impl Run {
         if self.is_paused() {
             // The response to its first claim was lost, so no executor works on it: it goes back to pending.
             if self.tokens.live(id).status == TokenStatus::Executing {
-                self.begin_again(id);
+                self.begin_next_attempt(id);
             }
             // Its queue message is sent again when the run resumes.
             return Err(Rejection::Paused);

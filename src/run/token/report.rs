@@ -58,7 +58,7 @@ impl Run {
                 Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
             },
             ReportStatus::Suspended => self.suspend(id),
-            ReportStatus::Failed | ReportStatus::TimedOut if gave_up_too_early => self.begin_again(id),
+            ReportStatus::Failed | ReportStatus::TimedOut if gave_up_too_early => self.begin_next_attempt(id),
             ReportStatus::Failed => {
                 let failure = report.error.unwrap_or_else(|| {
                     Failure::new(
@@ -72,7 +72,7 @@ impl Run {
             // A running executor's deadline cannot be changed. Its timeout is ignored if the run is paused or the deadline
             // has moved since: the work continues in another attempt.
             ReportStatus::TimedOut if self.is_paused() || self.has_outdated_deadline(id) => {
-                self.begin_again(id)
+                self.begin_next_attempt(id)
             }
             ReportStatus::TimedOut => {
                 let reported = Reported::Stopped {
@@ -109,7 +109,7 @@ impl Run {
     }
 
     /// Begins the next attempt, or leaves it pending while the run is paused. The checkpoint is kept.
-    pub(in crate::run) fn begin_again(&mut self, id: TokenId) {
+    pub(in crate::run) fn begin_next_attempt(&mut self, id: TokenId) {
         self.change(id, |token| {
             token.status = TokenStatus::Pending;
             token.timeout_at = None;

@@ -115,13 +115,18 @@ impl Run {
         failure.token_id = Some(id.to_string());
         match self.is_escalated(id, &failure) {
             true => self.escalate(id, status, failure),
-            false => self.end_for_good(id, status, failure),
+            false => self.end_without_escalation(id, status, failure),
         }
     }
 
     /// Ends a failed or timed-out token without escalation: it takes its failure or timeout transitions. Without any, its
     /// branch ends, or else the run fails.
-    pub(in crate::run) fn end_for_good(&mut self, id: TokenId, status: TokenStatus, failure: Failure) {
+    pub(in crate::run) fn end_without_escalation(
+        &mut self,
+        id: TokenId,
+        status: TokenStatus,
+        failure: Failure,
+    ) {
         let token = self.tokens.live(id);
         let on = match status {
             TokenStatus::TimedOut => TransitionOn::Timeout,

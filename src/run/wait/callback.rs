@@ -9,7 +9,7 @@ use crate::base::time::Limit;
 use crate::base::{constant_time, ids};
 use crate::definition::action::Action;
 use crate::run::rejection::Rejection;
-use crate::run::size::check_brought;
+use crate::run::size::check_received_result;
 use crate::run::state::Run;
 use crate::run::token::attempt::Reported;
 use crate::run::token::{Token, TokenId, TokenStatus};
@@ -158,7 +158,7 @@ impl Run {
             .get(&id)
             .expect("the token of a current attempt is live");
         if let CallbackResult::Output(output) = &result {
-            check_brought("the result", output)?;
+            check_received_result("the result", output)?;
         }
         let was_executing = token.status == TokenStatus::Executing;
         let schema = self

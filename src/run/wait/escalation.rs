@@ -102,7 +102,7 @@ impl Run {
         match choice.as_str() {
             RETRY => self.retry_escalated(id),
             SKIP => self.succeed(id, Value::Null),
-            _fail => self.end_for_good(id, escalation.ends, escalation.failure),
+            _fail => self.end_without_escalation(id, escalation.ends, escalation.failure),
         }
     }
 
@@ -114,7 +114,7 @@ impl Run {
         self.note_gate_timeout(id, GateTimeoutPolicy::Fail);
         let escalation = self.take_escalation(id);
         self.gates.close(&escalation.gate_id, GateStatus::TimedOut, None);
-        self.end_for_good(id, escalation.ends, escalation.failure);
+        self.end_without_escalation(id, escalation.ends, escalation.failure);
     }
 
     fn take_escalation(&mut self, id: TokenId) -> Escalation {

@@ -8,7 +8,7 @@ use crate::cel::Template;
 use crate::definition::node::NodeKind;
 use crate::definition::wait::{SignalTimeoutPolicy, Wait};
 use crate::run::rejection::Rejection;
-use crate::run::size::check_brought;
+use crate::run::size::check_received_result;
 use crate::run::state::Run;
 use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutScope};
 use crate::run::token::route::{error_value, mapping_failure};
@@ -117,7 +117,7 @@ impl Run {
         if !self.is_running() {
             return Err(Rejection::RunFinished);
         }
-        check_brought("the signal", &payload)?;
+        check_received_result("the signal", &payload)?;
         match self.waits.first_listener(&name) {
             Some(id) => {
                 self.waits.end(id);
