@@ -147,8 +147,8 @@ impl<P: Platform> Host<P> {
         self.each_row(&tokens, |listed, row| {
             let token = restore::token(listed.number, &listed.status, row, &snapshot);
             let mut token = token.map_err(Error)?;
-            if token.undo_apart.contains(&WrittenAt::Exit) {
-                token.undo = self.platform.storage().undo(listed.number, WrittenAt::Exit)?;
+            if token.undo.apart.contains(&WrittenAt::Exit) {
+                token.undo.writes = self.platform.storage().undo(listed.number, WrittenAt::Exit)?;
             }
             rows.tokens.push(token);
             Ok(())

@@ -7,7 +7,7 @@ use crate::protocol::task::TaskReport;
 use crate::run::context::Context;
 use crate::run::fan::{Instance, InstanceId};
 use crate::run::message::{ChildNews, ChildReport};
-use crate::run::token::{Interrupted, Token, TokenId, TokenStatus};
+use crate::run::token::{Interrupted, JoinWait, Token, TokenId, TokenStatus};
 use crate::run::wait::callback::{CallbackResult, Capability};
 use crate::run::wait::gate::GateDecision;
 
@@ -150,8 +150,7 @@ pub struct TokenSummary {
     pub exit_order: Option<u64>,
     pub ended_at: Option<Millis>,
     pub interrupted: Option<Interrupted>,
-    pub joins_at: Option<usize>,
-    pub arrival: Option<u64>,
+    pub join: Option<JoinWait>,
     pub has_error: bool,
     pub has_checkpoint: bool,
     /// The context was written when the token completed (`wrote`), or when it was created (`wrote_at_creation`).

@@ -81,10 +81,8 @@ impl Run {
         let due_at = token.due_at(self.timeout_config());
         self.timers.reschedule(Timer::Token(token.id), None, due_at);
         self.fans.restore_token(&token)?;
-        if let (Some(node), Some(order), TokenStatus::WaitingForSiblings) =
-            (token.joins_at, token.arrival, token.status)
-        {
-            self.fans.restore_arrival(&token, node, order)?;
+        if let (Some(join), TokenStatus::WaitingForSiblings) = (token.join, token.status) {
+            self.fans.restore_arrival(&token, join)?;
         }
         if let (NodeKind::Wait(wait), TokenStatus::Suspended) =
             (&self.snapshot.workflow.nodes[token.node].kind, token.status)

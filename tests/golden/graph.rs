@@ -77,7 +77,7 @@ fn rows_of_a_busy_run() {
     let waiting = run
         .run
         .live_tokens()
-        .find(|token| token.joins_at.is_some())
+        .find(|token| token.join.is_some())
         .expect("one waits for its siblings");
     check_json("token_in_branch.json", &json!(TokenRow::of(waiting, &run.run)));
     // A run can be restored from these files and ends.
@@ -323,7 +323,7 @@ fn views_of_a_busy_run() {
     let waiting = run
         .run
         .live_tokens()
-        .find(|token| token.joins_at.is_some())
+        .find(|token| token.join.is_some())
         .expect("one waits");
     let row = TokenRow::of(waiting, &run.run);
     check_json(
@@ -397,7 +397,7 @@ fn headers_of_triggered_runs() {
 #[test]
 fn row_of_a_token_whose_branch_output_is_its_result() {
     let mut run = busy();
-    let waiting = run.run.live_tokens().find(|token| token.joins_at.is_some());
+    let waiting = run.run.live_tokens().find(|token| token.join.is_some());
     let mut token = waiting.expect("one waits").clone();
     let large = json!("x".repeat(17 << 10));
     token.output = Some(large.clone());

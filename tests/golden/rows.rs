@@ -3,7 +3,9 @@
 
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::protocol::task::{StepReport, StepStatus};
-use curfew::run::{Back, Event, Header, Lane, Patch, Step, Token, TokenId, TokenStatus, Write, WrittenAt};
+use curfew::run::{
+    Back, Event, Header, Lane, Patch, Step, Token, TokenId, TokenStatus, TokenUndo, Write, WrittenAt,
+};
 use curfew::storage::commit::{Commit, EncodedBatch};
 use curfew::storage::row_ids::RowIds;
 use curfew::storage::rows::{HeaderRow, TokenRow, parse_status, past_token, patches_of};
@@ -160,7 +162,7 @@ fn undo_patches_of_an_older_row_can_be_read() {
         Patch::whole("state.b".into(), Some(Value::Null)),
     ];
     let merge_undo = vec![Patch::whole("output.c".into(), Some(json!([1, 2])))];
-    assert_eq!((&token.undo, &token.merge_undo), (&undo, &merge_undo));
+    assert_eq!((&token.undo.writes, &token.undo.creation), (&undo, &merge_undo));
     assert_eq!(patches_of(text, WrittenAt::Exit).expect("readable"), Some(undo));
     assert_eq!(
         patches_of(text, WrittenAt::Birth).expect("readable"),
@@ -194,13 +196,11 @@ fn token_rows_are_stable() {
         steps: Vec::new(),
         loops: Default::default(),
         branch: None,
-        joins_at: None,
-        arrival: None,
+        join: None,
         reminded: 0,
         created_order: 0,
         exit_order: None,
-        undo: Vec::new(),
-        merge_undo: Vec::new(),
+        undo: Default::default(),
         ..minimal
     };
     check_json("token_minimal.json", &json!(TokenRow::of(&minimal, &run.run)));
@@ -219,17 +219,20 @@ fn token_rows_are_stable() {
     check_json("token_keeping.json", &json!(TokenRow::of(&keeping, &run.run)));
     // Undo patches, one of each kind, and those of a token that a restart created.
     let undoing = Token {
-        undo: vec![
-            patch(&[], Back::Remove(())),
-            patch(&[], Back::Put(Value::Null)),
-            patch(&["a", "b"], Back::Put(json!({"c": 1}))),
-            Patch {
-                path: vec![Step::Key("list".into()), Step::Index(3)],
-                ..patch(&[], Back::Text(4, 1, "é".into()))
-            },
-        ],
-        merge_undo: vec![patch(&["list"], Back::Items(400, 1, Vec::new()))],
-        went_back_to: Some(TokenId(7)),
+        undo: TokenUndo {
+            writes: vec![
+                patch(&[], Back::Remove(())),
+                patch(&[], Back::Put(Value::Null)),
+                patch(&["a", "b"], Back::Put(json!({"c": 1}))),
+                Patch {
+                    path: vec![Step::Key("list".into()), Step::Index(3)],
+                    ..patch(&[], Back::Text(4, 1, "é".into()))
+                },
+            ],
+            creation: vec![patch(&["list"], Back::Items(400, 1, Vec::new()))],
+            reset_to: Some(TokenId(7)),
+            ..TokenUndo::default()
+        },
         ..minimal.clone()
     };
     check_json("token_undoing.json", &json!(TokenRow::of(&undoing, &run.run)));
@@ -484,8 +487,8 @@ fn large_undo_patches_have_their_own_row() {
     let (run, _) = midway();
     let mut token = run.run.live_tokens().next().expect("one is live").clone();
     token.output = Some(json!("x".repeat(300 << 10)));
-    token.undo = vec![patch(&[], Back::Put(json!("y".repeat(70 << 10))))];
-    token.merge_undo = vec![patch(&["z"], Back::Remove(()))];
+    token.undo.writes = vec![patch(&[], Back::Put(json!("y".repeat(70 << 10))))];
+    token.undo.creation = vec![patch(&["z"], Back::Remove(()))];
     let writes = [Write::SaveToken(Box::new(token.clone()))];
     let commit = Commit::of(&writes, &run.run).expect("rows are JSON");
     let (_, _, row) = &commit.tokens[0];
@@ -497,11 +500,11 @@ fn large_undo_patches_have_their_own_row() {
     };
     assert_eq!(*key, format!("undo/{:012}/exit", token.id.0));
     let patches: Vec<Patch> = serde_json::from_str(text).expect("undo patches can be read");
-    assert_eq!(patches, token.undo);
+    assert_eq!(patches, token.undo.writes);
     assert_eq!(patches_of(row, WrittenAt::Exit).expect("readable"), None);
     assert_eq!(
         patches_of(row, WrittenAt::Birth).expect("readable"),
-        Some(token.merge_undo)
+        Some(token.undo.creation)
     );
     let past = past_token(token.id.0, "executing", row, run.run.snapshot()).expect("readable");
     assert!(past.wrote && past.wrote_at_creation);

@@ -51,10 +51,7 @@ fn check_commit(
         let attempts_max = 1 + u64::from(token.retry_count) + u64::from(token.lost_count) + pauses;
         // Each of them may have stayed unclaimed before.
         let attempts_max = attempts_max * if settings.queue { UNCLAIMED_MAX } else { 1 };
-        prop_assert!(
-            token.epoch <= attempts_max || token.arrival.is_some(),
-            "{token:?}"
-        );
+        prop_assert!(token.epoch <= attempts_max || token.join.is_some(), "{token:?}");
         if let Some(before) = saved.insert(token.id, token.clone()) {
             prop_assert!(!before.status.is_terminal(), "{before:?} moved to {token:?}");
             prop_assert!(before.epoch <= token.epoch, "{before:?} to {token:?}");
@@ -80,7 +77,7 @@ fn check_run(run: &Run) -> Result<(), TestCaseError> {
     // No timer is needed: the token waits for outside input.
     let outside = |token: &Token| match token.status {
         TokenStatus::AwaitingHuman | TokenStatus::Suspended | TokenStatus::WaitingForSubworkflow => true,
-        TokenStatus::WaitingForSiblings => run.live_tokens().any(|other| other.joins_at.is_none()),
+        TokenStatus::WaitingForSiblings => run.live_tokens().any(|other| other.join.is_none()),
         TokenStatus::Pending
         | TokenStatus::Dispatched
         | TokenStatus::Executing

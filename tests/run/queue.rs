@@ -262,7 +262,7 @@ fn unclaimed_attempts_are_resent_then_recreated_then_failed() {
     ",
     );
     run.claim("t1@1").check("rejected stale_attempt t1@1");
-    assert_eq!(run.row("t1").unclaimed, 1);
+    assert_eq!(run.row("t1").claim.unclaimed, 1);
     run.at(41_000).wake("").at(61_000).wake("").check(
         "
         token t1 a dispatched@3 watch 71000
@@ -289,10 +289,10 @@ fn a_claim_resets_the_count_of_unclaimed_rounds() {
         run.at(at).wake("");
     }
     run.at(62_000).claim("t1@3");
-    assert_eq!(run.row("t1").unclaimed, 0);
+    assert_eq!(run.row("t1").claim.unclaimed, 0);
     run.lose("t1@3").stands("running a:dispatched");
     run.at(92_000).wake("").stands("running a:dispatched");
-    assert_eq!((run.row("t1").epoch, run.row("t1").unclaimed), (5, 1));
+    assert_eq!((run.row("t1").epoch, run.row("t1").claim.unclaimed), (5, 1));
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn an_unclaimed_attempt_may_end_at_a_join() {
     }
     run.stands("completed {}");
     assert_eq!(run.row("t3").reason.as_deref(), Some("dispatch_timeout"));
-    assert!(run.row("t3").joins_at.is_some(), "its route led to the join");
+    assert!(run.row("t3").join.is_some(), "its route led to the join");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn a_resumed_run_enqueues_its_interrupted_attempts_again() {
         );
         run.at(102_000).retry(mode).stands("running 2xa:dispatched");
         assert_eq!(run.lines_of("enqueue"), ["enqueue t4@1", "enqueue t5@1"]);
-        assert_eq!(run.row("t5").unclaimed, 0);
+        assert_eq!(run.row("t5").claim.unclaimed, 0);
         run.claim("t4@1")
             .succeed("t4@1", json!(1))
             .claim("t5@1")

@@ -102,7 +102,7 @@ impl Environment {
                 );
             }
             // One whose join failed had done its work.
-            TokenStatus::Failed | TokenStatus::TimedOut if token.arrival.is_none() => {
+            TokenStatus::Failed | TokenStatus::TimedOut if token.join.is_none() => {
                 assert!(posted.is_empty(), "{attempt} failed and posted {posted:?}");
             }
             TokenStatus::Pending

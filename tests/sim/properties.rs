@@ -339,7 +339,7 @@ impl Environment {
             let parent = row(owner).and_then(|row| row.parent);
             let taken = parent.filter(|parent| {
                 let before = row(*parent).and_then(|row| row.arrival);
-                before.is_some() && before == token.arrival
+                before.is_some() && before == token.join.map(|it| it.arrival)
             });
             owner = taken.unwrap_or_else(|| panic!("{attempt} went to {own}"));
         }

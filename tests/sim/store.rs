@@ -311,8 +311,8 @@ impl Store {
         let mut tokens = self.whole_tokens(snapshot).expect("rows can be read");
         tokens.retain(|token| plan.tokens.contains(&token.id));
         for token in &mut tokens {
-            if token.undo_apart.contains(&WrittenAt::Exit) {
-                token.undo = self.undo_apart(token.id, WrittenAt::Exit);
+            if token.undo.apart.contains(&WrittenAt::Exit) {
+                token.undo.writes = self.undo_apart(token.id, WrittenAt::Exit);
             }
         }
         let mut instances = self.whole_instances(snapshot).expect("rows can be read");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
 use crate::run::fan::instance::{Arrival, Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus};
-use crate::run::token::{Token, TokenId};
+use crate::run::token::{JoinWait, Token, TokenId};
 
 #[derive(Debug, Default)]
 pub(in crate::run) struct Instances {
@@ -252,7 +252,8 @@ impl Instances {
     }
 
     /// Restores the arrival of a saved token at the join it waits at.
-    pub fn restore_arrival(&mut self, token: &Token, node: usize, order: u64) -> Result<(), String> {
+    pub fn restore_arrival(&mut self, token: &Token, join: JoinWait) -> Result<(), String> {
+        let JoinWait { node, arrival: order } = join;
         self.arrivals = self.arrivals.max(order);
         let joined = self
             .enclosing(token.branch.as_ref())

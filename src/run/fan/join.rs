@@ -8,7 +8,7 @@ use crate::run::fan::quorum::{BranchCounts, Quorum, quorum};
 use crate::run::recovery::undo::Patch;
 use crate::run::state::Run;
 use crate::run::time::timers::Timer;
-use crate::run::token::{Token, TokenId, TokenStatus};
+use crate::run::token::{JoinWait, Token, TokenId, TokenStatus};
 
 impl Run {
     pub(super) fn join(&self, transition: usize) -> &Synchronization {
@@ -53,8 +53,7 @@ impl Run {
         self.change(id, |token| {
             token.status = TokenStatus::WaitingForSiblings;
             token.exit_order = Some(done);
-            token.joins_at = Some(node);
-            token.arrival = Some(order);
+            token.join = Some(JoinWait { node, arrival: order });
             token.timeout_at = None;
             token.watch_at = None;
             token.ended_at = Some(now);
@@ -74,7 +73,7 @@ impl Run {
             if status == TokenStatus::Completed {
                 token.reason = Some(reason.into());
             }
-            token.undo.extend(undo);
+            token.undo.writes.extend(undo);
         });
     }
 

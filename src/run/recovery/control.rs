@@ -70,7 +70,7 @@ impl Run {
         // Marks the writes that this restart undid, so that a later restart does not undo them again.
         if self.is_running() {
             self.change(self.tokens.newest(), |token| {
-                token.went_back_to = Some(went_back_to)
+                token.undo.reset_to = Some(went_back_to)
             });
         }
         Ok(())

@@ -121,12 +121,8 @@ pub fn is_resumable(header: &Header, plan: &ResumePlan) -> bool {
 impl TokenSummary {
     /// It had done its work and waited at a join.
     fn waited_at_join(&self) -> bool {
-        waited_at_join(self.joins_at, self.arrival)
+        self.join.is_some()
     }
-}
-
-fn waited_at_join(joins_at: Option<usize>, arrival: Option<u64>) -> bool {
-    joins_at.is_some() && arrival.is_some()
 }
 
 impl Run {
@@ -193,7 +189,10 @@ impl Run {
                 let members = branches.tokens(instance.id, index).iter();
                 let mut cut = members.filter(|token| token.interrupted.is_some_and(|cut| cut.end == end));
                 match cut.clone().find(|token| token.waited_at_join()) {
-                    Some(token) => completed += u32::from(token.joins_at == Some(node) && !token.has_error),
+                    Some(token) => {
+                        completed +=
+                            u32::from(token.join.is_some_and(|it| it.node == node) && !token.has_error)
+                    }
                     None => {
                         // A token that had failed could not arrive any more, nor could a fan-out whose own join had failed.
                         let inner = branches.inner(instance.id, index).iter();
@@ -303,11 +302,11 @@ impl Run {
     fn undo_writes(&mut self, ended: &[&Token], chosen: Option<TokenId>) {
         let mut writers: Vec<&&Token> = ended
             .iter()
-            .filter(|token| !waited_at_join(token.joins_at, token.arrival))
+            .filter(|token| token.join.is_none())
             .filter(|token| chosen.is_none_or(|chosen| chosen == token.id))
             .collect();
         writers.sort_by_key(|token| std::cmp::Reverse((token.exit_order, token.id)));
-        let lists = writers.iter().map(|token| token.undo.as_slice());
+        let lists = writers.iter().map(|token| token.undo.writes.as_slice());
         let inverse = self.context.undo_with_inverse(lists);
         self.changes.merge_undo.extend(inverse);
     }
@@ -324,7 +323,7 @@ impl Run {
 
     /// Creates a new token in place of an interrupted one.
     fn replace_token(&mut self, ended: &Token, keeps_work: bool) {
-        if !waited_at_join(ended.joins_at, ended.arrival) {
+        if ended.join.is_none() {
             // A token that was resumed and interrupted again before it slept still has the rest from the first time.
             let cut_left_ms = ended.interrupted.and_then(|cut| cut.sleep_left_ms);
             let sleep_left_ms = cut_left_ms.or(ended.sleep_left_ms);
@@ -363,15 +362,14 @@ impl Run {
             steps: ended.steps.clone(),
             loops: ended.loops.clone(),
             branch: ended.branch.clone(),
-            joins_at: ended.joins_at,
-            arrival: ended.arrival,
+            join: ended.join,
             created_order: self.tokens.count_done(),
             ..Token::new(id, ended.node, self.changes.now)
         };
         self.fans.enter(&token);
-        if let (Some(node), Some(order)) = (token.joins_at, token.arrival) {
+        if let Some(join) = token.join {
             self.fans
-                .restore_arrival(&token, node, order)
+                .restore_arrival(&token, join)
                 .expect("a plan reopens the joins that its tokens wait at");
         }
         self.fans.hold(id, token.value_bytes());

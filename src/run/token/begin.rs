@@ -13,7 +13,7 @@ use crate::run::state::Run;
 use crate::run::token::lane::BatchKind;
 use crate::run::token::order::AttemptOrder;
 use crate::run::token::route::{error_value, mapping_failure};
-use crate::run::token::{Lane, Token, TokenId, TokenStatus};
+use crate::run::token::{Lane, Token, TokenId, TokenStatus, TokenUndo};
 
 impl Run {
     /// Creates a token at `node`. It begins its work in the same commit.
@@ -47,7 +47,10 @@ impl Run {
             loops,
             branch,
             created_order: self.tokens.count_done(),
-            merge_undo: std::mem::take(&mut self.changes.merge_undo),
+            undo: TokenUndo {
+                creation: std::mem::take(&mut self.changes.merge_undo),
+                ..TokenUndo::default()
+            },
             ..Token::new(id, node, self.changes.now)
         };
         self.fans.enter(&token);
@@ -184,11 +187,11 @@ impl Run {
             token.timeout_at = timeout_at;
             token.timeout_reason = limit.reason;
             token.executor_deadline = None;
-            token.claimed_by = None;
+            token.claim.claimed_by = None;
             token.stopped_ms = 0;
             token.warned = false;
-            token.unclaimed = 0;
-            token.heartbeat_extended = false;
+            token.claim.unclaimed = 0;
+            token.claim.heartbeat_extended = false;
             token.found_route();
             token.watch_at = watch_ms.map(|millis| now.saturating_add(millis));
             order.epoch = token.epoch;

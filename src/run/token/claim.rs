@@ -57,7 +57,7 @@ impl Run {
         let task = self.snapshot.node_tasks[node].expect("only nodes with a task are enqueued");
         self.changes.claim_response = self.begin_attempt(id, task, Lane::Queue);
         if self.changes.claim_response.is_some() {
-            self.change(id, |token| token.claimed_by = claimant);
+            self.change(id, |token| token.claim.claimed_by = claimant);
         }
         Ok(())
     }
@@ -67,7 +67,7 @@ impl Run {
         let id = self
             .current_attempt(token_id, epoch, TokenStatus::Executing)
             .ok()?;
-        let claimed_by = self.tokens.live(id).claimed_by.as_deref();
+        let claimed_by = self.tokens.live(id).claim.claimed_by.as_deref();
         (claimed_by.is_some() && claimed_by == claimant).then_some(id)
     }
 
@@ -83,13 +83,14 @@ impl Run {
         if token.lane != Some(Lane::Queue) {
             return Ok(());
         }
-        let is_first = token.claimed_by.is_some();
-        if is_first || token.heartbeat_extended || token.watch_at.is_none_or(|watch_at| watch_at < soon) {
+        let is_first = token.claim.claimed_by.is_some();
+        if is_first || token.claim.heartbeat_extended || token.watch_at.is_none_or(|watch_at| watch_at < soon)
+        {
             self.change(id, |token| {
                 token.watch_at = Some(at);
-                token.heartbeat_extended = false;
+                token.claim.heartbeat_extended = false;
                 // A consumer that sends heartbeats has its order, so a repeated claim is rejected from now on.
-                token.claimed_by = None;
+                token.claim.claimed_by = None;
             });
         }
         Ok(())
@@ -102,10 +103,10 @@ impl Run {
         let at = clock.saturating_add(self.settings.heartbeat_ms);
         let token = self.tokens.live(id);
         let has_passed = token.watch_at.is_some_and(|watch_at| watch_at <= clock);
-        if has_passed && !token.heartbeat_extended {
+        if has_passed && !token.claim.heartbeat_extended {
             self.change(id, |token| {
                 token.watch_at = Some(at);
-                token.heartbeat_extended = true;
+                token.claim.heartbeat_extended = true;
             });
         }
     }
@@ -116,7 +117,7 @@ impl Run {
         let now = self.changes.now;
         let dispatched_at = token.dispatched_at.unwrap_or(now);
         let recreate_at = dispatched_at.saturating_add(self.settings.claim_ms);
-        let (epoch, unclaimed) = (token.epoch, token.unclaimed + 1);
+        let (epoch, unclaimed) = (token.epoch, token.claim.unclaimed + 1);
         if now < recreate_at {
             self.changes.enqueues.insert((id, epoch));
             self.note(
@@ -137,7 +138,7 @@ impl Run {
         }
         self.change(id, |token| {
             token.status = TokenStatus::Pending;
-            token.unclaimed = unclaimed;
+            token.claim.unclaimed = unclaimed;
             token.watch_at = None;
         });
         self.begin(id);

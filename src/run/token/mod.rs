@@ -190,15 +190,12 @@ pub struct Token {
     pub status: TokenStatus,
     /// The number of the current attempt. Every report carries the epoch of its attempt.
     pub epoch: u64,
-    /// Consecutive attempts that no consumer claimed.
-    pub unclaimed: u32,
-    /// Its heartbeat deadline passed while the object was not in memory, and was extended once.
-    pub heartbeat_extended: bool,
     /// Retries after a timeout.
     pub retry_count: u32,
     /// Attempts that were lost without a report.
     pub lost_count: u32,
     pub lane: Option<Lane>,
+    pub claim: QueueClaim,
     pub parent: Option<TokenId>,
     pub created_at: Millis,
     pub dispatched_at: Option<Millis>,
@@ -217,29 +214,19 @@ pub struct Token {
     /// How often each transition of a cycle fired on the path to this token.
     pub loops: BTreeMap<String, u64>,
     pub branch: Option<Branch>,
-    /// The node of the join it waits at, and its position in the order of arrivals.
-    pub joins_at: Option<usize>,
-    pub arrival: Option<u64>,
+    /// The join it waits at.
+    pub join: Option<JoinWait>,
     /// Reminders sent for its gate.
     pub reminded: u32,
     /// How many tokens had finished their work when this one was created, and when it finished its own.
     pub created_order: u64,
     pub exit_order: Option<u64>,
-    /// Patches that undo this token's writes to the context, for a restart or a retry without it.
-    pub undo: Vec<Patch>,
-    /// The same for changes at its creation: by the merge of a join, or by a retry that undid writes.
-    pub merge_undo: Vec<Patch>,
-    /// Which of the two lists are stored in separate rows, which are read only when needed.
-    pub undo_apart: Vec<WrittenAt>,
-    /// Set by a restart: the context was reset to the creation of that token. 0: to the empty context of the start.
-    pub went_back_to: Option<TokenId>,
+    pub undo: TokenUndo,
     /// Context names that are stored only on this token's row, with their values. `None`: the value is its output.
     pub context_on_token: Vec<(String, Option<Value>)>,
     /// The deadline sent to the executor, if it is earlier than `timeout_at`: a pause moved the latter, or an older build sent
     /// the run's limit.
     pub executor_deadline: Option<Millis>,
-    /// The consumer that claimed the attempt and has sent no heartbeat yet. It may repeat its claim.
-    pub claimed_by: Option<String>,
     /// How long the run was paused since `started_at`.
     pub stopped_ms: u64,
     /// The reason for the limit, if it is not written in a document.
@@ -260,6 +247,38 @@ pub struct Token {
     pub escalation: Option<Box<Escalation>>,
     /// It waits for a route to an executor.
     pub unroutable: Option<Unroutable>,
+}
+
+/// What the queue lane knows of a token's attempts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueClaim {
+    /// Consecutive attempts that no consumer claimed.
+    pub unclaimed: u32,
+    /// The consumer that claimed the attempt and has sent no heartbeat yet. It may repeat its claim.
+    pub claimed_by: Option<String>,
+    /// The heartbeat deadline passed while the object was not in memory, and was extended once.
+    pub heartbeat_extended: bool,
+}
+
+/// A wait for siblings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JoinWait {
+    pub node: usize,
+    /// The token's position in the order of arrivals.
+    pub arrival: u64,
+}
+
+/// How a token's changes of the context are undone, for a restart or a retry without it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TokenUndo {
+    /// Patches that undo the token's own writes.
+    pub writes: Vec<Patch>,
+    /// Patches that undo the changes at its creation: by the merge of a join, or by a retry that undid writes.
+    pub creation: Vec<Patch>,
+    /// Which of the two lists are stored in separate rows, which are read only when needed.
+    pub apart: Vec<WrittenAt>,
+    /// Set by a restart: the context was reset to the creation of that token. 0: to the empty context of the start.
+    pub reset_to: Option<TokenId>,
 }
 
 /// The state of a live token when the run ended.
@@ -297,11 +316,10 @@ impl Token {
             node,
             status: TokenStatus::Pending,
             epoch: 0,
-            unclaimed: 0,
-            heartbeat_extended: false,
             retry_count: 0,
             lost_count: 0,
             lane: None,
+            claim: QueueClaim::default(),
             parent: None,
             created_at,
             dispatched_at: None,
@@ -317,18 +335,13 @@ impl Token {
             steps: Vec::new(),
             loops: BTreeMap::new(),
             branch: None,
-            joins_at: None,
-            arrival: None,
+            join: None,
             reminded: 0,
             created_order: 0,
             exit_order: None,
-            undo: Vec::new(),
-            merge_undo: Vec::new(),
-            undo_apart: Vec::new(),
-            went_back_to: None,
+            undo: TokenUndo::default(),
             context_on_token: Vec::new(),
             executor_deadline: None,
-            claimed_by: None,
             stopped_ms: 0,
             timeout_reason: None,
             warned: false,
@@ -344,7 +357,7 @@ impl Token {
 
     /// The size of the undo patches in its row. A long list is stored in a separate row.
     pub fn undo_bytes(&self) -> usize {
-        let lists = [&self.undo, &self.merge_undo].into_iter();
+        let lists = [&self.undo.writes, &self.undo.creation].into_iter();
         lists
             .map(|list| list.iter().map(Patch::bytes).sum::<usize>())
             .filter(|bytes| *bytes <= UNDO_INLINE_BYTES)

@@ -84,7 +84,7 @@ impl Run {
     fn take_back_work(&mut self, id: TokenId, branch: Option<Branch>) {
         let mut undo = Vec::new();
         self.change(id, |token| {
-            undo = std::mem::take(&mut token.undo);
+            undo = std::mem::take(&mut token.undo.writes);
             token.output = None;
             token.branch = branch;
         });
@@ -262,7 +262,7 @@ impl Run {
     fn write_context(&mut self, id: TokenId, values: Vec<(&Path, Value)>) -> Result<(), Failure> {
         let undo = self.context.write(values, Some(id), &self.work)?;
         if !undo.is_empty() {
-            self.change(id, |token| token.undo.extend(undo));
+            self.change(id, |token| token.undo.writes.extend(undo));
         }
         Ok(())
     }

@@ -134,7 +134,7 @@ impl Run {
             token.timeout_ms = None;
             token.watch_at = None;
             token.lost_count = 0;
-            token.unclaimed = 0;
+            token.claim.unclaimed = 0;
             token.output = None;
             token.reason = Some("retried_by_person".into());
         });

@@ -12,8 +12,8 @@ use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::protocol::task::{Checkpoint, StepReport};
 use crate::run::{
-    Escalation, InstanceId, Interrupted, Lane, Patch, Run, Token, TokenId, TokenStatus, TokenSummary,
-    UNDO_INLINE_BYTES, Unroutable, WrittenAt,
+    Escalation, InstanceId, Interrupted, JoinWait, Lane, Patch, QueueClaim, Run, Token, TokenId, TokenStatus,
+    TokenSummary, TokenUndo, UNDO_INLINE_BYTES, Unroutable, WrittenAt,
 };
 use crate::storage::rows::instance::BranchRow;
 
@@ -148,20 +148,20 @@ impl TokenRow {
                 .branch
                 .as_ref()
                 .map(|branch| BranchRow::of_token(branch, token.output.as_ref(), run)),
-            joins_at: token.joins_at.map(|node| workflow.nodes[node].id.clone()),
-            arrival: token.arrival,
+            joins_at: token.join.map(|it| workflow.nodes[it.node].id.clone()),
+            arrival: token.join.map(|it| it.arrival),
             reminded: token.reminded,
             born_order: token.created_order,
             exit_order: token.exit_order,
             undo: Vec::new(),
             merge_undo: Vec::new(),
-            undo_patches: token.undo,
-            merge_undo_patches: token.merge_undo,
-            undo_apart: token.undo_apart,
-            went_back_to: token.went_back_to.map(|id| id.0),
+            undo_patches: token.undo.writes,
+            merge_undo_patches: token.undo.creation,
+            undo_apart: token.undo.apart,
+            went_back_to: token.undo.reset_to.map(|id| id.0),
             context_on_token: token.context_on_token,
             executor_deadline: token.executor_deadline,
-            claimed_by: token.claimed_by,
+            claimed_by: token.claim.claimed_by,
             stopped_ms: token.stopped_ms,
             timeout_reason: token.timeout_reason,
             warned: token.warned,
@@ -173,8 +173,8 @@ impl TokenRow {
             escalation: token.escalation,
             unroutable: token.unroutable,
             epoch: token.epoch,
-            unclaimed: token.unclaimed,
-            unheard: token.heartbeat_extended,
+            unclaimed: token.claim.unclaimed,
+            unheard: token.claim.heartbeat_extended,
             retry_count: token.retry_count,
             lost_count: token.lost_count,
             lane: token.lane,
@@ -200,26 +200,23 @@ impl TokenRow {
             .workflow
             .node_index(&self.node_id)
             .ok_or_else(|| format!("token t{id} stands at unknown node {}", self.node_id))?;
-        let joins_at = self
-            .joins_at
-            .as_deref()
-            .and_then(|id| snapshot.workflow.node_index(id));
+        let join = join_wait(self.joins_at.as_deref(), self.arrival, snapshot);
         Ok(Token {
             branch: self
                 .branch
                 .map(|branch| branch.into_branch_of(self.output.as_ref())),
-            joins_at,
-            arrival: self.arrival,
+            join,
             reminded: self.reminded,
             created_order: self.born_order,
             exit_order: self.exit_order,
-            undo: patches(self.undo, self.undo_patches),
-            merge_undo: patches(self.merge_undo, self.merge_undo_patches),
-            undo_apart: self.undo_apart,
-            went_back_to: self.went_back_to.map(TokenId),
+            undo: TokenUndo {
+                writes: patches(self.undo, self.undo_patches),
+                creation: patches(self.merge_undo, self.merge_undo_patches),
+                apart: self.undo_apart,
+                reset_to: self.went_back_to.map(TokenId),
+            },
             context_on_token: self.context_on_token,
             executor_deadline: self.executor_deadline,
-            claimed_by: self.claimed_by,
             stopped_ms: self.stopped_ms,
             timeout_reason: self.timeout_reason,
             warned: self.warned,
@@ -234,8 +231,11 @@ impl TokenRow {
             node,
             status,
             epoch: self.epoch,
-            unclaimed: self.unclaimed,
-            heartbeat_extended: self.unheard,
+            claim: QueueClaim {
+                unclaimed: self.unclaimed,
+                claimed_by: self.claimed_by,
+                heartbeat_extended: self.unheard,
+            },
             retry_count: self.retry_count,
             lost_count: self.lost_count,
             lane: self.lane,
@@ -308,6 +308,11 @@ struct PastBranch {
     index: u32,
 }
 
+fn join_wait(node_id: Option<&str>, arrival: Option<u64>, snapshot: &Snapshot) -> Option<JoinWait> {
+    let node = snapshot.workflow.node_index(node_id?)?;
+    arrival.map(|arrival| JoinWait { node, arrival })
+}
+
 /// Reads only the fields that resume plans need.
 pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Result<TokenSummary, String> {
     let row: PastRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
@@ -324,8 +329,7 @@ pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Resu
         exit_order: row.exit_order,
         ended_at: row.ended_at,
         interrupted: row.interrupted,
-        joins_at: row.joins_at.as_deref().and_then(node_index),
-        arrival: row.arrival,
+        join: join_wait(row.joins_at.as_deref(), row.arrival, snapshot),
         has_error: row.error.is_some(),
         has_checkpoint: row.checkpoint.is_some(),
         wrote: !row.undo.is_empty()

@@ -157,7 +157,14 @@ fn numbers_continue_from_the_saved_ones_after_a_restore() {
     let waiting = token(1, 4, 0);
     fans.enter(&waiting);
     fans.enter(&token(2, 4, 1));
-    fans.restore_arrival(&waiting, NODE, 12).expect("consistent rows");
+    fans.restore_arrival(
+        &waiting,
+        JoinWait {
+            node: NODE,
+            arrival: 12,
+        },
+    )
+    .expect("consistent rows");
     assert!(fans.take_changes().is_empty(), "restored as it was saved");
     assert_eq!(fans.iter().map(|it| it.id.0).collect::<Vec<_>>(), [4]);
     assert_eq!(fans.open[&id(4)].completed_at(NODE), 1);
@@ -177,7 +184,14 @@ fn a_token_in_an_inner_branch_is_restored_at_the_outer_join() {
     fans.restore(inner).expect("consistent rows");
     let waiting = token(3, 2, 0);
     fans.enter(&waiting);
-    fans.restore_arrival(&waiting, NODE, 1).expect("consistent rows");
+    fans.restore_arrival(
+        &waiting,
+        JoinWait {
+            node: NODE,
+            arrival: 1,
+        },
+    )
+    .expect("consistent rows");
     assert_eq!(fans.open[&id(1)].completed_at(NODE), 1);
     assert!(fans.open[&id(1)].has_arrived(0));
     assert!(!fans.open[&id(2)].has_arrived(0));
@@ -198,7 +212,14 @@ fn rows_that_contradict_each_other_are_an_error() {
     let waiting = token(1, 3, 0);
     fans.restore_token(&waiting).expect("consistent rows");
     assert!(
-        fans.restore_arrival(&waiting, NODE, 1).is_err(),
+        fans.restore_arrival(
+            &waiting,
+            JoinWait {
+                node: NODE,
+                arrival: 1
+            }
+        )
+        .is_err(),
         "the join has not begun"
     );
 }
