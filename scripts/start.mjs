@@ -75,7 +75,10 @@ function localExecutor() {
 function startWorkers() {
   const configurations = ["-c", "wrangler.toml", "-c", localExecutor()];
   const network = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0"];
-  const rest = ["--persist-to", ".dev", "--show-interactive-dev-session=false"];
+  // Callbacks come in at this port, unless .dev.vars names another way in. `--var` reaches the coordinator.
+  const variables = existsSync(join(root, ".dev.vars")) ? readFileSync(join(root, ".dev.vars"), "utf8") : "";
+  const publicUrl = /^CURFEW_PUBLIC_URL\s*=/m.test(variables) ? [] : ["--var", `CURFEW_PUBLIC_URL:http://localhost:${port}`];
+  const rest = ["--persist-to", ".dev", "--show-interactive-dev-session=false", ...publicUrl];
   const child = spawn(node22(), [wrangler, "dev", ...configurations, ...network, ...rest], {
     cwd: root,
     env: environment,

@@ -30,7 +30,10 @@ pub enum DeliveryKind {
 
 #[derive(Clone)]
 pub enum Payload {
-    Request { run_id: String, request: RunRequest },
+    Request {
+        run_id: String,
+        request: Box<RunRequest>,
+    },
     Event(EmittedEvent),
 }
 
@@ -112,7 +115,13 @@ impl<P: Platform> Host<P> {
                 })?;
                 let wait_ms = None;
                 let request = RunRequest::Start { command, wait_ms };
-                (DeliveryKind::StartOfChild, Payload::Request { run_id, request })
+                (
+                    DeliveryKind::StartOfChild,
+                    Payload::Request {
+                        run_id,
+                        request: Box::new(request),
+                    },
+                )
             }
             Message::CancelChild {
                 run_id,
@@ -123,7 +132,13 @@ impl<P: Platform> Host<P> {
                     sender: sender(token_id),
                     reason: Some(reason),
                 };
-                (DeliveryKind::ToChild, Payload::Request { run_id, request })
+                (
+                    DeliveryKind::ToChild,
+                    Payload::Request {
+                        run_id,
+                        request: Box::new(request),
+                    },
+                )
             }
             Message::HoldChild {
                 run_id,
@@ -138,15 +153,33 @@ impl<P: Platform> Host<P> {
                     held,
                     budget_ms,
                 };
-                (DeliveryKind::ToChild, Payload::Request { run_id, request })
+                (
+                    DeliveryKind::ToChild,
+                    Payload::Request {
+                        run_id,
+                        request: Box::new(request),
+                    },
+                )
             }
             Message::TellParent { run_id, news } => {
                 let request = RunRequest::ChildNews(news);
-                (DeliveryKind::ToParent, Payload::Request { run_id, request })
+                (
+                    DeliveryKind::ToParent,
+                    Payload::Request {
+                        run_id,
+                        request: Box::new(request),
+                    },
+                )
             }
             Message::NotifyParent { run_id, report } => {
                 let request = RunRequest::ChildEnded(report);
-                (DeliveryKind::ToParent, Payload::Request { run_id, request })
+                (
+                    DeliveryKind::ToParent,
+                    Payload::Request {
+                        run_id,
+                        request: Box::new(request),
+                    },
+                )
             }
             Message::Emit {
                 key,

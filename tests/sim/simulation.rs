@@ -381,9 +381,9 @@ impl Simulation {
                     DeliveryKind::StartOfChild if is_known && self.runs[&run_id].is_deleted() => {
                         Some(RunResponse::Done("{}".into()))
                     }
-                    DeliveryKind::StartOfChild => self.request(&run_id, request),
+                    DeliveryKind::StartOfChild => self.request(&run_id, *request),
                     DeliveryKind::ToChild | DeliveryKind::ToParent | DeliveryKind::Event => match is_known {
-                        true => self.request(&run_id, request),
+                        true => self.request(&run_id, *request),
                         false => Some(RunResponse::NotFound("{}".into())),
                     },
                 };
