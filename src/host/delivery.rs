@@ -10,7 +10,7 @@ use crate::host::platform::{Error, Platform, Result};
 use crate::host::subrequests::SubrequestBudget;
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::protocol::start::{EventRef, StartRun};
-use crate::run::{DecisionBatch, Event, Message, ParentLink, ParentSender, StartRefusal, StartRequest};
+use crate::run::{DecisionBatch, Event, Message, ParentSender, StartRefusal, StartRequest};
 
 /// A message of the outbox on its way.
 #[derive(Clone)]
@@ -102,15 +102,7 @@ impl<P: Platform> Host<P> {
                         budget_ms,
                         node_decides,
                     },
-                    parent: Some(ParentLink {
-                        run_id: run.header.id.clone(),
-                        token_id,
-                        epoch,
-                        root_run_id: run.header.root_run_id.clone(),
-                        depth: run.header.depth + 1,
-                        hops: run.header.hops,
-                        root_event: run.header.root_event.clone(),
-                    }),
+                    parent: Some(run.header.link_to_child(token_id, epoch)),
                     triggered_by: None,
                 })?;
                 let wait_ms = None;

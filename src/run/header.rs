@@ -75,6 +75,19 @@ pub enum ChildIds {
 }
 
 impl Header {
+    /// What a child that this run starts knows of it.
+    pub fn link_to_child(&self, token_id: String, epoch: u64) -> ParentLink {
+        ParentLink {
+            run_id: self.id.clone(),
+            token_id,
+            epoch,
+            root_run_id: self.root_run_id.clone(),
+            depth: self.depth + 1,
+            hops: self.hops,
+            root_event: self.root_event.clone(),
+        }
+    }
+
     /// The run ended because it exceeded one of its limits. A path was cut, and no token records where.
     pub fn reached_a_limit(&self) -> bool {
         let error = self.error.as_ref();

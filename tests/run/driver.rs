@@ -192,15 +192,7 @@ impl Start {
                 budget_ms: *budget_ms,
                 node_decides: *node_decides,
             },
-            parent: Some(ParentLink {
-                run_id: parent.header.id.clone(),
-                token_id: token_id.clone(),
-                epoch: *epoch,
-                root_run_id: parent.header.root_run_id.clone(),
-                depth: parent.header.depth + 1,
-                hops: parent.header.hops,
-                root_event: parent.header.root_event.clone(),
-            }),
+            parent: Some(parent.header.link_to_child(token_id.clone(), *epoch)),
             triggered_by: None,
         })
     }
