@@ -154,7 +154,7 @@ impl<P: Platform> Host<P> {
                 )
             }
             Message::TellParent { run_id, news } => {
-                let request = RunRequest::ChildNews(news);
+                let request = RunRequest::ChildStatusUpdate(news);
                 (
                     DeliveryKind::ToParent,
                     Payload::Request {

@@ -153,7 +153,9 @@ impl<P: Platform> Host<P> {
                 });
                 (Event::FromParent { sender, event }, ResponseBody::Empty)
             }
-            RunRequest::ChildNews(news) => (Event::ChildNews(Box::new(news)), ResponseBody::Empty),
+            RunRequest::ChildStatusUpdate(news) => {
+                (Event::ChildStatusUpdate(Box::new(news)), ResponseBody::Empty)
+            }
             RunRequest::ChildEnded(report) => (Event::ChildEnded(Box::new(report)), ResponseBody::Empty),
             RunRequest::Claim {
                 token_id,

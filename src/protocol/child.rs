@@ -17,7 +17,7 @@ pub struct ParentSender {
 
 /// A child started or stopped waiting for a decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChildNews {
+pub struct ChildStatusUpdate {
     pub token_id: String,
     pub epoch: u64,
     pub run_id: String,

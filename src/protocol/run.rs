@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::time::Millis;
-use crate::protocol::child::{ChildNews, ChildReport, ParentSender};
+use crate::protocol::child::{ChildReport, ChildStatusUpdate, ParentSender};
 use crate::protocol::start::StartRun;
 use crate::protocol::task::TaskReport;
 
@@ -82,7 +82,8 @@ pub enum RunRequest {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget_ms: Option<u64>,
     },
-    ChildNews(ChildNews),
+    #[serde(rename = "child_news")]
+    ChildStatusUpdate(ChildStatusUpdate),
     ChildEnded(ChildReport),
     /// A queue consumer asks for the order of an attempt.
     Claim {
@@ -134,7 +135,7 @@ impl RunRequest {
             | RunRequest::Callback { .. }
             | RunRequest::CancelChild { .. }
             | RunRequest::HoldChild { .. }
-            | RunRequest::ChildNews(_)
+            | RunRequest::ChildStatusUpdate(_)
             | RunRequest::ChildEnded(_)
             | RunRequest::Claim { .. }
             | RunRequest::Heartbeat { .. }

@@ -6,7 +6,7 @@ use crate::base::time::Millis;
 use crate::protocol::task::TaskReport;
 use crate::run::context::Context;
 use crate::run::fan::{Instance, InstanceId};
-use crate::run::message::{ChildNews, ChildReport};
+use crate::run::message::{ChildReport, ChildStatusUpdate};
 use crate::run::token::{Interrupted, JoinWait, Token, TokenId, TokenStatus};
 use crate::run::wait::callback::{CallbackResult, Capability};
 use crate::run::wait::gate::GateDecision;
@@ -114,7 +114,7 @@ pub enum Event {
         budget_ms: Option<u64>,
     },
     /// A child began or stopped waiting for a person.
-    ChildNews(Box<ChildNews>),
+    ChildStatusUpdate(Box<ChildStatusUpdate>),
     /// Restart the run from the beginning, or from a node it has visited with the context as it was then.
     RestartRequested {
         from: Option<RestartPoint>,
@@ -201,7 +201,7 @@ impl Event {
             | Event::ExtendRequested(_)
             | Event::RetryRequested { .. }
             | Event::ParentHolds { .. }
-            | Event::ChildNews(_)
+            | Event::ChildStatusUpdate(_)
             | Event::RestartRequested { .. } => false,
         }
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::protocol::start::EventRef;
 
-pub use crate::protocol::child::{ChildNews, ChildReport};
+pub use crate::protocol::child::{ChildReport, ChildStatusUpdate};
 
 /// A message to another run's object, re-sent until it is delivered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub enum Message {
     },
     TellParent {
         run_id: String,
-        news: ChildNews,
+        news: ChildStatusUpdate,
     },
     /// An event for every workflow that it triggers. Receivers ignore a key that they have already seen.
     Emit {

@@ -31,7 +31,7 @@ pub use header::{
     ChildIds, EventRef, Header, ParentLink, PauseReason, RunStatus, Settings, StartRequest, TriggeredBy,
     hops_of, root_event_of,
 };
-pub use message::{ChildNews, ChildReport, Message};
+pub use message::{ChildReport, ChildStatusUpdate, Message};
 pub use recovery::resume::{REACHED_A_LIMIT, ResumePlan, is_resumable};
 pub use recovery::rewind::{Rewind, WrittenAt};
 pub use recovery::undo::{Back, Patch, Step, UNDO_INLINE_BYTES};

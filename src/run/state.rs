@@ -274,7 +274,7 @@ impl Run {
                 held,
                 budget_ms,
             } => self.parent_holds(number, held, budget_ms),
-            Event::ChildNews(news) => self.child_news(*news),
+            Event::ChildStatusUpdate(news) => self.child_news(*news),
             Event::RestartRequested { from } => self.restart_requested(from),
         }
     }

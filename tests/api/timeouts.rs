@@ -59,7 +59,7 @@ fn the_checkpoint_of_a_record_is_older_than_its_timeout() {
         .wake("t1@1")
         .at(6_000)
         .succeed("t2@1", json!(1))
-        .stands("completed {}");
+        .assert_status("completed {}");
     let record = timeout(&run.run, &run.events()[0], &run.past().tokens, true).expect("a record");
     assert_eq!(
         record["context_for_resume"]["last_successful_checkpoint"],

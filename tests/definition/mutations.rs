@@ -10,9 +10,9 @@ use curfew::definition::snapshot::{
 use curfew::definition::timeouts::{Preset, TimeoutRules};
 use serde_json::{Value, json};
 
-use crate::run::dice::Dice;
 use crate::run::driver::{SETTINGS, create_run};
 use crate::run::generator;
+use crate::run::rng::Rng;
 
 const MUTATIONS: u64 = 2_000;
 
@@ -31,8 +31,8 @@ fn examples() -> Vec<Value> {
         .collect()
 }
 
-fn garbage(dice: &mut Dice) -> Value {
-    match dice.below(16) {
+fn garbage(rng: &mut Rng) -> Value {
+    match rng.below(16) {
         0 => Value::Null,
         1 => json!(true),
         2 => json!(-1),
@@ -61,41 +61,41 @@ fn deeply_nested(depth: usize) -> Value {
 }
 
 /// Descends at random and changes the value there.
-fn mutate(value: &mut Value, dice: &mut Dice) {
-    let deeper = dice.chance(75);
+fn mutate(value: &mut Value, rng: &mut Rng) {
+    let deeper = rng.chance(75);
     match value {
         Value::Object(fields) if deeper && !fields.is_empty() => {
             let keys: Vec<String> = fields.keys().cloned().collect();
-            let key = dice.pick(&keys).clone();
-            match dice.below(12) {
+            let key = rng.pick(&keys).clone();
+            match rng.below(12) {
                 0 => {
                     fields.remove(&key);
                 }
                 1 => {
                     let moved = fields.remove(&key).unwrap_or_default();
-                    fields.insert(dice.pick(&keys).clone(), moved);
+                    fields.insert(rng.pick(&keys).clone(), moved);
                 }
                 2 => {
-                    fields.insert(format!("{key}s"), garbage(dice));
+                    fields.insert(format!("{key}s"), garbage(rng));
                 }
                 _deeper => {
                     if let Some(inner) = fields.get_mut(&key) {
-                        mutate(inner, dice);
+                        mutate(inner, rng);
                     }
                 }
             }
         }
         Value::Array(items) if deeper && !items.is_empty() => {
-            let index = dice.below(items.len() as u64) as usize;
-            match dice.below(8) {
+            let index = rng.below(items.len() as u64) as usize;
+            match rng.below(8) {
                 0 => {
                     items.remove(index);
                 }
                 1 => items.push(items[index].clone()),
-                _deeper => mutate(&mut items[index], dice),
+                _deeper => mutate(&mut items[index], rng),
             }
         }
-        other => *other = garbage(dice),
+        other => *other = garbage(rng),
     }
 }
 
@@ -135,17 +135,17 @@ fn mutated_documents_never_panic_and_accepted_ones_run() {
     let examples = examples();
     let (mut passed, mut refused) = (0, 0);
     for seed in 0..MUTATIONS {
-        let mut dice = Dice::seeded(seed);
-        let mut document = match dice.chance(50) {
-            true => generator::workflow(&mut dice),
-            false => dice.pick(&examples).clone(),
+        let mut rng = Rng::seeded(seed);
+        let mut document = match rng.chance(50) {
+            true => generator::workflow(&mut rng),
+            false => rng.pick(&examples).clone(),
         };
-        for _ in 0..=dice.below(3) {
-            mutate(&mut document, &mut dice);
+        for _ in 0..=rng.below(3) {
+            mutate(&mut document, &mut rng);
         }
         // Half of them with hard limits.
         let rules = TimeoutRules {
-            preset: *dice.pick(&[Preset::Standard, Preset::Flow]),
+            preset: *rng.pick(&[Preset::Standard, Preset::Flow]),
             ..TimeoutRules::default()
         };
         for kind in [DocumentKind::Actions, DocumentKind::Tasks] {

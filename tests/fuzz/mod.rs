@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::run::dice::Dice;
+use crate::run::rng::Rng;
 
 /// For the normal test run. `CURFEW_FUZZ_SECONDS` replaces it.
 const INPUTS: u64 = 2_000;
@@ -100,38 +100,38 @@ fn files(target: &str) -> Vec<(String, Vec<u8>)> {
     inputs
 }
 
-fn mutate(input: &mut Vec<u8>, others: &[Vec<u8>], dice: &mut Dice) {
-    let position = |dice: &mut Dice, input: &[u8]| dice.below(input.len() as u64 + 1) as usize;
-    match dice.below(7) {
+fn mutate(input: &mut Vec<u8>, others: &[Vec<u8>], rng: &mut Rng) {
+    let position = |rng: &mut Rng, input: &[u8]| rng.below(input.len() as u64 + 1) as usize;
+    match rng.below(7) {
         0 if !input.is_empty() => {
-            let at = dice.below(input.len() as u64) as usize;
-            input[at] ^= 1 << dice.below(8);
+            let at = rng.below(input.len() as u64) as usize;
+            input[at] ^= 1 << rng.below(8);
         }
         1 if !input.is_empty() => {
-            let from = dice.below(input.len() as u64) as usize;
-            let until = (from + 1 + dice.below(16) as usize).min(input.len());
+            let from = rng.below(input.len() as u64) as usize;
+            let until = (from + 1 + rng.below(16) as usize).min(input.len());
             input.drain(from..until);
         }
         2 => {
-            let at = position(dice, input);
-            input.insert(at, dice.below(256) as u8);
+            let at = position(rng, input);
+            input.insert(at, rng.below(256) as u8);
         }
         3 => {
-            let other = dice.pick(others).clone();
-            let (from, at) = (position(dice, &other), position(dice, input));
-            let until = (from + dice.below(64) as usize).min(other.len());
+            let other = rng.pick(others).clone();
+            let (from, at) = (position(rng, &other), position(rng, input));
+            let until = (from + rng.below(64) as usize).min(other.len());
             input.splice(at..at, other[from..until].iter().copied());
         }
         4 => {
-            let (from, at) = (position(dice, input), position(dice, input));
-            let until = (from + dice.below(32) as usize).min(input.len());
-            let piece = input[from..until].repeat(1 + dice.below(8) as usize);
+            let (from, at) = (position(rng, input), position(rng, input));
+            let until = (from + rng.below(32) as usize).min(input.len());
+            let piece = input[from..until].repeat(1 + rng.below(8) as usize);
             input.splice(at..at, piece);
         }
         _token => {
-            let at = position(dice, input);
-            let until = (at + dice.below(4) as usize).min(input.len());
-            input.splice(at..until, dice.pick(TOKENS).bytes());
+            let at = position(rng, input);
+            let until = (at + rng.below(4) as usize).min(input.len());
+            input.splice(at..until, rng.pick(TOKENS).bytes());
         }
     }
     input.truncate(INPUT_MAX);
@@ -149,22 +149,22 @@ fn fuzz(target: &str, parse: impl Fn(&[u8])) {
     };
     let corpus = corpus(target);
     corpus.iter().for_each(|input| check(input));
-    let mut dice = Dice::seeded(number("CURFEW_FUZZ_SEED").unwrap_or(1));
+    let mut rng = Rng::seeded(number("CURFEW_FUZZ_SEED").unwrap_or(1));
     let until = number("CURFEW_FUZZ_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut count = 0_u64;
     // Mutated inputs are mutated again, which builds up deep structures.
     let mut pool = corpus.clone();
     while until.map_or(count < INPUTS, |until| Instant::now() < until) {
-        let mut input = dice.pick(&pool).clone();
-        for _ in 0..=dice.below(4) {
-            mutate(&mut input, &corpus, &mut dice);
+        let mut input = rng.pick(&pool).clone();
+        for _ in 0..=rng.below(4) {
+            mutate(&mut input, &corpus, &mut rng);
         }
         check(&input);
         count += 1;
         if pool.len() < 500 {
             pool.push(input);
         } else {
-            let at = corpus.len() + dice.below((pool.len() - corpus.len()) as u64) as usize;
+            let at = corpus.len() + rng.below((pool.len() - corpus.len()) as u64) as usize;
             pool[at] = input;
         }
     }

@@ -99,7 +99,7 @@ fn rows_of_a_busy_run() {
         .id;
     again
         .succeed(&format!("{last}@1"), json!({"score": 1}))
-        .stands("completed {}");
+        .assert_status("completed {}");
     assert_eq!(again.state()["all"], json!([{"score": 3}, {"score": 1}]));
 }
 

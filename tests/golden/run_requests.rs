@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use curfew::protocol::child::{ChildNews, ChildReport, ParentSender, RunStatus};
+use curfew::protocol::child::{ChildReport, ChildStatusUpdate, ParentSender, RunStatus};
 use curfew::protocol::run::{
     AbandonResponse, Extension, GateDecision, HeartbeatResponse, PageRequest, RetryMode, RunRequest,
     RunResponse,
@@ -142,7 +142,7 @@ fn requests() -> Vec<RunRequest> {
             held: true,
             budget_ms: Some(45_000),
         },
-        RunRequest::ChildNews(ChildNews {
+        RunRequest::ChildStatusUpdate(ChildStatusUpdate {
             token_id: "t2".into(),
             epoch: 1,
             run_id: "run-1~t2".into(),

@@ -4,8 +4,8 @@ use curfew::api::views;
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::protocol::task::{Artifact, Checkpoint, StepReport, StepStatus, TaskReport};
 use curfew::run::{
-    ChildNews, Escalation, GateState, Header, Interrupted, Message, PauseReason, Token, TokenId, TokenStatus,
-    Write,
+    ChildStatusUpdate, Escalation, GateState, Header, Interrupted, Message, PauseReason, Token, TokenId,
+    TokenStatus, Write,
 };
 use curfew::storage::rows::{HeaderRow, InstanceRow, TokenRow};
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ fn rows_of_timeout_events() {
 #[test]
 fn rows_and_views_of_a_run_at_its_timeout_gate() {
     let mut run = at_the_gate();
-    run.stands("paused send:executing");
+    run.assert_status("paused send:executing");
     let gate = run.run.gate_of_run().expect("the run waits at its gate");
     check_json("row_gate_workflow_timeout.json", &json!(gate));
     let again: GateState =
@@ -229,7 +229,7 @@ fn row_of_an_escalated_token() {
 
 #[test]
 fn messages_with_timeouts() {
-    let news = ChildNews {
+    let news = ChildStatusUpdate {
         token_id: "t3".into(),
         epoch: 1,
         run_id: "run-1~t3".into(),
@@ -278,7 +278,7 @@ fn row_of_an_instance_that_the_end_of_its_run_closed() {
     let mut run = Driver::start(three(json!({"timeout": "20s"})));
     run.at(2_000).succeed("t2@1", json!(1));
     run.at(18_000).wake("t3@1 t4@1").at(22_000).wake("t3@1 t4@1");
-    run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+    run.assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
     let text = &run.store.run["instance/1"];
     let value: Value = serde_json::from_str(text).expect("rows are JSON");
     check_json("row_instance_closed_by_the_end.json", &value);

@@ -25,7 +25,7 @@ fn a_run_is_due_at_its_deadline_or_at_the_deadline_of_its_gate() {
     assert_eq!(due_at(&run), None);
     run.at(21_000).resume();
     assert_eq!(due_at(&run), Some(71_000));
-    run.at(71_000).wake("t1@1").stands("paused a:executing");
+    run.at(71_000).wake("t1@1").assert_status("paused a:executing");
     assert_eq!(due_at(&run), Some(171_000));
     // A pause does not move the deadline of the run's gate.
     run.at(80_000).pause();

@@ -54,14 +54,14 @@ fn an_alarm_that_fires_early_is_set_again() {
     let mut run = Driver::start(one_node(json!(4_000)));
     assert_eq!(run.lines_of("alarm"), ["alarm 5500"]);
     run.at(5_499).wake("t1@1").check("");
-    run.at(5_499).ring("t1@1").check(
+    run.at(5_499).fire_alarm("t1@1").check(
         "
         alarm 5500
     ",
     );
     run.at(5_500)
-        .ring("t1@1")
-        .stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+        .fire_alarm("t1@1")
+        .assert_status("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::graphs::{joining, nested, with};
 #[test]
 fn an_inner_join_merges_into_its_parent_branch() {
     let mut run = Driver::start(nested(json!({}), json!({})));
-    run.stands("running 4xc:executing");
+    run.assert_status("running 4xc:executing");
     assert_eq!(
         run.lines_of("instance"),
         [
@@ -22,8 +22,9 @@ fn an_inner_join_merges_into_its_parent_branch() {
     run.succeed("t7@1", json!("d"))
         .succeed("t4@1", json!("a"))
         .succeed("t5@1", json!("b"));
-    run.stands("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
-    run.succeed("t6@1", json!("c")).stands("running z:executing");
+    run.assert_status("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
+    run.succeed("t6@1", json!("c"))
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": [["a", "b"], ["c", "d"]]}));
 }
 
@@ -33,10 +34,11 @@ fn nested_joins_continue_after_a_reload_at_every_step() {
     for (attempt, result) in [("t7@1", "d"), ("t4@1", "a"), ("t5@1", "b"), ("t6@1", "c")] {
         run.reload().succeed(attempt, json!(result));
     }
-    run.reload().stands("running z:executing");
+    run.reload().assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": [["a", "b"], ["c", "d"]]}));
     let last = run.run.live_tokens().next().expect("z is under way").id;
-    run.succeed(&format!("{last}@1"), json!(1)).stands("completed {}");
+    run.succeed(&format!("{last}@1"), json!(1))
+        .assert_status("completed {}");
 }
 
 #[test]
@@ -47,13 +49,13 @@ fn an_inner_failure_ends_the_outer_branch_and_the_outer_join_decides() {
     ));
     run.succeed("t4@1", json!("a")).fail("t5@1");
     // Branch 0 has ended; branch 1 continues.
-    run.stands("running 2xc:executing");
+    run.assert_status("running 2xc:executing");
     run.succeed("t6@1", json!("c"))
         .succeed("t7@1", json!("d"))
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": [["c", "d"]]}));
     let mut run = Driver::start(nested(json!({}), json!({})));
-    run.fail("t4@1").stands(
+    run.fail("t4@1").assert_status(
         "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 2 branches completed, 1 may still; last error: fan-in at node d cannot be met: 0 of 2 branches completed, 1 may still; last error: status 500",
     );
 }
@@ -69,9 +71,12 @@ fn nested_joins_have_deadlines_of_their_own() {
     assert_eq!(run.run.next_deadline(), Some(3_000));
     run.at(3_000)
         .wake("t5@1 t7@1")
-        .stands("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
+        .assert_status("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
     assert_eq!(run.run.next_deadline(), Some(4_000));
-    run.reload().at(4_000).wake("t7@1").stands("running z:executing");
+    run.reload()
+        .at(4_000)
+        .wake("t7@1")
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": [["a"], ["c"]]}));
 }
 
@@ -83,10 +88,10 @@ fn an_inner_deadline_that_fails_ends_only_its_branch() {
     run.succeed("t4@1", json!("a"))
         .at(3_000)
         .wake("t5@1 t6@1 t7@1")
-        .stands("running 2xc:executing");
+        .assert_status("running 2xc:executing");
     run.succeed("t6@1", json!("c"))
         .succeed("t7@1", json!("d"))
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": [["c", "d"]]}));
 }
 
@@ -97,7 +102,7 @@ fn an_outer_join_that_fires_ends_all_tokens_of_the_other_branches() {
         let mut run = Driver::start(nested(json!({}), outer));
         run.succeed("t4@1", json!("a"))
             .succeed("t5@1", json!("b"))
-            .stands("running z:executing");
+            .assert_status("running z:executing");
         assert_eq!(run.lines_of("abort").len(), aborted, "{policy}");
         assert_eq!(run.run.instances().count(), 0, "nothing is left to decide");
         run.succeed("t6@1", json!("c")).check(
@@ -116,7 +121,7 @@ fn a_continuation_keeps_the_branch_output_from_before_the_inner_fan_out() {
     for token in ["t4@1", "t5@1", "t6@1", "t7@1"] {
         run.succeed(token, json!(token));
     }
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
     assert_eq!(
         run.state()["all"],
         json!([{"name": "branch 0", "parts": ["t4@1", "t5@1"]}, {"name": "branch 1", "parts": ["t6@1", "t7@1"]}])
@@ -141,21 +146,21 @@ fn a_branch_lasts_until_its_last_token_ends() {
     let mut run = Driver::start(document(join));
     run.succeed("t2@1", json!(1))
         .succeed("t3@1", json!(1))
-        .stands("running b:waiting_for_siblings 2xc:executing");
+        .assert_status("running b:waiting_for_siblings 2xc:executing");
     run.succeed("t4@1", json!(1))
         .reload()
-        .stands("running b:waiting_for_siblings c:executing");
-    run.succeed("t5@1", json!(1)).stands("running z:executing");
+        .assert_status("running b:waiting_for_siblings c:executing");
+    run.succeed("t5@1", json!(1)).assert_status("running z:executing");
     let mut run = Driver::start(document(json!({})));
     run.succeed("t2@1", json!(1))
         .succeed("t3@1", json!(1))
         .fail("t4@1");
-    run.stands("running b:waiting_for_siblings c:executing");
+    run.assert_status("running b:waiting_for_siblings c:executing");
     run.succeed("t5@1", json!(1));
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
 }
 
@@ -182,11 +187,11 @@ fn a_fan_out_in_a_loop_inside_a_branch_creates_an_instance_per_iteration() {
         let next = next.expect("an inner branch is under way").id;
         run.reload().succeed(&format!("{next}@1"), json!(next.0));
         rounds += 1;
-        assert!(rounds < 20, "{}", run.standing());
+        assert!(rounds < 20, "{}", run.status_line());
     }
     // Two outer branches, two iterations each, two inner branches per iteration.
     assert_eq!(rounds, 8);
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
     let outer = run.state()["all"].as_array().cloned().unwrap_or_default();
     assert_eq!(outer.len(), 2);
     assert!(
@@ -223,7 +228,7 @@ fn a_waiting_token_from_further_inside_is_timed_out_with_the_join() {
         ],
     }));
     run.succeed("t4@1", json!(1)).reload().at(6_000).wake("t5@1");
-    run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+    run.assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
     assert_eq!(run.store.tokens[&4].0, "timed_out");
     assert_eq!(run.store.tokens[&5].0, "cancelled");
 }

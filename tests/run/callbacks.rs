@@ -62,7 +62,7 @@ fn a_callback_brings_the_result_once() {
     run.reload()
         .at(5_000)
         .call_back(&key, json!({"output": {"n": 7}}));
-    run.stands("running b:executing");
+    run.assert_status("running b:executing");
     assert_eq!(run.state()["a"], json!({"n": 7}));
     run.call_back(&key, json!({"output": {"n": 8}}));
     assert!(
@@ -76,10 +76,11 @@ fn a_callback_brings_the_result_once() {
 fn a_callback_may_arrive_before_the_report_of_its_call() {
     let mut run = Driver::start(async_document(json!({}), json!({})));
     let key = capability(&run);
-    run.call_back(&key, json!({"n": 1})).stands("running b:executing");
+    run.call_back(&key, json!({"n": 1}))
+        .assert_status("running b:executing");
     run.report(suspended("t1@1"));
     assert!(matches!(run.answer, Err(Rejection::StaleAttempt { .. })));
-    run.stands("running b:executing");
+    run.assert_status("running b:executing");
 }
 
 #[test]
@@ -113,9 +114,9 @@ fn the_callback_body_is_validated() {
     run.report(suspended("t1@1"))
         .call_back(&key, json!({"output": {"m": 7}}));
     assert!(
-        run.standing().starts_with("failed schema_mismatch"),
+        run.status_line().starts_with("failed schema_mismatch"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     let mut run = Driver::start(async_document(json!({}), json!({})));
     let key = capability(&run);
@@ -124,7 +125,7 @@ fn the_callback_body_is_validated() {
             &key,
             json!({"error": {"code": "no_luck", "message": "it did not work"}}),
         )
-        .stands("failed no_luck/unknown: it did not work");
+        .assert_status("failed no_luck/unknown: it did not work");
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn no_callback_in_time_is_a_timeout_like_any_other() {
         Some(62_000),
         "the action's limit, where it is the longer one"
     );
-    run.at(62_000).wake("").stands(
+    run.at(62_000).wake("").assert_status(
         "failed tool_timeout/timeout: step a timed out: context deadline exceeded (no callback came)",
     );
     let record = &run.records()[0];
@@ -156,7 +157,9 @@ fn the_limit_of_a_node_also_applies_to_its_callback() {
         ));
         run.at(2_000).report(suspended("t1@1"));
         assert_eq!(run.row("t1").timeout_at, Some(waits_until));
-        run.at(waits_until - 1).wake("").stands("waiting a:suspended");
+        run.at(waits_until - 1)
+            .wake("")
+            .assert_status("waiting a:suspended");
         run.at(waits_until).wake("");
         assert_eq!(run.row("t1").error.map(|it| it.code), Some("tool_timeout".into()));
     }
@@ -172,13 +175,13 @@ fn a_retry_after_a_timeout_has_a_new_capability() {
     let first = capability(&run);
     run.at(2_000).report(suspended("t1@1"));
     run.at(32_000).wake("");
-    run.at(33_000).wake("").stands("running a:executing");
+    run.at(33_000).wake("").assert_status("running a:executing");
     let second = capability(&run);
     assert_ne!(first, second);
     run.call_back(&first, json!({"n": 1}));
     assert!(matches!(run.answer, Err(Rejection::StaleAttempt { .. })));
     run.call_back(&second, json!({"n": 1}))
-        .stands("running b:executing");
+        .assert_status("running b:executing");
 }
 
 #[test]
@@ -189,8 +192,8 @@ fn a_pause_stops_the_callback_deadline_and_accepts_the_result() {
     run.at(3_000).pause();
     run.at(100_000)
         .call_back(&key, json!({"n": 1}))
-        .stands("paused b:pending");
-    run.at(101_000).resume().stands("running b:executing");
+        .assert_status("paused b:pending");
+    run.at(101_000).resume().assert_status("running b:executing");
 }
 
 #[test]
@@ -237,11 +240,13 @@ fn a_failure_from_a_callback_may_escalate() {
         &first,
         json!({"message_type": "timeout", "status": "timeout", "error": {"code": "tool_timeout"}}),
     );
-    run.at(32_000).wake("").stands("waiting a:awaiting_human");
+    run.at(32_000).wake("").assert_status("waiting a:awaiting_human");
     run.call_back(&first, json!({"n": 1}));
     assert!(run.answer.is_err(), "it is not waited for any more");
-    run.reload().decide("g1.1", "retry").stands("running a:executing");
+    run.reload()
+        .decide("g1.1", "retry")
+        .assert_status("running a:executing");
     let second = capability(&run);
     run.report(suspended("t1@2")).call_back(&second, json!({"n": 1}));
-    run.stands("running b:executing");
+    run.assert_status("running b:executing");
 }

@@ -52,7 +52,7 @@ fn a_sub_workflow_longer_than_its_parents_node_fails_the_node() {
     ",
     );
     parent.at(6_010).receive_from(&child);
-    parent.stands("failed execution_timeout/timeout: step p timed out: context deadline exceeded");
+    parent.assert_status("failed execution_timeout/timeout: step p timed out: context deadline exceeded");
     // The child reported in time, so the parent's alarm finds nothing due.
     parent.at(6_500).wake("");
     assert_eq!(parent.kinds(), "token_timed_out run_failed");
@@ -64,7 +64,10 @@ fn a_sub_workflow_longer_than_its_parents_node_is_retried() {
         json!({"timeout_ms": 5_000, "on_timeout": "retry", "max_retries": 1}),
     ));
     child.at(6_000).wake("t1@1");
-    parent.at(6_010).receive_from(&child).stands("running p:pending");
+    parent
+        .at(6_010)
+        .receive_from(&child)
+        .assert_status("running p:pending");
     parent.at(7_010).wake("");
     assert_eq!(
         parent.lines_of("deliver"),
@@ -73,7 +76,7 @@ fn a_sub_workflow_longer_than_its_parents_node_is_retried() {
     let mut again = Driver::child_of(&parent);
     again.at(12_010).wake("t1@1");
     parent.at(12_020).receive_from(&again);
-    parent.stands("failed execution_timeout/timeout: step p timed out: context deadline exceeded");
+    parent.assert_status("failed execution_timeout/timeout: step p timed out: context deadline exceeded");
     assert_eq!(parent.row("t1").retry_count, 1);
 }
 
@@ -87,7 +90,7 @@ fn a_sub_workflow_longer_than_its_parents_node_takes_the_timeout_route() {
     parent
         .at(6_010)
         .receive_from(&child)
-        .stands("running b:executing");
+        .assert_status("running b:executing");
     assert_eq!(
         parent.lines_of("dispatch"),
         ["dispatch t2@1 \"execution_timeout\""]
@@ -101,7 +104,7 @@ fn the_childs_policy_applies_to_its_own_limit() {
     let (mut parent, mut child) = pair(document);
     child.at(21_000).wake("t1@1");
     parent.at(21_010).receive_from(&child);
-    parent.stands("failed workflow_timeout/timeout: Workflow execution timed out after 20s");
+    parent.assert_status("failed workflow_timeout/timeout: Workflow execution timed out after 20s");
 }
 
 #[test]
@@ -117,14 +120,17 @@ fn a_child_is_paused_and_resumed_with_its_parent() {
     ",
     );
     child.resume().check("rejected held_by parent -");
-    child.at(12_000).succeed("t1@1", json!("kept")).stands("paused");
+    child
+        .at(12_000)
+        .succeed("t1@1", json!("kept"))
+        .assert_status("paused");
     parent.at(100_000).resume();
     child
         .at(100_000)
         .reload()
         .receive_from(&parent)
-        .stands("completed \"kept\"");
-    parent.receive_from(&child).stands("running b:executing");
+        .assert_status("completed \"kept\"");
+    parent.receive_from(&child).assert_status("running b:executing");
 }
 
 #[test]
@@ -136,7 +142,7 @@ fn a_paused_child_keeps_its_remaining_time() {
     child
         .at(111_000)
         .receive_from(&parent)
-        .stands("running c:executing");
+        .assert_status("running c:executing");
     assert_eq!(child.run.header.timeout_at, Some(131_000), "20 s were left");
     assert_eq!(
         parent.row("t1").timeout_at,
@@ -149,17 +155,23 @@ fn a_paused_child_keeps_its_remaining_time() {
 #[test]
 fn the_latest_pause_message_wins_in_any_order_of_arrival() {
     let (_, mut child) = pair(calling(json!({})));
-    child.parent_holds(2, false, None).stands("running c:executing");
+    child
+        .parent_holds(2, false, None)
+        .assert_status("running c:executing");
     child
         .parent_holds(1, true, None)
         .check("")
-        .stands("running c:executing");
+        .assert_status("running c:executing");
     // A repeated message has no effect.
-    child.parent_holds(3, true, None).stands("paused c:executing");
+    child
+        .parent_holds(3, true, None)
+        .assert_status("paused c:executing");
     child.parent_holds(3, true, None).check("");
     child.reload().parent_holds(2, false, None).check("");
-    child.stands("paused c:executing");
-    child.parent_holds(4, false, None).stands("running c:executing");
+    child.assert_status("paused c:executing");
+    child
+        .parent_holds(4, false, None)
+        .assert_status("running c:executing");
 }
 
 #[test]
@@ -188,9 +200,9 @@ fn a_child_paused_by_a_person_stays_paused_when_its_parent_resumes() {
     child
         .at(20_000)
         .receive_from(&parent)
-        .stands("paused c:executing");
+        .assert_status("paused c:executing");
     assert_eq!(pause_reasons(&child), [PauseReason::Person]);
-    child.at(25_000).resume().stands("running c:executing");
+    child.at(25_000).resume().assert_status("running c:executing");
     assert_eq!(
         child.run.header.timeout_at,
         Some(1_021_000),
@@ -204,7 +216,7 @@ fn a_child_that_waits_for_a_person_notifies_its_parent() {
     let mut document = calling(json!({}));
     document["nodes"][0]["workflow_id"] = json!("asking");
     let (mut parent, mut child) = pair(document);
-    child.at(21_000).wake("t1@1").stands("paused c:executing");
+    child.at(21_000).wake("t1@1").assert_status("paused c:executing");
     assert_eq!(child.lines_of("deliver"), ["deliver 1 tell run-1 t1@1 paused #1"]);
     parent.at(21_010).receive_from(&child).check(
         "
@@ -213,11 +225,11 @@ fn a_child_that_waits_for_a_person_notifies_its_parent() {
         alarm 49000
     ",
     );
-    parent.stands("running p:waiting_for_subworkflow");
+    parent.assert_status("running p:waiting_for_subworkflow");
     child
         .at(30_000)
         .grant("run1", 5_000)
-        .stands("running c:executing");
+        .assert_status("running c:executing");
     assert_eq!(
         child.lines_of("deliver"),
         ["deliver 2 tell run-1 t1@1 goes on #2"]
@@ -226,12 +238,12 @@ fn a_child_that_waits_for_a_person_notifies_its_parent() {
     assert_eq!(parent.row("t1").reason, None);
     // An older message that arrives later changes nothing.
     parent.child_news("t1@1", 1, true).check("");
-    child.at(35_000).wake("t1@1").stands("paused c:executing");
+    child.at(35_000).wake("t1@1").assert_status("paused c:executing");
     parent.at(35_010).receive_from(&child);
     // The end of the parent ends the child at its gate.
     parent.at(61_000).wake("");
     assert_eq!(parent.run.header.status, RunStatus::TimedOut);
-    child.at(61_010).receive_from(&parent).stands("cancelled");
+    child.at(61_010).receive_from(&parent).assert_status("cancelled");
     assert_eq!(
         child.lines_of("announce"),
         ["announce", "announce run2 cancelled"]
@@ -245,7 +257,7 @@ fn a_decision_at_the_childs_gate_ends_the_node() {
     let (mut parent, mut child) = pair(document);
     child.at(21_000).wake("t1@1").at(22_000).decide("run1", "fail");
     parent.at(22_000).receive_from(&child);
-    parent.stands("failed workflow_timeout/timeout: Workflow execution timed out after 20s");
+    parent.assert_status("failed workflow_timeout/timeout: Workflow execution timed out after 20s");
 }
 
 #[test]
@@ -282,7 +294,7 @@ fn an_extension_of_the_parent_extends_the_child() {
     child
         .at(11_000)
         .receive_from(&parent)
-        .stands("running c:executing");
+        .assert_status("running c:executing");
     assert_eq!(child.run.header.timeout_at, Some(91_000));
     assert_eq!(child.run.header.timeout_ms, Some(90_000));
 }
@@ -308,22 +320,22 @@ fn an_extension_of_the_parent_never_exceeds_the_childs_own_limit() {
 fn the_parents_gate_takes_precedence_over_the_childs() {
     let (mut parent, mut child) = pair(sharing(json!({})));
     // Both limits pass at the same time. The parent pauses the child within the grace, so only one gate opens.
-    child.at(61_000).wake("t1@1").stands("running c:executing");
+    child.at(61_000).wake("t1@1").assert_status("running c:executing");
     parent
         .at(61_000)
         .wake("")
-        .stands("paused p:waiting_for_subworkflow");
+        .assert_status("paused p:waiting_for_subworkflow");
     child
         .at(61_200)
         .receive_from(&parent)
-        .stands("paused c:executing");
+        .assert_status("paused c:executing");
     assert_eq!(pause_reasons(&child), [PauseReason::Parent]);
     assert_eq!(child.run.gate_of_run(), None);
     parent.at(100_000).grant("run1", 20_000);
     child
         .at(100_010)
         .receive_from(&parent)
-        .stands("running c:executing");
+        .assert_status("running c:executing");
     assert_eq!(child.run.header.timeout_at, Some(120_010));
 }
 
@@ -333,13 +345,13 @@ fn the_parents_gate_replaces_one_the_child_has_opened() {
     document["nodes"][0]["workflow_id"] = json!("patient");
     let (mut parent, mut child) = pair(document);
     // The parent's message is late: after the grace the child opens its own gate.
-    child.at(61_500).wake("t1@1").stands("paused c:executing");
+    child.at(61_500).wake("t1@1").assert_status("paused c:executing");
     assert_eq!(pause_reasons(&child), [PauseReason::WorkflowTimeout]);
     parent.at(61_700).wake("");
     child
         .at(61_800)
         .receive_from(&parent)
-        .stands("paused c:executing");
+        .assert_status("paused c:executing");
     assert_eq!(pause_reasons(&child), [PauseReason::Parent]);
     assert_eq!(
         child.lines_of("announce"),
@@ -349,7 +361,7 @@ fn the_parents_gate_replaces_one_the_child_has_opened() {
     child
         .at(100_000)
         .receive_from(&parent)
-        .stands("running c:executing");
+        .assert_status("running c:executing");
     assert_eq!(child.run.header.timeout_at, Some(120_000));
 }
 
@@ -359,16 +371,16 @@ fn an_exhausted_budget_is_not_a_timeout_of_the_node() {
     let node = json!({"workflow_id": "patient", "timeout_ms": 100_000, "on_timeout": "fail"});
     let (mut parent, mut child) = pair(sharing(node));
     assert_eq!(child.run.header.timeout_at, Some(61_000));
-    child.at(61_500).wake("t1@1").stands("paused c:executing");
+    child.at(61_500).wake("t1@1").assert_status("paused c:executing");
     parent
         .at(61_600)
         .receive_from(&child)
-        .stands("paused p:waiting_for_subworkflow");
+        .assert_status("paused p:waiting_for_subworkflow");
     parent.at(70_000).grant("run1", 200_000);
     child
         .at(70_000)
         .receive_from(&parent)
-        .stands("running c:executing");
+        .assert_status("running c:executing");
     // After an extension the node's own limit is the earlier one again.
     assert_eq!(child.run.header.timeout_ms, Some(100_000));
     assert_eq!(child.run.limit_source(), "request");
@@ -385,7 +397,7 @@ fn an_extension_reaches_the_grandchildren() {
     grandchild
         .at(11_000)
         .receive_from(&child)
-        .stands("running c:executing");
+        .assert_status("running c:executing");
     assert_eq!(grandchild.run.header.timeout_at, Some(91_000));
     // A pause is propagated too, with the remaining budget.
     parent.at(20_000).pause();
@@ -393,13 +405,13 @@ fn an_extension_reaches_the_grandchildren() {
     grandchild
         .at(20_000)
         .receive_from(&child)
-        .stands("paused c:executing");
+        .assert_status("paused c:executing");
     parent.at(50_000).resume();
     child.at(50_000).receive_from(&parent);
     grandchild
         .at(50_000)
         .receive_from(&child)
-        .stands("running c:executing");
+        .assert_status("running c:executing");
     assert_eq!(grandchild.run.header.timeout_at, Some(121_000));
 }
 
@@ -413,7 +425,7 @@ fn a_child_restarted_at_its_gate_notifies_its_parent() {
         .delivered(1)
         .at(22_000)
         .restart()
-        .stands("running c:executing");
+        .assert_status("running c:executing");
     assert_eq!(
         child.lines_of("deliver"),
         ["deliver 2 tell run-1 t1@1 goes on #2"]

@@ -57,7 +57,7 @@ fn a_start_is_saved_and_re_sent_until_it_is_delivered() {
         "when the run's limit is warned of"
     );
     run.delivered(1).check("");
-    run.stands("running p:waiting_for_subworkflow");
+    run.assert_status("running p:waiting_for_subworkflow");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn input_and_result_are_passed_between_parent_and_child() {
     parent.delivered(1);
     parent
         .child_ended("t1@1", RunStatus::Completed, Some(json!("done")))
-        .stands("running b:executing");
+        .assert_status("running b:executing");
     assert_eq!(parent.lines_of("dispatch"), ["dispatch t2@1 \"done\""]);
 }
 
@@ -135,14 +135,14 @@ fn messages_to_a_missing_parent_are_dropped() {
 fn a_failed_child_fails_its_token_with_the_childs_error() {
     let mut run = Driver::start(calling(json!({})));
     run.child_ended("t1@1", RunStatus::Failed, None)
-        .stands("failed broken/server_error: the child broke");
+        .assert_status("failed broken/server_error: the child broke");
     let mut document = calling(json!({}));
     document["transitions"][0]["on"] = json!("failure");
     document["nodes"][1]["input_mapping"] = json!("${error.code}");
     let mut run = Driver::start(document);
     run.reload()
         .child_ended("t1@1", RunStatus::Failed, None)
-        .stands("running b:executing");
+        .assert_status("running b:executing");
     assert_eq!(run.lines_of("dispatch"), ["dispatch t2@1 \"broken\""]);
 }
 
@@ -150,25 +150,25 @@ fn a_failed_child_fails_its_token_with_the_childs_error() {
 fn a_child_reports_that_it_was_cancelled_or_timed_out() {
     let mut run = Driver::start(calling(json!({})));
     run.child_ended("t1@1", RunStatus::Cancelled, None);
-    run.stands("failed child_ended/permanent: child run run-1~t1 ended cancelled");
+    run.assert_status("failed child_ended/permanent: child run run-1~t1 ended cancelled");
     let mut document = calling(json!({}));
     document["transitions"][0]["on"] = json!("timeout");
     document["nodes"][1]["input_mapping"] = json!("${error.message}");
     let mut run = Driver::start(document);
     run.child_ended("t1@1", RunStatus::TimedOut, None)
-        .stands("running b:executing");
+        .assert_status("running b:executing");
 }
 
 #[test]
 fn catch_turns_a_failure_into_a_result() {
     let mut run = Driver::start(calling(json!({"on_failure": "catch"})));
     run.child_ended("t1@1", RunStatus::Failed, None)
-        .stands("running b:executing");
+        .assert_status("running b:executing");
     assert_eq!(run.state()["p"]["status"], json!("failed"));
     assert_eq!(run.state()["p"]["error"]["message"], json!("the child broke"));
     let mut run = Driver::start(calling(json!({"on_failure": "catch"})));
     run.child_ended("t1@1", RunStatus::Completed, Some(json!(5)))
-        .stands("running b:executing");
+        .assert_status("running b:executing");
     assert_eq!(run.state()["p"], json!(5));
 }
 
@@ -201,7 +201,7 @@ fn a_token_that_times_out_cancels_its_child() {
     // The child has the same limit, and the grace to report its timeout itself.
     assert_eq!(run.run.next_deadline(), Some(6_500));
     run.reload().at(6_500).wake("");
-    run.stands("failed execution_timeout/timeout: step p timed out: context deadline exceeded");
+    run.assert_status("failed execution_timeout/timeout: step p timed out: context deadline exceeded");
     let sent = run.lines_of("deliver");
     assert_eq!(sent.len(), 1, "{sent:?}");
     assert!(
@@ -216,7 +216,10 @@ fn a_token_that_times_out_cancels_its_child() {
 fn the_next_attempt_has_another_child() {
     let node = json!({"timeout_ms": 5_000, "on_timeout": "retry", "max_retries": 1});
     let mut run = Driver::start(calling(node));
-    run.delivered(1).at(6_500).wake("").stands("running p:pending");
+    run.delivered(1)
+        .at(6_500)
+        .wake("")
+        .assert_status("running p:pending");
     assert_eq!(
         run.lines_of("deliver"),
         ["deliver 2 cancel run-1~t1 (execution_timeout)"]
@@ -224,7 +227,7 @@ fn the_next_attempt_has_another_child() {
     run.reload()
         .at(7_500)
         .wake("")
-        .stands("running p:waiting_for_subworkflow");
+        .assert_status("running p:waiting_for_subworkflow");
     let sent = run.lines_of("deliver");
     assert_eq!(
         sent,
@@ -237,7 +240,7 @@ fn the_next_attempt_has_another_child() {
     run.child_ended("t1@1", RunStatus::Cancelled, None)
         .check("rejected stale_attempt t1@1");
     run.child_ended("t1@2", RunStatus::Completed, Some(json!(1)))
-        .stands("running b:executing");
+        .assert_status("running b:executing");
 }
 
 #[test]
@@ -354,7 +357,7 @@ fn an_unconfirmed_start_is_retracted_and_cancelled() {
 fn a_cancelled_child_ends_and_reports_it() {
     let parent = Driver::start(calling(json!({})));
     let mut child = Driver::start_child(&parent);
-    child.cancel(Some("run_cancelled")).stands("cancelled");
+    child.cancel(Some("run_cancelled")).assert_status("cancelled");
     assert_eq!(
         child.lines_of("deliver"),
         ["deliver 1 notify run-1 t1@1 cancelled"]
@@ -369,10 +372,10 @@ fn an_invalid_input_fails_the_child_and_is_reported_to_the_parent() {
     let child = Driver::start_child(&parent);
     assert!(
         child
-            .standing()
+            .status_line()
             .starts_with("failed invalid_input/validation: the input does not fit"),
         "{}",
-        child.standing()
+        child.status_line()
     );
     assert_eq!(child.lines_of("deliver").len(), 1);
     assert_eq!(child.run.live_tokens().count(), 0);
@@ -409,7 +412,9 @@ fn grandchildren_are_started_from_the_snapshot_of_their_grandparent() {
     );
     let mut bottom = Driver::start_child(&middle);
     assert_eq!(bottom.run.header.depth, 2);
-    bottom.succeed("t1@1", json!("deep")).stands("completed \"deep\"");
+    bottom
+        .succeed("t1@1", json!("deep"))
+        .assert_status("completed \"deep\"");
 }
 
 #[test]
@@ -421,7 +426,7 @@ fn an_action_that_calls_maps_its_input_and_catches() {
     }));
     assert_eq!(run.lines_of("deliver"), ["deliver 1 start run-1~t1 {\"n\":2}"]);
     run.child_ended("t1@1", RunStatus::Failed, None)
-        .stands("completed {}");
+        .assert_status("completed {}");
 }
 
 #[test]
@@ -435,7 +440,7 @@ fn children_in_branches_are_joined() {
     run.child_ended("t4@1", RunStatus::Completed, Some(json!("c")));
     run.reload()
         .child_ended("t2@1", RunStatus::Completed, Some(json!("a")))
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": ["a", "c"]}));
     let sent = run.lines_of("deliver");
     assert!(

@@ -51,7 +51,7 @@ fn each_row_is_written_once() {
     );
     assert!(decision.alarm().is_some());
     assert_eq!(dispatched(&decision), 1);
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_call_made_obsolete_by_a_later_decision_is_not_made() {
     let mut events = reported(&["t1@1"]);
     events.push(Event::CancelRequested { reason: None });
     let decision = merged(&mut run, events);
-    run.stands("cancelled");
+    run.assert_status("cancelled");
     assert_eq!(dispatched(&decision), 0);
     assert_eq!(
         count(decision.commands(), |it| matches!(

@@ -69,7 +69,7 @@ fn work_beyond_the_budget_continues_in_the_next_turn() {
     let done_at_first = run.run.counts()[&TokenStatus::Completed];
     assert!((2..30).contains(&done_at_first), "{done_at_first}");
     let steps = wake_until_done(&mut run);
-    run.stands(&format!("completed {LIST}"));
+    run.assert_status(&format!("completed {LIST}"));
     assert!(steps.len() > 2, "{steps:?}");
     for (turn, taken) in steps.iter().enumerate() {
         assert!(*taken < DECISION_STEPS + UNIT_STEPS, "turn {turn} took {taken}");
@@ -171,7 +171,7 @@ fn deferred_work_waits_during_a_pause() {
     run.at(START + 20).wake("").reload().at(START + 1_000).resume();
     let steps = wake_until_done(&mut run);
     assert!(steps.iter().all(|taken| *taken < DECISION_STEPS + UNIT_STEPS));
-    run.stands(&format!("completed {LIST}"));
+    run.assert_status(&format!("completed {LIST}"));
 }
 
 /// Branches whose reports arrive together, each with a mapping that takes a fifth of the budget.
@@ -243,7 +243,7 @@ fn a_report_cannot_bypass_its_deadline_in_an_exhausted_turn() {
 #[test]
 fn a_wake_in_an_exhausted_turn_is_repeated_in_the_next() {
     let mut run = start(chain(30, 2));
-    let before = run.standing();
+    let before = run.status_line();
     let mut decided = DecisionBatch::after(DECISION_STEPS);
     let woken = Event::Woken {
         open_calls: Vec::new(),
@@ -252,10 +252,10 @@ fn a_wake_in_an_exhausted_turn_is_repeated_in_the_next() {
     assert_eq!(decided.steps(), DECISION_STEPS);
     run.decision = decided.into_decision(&run.run);
     run.save();
-    run.stands(&before);
+    run.assert_status(&before);
     assert_eq!(run.run.alarm_at(), Some(START));
     wake_until_done(&mut run);
-    run.stands(&format!("completed {LIST}"));
+    run.assert_status(&format!("completed {LIST}"));
 }
 
 /// Attempts lost by a reload begin again in turns that have budget for them.
@@ -266,7 +266,7 @@ fn many_lost_attempts_begin_again_over_several_turns() {
         "transitions": [{"id": "out", "from_node_id": "a", "to_node_id": "b", "spawn_count": 40}],
     }));
     wake_until_done(&mut run);
-    run.stands("running 40xb:executing").reload().load();
+    run.assert_status("running 40xb:executing").reload().load();
     let lost = run.run.counts()[&TokenStatus::Pending];
     assert!((1..40).contains(&lost), "{lost} wait for their turn");
     while run.run.is_due(run.now) {
@@ -278,7 +278,7 @@ fn many_lost_attempts_begin_again_over_several_turns() {
         run.wake(&open.join(" "));
         assert!(run.run.steps() < DECISION_STEPS + UNIT_STEPS);
     }
-    run.stands("running 40xb:executing");
+    run.assert_status("running 40xb:executing");
 }
 
 /// Large but legitimate documents.

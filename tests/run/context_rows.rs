@@ -31,7 +31,7 @@ fn names_on_tokens_are_restored_after_a_reload() {
     assert_eq!(rows_of_names(&run), []);
     assert_eq!(run.store.tokens[&1].0, COMPLETED_WITH_CONTEXT);
     assert_eq!(run.reload().state(), &json!({"poll": 3}));
-    run.succeed("t2@1", json!("end")).stands("completed {}");
+    run.succeed("t2@1", json!("end")).assert_status("completed {}");
     assert_eq!(run.reload().state(), &json!({"poll": 3, "done": "end"}));
     assert_eq!(rows_of_names(&run), []);
 }

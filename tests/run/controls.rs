@@ -23,10 +23,10 @@ fn a_pause_moves_the_runs_deadline() {
     );
     run.pause().check("");
     run.reload().at(5_000_000).wake("t1@1").check("");
-    run.stands("paused a:executing");
+    run.assert_status("paused a:executing");
     run.at(5_002_000).resume();
     assert_eq!(run.run.header.timeout_at, Some(1_001_000 + 5_000_000));
-    run.stands("running a:executing");
+    run.assert_status("running a:executing");
     run.resume().check("rejected not_paused");
 }
 
@@ -35,16 +35,16 @@ fn an_attempt_keeps_its_remaining_time() {
     let mut run = Driver::start(one(json!({"action_id": "work", "timeout_ms": 10_000})));
     run.at(4_000).pause();
     assert_eq!(run.run.next_deadline(), None);
-    run.at(100_000).wake("t1@1").stands("paused a:executing");
+    run.at(100_000).wake("t1@1").assert_status("paused a:executing");
     run.resume();
     // 7 s and the grace were left; the warning moved with the deadline.
     assert_eq!(run.run.next_deadline(), Some(105_000));
     run.at(105_000).wake("t1@1");
     assert_eq!(run.lines_of("event"), ["event 3 deadline_warning t1 a execution"]);
     assert_eq!(run.run.next_deadline(), Some(107_500));
-    run.at(107_499).wake("t1@1").stands("running a:executing");
+    run.at(107_499).wake("t1@1").assert_status("running a:executing");
     run.at(107_500).wake("t1@1");
-    run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+    run.assert_status("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }
 
 #[test]
@@ -57,17 +57,17 @@ fn reports_are_accepted_during_a_pause_and_nothing_new_begins() {
         token t2 b pending@0
     ",
     );
-    run.stands("paused b:pending").reload().at(4_000).resume();
+    run.assert_status("paused b:pending").reload().at(4_000).resume();
     assert_eq!(run.lines_of("dispatch"), ["dispatch t2@1 {\"x\":1}"]);
-    run.stands("running b:executing");
+    run.assert_status("running b:executing");
 }
 
 #[test]
 fn a_run_does_not_complete_while_it_is_paused() {
     let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}]}));
-    run.pause().succeed("t1@1", json!(1)).stands("paused");
-    run.reload().wake("").stands("paused");
-    run.at(9_000).resume().stands("completed {}");
+    run.pause().succeed("t1@1", json!(1)).assert_status("paused");
+    run.reload().wake("").assert_status("paused");
+    run.at(9_000).resume().assert_status("completed {}");
     assert_eq!(run.lines_of("ended"), ["ended"]);
 }
 
@@ -80,9 +80,9 @@ fn a_lost_attempt_is_replaced_after_the_pause() {
         .reload()
         .at(60_000)
         .load()
-        .stands("paused a:pending");
+        .assert_status("paused a:pending");
     assert_eq!(run.lines_of("dispatch"), [""; 0]);
-    run.at(61_000).resume().stands("running a:executing");
+    run.at(61_000).resume().assert_status("running a:executing");
     assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 66000"]);
 }
 
@@ -95,11 +95,11 @@ fn a_pause_does_not_lengthen_the_backoff_between_attempts() {
         .pause()
         .at(20_000)
         .lose("t1@2")
-        .stands("paused a:pending");
+        .assert_status("paused a:pending");
     run.at(30_000).resume();
     // The backoff of one second counts from the start of the pause, and the resume moves it.
     assert_eq!(run.run.next_deadline(), Some(31_000));
-    run.at(31_000).wake("").stands("running a:executing");
+    run.at(31_000).wake("").assert_status("running a:executing");
 }
 
 #[test]
@@ -109,21 +109,21 @@ fn a_pause_stops_the_wait_of_a_join() {
     run.reload()
         .at(50_000)
         .wake("t3@1 t4@1")
-        .stands("paused 2xb:executing b:waiting_for_siblings");
+        .assert_status("paused 2xb:executing b:waiting_for_siblings");
     run.resume();
     assert_eq!(
         run.lines_of("instance"),
         ["instance 1 out of 3 join z from 1000 until 53000"]
     );
     run.reload().at(53_000).wake("t3@1 t4@1");
-    run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+    run.assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
 }
 
 #[test]
 fn a_wait_that_begins_during_a_pause_keeps_its_full_time() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
     run.at(2_000).pause().at(30_000).succeed("t2@1", json!(1));
-    run.stands("paused 2xb:executing b:waiting_for_siblings");
+    run.assert_status("paused 2xb:executing b:waiting_for_siblings");
     run.at(40_000).resume();
     let deadline = run
         .run
@@ -140,8 +140,8 @@ fn the_last_arrival_may_come_during_a_pause() {
     run.succeed("t2@1", json!(1)).pause();
     run.succeed("t3@1", json!(2))
         .succeed("t4@1", json!(3))
-        .stands("paused z:pending");
-    run.reload().resume().stands("running z:executing");
+        .assert_status("paused z:pending");
+    run.reload().resume().assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!([1, 2, 3]));
 }
 
@@ -153,8 +153,8 @@ fn a_pause_moves_the_deadline_and_reminders_of_a_gate() {
         .pause()
         .at(50_000)
         .wake("")
-        .stands("paused a:awaiting_human");
-    run.at(102_000).resume().stands("waiting a:awaiting_human");
+        .assert_status("paused a:awaiting_human");
+    run.at(102_000).resume().assert_status("waiting a:awaiting_human");
     assert_eq!(
         run.lines_of("gate"),
         ["gate g1 open null approve|reject until 111000"]
@@ -171,8 +171,10 @@ fn a_pause_moves_the_deadline_and_reminders_of_a_gate() {
 #[test]
 fn a_gate_can_be_decided_during_a_pause() {
     let mut run = Driver::start(one(json!({"gate": {}})));
-    run.pause().decide("g1", "approve").stands("paused b:pending");
-    run.resume().stands("running b:executing");
+    run.pause()
+        .decide("g1", "approve")
+        .assert_status("paused b:pending");
+    run.resume().assert_status("running b:executing");
 }
 
 #[test]
@@ -183,7 +185,7 @@ fn a_pause_stops_sleeps_and_keeps_signals() {
         .reload()
         .at(50_000)
         .wake("")
-        .stands("paused a:suspended");
+        .assert_status("paused a:suspended");
     run.at(54_000).resume();
     assert_eq!(run.run.next_deadline(), Some(61_000));
     let mut run = Driver::start(one(json!({"wait": {"signal": "go", "timeout_ms": 10_000}})));
@@ -192,18 +194,20 @@ fn a_pause_stops_sleeps_and_keeps_signals() {
         .reload()
         .at(50_000)
         .signal("go", json!(1))
-        .stands("paused b:pending");
-    run.resume().stands("running b:executing");
+        .assert_status("paused b:pending");
+    run.resume().assert_status("running b:executing");
 }
 
 #[test]
 fn children_end_during_a_pause() {
     let mut run = Driver::start(one(json!({"workflow_id": "child", "timeout_ms": 10_000})));
     run.delivered(1).at(2_000).pause().reload();
-    run.at(60_000).wake("").stands("paused a:waiting_for_subworkflow");
+    run.at(60_000)
+        .wake("")
+        .assert_status("paused a:waiting_for_subworkflow");
     run.child_ended("t1@1", RunStatus::Completed, Some(json!(1)))
-        .stands("paused b:pending");
-    run.at(61_000).resume().stands("running b:executing");
+        .assert_status("paused b:pending");
+    run.at(61_000).resume().assert_status("running b:executing");
 }
 
 #[test]
@@ -222,7 +226,10 @@ fn messages_are_sent_during_a_pause() {
 #[test]
 fn a_paused_run_can_be_cancelled() {
     let mut run = Driver::start(one(json!({"action_id": "work"})));
-    run.pause().at(2_000).cancel(Some("enough")).stands("cancelled");
+    run.pause()
+        .at(2_000)
+        .cancel(Some("enough"))
+        .assert_status("cancelled");
     assert_eq!(run.lines_of("abort"), ["abort t1@1"]);
     run.resume().check("rejected run_finished");
     run.pause().check("rejected run_finished");
@@ -233,16 +240,16 @@ fn a_failure_without_a_route_ends_a_paused_run() {
     let mut run = Driver::start(one(json!({"action_id": "work"})));
     run.pause()
         .fail("t1@1")
-        .stands("failed peer_failed/server_error: status 500");
+        .assert_status("failed peer_failed/server_error: status 500");
 }
 
 #[test]
 fn a_waiting_run_that_was_paused_waits_again() {
     let mut run = Driver::start(one(json!({"wait": {"signal": "go"}})));
-    run.stands("waiting a:suspended")
+    run.assert_status("waiting a:suspended")
         .pause()
-        .stands("paused a:suspended");
-    run.reload().resume().stands("waiting a:suspended");
+        .assert_status("paused a:suspended");
+    run.reload().resume().assert_status("waiting a:suspended");
 }
 
 pub(super) fn restart(run: &mut Driver, from: Option<RestartPoint>) {
@@ -260,7 +267,7 @@ fn a_restart_is_the_same_run_in_its_next_attempt() {
     let mut run = Driver::start(one(json!({"action_id": "work"})));
     run.succeed("t1@1", json!(1))
         .fail("t2@1")
-        .stands("failed peer_failed/server_error: status 500");
+        .assert_status("failed peer_failed/server_error: status 500");
     run.reload().at(9_000);
     restart(&mut run, None);
     run.check(
@@ -281,7 +288,7 @@ fn a_restart_is_the_same_run_in_its_next_attempt() {
     );
     run.succeed("t3@1", json!(2))
         .succeed("t4@1", json!(3))
-        .stands("completed {}");
+        .assert_status("completed {}");
     assert_eq!(run.state(), &json!({"a": 2, "b": 3}));
 }
 
@@ -307,14 +314,14 @@ fn a_restart_from_a_node_restores_the_context() {
     let back = point(&run, "y");
     restart(&mut run, Some(back));
     assert_eq!(run.state(), &json!({"all": [1, 2, 3], "z": 50}));
-    run.stands("running y:executing").reload();
+    run.assert_status("running y:executing").reload();
     let back = point(&run, "z");
     restart(&mut run, Some(back));
     assert_eq!(run.state(), &json!({"all": [1, 2, 3]}));
     let back = point(&run, "a");
     restart(&mut run, Some(back));
     assert_eq!(run.state(), &json!({}));
-    run.stands("running 3xb:executing");
+    run.assert_status("running 3xb:executing");
 }
 
 #[test]
@@ -338,13 +345,13 @@ fn a_restart_of_a_live_run_cancels_its_work() {
     run.succeed("t2@1", json!(1)).pause();
     restart(&mut run, None);
     assert_eq!(run.lines_of("abort"), ["abort t3@1", "abort t4@1"]);
-    run.stands("running 3xb:executing");
+    run.assert_status("running 3xb:executing");
     assert_eq!(run.run.header.paused_at, None);
     run.reload();
     for token in ["t6@1", "t7@1", "t8@1"] {
         run.succeed(token, json!(0));
     }
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
     assert_eq!(run.run.header.timeout_at, Some(1_000 + WORKFLOW_TIMEOUT_MS));
 }
 
@@ -370,14 +377,14 @@ fn an_abandoned_run_fails_and_keeps_its_rows() {
     run.at(900_000_000).feed(Event::Abandoned);
     assert_eq!(run.lines_of("abort"), ["abort t3@1", "abort t4@1"]);
     assert!(
-        run.standing().starts_with("failed internal_error/permanent: "),
+        run.status_line().starts_with("failed internal_error/permanent: "),
         "{}",
-        run.standing()
+        run.status_line()
     );
     for (token, status) in [(2, "cancelled"), (3, "cancelled"), (4, "cancelled")] {
         assert_eq!(run.store.tokens[&token].0, status);
     }
     run.feed(Event::Abandoned).check("rejected run_finished");
-    let standing = run.standing().to_string();
-    run.reload().wake("").stands(&standing);
+    let status_line = run.status_line().to_string();
+    run.reload().wake("").assert_status(&status_line);
 }

@@ -39,12 +39,14 @@ fn workflow_and_node_deadline_in_the_same_millisecond() {
 fn execution_deadline_and_result_in_the_same_millisecond() {
     let document = one(json!({"timeout_ms": 4_000}));
     let mut run = Driver::start(document.clone());
-    run.at(5_500).succeed("t1@1", json!(1)).stands("completed {}");
-    run.wake("").stands("completed {}");
+    run.at(5_500)
+        .succeed("t1@1", json!(1))
+        .assert_status("completed {}");
+    run.wake("").assert_status("completed {}");
     assert_eq!(run.kinds(), "");
     let mut run = Driver::start(document);
     run.at(5_500).wake("t1@1").succeed("t1@1", json!(1));
-    run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+    run.assert_status("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
     assert_eq!(run.kinds(), "token_timed_out run_failed late_result_discarded");
 }
 
@@ -59,7 +61,7 @@ fn workflow_deadline_and_result_in_the_same_millisecond() {
             true => run.succeed("t1@1", json!(1)).wake("t1@1"),
             false => run.wake("t1@1").succeed("t1@1", json!(1)),
         };
-        run.stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 4s");
+        run.assert_status("timed_out workflow_timeout/timeout: Workflow execution timed out after 4s");
         assert_eq!(run.kinds(), "run_timed_out late_result_discarded");
     }
 }
@@ -72,7 +74,7 @@ fn sync_deadline_and_last_arrival_in_the_same_millisecond() {
         .succeed("t3@1", json!(2))
         .at(6_000)
         .succeed("t4@1", json!(3));
-    run.wake("t5@1").stands("running z:executing");
+    run.wake("t5@1").assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!([1, 2, 3]));
     assert_eq!(run.kinds(), "");
     let mut run = Driver::start(document);
@@ -81,7 +83,7 @@ fn sync_deadline_and_last_arrival_in_the_same_millisecond() {
         .at(6_000)
         .wake("t4@1")
         .succeed("t4@1", json!(3));
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!([1, 2]));
     assert_eq!(run.kinds(), "sync_timed_out late_result_discarded");
 }
@@ -115,7 +117,7 @@ fn timeout_of_a_token_still_pending() {
 fn timeout_of_an_attempt_without_a_report() {
     let mut run = Driver::start(one(json!({"timeout_ms": 4_000})));
     run.at(5_000).wake("t1@1").check("");
-    run.at(5_499).wake("t1@1").stands("running a:executing");
+    run.at(5_499).wake("t1@1").assert_status("running a:executing");
     run.at(5_500).wake("t1@1").check(
         "
         run failed execution_timeout/timeout: step a timed out: context deadline exceeded
@@ -135,16 +137,16 @@ fn nested_fan_ins_with_different_deadlines() {
     let proceed = |millis: u64| json!({"timeout_ms": millis, "on_timeout": "proceed_with_available"});
     let mut run = Driver::start(nested(proceed(3_000), proceed(10_000)));
     // t2, t3 are the outer branches; t4, t5 are in the first, t6, t7 in the second.
-    run.stands("running 4xc:executing");
+    run.assert_status("running 4xc:executing");
     run.at(2_000).succeed("t4@1", json!("a"));
     assert_eq!(run.run.next_deadline(), Some(5_000));
     // The first inner join times out; its branch continues to the outer join, whose wait begins now.
     run.at(5_000).wake("t5@1 t6@1 t7@1");
-    run.stands("running 2xc:executing d:waiting_for_siblings");
+    run.assert_status("running 2xc:executing d:waiting_for_siblings");
     assert_eq!(run.run.next_deadline(), Some(13_000), "80 % of the outer wait");
     run.at(7_000).succeed("t6@1", json!("b"));
     assert_eq!(run.run.next_deadline(), Some(10_000), "the second inner wait");
-    run.at(10_000).wake("t7@1").stands("running z:executing");
+    run.at(10_000).wake("t7@1").assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!([["a"], ["b"]]));
     assert_eq!(run.kinds(), "sync_timed_out sync_timed_out");
 }
@@ -157,14 +159,14 @@ fn an_outer_fan_in_that_times_out_first_ends_the_inner_waits() {
     run.succeed("t4@1", json!("a"))
         .succeed("t5@1", json!("b"))
         .succeed("t6@1", json!("c"));
-    run.stands("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
-    run.at(4_000).wake("t7@1").stands("running z:executing");
+    run.assert_status("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
+    run.at(4_000).wake("t7@1").assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!([["a", "b"]]));
     assert_eq!(run.kinds(), "sync_timed_out");
     run.succeed("t7@1", json!("late"))
-        .stands("running z:executing")
+        .assert_status("running z:executing")
         .reload()
-        .stands("running z:executing");
+        .assert_status("running z:executing");
 }
 
 #[test]
@@ -172,7 +174,7 @@ fn a_straggler_that_finishes_after_proceed_with_available_is_discarded() {
     let document = three(json!({"timeout_ms": 5_000, "on_timeout": "proceed_with_available"}));
     let mut run = Driver::start(document);
     run.succeed("t3@1", json!("in time")).at(6_000).wake("t2@1 t4@1");
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
     run.at(7_000).succeed("t2@1", json!("late")).check(
         "
         rejected stale_attempt t2@1
@@ -196,10 +198,10 @@ fn no_sibling_completed() {
     );
     let mut run = Driver::start(document);
     run.fail("t2@1")
-        .stands("running 2xb:executing b:waiting_for_siblings");
+        .assert_status("running 2xb:executing b:waiting_for_siblings");
     run.at(6_000)
         .wake("t3@1 t4@1")
-        .stands("failed sync_timeout/timeout: No siblings completed before timeout");
+        .assert_status("failed sync_timeout/timeout: No siblings completed before timeout");
     let record = run.records().pop().expect("a record");
     assert_eq!(json!(record.final_action), json!("fail"));
     assert_eq!(run.row("t2").status, TokenStatus::TimedOut);
@@ -216,15 +218,15 @@ fn extend_while_the_alarm_is_running() {
     let mut run = Driver::start(document.clone());
     run.at(4_999).extend(10_000);
     run.at(5_000).wake("t1@1").check("alarm 12200");
-    run.stands("running a:executing");
+    run.assert_status("running a:executing");
     assert_eq!(run.run.header.timeout_at, Some(15_000));
     // The alarm comes first: the run waits at its gate, and the extension decides the gate.
     let mut run = Driver::start(document);
     run.at(5_000)
         .wake("t1@1")
-        .stands("paused a:executing")
+        .assert_status("paused a:executing")
         .extend(10_000)
-        .stands("running a:executing");
+        .assert_status("running a:executing");
     assert_eq!(run.run.header.timeout_at, Some(15_000));
     assert_eq!(run.kinds(), "run_paused run_extended run_resumed");
 }
@@ -235,7 +237,7 @@ fn an_extension_at_the_deadline_is_too_late() {
     let mut run = Driver::start(with(one(json!({})), json!({"timeout_ms": 4_000})));
     run.at(5_000).extend(10_000);
     assert_eq!(run.lines_of("rejected"), [""; 0]);
-    run.stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 4s");
+    run.assert_status("timed_out workflow_timeout/timeout: Workflow execution timed out after 4s");
     assert!(
         matches!(
             run.answer,
@@ -259,10 +261,10 @@ fn pause_during_a_retry_backoff() {
     );
     // 700 ms of the backoff are left, both before and after the pause.
     run.at(5_300).pause().reload();
-    run.at(6_000).wake("").stands("paused a:pending");
-    run.at(60_000).resume().stands("running a:pending");
+    run.at(6_000).wake("").assert_status("paused a:pending");
+    run.at(60_000).resume().assert_status("running a:pending");
     assert_eq!(run.run.next_deadline(), Some(60_700));
-    run.at(60_700).wake("").stands("running a:executing");
+    run.at(60_700).wake("").assert_status("running a:executing");
     assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 64700"]);
 }
 
@@ -270,13 +272,16 @@ fn pause_during_a_retry_backoff() {
 fn a_clock_that_goes_back_moves_no_deadline() {
     let mut run = Driver::start(one(json!({"timeout_ms": 4_000})));
     run.at(4_000).wake("t1@1");
-    run.at(10).wake("t1@1").check("").stands("running a:executing");
+    run.at(10)
+        .wake("t1@1")
+        .check("")
+        .assert_status("running a:executing");
     assert_eq!(run.run.next_deadline(), Some(5_500));
     // A pause that seems to end before it began has no length.
     run.at(4_500).pause().at(20).resume();
     assert_eq!(run.run.next_deadline(), Some(5_500));
     // A reload loses the latest time seen, but the run's time is never before its start.
-    run.reload().at(5).load().stands("running a:executing");
+    run.reload().at(5).load().assert_status("running a:executing");
     assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 5000"]);
 }
 
@@ -284,11 +289,13 @@ fn a_clock_that_goes_back_moves_no_deadline() {
 fn timeout_of_one_millisecond() {
     let mut run = Driver::start(with(one(json!({"timeout_ms": 1})), json!({"timeout_ms": 1})));
     assert_eq!(run.run.next_deadline(), Some(START + 1));
-    run.at(START).succeed("t1@1", json!(1)).stands("completed {}");
+    run.at(START)
+        .succeed("t1@1", json!(1))
+        .assert_status("completed {}");
     let mut run = Driver::start(with(one(json!({})), json!({"timeout_ms": 1})));
     run.at(START + 1)
         .wake("t1@1")
-        .stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 1ms");
+        .assert_status("timed_out workflow_timeout/timeout: Workflow execution timed out after 1ms");
 }
 
 #[test]
@@ -303,9 +310,9 @@ fn timeout_of_thirty_days() {
     assert_eq!(run.run.next_deadline(), Some(START + 30 * DAY));
     run.at(START + 30 * DAY - 1)
         .wake("")
-        .stands("waiting a:suspended");
+        .assert_status("waiting a:suspended");
     run.at(START + 30 * DAY).wake("");
-    run.stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 720h0m0s");
+    run.assert_status("timed_out workflow_timeout/timeout: Workflow execution timed out after 720h0m0s");
 }
 
 /// Commits stay small: each wake handles a hundred tokens, the longest overdue first, and the alarm fires again immediately.
@@ -347,11 +354,11 @@ fn timeout_null() {
     let mut now = START;
     for _ in 0..20 {
         now += 40 * DAY;
-        run.at(now).wake("t1@1").stands("running a:executing");
+        run.at(now).wake("t1@1").assert_status("running a:executing");
     }
     assert_eq!(run.kinds(), "");
     run.extend(1_000).check("rejected no_deadline");
-    run.succeed("t1@1", json!(1)).stands("completed {}");
+    run.succeed("t1@1", json!(1)).assert_status("completed {}");
 }
 
 #[test]
@@ -370,7 +377,7 @@ fn an_infinite_loop_is_caught_by_the_workflow_deadline() {
         run.at(now).succeed(&format!("t{token}@1"), json!(token));
         assert!(token < 1_000, "nothing stops it");
     }
-    run.stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 1m0s");
+    run.assert_status("timed_out workflow_timeout/timeout: Workflow execution timed out after 1m0s");
     assert_eq!(token, 86, "the first result that is too late");
 }
 
@@ -387,7 +394,7 @@ fn an_exponential_fan_out_is_caught_by_tokens_active() {
         run.succeed(&format!("t{token}@1"), json!(0));
         assert!(token < 1_000, "nothing stops it");
     }
-    run.stands("failed limit_exceeded/permanent: limit tokens_active exceeded: the run may have 64");
+    run.assert_status("failed limit_exceeded/permanent: limit tokens_active exceeded: the run may have 64");
     assert_eq!(run.run.live_tokens().count(), 0);
     assert_eq!(run.kinds(), "limit_exceeded run_failed");
 }

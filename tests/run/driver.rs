@@ -319,7 +319,7 @@ impl Driver {
     }
 
     /// The alarm fires, possibly early, while the calls in `open` are still open.
-    pub fn ring(&mut self, open: &str) -> &mut Driver {
+    pub fn fire_alarm(&mut self, open: &str) -> &mut Driver {
         let open_calls = open.split_whitespace().map(parse_attempt).collect();
         self.feed(Event::AlarmFired { open_calls })
     }
@@ -407,7 +407,7 @@ impl Driver {
     }
 
     /// A summary of the run: its status, its error or output, and the live tokens counted as `node:status`.
-    pub fn standing(&self) -> String {
+    pub fn status_line(&self) -> String {
         let mut line = wire_name(&self.run.header.status);
         if let Some(output) = &self.run.header.output {
             line += &format!(" {output}");
@@ -428,8 +428,8 @@ impl Driver {
     }
 
     #[track_caller]
-    pub fn stands(&mut self, expected: &str) -> &mut Driver {
-        assert_eq!(self.standing(), expected, "at {}", self.now);
+    pub fn assert_status(&mut self, expected: &str) -> &mut Driver {
+        assert_eq!(self.status_line(), expected, "at {}", self.now);
         self
     }
 

@@ -33,7 +33,9 @@ const PROMPT: &str = r#"{"error":{"class":"server_error","code":"peer_failed","m
 /// A run whose first attempt failed and that waits at its gate.
 fn escalated(more: Value) -> Driver {
     let mut run = Driver::start(escalating(&["server_error"], more));
-    run.at(2_000).fail("t1@1").stands("waiting a:awaiting_human");
+    run.at(2_000)
+        .fail("t1@1")
+        .assert_status("waiting a:awaiting_human");
     run
 }
 
@@ -60,9 +62,9 @@ fn other_classes_fail_without_a_gate() {
         let mut run = Driver::start(escalating(&["server_error", "auth"], json!({})));
         run.report(failing("t1@1", class));
         assert!(
-            run.standing().starts_with("failed peer_failed/"),
+            run.status_line().starts_with("failed peer_failed/"),
             "{}",
-            run.standing()
+            run.status_line()
         );
         assert_eq!(run.lines_of("gate"), [""; 0]);
     }
@@ -84,19 +86,19 @@ fn retry_begins_a_new_attempt_and_its_failure_opens_a_new_gate() {
     "
     ));
     run.reload().at(4_000).fail("t1@2");
-    run.stands("waiting a:awaiting_human");
+    run.assert_status("waiting a:awaiting_human");
     assert_eq!(run.lines_of("announce"), ["announce", "announce g1.2 open"]);
     run.decide("g1.1", "skip");
     assert!(run.answer.is_err(), "the first gate is closed");
     run.decide("g1.2", "retry").succeed("t1@3", json!(7));
-    run.stands("running b:executing");
+    run.assert_status("running b:executing");
     assert_eq!(run.state()["a"], json!(7));
 }
 
 #[test]
 fn skip_completes_the_node_without_a_result() {
     let mut run = escalated(json!({}));
-    run.decide("g1.1", "skip").stands("running b:executing");
+    run.decide("g1.1", "skip").assert_status("running b:executing");
     assert_eq!(run.state()["a"], Value::Null);
     assert_eq!(
         run.lines_of("token")[0],
@@ -109,12 +111,14 @@ fn skip_fails_if_the_output_mapping_needs_a_result() {
     let more = json!({"nodes": [{"id": "a", "action_id": "work", "escalate_on": ["server_error", "validation"],
         "output_mapping": {"state.n": "${result.n}"}}], "transitions": []});
     let mut run = escalated(more);
-    run.decide("g1.1", "skip").stands("waiting a:awaiting_human");
+    run.decide("g1.1", "skip")
+        .assert_status("waiting a:awaiting_human");
     run.reload().decide("g1.2", "fail");
     assert!(
-        run.standing().starts_with("failed expression_failed/validation"),
+        run.status_line()
+            .starts_with("failed expression_failed/validation"),
         "{}",
-        run.standing()
+        run.status_line()
     );
 }
 
@@ -122,11 +126,13 @@ fn skip_fails_if_the_output_mapping_needs_a_result() {
 fn fail_ends_the_token_as_without_escalation() {
     let mut run = escalated(json!({}));
     run.decide("g1.1", "fail")
-        .stands("failed peer_failed/server_error: status 500");
+        .assert_status("failed peer_failed/server_error: status 500");
     let route = json!({"transitions": [{"from_node_id": "a", "to_node_id": "b", "on": "failure",
         "condition": "error.code == \"peer_failed\""}]});
     let mut run = escalated(route);
-    run.reload().decide("g1.1", "fail").stands("running b:executing");
+    run.reload()
+        .decide("g1.1", "fail")
+        .assert_status("running b:executing");
 }
 
 #[test]
@@ -143,7 +149,7 @@ fn an_undecided_gate_fails_the_token() {
     run.at(50_000).wake("");
     assert_eq!(run.lines_of("event"), ["event 2 deadline_warning t1 a gate"]);
     run.reload().at(62_000).wake("");
-    run.stands("failed peer_failed/server_error: status 500");
+    run.assert_status("failed peer_failed/server_error: status 500");
     assert_eq!(
         run.lines_of("gate"),
         [format!(
@@ -175,11 +181,15 @@ fn a_timeout_escalates_after_its_retries_and_keeps_its_timeout_transitions() {
         json!({"nodes": [node, {"id": "b", "action_id": "work"}],
         "transitions": routes}),
     ));
-    run.at(6_000).time_out("t1@1").stands("running a:pending");
-    run.at(7_000).wake("").stands("running a:executing");
-    run.at(12_500).wake("t1@2").stands("waiting a:awaiting_human");
+    run.at(6_000).time_out("t1@1").assert_status("running a:pending");
+    run.at(7_000).wake("").assert_status("running a:executing");
+    run.at(12_500)
+        .wake("t1@2")
+        .assert_status("waiting a:awaiting_human");
     assert_eq!(run.lines_of("abort"), ["abort t1@2"]);
-    run.reload().decide("g1.1", "fail").stands("running b:executing");
+    run.reload()
+        .decide("g1.1", "fail")
+        .assert_status("running b:executing");
 }
 
 #[test]
@@ -191,9 +201,10 @@ fn retry_resets_the_count_of_lost_attempts() {
             run.at(at).wake("");
         }
     }
-    run.stands("waiting a:awaiting_human").decide("g1.1", "retry");
-    run.stands("running a:executing").lose("t1@7");
-    run.stands("running a:executing");
+    run.assert_status("waiting a:awaiting_human")
+        .decide("g1.1", "retry");
+    run.assert_status("running a:executing").lose("t1@7");
+    run.assert_status("running a:executing");
 }
 
 #[test]
@@ -227,7 +238,7 @@ fn a_late_result_does_not_decide_the_gate() {
     let mut run = escalated(json!({}));
     run.succeed("t1@1", json!(1));
     assert!(run.answer.is_err());
-    run.stands("waiting a:awaiting_human");
+    run.assert_status("waiting a:awaiting_human");
 }
 
 #[test]
@@ -235,10 +246,10 @@ fn a_failed_child_escalates_and_is_retried_with_a_new_child() {
     let node = json!({"id": "a", "workflow_id": "child", "escalate_on": ["server_error"]});
     let mut run = Driver::start(escalating(&[], json!({"nodes": [node], "transitions": []})));
     run.child_ended("t1@1", RunStatus::Failed, None)
-        .stands("waiting a:awaiting_human");
+        .assert_status("waiting a:awaiting_human");
     run.reload()
         .decide("g1.1", "retry")
-        .stands("running a:waiting_for_subworkflow");
+        .assert_status("running a:waiting_for_subworkflow");
     assert!(
         run.lines_of("deliver")[0].contains("start run-1~t1~2"),
         "{:?}",
@@ -260,27 +271,32 @@ fn a_pause_moves_the_gates_deadline_and_defers_the_attempt() {
     run.at(20_000)
         .pause()
         .decide("g1.1", "retry")
-        .stands("paused a:pending");
-    run.reload().at(21_000).resume().stands("running a:executing");
+        .assert_status("paused a:pending");
+    run.reload()
+        .at(21_000)
+        .resume()
+        .assert_status("running a:executing");
 }
 
 #[test]
 fn a_failure_during_a_pause_keeps_the_full_gate_timeout() {
     let mut run = Driver::start(escalating(&["server_error"], json!({})));
     run.at(2_000).pause();
-    run.at(9_000).fail("t1@1").stands("paused a:awaiting_human");
+    run.at(9_000)
+        .fail("t1@1")
+        .assert_status("paused a:awaiting_human");
     run.reload()
         .at(12_000)
         .resume()
-        .stands("waiting a:awaiting_human");
+        .assert_status("waiting a:awaiting_human");
     assert_eq!(
         run.run.gates().next().and_then(|gate| gate.timeout_at),
         Some(72_000)
     );
-    run.at(71_999).wake("").stands("waiting a:awaiting_human");
+    run.at(71_999).wake("").assert_status("waiting a:awaiting_human");
     run.at(72_000)
         .wake("")
-        .stands("failed peer_failed/server_error: status 500");
+        .assert_status("failed peer_failed/server_error: status 500");
 }
 
 #[test]
@@ -297,7 +313,7 @@ fn the_end_of_the_run_withdraws_the_gate() {
     assert!(run.answer.is_err());
     let mut run = escalated(json!({}));
     run.reload().feed(Event::RestartRequested { from: None });
-    run.stands("running a:executing");
+    run.assert_status("running a:executing");
     assert!(
         run.run
             .gates()
@@ -311,9 +327,11 @@ fn a_run_that_ended_at_the_gate_resumes_at_the_node() {
     run.at(11_000).wake("");
     assert_eq!(run.run.header.status, RunStatus::TimedOut);
     run.at(12_000).retry(RetryMode::RetryStep);
-    run.stands("running a:executing");
-    run.fail("t2@1").stands("waiting a:awaiting_human");
-    run.reload().decide("g2.1", "skip").stands("running b:executing");
+    run.assert_status("running a:executing");
+    run.fail("t2@1").assert_status("waiting a:awaiting_human");
+    run.reload()
+        .decide("g2.1", "skip")
+        .assert_status("running b:executing");
 }
 
 #[test]
@@ -324,8 +342,10 @@ fn in_a_branch_the_join_waits_for_the_decision() {
     run.succeed("t2@1", json!(1))
         .fail("t3@1")
         .succeed("t4@1", json!(3));
-    run.stands("waiting b:awaiting_human 2xb:waiting_for_siblings");
-    run.reload().decide("g3.1", "skip").stands("running z:executing");
+    run.assert_status("waiting b:awaiting_human 2xb:waiting_for_siblings");
+    run.reload()
+        .decide("g3.1", "skip")
+        .assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!([1, null, 3]));
 }
 
@@ -365,25 +385,26 @@ fn an_unclaimed_task_escalates() {
         ),
         json!({}),
     );
-    run.stands("running a:dispatched");
-    while run.standing() == "running a:dispatched" {
+    run.assert_status("running a:dispatched");
+    while run.status_line() == "running a:dispatched" {
         let due = run.run.next_deadline().expect("it is rung for again");
         run.at(due).wake("");
     }
-    run.stands("waiting a:awaiting_human").decide("g1.1", "retry");
-    run.stands("running a:dispatched");
+    run.assert_status("waiting a:awaiting_human")
+        .decide("g1.1", "retry");
+    run.assert_status("running a:dispatched");
     let (token, epoch) = parse_attempt("t1@4");
     run.feed(Event::Claimed {
         token: token.to_string(),
         epoch,
         claimant: None,
     });
-    run.stands("running a:executing");
+    run.assert_status("running a:executing");
     let report = TaskReport {
         status: ReportStatus::Completed,
         output: Some(json!(1)),
         error: None,
         ..failed("t1@4")
     };
-    run.report(report).stands("running b:dispatched");
+    run.report(report).assert_status("running b:dispatched");
 }

@@ -128,7 +128,7 @@ fn failed_and_late_attempts_emit_nothing() {
     report.events = vec![emitted("failed", json!(1))];
     run.at(3_000).report(report);
     assert!(run.lines_of("message").is_empty());
-    run.stands("failed peer_failed/server_error: status 500");
+    run.assert_status("failed peer_failed/server_error: status 500");
     // The task completed, but its output mapping fails.
     let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work",
         "output_mapping": {"state.x": "${result.missing}"}}]}));
@@ -163,7 +163,7 @@ fn the_inline_lane_emits_in_the_decision_that_runs_the_task() {
         run.lines_of("message"),
         [r#"message 1 emit x-1 {"x":1} as run-1/1000/t1/0 hops 1"#]
     );
-    assert_eq!(run.standing(), "completed {}");
+    assert_eq!(run.status_line(), "completed {}");
 }
 
 #[test]
@@ -239,14 +239,17 @@ fn chains_of_events_are_bounded() {
     run.reload().report(emitting("t1@1", &["next"]));
     assert!(run.lines_of("message").is_empty());
     assert!(
-        run.standing()
+        run.status_line()
             .starts_with("failed event_loop/permanent: event next was not emitted: 16 events")
     );
     // A task without events is not affected. The same holds for inline tasks.
     let mut run = after_hops(16, one_node());
-    run.succeed("t1@1", json!(1)).stands("completed {}");
+    run.succeed("t1@1", json!(1)).assert_status("completed {}");
     let run = after_hops(16, inline_emitter_of_nothing());
-    assert!(run.standing().starts_with("failed event_loop/permanent: event x"));
+    assert!(
+        run.status_line()
+            .starts_with("failed event_loop/permanent: event x")
+    );
 }
 
 fn inline_emitter_of_nothing() -> Value {

@@ -40,10 +40,13 @@ fn an_absolute_time_becomes_the_deadline() {
     ",
     );
     assert_eq!(run.run.header.timeout_ms, Some(99_000));
-    run.reload().at(99_999).wake("t1@1").stands("running a:executing");
+    run.reload()
+        .at(99_999)
+        .wake("t1@1")
+        .assert_status("running a:executing");
     run.at(100_000)
         .wake("t1@1")
-        .stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 1m39s");
+        .assert_status("timed_out workflow_timeout/timeout: Workflow execution timed out after 1m39s");
 }
 
 #[test]
@@ -79,7 +82,10 @@ fn an_extension_during_a_pause_does_not_end_the_pause() {
         announce
     ",
     );
-    run.reload().at(111_000).resume().stands("running a:executing");
+    run.reload()
+        .at(111_000)
+        .resume()
+        .assert_status("running a:executing");
     assert_eq!(
         run.run.header.timeout_at,
         Some(171_000),
@@ -141,7 +147,7 @@ fn an_extension_at_the_gate_decides_the_gate() {
         .wake("t1@1")
         .at(100_000)
         .extend_until(130_000)
-        .stands("running a:executing");
+        .assert_status("running a:executing");
     assert_eq!(run.run.header.timeout_at, Some(130_000));
     let gate = run.run.gates().next().expect("a gate");
     let decision = gate.decision.as_ref().expect("decided");
@@ -155,7 +161,7 @@ fn an_extension_at_the_gate_decides_the_gate() {
         .at(100_000)
         .extend_until(99_999)
         .check(TOO_EARLY);
-    run.stands("paused a:executing");
+    run.assert_status("paused a:executing");
 }
 
 fn checkpoint() -> Checkpoint {
@@ -179,10 +185,10 @@ fn work_in_flight_continues_past_the_old_deadline() {
         let mut run = Driver::start(document.clone());
         assert_eq!(run.lines_of("dispatch"), ["dispatch t1@1 {\"x\":1}"], "{policy}");
         run.at(2_000).extend(100_000).reload();
-        run.at(61_000).wake("t1@1").stands("running a:executing");
+        run.at(61_000).wake("t1@1").assert_status("running a:executing");
         run.at(100_000)
             .succeed("t1@1", json!(1))
-            .stands("running b:executing");
+            .assert_status("running b:executing");
         assert_eq!(run.row("t1").epoch, 1, "{policy}");
         // The executor gets the attempt's own deadline, even beyond the end of the run.
         let mut document = document;
@@ -229,15 +235,15 @@ fn a_retry_skipped_because_of_the_old_deadline_is_made_after_all() {
     // A pause also moves the end of the run.
     let mut run = Driver::start(one(json!({})));
     run.at(40_000).pause().at(50_000).report(gave_up());
-    run.stands("paused a:pending").at(60_000).resume();
-    run.stands("running a:executing");
+    run.assert_status("paused a:pending").at(60_000).resume();
+    run.assert_status("running a:executing");
 }
 
 #[test]
 fn a_timeout_at_the_attempts_own_deadline_is_accepted() {
     let mut run = Driver::start(one(json!({"timeout_ms": 60_000})));
     run.at(2_000).extend(100_000).at(61_000).time_out("t1@1");
-    run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+    run.assert_status("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }
 
 /// A step of the task may time out at any time, independently of the run's limit.
@@ -245,7 +251,7 @@ fn a_timeout_at_the_attempts_own_deadline_is_accepted() {
 fn a_timeout_long_before_the_old_deadline_is_accepted() {
     let mut run = Driver::start(one(json!({"timeout_ms": 300_000})));
     run.at(2_000).extend(100_000).at(30_000).time_out("t1@1");
-    run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+    run.assert_status("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }
 
 #[test]

@@ -43,14 +43,16 @@ fn all_waits_for_the_last_branch_then_merges_and_continues_with_one_token() {
     for token in [2, 3, 4] {
         assert_eq!(status_of(&run, token), "completed");
     }
-    run.stands("running z:executing").succeed("t5@1", json!("end"));
-    run.stands("completed {}");
+    run.assert_status("running z:executing")
+        .succeed("t5@1", json!("end"));
+    run.assert_status("completed {}");
 }
 
 #[test]
 fn any_fires_with_the_first_and_abandons_the_rest() {
     let mut run = Driver::start(three(json!({"strategy": "any"})));
-    run.succeed("t3@1", json!("fast")).stands("running z:executing");
+    run.succeed("t3@1", json!("fast"))
+        .assert_status("running z:executing");
     // Their calls are not aborted, and their reports are ignored.
     assert_eq!(run.lines_of("abort"), [""; 0]);
     assert_eq!(
@@ -70,10 +72,11 @@ fn any_fires_with_the_first_and_abandons_the_rest() {
 fn m_of_n_fires_with_the_mth() {
     let mut run = Driver::start(three(json!({"strategy": {"m_of_n": 2}})));
     run.succeed("t4@1", json!("c"))
-        .stands("running 2xb:executing b:waiting_for_siblings");
+        .assert_status("running 2xb:executing b:waiting_for_siblings");
     run.fail("t3@1")
-        .stands("running b:executing b:waiting_for_siblings");
-    run.succeed("t2@1", json!("a")).stands("running z:executing");
+        .assert_status("running b:executing b:waiting_for_siblings");
+    run.succeed("t2@1", json!("a"))
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": ["a", "c"]}));
 }
 
@@ -82,8 +85,8 @@ fn an_unreachable_quorum_fails_immediately_and_stops_the_rest() {
     let mut run = Driver::start(three(json!({"strategy": {"m_of_n": 2}})));
     run.succeed("t2@1", json!(1))
         .fail("t3@1")
-        .stands("running b:executing b:waiting_for_siblings");
-    run.fail("t4@1").stands(
+        .assert_status("running b:executing b:waiting_for_siblings");
+    run.fail("t4@1").assert_status(
         "failed fan_in_failed/server_error: fan-in at node z cannot be met: 1 of 3 branches completed, 0 may still; last error: status 500",
     );
     assert_eq!(continuations(&run), 0);
@@ -91,17 +94,17 @@ fn an_unreachable_quorum_fails_immediately_and_stops_the_rest() {
     run.fail("t3@1").fail("t4@1");
     assert_eq!(run.lines_of("abort"), ["abort t2@1"]);
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
 }
 
 #[test]
 fn any_fails_only_when_every_branch_has() {
     let mut run = Driver::start(three(json!({"strategy": "any"})));
-    run.fail("t2@1").fail("t3@1").stands("running b:executing");
-    run.fail("t4@1").stands(
+    run.fail("t2@1").fail("t3@1").assert_status("running b:executing");
+    run.fail("t4@1").assert_status(
         "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 3 branches completed, 0 may still; last error: status 500",
     );
 }
@@ -110,7 +113,7 @@ fn any_fails_only_when_every_branch_has() {
 fn all_fails_with_its_first_failed_branch() {
     let mut run = Driver::start(three(json!({})));
     run.succeed("t2@1", json!(1));
-    run.fail("t3@1").stands(
+    run.fail("t3@1").assert_status(
         "failed fan_in_failed/server_error: fan-in at node z cannot be met: 1 of 3 branches completed, 1 may still; last error: status 500",
     );
     assert_eq!(run.lines_of("abort"), ["abort t4@1"]);
@@ -125,11 +128,11 @@ fn all_may_proceed_with_the_completed_branches() {
     let mut run = Driver::start(three(json!({"on_branch_failure": "proceed_with_available"})));
     run.fail("t2@1")
         .succeed("t3@1", json!("b"))
-        .stands("running b:executing b:waiting_for_siblings");
-    run.time_out("t4@1").stands("running z:executing");
+        .assert_status("running b:executing b:waiting_for_siblings");
+    run.time_out("t4@1").assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": ["b"]}));
     let mut run = Driver::start(three(json!({"on_branch_failure": "proceed_with_available"})));
-    run.fail("t2@1").fail("t3@1").fail("t4@1").stands(
+    run.fail("t2@1").fail("t3@1").fail("t4@1").assert_status(
         "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 3 branches completed, 0 may still; last error: status 500",
     );
 }
@@ -157,21 +160,21 @@ fn a_failed_branch_of_several_nodes_is_one_branch_less() {
     walk(&mut run);
     run.fail("t6@1");
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     let mut run = Driver::start(document(json!({"on_branch_failure": "proceed_with_available"})));
     walk(&mut run);
     run.succeed("t7@1", json!(1))
         .fail("t6@1")
-        .stands("running z:executing");
+        .assert_status("running z:executing");
 }
 
 #[test]
 fn cancel_aborts_running_branches() {
     let mut run = Driver::start(three(json!({"strategy": "any", "on_early_complete": "cancel"})));
-    run.succeed("t3@1", json!(1)).stands("running z:executing");
+    run.succeed("t3@1", json!(1)).assert_status("running z:executing");
     assert_eq!(run.lines_of("abort"), ["abort t2@1", "abort t4@1"]);
     assert_eq!(
         [status_of(&run, 2), status_of(&run, 4)],
@@ -184,13 +187,14 @@ fn allow_late_merge_merges_late_branches_and_the_run_waits_for_them() {
     let join = json!({"strategy": "any", "on_early_complete": "allow_late_merge"});
     let mut run = Driver::start(three(join));
     run.succeed("t3@1", json!("first"))
-        .stands("running 2xb:executing z:executing");
-    run.succeed("t5@1", json!("z")).stands("running 2xb:executing");
+        .assert_status("running 2xb:executing z:executing");
+    run.succeed("t5@1", json!("z"))
+        .assert_status("running 2xb:executing");
     run.reload()
         .succeed("t4@1", json!("late"))
-        .stands("running b:executing");
+        .assert_status("running b:executing");
     assert_eq!(run.state()["all"], json!(["first", "late"]));
-    run.fail("t2@1").stands("completed {}");
+    run.fail("t2@1").assert_status("completed {}");
     assert_eq!(continuations(&run), 1);
     assert_eq!(
         [status_of(&run, 2), status_of(&run, 3), status_of(&run, 4)],
@@ -209,16 +213,16 @@ fn an_arrival_by_a_failure_route_does_not_count() {
     let mut run = Driver::start(document(json!({})));
     run.fail("t2@1");
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     let join = json!({"on_branch_failure": "proceed_with_available", "merge": {"target": "state.all"}});
     let mut run = Driver::start(document(join));
     run.fail("t2@1")
         .reload()
         .succeed("t3@1", json!("good"))
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": ["good"]}));
     assert_eq!([status_of(&run, 2), status_of(&run, 3)], ["failed", "completed"]);
 }
@@ -243,8 +247,9 @@ fn a_branch_that_recovers_on_its_failure_transition_counts() {
         .succeed("t4@1", json!(3))
         .fail("t3@1");
     assert_eq!(run.lines_of("dispatch"), ["dispatch t5@1 \"status 500\""]);
-    run.stands("running 2xb:waiting_for_siblings mend:executing");
-    run.succeed("t5@1", json!("mended")).stands("running z:executing");
+    run.assert_status("running 2xb:waiting_for_siblings mend:executing");
+    run.succeed("t5@1", json!("mended"))
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": [1, "mended", 3]}));
 }
 
@@ -253,7 +258,7 @@ fn a_branch_that_ends_its_path_elsewhere_did_not_complete() {
     let mut document = three(json!({}));
     document["transitions"][1]["condition"] = json!("_branch.output != \"away\"");
     let mut run = Driver::start(document);
-    run.succeed("t2@1", json!(1)).succeed("t3@1", json!("away")).stands(
+    run.succeed("t2@1", json!(1)).succeed("t3@1", json!("away")).assert_status(
         "failed fan_in_failed/permanent: fan-in at node z cannot be met: 1 of 3 branches completed, 1 may still",
     );
 }
@@ -278,7 +283,7 @@ fn a_token_of_another_group_passes() {
         .expect("one is in no branch")
         .id;
     run.succeed(&format!("{side}@1"), json!(1))
-        .stands("running 2xb:executing z:executing");
+        .assert_status("running 2xb:executing z:executing");
 }
 
 #[test]
@@ -320,10 +325,10 @@ fn a_branch_arrives_once() {
         run.lines_of("token"),
         ["token t5 d completed@1 [1.0] (branch_arrived_before) \"d0\""]
     );
-    run.stands("running c:executing c:waiting_for_siblings d:executing");
+    run.assert_status("running c:executing c:waiting_for_siblings d:executing");
     run.reload()
         .succeed("t7@1", json!("d1"))
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": ["c0", "d1"]}));
     assert_eq!(continuations(&run), 1);
 }
@@ -337,7 +342,7 @@ fn a_partly_filled_join_continues_after_a_reload() {
     run.reload()
         .at(3_000)
         .succeed("t4@1", json!("c"))
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": ["a", "b", "c"]}));
     // The deadline is still counted from the first arrival after a reload.
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
@@ -345,7 +350,7 @@ fn a_partly_filled_join_continues_after_a_reload() {
     assert_eq!(run.run.next_deadline(), Some(6_000));
     run.at(6_000)
         .wake("t2@1 t4@1")
-        .stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+        .assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
 }
 
 /// The error of a failed join survives a reload of the object.
@@ -355,7 +360,7 @@ fn the_reason_of_a_failed_branch_survives_a_reload() {
     let mut document = three(json!({"strategy": {"m_of_n": 2}}));
     document["transitions"][1]["condition"] = json!("_branch.output != \"away\"");
     let mut run = Driver::start(document);
-    run.fail("t2@1").reload().succeed("t4@1", json!("away")).stands(
+    run.fail("t2@1").reload().succeed("t4@1", json!("away")).assert_status(
         "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 3 branches completed, 1 may still; last error: status 500",
     );
 }
@@ -393,7 +398,7 @@ fn an_attempt_that_ends_before_its_call_is_not_dispatched() {
                 {"from_node_id": "c", "to_node_id": "z", "synchronization": joining("g", join)},
             ],
         }));
-        run.stands("running z:executing");
+        run.assert_status("running z:executing");
         assert_eq!(
             run.lines_of("dispatch"),
             ["dispatch t4@1 {\"x\":1}"],

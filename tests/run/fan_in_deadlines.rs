@@ -17,14 +17,14 @@ fn the_wait_is_measured_from_the_first_arrival() {
     // The wait has not begun yet, even long after the fan-out.
     run.at(20_000)
         .wake("t2@1 t3@1 t4@1")
-        .stands("running 3xb:executing");
+        .assert_status("running 3xb:executing");
     run.succeed("t2@1", json!(1));
     assert_eq!(run.run.next_deadline(), Some(25_000));
     run.at(24_999)
         .succeed("t3@1", json!(1))
-        .stands("running b:executing 2xb:waiting_for_siblings");
+        .assert_status("running b:executing 2xb:waiting_for_siblings");
     run.at(25_000).wake("t4@1");
-    run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+    run.assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn the_longest_limit_counts_at_any_node_of_a_branch() {
 fn a_deadline_fails_the_run_and_times_out_waiting_tokens() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
     run.succeed("t2@1", json!(1)).at(6_000).wake("t3@1 t4@1");
-    run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+    run.assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
     assert_eq!(
         [status_of(&run, 2), status_of(&run, 3), status_of(&run, 4)],
         ["timed_out", "cancelled", "cancelled"]
@@ -109,7 +109,7 @@ fn a_deadline_may_proceed_with_the_arrived_branches() {
     run.succeed("t4@1", json!("c"))
         .at(2_000)
         .succeed("t2@1", json!("a"));
-    run.at(6_000).wake("t3@1").stands("running z:executing");
+    run.at(6_000).wake("t3@1").assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": ["a", "c"]}));
     assert_eq!(
         [status_of(&run, 2), status_of(&run, 3), status_of(&run, 4)],
@@ -121,7 +121,7 @@ fn a_deadline_may_proceed_with_the_arrived_branches() {
             rejected stale_attempt t3@1
             event 2 late_result_discarded t3",
     );
-    run.succeed("t5@1", json!("z")).stands("completed {}");
+    run.succeed("t5@1", json!("z")).assert_status("completed {}");
     assert_eq!(continuations(&run), 1);
 }
 
@@ -136,9 +136,9 @@ fn a_deadline_without_a_completed_branch_fails_with_its_own_error() {
     );
     let mut run = Driver::start(document);
     run.fail("t2@1")
-        .stands("running 2xb:executing b:waiting_for_siblings");
+        .assert_status("running 2xb:executing b:waiting_for_siblings");
     run.at(6_000).wake("t3@1 t4@1");
-    run.stands("failed sync_timeout/timeout: No siblings completed before timeout");
+    run.assert_status("failed sync_timeout/timeout: No siblings completed before timeout");
     assert_eq!(status_of(&run, 2), "timed_out");
 }
 
@@ -147,20 +147,20 @@ fn a_deadline_and_the_last_arrival_in_one_millisecond_create_one_continuation() 
     // The host handles due deadlines first; the engine must also handle the arrival first.
     let mut run = Driver::start(three(proceed()));
     run.succeed("t2@1", json!(1)).succeed("t3@1", json!(2));
-    run.at(6_000).wake("t4@1").stands("running z:executing");
+    run.at(6_000).wake("t4@1").assert_status("running z:executing");
     run.succeed("t4@1", json!(3)).check(
         "
         rejected stale_attempt t4@1
         event 2 late_result_discarded t4",
     );
-    run.wake("").stands("running z:executing");
+    run.wake("").assert_status("running z:executing");
     assert_eq!(continuations(&run), 1);
     let mut run = Driver::start(three(proceed()));
     run.succeed("t2@1", json!(1)).succeed("t3@1", json!(2));
     run.at(6_000)
         .succeed("t4@1", json!(3))
-        .stands("running z:executing");
-    run.wake("t5@1").stands("running z:executing");
+        .assert_status("running z:executing");
+    run.wake("t5@1").assert_status("running z:executing");
     assert_eq!(continuations(&run), 1);
     assert_eq!(run.state()["all"], json!([1, 2, 3]));
 }
@@ -171,6 +171,6 @@ fn a_timed_out_branch_without_a_transition_did_not_complete() {
     document["nodes"][1]["timeout_ms"] = json!(1_000);
     let mut run = Driver::start(document);
     run.succeed("t2@1", json!(1)).succeed("t3@1", json!(1));
-    run.at(2_500).wake("t4@1").stands("running z:executing");
+    run.at(2_500).wake("t4@1").assert_status("running z:executing");
     assert_eq!(status_of(&run, 4), TokenStatus::TimedOut.name());
 }

@@ -45,7 +45,8 @@ fn a_spawn_count_of_one_is_a_group_of_one() {
         json!({"spawn_count": 1}),
         json!({"merge": {"target": "state.all"}}),
     ));
-    run.succeed("t2@1", json!("only")).stands("running z:executing");
+    run.succeed("t2@1", json!("only"))
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": ["only"]}));
 }
 
@@ -79,7 +80,7 @@ fn an_item_has_the_name_set_by_its_transition() {
 fn an_empty_list_spawns_nothing_and_the_path_ends() {
     let spawn = json!({"foreach": {"collection": "input.items"}});
     let run = started(fan(spawn, json!({})), json!({"items": []}));
-    assert_eq!(run.standing(), "completed {}");
+    assert_eq!(run.status_line(), "completed {}");
     assert_eq!(run.lines_of("instance"), [""; 0]);
 }
 
@@ -89,16 +90,16 @@ fn a_non_list_is_a_validation_failure_that_names_the_field() {
     for items in [json!({}), json!(3), json!("abc"), json!(null)] {
         let run = started(fan(spawn.clone(), json!({})), json!({"items": items}));
         assert_eq!(
-            run.standing(),
+            run.status_line(),
             "failed not_a_list/validation: foreach of transition out: \"input.items\" is not a list"
         );
     }
     let run = started(fan(spawn, json!({})), json!({}));
     assert!(
-        run.standing()
+        run.status_line()
             .starts_with("failed expression_failed/validation: foreach of transition out"),
         "{}",
-        run.standing()
+        run.status_line()
     );
 }
 
@@ -111,7 +112,7 @@ fn an_invalid_list_takes_the_failure_transition() {
     document["nodes"][2]["input_mapping"] = json!("${error.code}");
     let mut run = started(document, json!({"items": 1}));
     assert_eq!(orders(&run), ["dispatch t2@1 \"not_a_list\""]);
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
 }
 
 #[test]
@@ -119,10 +120,10 @@ fn a_list_has_at_most_a_thousand_items() {
     let spawn = json!({"foreach": {"collection": "input.items"}});
     let items = |count: usize| json!({"items": vec![0; count]});
     let run = started(fan(spawn.clone(), json!({})), items(1_000));
-    assert_eq!(run.standing(), "running 1000xb:executing");
+    assert_eq!(run.status_line(), "running 1000xb:executing");
     let run = started(fan(spawn, json!({})), items(1_001));
     assert_eq!(
-        run.standing(),
+        run.status_line(),
         "failed limit_exceeded/validation: foreach of transition out: 1001 items; the limit is 1000"
     );
 }
@@ -143,8 +144,9 @@ fn transitions_of_one_sibling_group_fire_into_one_instance() {
     assert_eq!(run.lines_of("instance"), ["instance 1 judges of 3"]);
     run.succeed("t4@1", json!("c2"))
         .succeed("t2@1", json!("b"))
-        .stands("running b:waiting_for_siblings c:executing c:waiting_for_siblings");
-    run.succeed("t3@1", json!("c1")).stands("running z:executing");
+        .assert_status("running b:waiting_for_siblings c:executing c:waiting_for_siblings");
+    run.succeed("t3@1", json!("c1"))
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({"all": ["b", "c1", "c2"]}));
 }
 
@@ -163,7 +165,7 @@ fn conditions_see_the_branch() {
     for attempt in ["t2@1", "t3@1", "t4@1"] {
         run.succeed(attempt, json!({"ok": true}));
     }
-    run.stands("running 2xeven:executing odd:executing");
+    run.assert_status("running 2xeven:executing odd:executing");
 }
 
 #[test]
@@ -188,7 +190,8 @@ fn a_branch_of_several_nodes_keeps_its_output() {
     run.succeed("t2@1", json!(1));
     assert_eq!(orders(&run), ["dispatch t4@1 {\"first\":1}"]);
     run.succeed("t3@1", json!(2)).succeed("t5@1", json!(20)).reload();
-    run.succeed("t4@1", json!(10)).stands("running z:executing");
+    run.succeed("t4@1", json!(10))
+        .assert_status("running z:executing");
     assert_eq!(
         run.state(),
         &json!({"all": [{"first": 1, "second": 10}, {"first": 2, "second": 20}]})
@@ -244,8 +247,9 @@ fn a_branch_target_outside_any_branch_fails_the_token() {
     let mut run = Driver::start(json!({
         "nodes": [{"id": "a", "action_id": "work", "output_mapping": {"_branch.output": "${result}"}}],
     }));
-    run.succeed("t1@1", json!(1))
-        .stands("failed invalid_target/validation: output_mapping of node a: this token is in no branch");
+    run.succeed("t1@1", json!(1)).assert_status(
+        "failed invalid_target/validation: output_mapping of node a: this token is in no branch",
+    );
 }
 
 #[test]
@@ -266,12 +270,13 @@ fn each_firing_in_a_loop_is_its_own_instance() {
         rejected stale_attempt t2@1
         event 1 late_result_discarded t2",
     );
-    run.stands("running 3xb:executing");
+    run.assert_status("running 3xb:executing");
     for attempt in ["t7@1", "t8@1", "t9@1"] {
         run.succeed(attempt, json!(2));
     }
-    run.stands("running z:executing").succeed("t10@1", json!("z"));
-    run.stands("completed {}");
+    run.assert_status("running z:executing")
+        .succeed("t10@1", json!("z"));
+    run.assert_status("completed {}");
     assert_eq!(run.state()["all"], json!([1, 1, 1, 2, 2, 2]));
 }
 
@@ -309,7 +314,7 @@ fn an_exponential_fan_out_exceeds_tokens_active() {
         transitions.push(json!({"from_node_id": format!("n{}", level - 1), "to_node_id": format!("n{level}"), "spawn_count": 10}));
     }
     let mut run = Driver::start(json!({"nodes": nodes, "transitions": transitions}));
-    run.stands("failed limit_exceeded/permanent: limit tokens_active exceeded: the run may have 1000");
+    run.assert_status("failed limit_exceeded/permanent: limit tokens_active exceeded: the run may have 1000");
     assert_eq!(run.lines_of("dispatch"), [""; 0]);
 }
 
@@ -318,7 +323,7 @@ fn a_fan_out_over_tokens_total_dispatches_nothing() {
     let mut document = fan(json!({"spawn_count": 20}), json!({}));
     document["limits"] = json!({"tokens_total": 10});
     let mut run = Driver::start(document);
-    run.stands("failed limit_exceeded/permanent: limit tokens_total exceeded: the run may have 10");
+    run.assert_status("failed limit_exceeded/permanent: limit tokens_total exceeded: the run may have 10");
     assert_eq!(run.lines_of("dispatch"), [""; 0]);
     assert_eq!(run.run.counts().values().sum::<u64>(), 10);
 }
@@ -330,11 +335,13 @@ fn without_a_join_the_run_ends_with_its_last_branch_and_fails_with_a_failed_one(
         "transitions": [{"from_node_id": "a", "to_node_id": "b", "spawn_count": 2}],
     });
     let mut run = Driver::start(document.clone());
-    run.succeed("t2@1", json!(1)).stands("running b:executing");
-    run.reload().succeed("t3@1", json!(2)).stands("completed {}");
+    run.succeed("t2@1", json!(1)).assert_status("running b:executing");
+    run.reload()
+        .succeed("t3@1", json!(2))
+        .assert_status("completed {}");
     let mut run = Driver::start(document);
     run.fail("t2@1")
-        .stands("failed peer_failed/server_error: status 500");
+        .assert_status("failed peer_failed/server_error: status 500");
     assert_eq!(run.lines_of("abort"), ["abort t3@1"]);
 }
 
@@ -359,10 +366,10 @@ fn the_cost_of_a_thousand_branches_is_linear() {
         assert!(lines <= most, "t{token} cost {lines} effects");
         saved += lines;
     }
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
     assert_eq!(run.state()["all"].as_array().map(Vec::len), Some(1_000));
     assert!(saved < 2_100, "{saved} effects");
-    run.succeed("t1002@1", json!(1)).stands("completed {}");
+    run.succeed("t1002@1", json!(1)).assert_status("completed {}");
     let seconds = began.elapsed().as_secs_f64();
     assert!(seconds < 2.0, "took {seconds} s");
 }

@@ -1,7 +1,7 @@
 //! Messages from runs that are neither parent nor child are rejected and change nothing.
 
 use curfew::run::{
-    ChildIds, ChildNews, ChildReport, Command, Event, Message, ParentLink, ParentSender, Rejection,
+    ChildIds, ChildReport, ChildStatusUpdate, Command, Event, Message, ParentLink, ParentSender, Rejection,
     RunStatus, StartRefusal, StartRequest,
 };
 use serde_json::{Value, json};
@@ -47,14 +47,14 @@ fn only_the_parent_may_pause_and_cancel_as_a_parent() {
         (true, sender("", None)),
     ] {
         let run = if is_child { &mut child } else { &mut alone };
-        let before = run.standing();
+        let before = run.status_line();
         let cancel = Event::CancelRequested { reason: None };
         for event in [holding(), cancel] {
             ask(run, stranger.clone(), event);
             let run_id = stranger.run_id.clone();
             assert_eq!(run.answer, Err(Rejection::NotParent { run_id }));
             assert!(run.decision.is_empty(), "{:?}", run.decision);
-            assert_eq!(run.standing(), before);
+            assert_eq!(run.status_line(), before);
         }
     }
     // The parent itself. Messages saved by an older build carry no token.
@@ -85,7 +85,7 @@ fn only_the_awaited_child_may_report() {
         }))
     };
     let news = |run_id: &str| {
-        Event::ChildNews(Box::new(ChildNews {
+        Event::ChildStatusUpdate(Box::new(ChildStatusUpdate {
             token_id: token.to_string(),
             epoch,
             run_id: run_id.into(),
@@ -104,7 +104,7 @@ fn only_the_awaited_child_may_report() {
     let child = child_of(&parent.run, token, epoch);
     parent.feed(news(&child));
     assert_eq!(parent.answer, Ok(()));
-    parent.feed(report(&child)).stands("completed {}");
+    parent.feed(report(&child)).assert_status("completed {}");
 }
 
 #[test]
@@ -146,10 +146,10 @@ fn a_child_whose_id_is_taken_fails_its_token() {
         refusal: StartRefusal::IdTaken,
     });
     assert!(
-        run.standing()
+        run.status_line()
             .starts_with("failed child_id_taken/permanent: the run \"run-1~t1\" exists"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     // The run that has the id gets no message, and the outbox is empty.
     assert_eq!(run.lines_of("deliver"), Vec::<String>::new());
@@ -175,18 +175,18 @@ fn a_taken_id_takes_the_failure_transition_and_is_not_caught() {
         id: 1,
         refusal: StartRefusal::IdTaken,
     })
-    .stands("completed {}");
+    .assert_status("completed {}");
 }
 
 #[test]
 fn a_taken_id_of_a_token_that_has_ended_changes_nothing() {
     let mut run = Driver::start(calling());
-    run.reload().cancel(None).stands("cancelled");
+    run.reload().cancel(None).assert_status("cancelled");
     run.feed(Event::ChildRefused {
         id: 1,
         refusal: StartRefusal::IdTaken,
     });
-    run.stands("cancelled");
+    run.assert_status("cancelled");
     // The same for a message that is not a start.
     let mut run = Driver::start(calling());
     run.delivered(1).at(2_000).pause();
@@ -194,7 +194,7 @@ fn a_taken_id_of_a_token_that_has_ended_changes_nothing() {
         id: 2,
         refusal: StartRefusal::IdTaken,
     })
-    .stands("paused call:waiting_for_subworkflow");
+    .assert_status("paused call:waiting_for_subworkflow");
 }
 
 /// Runs of an older build keep the ids of their children.
@@ -221,7 +221,7 @@ fn children_of_an_older_run_keep_their_dotted_ids() {
     };
     run.feed(report("run-1~t1"));
     assert!(matches!(run.answer, Err(Rejection::NotChild { .. })));
-    run.feed(report("run-1.t1")).stands("completed {}");
+    run.feed(report("run-1.t1")).assert_status("completed {}");
     let row = &run.store.run["header"];
     assert!(!row.contains("child_ids"), "{row}");
 }
@@ -251,5 +251,5 @@ fn messages_of_a_parent_carry_its_id_and_token() {
         sent.iter()
             .all(|message| asked_by_parent("run-1", message).is_some())
     );
-    child.receive_from(&parent).stands("cancelled");
+    child.receive_from(&parent).assert_status("cancelled");
 }

@@ -44,7 +44,7 @@ fn a_gate_without_a_limit_sets_no_alarm_of_its_own() {
     let mut document = approval(json!({}));
     document["timeout_ms"] = json!(null);
     let run = Driver::start(document);
-    assert_eq!(run.standing(), "waiting ask:awaiting_human");
+    assert_eq!(run.status_line(), "waiting ask:awaiting_human");
     assert_eq!(run.run.next_deadline(), None);
     assert_eq!(run.lines_of("alarm"), [""; 0]);
 }
@@ -76,7 +76,7 @@ fn a_decision_completes_the_node_and_selects_the_transition() {
     "
     ));
     let mut run = Driver::start(approval(json!({})));
-    run.decide("g1", "reject").stands("running no:executing");
+    run.decide("g1", "reject").assert_status("running no:executing");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn the_first_decision_wins_and_the_second_is_rejected_with_it() {
     for _ in 0..2 {
         run.at(2_000).decide("g1", "approve");
         run.check("rejected closed gate g1 decided null approve|reject reject by ada at 2000");
-        run.stands("running no:executing").reload();
+        run.assert_status("running no:executing").reload();
     }
 }
 
@@ -96,7 +96,7 @@ fn only_the_gates_choices_are_accepted() {
     run.decide("g1", "approve");
     run.check("rejected invalid_decision /choice: \"approve\" is none of now, later");
     run.decide("g2", "now").check("rejected unknown_gate");
-    run.decide("g1", "later").stands("completed {}");
+    run.decide("g1", "later").assert_status("completed {}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn the_input_of_a_decision_is_validated_against_the_schema() {
     }
     run.reload()
         .decide_with("g1", "approve", json!({"amount": 3}))
-        .stands("running yes:executing");
+        .assert_status("running yes:executing");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn reminders_are_sent_once_at_each_fraction() {
         ["gate g1 open null approve|reject until 11000 reminded 10000"]
     );
     assert_eq!(run.run.next_deadline(), Some(11_000));
-    run.decide("g1", "approve").stands("running yes:executing");
+    run.decide("g1", "approve").assert_status("running yes:executing");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_timeout_may_approve_or_reject() {
         )));
         run.at(6_000)
             .wake("")
-            .stands(&format!("running {place}:executing"));
+            .assert_status(&format!("running {place}:executing"));
         assert_eq!(
             run.lines_of("gate"),
             [format!(
@@ -187,13 +187,13 @@ fn a_timeout_fails_the_token_without_a_timeout_transition() {
     let mut run = Driver::start(approval(gate.clone()));
     run.at(6_000)
         .wake("")
-        .stands("failed gate_timeout/timeout: nobody decided in time");
+        .assert_status("failed gate_timeout/timeout: nobody decided in time");
     let mut document = approval(gate);
     document["transitions"][0]["on"] = json!("timeout");
     document["transitions"][0]["condition"] = json!("error.code == \"gate_timeout\"");
     document["nodes"][1]["input_mapping"] = json!("${error.message}");
     let mut run = Driver::start(document);
-    run.at(6_000).wake("").stands("running yes:executing");
+    run.at(6_000).wake("").assert_status("running yes:executing");
     assert_eq!(
         run.lines_of("dispatch"),
         ["dispatch t2@1 \"nobody decided in time\""]
@@ -210,7 +210,7 @@ fn a_timeout_may_end_the_run() {
     let mut run = Driver::start(document);
     run.at(6_000)
         .wake("t3@1")
-        .stands("timed_out gate_timeout/timeout: nobody decided in time");
+        .assert_status("timed_out gate_timeout/timeout: nobody decided in time");
     assert_eq!(run.lines_of("abort"), ["abort t3@1"]);
 }
 
@@ -220,12 +220,12 @@ fn a_decision_and_the_deadline_in_one_millisecond_decide_once() {
     let mut run = Driver::start(approval(gate.clone()));
     run.at(6_000)
         .decide("g1", "reject")
-        .stands("running no:executing");
-    run.wake("t2@1").stands("running no:executing");
+        .assert_status("running no:executing");
+    run.wake("t2@1").assert_status("running no:executing");
     let mut run = Driver::start(approval(gate));
     run.at(6_000).wake("").decide("g1", "reject");
     run.check("rejected closed gate g1 timed_out null approve|reject until 6000 approve by timeout at 6000");
-    run.stands("running yes:executing");
+    run.assert_status("running yes:executing");
 }
 
 #[test]
@@ -235,11 +235,12 @@ fn a_run_is_waiting_only_while_no_other_work_is_running() {
         "transitions": [{"from_node_id": "a", "to_node_id": "ask"}, {"from_node_id": "a", "to_node_id": "b"}],
     });
     let mut run = Driver::start(document);
-    run.stands("running ask:awaiting_human b:executing");
-    run.succeed("t3@1", json!(1)).stands("waiting ask:awaiting_human");
+    run.assert_status("running ask:awaiting_human b:executing");
+    run.succeed("t3@1", json!(1))
+        .assert_status("waiting ask:awaiting_human");
     assert_eq!(run.lines_of("run"), ["run waiting until 1001000"]);
     assert_eq!(run.lines_of("announce"), ["announce"]);
-    run.reload().decide("g2", "approve").stands("completed {}");
+    run.reload().decide("g2", "approve").assert_status("completed {}");
 }
 
 #[test]
@@ -247,13 +248,13 @@ fn siblings_wait_for_a_gate_in_a_branch() {
     let mut document = super::graphs::three(json!({}));
     document["nodes"][1] = json!({"id": "b", "gate": {"prompt": "judge ${_branch.index}"}});
     let mut run = Driver::start(document);
-    run.stands("waiting 3xb:awaiting_human");
+    run.assert_status("waiting 3xb:awaiting_human");
     run.decide("g2", "approve")
-        .stands("waiting 2xb:awaiting_human b:waiting_for_siblings");
+        .assert_status("waiting 2xb:awaiting_human b:waiting_for_siblings");
     run.reload()
         .decide("g4", "reject")
         .decide("g3", "approve")
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state()["all"][2]["choice"], json!("reject"));
 }
 
@@ -271,7 +272,7 @@ fn the_end_of_a_run_withdraws_its_gates() {
     let mut run = Driver::start(approval(json!({})));
     run.at(1_001_000)
         .wake("")
-        .stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 16m40s");
+        .assert_status("timed_out workflow_timeout/timeout: Workflow execution timed out after 16m40s");
     assert_eq!(run.lines_of("gate"), ["gate g1 cancelled null approve|reject"]);
 }
 
@@ -283,10 +284,10 @@ fn a_prompt_that_cannot_be_rendered_fails_the_token() {
         json!({}),
     );
     assert!(
-        run.standing()
+        run.status_line()
             .starts_with("failed expression_failed/validation: prompt of gate ask"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     assert_eq!(run.lines_of("gate"), [""; 0]);
 }

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use curfew::base::time::Millis;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{
-    ChildNews, ChildReport, Command, Decision, Event, Extension, GateDecision, RetryMode, Routes, Run,
-    RunStatus, Settings, Token, TokenId, TokenStatus, Write,
+    ChildReport, ChildStatusUpdate, Command, Decision, Event, Extension, GateDecision, RetryMode, Routes,
+    Run, RunStatus, Settings, Token, TokenId, TokenStatus, Write,
 };
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
 
-use super::dice::Dice;
 use super::driver::{ROOM, child_of, create_run, failed, store_document, succeeded, timed_out};
 use super::generator;
+use super::rng::Rng;
 use crate::sim::store::Store;
 
 /// A run, its decisions so far, and all attempts it has dispatched.
@@ -70,22 +70,22 @@ impl History {
         history
     }
 
-    pub fn random(dice: &mut Dice, length: usize) -> History {
-        let document = generator::workflow(dice);
+    pub fn random(rng: &mut Rng, length: usize) -> History {
+        let document = generator::workflow(rng);
         let settings = Settings {
-            queue: dice.chance(50),
+            queue: rng.chance(50),
             ..SETTINGS
         };
-        let room = *dice.pick(&[ROOM, ROOM, ROOM, 1]);
+        let room = *rng.pick(&[ROOM, ROOM, ROOM, 1]);
         let mut history = History::start(settings, room, &document);
         for _ in 0..length {
-            history.step(dice);
+            history.step(rng);
         }
         history
     }
 
-    pub fn step(&mut self, dice: &mut Dice) {
-        let (now, event) = self.next(dice);
+    pub fn step(&mut self, rng: &mut Rng) {
+        let (now, event) = self.next(rng);
         self.feed(now, event);
     }
 
@@ -110,21 +110,21 @@ impl History {
     }
 
     /// Mostly reports for the newest attempts; also late, repeated and wrong ones.
-    pub fn next(&self, dice: &mut Dice) -> (Millis, Event) {
-        let now = match dice.below(6) {
-            0 | 1 => self.now + dice.below(200),
+    pub fn next(&self, rng: &mut Rng) -> (Millis, Event) {
+        let now = match rng.below(6) {
+            0 | 1 => self.now + rng.below(200),
             2 => self.now,
-            3 => self.now + 1_000 + dice.below(1_000),
+            3 => self.now + 1_000 + rng.below(1_000),
             4 => self.run.next_deadline().unwrap_or(self.now).max(self.now),
-            _ => self.now + dice.below(45_000),
+            _ => self.now + rng.below(45_000),
         };
-        let reach = if dice.chance(25) { 8 } else { 2 };
-        let back = dice.below(reach);
+        let reach = if rng.chance(25) { 8 } else { 2 };
+        let back = rng.below(reach);
         let newest = self.attempts.len().checked_sub(1 + back as usize);
         let (token, epoch) = newest.map_or((TokenId(7), 1), |index| self.attempts[index]);
         let attempt = format!("{token}@{epoch}");
         let words = if self.settings.queue { 36 } else { 28 };
-        let event = match dice.below(words) {
+        let event = match rng.below(words) {
             0..=6 => Event::TaskReported(Box::new(succeeded(&attempt, json!({"epoch": epoch})))),
             7..=8 => Event::TaskReported(Box::new(failed(&attempt))),
             9 => Event::TaskReported(Box::new(TaskReport {
@@ -150,47 +150,45 @@ impl History {
             28..=34 => Event::Claimed {
                 token: token.to_string(),
                 epoch,
-                claimant: (!dice.chance(25)).then(|| format!("message-{}", dice.below(2))),
+                claimant: (!rng.chance(25)).then(|| format!("message-{}", rng.below(2))),
             },
             35 => Event::Heartbeat {
                 token: token.to_string(),
                 epoch,
             },
-            20..=27 => self.external_event(dice),
-            _ if dice.chance(40) => Event::CancelRequested { reason: None },
+            20..=27 => self.external_event(rng),
+            _ if rng.chance(40) => Event::CancelRequested { reason: None },
             _ => Event::Loaded,
         };
         (now, event)
     }
 
     /// An event from a user, another run or the outbox, valid or not.
-    fn external_event(&self, dice: &mut Dice) -> Event {
+    fn external_event(&self, rng: &mut Rng) -> Event {
         let waiting: Vec<&Token> = self
             .run
             .live_tokens()
             .filter(|token| token.status == TokenStatus::WaitingForSubworkflow)
             .collect();
         let gates: Vec<&str> = self.run.gates().map(|gate| gate.id.as_str()).collect();
-        match dice.below(13) {
+        match rng.below(13) {
             0 | 1 | 9 if !gates.is_empty() => Event::GateDecided {
-                gate: (*dice.pick(&gates)).to_string(),
+                gate: (*rng.pick(&gates)).to_string(),
                 decision: GateDecision {
-                    choice: (*dice.pick(CHOICES)).to_string(),
-                    input: json!({"by_ms": 1 + dice.below(20_000)}),
+                    choice: (*rng.pick(CHOICES)).to_string(),
+                    input: json!({"by_ms": 1 + rng.below(20_000)}),
                     comment: None,
                     by: None,
                     at: 0,
                 },
             },
             0..=2 => Event::SignalReceived {
-                name: (*dice.pick(&["go", "stop"])).to_string(),
-                payload: json!({"n": dice.below(3)}),
+                name: (*rng.pick(&["go", "stop"])).to_string(),
+                payload: json!({"n": rng.below(3)}),
             },
             3 => Event::PauseRequested,
             4 | 5 => Event::ResumeRequested,
-            6 => Event::Delivered {
-                id: 1 + dice.below(4),
-            },
+            6 => Event::Delivered { id: 1 + rng.below(4) },
             9 | 10 if self.run.header.status.is_terminal() => {
                 let store = self.store();
                 let past = store.past(self.run.snapshot()).expect("rows can be read");
@@ -200,31 +198,31 @@ impl History {
                     RetryMode::Escalate,
                 ];
                 let tokens = self.run.resume_plan(&past).tokens;
-                let chosen = tokens.get(dice.below(9) as usize).copied();
-                let mode = *dice.pick(&modes);
-                let token = chosen.filter(|_| dice.chance(50));
+                let chosen = tokens.get(rng.below(9) as usize).copied();
+                let mode = *rng.pick(&modes);
+                let token = chosen.filter(|_| rng.chance(50));
                 store.retry(&self.run, mode, token)
             }
-            9 | 10 if dice.chance(50) => Event::ExtendRequested(Extension::By(1 + dice.below(30_000))),
-            9 | 10 => Event::ExtendRequested(Extension::Until(self.now + dice.below(90_000))),
-            11 if !waiting.is_empty() && dice.chance(50) => {
-                let token = *dice.pick(&waiting);
-                Event::ChildNews(Box::new(ChildNews {
+            9 | 10 if rng.chance(50) => Event::ExtendRequested(Extension::By(1 + rng.below(30_000))),
+            9 | 10 => Event::ExtendRequested(Extension::Until(self.now + rng.below(90_000))),
+            11 if !waiting.is_empty() && rng.chance(50) => {
+                let token = *rng.pick(&waiting);
+                Event::ChildStatusUpdate(Box::new(ChildStatusUpdate {
                     token_id: token.id.to_string(),
                     epoch: token.epoch,
                     run_id: child_of(&self.run, token.id, token.epoch),
-                    number: dice.below(4),
-                    paused: dice.chance(50),
+                    number: rng.below(4),
+                    paused: rng.chance(50),
                 }))
             }
             11 | 12 => Event::ParentHolds {
-                number: dice.below(8),
-                held: dice.chance(40),
-                budget_ms: Some(dice.below(30_000)).filter(|_| dice.chance(50)),
+                number: rng.below(8),
+                held: rng.chance(40),
+                budget_ms: Some(rng.below(30_000)).filter(|_| rng.chance(50)),
             },
             7 if !waiting.is_empty() => {
-                let token = *dice.pick(&waiting);
-                let status = *dice.pick(&[
+                let token = *rng.pick(&waiting);
+                let status = *rng.pick(&[
                     RunStatus::Completed,
                     RunStatus::Completed,
                     RunStatus::Failed,
@@ -241,8 +239,8 @@ impl History {
                 }))
             }
             _refused => Event::DeliveryFailed {
-                id: 1 + dice.below(4),
-                is_gone: dice.chance(50),
+                id: 1 + rng.below(4),
+                is_gone: rng.chance(50),
             },
         }
     }
@@ -259,11 +257,11 @@ impl History {
 
     /// Every status change of a token in the commits. Tokens are created as pending.
     pub fn moves(&self) -> BTreeSet<(TokenStatus, TokenStatus)> {
-        let mut standing: BTreeMap<TokenId, (TokenStatus, u64)> = BTreeMap::new();
+        let mut status_line: BTreeMap<TokenId, (TokenStatus, u64)> = BTreeMap::new();
         let mut moves = BTreeSet::new();
         for write in self.decisions.iter().flat_map(Decision::writes) {
             if let Write::SaveToken(token) = write {
-                let before = standing.insert(token.id, (token.status, token.epoch));
+                let before = status_line.insert(token.id, (token.status, token.epoch));
                 let (before, epoch) = before.unwrap_or((TokenStatus::Pending, 0));
                 if before != TokenStatus::Pending && token.epoch > epoch {
                     // A new attempt within one commit: the token was pending in between.

@@ -196,7 +196,7 @@ fn a_task_with_secrets_or_retry_delays_is_not_pure() {
 #[test]
 fn a_chain_of_pure_tasks_is_one_commit_with_one_row_per_token() {
     let run = Driver::start(chain(50));
-    assert_eq!(run.standing(), "completed {}");
+    assert_eq!(run.status_line(), "completed {}");
     let tokens = run.lines_of("token");
     assert_eq!(tokens.len(), 50);
     assert!(
@@ -220,14 +220,17 @@ fn a_chain_of_pure_tasks_is_one_commit_with_one_row_per_token() {
 #[test]
 fn inline_tasks_beyond_two_hundred_wait_for_the_alarm() {
     let mut run = Driver::start(chain(450));
-    run.stands("running n200:pending");
+    run.assert_status("running n200:pending");
     assert_eq!(run.lines_of("token").len(), 201);
     assert_eq!(run.lines_of("alarm"), [format!("alarm {START}")]);
     // A request triggers it as well as the alarm.
     run.at(START + 1).wake("");
-    run.stands("running n400:pending");
-    run.reload().at(START + 2).load().stands("running n400:pending");
-    run.wake("").stands("completed {}");
+    run.assert_status("running n400:pending");
+    run.reload()
+        .at(START + 2)
+        .load()
+        .assert_status("running n400:pending");
+    run.wake("").assert_status("completed {}");
 }
 
 #[test]
@@ -235,7 +238,7 @@ fn a_failed_inline_task_fails_its_run_or_takes_its_failure_transition() {
     let assert = json!({"kind": "assert", "implementation": {"condition": "input.x > 1", "message": "x is ${input.x}"}});
     let mut document = one_task(assert, json!({}), json!({}));
     let run = Driver::start(document.clone());
-    assert_eq!(run.standing(), "failed assertion_failed/assertion: x is 1");
+    assert_eq!(run.status_line(), "failed assertion_failed/assertion: x is 1");
     assert_eq!(run.row("t1").status, TokenStatus::Failed);
     document["nodes"]
         .as_array_mut()
@@ -243,7 +246,7 @@ fn a_failed_inline_task_fails_its_run_or_takes_its_failure_transition() {
         .push(json!({"id": "b", "output_mapping": {"output.why": "${error.message}"}}));
     document["transitions"] = json!([{"from_node_id": "a", "to_node_id": "b", "on": "failure"}]);
     let run = Driver::start(document);
-    assert_eq!(run.standing(), "completed {\"why\":\"x is 1\"}");
+    assert_eq!(run.status_line(), "completed {\"why\":\"x is 1\"}");
 }
 
 #[test]
@@ -251,12 +254,12 @@ fn schemas_apply_to_inline_tasks() {
     let needs = json!({"required": ["y"]});
     for (field, place) in [("input_schema", "input"), ("output_schema", "output")] {
         let run = Driver::start(one_task(pure(), json!({}), json!({field: needs})));
-        let standing = run.standing();
+        let status_line = run.status_line();
         assert!(
-            standing.starts_with("failed ") && standing.contains("/validation: "),
-            "{standing}"
+            status_line.starts_with("failed ") && status_line.contains("/validation: "),
+            "{status_line}"
         );
-        assert!(standing.contains(place), "{standing}");
+        assert!(status_line.contains(place), "{status_line}");
     }
 }
 
@@ -268,9 +271,10 @@ fn a_failing_input_mapping_fails_before_the_task_runs() {
         json!({}),
     ));
     assert!(
-        run.standing().starts_with("failed expression_failed/validation"),
+        run.status_line()
+            .starts_with("failed expression_failed/validation"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     assert_eq!(run.row("t1").epoch, 0);
 }
@@ -278,7 +282,7 @@ fn a_failing_input_mapping_fails_before_the_task_runs() {
 #[test]
 fn a_fan_out_of_inline_tasks_joins_in_the_same_commit() {
     let run = Driver::start(fan(3, pure(), json!({}), json!({})));
-    assert_eq!(run.standing(), "completed {}");
+    assert_eq!(run.status_line(), "completed {}");
     assert_eq!(run.state()["all"], json!([{"x": 1}, {"x": 1}, {"x": 1}]));
     assert_eq!(run.lines_of("token").len(), 5);
 }
@@ -293,34 +297,35 @@ fn an_inline_task_retries_within_its_attempt_if_the_retry_has_no_delay() {
     );
     document["tasks"][0]["steps"][0]["on_failure"] = json!("retry");
     let run = Driver::start(document);
-    assert_eq!(run.standing(), "failed assertion_failed/assertion: never");
+    assert_eq!(run.status_line(), "failed assertion_failed/assertion: never");
     assert_eq!(run.row("t1").epoch, 1, "to the run it is one attempt");
 }
 
 #[test]
 fn a_loop_of_inline_tasks_ends_with_its_condition_or_limit() {
     let mut run = Driver::start(spin("state.n < 250", json!({})));
-    run.stands("running a:pending");
-    run.wake("").stands("completed {}");
+    run.assert_status("running a:pending");
+    run.wake("").assert_status("completed {}");
     assert_eq!(run.state()["n"], json!(250));
     let mut run = Driver::start(spin("true", json!({"limits": {"loop_iterations": 300}})));
     run.wake("");
-    let standing = run.standing();
-    assert!(standing.starts_with("failed limit_exceeded/"), "{standing}");
-    assert!(standing.contains("loop_iterations"), "{standing}");
+    let status_line = run.status_line();
+    assert!(status_line.starts_with("failed limit_exceeded/"), "{status_line}");
+    assert!(status_line.contains("loop_iterations"), "{status_line}");
 }
 
 #[test]
 fn a_loop_of_inline_tasks_is_caught_by_the_workflow_deadline() {
     let mut run = Driver::start(spin("true", json!({"timeout_ms": 5_000})));
     for at in [2_000, 3_000, 4_000] {
-        run.at(at).wake("").stands("running a:pending");
+        run.at(at).wake("").assert_status("running a:pending");
     }
     run.at(6_000).wake("");
     assert!(
-        run.standing().starts_with("timed_out workflow_timeout/timeout"),
+        run.status_line()
+            .starts_with("timed_out workflow_timeout/timeout"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     assert_eq!(run.state()["n"], json!(800), "what was done is kept");
 }
@@ -328,23 +333,25 @@ fn a_loop_of_inline_tasks_is_caught_by_the_workflow_deadline() {
 #[test]
 fn a_pause_between_two_decisions_stops_an_inline_chain() {
     let mut run = Driver::start(chain(300));
-    run.at(START + 5).pause().stands("paused n200:pending");
-    run.at(START + 10).wake("").stands("paused n200:pending");
+    run.at(START + 5).pause().assert_status("paused n200:pending");
+    run.at(START + 10).wake("").assert_status("paused n200:pending");
     run.at(START + 20).resume();
-    run.at(START + 30).wake("").stands("completed {}");
+    run.at(START + 30).wake("").assert_status("completed {}");
 }
 
 #[test]
 fn without_calls_left_every_attempt_waits_and_no_row_is_rewritten() {
     let mut run = Driver::start_in(0, fan(3, calling(), json!({}), json!({})));
-    run.stands("running 3xwork:pending");
+    run.assert_status("running 3xwork:pending");
     assert_eq!(run.lines_of("alarm"), [format!("alarm {START}")]);
     assert!(begun(&run).is_empty());
     // A request wakes an object whose call budget is spent.
-    run.at(START + 1).wake("").stands("running 3xwork:pending");
+    run.at(START + 1).wake("").assert_status("running 3xwork:pending");
     assert!(run.lines_of("token").is_empty(), "{:?}", run.lines_of("token"));
     run.room = 24;
-    run.at(START + 2).wake("").stands("running 3xwork:executing");
+    run.at(START + 2)
+        .wake("")
+        .assert_status("running 3xwork:executing");
     assert_eq!(begun(&run), [2, 3, 4]);
 }
 
@@ -435,7 +442,7 @@ fn a_reloaded_object_replaces_lost_attempts_within_its_call_budget() {
     assert_eq!(begun(&run), [2, 3, 4, 5, 6, 7]);
     run.wake("t2@2 t3@2 t4@2 t5@2 t6@2 t7@2");
     assert_eq!(begun(&run), [8, 9, 10, 11]);
-    run.stands("running 10xwork:executing");
+    run.assert_status("running 10xwork:executing");
 }
 
 #[test]

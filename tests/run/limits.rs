@@ -183,7 +183,7 @@ fn a_run_that_exceeded_a_limit_creates_no_more_tokens() {
                         {"from_node_id": "a", "to_node_id": "e", "spawn_count": 2}],
         "limits": {"tokens_active": 1},
     }));
-    run.stands("failed limit_exceeded/permanent: limit tokens_active exceeded: the run may have 1");
+    run.assert_status("failed limit_exceeded/permanent: limit tokens_active exceeded: the run may have 1");
     assert_eq!(run.lines_of("dispatch"), [""; 0]);
     assert_eq!(run.lines_of("instance"), [""; 0]);
 }

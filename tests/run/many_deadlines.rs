@@ -60,12 +60,12 @@ fn wake_until_done(run: &mut Driver) -> (usize, Duration) {
 #[test]
 fn a_thousand_simultaneous_deadlines_are_handled_a_hundred_per_wake() {
     let mut run = thousand_branches();
-    run.stands(&format!("running {CROWD}xb:executing"));
+    run.assert_status(&format!("running {CROWD}xb:executing"));
     run.at(START + 5_000 + SETTINGS.grace_ms);
     let (wakes, spent) = wake_until_done(&mut run);
     println!("{CROWD} deadlines: {wakes} wakes, {spent:?} to decide and to make the rows");
     assert_eq!(wakes, 10);
-    run.stands("completed {}");
+    run.assert_status("completed {}");
     let records = run
         .store
         .entries()
@@ -87,7 +87,7 @@ fn a_sleep_of_thirty_days_costs_nothing() {
     }));
     run.at(2_000)
         .succeed("t1@1", json!(1))
-        .stands("running nap:suspended");
+        .assert_status("running nap:suspended");
     let rows = run.store.clone();
     let mut wakes = 0;
     while run.run.header.ended_at.is_none() {
@@ -102,5 +102,5 @@ fn a_sleep_of_thirty_days_costs_nothing() {
     println!("30 days: {wakes} wakes");
     assert!(wakes <= 3, "{wakes} wakes");
     assert_eq!(run.run.header.ended_at, Some(2_000 + month_ms));
-    run.stands("completed {}");
+    run.assert_status("completed {}");
 }

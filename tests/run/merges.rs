@@ -157,7 +157,7 @@ fn without_a_merge_the_join_only_waits() {
     let mut run = Driver::start(fan(json!({"spawn_count": 2}), json!({})));
     run.succeed("t2@1", json!(1))
         .succeed("t3@1", json!(1))
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state(), &json!({}));
 }
 
@@ -170,7 +170,7 @@ fn deep_targets_and_the_output_can_be_merged_into() {
         ));
         run.succeed("t2@1", json!(1))
             .succeed("t3@1", json!(2))
-            .stands("running z:executing");
+            .assert_status("running z:executing");
         let context = run.run.context();
         let root = if target.starts_with("state") {
             context.state()
@@ -192,7 +192,7 @@ fn a_merge_over_the_context_limit_fails_the_join_and_changes_nothing() {
         run.succeed(token, large.clone());
     }
     assert!(
-        run.standing()
+        run.status_line()
             .starts_with("failed limit_exceeded/validation: the context would hold")
     );
     assert_eq!(run.state(), &json!({}));
@@ -206,7 +206,7 @@ fn a_merge_into_the_branch_needs_an_enclosing_branch() {
         json!({"spawn_count": 1}),
         json!({"merge": {"target": "_branch.output"}}),
     ));
-    run.succeed("t2@1", json!(1)).stands(
+    run.succeed("t2@1", json!(1)).assert_status(
         "failed invalid_target/validation: merge of transition in: there is no branch around this join to merge into",
     );
 }

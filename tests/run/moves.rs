@@ -8,9 +8,9 @@ use curfew::run::TokenStatus::{self, *};
 use curfew::run::{CallbackResult, Capability, Command, Event, Settings};
 use serde_json::json;
 
-use super::dice::Dice;
 use super::driver::{ROOM, complete_document, succeeded};
 use super::history::{History, SETTINGS};
+use super::rng::Rng;
 
 /// A status, and all statuses it may change to.
 const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[
@@ -119,7 +119,7 @@ fn every_legal_change_happens_in_some_run_and_no_other_does() {
     seen.extend(callback_reports_failure().moves());
     // Some changes are rare, so many seeds are tried; the search stops once all were seen.
     for seed in 0..6_000 {
-        seen.extend(History::random(&mut Dice::seeded(seed), 40).moves());
+        seen.extend(History::random(&mut Rng::seeded(seed), 40).moves());
         if seed >= 2_000 && legal.is_subset(&seen) {
             break;
         }

@@ -1,6 +1,6 @@
 //! A paused run pauses its children, and releases those it no longer waits for.
 
-use curfew::run::{ChildNews, Event, Extension, Message, RunStatus, Write};
+use curfew::run::{ChildStatusUpdate, Event, Extension, Message, RunStatus, Write};
 use serde_json::{Value, json};
 
 use super::driver::{Driver, START};
@@ -35,9 +35,9 @@ fn a_child_that_is_abandoned_during_a_pause_is_released() {
     run.delivered(1).at(2_000).pause();
     assert_eq!(run.lines_of("deliver"), ["deliver 2 hold run-1~t2 #1"]);
     run.delivered(2).at(3_000).succeed("t3@1", json!(1));
-    run.stands("paused z:pending");
+    run.assert_status("paused z:pending");
     assert_eq!(run.lines_of("deliver"), ["deliver 3 release run-1~t2 #2"]);
-    run.delivered(3).at(4_000).resume().stands("completed {}");
+    run.delivered(3).at(4_000).resume().assert_status("completed {}");
     assert_eq!(run.lines_of("deliver"), Vec::<String>::new());
 }
 
@@ -56,18 +56,21 @@ fn the_last_message_to_a_child_replaces_earlier_ones() {
 fn a_child_that_was_restarted_after_its_end_is_not_paused_by_its_parent() {
     let parent = Driver::start(racing());
     let mut child = Driver::start_child(&parent);
-    child.at(2_000).succeed("t1@1", json!(1)).stands("completed 1");
+    child
+        .at(2_000)
+        .succeed("t1@1", json!(1))
+        .assert_status("completed 1");
     child.feed(Event::RestartRequested { from: None });
     send_hold(&mut child, 1, true);
     assert_eq!(child.answer, Ok(()));
-    child.reload().stands("running c:executing");
+    child.reload().assert_status("running c:executing");
     // The parent still waits for a child that was restarted before its end.
     let mut child = Driver::start_child(&parent);
     child.feed(Event::RestartRequested { from: None });
     send_hold(&mut child, 1, true);
-    child.stands("paused c:executing");
+    child.assert_status("paused c:executing");
     send_hold(&mut child, 2, false);
-    child.succeed("t2@1", json!(2)).stands("completed 2");
+    child.succeed("t2@1", json!(2)).assert_status("completed 2");
     assert_eq!(child.run.header.status, RunStatus::Completed);
 }
 
@@ -119,7 +122,7 @@ fn a_child_gets_more_time_with_its_parent_but_never_more_than_its_own_limit() {
         .reload()
         .at(START + 20_000)
         .wake("t1@1")
-        .stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 20s");
+        .assert_status("timed_out workflow_timeout/timeout: Workflow execution timed out after 20s");
 }
 
 #[test]
@@ -163,7 +166,7 @@ fn a_hold_is_kept_for_a_child_whose_start_has_not_arrived() {
 fn a_restart_at_its_gate_notifies_the_parent() {
     let mut parent = Driver::start(json!({"nodes": [{"id": "call", "workflow_id": "gated"}]}));
     let mut child = Driver::start_child(&parent);
-    child.at(4_000).wake("t1@1").stands("paused c:executing");
+    child.at(4_000).wake("t1@1").assert_status("paused c:executing");
     assert_eq!(child.lines_of("message"), ["message 1 tell run-1 t1@1 paused #1"]);
     child.at(5_000).feed(Event::RestartRequested { from: None });
     assert_eq!(
@@ -172,7 +175,7 @@ fn a_restart_at_its_gate_notifies_the_parent() {
     );
     assert_eq!(child.lines_of("unmessage"), ["unmessage 1"]);
     for paused in [true, false] {
-        parent.feed(Event::ChildNews(Box::new(ChildNews {
+        parent.feed(Event::ChildStatusUpdate(Box::new(ChildStatusUpdate {
             token_id: "t1".into(),
             epoch: 1,
             run_id: "run-1~t1".into(),
@@ -195,9 +198,9 @@ fn a_restarted_child_stays_paused_with_its_parent() {
     send_hold(&mut child, 1, true);
     child.at(3_000).pause();
     child.at(5_000).feed(Event::RestartRequested { from: None });
-    child.reload().stands("paused c:pending");
+    child.reload().assert_status("paused c:pending");
     send_hold(child.at(9_000), 2, false);
-    child.stands("running c:executing");
+    child.assert_status("running c:executing");
     let limit_ms = child.run.header.timeout_ms;
     assert_eq!(
         child.run.header.timeout_at,

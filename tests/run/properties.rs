@@ -9,9 +9,9 @@ use curfew::run::{
 use curfew::storage::commit::Commit;
 use proptest::prelude::*;
 
-use super::dice::Dice;
 use super::driver::render;
 use super::history::{History, SETTINGS};
+use super::rng::Rng;
 
 const LENGTH: usize = 30;
 /// Rounds in which no executor claims an attempt.
@@ -136,14 +136,14 @@ proptest! {
 
     #[test]
     fn every_commit_keeps_the_invariants(choices in choices()) {
-        let mut dice = Dice::listed(choices);
-        let mut history = History::random(&mut dice, 0);
+        let mut rng = Rng::listed(choices);
+        let mut history = History::random(&mut rng, 0);
         let mut saved = BTreeMap::new();
         check_commit(&mut saved, &history.decisions[0], &history.run, history.settings, 0)?;
         check_run(&history.run)?;
         for _ in 0..LENGTH {
             let ended = history.run.header.status.is_terminal();
-            history.step(&mut dice);
+            history.step(&mut rng);
             let decision = &history.decisions[history.decisions.len() - 1];
             let is_pause = |write: &&Write| {
                 matches!(write, Write::SaveEvent(entry)
@@ -180,8 +180,8 @@ proptest! {
 
     #[test]
     fn the_same_history_gives_the_same_decisions(choices in choices()) {
-        let first = History::random(&mut Dice::listed(choices.clone()), LENGTH);
-        let mut second = History::random(&mut Dice::listed(choices), 0);
+        let first = History::random(&mut Rng::listed(choices.clone()), LENGTH);
+        let mut second = History::random(&mut Rng::listed(choices), 0);
         for (now, event) in first.steps {
             second.feed(now, event);
         }
@@ -193,7 +193,7 @@ proptest! {
     /// A whole history performed as one batch leaves the same rows as its single decisions, and only orders of live attempts.
     #[test]
     fn a_batch_of_decisions_leaves_the_same_rows(choices in choices()) {
-        let history = History::random(&mut Dice::listed(choices), LENGTH);
+        let history = History::random(&mut Rng::listed(choices), LENGTH);
         let mut batch = DecisionBatch::default();
         for decision in history.decisions.iter().filter(|it| **it != Decision::DeleteStorage) {
             batch.add(decision.clone());
@@ -220,8 +220,8 @@ proptest! {
 
     #[test]
     fn a_restored_run_decides_like_the_one_in_memory(choices in choices(), before in 0..LENGTH) {
-        let mut dice = Dice::listed(choices);
-        let mut history = History::random(&mut dice, before);
+        let mut rng = Rng::listed(choices);
+        let mut history = History::random(&mut rng, before);
         let store = history.store();
         let mut loaded = store.recall(history.settings).map_err(TestCaseError::fail)?;
         let posted = |write: &Write| matches!(write, Write::SaveMessage { .. });
@@ -229,7 +229,7 @@ proptest! {
         // A reload loses the open calls, so both sides begin with the same loss.
         let mut pending = vec![(history.now, Event::Loaded)];
         for _ in 0..LENGTH {
-            let (now, event) = pending.pop().unwrap_or_else(|| history.next(&mut dice));
+            let (now, event) = pending.pop().unwrap_or_else(|| history.next(&mut rng));
             history.feed(now, event.clone());
             let (_, decision) = loaded.handle(now, history.room, event);
             let expected = &history.decisions[history.decisions.len() - 1];

@@ -186,7 +186,9 @@ fn a_claim_repeated_during_a_pause_is_revoked() {
     );
     run.reload().at(9_000).resume();
     assert_eq!(run.lines_of("enqueue"), ["enqueue t1@2"]);
-    run.at(9_100).claim_as("t1@2", "m2").stands("running a:executing");
+    run.at(9_100)
+        .claim_as("t1@2", "m2")
+        .assert_status("running a:executing");
 }
 
 #[test]
@@ -200,7 +202,7 @@ fn an_unclaimed_attempt_cannot_report_nor_send_heartbeats_nor_be_lost() {
     );
     run.heartbeat("t1@1").check("rejected stale_attempt t1@1");
     run.lose("t1@1").check("rejected stale_attempt t1@1");
-    run.stands("running a:dispatched");
+    run.assert_status("running a:dispatched");
 }
 
 #[test]
@@ -208,7 +210,7 @@ fn claims_are_rejected_during_a_pause_and_the_resume_enqueues_again() {
     let mut run = start(one_node(json!({})));
     run.at(2_000).pause();
     run.at(3_000).claim("t1@1").check("rejected paused");
-    run.at(50_000).wake("").stands("paused a:dispatched");
+    run.at(50_000).wake("").assert_status("paused a:dispatched");
     // The time to be claimed starts again.
     run.at(90_000).resume().check(
         "
@@ -228,7 +230,7 @@ fn claims_are_rejected_during_a_pause_and_the_resume_enqueues_again() {
         enqueue t1@1
     ",
     );
-    run.claim("t1@1").stands("running a:executing");
+    run.claim("t1@1").assert_status("running a:executing");
 }
 
 #[test]
@@ -236,7 +238,7 @@ fn a_pause_moves_the_watch_of_a_claimed_attempt() {
     let mut run = start(one_node(json!({})));
     run.at(2_000).claim("t1@1");
     run.at(3_000).pause();
-    run.at(400_000).wake("").stands("paused a:executing");
+    run.at(400_000).wake("").assert_status("paused a:executing");
     run.heartbeat("t1@1");
     run.at(500_000).resume();
     assert_eq!(run.row("t1").watch_at, Some(302_000 + 497_000));
@@ -290,8 +292,8 @@ fn a_claim_resets_the_count_of_unclaimed_rounds() {
     }
     run.at(62_000).claim("t1@3");
     assert_eq!(run.row("t1").claim.unclaimed, 0);
-    run.lose("t1@3").stands("running a:dispatched");
-    run.at(92_000).wake("").stands("running a:dispatched");
+    run.lose("t1@3").assert_status("running a:dispatched");
+    run.at(92_000).wake("").assert_status("running a:dispatched");
     assert_eq!((run.row("t1").epoch, run.row("t1").claim.unclaimed), (5, 1));
 }
 
@@ -304,7 +306,7 @@ fn an_unclaimed_attempt_may_end_at_a_join() {
     for at in [11_000, 31_000, 41_000, 61_000, 71_000, 91_000] {
         run.at(at).wake("");
     }
-    run.stands("completed {}");
+    run.assert_status("completed {}");
     assert_eq!(run.row("t3").reason.as_deref(), Some("dispatch_timeout"));
     assert!(run.row("t3").join.is_some(), "its route led to the join");
 }
@@ -315,15 +317,16 @@ fn an_input_mapping_that_fails_fails_the_token_at_its_claim() {
     run.at(1_100).claim("t1@1");
     assert!(run.lines_of("hand").is_empty());
     assert!(
-        run.standing().starts_with("failed expression_failed/validation"),
+        run.status_line()
+            .starts_with("failed expression_failed/validation"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     let mut document = two_branches(json!({"on_branch_failure": "proceed_with_available"}));
     document["nodes"][1]["input_mapping"] = json!("${state.missing}");
     let mut run = start(document);
     run.claim("t2@1")
-        .stands("running a:dispatched a:waiting_for_siblings");
+        .assert_status("running a:dispatched a:waiting_for_siblings");
 }
 
 #[test]
@@ -379,17 +382,17 @@ fn a_silent_attempt_is_retried_if_the_policy_is_to_retry() {
         let what = document.to_string();
         let mut run = start(document);
         run.at(2_000).claim("t1@1");
-        run.at(302_000).wake("").stands("running a:pending");
-        run.at(303_000).wake("").stands("running a:dispatched");
+        run.at(302_000).wake("").assert_status("running a:pending");
+        run.at(303_000).wake("").assert_status("running a:dispatched");
         assert_eq!(run.row("t1").epoch, 2, "{what}");
         run.claim("t1@2")
             .heartbeat("t1@1")
             .check("rejected stale_attempt t1@1");
         run.at(603_000).wake("");
         assert!(
-            run.standing().starts_with("failed attempt_reaped"),
+            run.status_line().starts_with("failed attempt_reaped"),
             "{}",
-            run.standing()
+            run.status_line()
         );
     }
 }
@@ -400,8 +403,8 @@ fn a_reloaded_object_keeps_claimed_attempts() {
     run.at(2_000).claim("t1@1");
     run.at(11_000).wake("");
     run.reload().at(100_000).load().check("");
-    run.wake("").stands("running a:executing");
-    run.succeed("t1@1", json!(1)).stands("completed {}");
+    run.wake("").assert_status("running a:executing");
+    run.succeed("t1@1", json!(1)).assert_status("completed {}");
 }
 
 #[test]
@@ -414,13 +417,13 @@ fn a_watch_that_passed_during_an_eviction_restarts_once() {
         alarm 650000
     ",
     );
-    run.wake("").stands("running a:executing");
+    run.wake("").assert_status("running a:executing");
     // An object may be evicted between any two alarms.
     run.reload().at(650_000).load().wake("");
     assert!(
-        run.standing().starts_with("failed attempt_reaped"),
+        run.status_line().starts_with("failed attempt_reaped"),
         "{}",
-        run.standing()
+        run.status_line()
     );
 
     let mut run = start(one_node(json!({})));
@@ -430,7 +433,7 @@ fn a_watch_that_passed_during_an_eviction_restarts_once() {
         .at(700_000)
         .load()
         .wake("")
-        .stands("running a:executing");
+        .assert_status("running a:executing");
 }
 
 #[test]
@@ -439,7 +442,7 @@ fn the_watch_repeats_a_message_that_a_crash_prevented() {
     run.reload().at(5_000).load().check("");
     run.at(11_000).wake("");
     assert_eq!(run.lines_of("enqueue"), ["enqueue t1@1"]);
-    run.claim("t1@1").stands("running a:executing");
+    run.claim("t1@1").assert_status("running a:executing");
 }
 
 #[test]
@@ -457,19 +460,19 @@ fn a_lost_attempt_is_enqueued_again() {
         alarm 3000
     ",
     );
-    run.at(3_000).wake("").stands("running a:dispatched");
+    run.at(3_000).wake("").assert_status("running a:dispatched");
 }
 
 #[test]
 fn the_executor_enforces_the_deadline_of_a_claimed_attempt_before_the_alarm() {
     let mut run = start(one_node(json!({"timeout_ms": 70_000})));
     run.at(2_000).claim("t1@1");
-    run.at(72_000).wake("").stands("running a:executing");
+    run.at(72_000).wake("").assert_status("running a:executing");
     run.at(72_500).wake("");
     assert!(
-        run.standing().starts_with("failed execution_timeout/timeout"),
+        run.status_line().starts_with("failed execution_timeout/timeout"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     run.report(succeeded("t1@1", json!(1)));
     assert_eq!(run.lines_of("event"), ["event 3 late_result_discarded t1"]);
@@ -477,8 +480,8 @@ fn the_executor_enforces_the_deadline_of_a_claimed_attempt_before_the_alarm() {
     // The executor reports the timeout itself.
     let mut run = start(one_node(json!({"timeout_ms": 70_000, "on_timeout": "retry"})));
     run.at(2_000).claim("t1@1");
-    run.at(72_000).time_out("t1@1").stands("running a:pending");
-    run.at(73_000).wake("").stands("running a:dispatched");
+    run.at(72_000).time_out("t1@1").assert_status("running a:pending");
+    run.at(73_000).wake("").assert_status("running a:dispatched");
 }
 
 #[test]
@@ -495,9 +498,9 @@ fn time_in_the_queue_counts_for_the_run_but_not_for_the_attempt() {
     );
     run.at(81_000).wake("");
     assert!(
-        run.standing().starts_with("timed_out workflow_timeout"),
+        run.status_line().starts_with("timed_out workflow_timeout"),
         "{}",
-        run.standing()
+        run.status_line()
     );
 }
 
@@ -529,7 +532,11 @@ fn the_end_of_a_run_ends_queued_and_claimed_attempts() {
         .wake("")
         .claim("t3@1")
         .check("rejected stale_attempt t3@1");
-    assert!(run.standing().starts_with("timed_out"), "{}", run.standing());
+    assert!(
+        run.status_line().starts_with("timed_out"),
+        "{}",
+        run.status_line()
+    );
 }
 
 #[test]
@@ -538,7 +545,7 @@ fn a_join_that_fired_cancels_queued_attempts() {
         json!({"strategy": "any", "on_early_complete": "cancel"}),
     ));
     run.at(2_000).claim("t2@1").succeed("t2@1", json!(1));
-    run.stands("completed {}");
+    run.assert_status("completed {}");
     assert_eq!(run.row("t3").status, TokenStatus::Cancelled);
     run.claim("t3@1").check("rejected stale_attempt t3@1");
 }
@@ -559,7 +566,7 @@ fn queued_attempts_do_not_count_as_calls() {
     run.at(2_000)
         .claim("t2@1")
         .claim("t3@1")
-        .stands("running 2xa:executing");
+        .assert_status("running 2xa:executing");
 }
 
 /// A branch that never began arrives late by its timeout route: it does not count as completed.
@@ -575,5 +582,5 @@ fn an_unclaimed_attempt_may_arrive_at_a_join_that_has_fired() {
     let (status, row) = &run.store.tokens[&3];
     assert_eq!(status, "timed_out", "{row}");
     assert!(row.contains("\"reason\":\"dispatch_timeout\""), "{row}");
-    run.stands("completed {}");
+    run.assert_status("completed {}");
 }

@@ -17,25 +17,27 @@ fn a_resumed_run_enqueues_its_interrupted_attempts_again() {
             run.at(at).wake("");
         }
         assert!(
-            run.standing().starts_with("failed workflow_timeout"),
+            run.status_line().starts_with("failed workflow_timeout"),
             "{}",
-            run.standing()
+            run.status_line()
         );
-        run.at(102_000).retry(mode).stands("running 2xa:dispatched");
+        run.at(102_000)
+            .retry(mode)
+            .assert_status("running 2xa:dispatched");
         assert_eq!(run.lines_of("enqueue"), ["enqueue t4@1", "enqueue t5@1"]);
         assert_eq!(run.row("t5").claim.unclaimed, 0);
         run.claim("t4@1")
             .succeed("t4@1", json!(1))
             .claim("t5@1")
             .succeed("t5@1", json!(2));
-        run.stands("completed {}");
+        run.assert_status("completed {}");
     }
 }
 
 #[test]
 fn claims_from_before_a_restart_are_rejected() {
     let mut run = start(one_node(json!({})));
-    run.at(2_000).restart().stands("running a:dispatched");
+    run.at(2_000).restart().assert_status("running a:dispatched");
     run.claim("t1@1").check("rejected stale_attempt t1@1");
-    run.claim("t2@1").stands("running a:executing");
+    run.claim("t2@1").assert_status("running a:executing");
 }

@@ -89,7 +89,7 @@ fn late_results_do_not_fill_the_storage() {
     run.reload()
         .succeed("t9@9", json!(1))
         .check("rejected stale_attempt t9@9");
-    run.succeed("t1@1", json!(1)).stands("completed {}");
+    run.succeed("t1@1", json!(1)).assert_status("completed {}");
 }
 
 #[test]

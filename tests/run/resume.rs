@@ -28,7 +28,7 @@ fn chain_of(node: Value) -> Value {
 fn a_new_token_replaces_a_failed_one_with_the_whole_limit() {
     let mut run = Driver::start(chain(json!({})));
     run.succeed("t1@1", json!("kept")).at(31_000).fail("t2@1");
-    run.stands("failed peer_failed/server_error: status 500");
+    run.assert_status("failed peer_failed/server_error: status 500");
     run.reload().at(500_000).retry(RetryMode::RetryStep).check(
         r#"
         run running until 560000
@@ -45,7 +45,7 @@ fn a_new_token_replaces_a_failed_one_with_the_whole_limit() {
     // The ended token stays ended, and its late result is rejected.
     run.succeed("t2@1", json!("late"));
     assert!(run.answer.is_err());
-    run.succeed("t3@1", json!(2)).stands("completed {}");
+    run.succeed("t3@1", json!(2)).assert_status("completed {}");
     assert_eq!(run.state(), &json!({"a": "kept", "b": 2}));
     assert_eq!(run.row("t2").status, TokenStatus::Failed);
 }
@@ -59,11 +59,11 @@ fn a_timed_out_run_continues_where_its_limit_interrupted_it() {
         run.reload()
             .at(70_000)
             .retry(RetryMode::RetryStep)
-            .stands("running a:executing");
+            .assert_status("running a:executing");
         assert_eq!(run.run.header.timeout_at, Some(130_000));
         run.succeed("t2@1", json!(1))
             .succeed("t3@1", json!(2))
-            .stands("completed {}");
+            .assert_status("completed {}");
     }
 }
 
@@ -75,11 +75,11 @@ fn every_interrupted_token_continues() {
         "transitions": [{"from_node_id": "s", "to_node_id": "a"}, {"from_node_id": "s", "to_node_id": "p"},
                         {"from_node_id": "s", "to_node_id": "g"}, {"from_node_id": "s", "to_node_id": "w"}],
     }));
-    run.stands("running a:executing g:awaiting_human p:waiting_for_subworkflow w:suspended");
+    run.assert_status("running a:executing g:awaiting_human p:waiting_for_subworkflow w:suspended");
     run.fail("t2@1")
-        .stands("failed peer_failed/server_error: status 500");
+        .assert_status("failed peer_failed/server_error: status 500");
     run.reload().retry(RetryMode::RetryStep);
-    run.stands("running a:executing g:awaiting_human p:waiting_for_subworkflow w:suspended");
+    run.assert_status("running a:executing g:awaiting_human p:waiting_for_subworkflow w:suspended");
     // A new child, a new gate; the signal is delivered to the new token.
     assert!(
         run.lines_of("deliver")
@@ -88,7 +88,7 @@ fn every_interrupted_token_continues() {
     );
     assert_eq!(run.run.gates().filter(|gate| gate.id == "g8").count(), 1);
     run.signal("go", json!(1));
-    run.stands("running a:executing g:awaiting_human p:waiting_for_subworkflow");
+    run.assert_status("running a:executing g:awaiting_human p:waiting_for_subworkflow");
 }
 
 #[test]
@@ -96,18 +96,18 @@ fn a_gate_that_timed_out_is_opened_again() {
     let mut run = Driver::start(chain_of(json!({"gate": {"timeout_ms": 5_000}})));
     run.at(6_000)
         .wake("")
-        .stands("failed gate_timeout/timeout: nobody decided in time");
+        .assert_status("failed gate_timeout/timeout: nobody decided in time");
     run.reload()
         .at(9_000)
         .retry(RetryMode::RetryStep)
-        .stands("waiting a:awaiting_human");
+        .assert_status("waiting a:awaiting_human");
     assert_eq!(
         run.lines_of("gate"),
         ["gate g2 open null approve|reject until 14000"]
     );
     run.decide("g1", "approve");
     assert!(run.answer.is_err(), "the old one is closed");
-    run.decide("g2", "approve").stands("running b:executing");
+    run.decide("g2", "approve").assert_status("running b:executing");
 }
 
 #[test]
@@ -116,10 +116,10 @@ fn a_run_cancelled_by_a_gate_timeout_can_be_resumed() {
     let mut run = Driver::start(chain_of(gate));
     run.at(6_000)
         .wake("")
-        .stands("timed_out gate_timeout/timeout: nobody decided in time");
+        .assert_status("timed_out gate_timeout/timeout: nobody decided in time");
     run.reload()
         .retry(RetryMode::RetryStep)
-        .stands("waiting a:awaiting_human");
+        .assert_status("waiting a:awaiting_human");
 }
 
 #[test]
@@ -127,13 +127,13 @@ fn a_wait_for_a_signal_that_timed_out_waits_again() {
     let mut run = Driver::start(chain_of(json!({"wait": {"signal": "go", "timeout_ms": 5_000}})));
     run.at(6_000)
         .wake("")
-        .stands("failed signal_timeout/timeout: the signal did not come in time");
+        .assert_status("failed signal_timeout/timeout: the signal did not come in time");
     run.reload()
         .at(9_000)
         .retry(RetryMode::RetryStep)
-        .stands("waiting a:suspended");
+        .assert_status("waiting a:suspended");
     assert_eq!(run.row("t2").timeout_at, Some(14_000));
-    run.signal("go", json!(1)).stands("running b:executing");
+    run.signal("go", json!(1)).assert_status("running b:executing");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_sleeping_token_keeps_the_rest_of_its_sleep() {
     run.reload()
         .at(70_000)
         .retry(RetryMode::RetryStep)
-        .stands("running a:suspended");
+        .assert_status("running a:suspended");
     assert_eq!(run.row("t2").watch_at, Some(110_000), "40 s of 100 were left");
     // Interrupted again, at the gate of the run, before it could sleep.
     let mut run = Driver::start(chain_of(json!({"wait": {"sleep_ms": 100_000}})));
@@ -168,16 +168,16 @@ fn a_run_can_be_resumed_after_every_end() {
     let mut run = Driver::start(chain(json!({})));
     run.succeed("t1@1", json!(1)).fail("t2@1");
     run.reload().retry(RetryMode::RetryStep).fail("t3@1");
-    run.stands("failed peer_failed/server_error: status 500");
+    run.assert_status("failed peer_failed/server_error: status 500");
     run.reload()
         .retry(RetryMode::RetryStep)
-        .stands("running b:executing");
+        .assert_status("running b:executing");
     assert_eq!(
         run.order().work_of,
         run.row("t2").id,
         "one piece of work, however often it is tried"
     );
-    run.succeed("t4@1", json!(2)).stands("completed {}");
+    run.succeed("t4@1", json!(2)).assert_status("completed {}");
     assert_eq!(run.kinds(), "run_failed run_retried run_failed run_retried");
     assert_eq!(run.run.header.ends, 3);
 }
@@ -189,7 +189,7 @@ fn a_retry_and_then_a_restart() {
         .fail("t2@1")
         .at(2_000)
         .retry(RetryMode::RetryStep);
-    run.at(3_000).restart().stands("running a:executing");
+    run.at(3_000).restart().assert_status("running a:executing");
     assert_eq!(run.lines_of("abort"), ["abort t3@1"]);
     assert_eq!(
         (run.run.header.attempt, run.run.header.timeout_at),
@@ -200,7 +200,7 @@ fn a_retry_and_then_a_restart() {
     run.fail("t4@1")
         .reload()
         .retry(RetryMode::RetryStep)
-        .stands("running a:executing");
+        .assert_status("running a:executing");
 }
 
 #[test]
@@ -214,8 +214,8 @@ fn a_retry_and_then_a_pause() {
     run.reload()
         .at(100_000)
         .succeed("t2@1", json!(1))
-        .stands("paused b:pending");
-    run.resume().stands("running b:executing");
+        .assert_status("paused b:pending");
+    run.resume().assert_status("running b:executing");
     assert_eq!(run.run.header.timeout_at, Some(150_000), "50 s were left");
 }
 
@@ -228,7 +228,7 @@ fn a_resumed_run_is_not_deleted() {
     run.at(deleted_at - 1).retry(RetryMode::RetryStep);
     run.at(deleted_at).wake("t2@1");
     assert_eq!(run.lines_of("delete"), [""; 0]);
-    run.stands("running a:executing");
+    run.assert_status("running a:executing");
 }
 
 #[test]
@@ -268,11 +268,11 @@ fn a_run_that_reached_one_of_its_limits_cannot_be_resumed() {
         "limits": {"tokens_total": 3},
     }));
     run.succeed("t2@1", json!(1));
-    run.stands("failed limit_exceeded/permanent: limit tokens_total exceeded: the run may have 3");
+    run.assert_status("failed limit_exceeded/permanent: limit tokens_total exceeded: the run may have 3");
     run.retry(RetryMode::RetryStep).check(
         "rejected not_resumable the run met one of its limits where a path would have gone on; restart it",
     );
-    run.restart().stands("running a:executing b:executing");
+    run.restart().assert_status("running a:executing b:executing");
 }
 
 #[test]
@@ -280,7 +280,8 @@ fn a_token_whose_result_was_too_large_can_be_retried() {
     let mut run = Driver::start(chain(json!({})));
     run.succeed("t1@1", json!("x".repeat(600_000)));
     assert_eq!(run.run.header.status, RunStatus::Failed);
-    run.retry(RetryMode::RetryStep).stands("running a:executing");
+    run.retry(RetryMode::RetryStep)
+        .assert_status("running a:executing");
 }
 
 #[test]
@@ -289,5 +290,5 @@ fn tokens_from_before_a_resume_do_not_count_towards_limits() {
     run.succeed("t1@1", json!(1))
         .fail("t2@1")
         .retry(RetryMode::RetryStep);
-    run.succeed("t3@1", json!(1)).stands("completed {}");
+    run.succeed("t3@1", json!(1)).assert_status("completed {}");
 }

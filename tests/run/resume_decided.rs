@@ -17,9 +17,9 @@ fn a_run_that_failed_after_a_join_continues_after_it() {
     run.fail("t5@1")
         .reload()
         .retry(RetryMode::RetryStep)
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!([0, 0, 0]));
-    run.succeed("t6@1", json!(1)).stands("completed {}");
+    run.succeed("t6@1", json!(1)).assert_status("completed {}");
 }
 
 /// The join fires and the run ends in one commit: the instance stays closed.
@@ -32,15 +32,15 @@ fn a_run_that_failed_in_the_commit_of_a_join_continues_after_it() {
         run.succeed(attempt, json!(0));
     }
     assert!(
-        run.standing().starts_with("failed expression_failed"),
+        run.status_line().starts_with("failed expression_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     run.reload().retry(RetryMode::RetryStep);
     assert!(
-        run.standing().starts_with("failed expression_failed"),
+        run.status_line().starts_with("failed expression_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     assert_eq!(run.run.instances().count(), 0);
     assert!(run.instance_row(1).is_closed());
@@ -60,24 +60,24 @@ fn an_inner_join_that_had_fired_does_not_keep_its_branch_open() {
     run.succeed("t4@1", json!(0))
         .succeed("t5@1", json!(0))
         .fail("t8@1")
-        .stands("running 2xc:executing");
+        .assert_status("running 2xc:executing");
     run.at(61_000)
         .wake("")
         .reload()
         .at(62_000)
         .retry(RetryMode::RetryStep);
     // The outer join does not need it and had not failed, so the branch is not resumed.
-    run.stands("running 2xc:executing");
+    run.assert_status("running 2xc:executing");
     let inner: Vec<String> = run
         .run
         .live_tokens()
         .map(|token| format!("{}@1", token.id))
         .collect();
     run.succeed(&inner[0], json!(1)).succeed(&inner[1], json!(2));
-    run.stands("running d:executing");
+    run.assert_status("running d:executing");
     let last = run.run.live_tokens().next().expect("d").id;
     run.succeed(&format!("{last}@1"), json!("second"))
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!(["second"]));
 }
 
@@ -91,19 +91,19 @@ fn an_inner_join_that_fired_in_the_commit_of_the_end_stays_closed() {
     run.succeed("t6@1", json!(0))
         .succeed("t7@1", json!(0))
         .succeed("t4@1", json!(0));
-    run.stands("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
+    run.assert_status("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
     run.succeed("t5@1", json!(0));
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     // It fails again at once: nothing keeps its branch open.
     run.reload().retry(RetryMode::RetryStep);
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     assert_eq!(tokens_at(&run, "c"), 4);
 }
@@ -117,9 +117,9 @@ fn branches_that_a_fired_join_did_not_wait_for_are_not_resumed() {
         .succeed("t3@1", json!(0))
         .fail("t4@1");
     assert!(
-        run.standing().starts_with("failed expression_failed"),
+        run.status_line().starts_with("failed expression_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     run.reload().retry(RetryMode::RetryStep);
     assert_eq!(tokens_at(&run, "b"), 3);
@@ -141,29 +141,29 @@ fn a_branch_that_ended_without_arriving_does_not_keep_the_join_open() {
     }));
     let mut run = Driver::start(document);
     run.succeed("t2@1", json!(0))
-        .stands("running b:executing 2xc:executing");
+        .assert_status("running b:executing 2xc:executing");
     run.succeed("t4@1", json!(0))
         .succeed("t5@1", json!(0))
-        .stands("running b:executing");
+        .assert_status("running b:executing");
     run.fail("t3@1");
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     run.reload()
         .retry(RetryMode::RetryStep)
-        .stands("running b:executing");
+        .assert_status("running b:executing");
     run.fail("t6@1");
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     run.reload()
         .retry(RetryMode::RetryStep)
         .succeed("t7@1", json!("in time"));
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
 }
 
 /// Every branch had ended without arriving: nothing can be retried, and the run must not complete.
@@ -187,21 +187,21 @@ fn a_join_without_possible_arrivals_fails_the_run_again() {
             .push(json!({"from_node_id": "s", "to_node_id": to}));
     }
     let mut run = Driver::start(document);
-    run.stands("running 3xb:executing x:executing");
+    run.assert_status("running 3xb:executing x:executing");
     for attempt in ["t4@1", "t5@1", "t6@1"] {
         run.succeed(attempt, json!(0));
     }
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     assert_eq!(run.row("t6").status, TokenStatus::Completed);
     run.reload().retry(RetryMode::RetryStep);
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
 }
 
@@ -211,19 +211,19 @@ fn late_arrivals_are_still_merged_after_a_retry() {
         json!({"strategy": "any", "on_early_complete": "allow_late_merge"}),
     )));
     run.succeed("t3@1", json!("b"))
-        .stands("running 2xb:executing z:executing");
+        .assert_status("running 2xb:executing z:executing");
     run.fail("t5@1")
-        .stands("failed peer_failed/server_error: status 500");
+        .assert_status("failed peer_failed/server_error: status 500");
     run.reload()
         .retry(RetryMode::RetryStep)
-        .stands("running 2xb:executing z:executing");
+        .assert_status("running 2xb:executing z:executing");
     run.succeed("t6@1", json!("a"))
-        .stands("running b:executing z:executing");
+        .assert_status("running b:executing z:executing");
     assert_eq!(run.state()["all"], json!(["b", "a"]));
     run.reload()
         .succeed("t7@1", json!("c"))
         .succeed("t8@1", json!(0))
-        .stands("completed {}");
+        .assert_status("completed {}");
     assert_eq!(tokens_at(&run, "z"), 2, "the failed one and its replacement");
 }
 
@@ -234,12 +234,12 @@ fn a_straggler_that_failed_before_the_end_is_not_resumed() {
     )));
     run.succeed("t3@1", json!("b"))
         .fail("t2@1")
-        .stands("running b:executing z:executing");
+        .assert_status("running b:executing z:executing");
     run.fail("t5@1").reload().retry(RetryMode::RetryStep);
-    run.stands("running b:executing z:executing");
+    run.assert_status("running b:executing z:executing");
     run.succeed("t6@1", json!("c"))
         .succeed("t7@1", json!(0))
-        .stands("completed {}");
+        .assert_status("completed {}");
     assert_eq!(run.state()["all"], json!(["b", "c"]));
 }
 
@@ -251,13 +251,13 @@ fn a_late_merge_that_failed_is_retried() {
     let mut run = Driver::start(limited(three(join)));
     run.succeed("t3@1", json!({"n": "b"})).succeed("t2@1", json!({}));
     assert!(
-        run.standing().starts_with("failed expression_failed"),
+        run.status_line().starts_with("failed expression_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     run.reload()
         .retry(RetryMode::RetryStep)
-        .stands("running 2xb:executing z:executing");
+        .assert_status("running 2xb:executing z:executing");
     run.succeed("t6@1", json!({"n": "a"}));
     assert_eq!(run.state()["all"], json!(["b", "a"]));
 }

@@ -21,7 +21,7 @@ pub(super) fn tokens_at(run: &Driver, node: &str) -> usize {
 fn a_join_of_all_that_failed_waits_for_the_failed_branch_again() {
     let mut run = Driver::start(limited(three(json!({"timeout_ms": 20_000}))));
     run.succeed("t4@1", json!("c")).at(2_000).fail("t2@1");
-    run.stands(
+    run.assert_status(
         "failed fan_in_failed/server_error: fan-in at node z cannot be met: 1 of 3 branches completed, 1 may still; last error: status 500",
     );
     run.reload().at(9_000).retry(RetryMode::RetryStep).check(
@@ -40,10 +40,10 @@ fn a_join_of_all_that_failed_waits_for_the_failed_branch_again() {
     run.reload()
         .succeed("t6@1", json!("b"))
         .succeed("t5@1", json!("a"));
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!(["a", "b", "c"]));
     assert_eq!(tokens_at(&run, "z"), 1);
-    run.succeed("t8@1", json!(0)).stands("completed {}");
+    run.succeed("t8@1", json!(0)).assert_status("completed {}");
 }
 
 /// `last_wins` goes by the original order of arrivals, not by that of the retry.
@@ -55,9 +55,10 @@ fn waiting_siblings_keep_their_order() {
         .succeed("t2@1", json!("second"))
         .fail("t3@1");
     run.reload().retry(RetryMode::RetryStep);
-    run.stands("running b:executing 2xb:waiting_for_siblings");
+    run.assert_status("running b:executing 2xb:waiting_for_siblings");
     run.fail("t6@1").reload().retry(RetryMode::RetryStep);
-    run.succeed("t9@1", json!("third")).stands("running z:executing");
+    run.succeed("t9@1", json!("third"))
+        .assert_status("running z:executing");
     assert_eq!(run.state()["last"], json!("third"));
     let mut run = Driver::start(limited(fan(
         json!({"spawn_count": 3}),
@@ -67,7 +68,7 @@ fn waiting_siblings_keep_their_order() {
     run.succeed("t4@1", json!("first"))
         .succeed("t2@1", json!("second"));
     run.at(61_000).wake("").reload().retry(RetryMode::RetryStep);
-    run.fail("t6@1").stands("running z:executing");
+    run.fail("t6@1").assert_status("running z:executing");
     assert_eq!(run.state()["last"], json!("second"));
 }
 
@@ -75,15 +76,15 @@ fn waiting_siblings_keep_their_order() {
 fn a_join_that_timed_out_waits_again_from_the_retry_on() {
     let mut run = Driver::start(limited(three(json!({"timeout_ms": 5_000}))));
     run.succeed("t3@1", json!("b")).at(6_000).wake("t2@1 t4@1");
-    run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+    run.assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
     run.reload().at(20_000).retry(RetryMode::RetryStep);
-    run.stands("running 2xb:executing b:waiting_for_siblings");
+    run.assert_status("running 2xb:executing b:waiting_for_siblings");
     assert_eq!(
         run.lines_of("instance"),
         ["instance 1 out of 3 join z from 1000 until 25000"]
     );
     run.at(25_000).wake("t5@1 t7@1");
-    run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+    run.assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
     let waited: Vec<u64> = run
         .records()
         .iter()
@@ -97,7 +98,7 @@ fn a_join_that_timed_out_waits_again_from_the_retry_on() {
     run.reload().at(30_000).retry(RetryMode::RetryStep);
     run.succeed("t8@1", json!("a"))
         .succeed("t10@1", json!("c"))
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!(["a", "b", "c"]));
     assert_eq!(tokens_at(&run, "z"), 1);
 }
@@ -108,15 +109,15 @@ fn an_inner_join_that_failed_is_resumed_inside_its_branch() {
     run.succeed("t4@1", json!("a"))
         .succeed("t6@1", json!("c"))
         .succeed("t7@1", json!("d"));
-    run.stands("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
+    run.assert_status("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
     run.fail("t5@1");
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     run.reload().retry(RetryMode::RetryStep);
-    run.stands("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
+    run.assert_status("running c:executing c:waiting_for_siblings d:waiting_for_siblings");
     let failed = run
         .past()
         .tokens
@@ -125,7 +126,7 @@ fn an_inner_join_that_failed_is_resumed_inside_its_branch() {
     let again = failed.expect("one is under way").id;
     run.reload()
         .succeed(&format!("{again}@1"), json!("b"))
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!([["a", "b"], ["c", "d"]]));
     assert_eq!(
         (tokens_at(&run, "z"), tokens_at(&run, "d")),
@@ -138,19 +139,19 @@ fn an_inner_join_that_failed_is_resumed_inside_its_branch() {
 #[test]
 fn a_branch_that_failed_in_an_earlier_commit_is_resumed_as_well() {
     let mut run = Driver::start(limited(three(json!({"strategy": {"m_of_n": 2}}))));
-    run.fail("t2@1").stands("running 2xb:executing");
+    run.fail("t2@1").assert_status("running 2xb:executing");
     run.reload().at(2_000).fail("t3@1");
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     run.reload()
         .retry(RetryMode::RetryStep)
-        .stands("running 3xb:executing");
+        .assert_status("running 3xb:executing");
     run.succeed("t5@1", json!("a"))
         .succeed("t6@1", json!("b"))
-        .stands("running z:executing");
+        .assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!(["a", "b"]));
 }
 
@@ -168,7 +169,7 @@ fn a_branch_of_several_nodes_continues_from_the_failed_one() {
     run.succeed("t2@1", json!(0)).fail("t5@1").fail("t3@1");
     run.reload()
         .retry(RetryMode::RetryStep)
-        .stands("running b:executing 2xs:executing");
+        .assert_status("running b:executing 2xs:executing");
 }
 
 #[test]
@@ -182,16 +183,16 @@ fn a_merge_that_failed_is_retried_at_once() {
         .succeed("t3@1", json!({"n": 2}))
         .succeed("t4@1", json!({}));
     assert!(
-        run.standing().starts_with("failed expression_failed"),
+        run.status_line().starts_with("failed expression_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     // All had arrived: the join is evaluated at once, fails again, and the run can be resumed again.
     run.reload().retry(RetryMode::RetryStep);
     assert!(
-        run.standing().starts_with("failed expression_failed"),
+        run.status_line().starts_with("failed expression_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     assert_eq!(run.kinds(), "run_failed run_retried run_failed");
     run.reload().retry(RetryMode::RetryStep);
@@ -213,21 +214,22 @@ fn a_token_before_a_failure_route_into_a_fan_out_is_not_resumed() {
         ],
     }));
     let mut run = Driver::start(document);
-    run.fail("t2@1").stands("running b:executing 2xc:executing");
+    run.fail("t2@1")
+        .assert_status("running b:executing 2xc:executing");
     // The inner join fails and with it the first branch; only the second branch is left.
     run.fail("t4@1")
-        .stands("running b:executing")
+        .assert_status("running b:executing")
         .fail("t3@1")
-        .stands("running 2xc:executing");
+        .assert_status("running 2xc:executing");
     run.fail("t6@1");
     assert!(
-        run.standing().starts_with("failed fan_in_failed"),
+        run.status_line().starts_with("failed fan_in_failed"),
         "{}",
-        run.standing()
+        run.status_line()
     );
     run.reload()
         .retry(RetryMode::RetryStep)
-        .stands("running 4xc:executing");
+        .assert_status("running 4xc:executing");
 }
 
 #[test]
@@ -237,7 +239,7 @@ fn a_restart_after_a_retry_leaves_no_branch_behind() {
         .fail("t3@1")
         .reload()
         .retry(RetryMode::RetryStep);
-    run.restart().stands("running 3xb:executing").reload();
+    run.restart().assert_status("running 3xb:executing").reload();
     let live: Vec<String> = run
         .run
         .live_tokens()
@@ -246,6 +248,6 @@ fn a_restart_after_a_retry_leaves_no_branch_behind() {
     for attempt in &live {
         run.succeed(attempt, json!(9));
     }
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!([9, 9, 9]));
 }

@@ -133,7 +133,7 @@ fn a_chosen_token_must_be_resumable() {
         ));
     }
     run.retry_token(RetryMode::RetryStep, "t2")
-        .stands("running b:executing");
+        .assert_status("running b:executing");
 }
 
 #[test]
@@ -157,10 +157,13 @@ fn escalate_opens_a_gate_and_begins_nothing() {
     run.decide("run1", "extend")
         .check("rejected invalid_decision /choice: \"extend\" is none of retry, fail");
     // Only the gate has a timer.
-    run.reload().at(400_000).wake("").stands("paused a:pending");
+    run.reload()
+        .at(400_000)
+        .wake("")
+        .assert_status("paused a:pending");
     run.at(500_000)
         .decide("run1", "retry")
-        .stands("running a:executing");
+        .assert_status("running a:executing");
     assert_eq!(
         run.run.header.timeout_at,
         Some(560_000),
@@ -177,11 +180,11 @@ fn a_person_may_refuse_at_an_escalation() {
         .retry(RetryMode::Escalate)
         .at(9_000)
         .decide("run1", "fail");
-    run.stands("failed escalation_refused/permanent: a person decided not to go on");
+    run.assert_status("failed escalation_refused/permanent: a person decided not to go on");
     // The run can still be resumed.
     run.reload()
         .retry(RetryMode::RetryStep)
-        .stands("running a:executing");
+        .assert_status("running a:executing");
     assert_eq!(
         run.order().checkpoint,
         Some(checkpoint()),
@@ -196,7 +199,7 @@ fn an_undecided_escalation_ends_at_its_deadline() {
     document["gate"] = json!({"timeout_ms": 5_000});
     let mut run = Driver::start(document.clone());
     run.fail("t1@1").retry(RetryMode::Escalate).at(6_000).wake("");
-    run.stands("timed_out gate_timeout/timeout: nobody decided in time");
+    run.assert_status("timed_out gate_timeout/timeout: nobody decided in time");
     assert_eq!(
         run.run.gates().next().map(|gate| gate.status),
         Some(GateStatus::TimedOut)
@@ -208,10 +211,10 @@ fn an_undecided_escalation_ends_at_its_deadline() {
         .reload()
         .at(6_000)
         .wake("");
-    run.stands("failed gate_timeout/timeout: nobody decided in time");
+    run.assert_status("failed gate_timeout/timeout: nobody decided in time");
     run.at(7_000)
         .retry(RetryMode::RetryStep)
-        .stands("running a:executing");
+        .assert_status("running a:executing");
 }
 
 #[test]
@@ -220,7 +223,7 @@ fn an_escalated_run_can_be_cancelled_and_restarted() {
     run.fail("t1@1")
         .retry(RetryMode::Escalate)
         .cancel(None)
-        .stands("cancelled");
+        .assert_status("cancelled");
     assert_eq!(
         run.run.gates().next().map(|gate| gate.status),
         Some(GateStatus::Cancelled)
@@ -229,7 +232,7 @@ fn an_escalated_run_can_be_cancelled_and_restarted() {
     run.fail("t1@1")
         .retry(RetryMode::Escalate)
         .restart()
-        .stands("running a:executing");
+        .assert_status("running a:executing");
     assert_eq!(run.run.header.pause_reasons.len(), 0);
 }
 
@@ -240,7 +243,7 @@ fn an_extension_during_an_escalation_counts_after_it() {
         .at(9_000)
         .retry(RetryMode::Escalate)
         .extend(30_000)
-        .stands("paused a:pending");
+        .assert_status("paused a:pending");
     assert_eq!(
         run.run.header.pause_reasons.iter().collect::<Vec<_>>(),
         [&PauseReason::Escalation]

@@ -19,7 +19,7 @@ fn a_join_that_nothing_can_reach_fails_the_run_again() {
             {"from_node_id": "a", "to_node_id": "other"},
         ],
     }));
-    run.stands("running 2xb:executing other:executing");
+    run.assert_status("running 2xb:executing other:executing");
     let branches: Vec<String> = run
         .run
         .live_tokens()
@@ -31,8 +31,11 @@ fn a_join_that_nothing_can_reach_fails_the_run_again() {
     }
     let failed = "failed fan_in_failed/permanent: \
         fan-in at node z cannot be met: 0 of 2 branches completed, 0 may still";
-    run.stands(failed);
-    run.reload().at(2_000).retry(RetryMode::RetryStep).stands(failed);
+    run.assert_status(failed);
+    run.reload()
+        .at(2_000)
+        .retry(RetryMode::RetryStep)
+        .assert_status(failed);
     let instance = &run.store.run["instance/1"];
     assert!(instance.contains("\"closed\":true"), "{instance}");
 }
@@ -47,11 +50,11 @@ fn a_run_with_all_its_work_done_completes_when_it_is_resumed() {
             (&view["resumable"], &view["recommended"]),
             (&json!(true), &json!("retry_step"))
         );
-        run.at(40_000).retry(mode).stands("completed {}");
+        run.at(40_000).retry(mode).assert_status("completed {}");
     }
     let mut run = done_too_late();
-    run.at(40_000).retry(RetryMode::Escalate).stands("paused");
-    run.reload().decide("run2", "retry").stands("completed {}");
+    run.at(40_000).retry(RetryMode::Escalate).assert_status("paused");
+    run.reload().decide("run2", "retry").assert_status("completed {}");
 }
 
 fn done_too_late() -> Driver {
@@ -59,9 +62,9 @@ fn done_too_late() -> Driver {
         "timeout_ms": 5_000, "on_timeout": "human_gate", "gate": {"timeout_ms": 9_000},
         "nodes": [{"id": "a", "action_id": "work"}],
     }));
-    run.at(6_000).wake("t1@1").stands("paused a:executing");
-    run.at(7_000).succeed("t1@1", json!(1)).stands("paused");
+    run.at(6_000).wake("t1@1").assert_status("paused a:executing");
+    run.at(7_000).succeed("t1@1", json!(1)).assert_status("paused");
     run.reload().at(15_000).wake("");
-    run.stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 5s");
+    run.assert_status("timed_out workflow_timeout/timeout: Workflow execution timed out after 5s");
     run
 }

@@ -361,7 +361,7 @@ fn the_largest_output_of_a_run_fits_its_row() {
         run.run.header.status,
         RunStatus::Completed,
         "{}",
-        run.standing().len()
+        run.status_line().len()
     );
 }
 
@@ -380,9 +380,9 @@ mod failed_wakes {
         failed_times(&mut run, 5);
         run.load();
         assert!(
-            run.standing().starts_with("failed internal_error/permanent: "),
+            run.status_line().starts_with("failed internal_error/permanent: "),
             "{}",
-            run.standing()
+            run.status_line()
         );
         assert!(
             !run.store.run.contains_key("failed_wakes"),
@@ -438,7 +438,7 @@ mod overwritten {
     fn the_largest_value_overwritten_by_the_largest_result_and_restored() {
         let mut run = Driver::start(refining());
         run.succeed("t1@1", version("a")).succeed("t2@1", version("b"));
-        assert_eq!(run.standing(), "running c:executing");
+        assert_eq!(run.status_line(), "running c:executing");
         assert!(run.store.run.contains_key("undo/000000000002/exit"));
         assert!(run.store.tokens[&2].1.len() < RESULT + 2_000);
         run.reload().load();
@@ -483,7 +483,7 @@ mod overwritten {
         assert!(run.store.run.contains_key("undo/000000000004/birth"));
         run.reload().load();
         run.succeed("t4@2", version("c"));
-        assert_eq!(run.standing(), "running d:executing");
+        assert_eq!(run.status_line(), "running d:executing");
         run.reload();
         let back = point(&run, "a");
         restart(&mut run, Some(back));

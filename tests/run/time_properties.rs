@@ -10,11 +10,11 @@ use curfew::run::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::dice::Dice;
 use super::driver::{
     Driver, ROOM, SETTINGS, child_of, create_run, failed, render, store_document, succeeded, timed_out,
 };
 use super::generator;
+use super::rng::Rng;
 
 const LENGTH: usize = 25;
 
@@ -35,14 +35,14 @@ struct Supervised {
 }
 
 impl Supervised {
-    fn start(dice: &mut Dice) -> Supervised {
-        let mut document = generator::workflow(dice);
-        if dice.chance(60) {
+    fn start(rng: &mut Rng) -> Supervised {
+        let mut document = generator::workflow(rng);
+        if rng.chance(60) {
             document["on_timeout"] = json!("human_gate");
             document["gate"] =
-                json!({"timeout_ms": 400_000, "on_timeout": *dice.pick(&["cancel_all", "fail"])});
+                json!({"timeout_ms": 400_000, "on_timeout": *rng.pick(&["cancel_all", "fail"])});
         }
-        if dice.chance(30) {
+        if rng.chance(30) {
             document["timeouts"] = json!({"inherit_budget": true});
         }
         let (run, decision) = create_run(1_000, SETTINGS, store_document(&document), json!({"x": 2}));
@@ -77,18 +77,18 @@ impl Supervised {
     }
 
     /// A random event, sensible or not.
-    fn next(&self, dice: &mut Dice) -> (u64, Event) {
+    fn next(&self, rng: &mut Rng) -> (u64, Event) {
         let run = &self.driver.run;
-        let now = match dice.below(4) {
-            0 => self.driver.now + dice.below(500),
+        let now = match rng.below(4) {
+            0 => self.driver.now + rng.below(500),
             1 => run.next_deadline().unwrap_or(0).max(self.driver.now),
             2 => self.driver.now + 1_000,
-            _long => self.driver.now + dice.below(60_000),
+            _long => self.driver.now + rng.below(60_000),
         };
-        let newest = self.attempts.len().checked_sub(1 + dice.below(3) as usize);
+        let newest = self.attempts.len().checked_sub(1 + rng.below(3) as usize);
         let (token, epoch) = newest.map_or((TokenId(9), 1), |index| self.attempts[index]);
         let attempt = format!("{token}@{epoch}");
-        let event = match dice.below(24) {
+        let event = match rng.below(24) {
             0..=4 => Event::TaskReported(Box::new(succeeded(&attempt, json!({"epoch": epoch})))),
             5..=7 => Event::TaskReported(Box::new(failed(&attempt))),
             8 | 9 => Event::TaskReported(Box::new(timed_out(&attempt))),
@@ -98,21 +98,21 @@ impl Supervised {
             12 => Event::Loaded,
             13 => Event::PauseRequested,
             14 => Event::ResumeRequested,
-            15 => Event::ExtendRequested(Extension::By(dice.below(30_000))),
+            15 => Event::ExtendRequested(Extension::By(rng.below(30_000))),
             16 => Event::ParentHolds {
-                number: dice.below(9),
-                held: dice.chance(50),
+                number: rng.below(9),
+                held: rng.chance(50),
                 budget_ms: None,
             },
             17 => {
                 let choices = ["extend", "abort", "fail", "retry", "approve", "reject"];
-                self.decision(choices[dice.below(6) as usize])
+                self.decision(choices[rng.below(6) as usize])
             }
             18 => {
-                self.child_ended(*dice.pick(&[RunStatus::Completed, RunStatus::Failed, RunStatus::TimedOut]))
+                self.child_ended(*rng.pick(&[RunStatus::Completed, RunStatus::Failed, RunStatus::TimedOut]))
             }
             _retry => {
-                let mode = *dice.pick(&[
+                let mode = *rng.pick(&[
                     RetryMode::RetryStep,
                     RetryMode::DiscardAndRetry,
                     RetryMode::Escalate,
@@ -237,25 +237,25 @@ proptest! {
     /// The store refuses commits that break an invariant, so every step is checked.
     #[test]
     fn every_run_ends_once_its_work_succeeds(choices in choices()) {
-        let mut dice = Dice::listed(choices);
-        let mut run = Supervised::start(&mut dice);
+        let mut rng = Rng::listed(choices);
+        let mut run = Supervised::start(&mut rng);
         for _ in 0..LENGTH {
-            let (now, event) = run.next(&mut dice);
+            let (now, event) = run.next(&mut rng);
             run.feed(now, event);
             if run.driver.decision == Decision::DeleteStorage {
                 return Ok(());
             }
-            if dice.chance(20) {
-                let before = (run.driver.standing(), run.driver.run.header.clone());
+            if rng.chance(20) {
+                let before = (run.driver.status_line(), run.driver.run.header.clone());
                 run.driver.reload();
-                prop_assert_eq!(before, (run.driver.standing(), run.driver.run.header.clone()));
+                prop_assert_eq!(before, (run.driver.status_line(), run.driver.run.header.clone()));
             }
         }
         for resumes in 0..3 {
             let mut steps = 0;
             while !run.has_ended() {
                 steps += 1;
-                prop_assert!(steps < 2_000, "{} never ends (resumed {resumes} times)", run.driver.standing());
+                prop_assert!(steps < 2_000, "{} never ends (resumed {resumes} times)", run.driver.status_line());
                 run.make_progress();
             }
             prop_assert_eq!(run.driver.run.live_tokens().count(), 0);
@@ -270,10 +270,10 @@ proptest! {
 
     #[test]
     fn a_pause_changes_no_remaining_time(choices in choices(), steps in 0..LENGTH) {
-        let mut dice = Dice::listed(choices);
-        let mut run = Supervised::start(&mut dice);
+        let mut rng = Rng::listed(choices);
+        let mut run = Supervised::start(&mut rng);
         for _ in 0..steps {
-            let (now, event) = run.next(&mut dice);
+            let (now, event) = run.next(&mut rng);
             run.feed(now, event);
         }
         let header = &run.driver.run.header;
@@ -292,10 +292,10 @@ proptest! {
 
     #[test]
     fn a_restored_supervised_run_decides_like_the_one_in_memory(choices in choices(), before in 0..LENGTH) {
-        let mut dice = Dice::listed(choices);
-        let mut run = Supervised::start(&mut dice);
+        let mut rng = Rng::listed(choices);
+        let mut run = Supervised::start(&mut rng);
         for _ in 0..before {
-            let (now, event) = run.next(&mut dice);
+            let (now, event) = run.next(&mut rng);
             run.feed(now, event);
         }
         let mut loaded = run.driver.store.recall(SETTINGS).map_err(TestCaseError::fail)?;
@@ -306,7 +306,7 @@ proptest! {
         };
         let mut pending = vec![(run.driver.now, Event::Loaded)];
         for _ in 0..LENGTH {
-            let (now, event) = pending.pop().unwrap_or_else(|| run.next(&mut dice));
+            let (now, event) = pending.pop().unwrap_or_else(|| run.next(&mut rng));
             run.feed(now, event.clone());
             let (answer, decision) = loaded.handle(now, ROOM, event);
             prop_assert_eq!(&run.driver.answer, &answer);

@@ -4,8 +4,8 @@
 use curfew::api::recovery;
 use curfew::base::time::Millis;
 use curfew::run::{
-    AttemptOrder, ChildNews, Command, Event, Extension, Instance, Message, ParentSender, Past, RetryMode,
-    RunEvent, TimeoutRecord, Token, TokenId,
+    AttemptOrder, ChildStatusUpdate, Command, Event, Extension, Instance, Message, ParentSender, Past,
+    RetryMode, RunEvent, TimeoutRecord, Token, TokenId,
 };
 use curfew::storage::commit::EVENT;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ impl Driver {
     /// The child of attempt `t1@1` waits at its gate, or continues.
     pub fn child_news(&mut self, attempt: &str, number: u64, paused: bool) -> &mut Driver {
         let (token, epoch) = parse_attempt(attempt);
-        self.feed(Event::ChildNews(Box::new(ChildNews {
+        self.feed(Event::ChildStatusUpdate(Box::new(ChildStatusUpdate {
             token_id: token.to_string(),
             epoch,
             run_id: child_of(&self.run, token, epoch),
@@ -89,7 +89,7 @@ impl Driver {
                     self.feed(event)
                 }
                 Message::NotifyParent { report, .. } => self.feed(Event::ChildEnded(Box::new(report))),
-                Message::TellParent { news, .. } => self.feed(Event::ChildNews(Box::new(news))),
+                Message::TellParent { news, .. } => self.feed(Event::ChildStatusUpdate(Box::new(news))),
                 Message::StartChild { .. } | Message::Emit { .. } => self,
             };
         }

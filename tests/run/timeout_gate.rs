@@ -43,7 +43,7 @@ fn the_limit_opens_a_gate_with_its_choices_and_a_deadline_of_its_own() {
         announce run1 open
     "#,
     );
-    run.stands("paused a:executing");
+    run.assert_status("paused a:executing");
     let gate = run.run.gate_of_run().expect("a gate");
     assert_eq!(
         (gate.opened_at, gate.timeout_at),
@@ -74,9 +74,11 @@ fn an_extension_gives_exactly_the_time_asked() {
     "#,
     );
     assert_eq!(run.run.header.timeout_ms, Some(64_000));
-    run.at(3_659_999).wake("t1@1").stands("running a:executing");
+    run.at(3_659_999)
+        .wake("t1@1")
+        .assert_status("running a:executing");
     // The next timeout opens another gate.
-    run.at(3_660_000).wake("t1@1").stands("paused a:executing");
+    run.at(3_660_000).wake("t1@1").assert_status("paused a:executing");
     assert_eq!(run.run.gate_of_run().map(|gate| gate.id.as_str()), Some("run2"));
 }
 
@@ -88,13 +90,13 @@ fn an_attempt_keeps_its_remaining_time() {
         Some(483_845_000),
         "only the gate's warning"
     );
-    run.at(6_500).wake("t1@1").stands("paused a:executing");
+    run.at(6_500).wake("t1@1").assert_status("paused a:executing");
     run.at(100_000).grant("run1", 60_000);
     // Two seconds of six, and the grace.
     assert_eq!(run.run.next_deadline(), Some(102_500));
     run.at(102_500)
         .wake("t1@1")
-        .stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+        .assert_status("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }
 
 #[test]
@@ -104,7 +106,7 @@ fn a_join_keeps_its_remaining_wait() {
     document["on_timeout"] = json!("human_gate");
     let mut run = Driver::start(document);
     run.at(2_000).succeed("t2@1", json!(1)).at(5_000).wake("t3@1");
-    run.stands("paused b:executing b:waiting_for_siblings");
+    run.assert_status("paused b:executing b:waiting_for_siblings");
     run.at(9_000).wake("t3@1").reload();
     run.at(50_000).grant("run1", 60_000);
     assert_eq!(
@@ -113,20 +115,20 @@ fn a_join_keeps_its_remaining_wait() {
     );
     run.at(53_000)
         .wake("t3@1")
-        .stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+        .assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
 }
 
 #[test]
 fn a_sleep_keeps_its_remaining_time_and_a_wait_until_a_moment_does_not() {
     let mut run = at_the_gate(watched_node(json!({"wait": {"sleep_ms": 10_000}})));
-    run.at(20_000).wake("").stands("paused a:suspended");
+    run.at(20_000).wake("").assert_status("paused a:suspended");
     run.at(100_000).grant("run1", 60_000);
     assert_eq!(run.run.next_deadline(), Some(106_000), "six of ten seconds");
     let mut run = at_the_gate(watched_node(json!({"wait": {"until": 11_000}})));
-    run.at(20_000).wake("").stands("paused a:suspended");
+    run.at(20_000).wake("").assert_status("paused a:suspended");
     run.at(100_000).grant("run1", 60_000);
     assert_eq!(run.run.next_deadline(), Some(11_000), "it has passed");
-    run.wake("").stands("running b:executing");
+    run.wake("").assert_status("running b:executing");
 }
 
 #[test]
@@ -135,14 +137,16 @@ fn a_wait_for_a_signal_keeps_its_remaining_time_and_receives_signals_meanwhile()
     let mut run = at_the_gate(watched_node(wait.clone()));
     run.at(100_000)
         .grant("run1", 60_000)
-        .stands("waiting a:suspended");
+        .assert_status("waiting a:suspended");
     assert_eq!(run.run.header.timeout_at, Some(160_000));
     assert_eq!(run.row("t1").timeout_at, Some(105_000));
     let mut run = at_the_gate(watched_node(wait));
-    run.at(50_000).signal("go", json!(7)).stands("paused b:pending");
+    run.at(50_000)
+        .signal("go", json!(7))
+        .assert_status("paused b:pending");
     run.at(100_000)
         .grant("run1", 60_000)
-        .stands("running b:executing");
+        .assert_status("running b:executing");
     assert_eq!(run.state()["a"], json!(7));
 }
 
@@ -150,17 +154,19 @@ fn a_wait_for_a_signal_keeps_its_remaining_time_and_receives_signals_meanwhile()
 fn a_gate_of_a_node_keeps_its_remaining_time_and_takes_a_decision_meanwhile() {
     let gate = json!({"gate": {"timeout_ms": 9_000, "remind_at": []}});
     let mut run = at_the_gate(watched_node(gate.clone()));
-    run.at(12_000).wake("").stands("paused a:awaiting_human");
+    run.at(12_000).wake("").assert_status("paused a:awaiting_human");
     run.at(100_000)
         .grant("run1", 60_000)
-        .stands("waiting a:awaiting_human");
+        .assert_status("waiting a:awaiting_human");
     let open = run.run.gates().find(|gate| gate.id == "g1");
     assert_eq!(open.and_then(|gate| gate.timeout_at), Some(105_000));
     let mut run = at_the_gate(watched_node(gate));
-    run.at(50_000).decide("g1", "approve").stands("paused b:pending");
+    run.at(50_000)
+        .decide("g1", "approve")
+        .assert_status("paused b:pending");
     run.at(100_000)
         .grant("run1", 60_000)
-        .stands("running b:executing");
+        .assert_status("running b:executing");
 }
 
 #[test]
@@ -181,8 +187,10 @@ fn results_in_flight_are_kept_and_the_next_node_does_not_begin() {
         token t2 b pending@0
     ",
     );
-    run.reload().stands("paused b:pending");
-    run.at(9_000).grant("run1", 60_000).stands("running b:executing");
+    run.reload().assert_status("paused b:pending");
+    run.at(9_000)
+        .grant("run1", 60_000)
+        .assert_status("running b:executing");
     assert_eq!(run.lines_of("dispatch"), ["dispatch t2@1 {\"x\":1}"]);
 }
 
@@ -191,11 +199,11 @@ fn a_failure_in_flight_takes_its_route_without_beginning_it() {
     let mut document = watched(json!({}));
     document["transitions"][0]["on"] = json!("failure");
     let mut run = at_the_gate(document);
-    run.fail("t1@1").stands("paused b:pending");
+    run.fail("t1@1").assert_status("paused b:pending");
     // Without a route the run ends and the gate is cancelled.
     let mut run = at_the_gate(watched(json!({})));
     run.fail("t1@1")
-        .stands("failed peer_failed/server_error: status 500");
+        .assert_status("failed peer_failed/server_error: status 500");
     assert_eq!(run.lines_of("announce"), ["announce", "announce run1 cancelled"]);
 }
 
@@ -211,7 +219,7 @@ fn a_timeout_that_an_executor_reports_during_a_pause_does_not_count() {
     run.reload()
         .at(9_000)
         .grant("run1", 60_000)
-        .stands("running a:executing");
+        .assert_status("running a:executing");
     assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1}"]);
     assert_eq!(run.row("t1").retry_count, 0);
     assert_eq!(run.records().len(), 1, "only the run's own");
@@ -225,8 +233,8 @@ fn a_run_whose_last_token_ended_meanwhile_completes_after_the_extension() {
         .wake("t1@1")
         .at(6_000)
         .succeed("t1@1", json!(1))
-        .stands("paused");
-    run.grant("run1", 1).stands("completed {}");
+        .assert_status("paused");
+    run.grant("run1", 1).assert_status("completed {}");
     assert_eq!(run.lines_of("ended"), ["ended"]);
 }
 
@@ -245,7 +253,7 @@ fn an_extension_needs_a_number_of_milliseconds() {
         run.decide_with("run1", "extend", input.clone()).check(
             "rejected invalid_decision /input/by_ms: \"extend\" needs the number of milliseconds the run gets more",
         );
-        run.stands("paused a:executing");
+        run.assert_status("paused a:executing");
     }
     run.decide("run1", "approve")
         .check("rejected invalid_decision /choice: \"approve\" is none of extend, abort, fail");
@@ -253,18 +261,18 @@ fn an_extension_needs_a_number_of_milliseconds() {
     assert_eq!(gate.status, GateStatus::Open);
     run.grant("run1", 31 * 24 * 3_600_000);
     assert!(run.answer.is_err(), "more than a deadline may be");
-    run.stands("paused a:executing");
+    run.assert_status("paused a:executing");
 }
 
 #[test]
 fn a_crash_at_the_gate_loses_nothing() {
     let mut run = at_the_gate(watched(json!({"timeout_ms": 6_000})));
-    run.reload().at(8_000).load().stands("paused a:pending");
+    run.reload().at(8_000).load().assert_status("paused a:pending");
     assert_eq!(run.lines_of("dispatch"), [""; 0]);
     assert_eq!(run.run.gate_of_run().map(|gate| gate.id.as_str()), Some("run1"));
     assert_eq!(run.run.next_deadline(), Some(483_845_000));
     run.reload().at(100_000).grant("run1", 60_000);
-    run.stands("running a:executing");
+    run.assert_status("running a:executing");
     assert_eq!(run.run.header.timeout_at, Some(160_000));
     // The next attempt has the whole limit: the lost one left no checkpoint.
     assert_eq!(run.lines_of("dispatch"), ["dispatch t1@2 {\"x\":1} by 106000"]);
@@ -274,7 +282,7 @@ fn a_crash_at_the_gate_loses_nothing() {
 fn a_crash_after_the_extension_loses_nothing() {
     let mut run = at_the_gate(watched(json!({"timeout_ms": 6_000})));
     run.at(100_000).grant("run1", 60_000).reload();
-    run.stands("running a:executing");
+    run.assert_status("running a:executing");
     assert_eq!(run.run.header.timeout_at, Some(160_000));
     assert_eq!(run.run.next_deadline(), Some(102_500));
     assert_eq!(run.run.gate_of_run(), None);
@@ -289,16 +297,18 @@ fn a_crash_after_the_extension_loses_nothing() {
 #[test]
 fn a_late_alarm_that_finds_the_limit_and_other_deadlines_due() {
     let mut run = Driver::start(watched(json!({"timeout_ms": 2_000})));
-    run.at(9_000).wake("t1@1").stands("paused a:executing");
+    run.at(9_000).wake("t1@1").assert_status("paused a:executing");
     assert_eq!(
         run.lines_of("event"),
         ["event 1 run_paused workflow_timeout {flow late 4000 escalate}"]
     );
-    run.at(50_000).grant("run1", 60_000).stands("running a:executing");
+    run.at(50_000)
+        .grant("run1", 60_000)
+        .assert_status("running a:executing");
     // The whole extension, however late the alarm was.
     assert_eq!(run.run.header.timeout_at, Some(110_000));
     run.wake("t1@1")
-        .stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+        .assert_status("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }
 
 /// The pause ends before the executor stops at the deadline it was sent, which has moved since: that is no timeout.

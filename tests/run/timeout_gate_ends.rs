@@ -18,7 +18,7 @@ fn watched(gate: Value) -> Value {
 
 fn at_the_gate(gate: Value) -> Driver {
     let mut run = Driver::start(watched(gate));
-    run.at(5_000).wake("t1@1").stands("paused a:executing");
+    run.at(5_000).wake("t1@1").assert_status("paused a:executing");
     run
 }
 
@@ -73,7 +73,7 @@ fn fail_ends_the_run_as_failed() {
 fn the_gates_own_deadline_makes_the_end_certain() {
     let mut run = at_the_gate(json!({"timeout_ms": 8_000}));
     assert_eq!(run.run.next_deadline(), Some(13_000));
-    run.at(12_999).wake("t1@1").stands("paused a:executing");
+    run.at(12_999).wake("t1@1").assert_status("paused a:executing");
     run.at(13_250).wake("t1@1").check(&format!(
         "
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
@@ -97,7 +97,7 @@ fn the_gates_own_deadline_makes_the_end_certain() {
 fn the_gates_own_deadline_may_fail_the_run() {
     let mut run = at_the_gate(json!({"timeout_ms": 8_000, "on_timeout": "fail"}));
     run.reload().at(13_000).wake("");
-    run.stands("failed workflow_timeout/timeout: Workflow execution timed out after 4s");
+    run.assert_status("failed workflow_timeout/timeout: Workflow execution timed out after 4s");
     assert_eq!(gate_status(&run), Some(GateStatus::TimedOut));
     assert_eq!(run.row("t1").status, TokenStatus::TimedOut);
     assert_eq!(json!(run.records()[1].final_action), json!("fail"));
@@ -124,7 +124,7 @@ fn the_first_decision_counts() {
     run.check(&format!(
         "rejected closed gate run1 decided {PROMPT} until 604805000 extend by ada at 6000"
     ));
-    run.stands("running a:executing");
+    run.assert_status("running a:executing");
     let mut run = at_the_gate(json!({}));
     run.decide("run1", "abort").grant("run1", 60_000);
     run.check(&format!(
@@ -140,7 +140,7 @@ fn a_decision_and_the_gates_deadline_in_the_same_millisecond() {
     run.at(13_000)
         .grant("run1", 60_000)
         .wake("t1@1")
-        .stands("running a:executing");
+        .assert_status("running a:executing");
     let mut run = at_the_gate(json!({"timeout_ms": 8_000}));
     run.at(13_000).wake("t1@1").grant("run1", 60_000);
     assert!(run.answer.is_err());
@@ -167,7 +167,7 @@ fn a_person_may_pause_as_well_and_both_pauses_must_end() {
     ",
     );
     // The person resumes first: the limit has still passed.
-    run.at(7_000).resume().stands("paused a:executing");
+    run.at(7_000).resume().assert_status("paused a:executing");
     assert_eq!(run.answer, Ok(()));
     run.at(8_000)
         .resume()
@@ -176,9 +176,12 @@ fn a_person_may_pause_as_well_and_both_pauses_must_end() {
     run.at(9_000)
         .pause()
         .grant("run1", 60_000)
-        .stands("paused a:executing");
-    run.reload().at(1_000_000).wake("").stands("paused a:executing");
-    run.at(2_000_000).resume().stands("running a:executing");
+        .assert_status("paused a:executing");
+    run.reload()
+        .at(1_000_000)
+        .wake("")
+        .assert_status("paused a:executing");
+    run.at(2_000_000).resume().assert_status("running a:executing");
     assert_eq!(run.run.header.timeout_at, Some(2_060_000));
 }
 
@@ -186,7 +189,7 @@ fn a_person_may_pause_as_well_and_both_pauses_must_end() {
 fn the_gates_deadline_ends_a_run_that_a_person_paused_as_well() {
     let mut run = at_the_gate(json!({"timeout_ms": 8_000}));
     run.pause().at(13_000).wake("");
-    run.stands("timed_out workflow_timeout/timeout: Workflow execution timed out after 4s");
+    run.assert_status("timed_out workflow_timeout/timeout: Workflow execution timed out after 4s");
 }
 
 #[test]
@@ -207,7 +210,7 @@ fn a_cancel_at_the_gate_withdraws_it() {
     ));
     run.grant("run1", 60_000);
     assert!(run.answer.is_err(), "the gate is closed");
-    run.stands("cancelled");
+    run.assert_status("cancelled");
 }
 
 #[test]
@@ -228,7 +231,7 @@ fn a_restart_at_the_gate_withdraws_it_and_begins_with_a_whole_limit() {
     "
     ));
     // The next gate has another id, so that a late decision cannot apply to it.
-    run.at(10_000).wake("t2@1").stands("paused a:executing");
+    run.at(10_000).wake("t2@1").assert_status("paused a:executing");
     run.decide("run1", "abort");
     assert!(run.answer.is_err());
     assert_eq!(run.run.gate_of_run().map(|gate| gate.id.as_str()), Some("run2"));
@@ -240,6 +243,6 @@ fn a_run_aborted_at_the_gate_can_be_resumed() {
     run.decide("run1", "abort");
     run.at(6_000)
         .retry(RetryMode::RetryStep)
-        .stands("running a:executing");
+        .assert_status("running a:executing");
     assert_eq!(run.run.header.timeout_at, Some(10_000), "a whole limit");
 }

@@ -277,12 +277,13 @@ fn retry_without_a_number_means_three_retries() {
     let mut run = Driver::start(one_node(json!({"timeout_ms": 1_000, "on_timeout": "retry"})));
     // Each backoff is twice as long as the one before.
     for (epoch, pause_ms) in [(1, 1_000), (2, 2_000), (3, 4_000)] {
-        run.time_out(&format!("t1@{epoch}")).stands("running a:pending");
+        run.time_out(&format!("t1@{epoch}"))
+            .assert_status("running a:pending");
         let begins_at = run.now + pause_ms;
         run.reload()
             .at(begins_at - 1)
             .wake("")
-            .stands("running a:pending");
+            .assert_status("running a:pending");
         run.at(begins_at).wake("");
         assert_eq!(run.lines_of("dispatch").len(), 1, "attempt {epoch}");
     }
@@ -374,12 +375,12 @@ fn the_action_of_a_one_step_task_decides_whether_a_timeout_is_retried() {
     let action = json!({"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"},
         "execution": {"timeout_ms": 3_000, "on_timeout": "retry"}});
     let mut run = Driver::start(json!({"nodes": [{"id": "a", "action_id": "work"}], "actions": [action]}));
-    run.time_out("t1@1").stands("running a:pending");
+    run.time_out("t1@1").assert_status("running a:pending");
     // The node's policy overrides the action's.
     let node = json!({"id": "a", "action_id": "work", "on_timeout": "fail"});
     let mut run = Driver::start(json!({"nodes": [node], "actions": [action]}));
     run.time_out("t1@1");
-    run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+    run.assert_status("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }
 
 #[test]
@@ -418,5 +419,5 @@ fn the_limit_of_an_action_with_retries_covers_all_of_them() {
         json!({"timeout_ms": 3_000, "on_timeout": "retry", "retry_policy": {"total_timeout_ms": 20_000}});
     let mut run = start(execution);
     run.time_out("t1@1");
-    run.stands("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
+    run.assert_status("failed execution_timeout/timeout: step a timed out: context deadline exceeded");
 }

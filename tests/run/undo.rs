@@ -66,11 +66,11 @@ fn a_restart_after_a_restart_undoes_nothing_twice() {
 #[test]
 fn a_restart_to_a_node_that_an_earlier_restart_undid_is_refused() {
     let mut run = looping(json!({"state.n": "${400}"}));
-    run.succeed("t1@1", json!(1)).stands("running z:executing");
+    run.succeed("t1@1", json!(1)).assert_status("running z:executing");
     restart(&mut run, None);
     let no = run.store.restart_point(&run.run, "z").expect_err("z was undone");
     assert!(format!("{no:?}").contains("since it was restarted"), "{no:?}");
-    run.succeed("t3@1", json!(1)).stands("running z:executing");
+    run.succeed("t3@1", json!(1)).assert_status("running z:executing");
     let back = point(&run, "z");
     restart(&mut run, Some(back));
     assert_eq!(run.state(), &json!({"n": 400}));
@@ -101,7 +101,7 @@ fn a_discard_undoes_only_the_writes_of_the_failed_token() {
     }
     let mut run = Driver::start(document);
     run.succeed("t2@1", json!("one")).succeed("t3@1", json!("two"));
-    assert_eq!(run.row("t3").status, TokenStatus::Failed, "{}", run.standing());
+    assert_eq!(run.row("t3").status, TokenStatus::Failed, "{}", run.status_line());
     if run.run.header.ended_at.is_none() {
         run.succeed("t4@1", json!("three"));
     }
@@ -145,7 +145,7 @@ fn large_results_of_inline_tasks_are_several_commits() {
         }
         run.wake("");
     }
-    run.stands("completed {}");
+    run.assert_status("completed {}");
     assert!(most > 4 << 20 && most < 5 << 20, "{most} bytes in one commit");
 }
 

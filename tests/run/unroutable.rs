@@ -157,7 +157,7 @@ fn the_next_deployment_brings_the_route() {
         dispatch t1@1 {\"x\":1}
     ",
     );
-    run.succeed("t1@1", json!(1)).stands("completed {}");
+    run.succeed("t1@1", json!(1)).assert_status("completed {}");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn the_time_without_a_route_survives_an_eviction() {
         run.reload().at(at).load();
     }
     wake_until(&mut run, 300_999);
-    run.stands("running a:pending");
+    run.assert_status("running a:pending");
     assert_eq!(run.kinds(), "dispatch_rung_again");
     run.reload().at(301_000).load().wake("");
     assert_eq!(
@@ -187,7 +187,7 @@ fn an_unroutable_token_takes_the_failure_route_and_no_retries() {
     ]);
     let mut run = start(WITHOUT_EXECUTOR, document);
     wake_until(&mut run, 301_000);
-    run.stands("completed {}");
+    run.assert_status("completed {}");
     let went_by: Vec<Value> = run.store.tokens.values().map(|(_, row)| node_of(row)).collect();
     assert_eq!(went_by, ["a", "b"]);
     assert_eq!(run.kinds(), "dispatch_rung_again");
@@ -203,11 +203,11 @@ fn a_pause_does_not_count_as_time_without_a_route() {
     let mut run = start(WITHOUT_EXECUTOR, one_node(json!({})));
     wake_until(&mut run, 101_000);
     run.at(101_000).pause();
-    run.at(501_000).wake("").stands("paused a:pending");
-    run.resume().stands("running a:pending");
+    run.at(501_000).wake("").assert_status("paused a:pending");
+    run.resume().assert_status("running a:pending");
     // 100 s passed before the pause, which took 400 s.
     wake_until(&mut run, 700_999);
-    run.stands("running a:pending");
+    run.assert_status("running a:pending");
     wake_until(&mut run, 701_000);
     assert_eq!(
         run.run.header.error.as_ref().map(|it| it.code.as_str()),
@@ -221,22 +221,26 @@ fn a_deadline_that_passes_first_ends_the_run() {
     document["timeout_ms"] = json!(20_000);
     let mut run = start(WITHOUT_EXECUTOR, document);
     wake_until(&mut run, 21_000);
-    assert!(run.standing().starts_with("timed_out"), "{}", run.standing());
+    assert!(
+        run.status_line().starts_with("timed_out"),
+        "{}",
+        run.status_line()
+    );
 }
 
 #[test]
 fn a_person_may_retry_an_escalated_unroutable_token() {
     let mut run = start(WITHOUT_EXECUTOR, one_node(json!({"escalate_on": ["permanent"]})));
     wake_until(&mut run, 301_000);
-    run.stands("waiting a:awaiting_human");
+    run.assert_status("waiting a:awaiting_human");
     run.at(400_000)
         .decide("g1.1", "retry")
-        .stands("running a:pending");
+        .assert_status("running a:pending");
     // The time without a route starts again.
     wake_until(&mut run, 699_999);
-    run.stands("running a:pending");
+    run.assert_status("running a:pending");
     run.redeploy(SETTINGS).at(699_999).load().wake("");
-    run.stands("running a:executing");
+    run.assert_status("running a:executing");
 }
 
 /// A run of many tokens costs a few rows for each, however long they wait.

@@ -61,7 +61,10 @@ fn a_moment_may_be_a_number_a_date_or_an_expression() {
     ] {
         let mut run = until(value.clone());
         assert_eq!(run.run.next_deadline(), Some(9_000), "{value}");
-        run.reload().at(9_000).wake("").stands("running b:executing");
+        run.reload()
+            .at(9_000)
+            .wake("")
+            .assert_status("running b:executing");
     }
 }
 
@@ -69,7 +72,7 @@ fn a_moment_may_be_a_number_a_date_or_an_expression() {
 fn a_moment_in_the_past_does_not_wait() {
     let mut run = until(json!(500));
     assert_eq!(run.run.next_deadline(), Some(1_000));
-    run.wake("").stands("running b:executing");
+    run.wake("").assert_status("running b:executing");
 }
 
 #[test]
@@ -81,7 +84,7 @@ fn an_invalid_moment_fails_the_token() {
         (json!("${input.nowhere.at}"), "expression_failed"),
     ] {
         let run = until(value.clone());
-        let said = run.standing();
+        let said = run.status_line();
         assert!(
             said.starts_with(&format!("failed {code}/validation: until of node w")),
             "{value}: {said}"
@@ -92,7 +95,7 @@ fn an_invalid_moment_fails_the_token() {
 #[test]
 fn a_signal_resumes_its_token_and_its_body_is_the_result() {
     let mut run = Driver::start(waiting(json!({"signal": "paid"})));
-    run.stands("waiting w:suspended");
+    run.assert_status("waiting w:suspended");
     run.signal("other", json!(1)).check("signals other = [1]");
     run.at(2_000).signal("paid", json!({"sum": 3})).check(
         r#"
@@ -138,7 +141,7 @@ fn early_signals_are_buffered_and_taken_in_order() {
         .check("signals go = [\"first\",\"second\"]");
     run.reload()
         .succeed("t1@1", json!(1))
-        .stands("completed {\"v\":\"second\",\"w\":\"first\"}");
+        .assert_status("completed {\"v\":\"second\",\"w\":\"first\"}");
     assert_eq!(run.lines_of("signals"), ["signals go = []"]);
 }
 
@@ -147,12 +150,12 @@ fn of_two_waiting_tokens_the_first_gets_the_first_signal() {
     let mut document = super::graphs::three(json!({}));
     document["nodes"][1] = json!({"id": "b", "wait": {"signal": "go"}});
     let mut run = Driver::start(document);
-    run.stands("waiting 3xb:suspended");
+    run.assert_status("waiting 3xb:suspended");
     run.signal("go", json!(1))
         .reload()
         .signal("go", json!(2))
         .signal("go", json!(3));
-    run.stands("running z:executing");
+    run.assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!([1, 2, 3]));
     // No token waits any more: the next signal is buffered.
     run.signal("go", json!(4)).check("signals go = [4]");
@@ -164,15 +167,18 @@ fn a_missing_signal_fails_the_token_or_lets_it_continue() {
     let mut run = Driver::start(waiting(wait.clone()));
     run.at(6_000)
         .wake("")
-        .stands("failed signal_timeout/timeout: the signal did not come in time");
+        .assert_status("failed signal_timeout/timeout: the signal did not come in time");
     let mut run = Driver::start(waiting(with(wait.clone(), json!({"on_timeout": "continue"}))));
-    run.reload().at(6_000).wake("").stands("running b:executing");
+    run.reload()
+        .at(6_000)
+        .wake("")
+        .assert_status("running b:executing");
     // It arrives after all and is buffered.
     run.signal("paid", json!(1)).check("signals paid = [1]");
     let mut document = waiting(wait);
     document["transitions"][0]["on"] = json!("timeout");
     let mut run = Driver::start(document);
-    run.at(6_000).wake("").stands("running b:executing");
+    run.at(6_000).wake("").assert_status("running b:executing");
 }
 
 #[test]
@@ -181,8 +187,8 @@ fn a_signal_just_before_the_deadline_is_in_time_and_only_one_of_both_counts() {
     let mut run = Driver::start(waiting(wait));
     run.at(6_000)
         .signal("paid", json!("just"))
-        .stands("running b:executing");
-    run.wake("t2@1").stands("running b:executing");
+        .assert_status("running b:executing");
+    run.wake("t2@1").assert_status("running b:executing");
     assert_eq!(run.state()["w"], json!("just"));
 }
 
@@ -209,9 +215,12 @@ fn a_run_that_sleeps_is_running_and_one_that_waits_for_signals_is_waiting() {
         "transitions": [{"from_node_id": "a", "to_node_id": "s"}, {"from_node_id": "a", "to_node_id": "w"}],
     });
     let mut run = Driver::start(document);
-    run.stands("running s:suspended w:suspended");
-    run.reload().at(6_000).wake("").stands("waiting w:suspended");
-    run.signal("go", json!(1)).stands("completed {}");
+    run.assert_status("running s:suspended w:suspended");
+    run.reload()
+        .at(6_000)
+        .wake("")
+        .assert_status("waiting w:suspended");
+    run.signal("go", json!(1)).assert_status("completed {}");
 }
 
 #[test]
@@ -219,5 +228,5 @@ fn the_body_of_a_signal_keeps_to_the_limits_of_a_result() {
     let mut run = Driver::start(waiting(json!({"signal": "paid"})));
     run.signal("paid", json!("x".repeat(600_000)))
         .check("rejected too_large: the signal is 600002 bytes; the limit is 524288")
-        .stands("waiting w:suspended");
+        .assert_status("waiting w:suspended");
 }

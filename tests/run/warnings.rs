@@ -40,7 +40,7 @@ fn the_deadline_of_an_attempt() {
     assert_eq!(run.run.next_deadline(), Some(17_000));
     run.at(17_500).wake("t1@1");
     assert_eq!(run.lines_of("event"), ["event 1 deadline_warning t1 a execution"]);
-    run.stands("running a:executing");
+    run.assert_status("running a:executing");
     assert_eq!(run.run.next_deadline(), Some(21_500));
     // The next attempt has a deadline of its own.
     let node = json!({"action_id": "work", "timeout_ms": 20_000, "on_timeout": "retry"});
@@ -63,7 +63,7 @@ fn the_deadline_of_a_child() {
     let mut run = Driver::start(one(json!({"workflow_id": "child", "timeout_ms": 20_000})));
     run.delivered(1).at(17_000).wake("");
     assert_eq!(run.warnings(), [(17_000, json!("execution"))]);
-    run.stands("running a:waiting_for_subworkflow");
+    run.assert_status("running a:waiting_for_subworkflow");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn the_deadline_of_a_join() {
     assert_eq!(run.warnings().len(), 1);
     // The deadline is enforced as well.
     run.at(25_000).wake("t3@1 t4@1");
-    run.stands("failed sync_timeout/timeout: Synchronization timeout exceeded");
+    run.assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn not_when_woken_after_the_deadline() {
     assert_eq!(run.kinds(), "run_paused");
     let mut run = Driver::start(one(json!({"action_id": "work", "timeout_ms": 20_000})));
     // In the grace of the executor it is too late for a warning.
-    run.at(21_200).wake("t1@1").stands("running a:executing");
+    run.at(21_200).wake("t1@1").assert_status("running a:executing");
     assert_eq!(run.warnings(), []);
     run.at(21_500).wake("t1@1");
     assert_eq!(run.kinds(), "token_timed_out run_failed");
@@ -152,7 +152,7 @@ fn not_in_the_grace_of_a_budget() {
     );
     let parent = Driver::start(document);
     let mut child = Driver::child_of(&parent);
-    child.at(21_100).wake("t1@1").stands("running c:executing");
+    child.at(21_100).wake("t1@1").assert_status("running c:executing");
     assert_eq!(child.warnings(), []);
 }
 

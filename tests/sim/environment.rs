@@ -12,10 +12,10 @@ use super::events::Bus;
 use super::faults::Faults;
 use super::in_flight::InFlight;
 use super::outcome::Outcome;
-use crate::run::dice::Dice;
+use crate::run::rng::Rng;
 
 pub struct Environment {
-    pub rng: RefCell<Dice>,
+    pub rng: RefCell<Rng>,
     pub faults: RefCell<Faults>,
     pub trace: bool,
     pub now: Cell<Millis>,
@@ -52,7 +52,7 @@ pub struct ConnectionState {
 }
 
 impl Environment {
-    pub fn new(rng: Dice, faults: Faults, trace: bool) -> Environment {
+    pub fn new(rng: Rng, faults: Faults, trace: bool) -> Environment {
         Environment {
             rng: RefCell::new(rng),
             faults: RefCell::new(faults),

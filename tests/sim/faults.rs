@@ -1,7 +1,7 @@
 //! The faults of one seed. Each has its own weight, often zero: a bug that two faults hide from each other shows where only one
 //! of them happens.
 
-use crate::run::dice::Dice;
+use crate::run::rng::Rng;
 
 /// Chances in percent.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    pub fn of(rng: &mut Dice) -> Faults {
+    pub fn of(rng: &mut Rng) -> Faults {
         let mut weight = |most: u64| *rng.pick(&[0, 0, 1, most / 4, most]);
         Faults {
             crash_before_commit: weight(20),

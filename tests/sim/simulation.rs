@@ -26,9 +26,9 @@ use super::in_flight::{InFlight, Sender};
 use super::outcome::Outcome;
 use super::platform::SimPlatform;
 use super::simulated_run::SimulatedRun;
-use crate::run::dice::Dice;
 use crate::run::driver::store_document;
 use crate::run::generator;
+use crate::run::rng::Rng;
 
 const SETTINGS: Settings = Settings {
     retry_delay_ms: 1_000,
@@ -73,7 +73,7 @@ pub struct Simulation {
 
 impl Simulation {
     pub fn new(seed: u64, trace: bool) -> Simulation {
-        let mut rng = Dice::seeded(seed);
+        let mut rng = Rng::seeded(seed);
         let faults = Faults::of(&mut rng);
         let document = generator::workflow(&mut rng);
         if trace {
@@ -222,8 +222,10 @@ impl Simulation {
             .filter_map(|(id, run)| Some((run.durable.rings_at.get()?, id.clone())))
             .min();
         match (arrives_at, alarm) {
-            (Some(arrives_at), Some((rings_at, id))) if rings_at <= arrives_at => self.ring(&id, rings_at),
-            (None, Some((rings_at, id))) => self.ring(&id, rings_at),
+            (Some(arrives_at), Some((rings_at, id))) if rings_at <= arrives_at => {
+                self.fire_alarm(&id, rings_at)
+            }
+            (None, Some((rings_at, id))) => self.fire_alarm(&id, rings_at),
             (Some(_), _) => self.message_arrives(),
             (None, None) => {
                 let stuck = "nothing will ever happen again";
@@ -240,7 +242,7 @@ impl Simulation {
         self.environment.now.set(now.max(to));
     }
 
-    fn ring(&mut self, id: &str, at: Millis) {
+    fn fire_alarm(&mut self, id: &str, at: Millis) {
         self.advance(at);
         let durable = Rc::clone(&self.runs[id].durable);
         // The platform clears an alarm before it calls the handler, and calls it again after a crash.

@@ -7,7 +7,7 @@ use crate::base::time::Millis;
 use crate::definition::node::NodeKind;
 use crate::definition::wait::Wait;
 use crate::run::header::PauseReason;
-use crate::run::message::{ChildNews, Message};
+use crate::run::message::{ChildStatusUpdate, Message};
 use crate::run::rejection::Rejection;
 use crate::run::state::{Run, own_limit_ms};
 use crate::run::time::event_log::RunEventKind;
@@ -256,7 +256,7 @@ impl Run {
         self.changes.header_changed = true;
         self.outbox
             .retract(|message| matches!(message, Message::TellParent { .. }));
-        let news = ChildNews {
+        let news = ChildStatusUpdate {
             token_id: parent.token_id,
             epoch: parent.epoch,
             run_id: self.header.id.clone(),

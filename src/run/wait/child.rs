@@ -11,7 +11,7 @@ use crate::definition::node::ChildFailurePolicy;
 use crate::definition::step::StepAction;
 use crate::run::event::{ParentSender, StartRefusal};
 use crate::run::header::{ChildIds, LIMIT_EXCEEDED, ParentLink, RunStatus, StartRequest};
-use crate::run::message::{ChildNews, ChildReport, Message};
+use crate::run::message::{ChildReport, ChildStatusUpdate, Message};
 use crate::run::rejection::Rejection;
 use crate::run::size::check_child_input;
 use crate::run::state::Run;
@@ -262,7 +262,7 @@ impl Run {
     }
 
     /// A child was paused at a gate, or continues.
-    pub(in crate::run) fn child_news(&mut self, news: ChildNews) -> Result<(), Rejection> {
+    pub(in crate::run) fn child_news(&mut self, news: ChildStatusUpdate) -> Result<(), Rejection> {
         let id = self.awaited(&news.token_id, news.epoch, &news.run_id)?;
         let last = self.tokens.get(&id).map_or(0, |token| token.child_news);
         // A repeated message, or one that a later message overtook.

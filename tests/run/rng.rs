@@ -1,7 +1,7 @@
 //! The source of choices for random tests: a seed (the simulator), or a list that proptest can shrink. 0 is always the
 //! simplest choice, so that shrunk failures are simple.
 
-pub struct Dice {
+pub struct Rng {
     source: Source,
 }
 
@@ -11,15 +11,15 @@ enum Source {
     Listed(std::vec::IntoIter<u32>),
 }
 
-impl Dice {
-    pub fn seeded(seed: u64) -> Dice {
-        Dice {
+impl Rng {
+    pub fn seeded(seed: u64) -> Rng {
+        Rng {
             source: Source::Seeded(seed),
         }
     }
 
-    pub fn listed(choices: Vec<u32>) -> Dice {
-        Dice {
+    pub fn listed(choices: Vec<u32>) -> Rng {
+        Rng {
             source: Source::Listed(choices.into_iter()),
         }
     }
