@@ -11,7 +11,7 @@ use curfew::host::{
     SubrequestBudget,
 };
 use curfew::protocol::task::{TaskMessage, TaskReport};
-use curfew::run::{Command, Decision, Event, Patch, Run, TokenId, TokenStatus, Write, WrittenAt};
+use curfew::run::{Decision, Event, Patch, Run, TokenId, TokenStatus, Write, WrittenAt};
 use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX};
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::Rows;
@@ -46,7 +46,6 @@ pub struct SimPlatform {
     deciding: RefCell<Option<(Event, u32)>>,
     /// Decided and not committed.
     uncommitted: RefCell<Vec<Write>>,
-    ends_run: Cell<bool>,
     woken_at: Cell<Option<Millis>>,
     /// Reports that arrived and are not decided on yet.
     reported: RefCell<BTreeSet<(String, u64)>>,
@@ -91,7 +90,6 @@ impl SimPlatform {
             life: Rc::default(),
             deciding: RefCell::default(),
             uncommitted: RefCell::default(),
-            ends_run: Cell::default(),
             woken_at: Cell::default(),
             reported: RefCell::default(),
         }
@@ -141,9 +139,14 @@ impl SimPlatform {
                 _others => {}
             }
         }
-        if self.ends_run.take() {
-            self.durable.ends.borrow_mut().insert(environment.now.get());
-        }
+        // Read from the row, because a run may end in the decision that starts it.
+        let ended_at = self
+            .durable
+            .store
+            .borrow()
+            .header()
+            .and_then(|header| header.ended_at);
+        self.durable.ends.borrow_mut().extend(ended_at);
     }
 
     fn set_alarm(&self, at: Millis) {
@@ -306,8 +309,6 @@ impl Platform for SimPlatform {
         outcome.waits_for_calls += waits.count() as u64;
         outcome.rejections += u64::from(!accepted);
         self.uncommitted.borrow_mut().extend_from_slice(decision.writes());
-        let ends = decision.commands().contains(&Command::NotifyRunEnded);
-        self.ends_run.set(self.ends_run.get() || ends);
     }
 }
 
@@ -350,7 +351,6 @@ impl Storage for SimPlatform {
             environment.note(&self.run, "the commit failed");
             environment.outcome.borrow_mut().failed_commits += 1;
             self.uncommitted.take();
-            self.ends_run.take();
             return Err(Error("the commit failed".into()));
         }
         let posted = self.uncommitted.borrow().iter().filter_map(posted_key).collect();
