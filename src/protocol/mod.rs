@@ -1,6 +1,7 @@
 //! What crosses a boundary between two deployed parts. Each shape is pinned by a golden file.
 
 pub mod breaker;
+pub mod caller;
 pub mod child;
 pub mod run;
 pub mod start;
