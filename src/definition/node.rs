@@ -29,7 +29,21 @@ pub struct Node {
     pub dispatch: Option<Dispatch>,
     /// Failure classes that a person decides about. Absent: the preset's classes.
     pub escalate_on: Option<Vec<FailureClass>>,
+    /// Absent: the workflow's.
+    pub on_no_match: Option<NoMatchPolicy>,
 }
+
+/// What happens to a completed token whose node has success transitions, none of which matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoMatchPolicy {
+    /// The token fails.
+    Fail,
+    /// Its path ends, as after a node without transitions.
+    End,
+}
+
+pub(super) const NO_MATCH_POLICIES: &[(&str, NoMatchPolicy)] =
+    &[("fail", NoMatchPolicy::Fail), ("end", NoMatchPolicy::End)];
 
 /// What a node does when a token arrives.
 #[derive(Clone, Debug)]
@@ -127,6 +141,7 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
     let max_retries = reader.integer("max_retries", 0, 100).unwrap_or(3) as u32;
     let dispatch = read_dispatch(&reader);
     let escalate_on = read_escalate_on(&reader, kind.as_ref().is_none_or(NodeKind::is_executed));
+    let on_no_match = reader.choice("on_no_match", NO_MATCH_POLICIES);
     reader.finish();
     Some(Node {
         id: id?,
@@ -140,6 +155,7 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
         max_retries,
         dispatch,
         escalate_on,
+        on_no_match,
     })
 }
 

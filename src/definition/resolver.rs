@@ -90,6 +90,7 @@ impl<'a> Resolver<'a> {
             fields.remove("actions");
             // Explicit, so that a later build's default does not change a stored run.
             fields.entry("on_timeout").or_insert_with(|| json!("human_gate"));
+            fields.entry("on_no_match").or_insert_with(|| json!("fail"));
         }
         StoredSnapshot {
             version,

@@ -8,7 +8,7 @@ use crate::base::time::Limit;
 use crate::cel::Template;
 use crate::definition::event::Trigger;
 use crate::definition::graph;
-use crate::definition::node::{Node, read_nodes};
+use crate::definition::node::{NO_MATCH_POLICIES, NoMatchPolicy, Node, read_nodes};
 use crate::definition::problem::{Problems, pointer_to};
 use crate::definition::reader::Reader;
 use crate::definition::task::{Dispatch, warn_of_long_queue};
@@ -36,6 +36,8 @@ pub struct Workflow {
     pub allow_exceed_hard: bool,
     /// Starts runs in addition to the API.
     pub trigger: Option<Trigger>,
+    /// For nodes that do not say it themselves.
+    pub on_no_match: NoMatchPolicy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,7 @@ impl Workflow {
         let gate = reader.object("gate").map(read_timeout_gate).unwrap_or_default();
         let allow_exceed_hard = reader.boolean("allow_exceed_hard").unwrap_or(false);
         let trigger = reader.object("trigger").and_then(Trigger::read);
+        let on_no_match = reader.choice("on_no_match", NO_MATCH_POLICIES);
         graph::mark_cycles(nodes.len(), &mut transitions);
         graph::check(&reader, initial_node, &nodes, &transitions);
         check_queue(&reader, timeout, &nodes);
@@ -105,6 +108,11 @@ impl Workflow {
             gate,
             allow_exceed_hard,
             trigger,
+            on_no_match: on_no_match.unwrap_or(match problems.is_prechecked() {
+                // Only snapshots of earlier builds lack the field. Those builds ended the path.
+                true => NoMatchPolicy::End,
+                false => NoMatchPolicy::Fail,
+            }),
         })
     }
 

@@ -12,6 +12,7 @@ fn document() -> Value {
         "nodes": [{"id": "a", "action_id": "work"}, {"id": "b", "action_id": "work"}],
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "b", "to_node_id": "a",
             "condition": "state.b == 'again'"}],
+        "on_no_match": "end",
         "output_mapping": {"made": "${state.b}"},
     })
 }

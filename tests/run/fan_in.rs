@@ -257,6 +257,7 @@ fn a_branch_that_recovers_on_its_failure_transition_counts() {
 fn a_branch_that_ends_its_path_elsewhere_did_not_complete() {
     let mut document = three(json!({}));
     document["transitions"][1]["condition"] = json!("_branch.output != \"away\"");
+    document["on_no_match"] = json!("end");
     let mut run = Driver::start(document);
     run.succeed("t2@1", json!(1)).succeed("t3@1", json!("away")).assert_status(
         "failed fan_in_failed/permanent: fan-in at node z cannot be met: 1 of 3 branches completed, 1 may still",
@@ -359,6 +360,7 @@ fn the_reason_of_a_failed_branch_survives_a_reload() {
     // The last branch ends without a failure of its own, so the failed branch is the reason.
     let mut document = three(json!({"strategy": {"m_of_n": 2}}));
     document["transitions"][1]["condition"] = json!("_branch.output != \"away\"");
+    document["on_no_match"] = json!("end");
     let mut run = Driver::start(document);
     run.fail("t2@1").reload().succeed("t4@1", json!("away")).assert_status(
         "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 3 branches completed, 1 may still; last error: status 500",

@@ -254,10 +254,11 @@ fn a_branch_target_outside_any_branch_fails_the_token() {
 
 #[test]
 fn each_firing_in_a_loop_is_its_own_instance() {
-    let document = and(
+    let mut document = and(
         three(json!({})),
         json!({"id": "again", "from_node_id": "z", "to_node_id": "a", "loop_config": {"max_iterations": 1}}),
     );
+    document["on_no_match"] = json!("end");
     let mut run = Driver::start(document);
     for attempt in ["t2@1", "t3@1", "t4@1"] {
         run.succeed(attempt, json!(1));

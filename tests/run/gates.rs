@@ -92,7 +92,9 @@ fn the_first_decision_wins_and_the_second_is_rejected_with_it() {
 
 #[test]
 fn only_the_gates_choices_are_accepted() {
-    let mut run = Driver::start(approval(json!({"choices": ["now", "later"]})));
+    let mut document = approval(json!({"choices": ["now", "later"]}));
+    document["on_no_match"] = json!("end");
+    let mut run = Driver::start(document);
     run.decide("g1", "approve");
     run.check("rejected invalid_decision /choice: \"approve\" is none of now, later");
     run.decide("g2", "now").check("rejected unknown_gate");

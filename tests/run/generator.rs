@@ -67,6 +67,7 @@ pub fn workflow(rng: &mut Rng) -> Value {
             "loop_iterations": *rng.pick(&[20, 20, 20, 20, 20, 20, 2]),
         },
         "on_timeout": *rng.pick(&["cancel_all", "fail", "human_gate"]),
+        "on_no_match": *rng.pick(&["end", "end", "fail"]),
     });
     match rng.below(5) {
         0 => {}

@@ -59,6 +59,7 @@ fn spin(condition: &str, more: Value) -> Value {
         "nodes": [{"id": "a", "task_id": "t", "input_mapping": {"n": "${has(state.n) ? state.n : 0}"},
             "output_mapping": {"state.n": "${result.n}"}}],
         "transitions": [{"from_node_id": "a", "to_node_id": "a", "condition": condition}],
+        "on_no_match": "end",
         "tasks": [{"id": "t", "steps": [{"ref": "s", "action":
             {"kind": "update_context", "implementation": {"set": {"n": "${input.n + 1}"}}}}]}],
     });

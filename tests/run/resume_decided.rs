@@ -171,6 +171,7 @@ fn a_branch_that_ended_without_arriving_does_not_keep_the_join_open() {
 fn a_join_without_possible_arrivals_fails_the_run_again() {
     let mut document = limited(three(json!({"on_branch_failure": "proceed_with_available"})));
     document["transitions"][1]["condition"] = json!("false");
+    document["on_no_match"] = json!("end");
     document["nodes"]
         .as_array_mut()
         .expect("nodes")

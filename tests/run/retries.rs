@@ -18,6 +18,7 @@ fn a_join_that_nothing_can_reach_fails_the_run_again() {
             {"from_node_id": "b", "to_node_id": "z", "synchronization": join, "condition": "input.x > 5"},
             {"from_node_id": "a", "to_node_id": "other"},
         ],
+        "on_no_match": "end",
     }));
     run.assert_status("running 2xb:executing other:executing");
     let branches: Vec<String> = run

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::driver::Driver;
+use super::driver::{Driver, SETTINGS, START, complete_document, create_run, store_document};
 
 #[test]
 fn a_chain_runs_node_after_node_and_completes_with_its_output() {
@@ -112,6 +112,7 @@ fn a_token_without_a_matching_route_ends_its_path_and_the_last_one_the_run() {
             {"from_node_id": "a", "to_node_id": "c"},
             {"from_node_id": "b", "to_node_id": "d", "condition": "state.b == 2"},
         ],
+        "on_no_match": "end",
     }))
     .at(1_100)
     .succeed("t2@1", json!(1))
@@ -261,6 +262,106 @@ fn a_loop_ends_after_its_iterations_and_a_later_tier_leaves_it() {
     );
 }
 
+fn choice(more: serde_json::Value) -> serde_json::Value {
+    let mut document = json!({
+        "nodes": [{"id": "check", "action_id": "work"}, {"id": "small"}, {"id": "large"}, {"id": "mend", "action_id": "work"}],
+        "transitions": [
+            {"from_node_id": "check", "to_node_id": "small", "condition": "state.check < 10"},
+            {"from_node_id": "check", "to_node_id": "large", "condition": "state.check > 100"},
+        ],
+    });
+    for (field, value) in more.as_object().expect("fields") {
+        document[field] = value.clone();
+    }
+    document
+}
+
+#[test]
+fn a_token_whose_conditions_are_all_false_fails_and_says_which() {
+    let mut run = Driver::start(choice(json!({})));
+    run.succeed("t1@1", json!(50)).assert_status(
+        "failed no_transition/validation: no transition of node check matched: t1 (state.check < 10 is false), \
+         t2 (state.check > 100 is false). Add one without a condition and with a higher priority number, or write \
+         \"on_no_match\": \"end\" if the path may end here",
+    );
+    assert_eq!(run.row("t1").output, Some(json!(50)), "its result is kept");
+}
+
+#[test]
+fn the_message_of_a_dead_end_names_a_few_transitions() {
+    let mut document = choice(json!({}));
+    document["transitions"] = (0..20)
+        .map(|n| json!({"from_node_id": "check", "to_node_id": "small", "condition": format!("state.check == {n}")}))
+        .collect();
+    let mut run = Driver::start(document);
+    run.succeed("t1@1", json!(50));
+    let line = run.status_line();
+    assert!(
+        line.contains("t8 (state.check == 7 is false), and 12 more."),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_dead_end_takes_the_failure_transitions() {
+    let mut document = choice(json!({}));
+    document["transitions"]
+        .as_array_mut()
+        .expect("transitions")
+        .push(json!({"from_node_id": "check", "to_node_id": "mend", "on": "failure"}));
+    let mut run = Driver::start(document);
+    run.succeed("t1@1", json!(50))
+        .assert_status("running mend:executing");
+    run.succeed("t2@1", json!("mended")).assert_status("completed {}");
+}
+
+#[test]
+fn a_node_decides_before_its_workflow_what_a_dead_end_does() {
+    let mut document = choice(json!({"on_no_match": "end"}));
+    Driver::start(document.clone())
+        .succeed("t1@1", json!(50))
+        .assert_status("completed {}");
+    document["nodes"][0]["on_no_match"] = json!("fail");
+    let mut run = Driver::start(document);
+    run.succeed("t1@1", json!(50));
+    assert!(run.status_line().starts_with("failed no_transition"));
+}
+
+#[test]
+fn used_up_iterations_are_a_dead_end() {
+    let document = json!({
+        "nodes": [{"id": "poll", "action_id": "work"}],
+        "transitions": [{"id": "again", "from_node_id": "poll", "to_node_id": "poll", "loop_config": {"max_iterations": 1}}],
+    });
+    let mut run = Driver::start(document);
+    run.succeed("t1@1", json!(1)).succeed("t2@1", json!(1));
+    let line = run.status_line();
+    assert!(line.contains("again (its 1 iterations are used up)"), "{line}");
+}
+
+#[test]
+fn an_empty_list_is_no_dead_end() {
+    let mut run = Driver::start(json!({
+        "nodes": [{"id": "a", "action_id": "work"}, {"id": "each", "action_id": "work"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "each", "foreach": {"collection": "state.a"}}],
+    }));
+    run.succeed("t1@1", json!([])).assert_status("completed {}");
+}
+
+/// Builds before `on_no_match` stored snapshots without it.
+#[test]
+fn a_snapshot_of_an_earlier_build_ends_the_path() {
+    let mut stored = store_document(&complete_document(choice(json!({}))));
+    stored
+        .workflow
+        .as_object_mut()
+        .expect("a document")
+        .remove("on_no_match");
+    let (run, decision) = create_run(START, SETTINGS, stored, json!({"x": 1}));
+    let mut run = Driver::of(run, decision, SETTINGS);
+    run.succeed("t1@1", json!(50)).assert_status("completed {}");
+}
+
 #[test]
 fn iterations_are_counted_per_path() {
     let mut run = Driver::start(json!({
@@ -270,6 +371,7 @@ fn iterations_are_counted_per_path() {
             {"id": "back-b", "from_node_id": "b", "to_node_id": "b", "loop_config": {"max_iterations": 1}},
             {"id": "from-c", "from_node_id": "c", "to_node_id": "b"},
         ],
+        "on_no_match": "end",
     }));
     run.succeed("t2@1", json!(1)); // t4, by back-b
     run.succeed("t3@1", json!(1)); // t5, by from-c: has not looped yet

@@ -128,6 +128,7 @@ fn large_results_of_inline_tasks_are_several_commits() {
     let document = json!({
         "nodes": [{"id": "a", "task_id": "a", "output_mapping": {"state.n": "${has(state.n) ? state.n + 1 : 1}"}}],
         "transitions": [{"from_node_id": "a", "to_node_id": "a", "condition": "state.n < 30"}],
+        "on_no_match": "end",
         "tasks": [{"id": "a", "steps": [
             {"action": {"kind": "update_context", "implementation": {"set": {"text": "${input.text}"}}}},
         ]}],

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use crate::base::compute::TOKEN_STEPS;
 use crate::base::failure::Failure;
-use crate::definition::node::NodeKind;
+use crate::base::text::shorten;
+use crate::definition::node::{NoMatchPolicy, NodeKind};
 use crate::definition::path::{Path, Root};
-use crate::definition::transition::TransitionOn;
+use crate::definition::transition::{Transition, TransitionOn};
 use crate::definition::wait::Wait;
 use crate::protocol::task::Emitted;
 use crate::run::fan::Branch;
@@ -16,6 +17,9 @@ use crate::run::fan::out::Move;
 use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::token::{Token, TokenId, TokenStatus};
+
+/// The most transitions that the message of a dead end names.
+const NAMED_TRANSITIONS: usize = 8;
 
 impl Run {
     /// The token of an attempt, if the attempt is current and the token has status `doing`.
@@ -67,6 +71,10 @@ impl Run {
         let token = self.tokens.live(id);
         let cause = token.cause.clone();
         let moves = self.matching_moves(token, TransitionOn::Success, cause.as_ref());
+        let moves = moves.and_then(|moves| match moves.is_empty() {
+            true => self.check_dead_end(token).map(|()| moves),
+            false => Ok(moves),
+        });
         let moves = moves.and_then(|moves| match moves.iter().any(Move::is_join) {
             true => self.check_joined(bytes).map(|()| moves),
             false => Ok(moves),
@@ -327,6 +335,39 @@ impl Run {
         Ok(moves)
     }
 
+    /// No success transition matched. That ends the path if the node has none, or if its `on_no_match` says so.
+    fn check_dead_end(&self, token: &Token) -> Result<(), Failure> {
+        let workflow = &self.snapshot.workflow;
+        let node = &workflow.nodes[token.node];
+        match node.on_no_match.unwrap_or(workflow.on_no_match) {
+            NoMatchPolicy::End => return Ok(()),
+            NoMatchPolicy::Fail => {}
+        }
+        let routes = self.snapshot.routes_from(token.node).iter();
+        let routes = routes.map(|&index| &workflow.transitions[index]);
+        let routes: Vec<&Transition> = routes
+            .filter(|transition| transition.on == TransitionOn::Success)
+            .collect();
+        if routes.is_empty() {
+            return Ok(());
+        }
+        let mut refused: Vec<String> = routes
+            .iter()
+            .take(NAMED_TRANSITIONS)
+            .map(|transition| why_no_match(transition, token))
+            .collect();
+        if routes.len() > NAMED_TRANSITIONS {
+            refused.push(format!("and {} more", routes.len() - NAMED_TRANSITIONS));
+        }
+        let message = format!(
+            "no transition of node {} matched: {}. Add one without a condition and with a higher priority number, or write \
+             \"on_no_match\": \"end\" if the path may end here",
+            node.id,
+            refused.join(", ")
+        );
+        Err(Failure::validation("no_transition", message))
+    }
+
     /// Moves a live token to a terminal status and out of memory.
     pub(in crate::run) fn end(&mut self, id: TokenId, status: TokenStatus, update: impl FnOnce(&mut Token)) {
         let now = self.changes.now;
@@ -340,6 +381,16 @@ impl Run {
             update(token);
         });
         self.fans.leave(self.tokens.end(id));
+    }
+}
+
+/// The condition that was false, or the iterations that are used up.
+fn why_no_match(transition: &Transition, token: &Token) -> String {
+    let fired = token.loops.get(&transition.id).copied().unwrap_or(0);
+    match (transition.iterations_max, &transition.condition) {
+        (Some(most), _) if fired >= most => format!("{} (its {most} iterations are used up)", transition.id),
+        (_, Some(condition)) => format!("{} ({} is false)", transition.id, shorten(condition.source())),
+        (_, None) => unreachable!("a transition without a condition matches while it has iterations left"),
     }
 }
 
