@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::api::auth::Role;
 use crate::api::error::Error;
 use crate::base::time::{Limit, parse_moment};
 use crate::definition::problem::Problems;
@@ -41,6 +42,20 @@ impl Control {
             "restart" => Control::Restart,
             _ => return None,
         })
+    }
+
+    /// The role that it needs.
+    pub fn role(&self) -> Role {
+        match self {
+            Control::Signal { .. } => Role::Start,
+            Control::Gate { .. } => Role::Decide,
+            Control::Cancel
+            | Control::Pause
+            | Control::Resume
+            | Control::Extend
+            | Control::Retry
+            | Control::Restart => Role::Operate,
+        }
     }
 
     /// Checks the body. The payload of a signal may be any JSON.

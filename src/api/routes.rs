@@ -108,13 +108,13 @@ impl Route {
         const PAGE: &[&str] = &["limit", "cursor"];
         const WAIT: &[&str] = &["wait_ms"];
         const HISTORY: &[&str] = &["after", "limit", "cursor"];
-        let (read, operate, admin) = (Some(Role::Read), Some(Role::Operate), Some(Role::Admin));
+        let (read, start, admin) = (Some(Role::Read), Some(Role::Start), Some(Role::Admin));
         match self {
             Route::Health => rules(None, BodyRule::Ignored, NONE),
             Route::PutDocument { id, .. } => rules(admin, BodyRule::Document { id }, NONE),
             Route::ReadDocument { .. } => rules(read, BodyRule::Ignored, &["version"]),
             Route::ListDocuments { .. } => rules(read, BodyRule::Ignored, PAGE),
-            Route::StartRun { .. } => rules(operate, BodyRule::Start, WAIT),
+            Route::StartRun { .. } => rules(start, BodyRule::Start, WAIT),
             Route::ListRuns => rules(read, BodyRule::Ignored, run_filter::PARAMETERS),
             Route::ReadRun { .. } => rules(read, BodyRule::Ignored, WAIT),
             Route::ListTokens { .. } => rules(read, BodyRule::Ignored, PAGE),
@@ -124,15 +124,15 @@ impl Route {
                 rules(read, BodyRule::Ignored, NONE)
             }
             Route::ListGates => rules(read, BodyRule::Ignored, PAGE),
-            Route::PublishEvent { .. } => rules(operate, BodyRule::Payload, NONE),
+            Route::PublishEvent { .. } => rules(start, BodyRule::Payload, NONE),
             Route::Callback { .. } => RouteRules {
                 role: None,
                 body: BodyRule::CallbackResult,
                 parameters: None,
             },
             Route::ListBreakers => rules(read, BodyRule::Ignored, PAGE),
-            Route::ResetBreaker { .. } => rules(operate, BodyRule::Empty, NONE),
-            Route::Control { control, .. } => rules(operate, BodyRule::Control(control), NONE),
+            Route::ResetBreaker { .. } => rules(admin, BodyRule::Empty, NONE),
+            Route::Control { control, .. } => rules(Some(control.role()), BodyRule::Control(control), NONE),
         }
     }
 

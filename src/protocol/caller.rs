@@ -13,6 +13,13 @@ pub struct Caller {
     pub workflows: WorkflowScope,
 }
 
+impl Caller {
+    pub const ANONYMOUS: Caller = Caller {
+        name: None,
+        workflows: WorkflowScope::UNLIMITED,
+    };
+}
+
 /// A set of workflow ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

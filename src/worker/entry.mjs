@@ -5,6 +5,7 @@
 // "error" event. The promise of that handler, and of every other call in the same wasm memory, stays pending for ever. wasm_instance.mjs
 // creates a new instance at the next call, so the event ends every call in flight: it rejects them here.
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
+import { errorResponse } from "./platform/api_response.mjs";
 import { serve } from "./platform/executor_server.mjs";
 import { handleRequest, handleText } from "./platform/object_request.mjs";
 import WasmEntry, { BreakerObject as WasmBreakerObject, RunObject as WasmRunObject } from "../../build/index.js";
@@ -77,7 +78,7 @@ async function responded(handler, call, ceilingMs) {
   } catch (error) {
     logFailure(handler, error);
     const message = "internal error; the request may or may not have taken effect";
-    return Response.json({ error: { code: "internal", message } }, { status: 500 });
+    return errorResponse({ code: "internal", message }, 500);
   }
 }
 

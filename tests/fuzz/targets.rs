@@ -1,6 +1,6 @@
 //! The fuzz targets: each parses one kind of untrusted input.
 
-use curfew::api::auth::{self, Role};
+use curfew::api::auth::{self, RequestHead, Settings};
 use curfew::api::error::Error;
 use curfew::api::query::Query;
 use curfew::api::routes::Route;
@@ -109,6 +109,8 @@ fn server_sent_events() {
     });
 }
 
+const NOW: u64 = 1_800_000_000_000;
+
 /// A request to the API: a line with method and URL, headers, an empty line, the body.
 struct Request<'a> {
     method: String,
@@ -156,14 +158,13 @@ impl Request<'_> {
     fn handle(&self, rules: &TimeoutRules) -> Result<(), Error> {
         let route = Route::parse(&self.method, &self.path)?;
         if let Some(role) = route.rules().role {
-            let (tokens, host) = (self.header("tokens"), self.header("host"));
-            auth::authorize(
-                tokens,
-                self.header("authorization"),
-                host.unwrap_or("localhost"),
-                role,
-            )?;
-            assert!(role >= Role::Read);
+            let head = RequestHead {
+                authorization: self.header("authorization"),
+                url_host: self.header("host").unwrap_or("localhost"),
+            };
+            let settings = Settings::parse(self.header("tokens"))?;
+            let identity = auth::authorize(&settings, &head, role, NOW)?;
+            assert!(identity.roles.contains(role));
         }
         let query = Query::read(&route, self.query.as_deref())?;
         query.limit()?;

@@ -1,15 +1,13 @@
 //! The API Worker: routes and authorizes a request, reads its query and body, then forwards it to the catalogue, the index,
 //! a run's object or a breaker's object.
 
-use std::cell::Cell;
-
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Request, Response};
 use worker::{Env, Result, Url};
 
-use crate::api::auth;
+use crate::api::auth::Identity;
 use crate::api::body;
 use crate::api::error::Error;
 use crate::api::event;
@@ -20,6 +18,7 @@ use crate::definition::event::trigger_event;
 use crate::definition::snapshot::{self, CheckError, DocumentKind, Library};
 use crate::protocol::run::{PageRequest, RunRequest};
 use crate::run::Capability;
+use crate::worker::api::authorize;
 use crate::worker::api::catalogue::Catalogue;
 use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
@@ -37,14 +36,19 @@ const OBJECT_MS: u64 = 10_000;
 const DRAINED_BYTES: usize = 8 * limits::REQUEST_BYTES;
 
 pub async fn fetch(request: Request, env: Env) -> Result<Response> {
-    match handle(request, &env).await {
-        Ok(ApiResponse::Json(result)) => response(result),
-        Ok(ApiResponse::Ready(response)) => Ok(response),
+    let (answer, identity) = match admit(&request, &env) {
+        Ok((url, route, identity)) => (handle(&request, &url, route, &identity, &env).await, identity),
+        Err(error) => (Ok(ApiResponse::Json(Err(error))), Identity::ANONYMOUS),
+    };
+    let answer = match answer {
+        Ok(ApiResponse::Json(result)) => response(result)?,
+        Ok(ApiResponse::Ready(response)) => response,
         Err(error) => {
             platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
-            response(Err(Error::internal()))
+            response(Err(Error::internal()))?
         }
-    }
+    };
+    Ok(respond::finish(&answer, identity.roles))
 }
 
 enum ApiResponse {
@@ -53,22 +57,26 @@ enum ApiResponse {
     Ready(Response),
 }
 
-async fn handle(request: Request, env: &Env) -> Result<ApiResponse> {
-    let url = Url::parse(&request.url())?;
-    let route = match Route::parse(&request.method(), url.path()) {
-        Ok(route) => route,
-        Err(error) => return Ok(ApiResponse::Json(Err(error))),
+/// The route of a request, and who sends it.
+fn admit(request: &Request, env: &Env) -> std::result::Result<(Url, Route, Identity), Error> {
+    let url =
+        Url::parse(&request.url()).map_err(|_| Error::bad_request("the URL of the request is invalid"))?;
+    let route = Route::parse(&request.method(), url.path())?;
+    let identity = match route.rules().role {
+        None => Identity::ANONYMOUS,
+        Some(role) => authorize::authorize(request, &url, env, role)?,
     };
+    Ok((url, route, identity))
+}
+
+async fn handle(
+    request: &Request,
+    url: &Url,
+    route: Route,
+    _identity: &Identity,
+    env: &Env,
+) -> Result<ApiResponse> {
     let rules = route.rules();
-    if let Some(role) = rules.role {
-        let tokens = env.var("CURFEW_TOKENS").ok().map(|value| value.to_string());
-        let authorization = header(&request, "authorization");
-        let host = url.host_str().unwrap_or_default();
-        warn_without_tokens(tokens.as_deref());
-        if let Err(error) = auth::authorize(tokens.as_deref(), authorization.as_deref(), host, role) {
-            return Ok(ApiResponse::Json(Err(error)));
-        }
-    }
     let query = match Query::read(&route, url.query()) {
         Ok(query) => query,
         Err(error) => return Ok(ApiResponse::Json(Err(error))),
@@ -80,7 +88,7 @@ async fn handle(request: Request, env: &Env) -> Result<ApiResponse> {
         | BodyRule::Start
         | BodyRule::Payload
         | BodyRule::CallbackResult
-        | BodyRule::Control { .. } => match read_bytes(&request)
+        | BodyRule::Control { .. } => match read_bytes(request)
             .await?
             .and_then(|bytes| body::read(&route, &bytes))
         {
@@ -140,7 +148,7 @@ async fn handle(request: Request, env: &Env) -> Result<ApiResponse> {
             (Err(error), _) | (_, Err(error)) => Err(error),
         },
         Route::ListTimeouts { run } => {
-            let accept = header(&request, "accept").unwrap_or_default();
+            let accept = header(request, "accept").unwrap_or_default();
             if accept.contains(NDJSON) {
                 return timeout_lines(env, &run).await;
             }
@@ -163,7 +171,7 @@ async fn handle(request: Request, env: &Env) -> Result<ApiResponse> {
             None => Err(Error::not_found("the callback")),
         },
         Route::PublishEvent { name } => {
-            let key = header(&request, "idempotency-key");
+            let key = header(request, "idempotency-key");
             publish(env, &name, key, &body).await?
         }
         Route::ListGates => match query.gate_page() {
@@ -191,21 +199,7 @@ async fn handle(request: Request, env: &Env) -> Result<ApiResponse> {
     Ok(ApiResponse::Json(result))
 }
 
-thread_local! {
-    static WARNED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Logs a warning once per isolate.
-fn warn_without_tokens(tokens: Option<&str>) {
-    if tokens.is_none_or(|text| text.trim().is_empty()) && !WARNED.replace(true) {
-        platform::log(json!({
-            "level": "warn", "event": "auth_not_configured",
-            "message": "CURFEW_TOKENS is not set: every request to a loopback host is allowed, every other is refused",
-        }));
-    }
-}
-
-fn header(request: &Request, name: &str) -> Option<String> {
+pub fn header(request: &Request, name: &str) -> Option<String> {
     // `get` fails for an invalid header name only.
     request.headers().get(name).ok().flatten()
 }

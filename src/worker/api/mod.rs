@@ -1,5 +1,6 @@
 //! The API Worker.
 
+mod authorize;
 mod catalogue;
 pub mod fetch;
 pub mod prepare_start;

@@ -1,11 +1,24 @@
 //! HTTP responses of the API Worker.
 
 use serde_json::Value;
+use wasm_bindgen::prelude::*;
 use web_sys::{Response, ResponseInit};
 use worker::Result;
 
+use crate::api::auth::{Role, Roles};
 use crate::api::error::Error;
 use crate::worker::index::page::Page;
+
+#[wasm_bindgen(module = "/src/worker/platform/api_response.mjs")]
+extern "C" {
+    #[wasm_bindgen(js_name = finishResponse)]
+    fn finish_response(response: &Response, shows_bill: bool) -> Response;
+}
+
+/// Adds the headers that every answer of the API has. Only an admin sees what a request costs.
+pub fn finish(response: &Response, roles: Roles) -> Response {
+    finish_response(response, roles.contains(Role::Admin))
+}
 
 /// A status and a JSON body, or an error.
 pub type ApiResult = std::result::Result<(u16, Value), Error>;
