@@ -67,11 +67,14 @@ fn deadlines(run: &Run) -> Vec<Value> {
     let tokens = run.live_tokens().filter_map(|token| {
         let (kind, at) = match token.status {
             TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => {
-                let run_ends_at = run.header.timeout_at.filter(|_| token.timeout_at.is_some());
-                ("execution", token.timeout_at.into_iter().chain(run_ends_at).min())
+                let run_ends_at = run.header.timeout_at.filter(|_| token.deadline.at.is_some());
+                (
+                    "execution",
+                    token.deadline.at.into_iter().chain(run_ends_at).min(),
+                )
             }
-            TokenStatus::AwaitingHuman => ("gate", token.timeout_at),
-            TokenStatus::Suspended => ("wait", token.timeout_at.or(token.watch_at)),
+            TokenStatus::AwaitingHuman => ("gate", token.deadline.at),
+            TokenStatus::Suspended => ("wait", token.deadline.at.or(token.watch_at)),
             TokenStatus::Pending
             | TokenStatus::Dispatched
             | TokenStatus::WaitingForSiblings

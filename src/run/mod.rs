@@ -40,6 +40,7 @@ pub use restore::StoredRun;
 pub use state::{NewRun, Run};
 pub use time::event_log::{LATE_NOTED, RunEvent, RunEventKind};
 pub use time::timeout_record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
+pub use token::deadline::TokenDeadline;
 pub use token::lane::{BatchKind, invocations};
 pub use token::order::{AttemptOrder, LimitSource};
 pub use token::unroutable::{Routes, Unroutable};

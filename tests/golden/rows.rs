@@ -4,7 +4,8 @@
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::protocol::task::{StepReport, StepStatus};
 use curfew::run::{
-    Back, Event, Header, Lane, Patch, Step, Token, TokenId, TokenStatus, TokenUndo, Write, WrittenAt,
+    Back, Event, Header, Lane, Patch, Step, Token, TokenDeadline, TokenId, TokenStatus, TokenUndo, Write,
+    WrittenAt,
 };
 use curfew::storage::commit::{Commit, EncodedBatch};
 use curfew::storage::row_ids::RowIds;
@@ -110,8 +111,8 @@ pub fn full_token(run: &Driver) -> Token {
     token.dispatched_at = Some(1_500);
     token.started_at = Some(1_500);
     token.ended_at = Some(1_900);
-    token.timeout_at = Some(61_500);
-    token.timeout_ms = Some(60_000);
+    token.deadline.at = Some(61_500);
+    token.deadline.timeout_ms = Some(60_000);
     token.watch_at = Some(31_500);
     token.reason = Some("attempt_lost".into());
     token.error = Some(failure());
@@ -186,8 +187,7 @@ fn token_rows_are_stable() {
         dispatched_at: None,
         started_at: None,
         ended_at: None,
-        timeout_at: None,
-        timeout_ms: None,
+        deadline: TokenDeadline::default(),
         watch_at: None,
         reason: None,
         error: None,

@@ -174,9 +174,9 @@ fn header_of_a_run_that_is_paused_for_two_reasons() {
 /// A token with every field that a timeout and the end of its run can set.
 fn timely_token(run: &Driver) -> Token {
     let mut token = full_token(run);
-    token.executor_deadline = Some(61_500);
-    token.timeout_reason = Some("3 x the p99 of 40 runs".into());
-    token.warned = true;
+    token.deadline.executor_deadline = Some(61_500);
+    token.deadline.reason = Some("3 x the p99 of 40 runs".into());
+    token.deadline.warned = true;
     token.checkpoint = Some(Box::new(checkpoint()));
     token.interrupted = Some(Interrupted {
         end: 1,

@@ -133,7 +133,7 @@ fn no_callback_in_time_is_a_timeout_like_any_other() {
     let mut run = Driver::start(async_document(json!({"timeout_ms": 60_000}), json!({})));
     run.at(2_000).report(suspended("t1@1"));
     assert_eq!(
-        run.row("t1").timeout_at,
+        run.row("t1").deadline.at,
         Some(62_000),
         "the action's limit, where it is the longer one"
     );
@@ -156,7 +156,7 @@ fn the_limit_of_a_node_also_applies_to_its_callback() {
             json!({"timeout_ms": limit}),
         ));
         run.at(2_000).report(suspended("t1@1"));
-        assert_eq!(run.row("t1").timeout_at, Some(waits_until));
+        assert_eq!(run.row("t1").deadline.at, Some(waits_until));
         run.at(waits_until - 1)
             .wake("")
             .assert_status("waiting a:suspended");
@@ -166,7 +166,7 @@ fn the_limit_of_a_node_also_applies_to_its_callback() {
     // An explicit `null` means no limit.
     let mut run = Driver::start(async_document(json!({}), json!({"timeout_ms": null})));
     run.at(2_000).report(suspended("t1@1"));
-    assert_eq!(run.row("t1").timeout_at, None);
+    assert_eq!(run.row("t1").deadline.at, None);
 }
 
 #[test]

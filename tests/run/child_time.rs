@@ -145,7 +145,7 @@ fn a_paused_child_keeps_its_remaining_time() {
         .assert_status("running c:executing");
     assert_eq!(child.run.header.timeout_at, Some(131_000), "20 s were left");
     assert_eq!(
-        parent.row("t1").timeout_at,
+        parent.row("t1").deadline.at,
         Some(131_000),
         "and the node that waits knows it"
     );

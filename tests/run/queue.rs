@@ -490,7 +490,7 @@ fn time_in_the_queue_counts_for_the_run_but_not_for_the_attempt() {
     document["timeout_ms"] = json!(80_000);
     let mut run = start(document);
     run.at(30_000).claim("t1@1");
-    assert_eq!(run.row("t1").timeout_at, Some(100_000));
+    assert_eq!(run.row("t1").deadline.at, Some(100_000));
     assert_eq!(
         claimed_order(&run).deadline_at,
         Some(100_000),

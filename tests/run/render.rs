@@ -274,7 +274,7 @@ fn render_token(token: &Token, run: &Run) -> String {
         line += &format!(" lost {}", token.lost_count);
     }
     if !token.status.is_terminal() {
-        if let Some(at) = token.timeout_at {
+        if let Some(at) = token.deadline.at {
             line += &format!(" until {at}");
         }
         if let Some(at) = token.watch_at {

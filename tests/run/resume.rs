@@ -132,7 +132,7 @@ fn a_wait_for_a_signal_that_timed_out_waits_again() {
         .at(9_000)
         .retry(RetryMode::RetryStep)
         .assert_status("waiting a:suspended");
-    assert_eq!(run.row("t2").timeout_at, Some(14_000));
+    assert_eq!(run.row("t2").deadline.at, Some(14_000));
     run.signal("go", json!(1)).assert_status("running b:executing");
 }
 

@@ -139,7 +139,7 @@ fn a_wait_for_a_signal_keeps_its_remaining_time_and_receives_signals_meanwhile()
         .grant("run1", 60_000)
         .assert_status("waiting a:suspended");
     assert_eq!(run.run.header.timeout_at, Some(160_000));
-    assert_eq!(run.row("t1").timeout_at, Some(105_000));
+    assert_eq!(run.row("t1").deadline.at, Some(105_000));
     let mut run = at_the_gate(watched_node(wait));
     run.at(50_000)
         .signal("go", json!(7))

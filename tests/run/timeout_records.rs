@@ -282,9 +282,9 @@ fn an_adaptive_limit_has_its_reason_on_the_token() {
     );
     assert_eq!(run.order().limit, Some((6_000, LimitSource::Adaptive)));
     let token = run.row("t1");
-    assert_eq!(token.timeout_at, Some(7_000));
+    assert_eq!(token.deadline.at, Some(7_000));
     assert_eq!(
-        token.timeout_reason.as_deref(),
+        token.deadline.reason.as_deref(),
         Some("adaptive: 3 x p99 2s of 20 samples")
     );
     let run = adaptive(
@@ -296,7 +296,7 @@ fn an_adaptive_limit_has_its_reason_on_the_token() {
     );
     assert_eq!(run.order().limit, None);
     assert_eq!(
-        run.row("t1").timeout_reason.as_deref(),
+        run.row("t1").deadline.reason.as_deref(),
         Some("adaptive: 19 of 20 samples, so no limit")
     );
     let flow = json!({"timeouts": {"preset": "flow"}, "timeout": "30m"});

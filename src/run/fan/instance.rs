@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::base::compute::copy_steps;
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
-use crate::run::token::{TokenId, warning_at};
+use crate::run::token::TokenId;
+use crate::run::token::deadline::warning_at;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InstanceId(pub u64);

@@ -54,7 +54,7 @@ impl Run {
             token.status = TokenStatus::WaitingForSiblings;
             token.exit_order = Some(done);
             token.join = Some(JoinWait { node, arrival: order });
-            token.timeout_at = None;
+            token.deadline.stop();
             token.watch_at = None;
             token.ended_at = Some(now);
         });

@@ -118,7 +118,7 @@ impl Run {
     /// Records the state of a token that the end of the run or of its branch interrupts, so that a resume can continue it.
     pub(in crate::run) fn mark_interrupted(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
-        let sleeps = token.status == TokenStatus::Suspended && token.timeout_at.is_none();
+        let sleeps = token.status == TokenStatus::Suspended && token.deadline.at.is_none();
         let left = token.watch_at.map(|at| at.saturating_sub(self.clock()));
         let status = token.status;
         self.tokens.interrupt(id, status, left.filter(|_| sleeps));

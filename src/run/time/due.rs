@@ -72,10 +72,7 @@ impl Run {
     fn token_due(&mut self, id: TokenId, open_calls: &[(TokenId, u64)]) {
         let now = self.changes.now;
         let token = self.tokens.live(id);
-        let passed = |grace_ms: u64| {
-            let deadline = token.timeout_at.map(|at| at.saturating_add(grace_ms));
-            deadline.is_some_and(|at| at <= now)
-        };
+        let passed = |grace_ms: u64| token.deadline.enforced_at(grace_ms).is_some_and(|at| at <= now);
         let over = match token.status {
             // The executor or the child enforces its deadline first.
             TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => passed(self.settings.grace_ms),
@@ -87,9 +84,8 @@ impl Run {
             | TokenStatus::TimedOut
             | TokenStatus::Cancelled => unreachable!("{id} is {:?} and cannot be due", token.status),
         };
-        let should_warn = token
-            .warning_at(self.timeout_config())
-            .is_some_and(|at| at <= now);
+        let warning_at = token.deadline.warning_at(self.timeout_config().warn_at);
+        let should_warn = warning_at.is_some_and(|at| at <= now);
         if should_warn && !over && token.status != TokenStatus::Pending {
             return self.warn_of_token(id);
         }
@@ -129,8 +125,8 @@ impl Run {
             | TokenStatus::TimedOut
             | TokenStatus::Cancelled => "execution",
         };
-        let (node, timeout_at, timeout_ms) = (token.node, token.timeout_at, token.timeout_ms);
-        self.change(id, |token| token.warned = true);
+        let (node, timeout_at, timeout_ms) = (token.node, token.deadline.at, token.deadline.timeout_ms);
+        self.change(id, |token| token.deadline.warned = true);
         // The deadline has passed, so a warning is too late; only the executor's grace is left.
         if timeout_at.is_some_and(|at| at <= self.changes.now) {
             return;

@@ -158,17 +158,14 @@ impl Run {
                 &self.snapshot.workflow.nodes[token.node].kind,
                 NodeKind::Wait(wait) if matches!(**wait, Wait::Until(_))
             ) && token.status == TokenStatus::Suspended;
-            let has_clock = token.timeout_at.or(token.watch_at).is_some() && !is_moment;
+            let has_clock = token.deadline.at.or(token.watch_at).is_some() && !is_moment;
             if has_clock {
                 self.change(id, |token| {
-                    // The executor keeps the deadline it was sent.
-                    if token.status == TokenStatus::Executing {
-                        token.executor_deadline = token.executor_deadline.or(token.timeout_at);
-                    }
                     if token.started_at.is_some() {
                         token.stopped_ms = token.stopped_ms.saturating_add(pause);
                     }
-                    token.timeout_at = token.timeout_at.map(|at| at.saturating_add(pause));
+                    let is_at_executor = token.status == TokenStatus::Executing;
+                    token.deadline.shift(pause, is_at_executor);
                     token.watch_at = token.watch_at.map(|at| at.saturating_add(pause));
                     if let Some(unroutable) = &mut token.unroutable {
                         unroutable.since = unroutable.since.saturating_add(pause);

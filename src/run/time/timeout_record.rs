@@ -126,11 +126,8 @@ impl Run {
                 crate::protocol::task::StepStatus::TimedOut | crate::protocol::task::StepStatus::Failed
             )
         });
-        // Pauses move the deadline and do not count.
-        let began_at = match (token.timeout_at, token.timeout_ms) {
-            (Some(at), Some(millis)) => at.saturating_sub(millis),
-            (_, _) => token.started_at.unwrap_or(token.created_at),
-        };
+        let began_at = token.deadline.began_at().or(token.started_at);
+        let began_at = began_at.unwrap_or(token.created_at);
         TimeoutRecord {
             timeout_event: self.timeout_event(passed, began_at),
             last_known_state: LastKnownState {

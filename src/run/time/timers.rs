@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::base::time::Millis;
 use crate::run::fan::InstanceId;
 use crate::run::state::Run;
-use crate::run::token::{TokenId, TokenStatus, warning_at};
+use crate::run::token::deadline::warning_at;
+use crate::run::token::{TokenId, TokenStatus};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {

@@ -145,8 +145,8 @@ impl Run {
         let passed = Passed {
             scope,
             // A step of the task may have timed out before the attempt's deadline.
-            due_at: token.timeout_at.unwrap_or(now).min(now),
-            timeout_ms: token.timeout_ms,
+            due_at: token.deadline.at.unwrap_or(now).min(now),
+            timeout_ms: token.deadline.timeout_ms,
         };
         let mut record = self.record_of_token(token, passed, action);
         match reported {
@@ -173,7 +173,7 @@ impl Run {
             "workflow_run_id": self.header.id,
             "node_id": self.snapshot.workflow.nodes[token.node].id,
             "timeout_type": "execution",
-            "timeout_duration_ms": token.timeout_ms,
+            "timeout_duration_ms": token.deadline.timeout_ms,
             "policy_applied": action,
         });
         self.note_with(RunEventKind::TokenTimedOut, fields, Some(record));
@@ -188,7 +188,7 @@ impl Run {
         self.change(id, |token| {
             token.status = TokenStatus::Pending;
             token.retry_count = retry_count;
-            token.timeout_at = None;
+            token.deadline.stop();
             token.watch_at = Some(at);
             token.checkpoint = None;
             token.reason = Some("execution_timeout".into());
@@ -248,7 +248,7 @@ impl Run {
                 self.renew_watch_once(id);
                 continue;
             }
-            if !self.is_paused() && token.timeout_at.is_some_and(|at| at <= self.changes.now) {
+            if !self.is_paused() && token.deadline.has_passed(self.changes.now) {
                 self.execution_timed_out(id, None);
             } else {
                 self.attempt_lost(id, "the run's object restarted during the attempt");

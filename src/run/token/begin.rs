@@ -10,6 +10,7 @@ use crate::base::failure::{Failure, FailureClass};
 use crate::definition::node::NodeKind;
 use crate::run::fan::Branch;
 use crate::run::state::Run;
+use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::lane::BatchKind;
 use crate::run::token::order::AttemptOrder;
 use crate::run::token::route::{error_value, mapping_failure};
@@ -155,7 +156,7 @@ impl Run {
         let now = self.changes.now;
         let limit = self.execution_limit(node);
         let timeout_ms = limit.limit.millis();
-        let timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
+        let deadline = TokenDeadline::starting(now, timeout_ms).because(limit.reason);
         let (is_new, watch_ms) = match lane {
             Lane::Inline => (true, None),
             Lane::Direct => (true, Some(self.settings.watch_ms)),
@@ -166,7 +167,7 @@ impl Run {
             epoch: 0,
             task,
             input,
-            deadline_at: self.executor_deadline(timeout_at),
+            deadline_at: self.executor_deadline(deadline.at),
             run_ends_at: self.work_ends_at(),
             limit: timeout_ms.map(|millis| (millis, limit.source)),
             checkpoint: None,
@@ -183,13 +184,9 @@ impl Run {
             token.lane = Some(lane);
             token.dispatched_at = token.dispatched_at.filter(|_| !is_new).or(Some(now));
             token.started_at = Some(now);
-            token.timeout_ms = timeout_ms;
-            token.timeout_at = timeout_at;
-            token.timeout_reason = limit.reason;
-            token.executor_deadline = None;
+            token.deadline = deadline;
             token.claim.claimed_by = None;
             token.stopped_ms = 0;
-            token.warned = false;
             token.claim.unclaimed = 0;
             token.claim.heartbeat_extended = false;
             token.found_route();

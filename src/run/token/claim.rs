@@ -25,7 +25,7 @@ impl Run {
             token.lane = Some(Lane::Queue);
             token.dispatched_at = Some(now);
             token.started_at = None;
-            token.timeout_at = None;
+            token.deadline.stop();
             token.watch_at = Some(watch_at);
             token.found_route();
             epoch = token.epoch;

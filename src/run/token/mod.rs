@@ -3,6 +3,7 @@
 pub mod attempt;
 pub mod begin;
 pub mod claim;
+pub mod deadline;
 pub mod lane;
 pub mod order;
 pub mod report;
@@ -18,11 +19,12 @@ use serde_json::Value;
 
 use crate::base::failure::Failure;
 use crate::base::text::json_bytes;
-use crate::base::time::{Millis, SECOND};
+use crate::base::time::Millis;
 use crate::protocol::task::{Checkpoint, StepReport};
 use crate::run::fan::Branch;
 use crate::run::recovery::rewind::WrittenAt;
 use crate::run::recovery::undo::{Patch, UNDO_INLINE_BYTES};
+use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::unroutable::Unroutable;
 use crate::run::wait::escalation::Escalation;
 
@@ -201,8 +203,7 @@ pub struct Token {
     pub dispatched_at: Option<Millis>,
     pub started_at: Option<Millis>,
     pub ended_at: Option<Millis>,
-    pub timeout_at: Option<Millis>,
-    pub timeout_ms: Option<u64>,
+    pub deadline: TokenDeadline,
     /// When to check that the attempt is alive (executing), or when to begin the next one (pending).
     pub watch_at: Option<Millis>,
     pub reason: Option<String>,
@@ -224,15 +225,8 @@ pub struct Token {
     pub undo: TokenUndo,
     /// Context names that are stored only on this token's row, with their values. `None`: the value is its output.
     pub context_on_token: Vec<(String, Option<Value>)>,
-    /// The deadline sent to the executor, if it is earlier than `timeout_at`: a pause moved the latter, or an older build sent
-    /// the run's limit.
-    pub executor_deadline: Option<Millis>,
     /// How long the run was paused since `started_at`.
     pub stopped_ms: u64,
-    /// The reason for the limit, if it is not written in a document.
-    pub timeout_reason: Option<String>,
-    /// The warning for its deadline was sent.
-    pub warned: bool,
     /// The progress of an unfinished attempt. The next attempt continues from it.
     pub checkpoint: Option<Box<Checkpoint>>,
     /// The end of the run that interrupted it.
@@ -298,16 +292,6 @@ pub struct TimeoutConfig {
     pub warn_at: f64,
 }
 
-/// Shorter limits get no warning, because there is no time to act on it.
-const WARNED_FROM_MS: u64 = 10 * SECOND;
-
-/// When to warn of a deadline, if at all. Counted back from the deadline, so that a pause moves both.
-pub fn warning_at(timeout_at: Option<Millis>, timeout_ms: Option<u64>, warn_at: f64) -> Option<Millis> {
-    let timeout_ms = timeout_ms.filter(|millis| *millis >= WARNED_FROM_MS)?;
-    let left = (timeout_ms as f64 * (1.0 - warn_at)).round() as u64;
-    Some(timeout_at?.saturating_sub(left))
-}
-
 impl Token {
     /// A new pending token.
     pub fn new(id: TokenId, node: usize, created_at: Millis) -> Token {
@@ -325,8 +309,7 @@ impl Token {
             dispatched_at: None,
             started_at: None,
             ended_at: None,
-            timeout_at: None,
-            timeout_ms: None,
+            deadline: TokenDeadline::default(),
             watch_at: None,
             reason: None,
             error: None,
@@ -341,10 +324,7 @@ impl Token {
             exit_order: None,
             undo: TokenUndo::default(),
             context_on_token: Vec::new(),
-            executor_deadline: None,
             stopped_ms: 0,
-            timeout_reason: None,
-            warned: false,
             checkpoint: None,
             interrupted: None,
             sleep_left_ms: None,
@@ -383,29 +363,19 @@ impl Token {
         is_stored
     }
 
-    /// When to warn of its deadline, if the warning was not sent yet.
-    pub fn warning_at(&self, config: TimeoutConfig) -> Option<Millis> {
-        match self.warned {
-            true => None,
-            false => warning_at(self.timeout_at, self.timeout_ms, config.warn_at),
-        }
-    }
-
     /// The next time this token is due if no event arrives for it.
     pub fn due_at(&self, config: TimeoutConfig) -> Option<Millis> {
-        let warning_at = self.warning_at(config);
+        let warning_at = self.deadline.warning_at(config.warn_at);
         match self.status {
             TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => {
-                let deadline = self.timeout_at.map(|at| at.saturating_add(config.grace_ms));
+                let deadline = self.deadline.enforced_at(config.grace_ms);
                 deadline.into_iter().chain(self.watch_at).chain(warning_at).min()
             }
-            TokenStatus::AwaitingHuman | TokenStatus::Suspended => self
-                .timeout_at
-                .into_iter()
-                .chain(self.watch_at)
-                .chain(warning_at)
-                .min(),
-            TokenStatus::Pending => self.timeout_at.into_iter().chain(self.watch_at).min(),
+            TokenStatus::AwaitingHuman | TokenStatus::Suspended => {
+                let deadline = self.deadline.at.into_iter();
+                deadline.chain(self.watch_at).chain(warning_at).min()
+            }
+            TokenStatus::Pending => self.deadline.at.into_iter().chain(self.watch_at).min(),
             TokenStatus::Dispatched => self.watch_at,
             TokenStatus::WaitingForSiblings
             | TokenStatus::Completed

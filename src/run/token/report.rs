@@ -35,9 +35,7 @@ impl Run {
     /// checked yet, so this attempt's deadline is checked here: otherwise its report could bypass it.
     fn has_missed_its_deadline(&self, id: TokenId) -> bool {
         let token = self.tokens.live(id);
-        let enforced_at = token
-            .timeout_at
-            .map(|at| at.saturating_add(self.settings.grace_ms));
+        let enforced_at = token.deadline.enforced_at(self.settings.grace_ms);
         self.work.is_exhausted() && !self.is_paused() && enforced_at.is_some_and(|at| at <= self.changes.now)
     }
 
@@ -99,20 +97,17 @@ impl Run {
     /// The executor's deadline is outdated: a pause moved it, or an older build sent the run's limit, which was extended.
     fn has_outdated_deadline(&self, id: TokenId) -> bool {
         let token = self.tokens.live(id);
-        let now = self.changes.now;
-        let own_time_is_up = token.timeout_at.is_some_and(|at| at <= now);
-        let run_ends_at = self.header.timeout_at.unwrap_or(Millis::MAX);
-        // The grace period allows for clock skew between machines.
-        token.executor_deadline.is_some_and(|sent| {
-            sent <= now.saturating_add(self.settings.grace_ms) && sent < run_ends_at && !own_time_is_up
-        })
+        let (now, grace_ms) = (self.changes.now, self.settings.grace_ms);
+        token
+            .deadline
+            .is_outdated_at_executor(now, grace_ms, self.header.timeout_at)
     }
 
     /// Begins the next attempt, or leaves it pending while the run is paused. The checkpoint is kept.
     pub(in crate::run) fn begin_next_attempt(&mut self, id: TokenId) {
         self.change(id, |token| {
             token.status = TokenStatus::Pending;
-            token.timeout_at = None;
+            token.deadline.stop();
             token.watch_at = None;
         });
         self.begin(id);

@@ -223,7 +223,7 @@ mod tests {
         let mut tokens = with_one();
         let moved = tokens.touch(TokenId(1), CONFIG, |token| {
             token.status = TokenStatus::Executing;
-            token.timeout_at = Some(5_000);
+            token.deadline.at = Some(5_000);
         });
         let expected = Rescheduled {
             from: None,

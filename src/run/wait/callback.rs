@@ -12,6 +12,7 @@ use crate::run::rejection::Rejection;
 use crate::run::size::check_received_result;
 use crate::run::state::Run;
 use crate::run::token::attempt::Reported;
+use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::{Token, TokenId, TokenStatus};
 use crate::run::wait::waits::Awaited;
 
@@ -123,14 +124,12 @@ impl Run {
         let node = &self.snapshot.workflow.nodes[token.node];
         let is_bounded_by_node = node.adaptive || node.timeout != Limit::Unset;
         let limit = action.timeout.millis().unwrap_or(0).max(self.settings.suspend_ms);
-        let at = self.clock().saturating_add(limit);
+        let deadline = TokenDeadline::starting(self.clock(), Some(limit));
         self.change(id, |token| {
             token.status = TokenStatus::Suspended;
             // The node's own limit bounds the call and the wait for its result together: it stays.
             if !is_bounded_by_node {
-                token.timeout_ms = Some(limit);
-                token.timeout_at = Some(at);
-                token.warned = false;
+                token.deadline = deadline;
             }
             token.watch_at = None;
         });

@@ -17,6 +17,7 @@ use crate::run::size::check_child_input;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::token::attempt::Reported;
+use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::{Token, TokenId, TokenStatus};
 
 impl Run {
@@ -151,10 +152,7 @@ impl Run {
             token.dispatched_at = Some(now);
             token.started_at = Some(now);
             token.stopped_ms = 0;
-            token.timeout_ms = timeout_ms;
-            token.timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
-            token.timeout_reason = limit.reason;
-            token.warned = false;
+            token.deadline = TokenDeadline::starting(now, timeout_ms).because(limit.reason);
             token.watch_at = None;
             // Each child numbers its messages from 1.
             token.child_news = 0;
@@ -224,7 +222,9 @@ impl Run {
                 error => (TokenStatus::Failed, error),
             },
             // The limit was this node's, so the node's timeout policy applies.
-            RunStatus::TimedOut if token.timeout_ms.is_some() && policy == ChildFailurePolicy::Propagate => {
+            RunStatus::TimedOut
+                if token.deadline.timeout_ms.is_some() && policy == ChildFailurePolicy::Propagate =>
+            {
                 let reported = Reported::Stopped {
                     step_ref: report.error.and_then(|error| error.step_ref),
                     partial: Vec::new(),

@@ -8,6 +8,7 @@ use crate::base::failure::Failure;
 use crate::definition::wait::GateTimeoutPolicy;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
+use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::{TokenId, TokenStatus};
 use crate::run::wait::gate::{GateDecision, GateKind, GateState, GateStatus};
 
@@ -52,7 +53,7 @@ impl Run {
         let node_id = self.snapshot.workflow.nodes[token.node].id.clone();
         let gate_id = self.gates.next_escalation_id(id);
         let timeout_ms = self.snapshot.workflow.gate.timeout_ms;
-        let timeout_at = Some(self.clock().saturating_add(timeout_ms));
+        let deadline = TokenDeadline::starting(self.clock(), Some(timeout_ms));
         let prompt = json!({
             "text": format!("Node {node_id} failed: {}. Retry it, fail it or skip it?", failure.message),
             "error": failure,
@@ -67,16 +68,12 @@ impl Run {
         let state = GateState {
             node_id: Some(node_id),
             token_id: Some(id.to_string()),
-            timeout_at,
+            timeout_at: deadline.at,
             ..GateState::open(gate_id.clone(), GateKind::Escalation, prompt, choices, now)
         };
         self.change(id, |token| {
             token.status = TokenStatus::AwaitingHuman;
-            token.timeout_ms = Some(timeout_ms);
-            token.timeout_at = timeout_at;
-            token.timeout_reason = None;
-            token.executor_deadline = None;
-            token.warned = false;
+            token.deadline = deadline;
             token.watch_at = None;
             token.reason = Some("escalated".into());
             token.escalation = Some(Box::new(Escalation {
@@ -109,7 +106,7 @@ impl Run {
     /// The gate's deadline passed: the token fails.
     pub(in crate::run) fn escalation_due(&mut self, id: TokenId) {
         let token = self.tokens.get(&id).expect("a token is live while it waits");
-        let is_over = token.timeout_at.is_some_and(|at| at <= self.changes.now);
+        let is_over = token.deadline.has_passed(self.changes.now);
         assert!(is_over, "the only timer of an escalated token is its deadline");
         self.note_gate_timeout(id, GateTimeoutPolicy::Fail);
         let escalation = self.take_escalation(id);
@@ -130,8 +127,7 @@ impl Run {
     fn retry_escalated(&mut self, id: TokenId) {
         self.change(id, |token| {
             token.status = TokenStatus::Pending;
-            token.timeout_at = None;
-            token.timeout_ms = None;
+            token.deadline = TokenDeadline::default();
             token.watch_at = None;
             token.lost_count = 0;
             token.claim.unclaimed = 0;

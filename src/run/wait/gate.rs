@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::time::Millis;
-use crate::run::token::warning_at;
+use crate::run::token::deadline::warning_at;
 
 pub use crate::protocol::run::GateDecision;
 

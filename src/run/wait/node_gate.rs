@@ -14,6 +14,7 @@ use crate::run::size::check_decision;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutScope};
+use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::route::{error_value, mapping_failure};
 use crate::run::token::{Token, TokenId, TokenStatus};
 use crate::run::wait::gate::{GateDecision, GateKind, GateState, GateStatus};
@@ -65,14 +66,14 @@ impl Run {
             .timeout
             .or(self.snapshot.workflow.nodes[node].timeout)
             .millis();
-        let timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
+        let deadline = TokenDeadline::starting(now, timeout_ms);
+        let timeout_at = deadline.at;
         let remind_at = timeout_ms.and_then(|millis| reminder_at(now, millis, &gate.remind_at, 0));
         self.change(id, |token| {
             token.status = TokenStatus::AwaitingHuman;
             token.epoch += 1;
             token.started_at = Some(now);
-            token.timeout_ms = timeout_ms;
-            token.timeout_at = timeout_at;
+            token.deadline = deadline;
             token.watch_at = remind_at;
         });
         let state = GateState {
@@ -165,14 +166,12 @@ impl Run {
         }
         let gate = self.gate_of(token.node);
         let now = self.changes.now;
-        if token.timeout_at.is_none_or(|at| at > now) {
+        if !token.deadline.has_passed(now) {
             // Not `started_at`: a pause moves the deadline, and the reminders with it.
-            let opened_at = token
-                .timeout_at
-                .unwrap_or(now)
-                .saturating_sub(token.timeout_ms.unwrap_or(0));
+            let opened_at = token.deadline.began_at().unwrap_or(now);
             let reminded = token.reminded + 1;
             let next = token
+                .deadline
                 .timeout_ms
                 .and_then(|millis| reminder_at(opened_at, millis, &gate.remind_at, reminded as usize));
             self.change(id, |token| {
@@ -216,15 +215,15 @@ impl Run {
         };
         let passed = Passed {
             scope: TimeoutScope::Gate,
-            due_at: token.timeout_at.unwrap_or(self.changes.now),
-            timeout_ms: token.timeout_ms,
+            due_at: token.deadline.at.unwrap_or(self.changes.now),
+            timeout_ms: token.deadline.timeout_ms,
         };
         let record = self.record_of_token(token, passed, action);
         let fields = json!({
             "gate_id": self.gate_id_of(id),
             "token_id": id.to_string(),
             "node_id": self.snapshot.workflow.nodes[token.node].id,
-            "timeout_duration_ms": token.timeout_ms,
+            "timeout_duration_ms": token.deadline.timeout_ms,
             "policy_applied": action,
         });
         self.note_with(RunEventKind::GateTimedOut, fields, Some(record));

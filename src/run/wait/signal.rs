@@ -11,6 +11,7 @@ use crate::run::rejection::Rejection;
 use crate::run::size::check_received_result;
 use crate::run::state::Run;
 use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutScope};
+use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::route::{error_value, mapping_failure};
 use crate::run::token::{Token, TokenId, TokenStatus};
 use crate::run::wait::waits::{Awaited, TooManySignals};
@@ -52,8 +53,7 @@ impl Run {
             token.epoch += 1;
             token.started_at = Some(now);
             token.watch_at = wakes_at;
-            token.timeout_ms = timeout_ms;
-            token.timeout_at = timeout_ms.map(|millis| now.saturating_add(millis));
+            token.deadline = TokenDeadline::starting(now, timeout_ms);
             token.sleep_left_ms = None;
         });
         match wait {
@@ -105,8 +105,8 @@ impl Run {
         };
         let passed = Passed {
             scope: TimeoutScope::Step,
-            due_at: token.timeout_at.unwrap_or(self.changes.now),
-            timeout_ms: token.timeout_ms,
+            due_at: token.deadline.at.unwrap_or(self.changes.now),
+            timeout_ms: token.deadline.timeout_ms,
         };
         let record = self.record_of_token(token, passed, action);
         self.note_token_timeout(id, action, record);

@@ -12,8 +12,8 @@ use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::protocol::task::{Checkpoint, StepReport};
 use crate::run::{
-    Escalation, InstanceId, Interrupted, JoinWait, Lane, Patch, QueueClaim, Run, Token, TokenId, TokenStatus,
-    TokenSummary, TokenUndo, UNDO_INLINE_BYTES, Unroutable, WrittenAt,
+    Escalation, InstanceId, Interrupted, JoinWait, Lane, Patch, QueueClaim, Run, Token, TokenDeadline,
+    TokenId, TokenStatus, TokenSummary, TokenUndo, UNDO_INLINE_BYTES, Unroutable, WrittenAt,
 };
 use crate::storage::rows::instance::BranchRow;
 
@@ -160,11 +160,11 @@ impl TokenRow {
             undo_apart: token.undo.apart,
             went_back_to: token.undo.reset_to.map(|id| id.0),
             context_on_token: token.context_on_token,
-            executor_deadline: token.executor_deadline,
+            executor_deadline: token.deadline.executor_deadline,
             claimed_by: token.claim.claimed_by,
             stopped_ms: token.stopped_ms,
-            timeout_reason: token.timeout_reason,
-            warned: token.warned,
+            timeout_reason: token.deadline.reason,
+            warned: token.deadline.warned,
             checkpoint: token.checkpoint,
             interrupted: token.interrupted,
             sleep_left_ms: token.sleep_left_ms,
@@ -183,8 +183,8 @@ impl TokenRow {
             dispatched_at: token.dispatched_at,
             started_at: token.started_at,
             ended_at: token.ended_at,
-            timeout_at: token.timeout_at,
-            timeout_ms: token.timeout_ms,
+            timeout_at: token.deadline.at,
+            timeout_ms: token.deadline.timeout_ms,
             watch_at: token.watch_at,
             reason: token.reason,
             error: token.error,
@@ -216,10 +216,7 @@ impl TokenRow {
                 reset_to: self.went_back_to.map(TokenId),
             },
             context_on_token: self.context_on_token,
-            executor_deadline: self.executor_deadline,
             stopped_ms: self.stopped_ms,
-            timeout_reason: self.timeout_reason,
-            warned: self.warned,
             checkpoint: self.checkpoint,
             interrupted: self.interrupted,
             sleep_left_ms: self.sleep_left_ms,
@@ -244,8 +241,13 @@ impl TokenRow {
             dispatched_at: self.dispatched_at,
             started_at: self.started_at,
             ended_at: self.ended_at,
-            timeout_at: self.timeout_at,
-            timeout_ms: self.timeout_ms,
+            deadline: TokenDeadline {
+                at: self.timeout_at,
+                timeout_ms: self.timeout_ms,
+                reason: self.timeout_reason,
+                warned: self.warned,
+                executor_deadline: self.executor_deadline,
+            },
             watch_at: self.watch_at,
             reason: self.reason,
             error: self.error,
