@@ -64,6 +64,7 @@ export const loop = (rounds: number) => ({
     { from_node_id: "begin", to_node_id: "again" },
     { from_node_id: "again", to_node_id: "again", condition: `state.n < ${rounds}` },
   ],
+  on_no_match: "end",
   tasks: [{ id: "count", steps: [{ ref: "add", action: { kind: "update_context", implementation: { set: { n: "${input.n + 1}" } } } }] }],
 });
 

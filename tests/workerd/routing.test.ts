@@ -59,8 +59,18 @@ test("the first tier with a match fires all its matches, later tiers none", asyn
   assert.deepEqual(run.counts, { completed: 3 });
 });
 
-test("a token without a matching transition ends its path", async () => {
-  const run = await curfew.runToEnd(graph(["start", "next"], [edge("start", "next", { condition: "false" })]));
+test("a token whose transitions all do not match fails the run and names the conditions", async () => {
+  const run = await curfew.runToEnd(graph(["start", "next"], [edge("start", "next", { condition: "input.amount > 3" })]), { amount: 2 });
+  assert.equal(run.status, "failed");
+  assert.equal(run.error?.code, "no_transition");
+  assert.equal(run.error?.class, "validation");
+  assert.equal(run.error?.node_id, "start");
+  assert.match(run.error?.message ?? "", /input\.amount > 3/);
+  assert.deepEqual(await visited(run.id), ["start"]);
+});
+
+test("with on_no_match: end a token without a matching transition ends its path", async () => {
+  const run = await curfew.runToEnd(graph(["start", "next"], [edge("start", "next", { condition: "false" })], { on_no_match: "end" }));
   assert.equal(run.status, "completed");
   assert.deepEqual(await visited(run.id), ["start"]);
 });
