@@ -1,5 +1,6 @@
 //! When a join fires or fails, and what happens to late branches. A join creates exactly one continuation.
 
+use curfew::run::TokenStatus;
 use serde_json::{Value, json};
 
 use super::driver::Driver;
@@ -410,4 +411,41 @@ fn an_attempt_that_ends_before_its_call_is_not_dispatched() {
             assert_eq!(run.lines_of(word), [""; 0], "{policy} {form}");
         }
     }
+}
+
+/// Branches of an inner fan-out that may go to the outer join past the inner one.
+fn past_the_inner_join(outer: serde_json::Value) -> serde_json::Value {
+    json!({
+        "nodes": [{"id": "a"}, {"id": "b"}, {"id": "c", "action_id": "work"}, {"id": "d"}, {"id": "z", "action_id": "work"}],
+        "transitions": [
+            {"id": "outer", "from_node_id": "a", "to_node_id": "b", "spawn_count": 2},
+            {"id": "inner", "from_node_id": "b", "to_node_id": "c", "spawn_count": 2},
+            {"from_node_id": "c", "to_node_id": "z", "synchronization": outer, "condition": "_branch.output == \"past\""},
+            {"from_node_id": "c", "to_node_id": "d", "priority": 1, "synchronization": joining("inner", json!({}))},
+            {"from_node_id": "d", "to_node_id": "z", "synchronization": outer},
+        ],
+    })
+}
+
+#[test]
+fn a_failed_inner_join_takes_back_the_arrival_of_its_branch_at_the_outer_one() {
+    let mut run = Driver::start(past_the_inner_join(joining("outer", json!({}))));
+    run.succeed("t4@1", json!("past"));
+    assert_eq!(run.row("t4").status, TokenStatus::WaitingForSiblings);
+    run.fail("t5@1");
+    assert_eq!(run.row("t4").status, TokenStatus::Cancelled);
+    let line = run.status_line();
+    assert!(
+        line.starts_with("failed fan_in_failed") && line.contains("node z cannot be met: 0 of 2"),
+        "{line}"
+    );
+}
+
+#[test]
+fn the_outer_join_goes_on_without_a_branch_whose_inner_join_failed() {
+    let outer = joining("outer", json!({"on_branch_failure": "proceed_with_available"}));
+    let mut run = Driver::start(past_the_inner_join(outer));
+    run.succeed("t4@1", json!("past")).fail("t5@1").reload();
+    run.succeed("t6@1", json!(1)).succeed("t7@1", json!(2));
+    run.assert_status("running z:executing");
 }

@@ -50,6 +50,8 @@ impl Run {
             self.close_instance(inside);
         }
         for token in members {
+            // A branch may have left this instance for a join around it. Its arrival there ends with it.
+            self.fans.withdraw_arrival(self.tokens.live(token));
             self.cancel_token(token, TokenStatus::Cancelled, reason, abort);
         }
     }

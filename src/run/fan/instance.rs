@@ -112,6 +112,11 @@ impl Arrivals {
         self.by_branch.insert(index, arrival);
     }
 
+    fn remove(&mut self, index: u32) {
+        let removed = self.by_branch.remove(&index);
+        self.completed -= u32::from(removed.is_some_and(|arrival| arrival.completed));
+    }
+
     /// Arrivals that count.
     pub(in crate::run) fn completed(&self) -> u32 {
         self.completed
@@ -322,6 +327,17 @@ impl Instance {
             self.pending -= 1;
         }
         is_first
+    }
+
+    pub(super) fn withdraw_arrival(&mut self, node: usize, index: u32) {
+        if let Some(FanIn {
+            state: FanInState::Waiting(arrivals),
+            ..
+        }) = self.fan_ins.get_mut(&node)
+        {
+            arrivals.remove(index);
+        }
+        self.unmark_arrived(index);
     }
 
     /// Its late result could not be merged: a resumed run lets the branch arrive again.

@@ -274,6 +274,22 @@ impl Instances {
         Ok(())
     }
 
+    /// A token that may wait at a join is ended with the instance it is in. The join waits for its branch again.
+    pub fn withdraw_arrival(&mut self, token: &Token) {
+        let Some(join) = token.join else { return };
+        let waits_at = |instance: &Instance| {
+            let arrivals = instance.fan_ins.get(&join.node).and_then(FanIn::arrivals);
+            arrivals.is_some_and(|arrivals| arrivals.iter().any(|(_, arrival)| arrival.token == token.id))
+        };
+        let joined = self
+            .enclosing(token.branch.as_ref())
+            .find(|(_, instance)| waits_at(instance))
+            .map(|(branch, instance)| (instance.id, branch.index));
+        if let Some((id, index)) = joined {
+            self.of_live(id).withdraw_arrival(join.node, index);
+        }
+    }
+
     pub fn fire(&mut self, id: InstanceId, node: usize, now: Millis) {
         self.fan_in_mut(id, node).state = FanInState::Fired { at: now };
         self.changed.insert(id);
