@@ -157,18 +157,15 @@ impl CheckedDecision<'_> {
             if !waited || is_abandoned || reported == Some(token.id.to_string()) {
                 continue;
             }
-            let child = format!("{}~{}", self.run.header.id, token.id);
-            // A later attempt has another child.
-            let is_child = |run_id: &str| {
-                let rest = run_id.strip_prefix(&child);
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('~'))
-            };
-            let has_child = self.starts_sent.iter().any(|run_id| is_child(run_id));
-            let mut messages = self.decision.writes().iter().filter_map(Write::message);
-            let is_cancelled = messages.any(|message| {
-                matches!(message, Message::CancelChild { run_id, .. }
-                    if is_child(run_id))
+            // The child of the attempt that waited: each attempt has its own, and a start may be retracted unsent.
+            let child = self.run.child_id(&Token {
+                epoch: self.before.epoch_of(token.id.0),
+                ..(*token).clone()
             });
+            let has_child = self.starts_sent.contains(&child);
+            let mut messages = self.decision.writes().iter().filter_map(Write::message);
+            let is_cancelled = messages
+                .any(|message| matches!(message, Message::CancelChild { run_id, .. } if *run_id == child));
             assert!(
                 is_cancelled || !has_child,
                 "the child of {} was not cancelled: {:?}",

@@ -13,7 +13,9 @@ use curfew::run::{
 use curfew::storage::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, event_key, undo_key};
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::{self, PastReader, Rows, Snapshots};
-use curfew::storage::rows::{COMPLETED_WITH_CONTEXT, HeaderRow, error_of, parse_status, patches_of};
+use curfew::storage::rows::{
+    COMPLETED_WITH_CONTEXT, HeaderRow, TokenRow, error_of, parse_status, patches_of,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -133,6 +135,11 @@ impl Store {
     pub fn status_of(&self, token: u64) -> Option<TokenStatus> {
         let (status, _) = self.tokens.get(&token)?;
         Some(parse_status(status).expect("checked by apply"))
+    }
+
+    pub fn epoch_of(&self, token: u64) -> u64 {
+        let row = self.tokens.get(&token).map(|(_, row)| parse::<TokenRow>(row));
+        row.and_then(Result::ok).map_or(0, |row| row.epoch)
     }
 
     /// Only the next attempt brings an ended run back to life.
