@@ -12,7 +12,9 @@ use std::time::Instant;
 use curfew::definition::snapshot::{Library, Resolution, Snapshot, resolve};
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
-use curfew::run::{AttemptOrder, Command, Decision, Event, NewRun, Run, RunStatus, Settings, StartRequest};
+use curfew::run::{
+    AttemptOrder, CallbackSecret, Command, Decision, Event, NewRun, Run, RunStatus, Settings, StartRequest,
+};
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
 
@@ -78,7 +80,7 @@ fn run(snapshot: &Rc<Snapshot>, settings: Settings, number: usize) -> (usize, us
         request: StartRequest::default(),
         parent: None,
         triggered_by: None,
-        secret: String::new(),
+        callback_secret: CallbackSecret::Random(String::new()),
     };
     let (mut run, mut decision) = Run::create(1_000, ROOM, settings, new);
     let (mut events, mut bytes) = (1, 0);

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use curfew::definition::snapshot::{Library, Resolution, Snapshot, resolve};
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
-use curfew::run::{AttemptOrder, Command, Decision, Event, NewRun, Run, RunStatus, Settings, StartRequest};
+use curfew::run::{
+    AttemptOrder, CallbackSecret, Command, Decision, Event, NewRun, Run, RunStatus, Settings, StartRequest,
+};
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
 
@@ -317,7 +319,7 @@ pub fn longest(worst: &Worst) -> Longest {
         request: StartRequest::default(),
         parent: None,
         triggered_by: None,
-        secret: String::new(),
+        callback_secret: CallbackSecret::Random(String::new()),
     };
     let mut longest = Longest {
         steps: 0,

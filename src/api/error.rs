@@ -16,6 +16,8 @@ pub struct Error {
     pub message: String,
     pub pointer: Option<String>,
     pub details: Option<Value>,
+    /// When repeating the request may help.
+    pub retry_after_s: Option<u32>,
 }
 
 impl Error {
@@ -26,6 +28,7 @@ impl Error {
             message: message.into(),
             pointer: None,
             details: None,
+            retry_after_s: None,
         }
     }
 
@@ -86,6 +89,7 @@ impl Error {
             ),
             pointer: first.map(|problem| problem.pointer.clone()),
             details: Some(json!(problems)),
+            retry_after_s: None,
         }
     }
 
@@ -110,6 +114,17 @@ impl Error {
         )
     }
 
+    /// `None` if what the database answered is no sign of missing migrations.
+    pub fn not_migrated(answer: &str) -> Option<Error> {
+        let is_missing = ["no such table", "no such column"]
+            .iter()
+            .any(|text| answer.contains(text));
+        let message = "the database lacks a table or a column of this version: apply the migrations with `npx wrangler d1 \
+                       migrations apply curfew --local` for wrangler dev, `--remote` for a deployment; `npm start` and `npm \
+                       run deploy` do it themselves";
+        is_missing.then(|| Error::new(503, "not_migrated", message))
+    }
+
     pub fn body(&self) -> Value {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(pointer) = &self.pointer {
@@ -119,5 +134,22 @@ impl Error {
             error["details"] = details.clone();
         }
         json!({"error": error})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_without_migrations_is_recognized() {
+        for answer in [
+            "D1_ERROR: no such table: definitions: SQLITE_ERROR",
+            "D1_ERROR: no such column: due_at at offset 7: SQLITE_ERROR",
+        ] {
+            let error = Error::not_migrated(answer).expect(answer);
+            assert_eq!((error.status, error.code), (503, "not_migrated"));
+        }
+        assert_eq!(Error::not_migrated("D1_ERROR: Network connection lost."), None);
     }
 }

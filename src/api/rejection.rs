@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::api::callback;
 use crate::api::error::Error;
 use crate::base::limits::{BUFFERED_SIGNALS, BUFFERED_SIGNALS_BYTES};
 use crate::run::{PauseReason, Rejection, RunStatus};
@@ -41,7 +42,7 @@ pub fn response(rejection: &Rejection) -> Error {
         Rejection::NotResumable(message) => Error::new(409, "not_resumable", message.as_str()),
         Rejection::Paused => Error::new(409, "paused", "the run is paused: nothing new begins"),
         Rejection::NotPaused => Error::new(409, "not_paused", "the run is not paused"),
-        Rejection::UnknownCallback => Error::not_found("the callback"),
+        Rejection::UnknownCallback => callback::unknown(),
         Rejection::UnknownGate => Error::not_found("the gate"),
         Rejection::GateClosed(gate) => {
             let mut error = Error::new(409, "gate_closed", "the gate was decided before");

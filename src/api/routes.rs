@@ -90,7 +90,7 @@ pub enum BodyRule<'a> {
     Start,
     /// Any JSON.
     Payload,
-    /// Any JSON: the run's object checks the capability before it reads the result.
+    /// Any JSON: the capability was checked before.
     CallbackResult,
     /// See `control::check`.
     Control(&'a Control),
@@ -136,7 +136,9 @@ impl Route {
         }
     }
 
-    pub fn parse(method: &str, path: &str) -> Result<Route, Error> {
+    /// HEAD is GET; the platform sends no body for it.
+    pub fn parse(requested: &str, path: &str) -> Result<Route, Error> {
+        let method = if requested == "HEAD" { "GET" } else { requested };
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
         let allowed: &[&str] = match segments.as_slice() {
             ["healthz"] => match method {
@@ -273,14 +275,14 @@ impl Route {
                 return Err(Error::new(
                     404,
                     "not_found",
-                    format!("nothing is at {method} {path}"),
+                    format!("nothing is at {requested} {path}"),
                 ));
             }
         };
         Err(Error::new(
             405,
             "method_not_allowed",
-            format!("{path} takes {}, not {method}", allowed.join(" and ")),
+            format!("{path} takes {}, not {requested}", allowed.join(" and ")),
         ))
     }
 }
@@ -335,7 +337,9 @@ mod tests {
 
     #[test]
     fn paths() {
-        assert_eq!(Route::parse("GET", "/healthz"), Ok(Route::Health));
+        for method in ["GET", "HEAD"] {
+            assert_eq!(Route::parse(method, "/healthz"), Ok(Route::Health));
+        }
         assert_eq!(Route::parse("GET", "/v1/runs/"), Ok(Route::ListRuns));
         assert_eq!(
             Route::parse("PUT", "/v1/workflows/order"),
@@ -373,6 +377,7 @@ mod tests {
             ("GET", "/v1/nothing", 404),
             ("POST", "/v1/runs/x/explode", 404),
             ("DELETE", "/v1/runs/x", 405),
+            ("HEAD", "/v1/events/order.paid", 405),
             ("GET", "/v1/breakers/pay/reset", 405),
             ("POST", "/v1/breakers", 405),
             ("GET", "/v1/events/order.paid", 405),

@@ -141,6 +141,7 @@ impl StartRun {
             request: body.request,
             parent: None,
             triggered_by: None,
+            callback_secret: None,
         })
     }
 }

@@ -3,6 +3,7 @@
 pub mod compute;
 pub mod constant_time;
 pub mod failure;
+pub mod hmac;
 pub mod ids;
 pub mod limits;
 pub mod lru_cache;

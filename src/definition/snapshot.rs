@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::definition::action::{Action, ActionKind};
+use crate::definition::action::ActionKind;
 pub use crate::definition::adaptive::{Latency, adaptive_nodes};
 use crate::definition::node::{ChildFailurePolicy, NodeKind};
 use crate::definition::problem::{Problem, Problems};
@@ -152,6 +152,8 @@ pub struct Snapshot {
     pub stored: StoredSnapshot,
     /// `stored` as text, as it is persisted.
     pub text: Rc<str>,
+    /// As `StoredSnapshot::has_async`.
+    pub has_async: bool,
 }
 
 #[derive(Debug)]
@@ -196,6 +198,7 @@ impl Snapshot {
                 workflow,
                 tasks,
                 node_tasks: stored.node_tasks.clone(),
+                has_async: stored.has_async(),
                 stored,
                 text,
             }),
@@ -236,12 +239,6 @@ impl Snapshot {
                     .is_some_and(|join| join.group == group)
             })
             .map(|(index, _)| index)
-    }
-
-    /// Whether an action waits for a callback.
-    pub fn has_async(&self) -> bool {
-        let mut tasks = self.tasks.iter();
-        tasks.any(|task| task.task.only_action().is_some_and(Action::is_async))
     }
 
     pub fn task_of(&self, node: usize) -> Option<&ResolvedTask> {

@@ -93,6 +93,7 @@ impl<P: Platform> Host<P> {
             } => {
                 let stored = self.child_snapshot(&node_id)?;
                 let command = self.with_run(|run| StartRun {
+                    callback_secret: run.header.callback_secret_of(&run_id),
                     run_id: run_id.clone(),
                     stored,
                     input,

@@ -17,7 +17,8 @@ use crate::index::run_summary::ProbeResponse;
 use crate::protocol::start::StartRun;
 use crate::protocol::task::TaskMessage;
 use crate::run::{
-    AttemptOrder, Command, Decision, DecisionBatch, Event, NewRun, Rejection, Run, RunEvent, Settings, Write,
+    AttemptOrder, CallbackSecret, Command, Decision, DecisionBatch, Event, NewRun, Rejection, Run, RunEvent,
+    Settings, Write,
 };
 use crate::storage::commit::Commit;
 use crate::storage::restore::{self, Snapshots};
@@ -150,7 +151,10 @@ impl<P: Platform> Host<P> {
             request: start.request,
             parent: start.parent,
             triggered_by: start.triggered_by,
-            secret: self.platform.random_id()?,
+            callback_secret: match start.callback_secret {
+                Some(secret) => CallbackSecret::Derived(secret),
+                None => CallbackSecret::Random(self.platform.random_id()?),
+            },
         };
         if let Err(too_large) = new.check_size() {
             storage.remove_table()?;

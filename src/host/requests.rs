@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::api::callback;
 use crate::api::error::Error as ApiError;
 use crate::api::recovery;
 use crate::api::rejection;
@@ -132,7 +133,7 @@ impl<P: Platform> Host<P> {
             }
             RunRequest::Callback { capability, body } => {
                 let Some(capability) = Capability::parse(&capability) else {
-                    return Ok(refused(&ApiError::not_found("the callback")));
+                    return Ok(refused(&callback::unknown()));
                 };
                 let event = Event::CallbackReceived {
                     capability: Box::new(capability),

@@ -18,6 +18,10 @@ pub struct StartRun {
     pub parent: Option<ParentLink>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<TriggeredBy>,
+    /// For the capabilities of callbacks; see `run::CallbackKey`. Absent where the run needs none and in starts of earlier
+    /// builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_secret: Option<String>,
 }
 
 /// The options of a start. A second start with the same options and input is the same run.

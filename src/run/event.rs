@@ -8,7 +8,8 @@ use crate::run::context::Context;
 use crate::run::fan::{Instance, InstanceId};
 use crate::run::message::{ChildReport, ChildStatusUpdate};
 use crate::run::token::{Interrupted, JoinWait, Token, TokenId, TokenStatus};
-use crate::run::wait::callback::{CallbackResult, Capability};
+use crate::run::wait::callback::CallbackResult;
+use crate::run::wait::capability::Capability;
 use crate::run::wait::gate::GateDecision;
 
 pub use crate::protocol::child::ParentSender;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::base::failure::Failure;
 use crate::base::time::{DAY, Millis, SECOND};
 use crate::run::token::unroutable::Routes;
+use crate::run::wait::capability::CallbackSecret;
 
 pub use crate::protocol::child::RunStatus;
 pub use crate::protocol::start::{EventRef, ParentLink, StartRequest, TriggeredBy};
@@ -51,8 +52,8 @@ pub struct Header {
     pub warned: bool,
     /// Gates opened so far for the run as a whole.
     pub gates_opened: u64,
-    /// The key for the capabilities of async actions. Only set if the workflow has any.
-    pub secret: Option<String>,
+    /// For the capabilities of async actions. Only set if the workflow, or one that it calls, has any.
+    pub callback_secret: Option<CallbackSecret>,
     /// How often the run has ended. Tokens that an end interrupted carry its number.
     pub ends: u64,
     /// Tokens created in earlier attempts of the run. Limits apply to each attempt separately.
@@ -86,6 +87,11 @@ impl Header {
             hops: self.hops,
             root_event: self.root_event.clone(),
         }
+    }
+
+    /// The secret for the start of a child.
+    pub fn callback_secret_of(&self, child_id: &str) -> Option<String> {
+        self.callback_secret.as_ref()?.of_child(child_id)
     }
 
     /// The run ended because it exceeded one of its limits. A path was cut, and no token records where.

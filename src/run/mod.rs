@@ -45,6 +45,7 @@ pub use token::lane::{BatchKind, invocations};
 pub use token::order::{AttemptOrder, LimitSource};
 pub use token::unroutable::{Routes, Unroutable};
 pub use token::{Interrupted, JoinWait, Lane, QueueClaim, Token, TokenId, TokenStatus, TokenUndo};
-pub use wait::callback::{CallbackResult, Capability};
+pub use wait::callback::CallbackResult;
+pub use wait::capability::{CallbackKey, CallbackSecret, Capability};
 pub use wait::escalation::Escalation;
 pub use wait::gate::{GateDecision, GateKind, GateState, GateStatus};

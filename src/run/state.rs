@@ -27,6 +27,7 @@ use crate::run::time::event_log::EventLog;
 use crate::run::time::timers::Timers;
 use crate::run::token::tokens::Tokens;
 use crate::run::token::{Token, TokenId, TokenStatus};
+use crate::run::wait::capability::CallbackSecret;
 use crate::run::wait::gate::GateState;
 use crate::run::wait::gates::Gates;
 use crate::run::wait::waits::Waits;
@@ -74,8 +75,8 @@ pub struct NewRun {
     pub request: StartRequest,
     pub parent: Option<ParentLink>,
     pub triggered_by: Option<TriggeredBy>,
-    /// Unguessable.
-    pub secret: String,
+    /// Kept if the run needs it.
+    pub callback_secret: CallbackSecret,
 }
 
 /// The run's own limit, ignoring the remaining time of its parent.
@@ -110,7 +111,7 @@ impl Run {
             on_budget,
             warned: false,
             gates_opened: 0,
-            secret: Some(new.secret).filter(|_| new.snapshot.has_async()),
+            callback_secret: Some(new.callback_secret).filter(|_| new.snapshot.has_async),
             ends: 0,
             tokens_before: 0,
             id: new.id,

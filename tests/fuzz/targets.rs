@@ -5,7 +5,7 @@ use curfew::api::error::Error;
 use curfew::api::query::Query;
 use curfew::api::routes::Route;
 use curfew::api::start::StartBody;
-use curfew::api::{body, event};
+use curfew::api::{body, callback, event};
 use curfew::base::time::{parse_duration, parse_moment};
 use curfew::cel::{Expression, Scope, Template};
 use curfew::definition::snapshot::{DocumentKind, Library, check};
@@ -187,7 +187,7 @@ impl Request<'_> {
                     );
                     Ok(())
                 }
-                None => Err(Error::not_found("the callback")),
+                None => Err(callback::unknown()),
             },
             Route::Health
             | Route::PutDocument { .. }

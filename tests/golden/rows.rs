@@ -4,8 +4,8 @@
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::protocol::task::{StepReport, StepStatus};
 use curfew::run::{
-    Back, Event, Header, Lane, Patch, Step, Token, TokenDeadline, TokenId, TokenStatus, TokenUndo, Write,
-    WrittenAt,
+    Back, CallbackSecret, Event, Header, Lane, Patch, Step, Token, TokenDeadline, TokenId, TokenStatus,
+    TokenUndo, Write, WrittenAt,
 };
 use curfew::storage::commit::{Commit, EncodedBatch};
 use curfew::storage::row_ids::RowIds;
@@ -132,7 +132,23 @@ fn header_rows_are_stable() {
     minimal.tags = Vec::new();
     check_json("header_minimal.json", &json!(HeaderRow::of(&minimal)));
     check_json("header_full.json", &json!(HeaderRow::of(&full_header(&run))));
-    for name in ["header_minimal.json", "header_full.json"] {
+    let secret = || "29b1f3e2ad72e5e0d80e13f4fea3ce2e".to_string();
+    for (name, secret) in [
+        (
+            "header_with_derived_secret.json",
+            CallbackSecret::Derived(secret()),
+        ),
+        ("header_with_random_secret.json", CallbackSecret::Random(secret())),
+    ] {
+        minimal.callback_secret = Some(secret);
+        check_json(name, &json!(HeaderRow::of(&minimal)));
+    }
+    for name in [
+        "header_minimal.json",
+        "header_full.json",
+        "header_with_derived_secret.json",
+        "header_with_random_secret.json",
+    ] {
         let row: HeaderRow = serde_json::from_str(&read(name)).expect("a stored header can be read");
         let again = HeaderRow::of(&row.into_header());
         check_json(name, &json!(again));

@@ -23,6 +23,7 @@ fn start() -> StartRun {
         request: StartRequest::default(),
         parent: None,
         triggered_by: None,
+        callback_secret: None,
     }
 }
 
@@ -50,6 +51,7 @@ fn child_start() -> StartRun {
             hops: 2,
             root: Some(event()),
         }),
+        callback_secret: Some("29b1f3e2ad72e5e0d80e13f4fea3ce2e".into()),
         ..start()
     }
 }

@@ -1,10 +1,10 @@
 //! Async actions: a token waits for a callback that presents its capability.
 
 use curfew::protocol::task::{ReportStatus, TaskReport};
-use curfew::run::{CallbackResult, Capability, Event, Rejection, RunStatus};
+use curfew::run::{CallbackResult, CallbackSecret, Capability, Event, Rejection, RunStatus};
 use serde_json::{Value, json};
 
-use super::driver::{Driver, succeeded};
+use super::driver::{Driver, callback_key, succeeded};
 use super::graphs::with;
 
 /// `a` is an async action, followed by `b`.
@@ -88,7 +88,16 @@ fn a_callback_needs_the_capability() {
     let mut run = Driver::start(async_document(json!({}), json!({})));
     let key = capability(&run);
     run.report(suspended("t1@1"));
-    let proofs = ["", "0", &"0".repeat(32), &key.proof[..31]];
+    let (started_at, mac) = key.proof.split_once('-').expect("the start and the proof");
+    let proofs = [
+        "",
+        "0",
+        "-",
+        &"0".repeat(32),
+        &key.proof[..31],
+        mac,
+        &format!("{started_at}0-{mac}"),
+    ];
     for proof in proofs {
         let guess = Capability {
             proof: proof.to_string(),
@@ -105,6 +114,61 @@ fn a_callback_needs_the_capability() {
     run.call_back(&next, json!({"n": 1}));
     assert_eq!(run.answer, Err(Rejection::UnknownCallback));
     assert_eq!(run.run.header.status, RunStatus::Waiting);
+}
+
+/// As the API checks it: with the key and the run's id alone.
+#[test]
+fn the_capabilities_of_a_run_and_of_its_children_can_be_checked_with_the_key() {
+    let run = Driver::start(async_document(json!({}), json!({})));
+    assert!(callback_key().proves(&capability(&run)));
+    // No action of the parent is async, but one of its child.
+    let parent = Driver::start(json!({"nodes": [{"id": "p", "workflow_id": "deferring"}]}));
+    let child = Driver::start_child(&parent);
+    let issued = capability(&child);
+    assert_eq!(
+        (issued.run_id.as_str(), callback_key().proves(&issued)),
+        ("run-1~t1", true)
+    );
+    assert_eq!(
+        parent
+            .run
+            .header
+            .callback_secret_of("run-1~t1")
+            .map(CallbackSecret::Derived),
+        child.run.header.callback_secret,
+    );
+    let plain = Driver::start(json!({"nodes": [{"id": "p", "workflow_id": "child"}]}));
+    assert_eq!(plain.run.header.callback_secret, None);
+}
+
+/// The id of a deleted run may be used again. Its secret is the same then.
+#[test]
+fn a_capability_of_an_earlier_run_with_the_same_id_is_unknown() {
+    let earlier = capability(&Driver::start(async_document(json!({}), json!({}))));
+    let mut run = Driver::start(async_document(json!({}), json!({})));
+    run.run.header.started_at += 1;
+    run.report(suspended("t1@1")).call_back(&earlier, json!({"n": 1}));
+    assert_eq!(run.answer, Err(Rejection::UnknownCallback));
+}
+
+/// A start without a secret comes from an earlier build, or from a run that one started.
+#[test]
+fn a_run_with_a_random_secret_takes_callbacks_and_passes_on_no_secret() {
+    let mut run = Driver::start(async_document(json!({}), json!({})));
+    run.run.header.callback_secret = Some(CallbackSecret::Random("nobody guesses this".into()));
+    run.fail("t1@1").feed(Event::RestartRequested { from: None });
+    let key = capability(&run);
+    assert!(!callback_key().proves(&key));
+    run.reload().report(suspended("t2@1"));
+    let wrong = Capability {
+        epoch: 2,
+        ..key.clone()
+    };
+    run.call_back(&wrong, json!({"n": 1}));
+    assert_eq!(run.answer, Err(Rejection::UnknownCallback));
+    run.call_back(&key, json!({"n": 1}))
+        .assert_status("running b:executing");
+    assert_eq!(run.run.header.callback_secret_of("run-1~t1"), None);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use curfew::definition::snapshot::{
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{
-    ChildReport, Command, Decision, Event, GateDecision, Message, NewRun, ParentLink, Rejection, Routes, Run,
-    RunStatus, Settings, StartRequest, TokenId, TriggeredBy,
+    CallbackKey, CallbackSecret, ChildReport, Command, Decision, Event, GateDecision, Message, NewRun,
+    ParentLink, Rejection, Routes, Run, RunStatus, Settings, StartRequest, TokenId, TriggeredBy,
 };
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
@@ -46,6 +46,11 @@ pub const START: Millis = 1_000;
 
 /// The default limit of test runs.
 pub const WORKFLOW_TIMEOUT_MS: u64 = 1_000_000;
+
+/// The key of the deployment, from which every run's secret is derived.
+pub fn callback_key() -> CallbackKey {
+    CallbackKey::parse(&"5e".repeat(32)).expect("64 hex digits")
+}
 
 /// Adds defaults to a document: an id, the action `work`, a limit and its policy.
 pub fn complete_document(mut document: Value) -> Value {
@@ -89,8 +94,11 @@ fn library() -> Library {
     let thrifty = json!({"id": "thrifty", "nodes": [{"id": "m", "workflow_id": "gated"}, {"id": "n", "workflow_id": "child"}],
         "transitions": [{"from_node_id": "m", "to_node_id": "n"}], "timeout_ms": 30_000,
         "timeouts": {"inherit_budget": true}, "on_timeout": "human_gate", "gate": {"timeout_ms": 40_000}});
+    // Waits for a callback.
+    let deferring = json!({"id": "deferring", "nodes": [{"id": "c", "action_id": "hand-out"}], "actions": [
+        {"id": "hand-out", "kind": "service_call", "implementation": {"binding": "PEER"}, "execution": {"mode": "async"}}]});
     [
-        child, strict, brief, middle, asking, patient, handing, gated, hasty, thrifty,
+        child, strict, brief, middle, asking, patient, handing, gated, hasty, thrifty, deferring,
     ]
     .into_iter()
     .map(|document| {
@@ -154,6 +162,7 @@ impl Start {
     /// With a call budget of `room`.
     pub fn run_in(self, room: u32, now: Millis, settings: Settings) -> (Run, Decision) {
         let snapshot = Snapshot::read(self.stored).expect("what was resolved can be read");
+        let callback_secret = callback_key().secret_of(&self.id);
         let new = NewRun {
             id: self.id,
             snapshot: Rc::new(snapshot),
@@ -161,7 +170,7 @@ impl Start {
             request: self.request,
             parent: self.parent,
             triggered_by: self.triggered_by,
-            secret: "nobody guesses this".into(),
+            callback_secret: CallbackSecret::Derived(callback_secret),
         };
         Run::create(now, room, settings, new)
     }

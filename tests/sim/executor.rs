@@ -3,13 +3,13 @@
 use curfew::host::{Attempt, Delivery, DeliveryResult};
 use curfew::protocol::run::RunRequest;
 use curfew::protocol::task::{Checkpoint, ReportStatus, TaskOrder, TaskReport};
-use curfew::run::TokenId;
+use curfew::run::{Capability, TokenId};
 use serde_json::json;
 
 use super::environment::{ConnectionId, Environment};
 use super::events::events_of;
 use super::in_flight::{InFlight, Sender};
-use crate::run::driver::{failed, succeeded, timed_out};
+use crate::run::driver::{callback_key, failed, succeeded, timed_out};
 
 /// What the simulator reads of an order.
 pub struct ReceivedOrder {
@@ -26,6 +26,9 @@ impl ReceivedOrder {
         let token = TokenId::parse(order.token_id).expect("an order names a token");
         let capability = order.callback_url.map(|url| {
             let (_, capability) = url.rsplit_once('/').expect("a capability ends the URL");
+            let issued = Capability::parse(capability).expect("a capability can be read");
+            // The API knows no more than the key and the id, whatever became of the run and its ancestors.
+            assert!(callback_key().proves(&issued), "{capability}");
             capability.to_string()
         });
         ReceivedOrder {

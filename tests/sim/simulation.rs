@@ -26,7 +26,7 @@ use super::in_flight::{InFlight, Sender};
 use super::outcome::Outcome;
 use super::platform::SimPlatform;
 use super::simulated_run::SimulatedRun;
-use crate::run::driver::store_document;
+use crate::run::driver::{callback_key, store_document};
 use crate::run::generator;
 use crate::run::rng::Rng;
 
@@ -109,6 +109,7 @@ impl Simulation {
             request: Default::default(),
             parent: None,
             triggered_by: None,
+            callback_secret: Some(callback_key().secret_of("run-1")),
         };
         loop {
             let start = RunRequest::Start {

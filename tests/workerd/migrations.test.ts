@@ -24,3 +24,20 @@ test("0007 migrates tags and parents", () => {
   assert.deepEqual(rows("SELECT id FROM runs INDEXED BY runs_by_parent WHERE parent_id = 'a'"), [["b"]]);
   assert.deepEqual(rows("SELECT id, tags FROM runs ORDER BY id"), [["a", '["x","y","x"]'], ["b", "[]"]]);
 });
+
+test("0009 makes a key for callbacks; only a database with documents forwards capabilities of earlier builds, for 30 days", () => {
+  const at = files.findIndex((name) => name.startsWith("0009_"));
+  const settings = (document: boolean): Record<string, string> => {
+    const database = new DatabaseSync(":memory:");
+    apply(database, files.slice(0, at));
+    if (document) database.exec("INSERT INTO definitions (kind, id, version, content, created_at) VALUES ('workflows', 'w', 1, '{}', 1)");
+    apply(database, files.slice(at));
+    return Object.fromEntries(database.prepare("SELECT name, value FROM settings").all().map(({ name, value }) => [name, value]));
+  };
+  const [used, fresh] = [settings(true), settings(false)];
+  for (const { callback_key } of [used, fresh]) assert.match(callback_key!, /^[0-9a-f]{64}$/);
+  assert.notEqual(used["callback_key"], fresh["callback_key"]);
+  assert.equal(fresh["callback_older_until"], "0");
+  const days = (Number(used["callback_older_until"]) - Date.now()) / 86_400_000;
+  assert.ok(days > 29.99 && days <= 30, `${days}`);
+});

@@ -258,3 +258,11 @@ test("cancel aborts the work in flight", async () => {
 test("healthz responds", async () => {
   assert.equal((await curfew.api("GET", "/healthz")).status, 200);
 });
+
+test("HEAD is GET without the body", async () => {
+  const { id } = await curfew.runToEnd(greeting(), { name: "Ada" });
+  for (const path of ["/healthz", "/v1/workflows", "/v1/runs", `/v1/runs/${id}`, `/v1/runs/${freshId("nobody")}`, "/v1/events/x"]) {
+    const [get, head] = [await curfew.api("GET", path), await curfew.api("HEAD", path)];
+    assert.deepEqual([head.status, head.headers.get("content-type"), head.text], [get.status, get.headers.get("content-type"), ""], path);
+  }
+});

@@ -1,12 +1,10 @@
 //! Async actions: the call returns at once, and a callback delivers its result later. The callback is authorized by a
-//! capability: a URL with a proof that only the run can compute. Each attempt has its own.
+//! capability. Each attempt has its own.
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Limit;
-use crate::base::{constant_time, ids};
 use crate::definition::action::Action;
 use crate::run::rejection::Rejection;
 use crate::run::size::check_received_result;
@@ -14,52 +12,8 @@ use crate::run::state::Run;
 use crate::run::token::attempt::Reported;
 use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::{Token, TokenId, TokenStatus};
+use crate::run::wait::capability::Capability;
 use crate::run::wait::waits::Awaited;
-
-/// The right to deliver the result of one attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Capability {
-    pub run_id: String,
-    pub token_id: String,
-    pub epoch: u64,
-    pub proof: String,
-}
-
-impl Capability {
-    /// `None` if no run ever issued it.
-    pub fn parse(text: &str) -> Option<Capability> {
-        // From the right: the id of a child run contains the separator.
-        let mut parts = text.rsplitn(4, '~');
-        let (proof, epoch) = (parts.next()?, parts.next()?.parse().ok()?);
-        let (token_id, run_id) = (parts.next()?, parts.next()?);
-        let is_ours = ids::is_any_run_id(run_id) && TokenId::parse(token_id).is_some();
-        is_ours.then(|| Capability {
-            run_id: run_id.to_string(),
-            token_id: token_id.to_string(),
-            epoch,
-            proof: proof.to_string(),
-        })
-    }
-
-    pub fn text(&self) -> String {
-        format!("{}~{}~{}~{}", self.run_id, self.token_id, self.epoch, self.proof)
-    }
-}
-
-/// Proves that the run issued the capability of this attempt. Hashed twice, so that the proof of a longer message cannot be
-/// computed from it. It is not HMAC: capabilities that were issued before would not verify.
-fn proof(secret: &str, token: TokenId, epoch: u64) -> String {
-    let inner = Sha256::digest(format!("{secret}:{token}:{epoch}"));
-    let mut outer = Sha256::new();
-    outer.update(secret);
-    outer.update(inner);
-    outer
-        .finalize()
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
 
 /// What a callback delivers.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,11 +52,12 @@ impl Run {
     /// The capability of an attempt at an async action.
     pub(in crate::run) fn capability(&self, token: &Token, epoch: u64) -> Option<String> {
         self.async_action(token)?;
+        let (token_id, secret) = (token.id.to_string(), self.header.callback_secret.as_ref()?);
         let capability = Capability {
             run_id: self.header.id.clone(),
-            token_id: token.id.to_string(),
+            proof: secret.proof(self.header.started_at, &token_id, epoch),
+            token_id,
             epoch,
-            proof: proof(self.header.secret.as_deref()?, token.id, epoch),
         };
         Some(capability.text())
     }
@@ -142,10 +97,8 @@ impl Run {
         capability: &Capability,
         result: CallbackResult,
     ) -> Result<(), Rejection> {
-        let id = TokenId::parse(&capability.token_id).ok_or(Rejection::UnknownCallback)?;
-        let secret = self.header.secret.as_deref().ok_or(Rejection::UnknownCallback)?;
-        let expected = proof(secret, id, capability.epoch);
-        if !constant_time::eq(expected.as_bytes(), capability.proof.as_bytes()) {
+        let secret = self.header.callback_secret.as_ref();
+        if !secret.is_some_and(|secret| secret.proves(self.header.started_at, capability)) {
             return Err(Rejection::UnknownCallback);
         }
         let waiting = self.current_attempt(&capability.token_id, capability.epoch, TokenStatus::Suspended);

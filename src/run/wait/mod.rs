@@ -10,6 +10,7 @@
 //! The gate of the whole run is opened and decided in `time/timeout_gate.rs`: it stops the run's clocks.
 
 pub mod callback;
+pub mod capability;
 pub mod child;
 pub mod escalation;
 pub mod gate;

@@ -9,7 +9,8 @@ use super::{is_false, is_zero};
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
 use crate::run::{
-    ChildIds, Header, ParentLink, PauseReason, RunStatus, StartRequest, TriggeredBy, hops_of, root_event_of,
+    CallbackSecret, ChildIds, Header, ParentLink, PauseReason, RunStatus, StartRequest, TriggeredBy, hops_of,
+    root_event_of,
 };
 use crate::storage::schema;
 
@@ -55,8 +56,11 @@ pub struct HeaderRow {
     pub warned: bool,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub gates_opened: u64,
+    /// A random secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub derived_secret: Option<String>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ends: u64,
     #[serde(default)]
@@ -74,6 +78,11 @@ fn is_dotted(form: &ChildIds) -> bool {
 impl HeaderRow {
     pub fn of(header: &Header) -> HeaderRow {
         let header = header.clone();
+        let (secret, derived_secret) = match header.callback_secret {
+            Some(CallbackSecret::Random(secret)) => (Some(secret), None),
+            Some(CallbackSecret::Derived(secret)) => (None, Some(secret)),
+            None => (None, None),
+        };
         HeaderRow {
             schema: schema::VERSION,
             id: header.id,
@@ -99,7 +108,8 @@ impl HeaderRow {
             on_budget: header.on_budget,
             warned: header.warned,
             gates_opened: header.gates_opened,
-            secret: header.secret,
+            secret,
+            derived_secret,
             ends: header.ends,
             tokens_before: header.tokens_before,
             revision: header.revision,
@@ -129,7 +139,10 @@ impl HeaderRow {
             on_budget: self.on_budget,
             warned: self.warned,
             gates_opened: self.gates_opened,
-            secret: self.secret,
+            callback_secret: match self.derived_secret {
+                Some(secret) => Some(CallbackSecret::Derived(secret)),
+                None => self.secret.map(CallbackSecret::Random),
+            },
             ends: self.ends,
             tokens_before: self.tokens_before,
             id: self.id,

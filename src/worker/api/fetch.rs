@@ -9,6 +9,7 @@ use worker::{Env, Result, Url};
 
 use crate::api::auth::Identity;
 use crate::api::body;
+use crate::api::callback::unknown as unknown_callback;
 use crate::api::error::Error;
 use crate::api::event;
 use crate::api::query::Query;
@@ -19,6 +20,7 @@ use crate::definition::snapshot::{self, CheckError, DocumentKind, Library};
 use crate::protocol::run::{PageRequest, RunRequest};
 use crate::run::Capability;
 use crate::worker::api::authorize;
+use crate::worker::api::callback;
 use crate::worker::api::catalogue::Catalogue;
 use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
@@ -44,8 +46,9 @@ pub async fn fetch(request: Request, env: Env) -> Result<Response> {
         Ok(ApiResponse::Json(result)) => response(result)?,
         Ok(ApiResponse::Ready(response)) => response,
         Err(error) => {
-            platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
-            response(Err(Error::internal()))?
+            let message = error.to_string();
+            platform::log(json!({"level": "error", "event": "request_failed", "message": message}));
+            response(Err(Error::not_migrated(&message).unwrap_or_else(Error::internal)))?
         }
     };
     Ok(respond::finish(&answer, identity.roles))
@@ -77,6 +80,12 @@ async fn handle(
     env: &Env,
 ) -> Result<ApiResponse> {
     let rules = route.rules();
+    // Before the body is read: a guess costs no more than this check.
+    if let Route::Callback { capability } = &route
+        && let Err(error) = callback::check(env, capability).await
+    {
+        return Ok(ApiResponse::Json(Err(error)));
+    }
     let query = match Query::read(&route, url.query()) {
         Ok(query) => query,
         Err(error) => return Ok(ApiResponse::Json(Err(error))),
@@ -164,12 +173,7 @@ async fn handle(
         }
         Route::ReadDeliverable { run } => return forward(env, &run, RunRequest::ReadDeliverable).await,
         Route::ReadResumeOptions { run } => return forward(env, &run, RunRequest::ReadResumeOptions).await,
-        Route::Callback { capability } => match Capability::parse(&capability) {
-            Some(known) => {
-                return forward(env, &known.run_id, RunRequest::Callback { capability, body }).await;
-            }
-            None => Err(Error::not_found("the callback")),
-        },
+        Route::Callback { capability } => return deliver_callback(env, capability, body).await,
         Route::PublishEvent { name } => {
             let key = header(request, "idempotency-key");
             publish(env, &name, key, &body).await?
@@ -318,6 +322,19 @@ async fn forward(env: &Env, run: &str, request: RunRequest) -> Result<ApiRespons
             "a new version of Curfew is being deployed; nothing was done, repeat the request",
         )))),
         Err(CallError::Failed(message)) => Err(worker::Error::RustError(message)),
+    }
+}
+
+/// Forwards the result of an async action. What the object does not know gets the response of every wrong capability.
+async fn deliver_callback(env: &Env, capability: String, body: Value) -> Result<ApiResponse> {
+    let Some(Capability { run_id, .. }) = Capability::parse(&capability) else {
+        return Ok(ApiResponse::Json(Err(unknown_callback())));
+    };
+    match forward(env, &run_id, RunRequest::Callback { capability, body }).await? {
+        ApiResponse::Ready(response) if response.status() == 404 => {
+            Ok(ApiResponse::Json(Err(unknown_callback())))
+        }
+        other => Ok(other),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The API Worker.
 
 mod authorize;
+mod callback;
 mod catalogue;
 pub mod fetch;
 pub mod prepare_start;

@@ -13,6 +13,7 @@ use crate::base::limits;
 use crate::base::lru_cache::LruCache;
 use crate::definition::snapshot::{self, DocumentKind, Library, Resolution};
 use crate::definition::timeouts::TimeoutRules;
+use crate::worker::api::callback;
 use crate::worker::api::catalogue::Catalogue;
 use crate::worker::index::latencies;
 use crate::worker::platform;
@@ -92,7 +93,15 @@ pub async fn prepare(
         Some(id) => id.clone(),
         None => platform::random_id()?,
     };
-    Ok(StartRun::new(run_id, body, &resolved))
+    let callback_secret = match resolved.has_async() {
+        true => Some(callback::settings(env).await?.key.secret_of(&run_id)),
+        false => None,
+    };
+    let start = StartRun::new(run_id, body, &resolved);
+    Ok(start.map(|start| StartRun {
+        callback_secret,
+        ..start
+    }))
 }
 
 thread_local! {

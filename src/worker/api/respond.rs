@@ -23,16 +23,16 @@ pub fn finish(response: &Response, roles: Roles) -> Response {
 /// A status and a JSON body, or an error.
 pub type ApiResult = std::result::Result<(u16, Value), Error>;
 
-pub fn status_and_body(result: ApiResult) -> (u16, Value) {
-    match result {
-        Ok(success) => success,
-        Err(error) => (error.status, error.body()),
-    }
-}
-
 pub fn response(result: ApiResult) -> Result<Response> {
-    let (status, body) = status_and_body(result);
-    text(status, "application/json", &body.to_string())
+    let (status, body, retry_after_s) = match result {
+        Ok((status, body)) => (status, body, None),
+        Err(error) => (error.status, error.body(), error.retry_after_s),
+    };
+    let response = text(status, "application/json", &body.to_string())?;
+    if let Some(seconds) = retry_after_s {
+        response.headers().set("retry-after", &seconds.to_string())?;
+    }
+    Ok(response)
 }
 
 /// A page of a list. A header says how many rows D1 bills for it.
