@@ -320,6 +320,7 @@ pub fn longest(worst: &Worst) -> Longest {
         parent: None,
         triggered_by: None,
         callback_secret: CallbackSecret::Random(String::new()),
+        started_by: None,
     };
     let mut longest = Longest {
         steps: 0,

@@ -40,6 +40,12 @@ impl Error {
         Error::new(404, "not_found", format!("{what} does not exist"))
     }
 
+    /// The credential is bound to workflows, and what was asked for is none of them. Says nothing about it.
+    pub fn out_of_scope(what: impl std::fmt::Display) -> Error {
+        let message = format!("{what} is outside the workflows that this credential may reach");
+        Error::new(403, "forbidden", message)
+    }
+
     pub fn invalid_json(error: &serde_json::Error) -> Error {
         Error::new(400, "invalid_json", format!("the body is not JSON: {error}"))
     }

@@ -12,5 +12,6 @@ pub mod recovery;
 pub mod rejection;
 pub mod routes;
 pub mod run_filter;
+pub mod scope;
 pub mod start;
 pub mod views;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::api::error::Error;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::{Millis, format_moment};
 use crate::run::{
-    Header, Past, PauseReason, REACHED_A_LIMIT, ResumePlan, Run, RunEvent, RunStatus, TimeoutRecord, TokenId,
-    TokenStatus, TokenSummary, is_resumable,
+    Header, Past, PauseReason, REACHED_A_LIMIT, ResumePlan, Run, RunEvent, RunEventKind, RunStatus,
+    TimeoutRecord, TokenId, TokenStatus, TokenSummary, is_resumable,
 };
 
 /// Limits of one deliverable.
@@ -19,12 +19,31 @@ const ERRORS_SHOWN: usize = 100;
 pub fn event(run_id: &str, entry: &RunEvent) -> Value {
     let mut view = json!({"seq": entry.seq, "at": entry.at, "kind": entry.kind});
     if let Value::Object(fields) = &mut view {
-        fields.extend(entry.fields.clone());
+        fields.extend(fields_of(entry));
     }
     if entry.record.is_some() {
         view["recovery_path"] = json!(recovery_path(run_id, entry.seq));
     }
     view
+}
+
+/// Kinds whose cause older builds saved as `by`, which now is the name of a caller.
+const CAUSED: [RunEventKind; 4] = [
+    RunEventKind::RunPaused,
+    RunEventKind::RunResumed,
+    RunEventKind::RunTimedOut,
+    RunEventKind::RunFailed,
+];
+
+fn fields_of(entry: &RunEvent) -> Map<String, Value> {
+    let mut fields = entry.fields.clone();
+    if CAUSED.contains(&entry.kind)
+        && !fields.contains_key("cause")
+        && let Some(cause) = fields.remove("by")
+    {
+        fields.insert("cause".into(), cause);
+    }
+    fields
 }
 
 fn recovery_path(run_id: &str, seq: u64) -> String {

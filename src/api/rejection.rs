@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::api::callback;
 use crate::api::error::Error;
 use crate::base::limits::{BUFFERED_SIGNALS, BUFFERED_SIGNALS_BYTES};
-use crate::run::{PauseReason, Rejection, RunStatus};
+use crate::run::{FourEyes, PauseReason, Rejection, RunStatus};
 
 pub fn response(rejection: &Rejection) -> Error {
     match rejection {
@@ -49,6 +49,7 @@ pub fn response(rejection: &Rejection) -> Error {
             error.details = Some(json!({"status": gate.status, "decision": gate.decision}));
             error
         }
+        Rejection::FourEyes(why) => four_eyes(why),
         Rejection::InvalidDecision { pointer, message } => Error::invalid_request(pointer, message.as_str()),
         Rejection::NoWayBack(message) => Error::new(409, "no_way_back", message.as_str()),
         Rejection::TooManySignals => Error::new(
@@ -80,6 +81,23 @@ fn not_paused_by_request(holder: PauseReason, gate: Option<&str>) -> Error {
             error
         }
     }
+}
+
+fn four_eyes(why: &FourEyes) -> Error {
+    let names = "this gate has four_eyes: the names of those who start and decide are compared";
+    let message = match why {
+        FourEyes::SameName(name) => format!(
+            "\"{name}\" started this run, and a gate with four_eyes is decided by another person; ask a colleague to decide"
+        ),
+        FourEyes::UnnamedDecision => format!(
+            "{names}, and this decision has no name; decide with a credential that has one (in development: {{\"by\": ...}})"
+        ),
+        FourEyes::UnnamedStart => format!(
+            "{names}, and this run was started without a name; cancel it and start it with a credential that has one (in \
+             development: {{\"by\": ...}})"
+        ),
+    };
+    Error::new(403, "four_eyes", message)
 }
 
 /// Says what can be done instead.

@@ -142,6 +142,7 @@ impl StartRun {
             parent: None,
             triggered_by: None,
             callback_secret: None,
+            started_by: None,
         })
     }
 }

@@ -40,6 +40,9 @@ pub fn run(run: &Run, now: Millis) -> Value {
     if let Some(event) = &header.triggered_by {
         view["triggered_by"] = triggered_by(event);
     }
+    if let Some(name) = &header.started_by {
+        view["started_by"] = json!(name);
+    }
     if !header.pause_reasons.is_empty() {
         view["paused_by"] = json!(header.pause_reasons);
     }

@@ -20,6 +20,8 @@ pub struct Gate {
     pub on_timeout: GateTimeoutPolicy,
     /// Fractions of the timeout at which reminders are sent, in ascending order.
     pub remind_at: Vec<f64>,
+    /// The caller that started the run may not decide.
+    pub four_eyes: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +101,7 @@ pub fn read_gate(reader: Reader, names: &[&str]) -> Gate {
     let input_schema_document = reader.value("input_schema").cloned();
     let timeout = reader.limit("timeout", "timeout_ms");
     let remind_at = read_fractions(&reader);
+    let four_eyes = reader.boolean("four_eyes").unwrap_or(false);
     reader.finish();
     Gate {
         prompt,
@@ -108,6 +111,7 @@ pub fn read_gate(reader: Reader, names: &[&str]) -> Gate {
         timeout,
         on_timeout: on_timeout.unwrap_or(GateTimeoutPolicy::Fail),
         remind_at,
+        four_eyes,
     }
 }
 

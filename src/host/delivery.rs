@@ -47,6 +47,8 @@ pub struct EmittedEvent {
     /// The workflows up to this one were started before.
     pub after: Option<String>,
     pub root: Option<EventRef>,
+    /// The name that the runs it starts are given.
+    pub started_by: Option<String>,
 }
 
 /// What came of a delivery.
@@ -105,6 +107,7 @@ impl<P: Platform> Host<P> {
                     },
                     parent: Some(run.header.link_to_child(token_id, epoch)),
                     triggered_by: None,
+                    started_by: run.header.started_by.clone(),
                 })?;
                 let wait_ms = None;
                 let request = RunRequest::Start { command, wait_ms };
@@ -189,6 +192,7 @@ impl<P: Platform> Host<P> {
                     hops,
                     after,
                     root,
+                    started_by: self.with_run(|run| run.header.started_by.clone())?,
                 };
                 (DeliveryKind::Event, Payload::Event(event))
             }

@@ -155,6 +155,7 @@ impl<P: Platform> Host<P> {
                 Some(secret) => CallbackSecret::Derived(secret),
                 None => CallbackSecret::Random(self.platform.random_id()?),
             },
+            started_by: start.started_by,
         };
         if let Err(too_large) = new.check_size() {
             storage.remove_table()?;
@@ -200,20 +201,25 @@ impl<P: Platform> Host<P> {
         }))
     }
 
-    /// An event that ends the run before anything that is due: that may be what cannot be carried out. `None`: no run.
-    pub(super) async fn feed_first(
+    /// An event that ends the run before anything that is due: that may be what cannot be carried out. `check` comes first.
+    /// `None`: no run.
+    pub(super) async fn feed_first<E>(
         &self,
         budget: &SubrequestBudget,
+        check: impl FnOnce(&Run) -> std::result::Result<(), E>,
         event: Event,
-    ) -> Result<Option<Accepted>> {
+    ) -> Result<Option<std::result::Result<Accepted, E>>> {
         let Some(restored) = self.restore().await? else {
             return Ok(None);
         };
-        let accepted = self.handle(budget, event)?;
-        if accepted.is_err() && restored == Restored::Now {
+        let fed = match self.with_run(check)? {
+            Ok(()) => Ok(self.handle(budget, event)?),
+            Err(error) => Err(error),
+        };
+        if !matches!(fed, Ok(Ok(()))) && restored == Restored::Now {
             self.note_loaded(budget)?;
         }
-        Ok(Some(accepted))
+        Ok(Some(fed))
     }
 
     /// What is due comes first, then the event.

@@ -6,14 +6,16 @@ use crate::api::callback;
 use crate::api::error::Error as ApiError;
 use crate::api::recovery;
 use crate::api::rejection;
+use crate::api::scope;
 use crate::api::views;
 use crate::base::text::{self, shorten};
 use crate::host::object::{Accepted, Host, Started};
 use crate::host::platform::{Platform, Result, Storage};
 use crate::host::subrequests::SubrequestBudget;
-use crate::protocol::run::{AbandonResponse, HeartbeatResponse, RetryMode, RunRequest, RunResponse};
+use crate::protocol::caller::Caller;
+use crate::protocol::run::{AbandonResponse, HeartbeatResponse, RetryMode, RunCall, RunRequest, RunResponse};
 use crate::protocol::start::StartRun;
-use crate::run::{CallbackResult, Capability, Event, Run, TokenId};
+use crate::run::{CallbackResult, Capability, Event, GateDecision, Run, TokenId};
 
 pub(super) fn refused(error: &ApiError) -> RunResponse {
     RunResponse::from_parts(error.status, text::json_text(&error.body()))
@@ -28,6 +30,10 @@ pub(super) fn done(body: &impl serde::Serialize) -> Result<RunResponse> {
     Ok(RunResponse::Done(text::to_json(body)?))
 }
 
+fn name_of(caller: Option<&Caller>) -> Option<String> {
+    caller.and_then(|caller| caller.name.clone())
+}
+
 /// What an accepted event is answered with.
 #[derive(Clone, Copy)]
 enum ResponseBody {
@@ -38,10 +44,10 @@ enum ResponseBody {
 }
 
 impl<P: Platform> Host<P> {
-    /// `request` is the JSON of a `RunRequest`.
-    pub async fn respond(&self, budget: &SubrequestBudget, request: &str) -> RunResponse {
-        let response = match serde_json::from_str(request) {
-            Ok(request) => self.handle_request(budget, request).await,
+    /// `call` is the JSON of a `RunCall`.
+    pub async fn respond(&self, budget: &SubrequestBudget, call: &str) -> RunResponse {
+        let response = match serde_json::from_str(call) {
+            Ok(call) => self.handle_call(budget, call).await,
             Err(error) => {
                 let message = format!("the body is no request to a run: {error}");
                 Ok(refused(&ApiError::new(400, "invalid_request", message)))
@@ -53,42 +59,93 @@ impl<P: Platform> Host<P> {
         })
     }
 
-    pub async fn handle_request(
+    async fn handle_call(&self, budget: &SubrequestBudget, call: RunCall) -> Result<RunResponse> {
+        let RunCall { caller, request } = call;
+        let action = request.audited_action();
+        let is_start = matches!(request, RunRequest::Start { .. });
+        let response = self.handle_request(budget, caller.as_ref(), request).await?;
+        let has_changed = match &response {
+            RunResponse::Created(_) => true,
+            // The run was started before.
+            RunResponse::Done(_) => !is_start,
+            RunResponse::NotFound(_)
+            | RunResponse::Conflict(_)
+            | RunResponse::TooLarge(_)
+            | RunResponse::Refused { .. } => false,
+        };
+        if let (true, Some(caller), Some(action)) = (has_changed, caller, action) {
+            self.platform.log(json!({
+                "level": "info", "event": "audit", "action": action, "run_id": self.run_id(), "by": caller.name,
+            }));
+        }
+        Ok(response)
+    }
+
+    async fn handle_request(
         &self,
         budget: &SubrequestBudget,
+        caller: Option<&Caller>,
         request: RunRequest,
     ) -> Result<RunResponse> {
         match request {
-            RunRequest::Start { command, wait_ms } => self.respond_to_start(budget, command, wait_ms).await,
+            RunRequest::Start { command, wait_ms } => {
+                self.respond_to_start(budget, caller, command, wait_ms).await
+            }
             RunRequest::Probe => done(&self.probe(budget).await?),
             RunRequest::Abandon => {
-                let abandoned = self.feed_first(budget, Event::Abandoned).await?.is_some();
+                let abandoned = self.feed_first(budget, |_| Ok::<_, ApiError>(()), Event::Abandoned);
+                let abandoned = abandoned.await?.is_some();
                 done(&AbandonResponse { abandoned })
             }
             RunRequest::Cancel { reason } => {
-                let event = Event::CancelRequested { reason };
-                self.respond_to_cancel(budget, event, ResponseBody::View).await
+                let by = name_of(caller);
+                let event = Event::CancelRequested { reason, by };
+                self.respond_to_cancel(budget, caller, event, ResponseBody::View)
+                    .await
             }
             RunRequest::CancelChild { sender, reason } => {
-                let event = Box::new(Event::CancelRequested { reason });
+                let event = Box::new(Event::CancelRequested { reason, by: None });
                 let event = Event::FromParent { sender, event };
-                self.respond_to_cancel(budget, event, ResponseBody::Empty).await
+                self.respond_to_cancel(budget, caller, event, ResponseBody::Empty)
+                    .await
             }
-            other => match self.load(budget).await? {
-                true => self.respond_loaded(budget, other).await,
-                false => Ok(refused(&ApiError::not_found("the run"))),
+            other => match self.load_for(budget, caller).await? {
+                Ok(()) => self.respond_loaded(budget, caller, other).await,
+                Err(refusal) => Ok(refused(&refusal)),
             },
         }
     }
 
-    async fn respond_loaded(&self, budget: &SubrequestBudget, request: RunRequest) -> Result<RunResponse> {
+    /// The run is in memory, and the caller may reach its workflow.
+    async fn load_for(
+        &self,
+        budget: &SubrequestBudget,
+        caller: Option<&Caller>,
+    ) -> Result<std::result::Result<(), ApiError>> {
+        match self.load(budget).await? {
+            true => self.check_scope(caller),
+            false => Ok(Err(ApiError::not_found("the run"))),
+        }
+    }
+
+    fn check_scope(&self, caller: Option<&Caller>) -> Result<std::result::Result<(), ApiError>> {
+        self.with_run(|run| scope::check_run(caller, &run.header.workflow_id))
+    }
+
+    async fn respond_loaded(
+        &self,
+        budget: &SubrequestBudget,
+        caller: Option<&Caller>,
+        request: RunRequest,
+    ) -> Result<RunResponse> {
+        let by = name_of(caller);
         let (event, body) = match request {
             RunRequest::Read { wait_ms } => {
                 self.wait_for_end(wait_ms).await?;
                 // The run may have left memory during the wait.
-                return match self.load(budget).await? {
-                    true => done(&self.view()?),
-                    false => Ok(refused(&ApiError::not_found("the run"))),
+                return match self.load_for(budget, caller).await? {
+                    Ok(()) => done(&self.view()?),
+                    Err(refusal) => Ok(refused(&refusal)),
                 };
             }
             RunRequest::ListTokens(page) => return self.tokens(page),
@@ -99,11 +156,11 @@ impl<P: Platform> Host<P> {
             RunRequest::ReadResumeOptions => return self.resume_options(),
             RunRequest::ReadDeliverable => return self.deliverable(),
             RunRequest::Restart { from_node_id } => {
-                let fed = self.feed_from_rows(budget, || self.restart_event(from_node_id.as_deref()))?;
+                let fed = self.feed_from_rows(budget, || self.restart_event(by, from_node_id.as_deref()))?;
                 return self.respond_to_fed(fed, ResponseBody::View);
             }
             RunRequest::Retry { mode, token_id } => {
-                let fed = self.feed_from_rows(budget, || self.retry_event(mode, token_id.as_deref()))?;
+                let fed = self.feed_from_rows(budget, || self.retry_event(by, mode, token_id.as_deref()))?;
                 return self.respond_to_fed(fed, ResponseBody::View);
             }
             RunRequest::Report(report) => {
@@ -118,16 +175,16 @@ impl<P: Platform> Host<P> {
                 }
                 return self.respond_to_fed(Ok(fed), ResponseBody::Empty);
             }
-            RunRequest::Pause => (Event::PauseRequested, ResponseBody::View),
-            RunRequest::Resume => (Event::ResumeRequested, ResponseBody::View),
-            RunRequest::Extend(extension) => (Event::ExtendRequested(extension), ResponseBody::View),
+            RunRequest::Pause => (Event::PauseRequested { by }, ResponseBody::View),
+            RunRequest::Resume => (Event::ResumeRequested { by }, ResponseBody::View),
+            RunRequest::Extend(extension) => (Event::ExtendRequested { extension, by }, ResponseBody::View),
             RunRequest::Signal { name, payload } => {
                 (Event::SignalReceived { name, payload }, ResponseBody::View)
             }
             RunRequest::DecideGate { gate_id, decision } => {
                 let event = Event::GateDecided {
                     gate: gate_id,
-                    decision,
+                    decision: GateDecision { by, ..decision },
                 };
                 (event, ResponseBody::View)
             }
@@ -226,15 +283,23 @@ impl<P: Platform> Host<P> {
     async fn respond_to_start(
         &self,
         budget: &SubrequestBudget,
-        command: StartRun,
+        caller: Option<&Caller>,
+        mut command: StartRun,
         wait_ms: Option<u64>,
     ) -> Result<RunResponse> {
         let id = command.run_id.clone();
+        if caller.is_some() {
+            command.started_by = name_of(caller);
+        }
         let is_new = match self.start(budget, command).await? {
             Started::TooLarge(too_large) => return Ok(refused(&ApiError::too_large(&too_large))),
             Started::New => true,
             Started::Same => false,
             Started::Other => {
+                // Whose run has the id is shown to those who may reach it.
+                if let Err(refusal) = self.check_scope(caller)? {
+                    return Ok(refused(&refusal));
+                }
                 let message = format!(
                     "run \"{id}\" exists and was started with another request; choose another run_id"
                 );
@@ -258,16 +323,22 @@ impl<P: Platform> Host<P> {
     async fn respond_to_cancel(
         &self,
         budget: &SubrequestBudget,
+        caller: Option<&Caller>,
         event: Event,
         body: ResponseBody,
     ) -> Result<RunResponse> {
-        match self.feed_first(budget, event).await? {
+        let check = |run: &Run| scope::check_run(caller, &run.header.workflow_id);
+        match self.feed_first(budget, check, event).await? {
             None => Ok(refused(&ApiError::not_found("the run"))),
-            Some(fed) => self.respond_to_fed(Ok(fed), body),
+            Some(fed) => self.respond_to_fed(fed, body),
         }
     }
 
-    fn restart_event(&self, from_node_id: Option<&str>) -> Result<std::result::Result<Event, ApiError>> {
+    fn restart_event(
+        &self,
+        by: Option<String>,
+        from_node_id: Option<&str>,
+    ) -> Result<std::result::Result<Event, ApiError>> {
         let from = match from_node_id {
             None => None,
             Some(node) => match self.restart_point(node)? {
@@ -279,11 +350,12 @@ impl<P: Platform> Host<P> {
                 }
             },
         };
-        Ok(Ok(Event::RestartRequested { from }))
+        Ok(Ok(Event::RestartRequested { from, by }))
     }
 
     fn retry_event(
         &self,
+        by: Option<String>,
         mode: RetryMode,
         token_id: Option<&str>,
     ) -> Result<std::result::Result<Event, ApiError>> {
@@ -295,6 +367,7 @@ impl<P: Platform> Host<P> {
         let plan = self.with_run(|run| run.resume_plan(&past))?;
         let rows = Box::new(self.rows_to_go_on(&plan)?);
         Ok(Ok(Event::RetryRequested {
+            by,
             mode,
             token: token.flatten(),
             past,

@@ -6,13 +6,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::time::Millis;
+use crate::protocol::caller::Caller;
 use crate::protocol::child::{ChildReport, ChildStatusUpdate, ParentSender};
 use crate::protocol::start::StartRun;
 use crate::protocol::task::TaskReport;
 
 /// Part of the URL of every request and a header of every response. A build that speaks another protocol refuses the
 /// request, and its response is not taken for an answer: both would be misread.
-pub const PROTOCOL: &str = "1";
+pub const PROTOCOL: &str = "2";
+
+/// Where every request is sent. Only the object reads it, and its host name is part of no address.
+pub const REQUEST_URL: &str = "http://run/requests/2";
+
+/// A request as it is sent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunCall<Request = RunRequest> {
+    /// The caller of the API. `None`: the request comes from inside (the sweep, a consumer, another run).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Caller>,
+    pub request: Request,
+}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -143,6 +156,42 @@ impl RunRequest {
             | RunRequest::ReportLost { .. }
             | RunRequest::Probe
             | RunRequest::Abandon => 0,
+        }
+    }
+}
+
+impl RunRequest {
+    /// The name in the audit log of what a caller of the API asks for. `None`: it changes nothing, or only comes from inside.
+    pub fn audited_action(&self) -> Option<&'static str> {
+        match self {
+            RunRequest::Start { .. } => Some("start"),
+            RunRequest::Cancel { .. } => Some("cancel"),
+            RunRequest::Pause => Some("pause"),
+            RunRequest::Resume => Some("resume"),
+            RunRequest::Extend(_) => Some("extend"),
+            RunRequest::Retry { .. } => Some("retry"),
+            RunRequest::Restart { .. } => Some("restart"),
+            RunRequest::Signal { .. } => Some("signal"),
+            RunRequest::DecideGate { .. } => Some("decide_gate"),
+            RunRequest::Read { .. }
+            | RunRequest::ListTokens(_)
+            | RunRequest::ListEvents(_)
+            | RunRequest::ListTimeouts(_)
+            | RunRequest::ReadTimeoutLines
+            | RunRequest::ReadTimeout { .. }
+            | RunRequest::ReadResumeOptions
+            | RunRequest::ReadDeliverable
+            | RunRequest::Callback { .. }
+            | RunRequest::CancelChild { .. }
+            | RunRequest::HoldChild { .. }
+            | RunRequest::ChildStatusUpdate(_)
+            | RunRequest::ChildEnded(_)
+            | RunRequest::Claim { .. }
+            | RunRequest::Heartbeat { .. }
+            | RunRequest::Report(_)
+            | RunRequest::ReportLost { .. }
+            | RunRequest::Probe
+            | RunRequest::Abandon => None,
         }
     }
 }

@@ -22,6 +22,9 @@ pub struct StartRun {
     /// builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_secret: Option<String>,
+    /// The name of the caller that led to this start. Not part of the request: another caller may repeat a start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_by: Option<String>,
 }
 
 /// The options of a start. A second start with the same options and input is the same run.

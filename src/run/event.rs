@@ -95,14 +95,24 @@ pub enum Event {
         gate: String,
         decision: GateDecision,
     },
+    /// `by`, here and below, is the name of the caller, if it has one.
     CancelRequested {
         reason: Option<String>,
+        by: Option<String>,
     },
-    PauseRequested,
-    ResumeRequested,
-    ExtendRequested(Extension),
+    PauseRequested {
+        by: Option<String>,
+    },
+    ResumeRequested {
+        by: Option<String>,
+    },
+    ExtendRequested {
+        extension: Extension,
+        by: Option<String>,
+    },
     /// A run that failed or timed out is to be resumed.
     RetryRequested {
+        by: Option<String>,
         mode: RetryMode,
         token: Option<TokenId>,
         past: Box<Past>,
@@ -119,6 +129,7 @@ pub enum Event {
     /// Restart the run from the beginning, or from a node it has visited with the context as it was then.
     RestartRequested {
         from: Option<RestartPoint>,
+        by: Option<String>,
     },
 }
 
@@ -197,9 +208,9 @@ impl Event {
             | Event::StartsRefused { .. }
             | Event::SignalReceived { .. }
             | Event::GateDecided { .. }
-            | Event::PauseRequested
-            | Event::ResumeRequested
-            | Event::ExtendRequested(_)
+            | Event::PauseRequested { .. }
+            | Event::ResumeRequested { .. }
+            | Event::ExtendRequested { .. }
             | Event::RetryRequested { .. }
             | Event::ParentHolds { .. }
             | Event::ChildStatusUpdate(_)

@@ -34,6 +34,8 @@ pub struct Header {
     pub depth: u32,
     /// The event that started it.
     pub triggered_by: Option<TriggeredBy>,
+    /// The name of the caller that started it, published its event, or started the topmost run.
+    pub started_by: Option<String>,
     /// Length of the chain of events that led to this run.
     pub hops: u32,
     /// The first event of that chain.

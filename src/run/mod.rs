@@ -35,7 +35,7 @@ pub use message::{ChildReport, ChildStatusUpdate, Message};
 pub use recovery::resume::{REACHED_A_LIMIT, ResumePlan, is_resumable};
 pub use recovery::rewind::{Rewind, WrittenAt};
 pub use recovery::undo::{Back, Patch, Step, UNDO_INLINE_BYTES};
-pub use rejection::Rejection;
+pub use rejection::{FourEyes, Rejection};
 pub use restore::StoredRun;
 pub use state::{NewRun, Run};
 pub use time::event_log::{LATE_NOTED, RunEvent, RunEventKind};

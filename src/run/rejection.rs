@@ -50,6 +50,8 @@ pub enum Rejection {
     UnknownCallback,
     /// The gate was already decided or has timed out.
     GateClosed(Box<GateState>),
+    /// The gate needs another person than the one who started the run.
+    FourEyes(FourEyes),
     InvalidDecision {
         pointer: String,
         message: String,
@@ -59,4 +61,15 @@ pub enum Rejection {
     TooLarge(TooLarge),
     /// The run cannot restart from that node; the message says why.
     NoWayBack(String),
+}
+
+/// Why a gate with `four_eyes` refuses a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FourEyes {
+    /// The decision comes from the caller that started the run.
+    SameName(String),
+    /// The decision has no name.
+    UnnamedDecision,
+    /// The run was started without a name.
+    UnnamedStart,
 }

@@ -77,6 +77,7 @@ pub struct NewRun {
     pub triggered_by: Option<TriggeredBy>,
     /// Kept if the run needs it.
     pub callback_secret: CallbackSecret,
+    pub started_by: Option<String>,
 }
 
 /// The run's own limit, ignoring the remaining time of its parent.
@@ -103,6 +104,7 @@ impl Run {
             hops: hops_of(new.parent.as_ref(), new.triggered_by.as_ref()),
             root_event: root_event_of(new.parent.as_ref(), new.triggered_by.as_ref()),
             triggered_by: new.triggered_by,
+            started_by: new.started_by,
             parent: new.parent,
             paused_at: None,
             pause_reasons: BTreeSet::new(),
@@ -260,23 +262,24 @@ impl Run {
             }
             Event::SignalReceived { name, payload } => self.signal_received(name, payload),
             Event::GateDecided { gate, decision } => self.gate_decided(&gate, decision),
-            Event::CancelRequested { reason } => self.cancel_requested(reason),
-            Event::PauseRequested => self.pause_requested(),
-            Event::ResumeRequested => self.resume_requested(),
-            Event::ExtendRequested(by) => self.extend_requested(by),
+            Event::CancelRequested { reason, by } => self.cancel_requested(reason, by.as_deref()),
+            Event::PauseRequested { by } => self.pause_requested(by.as_deref()),
+            Event::ResumeRequested { by } => self.resume_requested(by.as_deref()),
+            Event::ExtendRequested { extension, by } => self.extend_requested(extension, by),
             Event::RetryRequested {
+                by,
                 mode,
                 token,
                 past,
                 rows,
-            } => self.retry_requested(mode, token, &past, &rows),
+            } => self.retry_requested(by.as_deref(), mode, token, &past, &rows),
             Event::ParentHolds {
                 number,
                 held,
                 budget_ms,
             } => self.parent_holds(number, held, budget_ms),
             Event::ChildStatusUpdate(news) => self.child_news(*news),
-            Event::RestartRequested { from } => self.restart_requested(from),
+            Event::RestartRequested { from, by } => self.restart_requested(from, by.as_deref()),
         }
     }
 

@@ -164,7 +164,7 @@ export class RunObject extends DurableObject {
   /** Fails the run. Returns whether it has ended. */
   async #abandon() {
     try {
-      const { status } = await bounded(() => handleText(this.#wasm, JSON.stringify("abandon")), CEILING_MS);
+      const { status } = await bounded(() => handleText(this.#wasm, JSON.stringify({ request: "abandon" })), CEILING_MS);
       this.#panics = 0;
       return status === 200;
     } catch (error) {

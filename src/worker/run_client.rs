@@ -3,12 +3,10 @@
 use worker::Env;
 
 use crate::base::text::to_json;
-use crate::protocol::run::{PROTOCOL, RunRequest, RunResponse};
+use crate::protocol::caller::Caller;
+use crate::protocol::run::{PROTOCOL, REQUEST_URL, RunCall, RunRequest, RunResponse};
 use crate::worker::platform::deadline;
 use crate::worker::platform::http_client::{Peer, Request, Response};
-
-/// Only the object reads it. The host name is part of no address.
-const URL: &str = "http://run/requests/1";
 
 /// Set by every object that speaks this protocol; `object_request.mjs` has the same name.
 const PROTOCOL_HEADER: &str = "curfew-run-protocol";
@@ -17,6 +15,7 @@ pub struct RunClient<'a> {
     env: &'a Env,
     run_id: &'a str,
     timeout_ms: u64,
+    caller: Option<&'a Caller>,
 }
 
 /// Why there is no response. The request may have been carried out all the same.
@@ -43,6 +42,15 @@ impl<'a> RunClient<'a> {
             env,
             run_id,
             timeout_ms,
+            caller: None,
+        }
+    }
+
+    /// The requests come from a caller of the API.
+    pub fn on_behalf_of(self, caller: &'a Caller) -> RunClient<'a> {
+        RunClient {
+            caller: Some(caller),
+            ..self
         }
     }
 
@@ -65,8 +73,12 @@ impl<'a> RunClient<'a> {
     }
 
     async fn request(&self, request: &RunRequest) -> Result<Response, CallError> {
-        let text = to_json(request).map_err(|error| CallError::Failed(error.to_string()))?;
-        let answer = Request::post(URL, &text).send(&self.stub()?).await;
+        let call = RunCall {
+            caller: self.caller.cloned(),
+            request,
+        };
+        let text = to_json(&call).map_err(|error| CallError::Failed(error.to_string()))?;
+        let answer = Request::post(REQUEST_URL, &text).send(&self.stub()?).await;
         let answer = answer.map_err(|error| CallError::Failed(error.into()))?;
         match answer.header(PROTOCOL_HEADER).as_deref() == Some(PROTOCOL) {
             true => Ok(answer),

@@ -64,7 +64,7 @@ fn advance(driver: &mut Driver) {
         let gate = gate.id.clone();
         driver.feed(Event::GateDecided { gate, decision });
     } else if run.header.paused_at.is_some() {
-        driver.feed(Event::ResumeRequested);
+        driver.feed(Event::ResumeRequested { by: None });
     } else if let Some(token) = calling {
         // The id in the format of the build that started the child.
         let report = ChildReport {

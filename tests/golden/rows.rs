@@ -99,6 +99,7 @@ pub fn full_header(run: &Driver) -> Header {
     header.reason = Some("not needed".into());
     header.request.version = Some(3);
     header.request.timeout_ms = Some(3_600_000);
+    header.started_by = Some("ada".into());
     header
 }
 

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
+use curfew::protocol::caller::{Caller, WorkflowScope};
 use curfew::protocol::child::{ChildReport, ChildStatusUpdate, ParentSender, RunStatus};
 use curfew::protocol::run::{
-    AbandonResponse, Extension, GateDecision, HeartbeatResponse, PageRequest, RetryMode, RunRequest,
-    RunResponse,
+    AbandonResponse, Extension, GateDecision, HeartbeatResponse, PROTOCOL, PageRequest, REQUEST_URL,
+    RetryMode, RunCall, RunRequest, RunResponse,
 };
 use curfew::protocol::start::{EventRef, ParentLink, StartRequest, StartRun, TriggeredBy};
 use curfew::protocol::task::{ReportStatus, TaskMessage, TaskReport};
@@ -24,6 +25,7 @@ fn start() -> StartRun {
         parent: None,
         triggered_by: None,
         callback_secret: None,
+        started_by: None,
     }
 }
 
@@ -52,6 +54,7 @@ fn child_start() -> StartRun {
             root: Some(event()),
         }),
         callback_secret: Some("29b1f3e2ad72e5e0d80e13f4fea3ce2e".into()),
+        started_by: Some("ada".into()),
         ..start()
     }
 }
@@ -201,10 +204,35 @@ fn every_request_keeps_its_shape() {
     }
 }
 
-/// `entry.mjs` writes this request by hand.
+/// The envelope of requests from the API, from a caller in development, and from inside.
 #[test]
-fn the_request_of_the_entry() {
-    assert_eq!(json!(RunRequest::Abandon), json!("abandon"));
+fn calls() {
+    let call = |caller| RunCall {
+        caller,
+        request: RunRequest::Pause,
+    };
+    let workflows = WorkflowScope::new(vec!["order-*".into(), "refund".into()]).expect("valid");
+    let bound = Caller {
+        name: Some("ada".into()),
+        workflows,
+    };
+    let calls = [call(Some(bound)), call(Some(Caller::default())), call(None)];
+    check_json("run_calls.json", &json!(calls));
+    let again: Vec<RunCall> = serde_json::from_str(&read("run_calls.json")).expect("calls can be read");
+    assert_eq!(json!(again), json!(calls));
+}
+
+/// `entry.mjs` writes this call by hand, and `object_request.mjs` the protocol.
+#[test]
+fn what_javascript_writes_by_hand() {
+    let call = RunCall {
+        caller: None,
+        request: RunRequest::Abandon,
+    };
+    assert_eq!(json!(call), json!({"request": "abandon"}));
+    assert_eq!(REQUEST_URL, format!("http://run/requests/{PROTOCOL}"));
+    let script = include_str!("../../src/worker/platform/object_request.mjs");
+    assert!(script.contains(&format!("const PROTOCOL = \"{PROTOCOL}\";")));
 }
 
 #[test]

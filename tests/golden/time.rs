@@ -1,11 +1,11 @@
 //! Rows, messages and views of warnings, timeouts, the timeout gate of a run, and the reasons for which a run is paused.
 
-use curfew::api::views;
+use curfew::api::{recovery, views};
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::protocol::task::{Artifact, Checkpoint, StepReport, StepStatus, TaskReport};
 use curfew::run::{
-    ChildStatusUpdate, Escalation, GateState, Header, Interrupted, Message, PauseReason, Token, TokenId,
-    TokenStatus, Write,
+    ChildStatusUpdate, Escalation, GateState, Header, Interrupted, Message, PauseReason, RunEvent, Token,
+    TokenId, TokenStatus, Write,
 };
 use curfew::storage::rows::{HeaderRow, InstanceRow, TokenRow};
 use serde_json::{Value, json};
@@ -104,11 +104,12 @@ fn event_row(run: &Driver, seq: u64) -> Value {
 #[test]
 fn rows_of_timeout_events() {
     let mut run = late();
-    run.at(33_000).pause();
+    run.at(33_000).pause().named("ada").at(34_000).resume();
     for (seq, kind, name) in [
         (1, "deadline_warning", "row_event_deadline_warning.json"),
         (2, "token_timed_out", "row_event_token_timed_out.json"),
         (4, "run_paused", "row_event_run_paused.json"),
+        (5, "run_resumed", "row_event_run_resumed_by_a_caller.json"),
     ] {
         let row = event_row(&run, seq);
         assert_eq!(row["kind"], json!(kind));
@@ -120,6 +121,18 @@ fn rows_of_timeout_events() {
             .expect("the event was recorded");
         check_json(name, &json!(entry));
     }
+}
+
+/// The first builds saved the cause of a pause as `by`.
+#[test]
+fn the_cause_of_an_older_event() {
+    let older: RunEvent = serde_json::from_str(&read("row_event_run_paused_first.json")).expect("a row");
+    let view = recovery::event("run-1", &older);
+    assert_eq!((&view["cause"], &view["by"]), (&json!("person"), &Value::Null));
+    let newer = read("row_event_run_resumed_by_a_caller.json");
+    let newer: RunEvent = serde_json::from_str(&newer).expect("a row");
+    let view = recovery::event("run-1", &newer);
+    assert_eq!((&view["cause"], &view["by"]), (&json!("person"), &json!("ada")));
 }
 
 #[test]

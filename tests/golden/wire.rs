@@ -212,6 +212,7 @@ fn views_of_a_run() {
     let (run, _) = midway();
     check_json("view_run_running.json", &views::run(&run.run, 5_000));
     let (mut ended, _) = midway();
+    ended.run.header.started_by = Some("ada".into());
     ended.at(9_000).cancel(Some("not needed"));
     check_json("view_run_cancelled.json", &views::run(&ended.run, 99_000));
     check_json("view_summary_running.json", &views::summary(&run.run.header));

@@ -68,7 +68,10 @@ fn a_call_made_obsolete_by_a_later_decision_is_not_made() {
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
     }));
     let mut events = reported(&["t1@1"]);
-    events.push(Event::CancelRequested { reason: None });
+    events.push(Event::CancelRequested {
+        reason: None,
+        by: None,
+    });
     let decision = merged(&mut run, events);
     run.assert_status("cancelled");
     assert_eq!(dispatched(&decision), 0);

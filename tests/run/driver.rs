@@ -139,6 +139,7 @@ pub fn create_run(now: Millis, settings: Settings, stored: StoredSnapshot, input
         request: StartRequest::default(),
         parent: None,
         triggered_by: None,
+        started_by: None,
     };
     start.run(now, settings)
 }
@@ -152,6 +153,7 @@ pub struct Start {
     pub request: StartRequest,
     pub parent: Option<ParentLink>,
     pub triggered_by: Option<TriggeredBy>,
+    pub started_by: Option<String>,
 }
 
 impl Start {
@@ -171,6 +173,7 @@ impl Start {
             parent: self.parent,
             triggered_by: self.triggered_by,
             callback_secret: CallbackSecret::Derived(callback_secret),
+            started_by: self.started_by,
         };
         Run::create(now, room, settings, new)
     }
@@ -203,6 +206,7 @@ impl Start {
             },
             parent: Some(parent.header.link_to_child(token_id.clone(), *epoch)),
             triggered_by: None,
+            started_by: parent.header.started_by.clone(),
         })
     }
 }
@@ -216,6 +220,8 @@ pub struct Driver {
     pub store: Store,
     /// The call budget of each decision.
     pub room: u32,
+    /// The name of the caller that controls the run.
+    pub caller: Option<String>,
     settings: Settings,
 }
 
@@ -239,6 +245,7 @@ impl Driver {
             request: StartRequest::default(),
             parent: None,
             triggered_by: None,
+            started_by: None,
         };
         let (run, decision) = start.run_in(room, START, SETTINGS);
         let mut driver = Driver::of(run, decision, SETTINGS);
@@ -254,6 +261,7 @@ impl Driver {
             decision,
             store: Store::default(),
             room: ROOM,
+            caller: None,
             settings,
         };
         driver.save();
@@ -287,6 +295,12 @@ impl Driver {
     pub fn redeploy(&mut self, settings: Settings) -> &mut Driver {
         self.settings = settings;
         self.reload()
+    }
+
+    /// Later requests come from this caller.
+    pub fn named(&mut self, name: &str) -> &mut Driver {
+        self.caller = Some(name.to_string());
+        self
     }
 
     /// Sets the clock, forward or back.
@@ -346,15 +360,20 @@ impl Driver {
     pub fn cancel(&mut self, reason: Option<&str>) -> &mut Driver {
         self.feed(Event::CancelRequested {
             reason: reason.map(str::to_string),
+            by: self.caller.clone(),
         })
     }
 
     pub fn pause(&mut self) -> &mut Driver {
-        self.feed(Event::PauseRequested)
+        self.feed(Event::PauseRequested {
+            by: self.caller.clone(),
+        })
     }
 
     pub fn resume(&mut self) -> &mut Driver {
-        self.feed(Event::ResumeRequested)
+        self.feed(Event::ResumeRequested {
+            by: self.caller.clone(),
+        })
     }
 
     pub fn signal(&mut self, name: &str, payload: Value) -> &mut Driver {
@@ -364,7 +383,7 @@ impl Driver {
         })
     }
 
-    /// Decides a gate as user Ada.
+    /// Decides a gate, as user Ada unless the caller has another name.
     pub fn decide(&mut self, gate: &str, choice: &str) -> &mut Driver {
         self.decide_with(gate, choice, Value::Null)
     }
@@ -376,7 +395,7 @@ impl Driver {
                 choice: choice.into(),
                 input,
                 comment: None,
-                by: Some("ada".into()),
+                by: self.caller.clone().or_else(|| Some("ada".into())),
                 at: 0,
             },
         })

@@ -78,7 +78,7 @@ fn retry_begins_a_new_attempt_and_its_failure_opens_a_new_gate() {
         run running until 1001000
         token t1 a executing@2 watch 33000 (retried_by_person)
         gate g1.1 decided {PROMPT} retry|fail|skip until 62000 retry by ada at 3000
-        event 2 gate_decided t1 ada
+        event 2 gate_decided t1 by ada
         alarm 33000
         dispatch t1@2 {{\"x\":1}}
         announce
@@ -312,7 +312,8 @@ fn the_end_of_the_run_withdraws_the_gate() {
     run.decide("g1.1", "retry");
     assert!(run.answer.is_err());
     let mut run = escalated(json!({}));
-    run.reload().feed(Event::RestartRequested { from: None });
+    run.reload()
+        .feed(Event::RestartRequested { from: None, by: None });
     run.assert_status("running a:executing");
     assert!(
         run.run

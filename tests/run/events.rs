@@ -62,6 +62,7 @@ fn after_hops(hops: u32, document: Value) -> Driver {
             hops,
             root: (hops > 1).then(root),
         }),
+        started_by: None,
     };
     let (run, decision) = start.run(START, SETTINGS);
     Driver::of(run, decision, SETTINGS)

@@ -48,7 +48,10 @@ fn only_the_parent_may_pause_and_cancel_as_a_parent() {
     ] {
         let run = if is_child { &mut child } else { &mut alone };
         let before = run.status_line();
-        let cancel = Event::CancelRequested { reason: None };
+        let cancel = Event::CancelRequested {
+            reason: None,
+            by: None,
+        };
         for event in [holding(), cancel] {
             ask(run, stranger.clone(), event);
             let run_id = stranger.run_id.clone();
@@ -65,7 +68,7 @@ fn only_the_parent_may_pause_and_cancel_as_a_parent() {
     ask(
         &mut child,
         sender("run-1", None),
-        Event::CancelRequested { reason },
+        Event::CancelRequested { reason, by: None },
     );
     assert_eq!(child.run.header.status, RunStatus::Cancelled);
 }

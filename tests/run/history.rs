@@ -157,7 +157,10 @@ impl History {
                 epoch,
             },
             20..=27 => self.external_event(rng),
-            _ if rng.chance(40) => Event::CancelRequested { reason: None },
+            _ if rng.chance(40) => Event::CancelRequested {
+                reason: None,
+                by: None,
+            },
             _ => Event::Loaded,
         };
         (now, event)
@@ -186,8 +189,8 @@ impl History {
                 name: (*rng.pick(&["go", "stop"])).to_string(),
                 payload: json!({"n": rng.below(3)}),
             },
-            3 => Event::PauseRequested,
-            4 | 5 => Event::ResumeRequested,
+            3 => Event::PauseRequested { by: None },
+            4 | 5 => Event::ResumeRequested { by: None },
             6 => Event::Delivered { id: 1 + rng.below(4) },
             9 | 10 if self.run.header.status.is_terminal() => {
                 let store = self.store();
@@ -201,10 +204,16 @@ impl History {
                 let chosen = tokens.get(rng.below(9) as usize).copied();
                 let mode = *rng.pick(&modes);
                 let token = chosen.filter(|_| rng.chance(50));
-                store.retry(&self.run, mode, token)
+                store.retry(&self.run, None, mode, token)
             }
-            9 | 10 if rng.chance(50) => Event::ExtendRequested(Extension::By(1 + rng.below(30_000))),
-            9 | 10 => Event::ExtendRequested(Extension::Until(self.now + rng.below(90_000))),
+            9 | 10 if rng.chance(50) => Event::ExtendRequested {
+                extension: Extension::By(1 + rng.below(30_000)),
+                by: None,
+            },
+            9 | 10 => Event::ExtendRequested {
+                extension: Extension::Until(self.now + rng.below(90_000)),
+                by: None,
+            },
             11 if !waiting.is_empty() && rng.chance(50) => {
                 let token = *rng.pick(&waiting);
                 Event::ChildStatusUpdate(Box::new(ChildStatusUpdate {

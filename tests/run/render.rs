@@ -29,6 +29,7 @@ pub fn render_rejection(rejection: &Rejection) -> String {
         Rejection::NotResumable(why) => format!("not_resumable {why}"),
         Rejection::UnknownCallback => "unknown_callback".into(),
         Rejection::UnknownGate => "unknown_gate".into(),
+        Rejection::FourEyes(why) => format!("four_eyes {why:?}"),
         Rejection::GateClosed(gate) => format!("closed {}", render_gate(gate)),
         Rejection::InvalidDecision { pointer, message } => format!("invalid_decision {pointer}: {message}"),
         Rejection::TooManySignals => "too_many_signals".into(),
@@ -104,7 +105,7 @@ fn render_entry(entry: &RunEvent) -> String {
     for field in [
         "token_id",
         "node_id",
-        "by",
+        "cause",
         "deadline",
         "retry_count",
         "delay_ms",
@@ -117,6 +118,9 @@ fn render_entry(entry: &RunEvent) -> String {
             Some(Value::String(text)) => line += &format!(" {text}"),
             Some(value) => line += &format!(" {field} {value}"),
         }
+    }
+    if let Some(name) = entry.fields.get("by").and_then(Value::as_str) {
+        line += &format!(" by {name}");
     }
     if let Some(record) = &entry.record {
         line += &format!(
@@ -246,6 +250,9 @@ fn render_header(header: &Header) -> String {
     }
     for holder in &header.pause_reasons {
         line += &format!(" held by {}", holder.name());
+    }
+    if let Some(name) = &header.started_by {
+        line += &format!(" started by {name}");
     }
     if let Some(output) = &header.output {
         line += &format!(" {output}");

@@ -267,6 +267,7 @@ fn the_prompt_names_the_reason_of_the_end() {
 fn a_retry_without_a_past_is_refused() {
     let mut run = Driver::start(with(one(), json!({})));
     run.fail("t1@1").feed(Event::RetryRequested {
+        by: None,
         mode: RetryMode::RetryStep,
         token: None,
         past: Box::default(),

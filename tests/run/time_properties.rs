@@ -96,9 +96,12 @@ impl Supervised {
                 open_calls: self.attempts.clone(),
             },
             12 => Event::Loaded,
-            13 => Event::PauseRequested,
-            14 => Event::ResumeRequested,
-            15 => Event::ExtendRequested(Extension::By(rng.below(30_000))),
+            13 => Event::PauseRequested { by: None },
+            14 => Event::ResumeRequested { by: None },
+            15 => Event::ExtendRequested {
+                extension: Extension::By(rng.below(30_000)),
+                by: None,
+            },
             16 => Event::ParentHolds {
                 number: rng.below(9),
                 held: rng.chance(50),
@@ -117,7 +120,7 @@ impl Supervised {
                     RetryMode::DiscardAndRetry,
                     RetryMode::Escalate,
                 ]);
-                self.driver.store.retry(&self.driver.run, mode, None)
+                self.driver.store.retry(&self.driver.run, None, mode, None)
             }
         };
         (now, event)
@@ -181,7 +184,7 @@ impl Supervised {
                 budget_ms: None,
             }
         } else if run.header.paused_at.is_some() {
-            Event::ResumeRequested
+            Event::ResumeRequested { by: None }
         } else if let Some(token) = has(TokenStatus::Executing) {
             let attempt = format!("{}@{}", token.id, token.epoch);
             Event::TaskReported(Box::new(succeeded(&attempt, json!({"epoch": 1}))))
@@ -260,7 +263,7 @@ proptest! {
             }
             prop_assert_eq!(run.driver.run.live_tokens().count(), 0);
             let now = run.driver.now + 10;
-            let retry = run.driver.store.retry(&run.driver.run, RetryMode::RetryStep, None);
+            let retry = run.driver.store.retry(&run.driver.run, None, RetryMode::RetryStep, None);
             run.feed(now, retry);
             if run.driver.answer.is_err() {
                 return Ok(());
@@ -282,11 +285,11 @@ proptest! {
             return Ok(());
         }
         let before = remaining(&run.driver);
-        run.feed(run.driver.now, Event::PauseRequested);
+        run.feed(run.driver.now, Event::PauseRequested { by: None });
         prop_assert_eq!(&remaining(&run.driver), &before, "stopped");
         run.driver.at(run.driver.now + 1_000_000).reload();
         prop_assert_eq!(&remaining(&run.driver), &before, "paused");
-        run.feed(run.driver.now, Event::ResumeRequested);
+        run.feed(run.driver.now, Event::ResumeRequested { by: None });
         prop_assert_eq!(&remaining(&run.driver), &before, "resumed");
     }
 

@@ -15,11 +15,17 @@ use super::render::wire_name;
 
 impl Driver {
     pub fn extend(&mut self, by_ms: u64) -> &mut Driver {
-        self.feed(Event::ExtendRequested(Extension::By(by_ms)))
+        self.feed(Event::ExtendRequested {
+            extension: Extension::By(by_ms),
+            by: self.caller.clone(),
+        })
     }
 
     pub fn extend_until(&mut self, moment: Millis) -> &mut Driver {
-        self.feed(Event::ExtendRequested(Extension::Until(moment)))
+        self.feed(Event::ExtendRequested {
+            extension: Extension::Until(moment),
+            by: self.caller.clone(),
+        })
     }
 
     /// Ada extends the run at its gate.
@@ -28,17 +34,22 @@ impl Driver {
     }
 
     pub fn retry(&mut self, mode: RetryMode) -> &mut Driver {
-        let retry = self.store.retry(&self.run, mode, None);
+        let retry = self.store.retry(&self.run, self.caller.as_deref(), mode, None);
         self.feed(retry)
     }
 
     pub fn retry_token(&mut self, mode: RetryMode, token: &str) -> &mut Driver {
-        let retry = self.store.retry(&self.run, mode, TokenId::parse(token));
+        let retry = self
+            .store
+            .retry(&self.run, self.caller.as_deref(), mode, TokenId::parse(token));
         self.feed(retry)
     }
 
     pub fn restart(&mut self) -> &mut Driver {
-        self.feed(Event::RestartRequested { from: None })
+        self.feed(Event::RestartRequested {
+            from: None,
+            by: self.caller.clone(),
+        })
     }
 
     /// Message `number` of the parent.
@@ -203,7 +214,7 @@ pub fn asked_by_parent(sender: &str, message: &Message) -> Option<Event> {
         }
         Message::CancelChild { reason, token_id, .. } => {
             let reason = Some(reason.clone());
-            (Event::CancelRequested { reason }, token_id)
+            (Event::CancelRequested { reason, by: None }, token_id)
         }
         Message::StartChild { .. }
         | Message::NotifyParent { .. }

@@ -66,8 +66,8 @@ fn an_extension_gives_exactly_the_time_asked() {
         run running until 3660000
         token t1 a executing@1 watch 3626000
         gate run1 decided "The run has used up its limit of 4s. Extend it, abort it or fail it?" extend|abort|fail until 604805000 extend by ada at 3600000
-        event 2 run_extended by_ms 60000
-        event 3 run_resumed workflow_timeout
+        event 2 run_extended by_ms 60000 by ada
+        event 3 run_resumed workflow_timeout by ada
         alarm 3626000
         announce
         announce run1 decided

@@ -39,7 +39,7 @@ fn abort_ends_the_run_as_timed_out() {
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
         token t1 a timed_out@1 (workflow_timeout)
         gate run1 decided {PROMPT} until 604805000 abort by ada at 9000
-        event 2 run_timed_out person
+        event 2 run_timed_out person by ada
         alarm 10009000
         abort t1@1
         announce
@@ -59,7 +59,7 @@ fn fail_ends_the_run_as_failed() {
         run failed workflow_timeout/timeout: Workflow execution timed out after 4s
         token t1 a timed_out@1 (workflow_timeout)
         gate run1 decided {PROMPT} until 604805000 fail by ada at 9000
-        event 2 run_failed person
+        event 2 run_failed person by ada
         alarm 10009000
         abort t1@1
         announce

@@ -126,6 +126,7 @@ impl Environment {
                     report: report.clone(),
                 },
                 false => InFlight::Request {
+                    caller: None,
                     run: order.run.clone(),
                     request: RunRequest::Report(report.clone()),
                 },

@@ -1,6 +1,7 @@
 //! Messages on their way between objects, executors, queue consumers and operators.
 
 use curfew::host::{Attempt, Delivery, DeliveryKind, DeliveryResult, SubrequestBudget};
+use curfew::protocol::caller::Caller;
 use curfew::protocol::run::{RetryMode, RunRequest};
 use curfew::protocol::task::{TaskMessage, TaskReport};
 
@@ -32,9 +33,10 @@ pub enum InFlight {
         attempt: Attempt,
         request: RunRequest,
     },
-    /// An operator's request.
+    /// An operator's request, or a message from inside.
     Request {
         run: String,
+        caller: Option<Caller>,
         request: RunRequest,
     },
     /// An operator's retry. Its token is chosen by `choice` from the tokens that can be retried on arrival.

@@ -1,6 +1,7 @@
 //! What operators do to runs, sensible or not: they take care of a run, pause it, extend it, cancel it, retry it. Deployments and
 //! evictions happen here as well.
 
+use curfew::protocol::caller::Caller;
 use curfew::protocol::run::{Extension, GateDecision, RetryMode, RunRequest};
 use curfew::run::{GateKind, Routes, RunStatus};
 use serde_json::{Value, json};
@@ -103,7 +104,8 @@ impl Simulation {
             .filter(|_| !tokens.is_empty())
             .map(|choice| tokens[choice as usize % tokens.len()]);
         let token_id = token.map(|token| token.to_string());
-        self.request(id, RunRequest::Retry { mode, token_id });
+        let operator = self.operator();
+        self.call(id, Some(operator), RunRequest::Retry { mode, token_id });
     }
 
     /// Resumes a run, decides its gates and sends the signals it waits for. True if there was anything to do.
@@ -122,7 +124,7 @@ impl Simulation {
                 choice: choice.to_string(),
                 input,
                 comment: None,
-                by: Some("ada".into()),
+                by: None,
                 at: 0,
             };
             self.ask(
@@ -165,9 +167,23 @@ impl Simulation {
         }
     }
 
+    /// In development an operator has no name. Not random: a seed plays the same history with and without names.
+    fn operator(&self) -> Caller {
+        let name = [Some("ada"), Some("bob"), None][(self.environment.now.get() % 3) as usize];
+        Caller {
+            name: name.map(str::to_string),
+            ..Caller::default()
+        }
+    }
+
     pub(super) fn ask(&self, id: &str, request: RunRequest) {
         let delay = self.environment.below(2_000);
         let run = id.to_string();
-        self.environment.post(delay, InFlight::Request { run, request });
+        let request = InFlight::Request {
+            run,
+            caller: Some(self.operator()),
+            request,
+        };
+        self.environment.post(delay, request);
     }
 }

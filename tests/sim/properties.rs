@@ -13,7 +13,7 @@ use curfew::storage::rows::TokenRow;
 
 use super::environment::Environment;
 use super::simulated_run::SimulatedRun;
-use super::simulation::Simulation;
+use super::simulation::{STARTER, Simulation};
 use super::store::Store;
 
 /// A decision with everything that it is checked against.
@@ -48,6 +48,26 @@ impl CheckedDecision<'_> {
         self.check_calls();
         self.check_children_are_cancelled();
         self.check_nothing_reopened_is_lost();
+        self.check_names();
+    }
+
+    /// An event of the run names the caller that asked for it, and no other. Children have the name of the first start.
+    fn check_names(&self) {
+        let caller = match self.event {
+            Event::CancelRequested { by, .. }
+            | Event::PauseRequested { by }
+            | Event::ResumeRequested { by }
+            | Event::ExtendRequested { by, .. }
+            | Event::RetryRequested { by, .. }
+            | Event::RestartRequested { by, .. } => by.as_deref(),
+            Event::GateDecided { decision, .. } => decision.by.as_deref(),
+            _other => None,
+        };
+        for event in self.decision.writes().iter().filter_map(Write::event) {
+            let by = event.fields.get("by").and_then(|by| by.as_str());
+            assert!(by.is_none() || by == caller, "{event:?} after {:?}", self.event);
+        }
+        assert_eq!(self.run.header.started_by.as_deref(), Some(STARTER));
     }
 
     /// Pause reasons, status and the gate of the whole run agree.

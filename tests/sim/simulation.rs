@@ -13,7 +13,8 @@ use curfew::base::time::Millis;
 use curfew::host::{
     Config, Delivery, DeliveryKind, DeliveryResult, Host, Payload, Published, SubrequestBudget,
 };
-use curfew::protocol::run::{RunRequest, RunResponse};
+use curfew::protocol::caller::Caller;
+use curfew::protocol::run::{RunCall, RunRequest, RunResponse};
 use curfew::protocol::start::StartRun;
 use curfew::protocol::task::TaskReport;
 use curfew::run::{Routes, Settings};
@@ -48,6 +49,8 @@ const SETTINGS: Settings = Settings {
 };
 
 const SILENCE_MS: u64 = 45_000;
+/// The caller that starts the first run.
+pub(super) const STARTER: &str = "eve";
 /// How much later `entry.mjs` sets an alarm again whose handler failed.
 const FAILED_ALARM_MS: u64 = 10_000;
 /// How much later the platform repeats an alarm whose object crashed.
@@ -110,13 +113,18 @@ impl Simulation {
             parent: None,
             triggered_by: None,
             callback_secret: Some(callback_key().secret_of("run-1")),
+            started_by: None,
+        };
+        let starter = Caller {
+            name: Some(STARTER.into()),
+            ..Caller::default()
         };
         loop {
             let start = RunRequest::Start {
                 command: command.clone(),
                 wait_ms: None,
             };
-            match self.request("run-1", start) {
+            match self.call("run-1", Some(starter.clone()), start) {
                 Some(RunResponse::Created(_) | RunResponse::Done(_)) => return,
                 None | Some(RunResponse::Refused { status: 500, .. }) => {}
                 Some(other) => panic!("the start was answered with {other:?}"),
@@ -291,8 +299,8 @@ impl Simulation {
                 attempt,
                 request,
             } => self.result_arrived(run, attempt, request),
-            InFlight::Request { run, request } => {
-                self.request(&run, request);
+            InFlight::Request { run, caller, request } => {
+                self.call(&run, caller, request);
             }
             InFlight::Retry { run, mode, choice } => self.retry(&run, mode, choice),
             InFlight::Report { connection, report } => {
@@ -417,9 +425,19 @@ impl Simulation {
         SubrequestBudget::new(self.invocation_calls)
     }
 
-    /// The response of the run's object. `None`: it crashed.
+    /// A request from inside. `None`: the run's object crashed.
     pub(super) fn request(&mut self, id: &str, request: RunRequest) -> Option<RunResponse> {
-        let text = json!(request).to_string();
+        self.call(id, None, request)
+    }
+
+    /// The response of the run's object. `None`: it crashed.
+    pub(super) fn call(
+        &mut self,
+        id: &str,
+        caller: Option<Caller>,
+        request: RunRequest,
+    ) -> Option<RunResponse> {
+        let text = json!(RunCall { caller, request }).to_string();
         let budget = self.budget();
         self.with_host(id, |host| ready(host.respond(&budget, &text)))
     }

@@ -311,7 +311,7 @@ impl Store {
     }
 
     /// As the object asks for it: with the plan's rows and no others.
-    pub fn retry(&self, run: &Run, mode: RetryMode, token: Option<TokenId>) -> Event {
+    pub fn retry(&self, run: &Run, by: Option<&str>, mode: RetryMode, token: Option<TokenId>) -> Event {
         let snapshot = run.snapshot();
         let past = self.past(snapshot).expect("rows can be read");
         let plan = run.resume_plan(&past);
@@ -325,6 +325,7 @@ impl Store {
         let mut instances = self.whole_instances(snapshot).expect("rows can be read");
         instances.retain(|instance| plan.instances.contains(&instance.id));
         Event::RetryRequested {
+            by: by.map(str::to_string),
             mode,
             token,
             past: Box::new(past),

@@ -49,7 +49,7 @@ test("no public request reaches the executor, or internal routes of a run object
   const curfew = await startCurfew();
   try {
     const task = { run_id: "x", token_id: "t1", epoch: 1, task: { id: "t", steps: [] }, input: {}, deadline_at: null };
-    const internalPaths = ["/claim", "/heartbeat", "/report", "/lost", "/probe", "/requests/1"];
+    const internalPaths = ["/claim", "/heartbeat", "/report", "/lost", "/probe", "/requests/2"];
     const paths = ["/", "/execute", "/run", "/task", "/tasks", "/dispatch", "/abort", "/internal", "/result", "/results", ...internalPaths];
     for (const path of [...paths, ...internalPaths.map((path) => `/v1/runs/x${path}`)]) {
       const response = await curfew.api("POST", path, task);

@@ -69,7 +69,7 @@ export interface Curfew {
   tokens(runId: string): Promise<TokenView[]>;
   /** The events of the run, of the given kinds or all. */
   events(runId: string, ...kinds: string[]): Promise<EventView[]>;
-  /** Sends a RunRequest straight to the run's object, as only Workers of the deployment can. */
+  /** Sends a RunRequest from inside straight to the run's object, as only Workers of the deployment can. */
   sendToRun(runId: string, request: unknown, url?: string): Promise<ApiResponse>;
   /** All timeout records, in full. */
   timeouts(runId: string): Promise<TimeoutView[]>;
@@ -198,10 +198,10 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
       const events: EventView[] = page.json.items;
       return events.filter((event) => kinds.length === 0 || kinds.includes(event.kind));
     },
-    sendToRun: async (runId, request, url = "http://run/requests/1") => {
+    sendToRun: async (runId, request, url = "http://run/requests/2") => {
       const runs = (await miniflare.getBindings<{ RUNS: any }>("curfew")).RUNS;
       const object = runs.get(runs.idFromName(runId));
-      const response: Response = await object.fetch(url, { method: "POST", body: JSON.stringify(request) });
+      const response: Response = await object.fetch(url, { method: "POST", body: JSON.stringify({ request }) });
       const text = await response.text();
       return { status: response.status, headers: response.headers, text, json: parsed(text) };
     },

@@ -250,7 +250,7 @@ describe("the queue", { concurrency: 4 }, () => {
     await curfew.store(document);
     const id = await curfew.start(document.id);
     const body = { cancel: {} };
-    for (const url of ["http://run/cancel", "http://run/signals/go", "http://run/requests/0"]) {
+    for (const url of ["http://run/cancel", "http://run/signals/go", "http://run/requests/1"]) {
       const response = await curfew.sendToRun(id, body, url);
       assert.deepEqual([response.status, response.json.error.code], [503, "other_build"], url);
     }

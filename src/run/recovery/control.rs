@@ -11,7 +11,11 @@ use crate::run::time::event_log::RunEventKind;
 use crate::run::token::{TokenId, TokenStatus};
 
 impl Run {
-    pub(in crate::run) fn cancel_requested(&mut self, reason: Option<String>) -> Result<(), Rejection> {
+    pub(in crate::run) fn cancel_requested(
+        &mut self,
+        reason: Option<String>,
+        by: Option<&str>,
+    ) -> Result<(), Rejection> {
         match self.header.status {
             RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => {}
             // Cancelling is idempotent.
@@ -22,7 +26,7 @@ impl Run {
         }
         TooLarge::check("the reason", reason.as_ref().map_or(0, String::len), REASON_BYTES)
             .map_err(Rejection::TooLarge)?;
-        self.note(RunEventKind::RunCancelled, json!({"reason": reason}));
+        self.note_by(by, RunEventKind::RunCancelled, json!({"reason": reason}));
         self.end_live_tokens(TokenStatus::Cancelled, "run_cancelled");
         self.header.reason = reason;
         self.finish(RunStatus::Cancelled, None, None);
@@ -30,7 +34,11 @@ impl Run {
     }
 
     /// Restarts the run as its next attempt, with its whole limit.
-    pub(in crate::run) fn restart_requested(&mut self, from: Option<RestartPoint>) -> Result<(), Rejection> {
+    pub(in crate::run) fn restart_requested(
+        &mut self,
+        from: Option<RestartPoint>,
+        by: Option<&str>,
+    ) -> Result<(), Rejection> {
         let node = from
             .as_ref()
             .map_or(self.snapshot.workflow.initial_node, |point| point.node);
@@ -44,7 +52,8 @@ impl Run {
         let from_node_id = from
             .as_ref()
             .map(|_| self.snapshot.workflow.nodes[node].id.clone());
-        self.note(
+        self.note_by(
+            by,
             RunEventKind::RunRestarted,
             json!({"attempt": self.header.attempt + 1, "from_node_id": from_node_id}),
         );

@@ -214,6 +214,7 @@ impl Run {
 
     pub(in crate::run) fn retry_requested(
         &mut self,
+        by: Option<&str>,
         mode: RetryMode,
         chosen: Option<TokenId>,
         past: &Past,
@@ -252,7 +253,8 @@ impl Run {
         let ended = whole_tokens(&plan, rows)?;
         let instances = whole_instances(&plan, rows)?;
         self.set_running_again();
-        self.note(
+        self.note_by(
+            by,
             RunEventKind::RunRetried,
             json!({"mode": mode.name(), "token_ids": plan.tokens.iter().take(crate::run::time::timeout_record::SHOWN)
                 .map(TokenId::to_string).collect::<Vec<_>>()}),

@@ -115,6 +115,14 @@ impl Run {
         self.note_with(kind, fields, None);
     }
 
+    /// As `note`, for what a caller has asked for.
+    pub(in crate::run) fn note_by(&mut self, by: Option<&str>, kind: RunEventKind, mut fields: Value) {
+        if let Some(name) = by {
+            fields["by"] = json!(name);
+        }
+        self.note(kind, fields);
+    }
+
     pub(in crate::run) fn note_with(
         &mut self,
         kind: RunEventKind,
@@ -137,7 +145,7 @@ mod tests {
     #[test]
     fn events_are_numbered_on_from_those_in_the_store() {
         let mut log = EventLog::restored(2, Vec::new());
-        log.note(100, RunEventKind::RunPaused, json!({"by": "person"}), None);
+        log.note(100, RunEventKind::RunPaused, json!({"cause": "person"}), None);
         log.note(200, RunEventKind::RunResumed, json!({}), None);
         let numbers: Vec<(u64, Millis)> = log.take_new().iter().map(|event| (event.seq, event.at)).collect();
         assert_eq!(numbers, [(3, 100), (4, 200)]);

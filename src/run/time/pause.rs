@@ -14,20 +14,20 @@ use crate::run::time::event_log::RunEventKind;
 use crate::run::token::{Token, TokenId, TokenStatus};
 
 impl Run {
-    pub(in crate::run) fn pause_requested(&mut self) -> Result<(), Rejection> {
+    pub(in crate::run) fn pause_requested(&mut self, by: Option<&str>) -> Result<(), Rejection> {
         if !self.is_running() {
             return Err(Rejection::RunFinished);
         }
-        self.pause(PauseReason::Person);
+        self.pause(PauseReason::Person, by);
         Ok(())
     }
 
-    pub(in crate::run) fn resume_requested(&mut self) -> Result<(), Rejection> {
+    pub(in crate::run) fn resume_requested(&mut self, by: Option<&str>) -> Result<(), Rejection> {
         if !self.is_running() {
             return Err(Rejection::RunFinished);
         }
         if self.header.pause_reasons.contains(&PauseReason::Person) {
-            self.end_pause(PauseReason::Person);
+            self.end_pause(PauseReason::Person, by);
             return Ok(());
         }
         match self.header.pause_reasons.first() {
@@ -63,8 +63,8 @@ impl Run {
             self.take_budget(budget_ms);
         }
         match held {
-            true => self.pause(PauseReason::Parent),
-            false => self.end_pause(PauseReason::Parent),
+            true => self.pause(PauseReason::Parent, None),
+            false => self.end_pause(PauseReason::Parent, None),
         }
         Ok(())
     }
@@ -96,14 +96,14 @@ impl Run {
         // The run waited at the gate of its limit and has time again.
         if after > clock && self.header.pause_reasons.contains(&PauseReason::WorkflowTimeout) {
             self.withdraw_run_gate();
-            self.end_pause(PauseReason::WorkflowTimeout);
+            self.end_pause(PauseReason::WorkflowTimeout, None);
         }
     }
 
     /// Adds a pause reason, logs it, and stops the clock if it runs.
-    pub(in crate::run) fn pause(&mut self, holder: PauseReason) {
+    pub(in crate::run) fn pause(&mut self, holder: PauseReason, by: Option<&str>) {
         if !self.header.pause_reasons.contains(&holder) {
-            self.note(RunEventKind::RunPaused, json!({"by": holder}));
+            self.note_by(by, RunEventKind::RunPaused, json!({"cause": holder}));
         }
         self.pause_since(holder, self.changes.now);
     }
@@ -122,7 +122,7 @@ impl Run {
     }
 
     /// Removes a pause reason. Without any left, the clock continues.
-    pub(in crate::run) fn end_pause(&mut self, holder: PauseReason) {
+    pub(in crate::run) fn end_pause(&mut self, holder: PauseReason, by: Option<&str>) {
         if !self.header.pause_reasons.remove(&holder) {
             return;
         }
@@ -138,9 +138,10 @@ impl Run {
         let paused_at = self.header.paused_at.take();
         let paused_at = paused_at.expect("a run with a pause reason is paused");
         let pause = self.changes.now.saturating_sub(paused_at);
-        self.note(
+        self.note_by(
+            by,
             RunEventKind::RunResumed,
-            json!({"by": holder, "paused_ms": pause}),
+            json!({"cause": holder, "paused_ms": pause}),
         );
         self.header.timeout_at = self.header.timeout_at.map(|at| at.saturating_add(pause));
         self.shift_tokens(pause);

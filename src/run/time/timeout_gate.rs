@@ -96,7 +96,7 @@ impl Run {
         let record = self.record_of_run(passed, began_at, None, action);
         let live: Vec<String> = self.tokens.keys().take(SHOWN).map(TokenId::to_string).collect();
         let fields = json!({
-            "by": PauseReason::WorkflowTimeout,
+            "cause": PauseReason::WorkflowTimeout,
             "timeout_type": "workflow",
             "timeout_duration_ms": timeout_ms,
             "policy_applied": action,
@@ -155,37 +155,43 @@ impl Run {
         mut decision: GateDecision,
     ) -> Result<(), Rejection> {
         decision.at = self.changes.now;
+        let by = decision.by.clone();
+        let by = by.as_deref();
         match (kind, decision.choice.as_str()) {
             (GateKind::WorkflowTimeout, EXTEND) => {
-                let by = read_extension(&decision.input)?;
-                let to = self.check_extension(by).map_err(in_decision)?;
+                let extension = read_extension(&decision.input)?;
+                let to = self.check_extension(extension).map_err(in_decision)?;
                 self.close_run_gate(GateStatus::Decided, Some(decision));
-                self.apply_extension(to);
+                self.apply_extension(to, by);
             }
             (GateKind::Escalation, RETRY) => {
                 self.close_run_gate(GateStatus::Decided, Some(decision));
-                self.end_pause(PauseReason::Escalation);
+                self.end_pause(PauseReason::Escalation, by);
             }
             (GateKind::WorkflowTimeout, ABORT) => {
                 self.close_run_gate(GateStatus::Decided, Some(decision));
-                self.note(RunEventKind::RunTimedOut, json!({"by": "person"}));
+                self.note_by(
+                    by,
+                    RunEventKind::RunTimedOut,
+                    json!({"cause": PauseReason::Person}),
+                );
                 self.end_by_timeout(RunStatus::TimedOut);
             }
             (GateKind::WorkflowTimeout, _fail) => {
                 self.close_run_gate(GateStatus::Decided, Some(decision));
-                self.note(RunEventKind::RunFailed, json!({"by": "person"}));
+                self.note_by(by, RunEventKind::RunFailed, json!({"cause": PauseReason::Person}));
                 self.end_by_timeout(RunStatus::Failed);
             }
             (GateKind::Escalation | GateKind::Node, _fail) => {
                 self.close_run_gate(GateStatus::Decided, Some(decision));
-                self.fail_refused("a person decided not to go on");
+                self.fail_refused("a person decided not to go on", by);
             }
         }
         Ok(())
     }
 
-    fn fail_refused(&mut self, message: &str) {
-        self.note(RunEventKind::RunFailed, json!({"by": "person"}));
+    fn fail_refused(&mut self, message: &str, by: Option<&str>) {
+        self.note_by(by, RunEventKind::RunFailed, json!({"cause": PauseReason::Person}));
         self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
         let failure = Failure::new("escalation_refused", FailureClass::Permanent, message);
         self.finish(RunStatus::Failed, None, Some(failure));
@@ -233,14 +239,18 @@ impl Run {
     }
 
     /// Moves the limit of a running run, and closes the gate of its limit if that is open.
-    pub(in crate::run) fn extend_requested(&mut self, by: Extension) -> Result<(), Rejection> {
+    pub(in crate::run) fn extend_requested(
+        &mut self,
+        extension: Extension,
+        by: Option<String>,
+    ) -> Result<(), Rejection> {
         if !self.is_running() {
             return Err(Rejection::CannotExtend(self.header.status));
         }
         if self.header.request.node_decides {
             return Err(Rejection::LimitOfParent);
         }
-        let to = self.check_extension(by)?;
+        let to = self.check_extension(extension)?;
         let gate = self.run_gate().map(|gate| gate.kind);
         if gate == Some(GateKind::WorkflowTimeout) {
             let by_ms = to.saturating_sub(self.clock());
@@ -248,12 +258,12 @@ impl Run {
                 choice: EXTEND.into(),
                 input: json!({"by_ms": by_ms}),
                 comment: None,
-                by: None,
+                by: by.clone(),
                 at: self.changes.now,
             };
             self.close_run_gate(GateStatus::Decided, Some(decision));
         }
-        self.apply_extension(to);
+        self.apply_extension(to, by.as_deref());
         Ok(())
     }
 
@@ -288,7 +298,7 @@ impl Run {
         Err(Rejection::InvalidExtension { pointer, message })
     }
 
-    fn apply_extension(&mut self, to: Millis) {
+    fn apply_extension(&mut self, to: Millis, by: Option<&str>) {
         let from = self
             .header
             .timeout_at
@@ -301,12 +311,13 @@ impl Run {
         self.header.on_budget = false;
         self.changes.header_changed = true;
         self.changes.publish_run = true;
-        self.note(
+        self.note_by(
+            by,
             RunEventKind::RunExtended,
             json!({"by_ms": by_ms, "timeout_ms": self.header.timeout_ms}),
         );
         if self.header.pause_reasons.contains(&PauseReason::WorkflowTimeout) {
-            self.end_pause(PauseReason::WorkflowTimeout);
+            self.end_pause(PauseReason::WorkflowTimeout, by);
         } else if self.snapshot.workflow.timeouts.inherit_budget {
             self.send_pause_to_children();
         }

@@ -9,7 +9,7 @@ use crate::base::time::Millis;
 use crate::definition::node::NodeKind;
 use crate::definition::wait::{Gate, GateTimeoutPolicy};
 use crate::run::header::RunStatus;
-use crate::run::rejection::Rejection;
+use crate::run::rejection::{FourEyes, Rejection};
 use crate::run::size::check_decision;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
@@ -99,6 +99,7 @@ impl Run {
             }
         }
         check_decision(state, &decision)?;
+        self.check_four_eyes(state, &decision)?;
         let invalid = |pointer: &str, message: String| Rejection::InvalidDecision {
             pointer: pointer.to_string(),
             message,
@@ -129,6 +130,26 @@ impl Run {
         }
         self.close_gate(token, GateStatus::Decided, Some(decision));
         Ok(())
+    }
+
+    /// The caller that started a run may not decide its gates with `four_eyes`. Only gates of nodes can have it.
+    fn check_four_eyes(&self, state: &GateState, decision: &GateDecision) -> Result<(), Rejection> {
+        let token = match state.kind {
+            GateKind::Node => state.token_id.as_deref().and_then(TokenId::parse),
+            GateKind::Escalation | GateKind::WorkflowTimeout => None,
+        };
+        let needs_another = token.is_some_and(|token| self.gate_of(self.token_at_gate(token).node).four_eyes);
+        if !needs_another {
+            return Ok(());
+        }
+        match (&self.header.started_by, &decision.by) {
+            (None, _) => Err(Rejection::FourEyes(FourEyes::UnnamedStart)),
+            (Some(_), None) => Err(Rejection::FourEyes(FourEyes::UnnamedDecision)),
+            (Some(starter), Some(by)) if starter == by => {
+                Err(Rejection::FourEyes(FourEyes::SameName(by.clone())))
+            }
+            (Some(_), Some(_)) => Ok(()),
+        }
     }
 
     /// Closes the gate of a token and, with a decision, completes the token.

@@ -43,6 +43,8 @@ pub struct HeaderRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<TriggeredBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Millis>,
     #[serde(default, rename = "held_by", skip_serializing_if = "BTreeSet::is_empty")]
     pub pause_reasons: BTreeSet<PauseReason>,
@@ -101,6 +103,7 @@ impl HeaderRow {
             request: header.request,
             parent: header.parent,
             triggered_by: header.triggered_by,
+            started_by: header.started_by,
             paused_at: header.paused_at,
             pause_reasons: header.pause_reasons,
             hold_seq_received: header.hold_seq_received,
@@ -131,6 +134,7 @@ impl HeaderRow {
             hops: hops_of(self.parent.as_ref(), self.triggered_by.as_ref()),
             root_event: root_event_of(self.parent.as_ref(), self.triggered_by.as_ref()),
             triggered_by: self.triggered_by,
+            started_by: self.started_by,
             parent: self.parent,
             paused_at: self.paused_at,
             pause_reasons: self.pause_reasons,

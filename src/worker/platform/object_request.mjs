@@ -3,7 +3,7 @@
 import { callWasm, nextId } from "./wasm_call.mjs";
 
 /** Of src/protocol/run.rs. */
-const PROTOCOL = "1";
+const PROTOCOL = "2";
 const URL = `http://run/requests/${PROTOCOL}`;
 const PROTOCOL_HEADER = "curfew-run-protocol";
 
@@ -26,7 +26,7 @@ export async function handleRequest(handler, request) {
 
 /**
  * @param {RequestHandler} handler
- * @param {string} request the JSON of a RunRequest
+ * @param {string} request the JSON of a RunCall
  * @returns {Promise<Response>}
  */
 export function handleText(handler, request) {

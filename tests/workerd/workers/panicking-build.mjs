@@ -47,7 +47,7 @@ export default class extends WorkerEntrypoint {
     const { pathname } = new URL(request.url);
     if (!pathname.startsWith("/object/")) return handle(pathname);
     const object = this.env.RUNS.get(this.env.RUNS.idFromName("one"));
-    return object.fetch("http://run/requests/1", { method: "POST", body: pathname });
+    return object.fetch("http://run/requests/2", { method: "POST", body: pathname });
   }
 
   async scheduled() {

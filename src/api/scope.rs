@@ -1,0 +1,85 @@
+//! What a caller may reach whose credential is bound to workflows. Pure. The API checks a route before it reads anything; a run's
+//! object checks its run, because only the object knows the run's workflow. Lists leave out what is not reached.
+
+use crate::api::error::Error;
+use crate::api::routes::Route;
+use crate::api::run_filter::RunFilter;
+use crate::definition::snapshot::DocumentKind;
+use crate::protocol::caller::{Caller, WorkflowScope};
+
+/// Before anything is read.
+pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> {
+    match route {
+        Route::StartRun { workflow } => check_workflow(workflow, reached),
+        Route::PutDocument { kind, id } | Route::ReadDocument { kind, id } => match kind {
+            DocumentKind::Workflows => check_workflow(id, reached),
+            DocumentKind::Tasks | DocumentKind::Actions => check_shared(kind.name(), reached),
+        },
+        Route::ListDocuments { kind } => match kind {
+            DocumentKind::Workflows => Ok(()),
+            DocumentKind::Tasks | DocumentKind::Actions => check_shared(kind.name(), reached),
+        },
+        Route::ListBreakers | Route::ResetBreaker { .. } => check_shared("breakers", reached),
+        // The object of the run checks.
+        Route::ReadRun { .. }
+        | Route::ListTokens { .. }
+        | Route::ListEvents { .. }
+        | Route::ListTimeouts { .. }
+        | Route::ReadTimeout { .. }
+        | Route::ReadDeliverable { .. }
+        | Route::ReadResumeOptions { .. }
+        | Route::Control { .. } => Ok(()),
+        // `check_run_filter` and `check_event` follow.
+        Route::ListRuns | Route::ListGates | Route::PublishEvent { .. } => Ok(()),
+        // Not bound to a credential.
+        Route::Health | Route::Callback { .. } => Ok(()),
+    }
+}
+
+/// A list of one workflow's runs.
+pub fn check_run_filter(filter: &RunFilter, reached: &WorkflowScope) -> Result<(), Error> {
+    match &filter.workflow {
+        Some(workflow) => check_workflow(workflow, reached),
+        None => Ok(()),
+    }
+}
+
+/// `workflows` are all that the event starts. Starting some of them would be half an event.
+pub fn check_event(event: &str, workflows: &[String], reached: &WorkflowScope) -> Result<(), Error> {
+    match workflows.iter().all(|workflow| reached.contains(workflow)) {
+        true => Ok(()),
+        false => {
+            let message = format!(
+                "event {event} starts workflows outside of those that this credential may reach; nothing was started"
+            );
+            Err(Error::new(403, "forbidden", message))
+        }
+    }
+}
+
+/// The run of an object. Callers without a binding, and requests from inside, reach every run.
+pub fn check_run(caller: Option<&Caller>, workflow_id: &str) -> Result<(), Error> {
+    match caller.is_none_or(|caller| caller.workflows.contains(workflow_id)) {
+        true => Ok(()),
+        false => Err(Error::out_of_scope("the run")),
+    }
+}
+
+pub fn check_workflow(id: &str, reached: &WorkflowScope) -> Result<(), Error> {
+    match reached.contains(id) {
+        true => Ok(()),
+        false => Err(Error::out_of_scope(format!("workflow \"{id}\""))),
+    }
+}
+
+fn check_shared(what: &str, reached: &WorkflowScope) -> Result<(), Error> {
+    match reached.is_unlimited() {
+        true => Ok(()),
+        false => {
+            let message = format!(
+                "{what} belong to all workflows, and this credential may reach some of them only; use one without \"workflows\""
+            );
+            Err(Error::new(403, "forbidden", message))
+        }
+    }
+}
