@@ -32,6 +32,15 @@ pub fn read(route: &Route, bytes: &[u8]) -> Result<Value, Error> {
     Ok(body)
 }
 
+/// The name that a body gives to its sender. It counts in development only, where senders have no name of their own.
+pub fn name_in(route: &Route, body: &Value) -> Option<String> {
+    match route.rules().body {
+        BodyRule::Start | BodyRule::Empty => control::name_in(body),
+        BodyRule::Control(control) => control.name_in(body),
+        BodyRule::Ignored | BodyRule::Document { .. } | BodyRule::Payload | BodyRule::CallbackResult => None,
+    }
+}
+
 pub fn too_large() -> Error {
     let message = format!(
         "the body is larger than the limit of {} bytes",

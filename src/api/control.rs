@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::api::auth::Role;
+use crate::api::auth::is_caller_name;
 use crate::api::error::Error;
 use crate::base::time::{Limit, parse_moment};
 use crate::definition::problem::Problems;
@@ -71,6 +72,20 @@ impl Control {
         }
     }
 
+    /// The name that the body gives to its sender.
+    pub fn name_in(&self, body: &Value) -> Option<String> {
+        match self {
+            Control::Cancel
+            | Control::Pause
+            | Control::Resume
+            | Control::Retry
+            | Control::Restart
+            | Control::Gate { .. } => name_in(body),
+            // There `by` is the length of the extension, or whatever the sender of a signal wants.
+            Control::Extend | Control::Signal { .. } => None,
+        }
+    }
+
     /// The request to the run's object.
     pub fn request(self, body: Value) -> Result<RunRequest, Error> {
         Ok(match self {
@@ -99,22 +114,27 @@ impl Control {
     }
 }
 
-/// `{}`.
+/// `{by?}`.
 pub fn read_empty(body: &Value) -> Result<(), Error> {
-    read(body, |_| Some(()))
+    read(body, |reader| {
+        read_by(reader);
+        Some(())
+    })
 }
 
-/// `{reason?}`.
+/// `{reason?, by?}`.
 pub fn read_cancel(body: &Value) -> Result<Option<String>, Error> {
     read(body, |reader| {
+        read_by(reader);
         let reason = reader.string("reason");
         Some(reason.map(str::to_string))
     })
 }
 
-/// `{from_node_id?}`.
+/// `{from_node_id?, by?}`.
 pub fn read_restart(body: &Value) -> Result<Option<String>, Error> {
     read(body, |reader| {
+        read_by(reader);
         Some(reader.string("from_node_id").map(str::to_string))
     })
 }
@@ -149,9 +169,10 @@ pub fn read_extension(body: &Value) -> Result<Extension, Error> {
     })
 }
 
-/// `{mode, token_id?}`.
+/// `{mode, token_id?, by?}`.
 pub fn read_retry(body: &Value) -> Result<(RetryMode, Option<TokenId>), Error> {
     read(body, |reader| {
+        read_by(reader);
         reader.required_string("mode");
         let mode = reader.choice("mode", RETRY_MODES);
         let token = reader.string("token_id").map(TokenId::parse);
@@ -168,15 +189,32 @@ pub fn read_decision(body: &Value) -> Result<GateDecision, Error> {
         let choice = reader.required_string("choice");
         let input = reader.value("input").cloned();
         let comment = reader.string("comment");
-        let by = reader.string("by");
+        read_by(reader);
         Some(GateDecision {
             choice: choice?.to_string(),
             input: input.unwrap_or(Value::Null),
             comment: comment.map(str::to_string),
-            by: by.map(str::to_string),
+            // The run's object writes the name of the caller.
+            by: None,
             at: 0,
         })
     })
+}
+
+/// Checks the name that a body gives to its sender. `name_in` reads it.
+pub(super) fn read_by(reader: &Reader) {
+    if reader.string("by").is_some_and(|name| !is_caller_name(name)) {
+        reader.report(
+            "by",
+            "out_of_range",
+            "a name is 1-256 characters without control characters",
+        );
+    }
+}
+
+/// The name that a body gives to its sender, for a sender without a name of its own.
+pub fn name_in(body: &Value) -> Option<String> {
+    body["by"].as_str().map(str::to_string)
 }
 
 fn read<T>(body: &Value, read: impl FnOnce(&Reader) -> Option<T>) -> Result<T, Error> {

@@ -82,7 +82,7 @@ pub struct RouteRules<'a> {
 pub enum BodyRule<'a> {
     /// The body is not read.
     Ignored,
-    /// `{}`.
+    /// `{}`, or with the name of the sender.
     Empty,
     Document {
         id: &'a str,

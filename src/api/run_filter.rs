@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::api::cursor;
 use crate::api::error::Error;
+use crate::api::scope;
 use crate::base::{ids, limits};
+use crate::protocol::caller::WorkflowScope;
 use crate::run::RunStatus;
 
 pub const PARAMETERS: &[&str] = &[
@@ -104,9 +106,24 @@ pub struct RunList {
     pub order: Order,
     pub after: Option<Position>,
     pub limit: u64,
+    /// The workflows whose runs are listed. Always unlimited if `filter` has a workflow.
+    pub reached: WorkflowScope,
 }
 
 impl RunList {
+    /// The list for a caller that reaches these workflows. A 403 if it filters by another one.
+    pub fn within(mut self, reached: &WorkflowScope) -> Result<RunList, Error> {
+        match &self.filter.workflow {
+            Some(workflow) => scope::check_workflow(workflow, reached)?,
+            // An index leads to the runs of one workflow.
+            None => match reached.only() {
+                Some(workflow) => self.filter.workflow = Some(workflow.to_string()),
+                None => self.reached = reached.clone(),
+            },
+        }
+        Ok(self)
+    }
+
     /// Ignores unknown parameters and parameters without a value: `Query` has refused them already.
     pub fn read(pairs: &[(String, String)]) -> Result<RunList, Error> {
         let filter = RunFilter::read(pairs)?;
@@ -122,6 +139,7 @@ impl RunList {
             limit: read_limit(one(pairs, "limit")?)?,
             filter,
             order,
+            reached: WorkflowScope::UNLIMITED,
         })
     }
 }

@@ -3,8 +3,7 @@
 
 use crate::api::error::Error;
 use crate::api::routes::Route;
-use crate::api::run_filter::RunFilter;
-use crate::definition::snapshot::DocumentKind;
+use crate::definition::snapshot::{DocumentKind, Reference};
 use crate::protocol::caller::{Caller, WorkflowScope};
 
 /// Before anything is read.
@@ -29,18 +28,10 @@ pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> 
         | Route::ReadDeliverable { .. }
         | Route::ReadResumeOptions { .. }
         | Route::Control { .. } => Ok(()),
-        // `check_run_filter` and `check_event` follow.
+        // `RunList::within` and `check_event` follow, when the filter and the workflows are known.
         Route::ListRuns | Route::ListGates | Route::PublishEvent { .. } => Ok(()),
         // Not bound to a credential.
         Route::Health | Route::Callback { .. } => Ok(()),
-    }
-}
-
-/// A list of one workflow's runs.
-pub fn check_run_filter(filter: &RunFilter, reached: &WorkflowScope) -> Result<(), Error> {
-    match &filter.workflow {
-        Some(workflow) => check_workflow(workflow, reached),
-        None => Ok(()),
     }
 }
 
@@ -54,6 +45,22 @@ pub fn check_event(event: &str, workflows: &[String], reached: &WorkflowScope) -
             );
             Err(Error::new(403, "forbidden", message))
         }
+    }
+}
+
+/// Documents of the catalogue that a document refers to, before they are read. A workflow returns the results of those that it
+/// calls. Tasks and actions may be used by every workflow.
+pub fn check_references(references: &[Reference], reached: &WorkflowScope) -> Result<(), Error> {
+    let outside = references.iter().find(|reference| match reference.kind {
+        DocumentKind::Workflows => !reached.contains(&reference.id),
+        DocumentKind::Tasks | DocumentKind::Actions => false,
+    });
+    match outside {
+        None => Ok(()),
+        Some(reference) => Err(Error::out_of_scope(format!(
+            "workflow \"{}\", which the document calls,",
+            reference.id
+        ))),
     }
 }
 

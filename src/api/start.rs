@@ -34,6 +34,7 @@ impl StartBody {
             if run_id.is_some_and(|id| !ids::is_run_id(id)) {
                 reader.report("run_id", "invalid_id", ids::RUN_ID_RULE);
             }
+            control::read_by(reader);
             let version = reader.integer("version", 1, i64::MAX);
             let input = reader.value("input").cloned().unwrap_or_else(|| json!({}));
             let timeout = reader.limit("timeout", "timeout_ms");

@@ -37,6 +37,9 @@ pub struct Row {
     pub id: String,
     pub at: u64,
     pub summary: Option<String>,
+    /// Only of lists for a caller that does not reach all workflows.
+    #[serde(default)]
+    pub workflow_id: Option<String>,
 }
 
 /// The index that drives a list, and the values it is entered with.
@@ -82,31 +85,37 @@ impl RunList {
     fn statement(&self, index: DrivingIndex) -> (Statement, u64) {
         let mut builder = Builder::default();
         let conditions = builder.conditions(&self.filter, &index);
-        let rows = match (self.reads_only_matches(), conditions.is_empty()) {
+        let shows_all = conditions.is_empty() && self.reached.is_unlimited();
+        let rows = match (self.reads_only_matches(), shows_all) {
             (true, _) => self.limit + 1,
             (false, true) => EXAMINED_ROWS.min(self.limit + 1),
             (false, false) => EXAMINED_ROWS,
         };
-        let summary = match conditions.is_empty() {
+        let mut summary = match conditions.is_empty() {
             true => "runs.summary".to_string(),
             false => format!("CASE WHEN {} THEN runs.summary END", conditions.join(" AND ")),
         };
+        summary.push_str(" AS summary");
+        // `page` compares: D1 allows neither long GLOB patterns nor many of them.
+        if !self.reached.is_unlimited() {
+            summary.push_str(", runs.workflow_id AS workflow_id");
+        }
         let of_runs = |index: &str| {
             format!(
-                "SELECT runs.id AS id, runs.started_at AS at, {summary} AS summary FROM runs INDEXED BY {index} WHERE "
+                "SELECT runs.id AS id, runs.started_at AS at, {summary} FROM runs INDEXED BY {index} WHERE "
             )
         };
         let (selects, order) = match index {
             DrivingIndex::Ids(prefix) => {
                 let select = format!(
-                    "SELECT runs.id AS id, 0 AS at, {summary} AS summary FROM runs WHERE {}",
+                    "SELECT runs.id AS id, 0 AS at, {summary} FROM runs WHERE {}",
                     self.ids(prefix, &mut builder)
                 );
                 (vec![select], "id")
             }
             DrivingIndex::Deadlines => {
                 let mut select = format!(
-                    "SELECT runs.id AS id, runs.timeout_at AS at, {summary} AS summary \
+                    "SELECT runs.id AS id, runs.timeout_at AS at, {summary} \
                      FROM runs INDEXED BY runs_by_deadline WHERE runs.ended_at IS NULL AND runs.timeout_at IS NOT NULL"
                 );
                 if let Some(after) = &self.after {
@@ -125,7 +134,7 @@ impl RunList {
                 let started = self.started("run_tags.started_at", "run_tags.run_id", &mut builder);
                 let tag = builder.text(tag);
                 let select = format!(
-                    "SELECT run_tags.run_id AS id, run_tags.started_at AS at, {summary} AS summary \
+                    "SELECT run_tags.run_id AS id, run_tags.started_at AS at, {summary} \
                      FROM run_tags CROSS JOIN runs ON runs.id = run_tags.run_id WHERE run_tags.tag = {tag} AND {started}"
                 );
                 (vec![select], NEWEST_FIRST)
@@ -182,7 +191,11 @@ impl RunList {
                 at: row.at,
                 id: row.id,
             });
-            shown.extend(row.summary);
+            let is_reached = self.reached.is_unlimited()
+                || row
+                    .workflow_id
+                    .is_some_and(|workflow| self.reached.contains(&workflow));
+            shown.extend(row.summary.filter(|_| is_reached));
         }
         let is_more = seen < found || found as u64 == rows_max;
         let next = last.filter(|_| is_more).map(|last| last.write(self.order));
@@ -232,6 +245,9 @@ impl RunList {
             id_prefix.is_some(),
         ];
         let others = others.into_iter().filter(|is_set| *is_set).count();
+        if !self.reached.is_unlimited() {
+            return false;
+        }
         match self.order {
             Order::NewestFirst => {
                 (of_both + others <= 1 && id_prefix.is_none()) || (of_both == 2 && others == 0)

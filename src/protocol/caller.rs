@@ -18,6 +18,14 @@ impl Caller {
         name: None,
         workflows: WorkflowScope::UNLIMITED,
     };
+
+    /// The caller under the name that its request gives, if its credential has none.
+    pub fn or_named(&self, name: Option<String>) -> Caller {
+        Caller {
+            name: self.name.clone().or(name),
+            workflows: self.workflows.clone(),
+        }
+    }
 }
 
 /// A set of workflow ids.
@@ -50,9 +58,12 @@ impl WorkflowScope {
         }
     }
 
-    /// The patterns, which SQLite's GLOB reads the same way. `None`: all workflows.
-    pub fn patterns(&self) -> Option<&[String]> {
-        self.patterns.as_deref()
+    /// The one workflow of the set, if it is known to have no other.
+    pub fn only(&self) -> Option<&str> {
+        match self.patterns.as_deref() {
+            Some([id]) if !id.contains('*') => Some(id),
+            Some(_) | None => None,
+        }
     }
 }
 
@@ -119,6 +130,26 @@ mod tests {
         assert!(scope(&["*"]).expect("valid").contains("anything"));
         assert!(!scope(&[]).expect("valid").contains("anything"));
         assert!(WorkflowScope::UNLIMITED.contains("anything"));
+    }
+
+    #[test]
+    fn a_set_of_one() {
+        assert_eq!(scope(&["refund"]).expect("valid").only(), Some("refund"));
+        for patterns in [&["refund", "order"][..], &["refund*"], &[]] {
+            assert_eq!(scope(patterns).expect("valid").only(), None, "{patterns:?}");
+        }
+        assert_eq!(WorkflowScope::UNLIMITED.only(), None);
+    }
+
+    #[test]
+    fn a_name_of_the_credential_counts_before_one_of_the_request() {
+        let ada = Caller {
+            name: Some("ada".into()),
+            ..Caller::default()
+        };
+        assert_eq!(ada.or_named(Some("bob".into())), ada);
+        assert_eq!(Caller::ANONYMOUS.or_named(Some("ada".into())), ada);
+        assert_eq!(Caller::ANONYMOUS.or_named(None), Caller::ANONYMOUS);
     }
 
     #[test]

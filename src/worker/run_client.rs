@@ -46,12 +46,9 @@ impl<'a> RunClient<'a> {
         }
     }
 
-    /// The requests come from a caller of the API.
-    pub fn on_behalf_of(self, caller: &'a Caller) -> RunClient<'a> {
-        RunClient {
-            caller: Some(caller),
-            ..self
-        }
+    /// The caller of the API that sends the requests; by default they come from inside.
+    pub fn on_behalf_of(self, caller: Option<&'a Caller>) -> RunClient<'a> {
+        RunClient { caller, ..self }
     }
 
     pub async fn send(&self, request: &RunRequest) -> Result<RunResponse, CallError> {

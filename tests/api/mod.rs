@@ -1,8 +1,9 @@
-//! The pure parts of the API: control bodies, and views of runs and their history.
+//! The pure parts of the API: what a caller reaches, control bodies, and views of runs and their history.
 
 mod control;
 mod deliverables;
 mod events;
 mod paused_runs;
 mod recovery;
+mod scope;
 mod timeouts;

@@ -2,6 +2,7 @@
 
 use curfew::api::run_filter::{Order, PARAMETERS, Position, RunList};
 use curfew::index::run_query::{Binding, Row, Statement};
+use curfew::protocol::caller::WorkflowScope;
 use curfew::run::RunStatus;
 
 fn pairs(query: &str) -> Vec<(String, String)> {
@@ -243,6 +244,7 @@ fn row(at: u64, id: &str, is_shown: bool) -> Row {
         id: id.into(),
         at,
         summary: is_shown.then(|| id.to_string()),
+        workflow_id: None,
     }
 }
 
@@ -304,4 +306,88 @@ fn a_short_page_continues_after_the_last_examined_row() {
     // Fewer rows than the limit: the list ends.
     let all = combined.page(examined([false, true, false, true]), 5);
     assert_eq!(all, (vec!["c".into(), "a".into()], None));
+}
+
+fn reaching(patterns: &[&str]) -> WorkflowScope {
+    WorkflowScope::new(patterns.iter().map(|it| it.to_string()).collect()).expect("valid")
+}
+
+#[test]
+fn a_filter_by_a_workflow_that_is_not_reached_is_refused() {
+    let error = list("workflow=refund").within(&reaching(&["order-*"]));
+    let error = error.expect_err("refused");
+    assert_eq!((error.status, error.code), (403, "forbidden"));
+    // One that is reached is the same list as for all others.
+    for query in ["workflow=order-eu", "workflow=order-eu&status=failed&tag=t"] {
+        let bound = list(query).within(&reaching(&["order-*"])).expect(query);
+        assert_eq!(bound.query(), list(query).query());
+    }
+    for query in ["", "workflow=refund", "tag=t"] {
+        let all = list(query).within(&WorkflowScope::UNLIMITED).expect(query);
+        assert_eq!(all.query(), list(query).query());
+    }
+}
+
+#[test]
+fn who_reaches_one_workflow_lists_its_runs_by_their_index() {
+    let bound = list("status=failed").within(&reaching(&["refund"]));
+    assert_eq!(
+        bound.expect("a list").query(),
+        list("workflow=refund&status=failed").query()
+    );
+}
+
+#[test]
+fn who_reaches_some_workflows_examines_a_bounded_number_of_runs() {
+    for query in [
+        "",
+        "limit=1000",
+        "tag=t",
+        "status=failed,paused",
+        "parent=p",
+        "since=5",
+        "id_prefix=x",
+        "sort=remaining",
+        "tag=t&status=failed",
+    ] {
+        let bound = list(query)
+            .within(&reaching(&["order-*", "refund"]))
+            .expect(query);
+        let found = bound.query();
+        assert_eq!(found.rows, 450, "{query}");
+        for statement in &found.statements {
+            let selects = statement.sql.matches("SELECT runs.id AS id").count()
+                + statement.sql.matches("SELECT run_tags.run_id AS id").count();
+            let shown = statement
+                .sql
+                .matches(" AS summary, runs.workflow_id AS workflow_id FROM")
+                .count();
+            assert_eq!((shown, selects > 0), (selects, true), "{}", statement.sql);
+        }
+    }
+}
+
+#[test]
+fn runs_of_other_workflows_are_left_out_of_a_page() {
+    let bound = list("limit=2").within(&reaching(&["order-*"])).expect("a list");
+    let of = |id: &str, workflow: Option<&str>| Row {
+        workflow_id: workflow.map(str::to_string),
+        ..row(9, id, true)
+    };
+    let rows = vec![
+        of("e", Some("refund")),
+        of("d", Some("order-eu")),
+        of("c", None),
+        of("b", Some("order-us")),
+        of("a", Some("order-us")),
+    ];
+    let (shown, next) = bound.page(rows.clone(), 450);
+    assert_eq!(shown, ["d", "b"]);
+    assert_eq!(next.as_deref(), Some("started:9:b"));
+    // The limit of examined rows: the page is short, and the list goes on.
+    let (shown, next) = bound.page(rows[..3].to_vec(), 3);
+    assert_eq!(
+        (shown, next.as_deref()),
+        (vec!["d".to_string()], Some("started:9:c"))
+    );
 }

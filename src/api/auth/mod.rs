@@ -10,6 +10,7 @@ use crate::base::time::Millis;
 use crate::protocol::caller::Caller;
 
 pub use credentials::Credentials;
+pub use grant::is_caller_name;
 pub use role::{Role, Roles};
 
 /// Who sends a request, and what they may do.

@@ -1,27 +1,28 @@
 //! The catalogue in D1: workflows, tasks and actions. Versions are immutable; changed content is stored as the next version.
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use worker::{D1Database, D1PreparedStatement, Result};
 
 use crate::api::cursor;
 use crate::api::error::Error;
 use crate::definition::snapshot::{CatalogueDocument, DocumentKind, Library, Reference};
-use crate::worker::index::page::{Page, page, rows_limit};
+use crate::protocol::caller::WorkflowScope;
+use crate::worker::index::page::{Page, page_of_some};
 use crate::worker::platform;
 
 /// Stores `content` unless it equals the newest version. One statement, so that concurrent writers cannot create the same version.
 /// Content of an older version may be stored again as the newest.
-const STORE: &str = "INSERT INTO definitions (kind, id, version, content, created_at) \
-    SELECT ?1, ?2, coalesce(max(version), 0) + 1, ?3, ?4 FROM definitions WHERE kind = ?1 AND id = ?2 \
+const STORE: &str = "INSERT INTO definitions (kind, id, version, content, created_at, created_by) \
+    SELECT ?1, ?2, coalesce(max(version), 0) + 1, ?3, ?4, ?5 FROM definitions WHERE kind = ?1 AND id = ?2 \
     HAVING coalesce((SELECT content FROM definitions WHERE kind = ?1 AND id = ?2 ORDER BY version DESC LIMIT 1), '') <> ?3 \
     RETURNING version";
-const NEWEST: &str = "SELECT version, content, created_at FROM definitions WHERE kind = ?1 AND id = ?2 \
+const NEWEST: &str = "SELECT version, content, created_at, created_by FROM definitions WHERE kind = ?1 AND id = ?2 \
     ORDER BY version DESC LIMIT 1";
-const EXACT: &str =
-    "SELECT version, content, created_at FROM definitions WHERE kind = ?1 AND id = ?2 AND version = ?3";
-const LIST: &str = "SELECT id, max(version) AS version, max(created_at) AS created_at FROM definitions \
+const EXACT: &str = "SELECT version, content, created_at, created_by FROM definitions WHERE kind = ?1 AND id = ?2 AND version = ?3";
+/// The other columns are those of the newest version.
+const LIST: &str = "SELECT id, max(version) AS version, created_at, created_by FROM definitions \
     WHERE kind = ?1 AND id > ?2 GROUP BY id ORDER BY id LIMIT ?3";
 
 /// The newest version decides which event triggers a workflow: `DELETE_TRIGGER` removes the row of another event,
@@ -37,11 +38,15 @@ const TRIGGERED: &str = "SELECT workflow_id FROM triggers WHERE event = ?1 AND w
 const OTHERS_TRIGGERED: &str =
     "SELECT count(*) AS count FROM triggers WHERE event = ?1 AND workflow_id <> ?2";
 
+/// Documents that a list examines for a caller that does not reach all workflows.
+const EXAMINED_ROWS: u64 = 450;
+
 #[derive(Deserialize)]
 pub struct Document {
     pub version: u64,
     pub content: String,
     pub created_at: u64,
+    pub created_by: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -64,6 +69,17 @@ struct Listed {
     id: String,
     version: u64,
     created_at: u64,
+    created_by: Option<String>,
+}
+
+impl Listed {
+    fn view(self) -> Value {
+        let mut view = json!({"id": self.id, "version": self.version, "created_at": self.created_at});
+        if let Some(name) = self.created_by {
+            view["created_by"] = json!(name);
+        }
+        view
+    }
 }
 
 pub struct Catalogue {
@@ -77,13 +93,20 @@ impl Catalogue {
         })
     }
 
-    /// The version, and whether it is new.
-    pub async fn store(&self, kind: DocumentKind, id: &str, content: &str) -> Result<(u64, bool)> {
+    /// The version, and whether it is new. `by` is the name of the caller.
+    pub async fn store(
+        &self,
+        kind: DocumentKind,
+        id: &str,
+        content: &str,
+        by: Option<&str>,
+    ) -> Result<(u64, bool)> {
         let store = self.database.prepare(STORE).bind(&[
             kind.name().into(),
             id.into(),
             content.into(),
             JsValue::from_f64(platform::now() as f64),
+            by.map_or(JsValue::NULL, JsValue::from),
         ])?;
         let mut statements = vec![store];
         match kind {
@@ -161,18 +184,28 @@ impl Catalogue {
         Ok(row.map_or(0, |row| row.count))
     }
 
-    pub async fn list(&self, kind: DocumentKind, after: &str, limit: u64) -> Result<Page> {
-        let statement =
-            self.database
-                .prepare(LIST)
-                .bind(&[kind.name().into(), after.into(), rows_limit(limit)])?;
-        let item = |row: Listed| json!({"id": row.id, "version": row.version, "created_at": row.created_at});
-        page(
-            statement,
-            limit,
-            |row: &Listed| cursor::write(kind.name(), &[&row.id]),
-            |row| Ok(item(row)),
-        )
+    /// By id. Tasks and actions are listed to callers that reach all workflows only; `reached` is about workflows.
+    pub async fn list(
+        &self,
+        kind: DocumentKind,
+        after: &str,
+        limit: u64,
+        reached: &WorkflowScope,
+    ) -> Result<Page> {
+        let rows_max = match reached.is_unlimited() {
+            true => limit + 1,
+            false => EXAMINED_ROWS,
+        };
+        let statement = self.database.prepare(LIST).bind(&[
+            kind.name().into(),
+            after.into(),
+            JsValue::from_f64(rows_max as f64),
+        ])?;
+        let cursor = |row: &Listed| cursor::write(kind.name(), &[&row.id]);
+        page_of_some(statement, limit, rows_max, cursor, |row: Listed| {
+            let is_reached = reached.contains(&row.id);
+            Ok(is_reached.then(|| row.view()))
+        })
         .await
     }
 

@@ -11,12 +11,14 @@ use crate::api::auth::Identity;
 use crate::api::body;
 use crate::api::callback::unknown as unknown_callback;
 use crate::api::error::Error;
-use crate::api::event;
+use crate::api::event::{self, TriggerOutcome, TriggeredStart};
 use crate::api::query::Query;
 use crate::api::routes::{BodyRule, Route};
+use crate::api::scope;
 use crate::base::limits;
 use crate::definition::event::trigger_event;
 use crate::definition::snapshot::{self, CheckError, DocumentKind, Library};
+use crate::protocol::caller::Caller;
 use crate::protocol::run::{PageRequest, RunRequest};
 use crate::run::Capability;
 use crate::worker::api::authorize;
@@ -69,6 +71,7 @@ fn admit(request: &Request, env: &Env) -> std::result::Result<(Url, Route, Ident
         None => Identity::ANONYMOUS,
         Some(role) => authorize::authorize(request, &url, env, role)?,
     };
+    scope::check_route(&route, &identity.caller.workflows)?;
     Ok((url, route, identity))
 }
 
@@ -76,7 +79,7 @@ async fn handle(
     request: &Request,
     url: &Url,
     route: Route,
-    _identity: &Identity,
+    identity: &Identity,
     env: &Env,
 ) -> Result<ApiResponse> {
     let rules = route.rules();
@@ -105,21 +108,23 @@ async fn handle(
             Err(error) => return Ok(ApiResponse::Json(Err(error))),
         },
     };
+    let caller = identity.caller.or_named(body::name_in(&route, &body));
     let result = match route {
         Route::Health => Ok((200, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))),
-        Route::PutDocument { kind, id } => put_document(env, kind, &id, body).await?,
+        Route::PutDocument { kind, id } => put_document(env, &caller, kind, &id, body).await?,
         Route::ReadDocument { kind, id } => match query.version() {
             Ok(version) => read_document(env, kind, &id, version).await?,
             Err(error) => Err(error),
         },
         Route::ListDocuments { kind } => match query.page_by_name(kind.name()) {
             Ok((after, limit)) => {
-                let page = Catalogue::new(env)?.list(kind, &after, limit).await?;
+                let catalogue = Catalogue::new(env)?;
+                let page = catalogue.list(kind, &after, limit, &caller.workflows).await?;
                 return Ok(ApiResponse::Ready(respond::page(&page)?));
             }
             Err(error) => Err(error),
         },
-        Route::ListRuns => match query.run_list() {
+        Route::ListRuns => match query.run_list().and_then(|list| list.within(&caller.workflows)) {
             Ok(list) => {
                 let page = runs::list(&env.d1("DB")?, &list).await?;
                 return Ok(ApiResponse::Ready(respond::page(&page)?));
@@ -135,52 +140,74 @@ async fn handle(
                 Ok(command) => {
                     let run = command.run_id.clone();
                     let wait_ms = Some(wait_ms);
-                    return forward(env, &run, RunRequest::Start { command, wait_ms }).await;
+                    return forward(env, Some(&caller), &run, RunRequest::Start { command, wait_ms }).await;
                 }
                 Err(error) => Err(error),
             }
         }
         Route::ReadRun { run } => match query.wait_ms() {
-            Ok(wait_ms) => return forward(env, &run, RunRequest::Read { wait_ms }).await,
+            Ok(wait_ms) => return forward(env, Some(&caller), &run, RunRequest::Read { wait_ms }).await,
             Err(error) => Err(error),
         },
         Route::ListTokens { run } => match (query.after(), query.limit()) {
             (Ok(after), Ok(limit)) => {
-                return forward(env, &run, RunRequest::ListTokens(PageRequest { after, limit })).await;
+                return forward(
+                    env,
+                    Some(&caller),
+                    &run,
+                    RunRequest::ListTokens(PageRequest { after, limit }),
+                )
+                .await;
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         },
         Route::ListEvents { run } => match (query.after(), query.limit()) {
             (Ok(after), Ok(limit)) => {
-                return forward(env, &run, RunRequest::ListEvents(PageRequest { after, limit })).await;
+                return forward(
+                    env,
+                    Some(&caller),
+                    &run,
+                    RunRequest::ListEvents(PageRequest { after, limit }),
+                )
+                .await;
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         },
         Route::ListTimeouts { run } => {
             let accept = header(request, "accept").unwrap_or_default();
             if accept.contains(NDJSON) {
-                return timeout_lines(env, &run).await;
+                return timeout_lines(env, &caller, &run).await;
             }
             match (query.after(), query.limit()) {
                 (Ok(after), Ok(limit)) => {
-                    return forward(env, &run, RunRequest::ListTimeouts(PageRequest { after, limit })).await;
+                    return forward(
+                        env,
+                        Some(&caller),
+                        &run,
+                        RunRequest::ListTimeouts(PageRequest { after, limit }),
+                    )
+                    .await;
                 }
                 (Err(error), _) | (_, Err(error)) => Err(error),
             }
         }
         Route::ReadTimeout { run, id } => {
-            return forward(env, &run, RunRequest::ReadTimeout { id }).await;
+            return forward(env, Some(&caller), &run, RunRequest::ReadTimeout { id }).await;
         }
-        Route::ReadDeliverable { run } => return forward(env, &run, RunRequest::ReadDeliverable).await,
-        Route::ReadResumeOptions { run } => return forward(env, &run, RunRequest::ReadResumeOptions).await,
+        Route::ReadDeliverable { run } => {
+            return forward(env, Some(&caller), &run, RunRequest::ReadDeliverable).await;
+        }
+        Route::ReadResumeOptions { run } => {
+            return forward(env, Some(&caller), &run, RunRequest::ReadResumeOptions).await;
+        }
         Route::Callback { capability } => return deliver_callback(env, capability, body).await,
         Route::PublishEvent { name } => {
             let key = header(request, "idempotency-key");
-            publish(env, &name, key, &body).await?
+            publish(env, &caller, &name, key, &body).await?
         }
         Route::ListGates => match query.gate_page() {
             Ok((after, limit)) => {
-                let page = gates::list(&env.d1("DB")?, &after, limit).await?;
+                let page = gates::list(&env.d1("DB")?, &caller.workflows, &after, limit).await?;
                 return Ok(ApiResponse::Ready(respond::page(&page)?));
             }
             Err(error) => Err(error),
@@ -193,10 +220,10 @@ async fn handle(
             Err(error) => Err(error),
         },
         Route::ResetBreaker { key } => {
-            return reset_breaker(env, &key).await;
+            return reset_breaker(env, &caller, &key).await;
         }
         Route::Control { run, control } => match control.request(body) {
-            Ok(request) => return forward(env, &run, request).await,
+            Ok(request) => return forward(env, Some(&caller), &run, request).await,
             Err(error) => Err(error),
         },
     };
@@ -239,7 +266,13 @@ async fn read_bytes(request: &Request) -> Result<std::result::Result<Vec<u8>, Er
     Ok(Ok(bytes))
 }
 
-async fn put_document(env: &Env, kind: DocumentKind, id: &str, document: Value) -> Result<ApiResult> {
+async fn put_document(
+    env: &Env,
+    caller: &Caller,
+    kind: DocumentKind,
+    id: &str,
+    document: Value,
+) -> Result<ApiResult> {
     let content = document.to_string();
     if content.len() > limits::DOCUMENT_BYTES {
         return Ok(Err(Error::new(
@@ -259,7 +292,12 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, document: Value) 
         match snapshot::check(kind, &document, &library, &rules) {
             Ok(warnings) => break warnings,
             Err(CheckError::Invalid(problems)) => return Ok(Err(Error::invalid_document(&problems))),
-            Err(CheckError::Missing(references)) => catalogue.fetch(references, &mut library).await?,
+            Err(CheckError::Missing(references)) => {
+                if let Err(error) = scope::check_references(&references, &caller.workflows) {
+                    return Ok(Err(error));
+                }
+                catalogue.fetch(references, &mut library).await?;
+            }
         }
     };
     if let Some(name) = trigger_event(&document).filter(|_| kind == DocumentKind::Workflows)
@@ -267,7 +305,16 @@ async fn put_document(env: &Env, kind: DocumentKind, id: &str, document: Value) 
     {
         return Ok(Err(event::too_many_workflows(name)));
     }
-    let (version, is_new) = catalogue.store(kind, id, &content).await?;
+    let by = caller.name.as_deref();
+    let (version, is_new) = catalogue.store(kind, id, &content, by).await?;
+    if is_new {
+        let document = format!("{}/{id}", kind.name());
+        audit(
+            "put_document",
+            caller,
+            json!({"document": document, "version": version}),
+        );
+    }
     let status = if is_new { 201 } else { 200 };
     Ok(Ok((
         status,
@@ -281,14 +328,22 @@ async fn read_document(env: &Env, kind: DocumentKind, id: &str, version: Option<
         return Ok(Err(catalogue.missing(kind, id, version).await?));
     };
     let document: Value = serde_json::from_str(&found.content)?;
-    Ok(Ok((
-        200,
-        json!({"id": id, "version": found.version, "created_at": found.created_at, "document": document}),
-    )))
+    let mut view =
+        json!({"id": id, "version": found.version, "created_at": found.created_at, "document": document});
+    if let Some(name) = found.created_by {
+        view["created_by"] = json!(name);
+    }
+    Ok(Ok((200, view)))
 }
 
 /// With a key of the caller, publishing the event again starts nothing twice.
-async fn publish(env: &Env, name: &str, key: Option<String>, payload: &Value) -> Result<ApiResult> {
+async fn publish(
+    env: &Env,
+    caller: &Caller,
+    name: &str,
+    key: Option<String>,
+    payload: &Value,
+) -> Result<ApiResult> {
     let key = match key {
         None => platform::random_id()?,
         Some(key) => match event::check_key(&key) {
@@ -302,18 +357,37 @@ async fn publish(env: &Env, name: &str, key: Option<String>, payload: &Value) ->
         payload,
         hops: 1,
         root: None,
+        started_by: caller.name.as_deref(),
     };
-    let starts = match publish_event::start_all(env, &occurrence).await {
+    let workflows = publish_event::triggered(env, name).await?;
+    if let Err(error) = scope::check_event(name, &workflows, &caller.workflows) {
+        return Ok(Err(error));
+    }
+    let starts = match publish_event::start_all(env, &occurrence, &workflows).await {
         Ok(starts) => starts,
         Err(message) => return Err(worker::Error::RustError(message)),
     };
+    let is_started = |start: &TriggeredStart| matches!(start.outcome, TriggerOutcome::Started { .. });
+    if starts.iter().any(is_started) {
+        audit("publish_event", caller, json!({"event_name": name, "key": key}));
+    }
     Ok(event::response(name, &key, &starts))
 }
 
+/// Says who changed what. Run objects log the changes of their runs.
+fn audit(action: &str, caller: &Caller, mut what: Value) {
+    what["level"] = json!("info");
+    what["event"] = json!("audit");
+    what["action"] = json!(action);
+    what["by"] = json!(caller.name);
+    platform::log(what);
+}
+
 /// Forwards the request to the run's object and its response to the caller.
-async fn forward(env: &Env, run: &str, request: RunRequest) -> Result<ApiResponse> {
+async fn forward(env: &Env, caller: Option<&Caller>, run: &str, request: RunRequest) -> Result<ApiResponse> {
     let timeout_ms = request.wait_ms() + OBJECT_MS;
-    match RunClient::new(env, run, timeout_ms).forward(&request).await {
+    let client = RunClient::new(env, run, timeout_ms).on_behalf_of(caller);
+    match client.forward(&request).await {
         Ok(response) => Ok(ApiResponse::Ready(response)),
         Err(CallError::TimedOut) => Ok(ApiResponse::Json(Err(timed_out()))),
         Err(CallError::OtherBuild) => Ok(ApiResponse::Json(Err(Error::new(
@@ -330,7 +404,9 @@ async fn deliver_callback(env: &Env, capability: String, body: Value) -> Result<
     let Some(Capability { run_id, .. }) = Capability::parse(&capability) else {
         return Ok(ApiResponse::Json(Err(unknown_callback())));
     };
-    match forward(env, &run_id, RunRequest::Callback { capability, body }).await? {
+    let request = RunRequest::Callback { capability, body };
+    // Not on behalf of a caller: the capability reaches its one attempt.
+    match forward(env, None, &run_id, request).await? {
         ApiResponse::Ready(response) if response.status() == 404 => {
             Ok(ApiResponse::Json(Err(unknown_callback())))
         }
@@ -338,7 +414,7 @@ async fn deliver_callback(env: &Env, capability: String, body: Value) -> Result<
     }
 }
 
-async fn reset_breaker(env: &Env, key: &str) -> Result<ApiResponse> {
+async fn reset_breaker(env: &Env, caller: &Caller, key: &str) -> Result<ApiResponse> {
     let breaker: Peer = env.durable_object("BREAKERS")?.get_by_name(key)?.into_rpc();
     let request = http_client::Request {
         url: "http://breaker/reset",
@@ -347,7 +423,12 @@ async fn reset_breaker(env: &Env, key: &str) -> Result<ApiResponse> {
         body: None,
     };
     match deadline::within(OBJECT_MS, request.send(&breaker)).await {
-        Some(Ok(response)) => Ok(ApiResponse::Ready(response.into_raw())),
+        Some(Ok(response)) => {
+            if response.status() == 200 {
+                audit("reset_breaker", caller, json!({"breaker": key}));
+            }
+            Ok(ApiResponse::Ready(response.into_raw()))
+        }
         Some(Err(error)) => Err(worker::Error::RustError(error.into())),
         None => Ok(ApiResponse::Json(Err(timed_out()))),
     }
@@ -362,8 +443,8 @@ fn timed_out() -> Error {
 }
 
 /// The timeout log of a run, one JSON object per line.
-async fn timeout_lines(env: &Env, run: &str) -> Result<ApiResponse> {
-    let response = match forward(env, run, RunRequest::ReadTimeoutLines).await? {
+async fn timeout_lines(env: &Env, caller: &Caller, run: &str) -> Result<ApiResponse> {
+    let response = match forward(env, Some(caller), run, RunRequest::ReadTimeoutLines).await? {
         ApiResponse::Ready(response) if response.status() == 200 => response,
         other => return Ok(other),
     };

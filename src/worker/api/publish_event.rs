@@ -7,6 +7,7 @@ use worker::Env;
 
 use crate::api::event::{self, TriggerOutcome, TriggeredStart};
 use crate::api::start::StartBody;
+use crate::base::limits;
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::run::{EventRef, StartRequest, TriggeredBy};
 use crate::worker::api::catalogue::Catalogue;
@@ -21,6 +22,8 @@ const OBJECT_MS: u64 = 8_000;
 const CONCURRENT_STARTS: usize = 6;
 /// Workflows per page.
 const PAGE_WORKFLOWS: u32 = 24;
+/// Workflows per statement where an event starts all of them at once: nearly always all there are.
+const LISTED_WORKFLOWS: u32 = limits::WORKFLOWS_PER_EVENT as u32 + 1;
 
 /// One published event.
 #[derive(Clone, Copy)]
@@ -31,6 +34,8 @@ pub struct Occurrence<'a> {
     pub hops: u32,
     /// The first event of the chain that led to this one; `None`: this event is the first.
     pub root: Option<&'a EventRef>,
+    /// The name that the runs it starts are given.
+    pub started_by: Option<&'a str>,
 }
 
 impl Occurrence<'_> {
@@ -51,16 +56,17 @@ pub struct Page {
     pub is_last: bool,
 }
 
-/// Starts every workflow. After an error the event must be published again: not every start was confirmed.
-pub async fn start_all(env: &Env, event: &Occurrence<'_>) -> Result<Vec<TriggeredStart>, String> {
-    let mut starts = Vec::new();
-    let mut after = String::new();
+/// All workflows that an event starts.
+pub async fn triggered(env: &Env, event: &str) -> worker::Result<Vec<String>> {
+    let catalogue = Catalogue::new(env)?;
+    let mut workflows: Vec<String> = Vec::new();
     loop {
-        let page = start_page(env, event, &after, |wanted| wanted).await?;
-        starts.extend(page.starts);
-        match page.after.filter(|_| !page.is_last) {
-            Some(last) => after = last,
-            None => return Ok(starts),
+        let after = workflows.last().map_or("", String::as_str);
+        let page = catalogue.triggered(event, after, LISTED_WORKFLOWS).await?;
+        let is_last = (page.len() as u32) < LISTED_WORKFLOWS;
+        workflows.extend(page);
+        if is_last {
+            return Ok(workflows);
         }
     }
 }
@@ -77,29 +83,39 @@ pub async fn start_page(
     let workflows = found.map_err(|error| error.to_string())?;
     let count = take(workflows.len() as u32) as usize;
     let wanted = &workflows[..count.min(workflows.len())];
-    let admitted = admit(env, event, wanted).await;
+    let starts = start_all(env, event, wanted).await?;
+    Ok(Page {
+        after: starts.last().map(|start| start.workflow_id.clone()),
+        is_last: starts.len() == workflows.len() && (workflows.len() as u32) < PAGE_WORKFLOWS,
+        starts,
+    })
+}
+
+/// Starts the workflows. After an error the event must be published again: not every start was confirmed.
+pub async fn start_all(
+    env: &Env,
+    event: &Occurrence<'_>,
+    workflows: &[String],
+) -> Result<Vec<TriggeredStart>, String> {
+    let admitted = admit(env, event, workflows).await;
     let admitted = admitted.map_err(|error| error.to_string())?;
     let (mut starts, mut failed) = (Vec::new(), None);
-    for chunk in wanted.chunks(CONCURRENT_STARTS) {
+    for chunk in workflows.chunks(CONCURRENT_STARTS) {
         let chunk = chunk
             .iter()
             .map(|workflow| start(env, event, workflow, &admitted));
         for start in join_all(chunk).await {
-            // A start that fails does not prevent the others. The whole page is repeated later.
+            // A start that fails does not prevent the others. All are repeated later.
             match start {
                 Ok(start) => starts.push(start),
                 Err(message) => failed = Some(message),
             }
         }
     }
-    if let Some(message) = failed {
-        return Err(message);
+    match failed {
+        Some(message) => Err(message),
+        None => Ok(starts),
     }
-    Ok(Page {
-        after: starts.last().map(|start| start.workflow_id.clone()),
-        is_last: starts.len() == workflows.len() && (workflows.len() as u32) < PAGE_WORKFLOWS,
-        starts,
-    })
 }
 
 /// The ids of the runs that may be started. The limit of runs per first event applies to events that were emitted by runs; an
@@ -159,6 +175,7 @@ async fn start(
         hops: event.hops,
         root: event.root.cloned(),
     });
+    start_run.started_by = event.started_by.map(str::to_string);
     let request = RunRequest::Start {
         command: start_run,
         wait_ms: None,

@@ -39,17 +39,35 @@ pub(in crate::worker) async fn write_all(
 pub async fn page<Row: DeserializeOwned>(
     statement: D1PreparedStatement,
     limit: u64,
-    cursor: impl FnOnce(&Row) -> String,
-    item: impl FnMut(Row) -> Result<Value>,
+    cursor: impl Fn(&Row) -> String,
+    mut item: impl FnMut(Row) -> Result<Value>,
+) -> Result<Page> {
+    page_of_some(statement, limit, limit + 1, cursor, |row| item(row).map(Some)).await
+}
+
+/// As `page`, of a statement that examines at most `rows_max` rows: those without an item are left out, and the page may be short.
+pub async fn page_of_some<Row: DeserializeOwned>(
+    statement: D1PreparedStatement,
+    limit: u64,
+    rows_max: u64,
+    cursor: impl Fn(&Row) -> String,
+    mut item: impl FnMut(Row) -> Result<Option<Value>>,
 ) -> Result<Page> {
     let result = statement.all().await?;
-    let mut rows: Vec<Row> = result.results()?;
-    let has_more = rows.len() as u64 > limit;
-    rows.truncate(limit as usize);
-    let next = rows.last().filter(|_| has_more).map(cursor);
-    let items = rows.into_iter().map(item).collect::<Result<Vec<Value>>>()?;
+    let rows: Vec<Row> = result.results()?;
+    let found = rows.len() as u64;
+    let (mut items, mut seen, mut last) = (Vec::new(), 0, None);
+    for row in rows {
+        if items.len() as u64 == limit {
+            break;
+        }
+        seen += 1;
+        last = Some(cursor(&row));
+        items.extend(item(row)?);
+    }
+    let has_more = seen < found || found == rows_max;
     Ok(Page {
-        body: json!({"items": items, "next_cursor": next}),
+        body: json!({"items": items, "next_cursor": last.filter(|_| has_more)}),
         rows_read: rows_read(&result)?,
     })
 }
