@@ -28,6 +28,8 @@ export interface RunView {
   parent?: { run_id: string; token_id: string };
   /** The event that started the run. */
   triggered_by?: { event: string; key: string };
+  /** The name of the caller that led to the run. */
+  started_by?: string;
   root_run_id: string;
   attempt: number;
   reason?: string;
