@@ -13,7 +13,7 @@ export class RunObject extends Run {
   async fetch(request) {
     const { pathname } = new URL(request.url);
     if (pathname === "/evict") this.ctx.abort("evicted");
-    const isClaim = "claim" in Object(await request.clone().json());
+    const isClaim = "claim" in Object((await request.clone().json()).request);
     const response = await super.fetch(request);
     const name = this.ctx.id.name ?? "";
     if (!isClaim || !name.startsWith("unheard-") || claimed.has(name)) return response;

@@ -41,7 +41,7 @@ export class RunObject extends Run {
 
   /** @param {Request} request */
   async fetch(request) {
-    const isProbe = (await request.clone().json()) === "probe";
+    const isProbe = (await request.clone().json()).request === "probe";
     if (isProbe && this.ctx.id.name?.startsWith("broken-")) return new Response("out of order", { status: 503 });
     return super.fetch(request);
   }
