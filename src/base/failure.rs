@@ -35,6 +35,7 @@ macro_rules! failure_classes {
 
         impl FailureClass {
             pub const NAMES: &[&str] = &[$($name),*];
+            pub const ALL: &[FailureClass] = &[$(FailureClass::$class),*];
 
             pub fn parse(name: &str) -> Option<FailureClass> {
                 match name {

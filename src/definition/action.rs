@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
+use crate::base::failure::FailureClass;
 use crate::base::ids;
 use crate::base::text::shorten;
-use crate::base::time::{Limit, SECOND};
+use crate::base::time::Limit;
 use crate::cel::{Expression, Template};
 use crate::definition::event::EmitEvent;
 use crate::definition::http_request::HttpRequest;
@@ -117,9 +118,6 @@ pub(super) const NAMES: &[&str] = &["input", "state", "output", "callback", secr
 /// Names that conditions, breaker keys and events may use. They exclude secrets, because their results are visible.
 pub(super) const CONDITION_NAMES: &[&str] = &["input", "state", "output"];
 
-/// Time for an order to reach the executor, so that the deadline still leaves room for the last attempt.
-const TRANSIT_MS: u64 = SECOND;
-
 #[derive(Clone, Copy)]
 enum ActionKindName {
     HttpRequest,
@@ -221,28 +219,45 @@ impl Action {
         }
     }
 
-    /// The limit for an attempt of a task that consists only of this action. `timeout` bounds one call; if the action's retry
-    /// policy bounds its retries, the limit includes them.
-    pub fn attempt_limit(&self) -> Limit {
-        if let Limit::After(_) = self.retry.total_timeout {
-            return self.retry.total_timeout;
-        }
-        match self
-            .timeout
-            .millis()
-            .and_then(|millis| self.retry.total_ms_max(millis))
-        {
-            Some(total) if self.retry.attempts_max > Some(1) => {
-                Limit::After(total.saturating_add(TRANSIT_MS))
-            }
-            Some(_) | None => self.timeout,
+    /// How often its call is made again after failures of this class.
+    pub fn retries(&self, class: FailureClass) -> u32 {
+        match self.is_retried(class) {
+            true => self.retry.retries_max(class),
+            false => 0,
         }
     }
 
-    /// The coordinator's policy when such an attempt exceeds its limit. If the limit includes the action's retries, the
-    /// executor has already retried by then.
-    pub fn attempt_on_timeout(&self) -> Option<ExecutionTimeoutPolicy> {
-        self.on_timeout.filter(|_| self.attempt_limit() == self.timeout)
+    fn is_retried(&self, class: FailureClass) -> bool {
+        match class {
+            FailureClass::Timeout => self.on_timeout == Some(ExecutionTimeoutPolicy::Retry),
+            FailureClass::Permanent => false,
+            FailureClass::Network
+            | FailureClass::ServerError
+            | FailureClass::ProviderTransient
+            | FailureClass::RateLimited
+            | FailureClass::BreakerOpen
+            | FailureClass::Unknown => self.retry.lists(class).unwrap_or(true),
+            FailureClass::BadRequest
+            | FailureClass::Auth
+            | FailureClass::NotFound
+            | FailureClass::Validation
+            | FailureClass::Assertion => self.retry.lists(class).unwrap_or(false),
+        }
+    }
+
+    /// Calls something outside of Curfew, which may fail and be called again.
+    pub fn makes_calls(&self) -> bool {
+        match self.kind {
+            ActionKind::HttpRequest(_)
+            | ActionKind::McpTool(_)
+            | ActionKind::ServiceCall(_)
+            | ActionKind::LlmCall(_)
+            | ActionKind::Shell(_) => true,
+            ActionKind::UpdateContext(_)
+            | ActionKind::Assert(_)
+            | ActionKind::EmitEvent(_)
+            | ActionKind::WorkflowCall(_) => false,
+        }
     }
 
     /// Uses nothing but the task's own context. Events are only emitted with the report of the task.

@@ -5,6 +5,7 @@
 
 pub mod action;
 mod adaptive;
+pub mod call_time;
 mod escalate;
 pub mod event;
 pub mod fan;

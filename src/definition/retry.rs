@@ -10,6 +10,10 @@ use crate::base::time::{Limit, MINUTE, SECOND};
 use crate::definition::reader::{Element, Reader};
 use crate::definition::task::{BACKOFFS, Backoff};
 
+/// Retries, not attempts, without a policy.
+const RETRIES: u32 = 3;
+const RATE_LIMIT_RETRIES: u32 = 5;
+
 /// The default is the policy of an action without a `retry_policy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -62,13 +66,21 @@ impl RetryPolicy {
         delay.saturating_add(jitter).min(self.max_delay_ms)
     }
 
-    /// The longest time for `attempts_max` attempts of `timeout_ms` and the delays between them. `None` without
-    /// `attempts_max`, because the number then depends on the failure class.
-    pub fn total_ms_max(&self, timeout_ms: u64) -> Option<u64> {
-        let attempts = self.attempts_max?;
-        let delays = (1..attempts).map(|retry| self.delay_ms(retry, 1.0));
-        let calls = timeout_ms.saturating_mul(u64::from(attempts));
-        Some(delays.fold(calls, u64::saturating_add))
+    /// Retries after failures of a class that is retried.
+    pub fn retries_max(&self, class: FailureClass) -> u32 {
+        match self.attempts_max {
+            Some(attempts) => attempts.saturating_sub(1),
+            None if class == FailureClass::RateLimited => RATE_LIMIT_RETRIES,
+            None => RETRIES,
+        }
+    }
+
+    /// Whether `retry_on` lists the class; none without `retry_on`.
+    pub fn lists(&self, class: FailureClass) -> Option<bool> {
+        self.retry_on.as_ref().map(|retry_on| match retry_on {
+            RetryOn::Anything => true,
+            RetryOn::Classes(classes) => classes.contains(&class),
+        })
     }
 
     pub(super) fn read(reader: Reader, retries_timeouts: bool) -> RetryPolicy {
@@ -183,16 +195,18 @@ mod tests {
             ..policy
         };
         assert_eq!(huge.delay_ms(99, 1.0), u64::MAX);
-        assert_eq!(huge.total_ms_max(u64::MAX), Some(u64::MAX));
     }
 
     #[test]
-    fn total_includes_every_attempt_and_every_delay() {
+    fn max_attempts_counts_the_first_call() {
         let policy = RetryPolicy {
             attempts_max: Some(3),
             ..RetryPolicy::default()
         };
-        assert_eq!(policy.total_ms_max(30_000), Some(90_000 + 1_500 + 3_000));
-        assert_eq!(RetryPolicy::default().total_ms_max(30_000), None);
+        let retries = |policy: &RetryPolicy| {
+            [FailureClass::Network, FailureClass::RateLimited].map(|class| policy.retries_max(class))
+        };
+        assert_eq!(retries(&policy), [2, 2]);
+        assert_eq!(retries(&RetryPolicy::default()), [3, 5]);
     }
 }

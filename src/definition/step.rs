@@ -24,6 +24,13 @@ pub struct Step {
     pub allow_exceed_hard: bool,
 }
 
+impl Step {
+    /// The limit of one call: the step's own, else the action's, else the default of its layer.
+    pub fn call_limit(&self, action: &Action, default: Limit) -> Limit {
+        self.timeout_override.or(action.timeout).or(default)
+    }
+}
+
 /// A step in the catalogue may reference an action. In a snapshot every action is inline.
 #[derive(Clone, Debug)]
 pub enum StepAction {

@@ -128,15 +128,19 @@ impl Task {
         self.steps.iter().filter(calls).count()
     }
 
-    /// The action of a task with one step. Its limits apply to the task.
-    pub fn only_action(&self) -> Option<&Action> {
+    /// The step of a task with one step, and its action. Their limits apply to the task.
+    pub fn only_step(&self) -> Option<(&Step, &Action)> {
         match self.steps.as_slice() {
             [step] => match &step.action {
-                StepAction::Inline(action) => Some(action),
+                StepAction::Inline(action) => Some((step, action)),
                 StepAction::Reference { .. } => None,
             },
             [] | [_, _, ..] => None,
         }
+    }
+
+    pub fn only_action(&self) -> Option<&Action> {
+        self.only_step().map(|(_, action)| action)
     }
 }
 

@@ -3,10 +3,9 @@
 use serde_json::Value;
 
 use crate::base::failure::FailureClass;
-use crate::base::time::Millis;
 use crate::protocol::task::RetryReport;
 use crate::task::breaker::{Admission, key_of, open, outcome_of};
-use crate::task::retry::{self, RetryDecision, Situation};
+use crate::task::retry::{self, End, Ends, NotRetried, RetryDecision, Situation};
 use crate::task::runtime::{ActionCall, Runtime, Stopped};
 
 /// What limits the calls of a step.
@@ -14,10 +13,8 @@ use crate::task::runtime::{ActionCall, Runtime, Stopped};
 pub(super) struct Bounds {
     /// The limit of one call.
     pub call_limit_ms: Option<u64>,
-    /// The end of all calls and the waits between them.
-    pub deadline_at: Option<Millis>,
-    /// No retry begins after this moment; a call that is under way goes on.
-    pub run_ends_at: Option<Millis>,
+    /// The ends of all calls and the waits between them.
+    pub ends: Ends,
 }
 
 /// The retries of a step, whatever its last call came to.
@@ -25,9 +22,14 @@ pub(super) struct Bounds {
 pub(super) struct CallHistory {
     pub retries: Vec<RetryReport>,
     /// A retry was due, but there was no time for it.
-    pub out_of_time: bool,
-    /// There was no time because of the end of the run.
-    pub gave_up_for_run: bool,
+    pub not_retried: Option<NotRetried>,
+}
+
+impl CallHistory {
+    /// There was no time because of the end of the run, and for no other reason.
+    pub fn gave_up_for_run(&self) -> bool {
+        self.not_retried.is_some_and(|it| it.end == End::Run)
+    }
 }
 
 /// Sets `call.deadline_at` for each call.
@@ -41,7 +43,7 @@ pub(super) async fn call_until_final(
         let own_deadline = bounds
             .call_limit_ms
             .map(|millis| runtime.now().saturating_add(millis));
-        let deadline_at = own_deadline.into_iter().chain(bounds.deadline_at).min();
+        let deadline_at = own_deadline.into_iter().chain(bounds.ends.cut_at()).min();
         if deadline_at.is_some_and(|deadline| deadline <= runtime.now()) {
             return Err(Stopped::Deadline { partial: None });
         }
@@ -60,20 +62,13 @@ pub(super) async fn call_until_final(
             retry_after_ms,
             retries: history.retries.len() as u32,
             now: runtime.now(),
-            deadline_at: bounds.deadline_at.into_iter().chain(bounds.run_ends_at).min(),
-            call_limit_ms: bounds.call_limit_ms,
+            ends: bounds.ends,
             random: runtime.random(),
         };
         match retry::after(call.action, &situation) {
             RetryDecision::Final => return Err(stopped),
-            RetryDecision::NoTime => {
-                history.out_of_time = true;
-                let deadline_at = bounds.deadline_at;
-                let without_run = Situation {
-                    deadline_at,
-                    ..situation
-                };
-                history.gave_up_for_run = retry::after(call.action, &without_run) != RetryDecision::NoTime;
+            RetryDecision::NoTime(not_retried) => {
+                history.not_retried = Some(not_retried);
                 return Err(stopped);
             }
             RetryDecision::Retry { delay_ms } => {

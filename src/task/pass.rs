@@ -11,7 +11,6 @@ use crate::protocol::task::{Checkpoint, ReportStatus, StepReport, StepStatus};
 use crate::task::call::CallHistory;
 use crate::task::context::{TaskContext, expression_failure};
 use crate::task::partial::Partial;
-use crate::task::retry::NO_TIME;
 use crate::task::run_task::Assignment;
 use crate::task::runtime::{Runtime, Stopped};
 use crate::task::secrets::Secrets;
@@ -135,10 +134,10 @@ impl<'a> Pass<'a> {
             .is_some_and(|deadline| runtime.now() >= deadline);
         let is_task_out_of_time = timed_out && no_time;
         // The message of a task that is out of time already contains it.
-        if self.calls.out_of_time && !is_task_out_of_time {
-            failure.message += NO_TIME;
+        if let Some(not_retried) = self.calls.not_retried.filter(|_| !is_task_out_of_time) {
+            failure.message += &not_retried.text();
         }
-        self.gave_up_before = assignment.run_ends_at.filter(|_| self.calls.gave_up_for_run);
+        self.gave_up_before = assignment.run_ends_at.filter(|_| self.calls.gave_up_for_run());
         let status = match timed_out {
             true => StepStatus::TimedOut,
             false => StepStatus::Failed,

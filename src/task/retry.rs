@@ -4,23 +4,16 @@
 use std::time::UNIX_EPOCH;
 
 use crate::base::failure::FailureClass;
-use crate::base::time::{MINUTE, Millis, SECOND};
-use crate::definition::action::{Action, ExecutionTimeoutPolicy};
-use crate::definition::retry::{RetryOn, RetryPolicy};
+use crate::base::time::{MINUTE, Millis, SECOND, format_duration};
+use crate::definition::action::Action;
+use crate::definition::call_time::RATE_LIMIT_DELAY_MAX_MS;
+use crate::definition::retry::RetryPolicy;
 
-/// Retries, not attempts, without a policy.
-const RETRIES: u32 = 3;
-const RATE_LIMIT_RETRIES: u32 = 5;
-
-/// The wait after a 429 without `Retry-After`, and the longest wait that a `Retry-After` may ask for.
+/// The wait after a 429 without `Retry-After`.
 const RATE_LIMIT_DELAY_MS: u64 = MINUTE;
-const RATE_LIMIT_DELAY_MAX_MS: u64 = 5 * MINUTE;
 
 /// The shortest wait for a breaker's trial: another caller may take the trial first.
 const BREAKER_DELAY_MIN_MS: u64 = 100;
-
-/// Added to the last error if a retry was due but could not finish in time.
-pub const NO_TIME: &str = "; not tried again: another attempt could not finish before the deadline";
 
 /// The state of a step after one of its calls has failed.
 pub struct Situation {
@@ -29,20 +22,87 @@ pub struct Situation {
     /// Calls that failed before this one.
     pub retries: u32,
     pub now: Millis,
-    /// The earliest deadline around the call: of the step's total, the task, the token or the run.
-    pub deadline_at: Option<Millis>,
-    /// The limit of one call, if it has one.
-    pub call_limit_ms: Option<u64>,
+    pub ends: Ends,
     /// In 0..1.
     pub random: f64,
+}
+
+/// The moments after which no call of a step begins. A call that has begun is cut at the first two of them; the end of the run
+/// is the coordinator's, because a run may be extended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ends {
+    /// Of the step's `total_timeout`.
+    pub total_at: Option<Millis>,
+    /// Of the attempt, by the node, the task or the preset.
+    pub attempt_at: Option<Millis>,
+    pub run_at: Option<Millis>,
+}
+
+/// What a call would begin after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Total,
+    Attempt,
+    Run,
+}
+
+impl Ends {
+    /// The end of a call that is under way.
+    pub fn cut_at(self) -> Option<Millis> {
+        self.total_at.into_iter().chain(self.attempt_at).min()
+    }
+
+    /// The first end that a call which begins at `moment` would miss. The run's comes last: a longer run would not help where
+    /// another end is in the way.
+    fn missed_by(self, moment: Millis) -> Option<End> {
+        let ends = [
+            (End::Total, self.total_at),
+            (End::Attempt, self.attempt_at),
+            (End::Run, self.run_at),
+        ];
+        let missed = |at: Option<Millis>| at.is_some_and(|at| moment >= at);
+        ends.into_iter().find(|(_, at)| missed(*at)).map(|(end, _)| end)
+    }
+}
+
+/// A retry was due but would begin too late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotRetried {
+    pub delay_ms: u64,
+    pub end: End,
+}
+
+impl NotRetried {
+    /// Added to the message of the last error.
+    pub fn text(self) -> String {
+        let (end, advice) = match self.end {
+            End::Total => (
+                "its \"total_timeout\"",
+                "write a longer one in the action's \"retry_policy\"",
+            ),
+            End::Attempt => (
+                "the attempt's deadline",
+                "write a longer \"timeout\" on the node or the task",
+            ),
+            End::Run => (
+                "the end of the run",
+                "write a longer \"timeout\" on the workflow, or extend the run",
+            ),
+        };
+        let after = match self.delay_ms {
+            0 => String::new(),
+            millis => format!("in {}, ", format_duration(millis)),
+        };
+        format!("; not tried again: the next call would begin {after}after {end}; {advice}")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryDecision {
     /// Call again after this delay.
     Retry { delay_ms: u64 },
-    /// A retry is due but could not finish in time.
-    NoTime,
+    /// A retry is due but would begin too late.
+    NoTime(NotRetried),
     /// The call is not retried.
     Final,
 }
@@ -50,53 +110,14 @@ pub enum RetryDecision {
 /// Decides what follows the failure of a call of `action`.
 pub fn after(action: &Action, situation: &Situation) -> RetryDecision {
     let policy = &action.retry;
-    if !is_retried(action, situation.class) || situation.retries >= retries_max(policy, situation.class) {
+    if situation.retries >= action.retries(situation.class) {
         return RetryDecision::Final;
     }
     let delay_ms = delay_ms(policy, situation);
-    let starts_at = situation.now.saturating_add(delay_ms);
-    let fits = match (situation.deadline_at, situation.call_limit_ms) {
-        (None, _) => true,
-        (Some(deadline_at), None) => starts_at < deadline_at,
-        (Some(deadline_at), Some(limit_ms)) => starts_at.saturating_add(limit_ms) <= deadline_at,
-    };
-    match fits {
-        true => RetryDecision::Retry { delay_ms },
-        false => RetryDecision::NoTime,
-    }
-}
-
-fn is_retried(action: &Action, class: FailureClass) -> bool {
-    match class {
-        FailureClass::Timeout => action.on_timeout == Some(ExecutionTimeoutPolicy::Retry),
-        FailureClass::Permanent => false,
-        FailureClass::Network
-        | FailureClass::ServerError
-        | FailureClass::ProviderTransient
-        | FailureClass::RateLimited
-        | FailureClass::BreakerOpen
-        | FailureClass::Unknown => listed(&action.retry, class).unwrap_or(true),
-        FailureClass::BadRequest
-        | FailureClass::Auth
-        | FailureClass::NotFound
-        | FailureClass::Validation
-        | FailureClass::Assertion => listed(&action.retry, class).unwrap_or(false),
-    }
-}
-
-/// Whether `retry_on` lists the class; none without `retry_on`.
-fn listed(policy: &RetryPolicy, class: FailureClass) -> Option<bool> {
-    policy.retry_on.as_ref().map(|retry_on| match retry_on {
-        RetryOn::Anything => true,
-        RetryOn::Classes(classes) => classes.contains(&class),
-    })
-}
-
-fn retries_max(policy: &RetryPolicy, class: FailureClass) -> u32 {
-    match policy.attempts_max {
-        Some(attempts) => attempts.saturating_sub(1),
-        None if class == FailureClass::RateLimited => RATE_LIMIT_RETRIES,
-        None => RETRIES,
+    let begins_at = situation.now.saturating_add(delay_ms);
+    match situation.ends.missed_by(begins_at) {
+        None => RetryDecision::Retry { delay_ms },
+        Some(end) => RetryDecision::NoTime(NotRetried { delay_ms, end }),
     }
 }
 

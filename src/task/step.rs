@@ -10,11 +10,13 @@ use crate::definition::action::{Action, ActionKind, Assert};
 use crate::definition::event::EmitEvent;
 use crate::definition::path::Path;
 use crate::definition::step::{Step, StepAction};
+use crate::definition::timeouts::TimeoutLayer;
 use crate::protocol::task::{ActionTimeouts, Emitted};
 use crate::task::call::{Bounds, call_until_final};
 use crate::task::context::{TaskContext, check, expression_failure, pay_copies, plain};
 use crate::task::emit::emit;
 use crate::task::pass::Pass;
+use crate::task::retry::Ends;
 use crate::task::run_task::Assignment;
 use crate::task::runtime::{ActionCall, Runtime, Stopped};
 
@@ -66,9 +68,7 @@ impl Pass<'_> {
         let place = format!("input_schema of step {}", step.reference);
         check(action.input_schema.as_ref(), &input, &place, meter)?;
         let bounds = bounds_of(runtime, step, action, assignment);
-        let no_time = bounds
-            .deadline_at
-            .is_some_and(|deadline| deadline <= runtime.now());
+        let no_time = bounds.ends.cut_at().is_some_and(|at| at <= runtime.now());
         if no_time || bounds.call_limit_ms == Some(0) {
             return Err(Stopped::Deadline { partial: None });
         }
@@ -225,31 +225,24 @@ impl Pass<'_> {
 }
 
 fn bounds_of(runtime: &impl Runtime, step: &Step, action: &Action, assignment: &Assignment<'_>) -> Bounds {
-    let limit = step
-        .timeout_override
-        .or(action.timeout)
-        .or(default_limit(&action.kind, assignment.action_timeouts));
+    let default = default_limit(action.kind.layer(), assignment.action_timeouts);
     let total = action.retry.total_timeout.millis();
-    let total_deadline = total.map(|millis| runtime.now().saturating_add(millis));
     Bounds {
-        call_limit_ms: limit.millis(),
-        deadline_at: total_deadline.into_iter().chain(assignment.deadline_at).min(),
-        run_ends_at: assignment.run_ends_at,
+        call_limit_ms: step.call_limit(action, default).millis(),
+        ends: Ends {
+            total_at: total.map(|millis| runtime.now().saturating_add(millis)),
+            attempt_at: assignment.deadline_at,
+            run_at: assignment.run_ends_at,
+        },
     }
 }
 
-/// The limit of an action if neither its step nor its own document has one.
-fn default_limit(kind: &ActionKind, timeouts: ActionTimeouts) -> Limit {
-    let millis = match kind {
-        ActionKind::HttpRequest(_)
-        | ActionKind::McpTool(_)
-        | ActionKind::ServiceCall(_)
-        | ActionKind::Shell(_) => timeouts.tool_ms,
-        ActionKind::LlmCall(_) => timeouts.llm_call_ms,
-        ActionKind::UpdateContext(_)
-        | ActionKind::Assert(_)
-        | ActionKind::EmitEvent(_)
-        | ActionKind::WorkflowCall(_) => None,
+/// The limit of a call if neither its step nor its action has one.
+fn default_limit(layer: TimeoutLayer, timeouts: ActionTimeouts) -> Limit {
+    let millis = match layer {
+        TimeoutLayer::Tool => timeouts.tool_ms,
+        TimeoutLayer::LlmCall => timeouts.llm_call_ms,
+        TimeoutLayer::Step | TimeoutLayer::Flow => None,
     };
     millis.map_or(Limit::Unset, Limit::After)
 }

@@ -249,6 +249,21 @@ fn a_retry_after_a_timeout_has_a_new_capability() {
         .assert_status("running b:executing");
 }
 
+/// The executor cannot wait for a callback again, so the action's policy is for the attempt.
+#[test]
+fn a_missing_callback_is_retried_by_the_actions_policy() {
+    let policy = json!({"max_attempts": 3});
+    for execution in [
+        json!({"on_timeout": "retry"}),
+        json!({"on_timeout": "retry", "timeout": "20s", "retry_policy": policy}),
+    ] {
+        let mut run = Driver::start(async_document(execution, json!({})));
+        run.at(2_000).report(suspended("t1@1"));
+        run.at(32_000).wake("").assert_status("running a:pending");
+        run.at(33_000).wake("").assert_status("running a:executing");
+    }
+}
+
 #[test]
 fn a_pause_stops_the_callback_deadline_and_accepts_the_result() {
     let mut run = Driver::start(async_document(json!({}), json!({})));

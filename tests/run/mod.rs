@@ -1,6 +1,7 @@
 //! Tests of the engine: its decision for each event, and properties that hold for any sequence of events.
 
 mod alarms;
+mod attempt_limits;
 mod branches_nested;
 mod callbacks;
 mod child_time;

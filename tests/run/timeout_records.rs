@@ -223,30 +223,6 @@ fn an_order_names_the_source_of_its_limit() {
 }
 
 #[test]
-fn the_flow_preset_bounds_nodes_without_a_limit() {
-    let preset = json!({"timeouts": {"preset": "flow"}, "timeout": "30m"});
-    let run = Driver::start(with(one(json!({"action_id": "work"})), preset.clone()));
-    assert_eq!(run.order().limit, Some((300_000, LimitSource::Preset)), "a tool");
-    assert_eq!(
-        run.order().action_timeouts,
-        None,
-        "the attempt's own limit is enough"
-    );
-    let task = json!({
-        "nodes": [{"id": "a", "task_id": "task"}],
-        "tasks": [{"id": "task", "steps": [{"ref": "s", "action_id": "work"}, {"ref": "r", "action_id": "work"}]}],
-    });
-    let run = Driver::start(with(task, preset));
-    assert_eq!(run.order().limit, Some((600_000, LimitSource::Preset)), "a step");
-    assert_eq!(
-        run.order()
-            .action_timeouts
-            .map(|limits| (limits.llm_call_ms, limits.tool_ms)),
-        Some((Some(120_000), Some(300_000)))
-    );
-}
-
-#[test]
 fn the_presets_own_limit_of_a_run() {
     let mut document = one(json!({"action_id": "work"}));
     document["timeout_ms"] = Value::Null;

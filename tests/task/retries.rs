@@ -3,12 +3,12 @@
 use curfew::base::failure::FailureClass::{self, *};
 use curfew::definition::step::StepAction;
 use curfew::definition::task::Task;
-use curfew::task::retry::{RetryDecision, Situation, after, retry_after_ms};
+use curfew::task::retry::{End, Ends, NotRetried, RetryDecision, Situation, after, retry_after_ms};
 use curfew::task::task_cache::TaskCache;
 use serde_json::{Value, json};
 
 use super::fake_runtime::PeerResponse::{After, Endless, Fails, Result};
-use super::fake_runtime::{FakeRuntime, START, call, check, order, set, trace_of, with};
+use super::fake_runtime::{FakeRuntime, START, TaskRun, call, check, order, set, trace_of, with};
 
 /// A step that calls the peer, with this `execution`.
 fn calling(reference: &str, execution: Value) -> Value {
@@ -240,28 +240,43 @@ fn situation(class: FailureClass) -> Situation {
         retry_after_ms: None,
         retries: 0,
         now: 1_000,
-        deadline_at: None,
-        call_limit_ms: None,
+        ends: Ends::default(),
         random: 0.0,
     }
 }
 
 #[test]
-fn a_retry_that_could_not_finish_is_not_started() {
+fn a_retry_is_made_if_it_begins_before_every_end() {
     let action = action_of(json!({}));
-    let verdict = |deadline_at, call_limit_ms| {
+    let decision = |ends: Ends| {
         let at = Situation {
-            deadline_at: Some(deadline_at),
-            call_limit_ms,
+            ends,
             ..situation(Network)
         };
         after(&action, &at)
     };
+    let not_retried = |end| RetryDecision::NoTime(NotRetried { delay_ms: 1_000, end });
     let retry = RetryDecision::Retry { delay_ms: 1_000 };
-    assert_eq!(verdict(2_001, None), retry);
-    assert_eq!(verdict(2_000, None), RetryDecision::NoTime);
-    assert_eq!(verdict(2_500, Some(500)), retry);
-    assert_eq!(verdict(2_499, Some(500)), RetryDecision::NoTime);
+    let ends = |total_at, attempt_at, run_at| Ends {
+        total_at,
+        attempt_at,
+        run_at,
+    };
+    assert_eq!(decision(ends(Some(2_001), Some(2_001), Some(2_001))), retry);
+    for (ends, end) in [
+        (ends(Some(2_000), None, None), End::Total),
+        (ends(None, Some(2_000), None), End::Attempt),
+        (ends(None, None, Some(2_000)), End::Run),
+        // A longer run would not help.
+        (ends(None, Some(1_500), Some(1_200)), End::Attempt),
+        (ends(Some(2_000), Some(2_001), Some(2_000)), End::Total),
+    ] {
+        assert_eq!(decision(ends), not_retried(end), "{ends:?}");
+    }
+}
+
+#[test]
+fn a_retry_that_would_begin_too_late_is_not_made_and_the_error_says_what_to_write() {
     check(
         &trace_of(
             json!({"steps": [call("a")]}),
@@ -271,7 +286,76 @@ fn a_retry_that_could_not_finish_is_not_started() {
         r#"
             call a {"n":1} by 1900
             step a failed x1 0 ms
-            failed peer_failed/network at a: no luck; not tried again: another attempt could not finish before the deadline
+            failed peer_failed/network at a: no luck; not tried again: the next call would begin in 1s, after the attempt's deadline; write a longer "timeout" on the node or the task
+        "#,
+    );
+    let total = retrying(json!({"total_timeout": "900ms", "jitter": false}));
+    let message = |run: &TaskRun| {
+        let error = run.result.error.as_ref().expect("it failed");
+        error.message.clone()
+    };
+    let run = order(total, json!({}), &[("a", Fails(Network, None))]);
+    assert_eq!(
+        message(&run),
+        "no luck; not tried again: the next call would begin in 1s, after its \"total_timeout\"; \
+         write a longer one in the action's \"retry_policy\""
+    );
+    let more = json!({"run_ends_at": START + 30_000});
+    let run = order(
+        json!({"steps": [call("a")]}),
+        more,
+        &[("a", Fails(RateLimited, Some(60)))],
+    );
+    assert_eq!(
+        message(&run),
+        "no luck; not tried again: the next call would begin in 1m0s, after the end of the run; \
+         write a longer \"timeout\" on the workflow, or extend the run"
+    );
+    assert_eq!(run.result.gave_up_before, Some(START + 30_000));
+}
+
+/// A call that begins before the deadline is made, however little is left, and cut there.
+#[test]
+fn a_retry_gets_what_is_left_of_its_limit() {
+    let execution = json!({"timeout": "5s"});
+    check(
+        &trace_of(
+            json!({"steps": [calling("a", execution)]}),
+            Some(START + 4_000),
+            &[("a", Fails(ServerError, None)), ("a", Result(json!("done")))],
+        ),
+        r#"
+            call a {"n":1} by 5000
+            retry a server_error peer_failed
+            sleep 1000
+            call a {"n":1} by 5000
+            step a completed x2 1000 ms
+            completed "done"
+        "#,
+    );
+}
+
+#[test]
+fn the_total_bounds_the_beginning_of_every_call() {
+    let policy =
+        json!({"total_timeout_ms": 3_000, "initial_delay_ms": 600, "jitter": false, "max_attempts": 9});
+    let failing = ("a", Fails(ServerError, None));
+    check(
+        &trace_of(
+            json!({"steps": [calling("a", json!({"timeout": "2s", "retry_policy": policy}))]}),
+            None,
+            &[failing.clone(), failing.clone(), failing],
+        ),
+        r#"
+            call a {"n":1} by 3000
+            retry a server_error peer_failed
+            sleep 600
+            call a {"n":1} by 3600
+            retry a server_error peer_failed
+            sleep 1200
+            call a {"n":1} by 4000
+            step a failed x3 1800 ms
+            failed peer_failed/server_error at a: no luck; not tried again: the next call would begin in 2.4s, after its "total_timeout"; write a longer one in the action's "retry_policy"
         "#,
     );
 }
@@ -283,13 +367,15 @@ fn the_timeout_limits_one_call_and_the_total_all() {
     let slow = ("a", Endless("half".into()));
     let task = json!({"steps": [calling("a", execution)]});
     check(
-        &trace_of(task, Some(START + 60_000), &[slow.clone(), slow]),
+        &trace_of(task, Some(START + 60_000), &[slow.clone(), slow.clone(), slow]),
         r#"
             call a {"n":1} by 1500
             retry a timeout tool_timeout
             call a {"n":1} by 2000
-            step a timed_out x2 1000 ms
-            timed_out tool_timeout/timeout at a: step a timed out: context deadline exceeded; not tried again: another attempt could not finish before the deadline
+            retry a timeout tool_timeout
+            call a {"n":1} by 2200
+            step a timed_out x3 1200 ms
+            timed_out tool_timeout/timeout at a: step a timed out: context deadline exceeded; not tried again: the next call would begin after its "total_timeout"; write a longer one in the action's "retry_policy"
         "#,
     );
     // A call without a limit has the rest of the total.

@@ -108,7 +108,7 @@ fn a_failure_is_redacted_in_the_context_too() {
             .as_ref()
             .map(|error| error.message.clone())
             .unwrap_or_default(),
-        "\"[redacted]\" refused by 1234 [redacted]; not tried again: another attempt could not finish before the deadline",
+        r#""[redacted]" refused by 1234 [redacted]; not tried again: the next call would begin in 1s, after the attempt's deadline; write a longer "timeout" on the node or the task"#,
     );
 }
 

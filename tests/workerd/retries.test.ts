@@ -91,11 +91,51 @@ describe("retries", { concurrency: 8 }, () => {
     }
   });
 
-  test("a retry that could not finish in time is not made, and the error says so", async () => {
+  test("a timeout bounds one call, not the retries around it", async () => {
+    const path = `/flaky/${freshId("k")}/2/503`;
+    const retry_policy = { initial_delay: "100ms", jitter: false };
+    const run = await curfew.runToEnd(oneTask([requestStep({ timeout: "700ms", retry_policy })]), { url: peer.url + path });
+    assert.equal(run.status, "completed", JSON.stringify(run.error));
+    assert.equal(peer.seen(path).length, 3);
+    const [token] = await curfew.tokens(run.id);
+    assert.deepEqual([token?.epoch, token?.steps[0]?.attempts], [1, 3]);
+    assert.equal(token?.timeout_ms, 6 * 700 + 5 * 300_000 + 1_000);
+    assert.equal(token?.timeout_reason, "6 calls of 700ms, and waits of up to 25m0s");
+    // A call that hangs is still cut after 700 ms.
+    const hanging = `/hang/${freshId("k")}`;
+    const hung = await curfew.runToEnd(oneTask([requestStep({ timeout: "700ms", retry_policy })]), { url: peer.url + hanging });
+    assert.deepEqual([hung.status, hung.error?.code], ["failed", "execution_timeout"]);
+    assert.match(hung.error?.message ?? "", /^step .* timed out: context deadline exceeded$/);
+    assert.ok((hung.duration_ms ?? NaN) >= 690 && (hung.duration_ms ?? NaN) < 5_000, `${hung.duration_ms} ms`);
+    const [record] = await curfew.timeouts(hung.id);
+    assert.equal(record?.timeout_event.timeout_ms, 700);
+  });
+
+  test("a total_timeout lets every call begin that comes before it", async () => {
+    const path = `/status/503/${freshId("k")}`;
+    const retry_policy = { total_timeout: "1500ms", initial_delay: "300ms", jitter: false, max_attempts: 9 };
+    const run = await curfew.runToEnd(oneTask([requestStep({ timeout: "1s", retry_policy })]), { url: peer.url + path });
+    assert.deepEqual([run.status, run.error?.code], ["failed", "http_503"]);
+    // After 0, 300 and 900 ms; the next would begin after 2.1 s.
+    assert.equal(peer.seen(path).length, 3);
+    assert.match(run.error?.message ?? "", /would begin in 1\.2s, after its "total_timeout"; write a longer one in the action's "retry_policy"$/);
+    assert.ok((run.duration_ms ?? NaN) < 1_450, `${run.duration_ms} ms: it does not wait for a deadline it knows of`);
+  });
+
+  test("a Retry-After that is longer than what is left ends the step at once", async () => {
+    const path = `/limited/${freshId("k")}`;
+    peer.route(path, () => ({ status: 429, headers: { "retry-after": "30" }, body: {} }));
+    const run = await curfew.runToEnd(oneTask([requestStep({ timeout: "1s" })], { node: { timeout: "5s" } }), { url: peer.url + path });
+    assert.deepEqual([run.status, run.error?.code], ["failed", "http_429"]);
+    assert.match(run.error?.message ?? "", /would begin in 30s, after the attempt's deadline; write a longer "timeout" on the node or the task$/);
+    assert.ok((run.duration_ms ?? NaN) < 4_000, `${run.duration_ms} ms`);
+  });
+
+  test("a retry that would begin too late is not made, and the error says so", async () => {
     const path = `/status/500/${freshId("k")}`;
     const run = await curfew.runToEnd(oneTask([requestStep()], { node: { timeout: "900ms" } }), { url: peer.url + path });
     assert.deepEqual([run.status, run.error?.class, run.error?.code], ["failed", "server_error", "http_500"]);
-    assert.match(run.error?.message ?? "", /not tried again: another attempt could not finish before the deadline$/);
+    assert.match(run.error?.message ?? "", /not tried again: the next call would begin in .*, after the attempt's deadline; write a longer "timeout"/);
     assert.equal(peer.seen(path).length, 1);
     assert.ok((run.duration_ms ?? NaN) < 900, "it does not wait for a deadline it knows of");
   });
@@ -116,7 +156,7 @@ describe("retries", { concurrency: 8 }, () => {
     const execution = { timeout: "400ms", on_timeout: "retry", retry_policy: { max_attempts: 9, backoff: "none", total_timeout: "1s" } };
     const run = await curfew.runToEnd(oneTask([requestStep(execution)]), { url: peer.url + path });
     assert.deepEqual([run.status, run.error?.class], ["failed", "timeout"]);
-    assert.equal(peer.seen(path).length, 2);
+    assert.equal(peer.seen(path).length, 3, "the last one is cut to what is left");
     const [token] = await curfew.tokens(run.id);
     assert.deepEqual([token?.timeout_ms, token?.retry_count], [1_000, 0]);
   });

@@ -140,7 +140,7 @@ test("node, retry: a later attempt may succeed", async () => {
 
 test("the node's timeout takes precedence over the task's, the task's over the action's", async () => {
   const step = {
-    action: { kind: "http_request", implementation: { url: "${input.url}" }, execution: { timeout_ms: 700 } },
+    action: { kind: "http_request", implementation: { url: "${input.url}" }, execution: { timeout_ms: 700, retry_policy: { max_attempts: 1 } } },
   };
   const cases: [document: ReturnType<typeof oneTask>, timeoutMs: number][] = [
     [oneTask([step]), 700],

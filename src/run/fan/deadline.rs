@@ -41,7 +41,7 @@ impl Run {
         self.fans.begin_fan_in(id, node, fan_in);
     }
 
-    /// One and a half times the longest attempt limit in the branches, multiplied by the number of branches: they may run one
+    /// One and a half times the longest limit in the branches, not counting retries of calls, multiplied by the number of branches: they may run one
     /// after the other.
     fn default_wait_ms(&self, group: &str, total: u32) -> u64 {
         let workflow = &self.snapshot.workflow;
@@ -57,7 +57,8 @@ impl Run {
             if std::mem::replace(&mut seen[node], true) {
                 continue;
             }
-            longest = longest.max(self.execution_limit(node).limit.millis().unwrap_or(0));
+            let limit = self.execution_limit(node).without_retries;
+            longest = longest.max(limit.millis().unwrap_or(0));
             for &index in self.snapshot.routes_from(node) {
                 let transition = &workflow.transitions[index];
                 let is_join = transition

@@ -1,24 +1,15 @@
-//! Attempts: their time limit, and what happens when one times out or is lost.
+//! Attempts: what happens when one times out or is lost.
 
 use serde_json::json;
 
 use crate::base::failure::{Failure, FailureClass};
-use crate::base::time::{Limit, MINUTE};
+use crate::base::time::MINUTE;
 use crate::definition::action::ExecutionTimeoutPolicy;
-use crate::definition::timeouts::TimeoutLayer;
-use crate::protocol::task::{ActionTimeouts, Artifact};
+use crate::protocol::task::Artifact;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutError, TimeoutRecord};
-use crate::run::token::order::LimitSource;
 use crate::run::token::{Lane, Token, TokenId, TokenStatus};
-
-/// The limit of an attempt, what set it, and the reason if it is not written in a document.
-pub(in crate::run) struct ExecutionLimit {
-    pub limit: Limit,
-    pub source: LimitSource,
-    pub reason: Option<String>,
-}
 
 /// How a timeout was reported. An attempt whose deadline the alarm found passed has no report.
 pub(in crate::run) enum Reported {
@@ -38,57 +29,10 @@ const TOOL_TIMEOUT: &str = "tool_timeout";
 const RETRY_DELAY_MAX_MS: u64 = MINUTE;
 
 impl Run {
-    /// How long an attempt at `node` may take, by precedence: node, task, action of a one-step task, preset. A child run has
-    /// its own limit if neither node nor action sets one.
-    pub(in crate::run) fn execution_limit(&self, node: usize) -> ExecutionLimit {
-        let task = self.snapshot.task_of(node).map(|task| &task.task);
-        let action = task.and_then(|task| task.only_action());
-        let default = match self.snapshot.call_of(node) {
-            Some(_) => Limit::Unset,
-            None => self.snapshot.default_limit(self.snapshot.layer_of(node)),
-        };
-        if self.snapshot.workflow.nodes[node].adaptive {
-            let (limit, reason) = self.snapshot.adaptive_limit(node);
-            return ExecutionLimit {
-                limit,
-                source: LimitSource::Adaptive,
-                reason: Some(reason),
-            };
-        }
-        let candidates = [
-            (LimitSource::Node, self.snapshot.workflow.nodes[node].timeout),
-            (
-                LimitSource::Task,
-                task.map(|task| task.timeout).unwrap_or_default(),
-            ),
-            (
-                LimitSource::Action,
-                action.map(|action| action.attempt_limit()).unwrap_or_default(),
-            ),
-        ];
-        let written = candidates.into_iter().find(|(_, limit)| *limit != Limit::Unset);
-        let (source, limit) = written.unwrap_or((LimitSource::Preset, default));
-        ExecutionLimit {
-            limit,
-            source,
-            reason: None,
-        }
-    }
-
-    /// The preset's limits for single actions. A task of one step needs none besides the limit of the attempt.
-    pub(in crate::run) fn action_timeouts(&self, task: usize) -> Option<ActionTimeouts> {
-        let steps = self.snapshot.tasks[task].task.steps.len();
-        let limits = ActionTimeouts {
-            llm_call_ms: self.snapshot.default_limit(TimeoutLayer::LlmCall).millis(),
-            tool_ms: self.snapshot.default_limit(TimeoutLayer::Tool).millis(),
-        };
-        Some(limits).filter(|limits| steps > 1 && *limits != ActionTimeouts::default())
-    }
-
     /// An attempt passed its deadline, as reported by its executor or found by the alarm.
     pub(in crate::run) fn execution_timed_out(&mut self, id: TokenId, reported: Option<Reported>) {
         let token = self.tokens.live(id);
-        let may_retry = self.may_retry(token);
+        let may_retry = self.may_retry(token, self.timeout_policy_of_action(token, reported.as_ref()));
         if reported.is_none() {
             self.abort_work(id, "execution_timeout");
         }
@@ -99,16 +43,33 @@ impl Run {
         self.time_out(id, reported);
     }
 
-    /// Whether a timed-out attempt is retried. The node's policy takes precedence over that of the only action.
-    pub(in crate::run) fn may_retry(&self, token: &Token) -> bool {
+    /// The policy of the only action for the whole attempt. The executor itself makes a call again that timed out, so it counts
+    /// only where the executor could not: no callback came, or the attempt had no time for more than one call.
+    fn timeout_policy_of_action(
+        &self,
+        token: &Token,
+        reported: Option<&Reported>,
+    ) -> Option<ExecutionTimeoutPolicy> {
+        let policy = self.on_timeout_of_action(token);
+        let is_of_attempt = match reported {
+            Some(Reported::NoCallback) => true,
+            Some(Reported::Stopped { .. }) | None => {
+                self.is_limit_of_one_call(token.node, token.deadline.timeout_ms)
+            }
+        };
+        policy.filter(|_| is_of_attempt)
+    }
+
+    pub(in crate::run) fn on_timeout_of_action(&self, token: &Token) -> Option<ExecutionTimeoutPolicy> {
+        let task = self.snapshot.task_of(token.node)?;
+        task.task.only_action()?.on_timeout
+    }
+
+    /// Whether another attempt follows one that took too long. The node's policy takes precedence over that of the action.
+    pub(in crate::run) fn may_retry(&self, token: &Token, of_action: Option<ExecutionTimeoutPolicy>) -> bool {
         let node = &self.snapshot.workflow.nodes[token.node];
-        let task = self.snapshot.task_of(token.node);
-        let action = task.and_then(|task| task.task.only_action());
-        let policy = node
-            .on_timeout
-            .or(action.and_then(|action| action.attempt_on_timeout()))
-            .unwrap_or(ExecutionTimeoutPolicy::Fail);
-        match policy {
+        let policy = node.on_timeout.or(of_action);
+        match policy.unwrap_or(ExecutionTimeoutPolicy::Fail) {
             ExecutionTimeoutPolicy::Retry => token.retry_count < node.max_retries,
             ExecutionTimeoutPolicy::Fail => false,
         }
@@ -146,7 +107,7 @@ impl Run {
             scope,
             // A step of the task may have timed out before the attempt's deadline.
             due_at: token.deadline.at.unwrap_or(now).min(now),
-            timeout_ms: token.deadline.timeout_ms,
+            timeout_ms: self.passed_limit_ms(token, reported),
         };
         let mut record = self.record_of_token(token, passed, action);
         match reported {
@@ -161,6 +122,20 @@ impl Run {
         self.note_token_timeout(id, action, record);
     }
 
+    /// The limit that passed: of the attempt, or before it of a call.
+    fn passed_limit_ms(&self, token: &Token, reported: Option<&Reported>) -> Option<u64> {
+        let step_ref = match reported {
+            Some(Reported::Stopped { step_ref, .. }) => step_ref.as_deref(),
+            Some(Reported::NoCallback) | None => None,
+        };
+        // The grace allows for clock skew between machines.
+        let soon = self.changes.now.saturating_add(self.settings.grace_ms);
+        let of_step = step_ref.filter(|_| !token.deadline.has_passed(soon));
+        of_step
+            .and_then(|step_ref| self.step_limit_ms(token.node, step_ref))
+            .or(token.deadline.timeout_ms)
+    }
+
     pub(in crate::run) fn note_token_timeout(
         &mut self,
         id: TokenId,
@@ -173,7 +148,7 @@ impl Run {
             "workflow_run_id": self.header.id,
             "node_id": self.snapshot.workflow.nodes[token.node].id,
             "timeout_type": "execution",
-            "timeout_duration_ms": token.deadline.timeout_ms,
+            "timeout_duration_ms": record.timeout_event.timeout_ms,
             "policy_applied": action,
         });
         self.note_with(RunEventKind::TokenTimedOut, fields, Some(record));

@@ -154,7 +154,7 @@ impl Run {
             }
         };
         let now = self.changes.now;
-        let limit = self.execution_limit(node);
+        let limit = self.execution_limit(node).in_lane(lane);
         let timeout_ms = limit.limit.millis();
         let deadline = TokenDeadline::starting(now, timeout_ms).because(limit.reason);
         let (is_new, watch_ms) = match lane {
@@ -176,7 +176,7 @@ impl Run {
             calls: self.snapshot.tasks[task].task.calls(),
             capability: None,
             work_of: id,
-            action_timeouts: self.action_timeouts(task),
+            action_timeouts: self.action_timeouts(),
         };
         self.change(id, |token| {
             token.status = TokenStatus::Executing;

@@ -147,7 +147,7 @@ impl Run {
     /// A claimed attempt missed its heartbeat deadline.
     pub(in crate::run) fn reap_attempt(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
-        let may_retry = self.may_retry(token);
+        let may_retry = self.may_retry(token, self.on_timeout_of_action(token));
         let after = format_duration(self.settings.heartbeat_ms);
         self.note(
             RunEventKind::AttemptReaped,

@@ -1,6 +1,7 @@
 //! A token: one point of control moving through the graph, and its legal status changes.
 
 pub mod attempt;
+pub mod attempt_limit;
 pub mod begin;
 pub mod claim;
 pub mod deadline;

@@ -1,0 +1,171 @@
+//! How long an attempt may take: the node's limit, else the task's, else what all calls of a one-step task may take together,
+//! else the preset's.
+
+use crate::base::limits::QUEUE_MAX_MS;
+use crate::base::time::{Limit, format_duration};
+use crate::definition::action::Action;
+use crate::definition::step::{Step, StepAction};
+use crate::definition::task::Task;
+use crate::definition::timeouts::TimeoutLayer;
+use crate::protocol::task::ActionTimeouts;
+use crate::run::state::Run;
+use crate::run::token::Lane;
+use crate::run::token::order::LimitSource;
+
+/// The limit of an attempt, what set it, and the reason if it is not written in a document.
+pub(in crate::run) struct ExecutionLimit {
+    pub limit: Limit,
+    pub source: LimitSource,
+    pub reason: Option<String>,
+    /// What an attempt takes at most if no call has to be made again. It chooses the lane.
+    pub without_retries: Limit,
+}
+
+impl ExecutionLimit {
+    fn of(source: LimitSource, limit: Limit) -> ExecutionLimit {
+        ExecutionLimit {
+            limit,
+            source,
+            reason: None,
+            without_retries: limit,
+        }
+    }
+
+    /// A queue consumer lives for a limited time, which also ends its retries.
+    pub fn in_lane(self, lane: Lane) -> ExecutionLimit {
+        let is_extended = self.limit != self.without_retries;
+        let is_too_long = self.limit.millis().is_some_and(|millis| millis > QUEUE_MAX_MS);
+        match lane {
+            Lane::Queue if is_extended && is_too_long => {
+                let max = format_duration(QUEUE_MAX_MS);
+                ExecutionLimit {
+                    limit: Limit::After(QUEUE_MAX_MS),
+                    reason: self
+                        .reason
+                        .map(|why| format!("{why}; {max} at most in the queue")),
+                    ..self
+                }
+            }
+            Lane::Inline | Lane::Direct | Lane::Queue => self,
+        }
+    }
+}
+
+impl Run {
+    /// A child run has its own limit if neither node nor action sets one.
+    pub(in crate::run) fn execution_limit(&self, node: usize) -> ExecutionLimit {
+        if self.snapshot.workflow.nodes[node].adaptive {
+            let (limit, reason) = self.snapshot.adaptive_limit(node);
+            return ExecutionLimit {
+                reason: Some(reason),
+                ..ExecutionLimit::of(LimitSource::Adaptive, limit)
+            };
+        }
+        let task = self.snapshot.task_of(node).map(|task| &task.task);
+        let candidates = [
+            (LimitSource::Node, self.snapshot.workflow.nodes[node].timeout),
+            (LimitSource::Task, task.map_or(Limit::Unset, |task| task.timeout)),
+        ];
+        let written = candidates.into_iter().find(|(_, limit)| *limit != Limit::Unset);
+        if let Some((source, limit)) = written {
+            return ExecutionLimit::of(source, limit);
+        }
+        let is_child = self.snapshot.call_of(node).is_some();
+        let default = match is_child {
+            true => Limit::Unset,
+            false => self.snapshot.default_limit(TimeoutLayer::Step),
+        };
+        let only = task.and_then(|task| Some((task, task.only_step()?)));
+        match only {
+            Some((task, (step, action))) if action.makes_calls() => self.limit_of_calls(task, step, action),
+            Some((_, (_, action))) if action.timeout != Limit::Unset => {
+                ExecutionLimit::of(LimitSource::Action, action.timeout)
+            }
+            Some(_) | None => ExecutionLimit::of(LimitSource::Preset, default),
+        }
+    }
+
+    /// A timeout bounds one call. The attempt may take what all calls and the waits between them take together, or what the
+    /// preset allows for a step.
+    fn limit_of_calls(&self, task: &Task, step: &Step, action: &Action) -> ExecutionLimit {
+        let call = self.call_limit(step, action);
+        let source = match step.call_limit(action, Limit::Unset) {
+            Limit::Unset => LimitSource::Preset,
+            Limit::Never | Limit::After(_) => LimitSource::Action,
+        };
+        if let Some(total_ms) = action.retry.total_timeout.millis() {
+            let limit = Limit::After(task.rounds_ms(step, total_ms));
+            let once_ms = call.millis().map_or(total_ms, |millis| millis.min(total_ms));
+            return ExecutionLimit {
+                without_retries: Limit::After(once_ms),
+                ..ExecutionLimit::of(LimitSource::Action, limit)
+            };
+        }
+        let of_step = self.snapshot.default_limit(TimeoutLayer::Step);
+        let call_ms = match call {
+            Limit::Unset => return ExecutionLimit::of(LimitSource::Preset, of_step),
+            Limit::Never => return ExecutionLimit::of(source, Limit::Never),
+            Limit::After(call_ms) => call_ms,
+        };
+        let time = task.call_time(step, action, call_ms);
+        let whole = ExecutionLimit {
+            limit: Limit::After(time.total_ms()),
+            source,
+            reason: time.reason(),
+            without_retries: call,
+        };
+        match of_step.millis() {
+            Some(step_ms) if step_ms < time.total_ms() => ExecutionLimit {
+                without_retries: call,
+                // A document may allow one call more than the preset allows a step.
+                ..ExecutionLimit::of(LimitSource::Preset, Limit::After(step_ms.max(call_ms)))
+            },
+            Some(_) | None => whole,
+        }
+    }
+
+    /// The limit of one call of a step.
+    fn call_limit(&self, step: &Step, action: &Action) -> Limit {
+        let layer = action.kind.layer();
+        let default = match layer {
+            TimeoutLayer::Tool | TimeoutLayer::LlmCall => self.snapshot.default_limit(layer),
+            TimeoutLayer::Step | TimeoutLayer::Flow => Limit::Unset,
+        };
+        step.call_limit(action, default)
+    }
+
+    /// The preset's limits for single calls.
+    pub(in crate::run) fn action_timeouts(&self) -> Option<ActionTimeouts> {
+        let limits = ActionTimeouts {
+            llm_call_ms: self.snapshot.default_limit(TimeoutLayer::LlmCall).millis(),
+            tool_ms: self.snapshot.default_limit(TimeoutLayer::Tool).millis(),
+        };
+        Some(limits).filter(|limits| *limits != ActionTimeouts::default())
+    }
+
+    /// The limit that a step of the node's task passed before the attempt's own: of a call, else of all its calls.
+    pub(in crate::run) fn step_limit_ms(&self, node: usize, step_ref: &str) -> Option<u64> {
+        let task = &self.snapshot.task_of(node)?.task;
+        let step = task.steps.iter().find(|step| step.reference == step_ref)?;
+        let StepAction::Inline(action) = &step.action else {
+            return None;
+        };
+        let call_ms = self.call_limit(step, action).millis();
+        call_ms.or(action.retry.total_timeout.millis())
+    }
+
+    /// Whether an attempt with this limit could only make one call that times out: the executor had no time to make it again.
+    pub(in crate::run) fn is_limit_of_one_call(&self, node: usize, limit_ms: Option<u64>) -> bool {
+        let task = self.snapshot.task_of(node);
+        let Some((step, action)) = task.and_then(|task| task.task.only_step()) else {
+            return false;
+        };
+        let call_ms = self.call_limit(step, action).millis();
+        match action.retry.total_timeout.millis() {
+            // Nothing else would do it again.
+            None | Some(_) if !action.makes_calls() => true,
+            Some(_) => false,
+            None => call_ms.is_none_or(|call_ms| limit_ms.is_some_and(|limit_ms| limit_ms <= call_ms)),
+        }
+    }
+}
