@@ -15,7 +15,29 @@ pub struct Members {
     pub has_unknown: bool,
 }
 
+impl Members {
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty() && !self.has_unknown
+    }
+}
+
 impl Expression {
+    /// The member, if the whole expression is `name.member`.
+    pub fn bare_member_of(&self, name: &str) -> Option<&str> {
+        let Ok(program) = self.program() else {
+            return None;
+        };
+        let Node::Selection(selection) = &program.root else {
+            return None;
+        };
+        match (&selection.operand, &selection.selector) {
+            (Node::Global(global), Selector::Field(member)) if global == name && !selection.lenient => {
+                Some(member)
+            }
+            _other => None,
+        }
+    }
+
     /// An expression that does not parse reads nothing.
     pub fn members_of(&self, name: &str, members: &mut Members) {
         if let Ok(program) = self.program()
@@ -112,6 +134,28 @@ mod tests {
             assert_eq!(
                 (found.join(",").as_str(), members.has_unknown),
                 (named, has_unknown),
+                "{source}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bare_member_is_the_whole_expression() {
+        for (source, member) in [
+            ("secret.A", Some("A")),
+            (" ( secret . A ) ", Some("A")),
+            ("secret['A']", None),
+            ("secret.A.B", None),
+            ("secret.A + ''", None),
+            ("has(secret.A)", None),
+            ("input.A", None),
+            ("input.secret.A", None),
+            ("secret", None),
+            ("secret. +", None),
+        ] {
+            assert_eq!(
+                Expression::new(source).bare_member_of("secret"),
+                member,
                 "{source}"
             );
         }

@@ -40,7 +40,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 pub use members::Members;
-pub use template::Template;
+pub use template::{Template, TextPart};
 
 use budget::{Budget, Fault};
 use evaluate::Evaluator;

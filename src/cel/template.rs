@@ -37,6 +37,13 @@ enum Segment {
     Placeholder(Expression),
 }
 
+/// A part of a template that is one string.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TextPart<'a> {
+    Text(&'a str),
+    Expression(&'a Expression),
+}
+
 /// Messages with the JSON pointers they refer to.
 type TemplateErrors = Vec<(String, String)>;
 
@@ -74,6 +81,22 @@ impl Template {
     /// template, so that many small expressions cannot exceed them together.
     pub fn render(&self, scope: &Scope) -> Result<Value, Error> {
         render(&self.root, scope, &mut Budget::new(scope.meter), 0)
+    }
+
+    /// The parts of a template that is one string; none if it is anything else.
+    pub fn text_parts(&self) -> Vec<TextPart<'_>> {
+        match &*self.root {
+            Piece::Constant(Value::String(text)) => vec![TextPart::Text(text)],
+            Piece::Whole(expression) => vec![TextPart::Expression(expression)],
+            Piece::Mixed(segments) => {
+                let parts = segments.iter().map(|segment| match segment {
+                    Segment::Text(text) => TextPart::Text(text),
+                    Segment::Placeholder(expression) => TextPart::Expression(expression),
+                });
+                parts.collect()
+            }
+            Piece::Constant(_) | Piece::List(_) | Piece::Map(_) => Vec::new(),
+        }
     }
 
     /// Whether rendering needs no scope.

@@ -177,7 +177,12 @@ impl Action {
         reader.string("description");
         let kind = read_kind(&reader);
         let implementation = reader.value("implementation").unwrap_or(&Value::Null);
-        let secrets = secret::named_in(implementation, &reader.pointer_of("implementation"), problems);
+        let secrets = secret::read_secrets(
+            implementation,
+            kind.as_ref(),
+            &reader.pointer_of("implementation"),
+            problems,
+        );
         let (mut timeout, mut on_timeout) = (Limit::Unset, None);
         let mut retry = RetryPolicy::default();
         let mut mode = ExecutionMode::default();

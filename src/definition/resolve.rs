@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::definition::action::Action;
 use crate::definition::hard_limits;
 use crate::definition::inline;
-use crate::definition::problem::{Problem, Problems};
+use crate::definition::problem::{Problem, Problems, Severity};
 use crate::definition::resolver::{Resolver, describe_missing, node_pointer};
 use crate::definition::snapshot::{DocumentKind, Library, Reference, StoredSnapshot};
 use crate::definition::task::Dispatch;
@@ -52,13 +52,9 @@ pub fn check(
             }
             hard_limits::check_task(document, library, &problems);
         }
-        DocumentKind::Workflows => match resolve_reporting(document, 0, library, Problems::new(*rules)) {
-            Resolution::Resolved(_) => {
-                Workflow::read(document, &problems);
-            }
-            Resolution::Missing(references) => missing = references,
-            Resolution::Invalid(found) => return Err(CheckError::Invalid(found)),
-        },
+        DocumentKind::Workflows => {
+            (_, missing) = resolve_reporting(document, 0, library, &problems);
+        }
     }
     match (missing.is_empty(), problems.has_errors()) {
         (false, _) => Err(CheckError::Missing(missing)),
@@ -70,22 +66,34 @@ pub fn check(
 /// Resolves a stored workflow with its inline documents and the library, to start a run. Expressions and limits were checked
 /// when it was stored and are not checked again, so that an accepted workflow can always be started.
 pub fn resolve(workflow: &Value, version: u64, library: &Library, rules: &TimeoutRules) -> Resolution {
-    let mut resolution = resolve_reporting(workflow, version, library, Problems::prechecked());
-    if let Resolution::Resolved(stored) = &mut resolution {
-        stored.preset = rules.preset;
-        for child in &mut stored.children {
-            child.preset = rules.preset;
-        }
+    let problems = Problems::prechecked();
+    let (mut stored, missing) = resolve_reporting(workflow, version, library, &problems);
+    if !missing.is_empty() {
+        return Resolution::Missing(missing);
     }
-    resolution
+    if problems.has_errors() {
+        return Resolution::Invalid(problems.into_sorted());
+    }
+    stored.preset = rules.preset;
+    for child in &mut stored.children {
+        child.preset = rules.preset;
+    }
+    Resolution::Resolved(Box::new(stored))
 }
 
-fn resolve_reporting(workflow: &Value, version: u64, library: &Library, problems: Problems) -> Resolution {
-    let mut resolver = Resolver::new(workflow, library, &problems);
+/// The snapshot, and what has to be looked up first. Missing counts before invalid: some problems are only found once the
+/// catalogue was read, and a response lists all.
+fn resolve_reporting(
+    workflow: &Value,
+    version: u64,
+    library: &Library,
+    problems: &Problems,
+) -> (StoredSnapshot, Vec<Reference>) {
+    let mut resolver = Resolver::new(workflow, library, problems);
     resolver.check_inline();
-    let parsed = Workflow::read(workflow, &problems);
+    let parsed = Workflow::read(workflow, problems);
     if !problems.is_prechecked() {
-        hard_limits::check_workflow(workflow, library, &problems);
+        hard_limits::check_workflow(workflow, library, problems);
     }
     let mut root = resolver.resolve_graph(workflow, version, parsed.as_ref());
     let mut missing = resolver.missing;
@@ -93,19 +101,12 @@ fn resolve_reporting(workflow: &Value, version: u64, library: &Library, problems
         let task = root.node_tasks.get(index).copied().flatten();
         if let (Some(Dispatch::Inline), Some(task)) = (node.dispatch, task.and_then(|it| root.tasks.get(it)))
         {
-            inline::check_node(task, &node_pointer(workflow, &node.id), &problems);
+            inline::check_node(task, &node_pointer(workflow, &node.id), problems);
         }
     }
     let calls = resolver.calls;
-    root.children = resolve_children(workflow, version, calls, library, &problems, &mut missing);
-    // Missing before invalid: some problems are only found once the catalogue was read, and a response lists all.
-    if !missing.is_empty() {
-        return Resolution::Missing(missing);
-    }
-    if problems.has_errors() {
-        return Resolution::Invalid(problems.into_sorted());
-    }
-    Resolution::Resolved(Box::new(root))
+    root.children = resolve_children(workflow, version, calls, library, problems, &mut missing);
+    (root, missing)
 }
 
 /// Every workflow that is called from `workflow`, directly or indirectly, once each.
@@ -148,7 +149,8 @@ fn resolve_children(
         children.push(resolver.resolve_graph(document, version, parsed.as_ref()));
         missing.append(&mut resolver.missing);
         calls = resolver.calls;
-        for problem in prechecked.into_sorted() {
+        let errors = prechecked.into_sorted().into_iter();
+        for problem in errors.filter(|problem| problem.severity == Severity::Error) {
             problems.report(
                 &call_pointer(workflow, &call.id),
                 problem.code,

@@ -122,6 +122,17 @@ impl Task {
         !waits && self.steps.iter().all(pure)
     }
 
+    /// The secrets that steps write into the context of the task. Only documents of earlier builds have such steps.
+    pub fn context_secrets(&self) -> impl Iterator<Item = &String> {
+        let actions = self.steps.iter().filter_map(|step| match &step.action {
+            StepAction::Inline(action) => Some(action),
+            StepAction::Reference { .. } => None,
+        });
+        actions
+            .filter(|action| action.is_pure())
+            .flat_map(|action| &action.secrets)
+    }
+
     /// The number of steps that call a service.
     pub fn calls(&self) -> usize {
         let calls = |step: &&Step| !matches!(&step.action, StepAction::Inline(action) if action.is_pure());

@@ -103,61 +103,6 @@ fn the_total_timeout_obeys_the_hard_limit_of_a_step() {
 }
 
 #[test]
-fn secrets_are_named_literally_and_only_in_implementations() {
-    let request =
-        |implementation: Value| json!({"id": "a", "kind": "http_request", "implementation": implementation});
-    expect(
-        DocumentKind::Actions,
-        request(
-            json!({"url": "http://x.example/${secret.PATH}", "method": "POST", "headers": {"authorization": "Bearer ${secret.TOKEN}"},
-            "query": {"key": "${secret['KEY']}"}, "body": ["${secret.A + input.b}"]}),
-        ),
-        &[],
-    );
-    let all = json!({"url": "http://x.example", "method": "POST", "body": {"everything": ["${secret}", "${secret[input.name]}"]}});
-    expect(
-        DocumentKind::Actions,
-        request(all),
-        &[
-            "/implementation/body/everything/0 invalid_secret: secrets are named one by one",
-            "/implementation/body/everything/1 invalid_secret",
-        ],
-    );
-    expect(
-        DocumentKind::Actions,
-        json!({"id": "a", "kind": "assert", "implementation": {"condition": "secret.A == 'x'", "message": "${secret.A}"}}),
-        &[
-            "/implementation/condition unknown_name: \"secret\" is not a name here; the names are input, state, output",
-        ],
-    );
-    let step = |more: (&str, Value)| {
-        let mut step = json!({"ref": "s", "action": {"kind": "update_context", "implementation": {"set": {"a": "${secret.A}"}}}});
-        step[more.0] = more.1;
-        json!({"id": "t", "steps": [step]})
-    };
-    expect(DocumentKind::Tasks, step(("ordinal", json!(1))), &[]);
-    for (field, value, pointer) in [
-        (
-            "condition",
-            json!("secret.A == 'x'"),
-            "/steps/0/condition unknown_name",
-        ),
-        (
-            "input_mapping",
-            json!({"a": "${secret.A}"}),
-            "/steps/0/input_mapping unknown_name",
-        ),
-        (
-            "output_mapping",
-            json!({"output.a": "${secret.A}"}),
-            "/steps/0/output_mapping/output.a unknown_name",
-        ),
-    ] {
-        expect(DocumentKind::Tasks, step((field, value)), &[pointer]);
-    }
-}
-
-#[test]
 fn a_breaker_key_contains_no_secrets() {
     let guarded = |key: Value| action(json!({"breaker": key}));
     for key in ["pay", "pay:${input.region}", "A.b-c_d:9", &"k".repeat(128)] {

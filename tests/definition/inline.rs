@@ -1,9 +1,10 @@
 //! `dispatch: "inline"` is rejected for a task that calls services, at the field that requests it.
 
-use curfew::definition::snapshot::DocumentKind;
+use curfew::definition::snapshot::{CatalogueDocument, DocumentKind, Library, Reference};
+use curfew::definition::timeouts::TimeoutRules;
 use serde_json::{Value, json};
 
-use super::documents::expect;
+use super::documents::{expect, expect_under};
 
 fn workflow(node: Value, task: Value, actions: Value) -> Value {
     json!({"id": "w", "nodes": [{"id": "first"}, node], "tasks": [task], "actions": actions,
@@ -17,7 +18,6 @@ fn task(dispatch: &str, action: &str) -> Value {
 fn actions() -> Value {
     json!([
         {"id": "pure", "kind": "update_context", "implementation": {"set": {"x": 1}}},
-        {"id": "telling", "kind": "update_context", "implementation": {"set": {"x": "${secret.KEY}"}}},
         {"id": "calling", "kind": "http_request", "implementation": {"url": "http://x.example"}},
     ])
 }
@@ -50,11 +50,6 @@ fn inline_is_rejected_where_it_is_requested() {
         &["/nodes/1/dispatch inline_not_pure"],
     );
     stored(
-        node.clone(),
-        task("auto", "telling"),
-        &["/nodes/1/dispatch inline_not_pure"],
-    );
-    stored(
         json!({"id": "a", "action_id": "calling", "dispatch": "inline"}),
         task("auto", "pure"),
         &["/nodes/1/dispatch inline_not_pure"],
@@ -83,6 +78,30 @@ fn a_task_with_delays_between_attempts_cannot_be_inline() {
         json!({"id": "a", "task_id": "t"}),
         waiting,
         &["/tasks/0/dispatch inline_not_pure"],
+    );
+}
+
+/// An earlier build accepted secrets in a pure action.
+#[test]
+fn a_task_with_secrets_cannot_be_inline() {
+    let telling =
+        json!({"id": "telling", "kind": "update_context", "implementation": {"set": {"x": "${secret.KEY}"}}});
+    let reference = Reference {
+        kind: DocumentKind::Actions,
+        id: "telling".into(),
+        version: None,
+    };
+    let stored = CatalogueDocument {
+        version: 1,
+        content: telling,
+    };
+    let library: Library = [(reference, Some(stored))].into();
+    expect_under(
+        &TimeoutRules::default(),
+        DocumentKind::Tasks,
+        task("inline", "telling"),
+        &library,
+        &["/dispatch inline_not_pure"],
     );
 }
 

@@ -15,7 +15,7 @@ fn action(kind: &str, implementation: Value, expected: &[&str]) {
 
 #[test]
 fn an_mcp_tool_has_a_server_and_a_name() {
-    let whole = json!({"server_url": "https://${input.host}/mcp", "tool": "add",
+    let whole = json!({"server_url": "https://a.example/${input.path}", "tool": "add",
         "headers": {"authorization": "Bearer ${secret.T}"}, "arguments": {"a": "${state.n}"}});
     action("mcp_tool", whole, &[]);
     action(

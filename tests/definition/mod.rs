@@ -13,4 +13,5 @@ mod llm;
 mod mutations;
 mod references;
 mod schema_differential;
+mod secrets;
 mod timeouts;
