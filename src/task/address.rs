@@ -22,7 +22,19 @@ const METADATA_HOSTS: &[&str] = &[
     "metadata.platformequinix.com",
 ];
 
-const PRIVATE_SUFFIXES: &[&str] = &["localhost", "internal", "local"];
+/// Domains that only a private network resolves.
+const PRIVATE_DOMAINS: &[&str] = &[
+    "corp",
+    "home",
+    "home.arpa",
+    "internal",
+    "intranet",
+    "lan",
+    "local",
+    "localdomain",
+    "localhost",
+    "private",
+];
 
 pub fn check(url: &Url) -> Result<(), Failure> {
     let Some(what) = url.host().and_then(|host| private(&host)) else {
@@ -49,13 +61,18 @@ pub fn private(host: &Host<&str>) -> Option<&'static str> {
 fn private_name(name: &str) -> Option<&'static str> {
     // A name with a trailing dot is the same host.
     let name = name.trim_end_matches('.').to_ascii_lowercase();
-    let last = name.rsplit('.').next().unwrap_or_default();
-    if PRIVATE_SUFFIXES.contains(&last) {
+    if METADATA_HOSTS.contains(&name.as_str()) {
+        return Some("a metadata service");
+    }
+    let is_in = |domain: &&str| {
+        let before = name.strip_suffix(*domain);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    };
+    if PRIVATE_DOMAINS.iter().any(is_in) {
         return Some("a private name");
     }
-    METADATA_HOSTS
-        .contains(&name.as_str())
-        .then_some("a metadata service")
+    // The executor's network would complete it by a domain of its own.
+    (!name.contains('.')).then_some("a name without a domain")
 }
 
 fn private_v4(address: Ipv4Addr) -> Option<&'static str> {
@@ -178,6 +195,31 @@ mod tests {
             "http://instance-data/latest",
             "http://metadata.azure.com/",
             "https://ｌｏｃａｌｈｏｓｔ/",
+            // Names of private networks.
+            "http://nas.lan/",
+            "http://NAS.LAN./",
+            "http://router.home.arpa/",
+            "http://home.arpa/",
+            "http://wiki.intranet/",
+            "http://wiki.corp:8080/",
+            "http://tv.home/",
+            "http://db.private/",
+            "http://db.%6Cocal/",
+            "http://db%2Einternal/",
+            "http://db。ｌａｎ/",
+            // A name without a dot is looked up in the search list of the network.
+            "http://db/",
+            "http://db./",
+            "http://DB:5432/",
+            "http://notlocal/",
+            "http://xn--bcher-kva/",
+            "http://bücher/",
+            "http://db../",
+            "http://./",
+            "http://[::ffff:7f00:1]:80/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://0x0/",
+            "http://00000/",
         ] {
             assert!(refused(url).is_some(), "{url} got through");
         }
@@ -207,8 +249,11 @@ mod tests {
             "http://localhost.example.com/",
             "http://mylocalhost.com/",
             "http://internal.example.com/",
-            "http://notlocal/",
+            "http://lan.example.com./",
+            "http://home.arpa.example.com/",
+            "http://atlan.dev/",
             "http://metadata.example.com/",
+            "http://xn--bcher-kva.example/",
         ] {
             assert_eq!(refused(url), None, "{url}");
         }
@@ -222,5 +267,15 @@ mod tests {
                 "\"127.0.0.1\" is a loopback address, which no action may call; the variable CURFEW_ALLOW_PRIVATE = \"on\" of the executor allows it"
             )
         );
+        for (url, what) in [
+            ("http://db/", "\"db\" is a name without a domain, "),
+            ("http://nas.lan/", "\"nas.lan\" is a private name, "),
+            ("http://metadata/", "\"metadata\" is a metadata service, "),
+        ] {
+            assert!(
+                refused(url).is_some_and(|message| message.starts_with(what)),
+                "{url}"
+            );
+        }
     }
 }
