@@ -3,14 +3,16 @@
 // code and output. README.md says how to protect it.
 import { spawn } from "node:child_process";
 import { createHash, timingSafeEqual } from "node:crypto";
+import { accessSync, constants, statSync } from "node:fs";
 import { createServer } from "node:http";
+import { delimiter, isAbsolute, join } from "node:path";
 
 const setting = (/** @type {string} */ name, /** @type {string} */ fallback) => process.env[name] || fallback;
 const number = (/** @type {string} */ name, /** @type {number} */ fallback) => Number(setting(name, String(fallback)));
 
 const token = setting("RUNNER_TOKEN", "");
-/** Names as a request writes them: no path is looked up, so `/tmp/echo` is not `echo`. */
-const allowed = new Set(setting("RUNNER_ALLOW", "").split(",").map((name) => name.trim()).filter(Boolean));
+/** Names as a request writes them, so `/tmp/echo` is not `echo`. */
+const allowed = setting("RUNNER_ALLOW", "").split(",").map((name) => name.trim()).filter(Boolean);
 const host = setting("RUNNER_HOST", "127.0.0.1");
 const port = number("RUNNER_PORT", 8790);
 const longestMs = number("RUNNER_MAX_MS", 600_000);
@@ -20,11 +22,46 @@ const concurrency = number("RUNNER_CONCURRENCY", 8);
 const BODY_BYTES = 1024 * 1024;
 /** How long the pipes of a command that has ended are still read. */
 const PIPES_MS = 100;
+/**
+ * Variables that decide which program or code a command loads: with one of them every allowed command could run any other. The
+ * names are those of the usual shells, loaders and interpreters.
+ */
+const LOADERS = new RegExp(
+  `^(${[
+    "PATH|ENV|IFS|CDPATH|BASH_ENV|BASH_FUNC_.*|BASHOPTS|SHELLOPTS|PROMPT_COMMAND|PS4",
+    "LD_.*|DYLD_.*|GCONV_PATH|LOCPATH|GLIBC_TUNABLES",
+    "NODE_OPTIONS|NODE_PATH|PYTHON.*|PERL5.*|PERLLIB|RUBYOPT|RUBYLIB|LUA_.*PATH.*|PHPRC|PHP_INI_SCAN_DIR|CLASSPATH|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS",
+    "GIT_(SSH.*|EXEC_PATH|CONFIG.*|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR|ASKPASS|PROXY_COMMAND|TEMPLATE_DIR)|SSH_ASKPASS|PAGER|EDITOR|VISUAL|MAKEFILES|MAKEFLAGS",
+  ].join("|")})$`,
+  "i",
+);
 
 if (token.length < 16) fail("RUNNER_TOKEN must hold a token of at least 16 characters; whoever knows it can run commands here");
-if (allowed.size === 0) fail("RUNNER_ALLOW must list the commands that may run, e.g. RUNNER_ALLOW=git,make");
+if (allowed.length === 0) fail("RUNNER_ALLOW must list the commands that may run, e.g. RUNNER_ALLOW=git,make");
 for (const [name, value] of Object.entries({ RUNNER_PORT: port, RUNNER_MAX_MS: longestMs, RUNNER_OUTPUT_BYTES: outputBytes, RUNNER_CONCURRENCY: concurrency })) {
   if (!Number.isSafeInteger(value) || value < 0) fail(`${name} must be a whole number`);
+}
+
+/**
+ * Where each command is, found once: what is put into a directory of PATH later is not run in its place.
+ * @type {Map<string, string>}
+ */
+const commands = new Map(allowed.map((name) => [name, locate(name) ?? fail(`the command ${JSON.stringify(name)} of RUNNER_ALLOW is not on this machine`)]));
+
+/** The absolute path of a program. @param {string} name */
+function locate(name) {
+  const isProgram = (/** @type {string} */ path) => {
+    try {
+      accessSync(path, constants.X_OK);
+      return statSync(path).isFile();
+    } catch {
+      return false;
+    }
+  };
+  // A relative path, in the name or in PATH, would depend on the directory of the runner.
+  const directories = (process.env["PATH"] ?? "").split(delimiter).filter(isAbsolute);
+  const paths = isAbsolute(name) ? [name] : name.includes("/") ? [] : directories.map((directory) => join(directory, name));
+  return paths.find(isProgram);
 }
 
 /** @param {string} message @returns {never} */
@@ -42,7 +79,7 @@ class Refused extends Error {
   }
 }
 
-/** @typedef {{command: string, args: string[], env: Record<string, string>, cwd?: string, stdin: string, timeoutMs: number}} Order */
+/** @typedef {{command: string, path: string, args: string[], env: Record<string, string>, cwd?: string, stdin: string, timeoutMs: number}} Order */
 
 let running = 0;
 
@@ -98,21 +135,24 @@ function read(text) {
   const { command, args = [], env = {}, cwd, stdin, timeout_ms } = order ?? {};
   const isText = (/** @type {unknown} */ value) => typeof value === "string" && !value.includes("\0");
   if (!isText(command) || command === "") throw new Refused(422, "command must be a string");
-  if (!allowed.has(command)) throw new Refused(403, `the command ${JSON.stringify(command)} is not allowed here`);
+  const path = commands.get(command);
+  if (path === undefined) throw new Refused(403, `the command ${JSON.stringify(command)} is not allowed here`);
   if (!Array.isArray(args) || !args.every(isText)) throw new Refused(422, "args must be strings");
   if (env === null || typeof env !== "object" || !Object.values(env).every(isText)) throw new Refused(422, "env must hold strings");
   if (!Object.keys(env).every((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name))) throw new Refused(422, "a name in env is none");
+  const loader = Object.keys(env).find((name) => LOADERS.test(name));
+  if (loader !== undefined) throw new Refused(400, `env may not hold ${JSON.stringify(loader)}: it decides which code a command loads`);
   if (cwd != null && !isText(cwd)) throw new Refused(422, "cwd must be a string");
   if (stdin != null && typeof stdin !== "string") throw new Refused(422, "stdin must be a string");
   if (timeout_ms != null && !(typeof timeout_ms === "number" && timeout_ms >= 0)) throw new Refused(422, "timeout_ms must be a number");
-  return { command, args, env, cwd: cwd ?? undefined, stdin: stdin ?? "", timeoutMs: Math.min(timeout_ms ?? longestMs, longestMs) };
+  return { command, path, args, env, cwd: cwd ?? undefined, stdin: stdin ?? "", timeoutMs: Math.min(timeout_ms ?? longestMs, longestMs) };
 }
 
 /** @param {Order} order @param {AbortSignal} gone */
-function run({ command, args, env, cwd, stdin, timeoutMs }, gone) {
+function run({ command, path, args, env, cwd, stdin, timeoutMs }, gone) {
   return new Promise((resolve, reject) => {
     // A group of its own, so that what the command starts ends with it. The runner's own environment holds its token.
-    const child = spawn(command, args, { cwd, env: { PATH: process.env["PATH"], HOME: process.env["HOME"], LANG: process.env["LANG"], ...env }, detached: true });
+    const child = spawn(path, args, { cwd, env: { PATH: process.env["PATH"], HOME: process.env["HOME"], LANG: process.env["LANG"], ...env }, detached: true });
     let timedOut = false;
     const kill = () => {
       try {
@@ -168,5 +208,5 @@ server.on("error", (error) => fail(error.message));
 server.listen(port, host, () => {
   const address = server.address();
   const at = typeof address === "object" && address ? address.port : port;
-  console.log(`runner: listening on http://${host}:${at}, ${allowed.size} commands allowed`);
+  console.log(`runner: listening on http://${host}:${at}, ${commands.size} commands allowed`);
 });

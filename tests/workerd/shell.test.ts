@@ -2,10 +2,13 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once as event } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { oneTask, singleAttempt } from "./document-builders.ts";
 import { root, startCurfew, type Curfew } from "./harness.ts";
+import { startPeer } from "./peer.ts";
 import { until } from "./poll.ts";
 import type { RunView } from "./api-types.ts";
 
@@ -19,7 +22,7 @@ interface Runner {
 
 /** The runner, started as its README describes, on a free port. */
 async function startRunner(more: Record<string, string> = {}): Promise<Runner> {
-  const env = { PATH: process.env["PATH"], RUNNER_TOKEN: TOKEN, RUNNER_ALLOW: "echo,cat,sh,no-such-command", RUNNER_PORT: "0", ...more };
+  const env = { PATH: process.env["PATH"], RUNNER_TOKEN: TOKEN, RUNNER_ALLOW: "echo,cat,sh", RUNNER_PORT: "0", ...more };
   const child = spawn(process.execPath, [script], { env, stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
   child.stdout.on("data", (chunk) => (output += chunk));
@@ -139,9 +142,10 @@ test("each refusal of a runner has a class", async () => {
     [{ command: "echo", headers: {} }, "auth", "http_401"],
     [{ command: "rm" }, "auth", "http_403"],
     [{ command: "/bin/echo" }, "auth", "http_403"],
-    [{ command: "no-such-command" }, "validation", "http_422"],
+    [{ command: "../bin/echo" }, "auth", "http_403"],
     [{ command: "echo", cwd: "/no/such/directory" }, "validation", "http_422"],
     [{ command: "echo", env: { "A=B": "c" } }, "validation", "http_422"],
+    [{ command: "echo", env: { PATH: "/tmp" } }, "bad_request", "http_400"],
     [{ command: "echo", url: "http://127.0.0.1:1/" }, "network", "network"],
   ];
   for (const [what, errorClass, code] of cases) {
@@ -169,17 +173,29 @@ test("a private address is refused, as for http_request", async () => {
   }
 });
 
-test("the runner does not start without a token or a list of commands", async () => {
+test("the runner does not start without a token, a list of commands, or one of them", async () => {
+  const PATH = process.env["PATH"] ?? "";
   for (const [name, env] of [
-    ["RUNNER_TOKEN", { RUNNER_ALLOW: "echo" }],
-    ["RUNNER_TOKEN", { RUNNER_ALLOW: "echo", RUNNER_TOKEN: "short" }],
-    ["RUNNER_ALLOW", { RUNNER_TOKEN: TOKEN }],
+    ["RUNNER_TOKEN", { PATH, RUNNER_ALLOW: "echo" }],
+    ["RUNNER_TOKEN", { PATH, RUNNER_ALLOW: "echo", RUNNER_TOKEN: "short" }],
+    ["RUNNER_ALLOW", { PATH, RUNNER_TOKEN: TOKEN }],
+    ['"no-such-command"', { PATH, RUNNER_TOKEN: TOKEN, RUNNER_ALLOW: "echo,no-such-command" }],
+    ['"echo"', { PATH: "", RUNNER_TOKEN: TOKEN, RUNNER_ALLOW: "echo" }],
+    // Relative to the directory in which the runner was started, whatever that is.
+    ['"echo"', { PATH: ".:node_modules", RUNNER_TOKEN: TOKEN, RUNNER_ALLOW: "echo" }],
+    // A directory, and a file that is no program.
+    ['"/tmp"', { PATH, RUNNER_TOKEN: TOKEN, RUNNER_ALLOW: "/tmp" }],
+    ['"/etc/passwd"', { PATH, RUNNER_TOKEN: TOKEN, RUNNER_ALLOW: "/etc/passwd" }],
+    ['"bin/echo"', { PATH: "/", RUNNER_TOKEN: TOKEN, RUNNER_ALLOW: "bin/echo" }],
   ] as const) {
     const child = spawn(process.execPath, [script], { env: { RUNNER_PORT: "0", ...env }, stdio: ["ignore", "ignore", "pipe"] });
     let said = "";
     child.stderr.on("data", (chunk) => (said += chunk));
+    // One that starts all the same does not end by itself.
+    const timer = setTimeout(() => child.kill(), 10_000);
     const [code] = await event(child, "close");
-    assert.equal(code, 2, said);
+    clearTimeout(timer);
+    assert.equal(code, 2, `${JSON.stringify(env)}: ${said}`);
     assert.match(said, new RegExp(name));
   }
 });
@@ -194,4 +210,81 @@ test("a busy runner responds with 503 and Retry-After", async () => {
   });
   assert.equal(refused.headers.get("retry-after"), "1");
   assert.equal((await occupied).status, 200);
+});
+
+/** Sends an order to the runner as an executor would. */
+async function send(order: object, token = TOKEN): Promise<{ status: number; json: any }> {
+  const response = await fetch(runner.url, { method: "POST", body: JSON.stringify(order), headers: { authorization: `Bearer ${token}` } });
+  return { status: response.status, json: await response.json() };
+}
+
+test("a variable that decides which code a command loads is refused by name", async () => {
+  for (const name of [
+    "PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "NODE_PATH", "BASH_ENV", "ENV", "IFS", "SHELLOPTS", "BASH_FUNC_echo",
+    "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PERL5LIB", "PERL5OPT", "RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "GCONV_PATH", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT",
+    "ld_preload", "Path",
+  ]) {
+    const { status, json } = await send({ command: "sh", args: ["-c", "echo ran"], env: { OK: "1", [name]: "/tmp/x" } });
+    assert.equal(status, 400, name);
+    assert.ok(json.error.includes(`"${name}"`), json.error);
+  }
+  const { status, json } = await send({ command: "sh", args: ["-c", 'echo "$OK $MY_PATH $ENVIRONMENT"'], env: { OK: "1", MY_PATH: "/x", ENVIRONMENT: "test" } });
+  assert.deepEqual([status, json.stdout], [200, "1 /x test\n"]);
+});
+
+test("a command is started by the path it had when the runner started", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "curfew-runner-"));
+  const [first, second] = [join(directory, "first"), join(directory, "second")];
+  const put = (folder: string, name: string, text: string) => {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, name), `#!/bin/sh\necho ${text}\n`, { mode: 0o755 });
+  };
+  mkdirSync(first);
+  put(second, "tool", "second");
+  const own = await startRunner({ RUNNER_ALLOW: `tool,${join(second, "tool")}`, PATH: `${first}:${second}:${process.env["PATH"]}` });
+  try {
+    // It would be found first now.
+    put(first, "tool", "first");
+    for (const command of ["tool", join(second, "tool")]) {
+      const response = await fetch(own.url, { method: "POST", body: JSON.stringify({ command, cwd: first }), headers: { authorization: `Bearer ${TOKEN}` } });
+      assert.equal(((await response.json()) as any).stdout, "second\n", command);
+    }
+    // A command that is gone is a refusal, and no other takes its place.
+    rmSync(join(second, "tool"));
+    const gone = await fetch(own.url, { method: "POST", body: '{"command": "tool"}', headers: { authorization: `Bearer ${TOKEN}` } });
+    assert.equal(gone.status, 422, await gone.text());
+  } finally {
+    own.process.kill();
+    rmSync(directory, { recursive: true, force: true });
+  }
+});
+
+test("a token of any length is compared, and a wrong one refused before the order is read", async () => {
+  for (const token of ["", "x", TOKEN.slice(0, -1), `${TOKEN}x`, TOKEN.toUpperCase(), "y".repeat(8_000)]) {
+    assert.equal((await send({ command: 7 }, token)).status, 401, token.slice(0, 40));
+  }
+  assert.equal((await send({ command: 7 })).status, 422);
+});
+
+test("a runner that redirects elsewhere gets nothing sent there", async () => {
+  const [redirecting, elsewhere] = await Promise.all([startPeer(), startPeer()]);
+  try {
+    for (const status of [301, 302, 303, 307, 308]) {
+      const path = `/run/${status}`;
+      redirecting.route(path, () => ({ status, headers: { location: `${elsewhere.url}/run` }, body: {} }));
+      const run = await runCommand({ url: redirecting.url + path, command: "echo", env: { KEY: "${secret.API_KEY}" } });
+      assert.deepEqual([run.error?.code, run.error?.class], ["redirected", "permanent"], JSON.stringify(run.error));
+      assert.ok(run.error?.message.includes(`redirects to ${elsewhere.url}:`), run.error?.message);
+      assert.equal(elsewhere.requests.length, 0);
+    }
+  } finally {
+    await Promise.all([redirecting.close(), elsewhere.close()]);
+  }
+});
+
+test("an output that is cut inside a secret ends before it", async () => {
+  const printing = 'printf "%0990d" 0; printf "%s" "$KEY"';
+  const run = await runCommand({ url: limitedRunner.url, command: "sh", args: ["-c", printing], env: { KEY: "${secret.API_KEY}" } });
+  assert.equal(run.output?.truncated, true, JSON.stringify(run.error));
+  assert.ok(run.output.stdout.endsWith("0[redacted]"), run.output.stdout.slice(-30));
 });
