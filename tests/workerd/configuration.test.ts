@@ -38,6 +38,16 @@ test("the deployed executor calls no private addresses", () => {
   assert.doesNotMatch(settings, /CURFEW_ALLOW_PRIVATE/);
 });
 
+test("a request to the own domain goes through Cloudflare's front door, and versions have no address of their own", () => {
+  for (const configuration of ["wrangler.toml", "wrangler.executor.toml"]) {
+    const settings = readFileSync(join(root, configuration), "utf8").replace(/^\s*#.*$/gm, "");
+    // Before the first table, or it would be a key of that table.
+    const top = settings.slice(0, settings.search(/^\[/m));
+    assert.match(top, /^compatibility_flags = \[.*"global_fetch_strictly_public".*\]$/m, configuration);
+    assert.match(top, /^preview_urls = false$/m, configuration);
+  }
+});
+
 test("the executor has no public address", () => {
   const settings = readFileSync(join(root, "wrangler.executor.toml"), "utf8").replace(/^\s*#.*$/gm, "");
   assert.match(settings, /^workers_dev = false$/m);
@@ -65,8 +75,8 @@ test("tests use the deployed compatibility settings", () => {
     const settings = readFileSync(join(root, configuration), "utf8");
     assert.ok(settings.includes(`compatibility_date = "${compatibility.compatibilityDate}"`), configuration);
     const flags = /^compatibility_flags = (.*)$/m.exec(settings)?.[1] ?? "[]";
-    const wanted = configuration.includes("executor") ? executorFlags.compatibilityFlags : [];
-    assert.deepEqual(JSON.parse(flags), wanted, configuration);
+    const wanted = configuration.includes("executor") ? executorFlags : compatibility;
+    assert.deepEqual(JSON.parse(flags), wanted.compatibilityFlags, configuration);
   }
 });
 

@@ -9,8 +9,8 @@ import type { EventView, RunView, TimeoutView, TokenView } from "./api-types.ts"
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** The same as in wrangler.toml; configuration.test.ts compares them. */
-export const compatibility = { compatibilityDate: "2026-11-01" };
-export const executorFlags = { compatibilityFlags: ["enable_request_signal"] };
+export const compatibility = { compatibilityDate: "2026-11-01", compatibilityFlags: ["global_fetch_strictly_public"] };
+export const executorFlags = { compatibilityFlags: ["enable_request_signal", "global_fetch_strictly_public"] };
 
 type WorkerOptions = MiniflareOptions["workers"][number];
 type Manifest = NonNullable<WorkerOptions["config"]["manifest"]>;
@@ -19,7 +19,8 @@ type Bindings = NonNullable<WorkerOptions["config"]["env"]>;
 export interface CurfewOptions {
   /** Variables of the coordinator, e.g. CURFEW_TOKENS. */
   vars?: Record<string, string>;
-  executorVars?: Record<string, string>;
+  /** An object or a list is a variable of JSON, as in a wrangler file. */
+  executorVars?: Record<string, string | object>;
   /** Gives the executor an AI binding that sends requests to this URL. */
   models?: string;
   /** A JavaScript file that replaces the executor. */
@@ -225,7 +226,7 @@ const breakers = { type: "durable-object", worker: EXECUTOR, exportName: "Breake
 
 function coordinator({ vars = {}, executor, entry, without = [] }: CurfewOptions): WorkerOptions {
   const bindings: Bindings = {
-    ...textBindings({ CURFEW_ROLE: "coordinator", ...vars }),
+    ...variableBindings({ CURFEW_ROLE: "coordinator", ...vars }),
     RUNS: { type: "durable-object", worker: "curfew", exportName: "RunObject" },
     ...(executor === undefined ? { BREAKERS: breakers } : {}),
     DB: { type: "d1", id: "curfew" },
@@ -259,7 +260,7 @@ function executor({ executorVars = {}, models, services = {}, withoutBreakers = 
       manifest: models ? wrapEntry(WITH_AI) : curfewManifest(),
       env: {
         // The peers of the tests listen on loopback.
-        ...textBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...executorVars }),
+        ...variableBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...executorVars }),
         ...Object.fromEntries(Object.entries({ ECHO: "echo", ...services }).map(([name, worker]) => [name, { type: "worker", worker }])),
         ...(withoutBreakers ? {} : { BREAKERS: breakers }),
         INDEX_QUEUE: { type: "queue", name: "curfew-index" },
@@ -309,8 +310,8 @@ function wrapEntry(path: string): Manifest {
   return { ...manifest, mainModule: path, modules: { ...manifest.modules, [path]: { type: "esm", contents } } };
 }
 
-function textBindings(vars: Record<string, string>): Bindings {
-  return Object.fromEntries(Object.entries(vars).map(([name, value]) => [name, { type: "text", value }]));
+function variableBindings(vars: Record<string, string | object>): Bindings {
+  return Object.fromEntries(Object.entries(vars).map(([name, value]) => [name, typeof value === "string" ? { type: "text", value } : { type: "json", value }]));
 }
 
 async function applyMigrations(miniflare: Miniflare): Promise<void> {
