@@ -11,13 +11,15 @@ use crate::base::time::Millis;
 use crate::protocol::task::RetryReport;
 use crate::task::run_task::{Assignment, run_task};
 use crate::task::runtime::{ActionCall, Runtime, Stopped};
-use crate::task::secrets::Missing;
+use crate::task::secrets::SecretStore;
 use crate::task::task_result::TaskResult;
 
 /// A runtime without I/O, in which no time passes.
 struct NoIoRuntime<'m> {
     now: Millis,
     meter: &'m Meter,
+    /// There are none in the coordinator.
+    secrets: SecretStore,
 }
 
 impl Runtime for NoIoRuntime<'_> {
@@ -41,8 +43,9 @@ impl Runtime for NoIoRuntime<'_> {
         unreachable!("only waits between calls need it");
     }
 
-    fn secret(&self, _name: &str) -> Result<String, Missing> {
-        unreachable!("a task with secrets is not run here");
+    /// A task with secrets is not run here.
+    fn secrets(&self) -> &SecretStore {
+        &self.secrets
     }
 
     fn note_retry(&self, _step_ref: &str, _retry: &RetryReport) {
@@ -53,7 +56,11 @@ impl Runtime for NoIoRuntime<'_> {
 /// Runs a pure task to its end; its computation is charged to the decision. It waits for nothing, so that the first poll
 /// finishes it.
 pub fn run_inline(now: Millis, meter: &Meter, assignment: Assignment<'_>) -> TaskResult {
-    let runtime = NoIoRuntime { now, meter };
+    let runtime = NoIoRuntime {
+        now,
+        meter,
+        secrets: SecretStore::default(),
+    };
     let task = pin!(run_task(&runtime, assignment));
     match task.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,

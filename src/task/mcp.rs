@@ -177,7 +177,7 @@ impl MessageReader<'_> {
         let id = &message["id"];
         if let Some(method) = message["method"].as_str() {
             if id.is_null() {
-                self.notes.take(method, &message["params"]);
+                self.notes.take(method, &message["params"], self.redactor);
                 return None;
             }
             let reply = match method {
@@ -207,7 +207,7 @@ impl MessageReader<'_> {
 pub struct Notes(String);
 
 impl Notes {
-    fn take(&mut self, method: &str, params: &Value) {
+    fn take(&mut self, method: &str, params: &Value, redactor: &Redactor) {
         let line = match method {
             "notifications/progress" => match (&params["message"], &params["progress"], &params["total"]) {
                 (Value::String(message), _, _) => message.clone(),
@@ -222,7 +222,8 @@ impl Notes {
             // Other notifications are for clients that list the server's tools.
             _ => return,
         };
-        self.0.push_str(&line);
+        // Redacted before it is cut: half a secret would not be found.
+        self.0.push_str(&redactor.text(line));
         self.0.push('\n');
         let too_many = self.0.len().saturating_sub(ARTIFACT_BYTES);
         if too_many > 0 {

@@ -16,6 +16,8 @@ pub mod request;
 pub mod retry;
 pub mod run_task;
 pub mod runtime;
+mod secret_encoding;
+pub mod secret_hosts;
 pub mod secrets;
 pub mod shell;
 pub mod sse;

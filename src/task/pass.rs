@@ -13,11 +13,11 @@ use crate::task::context::{TaskContext, expression_failure};
 use crate::task::partial::Partial;
 use crate::task::run_task::Assignment;
 use crate::task::runtime::{Runtime, Stopped};
-use crate::task::secrets::Secrets;
+use crate::task::secrets::SecretStore;
 use crate::task::task_result::TaskResult;
 
 pub(super) struct Pass<'a> {
-    pub(super) secrets: &'a Secrets,
+    pub(super) secrets: &'a SecretStore,
     /// Of the step under way.
     pub(super) calls: CallHistory,
     /// The index of the step it begins with.
@@ -56,7 +56,7 @@ impl<'a> Pass<'a> {
     pub(super) fn begin(
         task: &Task,
         resume_from: Option<Checkpoint>,
-        secrets: &'a Secrets,
+        secrets: &'a SecretStore,
         rounds_before: u32,
     ) -> Pass<'a> {
         let (first, context, steps) = resume_from

@@ -1,9 +1,13 @@
 //! Removes the values of secrets from everything that leaves the executor.
 //!
 //! A value is found verbatim, escaped as in JSON, and percent-encoded in whole or in part. Other encodings, such as base64, are
-//! not recognized.
+//! not recognized. All values are searched in one pass: the results of every task are searched for every listed secret.
+
+use std::fmt;
 
 use serde_json::{Map, Value};
+
+use crate::task::secret_encoding::{ENCODINGS, Encoding, Match, first_byte, match_start};
 
 pub const REDACTED: &str = "[redacted]";
 
@@ -16,78 +20,115 @@ const CUT: char = '…';
 /// The bytes of a value at the end of a cut text that count as a part of it.
 const TAIL_BYTES: usize = 4;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Redactor {
-    /// The longest first: a value may contain another one.
-    values: Vec<String>,
+    /// Only redacted where they are the whole string.
+    short: Vec<String>,
+    long: Option<Box<Search>>,
+    /// Whether a value may look like a number.
+    has_digits: bool,
 }
 
-/// How a text may encode a value.
-#[derive(Clone, Copy)]
-enum Encoding {
-    Plain,
-    Json,
-    Percent,
+/// The values that are searched in texts.
+struct Search {
+    values: Vec<String>,
+    /// For each first byte of a value: the set of second bytes, by their last six bits.
+    starts: [u64; 256],
 }
+
+/// A part of a text: from, to.
+type Span = (usize, usize);
 
 impl Redactor {
     pub fn new(values: impl IntoIterator<Item = String>) -> Redactor {
         let mut values: Vec<String> = values.into_iter().filter(|value| !value.is_empty()).collect();
-        values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        values.sort();
         values.dedup();
-        Redactor { values }
+        let has_digits = values
+            .iter()
+            .any(|value| value.starts_with(|first: char| first == '-' || first.is_ascii_digit()));
+        let (short, long): (Vec<String>, Vec<String>) = values.into_iter().partition(|value| is_short(value));
+        Redactor {
+            short,
+            long: (!long.is_empty()).then(|| Box::new(Search::new(long))),
+            has_digits,
+        }
     }
 
     pub fn is_idle(&self) -> bool {
-        self.values.is_empty()
+        self.short.is_empty() && self.long.is_none()
     }
 
-    pub fn value(&self, value: Value) -> Value {
-        if self.is_idle() {
-            return value;
+    pub fn value(&self, mut value: Value) -> Value {
+        if !self.is_idle() {
+            self.clean_value(&mut value);
         }
+        value
+    }
+
+    fn clean_value(&self, value: &mut Value) {
         match value {
-            Value::Null | Value::Bool(_) => value,
+            Value::Null | Value::Bool(_) => {}
             // A peer may return a secret of digits as a number.
-            Value::Number(number) => match self.values.contains(&number.to_string()) {
-                true => Value::from(REDACTED),
-                false => Value::Number(number),
-            },
-            Value::String(text) => Value::String(self.text(text)),
-            Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
+            Value::Number(number) if self.has_digits => {
+                if self.is_value(&number.to_string()) {
+                    *value = Value::from(REDACTED);
+                }
+            }
+            Value::Number(_) => {}
+            Value::String(text) => {
+                if let Some(clean) = self.cleaned(text) {
+                    *text = clean;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item)),
             Value::Object(fields) => {
-                let fields = fields.into_iter();
-                let clean = fields.map(|(key, field)| (self.text(key), self.value(field)));
-                Value::Object(clean.collect::<Map<_, _>>())
-            }
-        }
-    }
-
-    pub fn text(&self, mut text: String) -> String {
-        for value in &self.values {
-            if text == *value {
-                return REDACTED.to_string();
-            }
-            if is_short(value) {
-                continue;
-            }
-            for encoding in [Encoding::Plain, Encoding::Json, Encoding::Percent] {
-                if let Some(clean) = replace(&text, value, encoding) {
-                    text = clean;
+                fields.values_mut().for_each(|field| self.clean_value(field));
+                if fields.keys().any(|key| self.finds(key)) {
+                    let fields_before = std::mem::take(fields).into_iter();
+                    let clean = fields_before.map(|(key, field)| (self.text(key), field));
+                    *fields = clean.collect::<Map<_, _>>();
                 }
             }
         }
-        text
+    }
+
+    fn is_value(&self, text: &str) -> bool {
+        let is_it = |value: &String| value == text;
+        self.short.iter().any(is_it) || self.long.iter().any(|search| search.values.iter().any(is_it))
+    }
+
+    pub fn text(&self, text: String) -> String {
+        self.cleaned(&text).unwrap_or(text)
+    }
+
+    /// None if the text holds none of the values.
+    fn cleaned(&self, text: &str) -> Option<String> {
+        if self.short.iter().any(|value| value == text) {
+            return Some(REDACTED.to_string());
+        }
+        let spans = self.long.as_ref()?.spans(text);
+        if spans.is_empty() {
+            return None;
+        }
+        let mut clean = String::with_capacity(text.len());
+        let mut kept = 0;
+        for (start, end) in spans {
+            clean.push_str(&text[kept..start]);
+            clean.push_str(REDACTED);
+            kept = end;
+        }
+        clean.push_str(&text[kept..]);
+        Some(clean)
     }
 
     /// Like `text`, for a text that may end inside a value.
     pub fn cut_text(&self, text: String) -> String {
         let mut text = self.text(text);
-        for value in self.values.iter().filter(|value| !is_short(value)) {
-            if let Some(start) = tail_of(&text, value) {
-                text.truncate(start);
-                text += REDACTED;
-            }
+        let values = self.long.iter().flat_map(|search| &search.values);
+        if let Some(start) = values.filter_map(|value| tail_of(&text, value)).min() {
+            text.truncate(start);
+            text += REDACTED;
         }
         text
     }
@@ -115,41 +156,93 @@ impl Redactor {
 
     /// Whether a text holds any of the values.
     pub fn finds(&self, text: &str) -> bool {
-        !self.is_idle() && self.text(text.to_string()) != text
+        self.cleaned(text).is_some()
     }
+}
+
+/// Never the values themselves.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Redactor")
+    }
+}
+
+impl Search {
+    fn new(values: Vec<String>) -> Search {
+        let mut starts = [0; 256];
+        for value in &values {
+            if let [first, second, ..] = value.as_bytes() {
+                starts[usize::from(*first)] |= bit_of(*second);
+            }
+        }
+        Search { values, starts }
+    }
+
+    /// Where values are, in order and without overlaps. Values that overlap are one part, so that nothing of either is left.
+    fn spans(&self, text: &str) -> Vec<Span> {
+        let bytes = text.as_bytes();
+        // Most texts hold no escape.
+        let is_possible = |encoding: &Encoding| match encoding {
+            Encoding::Plain => true,
+            Encoding::Json => text.contains('\\'),
+            Encoding::Percent => text.contains('%') || text.contains('+'),
+        };
+        let encodings: Vec<Encoding> = ENCODINGS.into_iter().filter(is_possible).collect();
+        let has_escapes = encodings.len() > 1;
+        let mut spans: Vec<Span> = Vec::new();
+        for at in 0..bytes.len() {
+            let seconds = self.starts[usize::from(bytes[at])];
+            let next = bytes.get(at + 1).copied().unwrap_or(0);
+            let is_start = seconds & bit_of(next) != 0 || seconds != 0 && has_escapes && is_escape(next);
+            let escaped = match has_escapes && is_escape(bytes[at]) {
+                true => first_byte(&text[at..]).filter(|first| self.starts[usize::from(*first)] != 0),
+                false => None,
+            };
+            if !is_start && escaped.is_none() {
+                continue;
+            }
+            if let Some(length) = self.longest_at(&text[at..], escaped, &encodings) {
+                let end = at + length;
+                match spans.last_mut() {
+                    Some((_, last)) if at < *last => *last = end.max(*last),
+                    Some(_) | None => spans.push((at, end)),
+                }
+            }
+        }
+        spans
+    }
+
+    /// How much of the start of a text is a value. `escaped` is the byte that an escape at the start stands for.
+    fn longest_at(&self, text: &str, escaped: Option<u8>, encodings: &[Encoding]) -> Option<usize> {
+        let first = text.as_bytes().first();
+        let is_candidate = |value: &&String| {
+            let wanted = value.as_bytes().first();
+            wanted == first || wanted == escaped.as_ref()
+        };
+        let candidates = self.values.iter().filter(is_candidate);
+        let lengths = candidates.flat_map(|value| {
+            encodings.iter().filter_map(|encoding| match encoding {
+                Encoding::Plain => text.starts_with(value.as_str()).then_some(value.len()),
+                Encoding::Json | Encoding::Percent => match match_start(text, value, *encoding) {
+                    Match::Whole(length) => Some(length),
+                    Match::Begun(_) | Match::No => None,
+                },
+            })
+        });
+        lengths.max()
+    }
+}
+
+fn bit_of(second: u8) -> u64 {
+    1 << (second & 63)
+}
+
+fn is_escape(byte: u8) -> bool {
+    matches!(byte, b'\\' | b'%' | b'+')
 }
 
 fn is_short(value: &str) -> bool {
     value.chars().count() < SHORT_CHARACTERS
-}
-
-/// The text without the value; none if it does not contain it.
-fn replace(text: &str, value: &str, encoding: Encoding) -> Option<String> {
-    let possible = match encoding {
-        Encoding::Plain => text.contains(value),
-        Encoding::Json => text.contains('\\'),
-        Encoding::Percent => text.contains('%') || text.contains('+'),
-    };
-    if !possible {
-        return None;
-    }
-    let mut clean = String::new();
-    let (mut kept, mut at) = (0, 0);
-    while at < text.len() {
-        if let Match::Whole(length) = match_start(&text[at..], value, encoding) {
-            clean.push_str(&text[kept..at]);
-            clean.push_str(REDACTED);
-            at += length;
-            kept = at;
-        } else {
-            at += text[at..].chars().next().map_or(1, char::len_utf8);
-        }
-    }
-    if kept == 0 {
-        return None;
-    }
-    clean.push_str(&text[kept..]);
-    Some(clean)
 }
 
 /// Where the beginning of a value starts with which the text ends.
@@ -159,125 +252,13 @@ fn tail_of(text: &str, value: &str) -> Option<usize> {
     let starts = text.char_indices().map(|(start, _)| start);
     let mut starts = starts.skip_while(|start| *start < first);
     starts.find(|start| {
-        [Encoding::Plain, Encoding::Json, Encoding::Percent]
+        ENCODINGS
             .into_iter()
             .any(|encoding| match match_start(&text[*start..], value, encoding) {
                 Match::Begun(bytes) => bytes >= TAIL_BYTES,
                 Match::Whole(_) | Match::No => false,
             })
     })
-}
-
-/// Whether a text starts with a value.
-enum Match {
-    /// It does; the value takes so many bytes of the text.
-    Whole(usize),
-    /// The text ends after so many bytes of the value.
-    Begun(usize),
-    No,
-}
-
-fn match_start(text: &str, value: &str, encoding: Encoding) -> Match {
-    let (mut at, mut done) = (0, 0);
-    for wanted in value.chars() {
-        let rest = text.get(at..).unwrap_or_default();
-        let next = match encoding {
-            Encoding::Plain => plain(rest),
-            Encoding::Json => json_unescaped(rest),
-            Encoding::Percent => percent_decoded(rest.as_bytes(), wanted),
-        };
-        match next {
-            Next::Character(found, length) if found == wanted => {
-                at += length;
-                done += wanted.len_utf8();
-            }
-            Next::Character(..) | Next::Invalid => return Match::No,
-            Next::End => return Match::Begun(done),
-        }
-    }
-    Match::Whole(at)
-}
-
-/// The first character of a text, decoded.
-enum Next {
-    /// The character, and how many bytes of the text it takes.
-    Character(char, usize),
-    /// The text ends, perhaps inside an escape.
-    End,
-    /// The escape is invalid.
-    Invalid,
-}
-
-fn plain(text: &str) -> Next {
-    match text.chars().next() {
-        Some(character) => Next::Character(character, character.len_utf8()),
-        None => Next::End,
-    }
-}
-
-fn json_unescaped(text: &str) -> Next {
-    let Some(escape) = text.strip_prefix('\\') else {
-        return plain(text);
-    };
-    match escape.chars().next() {
-        None => Next::End,
-        Some('n') => Next::Character('\n', 2),
-        Some('r') => Next::Character('\r', 2),
-        Some('t') => Next::Character('\t', 2),
-        Some('b') => Next::Character('\u{8}', 2),
-        Some('f') => Next::Character('\u{c}', 2),
-        Some('u') => unicode_escape(escape),
-        Some(itself) => Next::Character(itself, 1 + itself.len_utf8()),
-    }
-}
-
-/// `u0041`, or a surrogate pair.
-fn unicode_escape(escape: &str) -> Next {
-    let unit = |text: &str| u32::from_str_radix(text.get(1..5)?, 16).ok();
-    if escape.len() < 5 {
-        return Next::End;
-    }
-    let Some(first) = unit(escape) else {
-        return Next::Invalid;
-    };
-    if !(0xd800..0xdc00).contains(&first) {
-        return char::from_u32(first).map_or(Next::Invalid, |character| Next::Character(character, 6));
-    }
-    let Some(second) = escape.get(5..11) else {
-        return Next::End;
-    };
-    let low = second
-        .strip_prefix('\\')
-        .filter(|it| it.starts_with('u'))
-        .and_then(unit);
-    let both = low
-        .and_then(|low| low.checked_sub(0xdc00))
-        .map(|low| 0x10000 + ((first - 0xd800) << 10) + low);
-    both.and_then(char::from_u32)
-        .map_or(Next::Invalid, |character| Next::Character(character, 12))
-}
-
-/// Each byte of a character may be encoded or not.
-fn percent_decoded(text: &[u8], wanted: char) -> Next {
-    let mut at = 0;
-    for byte in wanted.encode_utf8(&mut [0; 4]).bytes() {
-        let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
-        let (found, length) = match text.get(at..).unwrap_or_default() {
-            [] | [b'%'] => return Next::End,
-            [b'%', high] if digit(*high).is_some() => return Next::End,
-            [b'%', high, low, ..] if digit(*high).is_some() && digit(*low).is_some() => {
-                (digit(*high).unwrap_or(0) << 4 | digit(*low).unwrap_or(0), 3)
-            }
-            // Forms encode a space as `+`.
-            [b'+', ..] if byte == b' ' => (b' ', 1),
-            [itself, ..] => (*itself, 1),
-        };
-        if found != byte {
-            return Next::Invalid;
-        }
-        at += length;
-    }
-    Next::Character(wanted, at)
 }
 
 #[cfg(test)]
@@ -351,6 +332,77 @@ mod tests {
             redactor.text("secret-1-and-more, secret-1".into()),
             "[redacted], [redacted]"
         );
+    }
+
+    #[test]
+    fn nothing_is_left_of_values_that_overlap() {
+        let overlapping = redactor(&["cdefghijkl", "abcdef", "ghijkl-mnop"]);
+        assert_eq!(
+            overlapping.text("x abcdefghijkl-mnop y abcdef".into()),
+            "x [redacted] y [redacted]"
+        );
+        assert_eq!(
+            redactor(&["aaaaaa"]).text("aaaaaaaaa aaaaa".into()),
+            "[redacted] aaaaa"
+        );
+        let cut = redactor(&["secret-of-ours", "of-ours-alone"]);
+        assert_eq!(cut.cut_text("it is secret-of-our".into()), "it is [redacted]");
+    }
+
+    #[test]
+    fn many_values_are_found_at_once() {
+        let values: Vec<String> = (0..40)
+            .map(|n| format!("{}value-{n}\"", (b'a' + n) as char))
+            .collect();
+        let redactor = Redactor::new(values.clone());
+        for value in &values {
+            let json = serde_json::to_string(value).expect("text");
+            let percent: String = value.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            assert_eq!(
+                redactor.text(format!("ü{value}ü {json} {percent}+")),
+                "ü[redacted]ü \"[redacted]\" [redacted]+"
+            );
+        }
+    }
+
+    /// Every string is compared with every value, as a search that knows no shortcut does it.
+    #[test]
+    fn the_search_finds_what_a_naive_one_finds() {
+        let alphabet = [
+            "a", "b", "\\", "\"", "%", "2", "5", "+", " ", "ü", "\\u00fc", "%C3%BC", "\\\\", "%5c", "%62",
+        ];
+        let mut seed = 7u64;
+        let mut random = |below: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            (seed % below as u64) as usize
+        };
+        let mut found = 0;
+        for _ in 0..3_000 {
+            let mut made =
+                |pieces: usize| -> String { (0..pieces).map(|_| alphabet[random(alphabet.len())]).collect() };
+            let values = [made(6), made(7), "ab\\\"ü%".to_string()];
+            let text = format!("{}{}{}{}", made(8), values[0], made(4), "a%62\\\"%C3%BC%25");
+            let redactor = Redactor::new(values.clone());
+            for value in values.iter().filter(|value| !is_short(value)) {
+                for start in text.char_indices().map(|(start, _)| start) {
+                    for encoding in ENCODINGS {
+                        let Match::Whole(length) = match_start(&text[start..], value, encoding) else {
+                            continue;
+                        };
+                        found += 1;
+                        let spans = redactor.long.as_ref().expect("a long value").spans(&text);
+                        let is_inside = |(from, to): &Span| *from <= start && start + length <= *to;
+                        assert!(
+                            spans.iter().any(is_inside),
+                            "{value:?} at {start} of {text:?}: {spans:?}"
+                        );
+                    }
+                }
+            }
+        }
+        assert!(found > 3_000, "{found}");
     }
 
     #[test]

@@ -10,7 +10,6 @@ use crate::protocol::task::{ActionTimeouts, Checkpoint};
 use crate::task::context::check;
 use crate::task::pass::{FailedPass, Pass};
 use crate::task::runtime::Runtime;
-use crate::task::secrets::Secrets;
 use crate::task::task_result::TaskResult;
 
 /// A task and what limits it.
@@ -39,13 +38,13 @@ pub async fn run_task(runtime: &impl Runtime, mut assignment: Assignment<'_>) ->
         deadline_at,
         ..
     } = assignment;
-    let secrets = Secrets::of(task, runtime);
+    let secrets = runtime.secrets();
     let mut number = 1;
     let resumed = assignment.resume_from.as_ref();
     let mut rounds_before = resumed.map_or(0, |checkpoint| checkpoint.rounds_before);
     loop {
         // Taken: a business retry begins with the first step, wherever this pass began.
-        let mut pass = Pass::begin(task, assignment.resume_from.take(), &secrets, rounds_before);
+        let mut pass = Pass::begin(task, assignment.resume_from.take(), secrets, rounds_before);
         let place = "input_schema of the task";
         let ended = match check(task.input_schema.as_ref(), input, place, runtime.meter()) {
             Ok(()) => pass.run(runtime, &assignment).await,

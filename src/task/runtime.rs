@@ -10,8 +10,7 @@ use crate::cel::Scope;
 use crate::definition::action::Action;
 use crate::protocol::task::RetryReport;
 use crate::task::breaker::{Admission, Permit};
-use crate::task::redact::Redactor;
-use crate::task::secrets::Missing;
+use crate::task::secrets::{CallSecrets, SecretStore};
 
 /// What a task needs of the platform, which has one thread: nothing is `Send`.
 #[allow(async_fn_in_trait)]
@@ -22,8 +21,8 @@ pub trait Runtime {
     async fn perform(&self, call: ActionCall<'_>) -> Result<Value, Stopped>;
     /// Uniform in 0..1.
     fn random(&self) -> f64;
-    /// The value of a secret, if this executor may read it.
-    fn secret(&self, name: &str) -> Result<String, Missing>;
+    /// The secrets of this executor.
+    fn secrets(&self) -> &SecretStore;
     /// Logs that a call failed and is retried.
     fn note_retry(&self, step_ref: &str, retry: &RetryReport);
     /// Counts the computation of a task that runs inside a decision of a run.
@@ -50,7 +49,7 @@ pub struct ActionCall<'a> {
     /// Where the result of an async action is to be posted.
     pub callback_url: Option<&'a str>,
     /// Text is redacted before it is cut: half a secret would not be found.
-    pub redactor: &'a Redactor,
+    pub secrets: CallSecrets<'a>,
 }
 
 impl ActionCall<'_> {

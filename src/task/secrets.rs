@@ -1,48 +1,55 @@
-//! The secrets of one task: which it names, which of them the executor may read, and their redaction in its report.
+//! The executor's secrets: which of them a call gets, where they may be sent, and their redaction in every report.
+
+use std::fmt;
 
 use serde_json::{Map, Value};
 
 use crate::base::failure::Failure;
 use crate::definition::action::Action;
-use crate::definition::step::StepAction;
 use crate::definition::task::Task;
 use crate::protocol::task::Checkpoint;
 use crate::task::redact::Redactor;
-use crate::task::runtime::Runtime;
+use crate::task::secret_hosts::{Destination, ListedSecret, SECRETS, names_in, parse_setting};
 
-/// The executor's variable that lists the secrets it may read.
-pub const SECRETS: &str = "CURFEW_SECRETS";
+const NOT_ALLOWED: &str = "secret_not_allowed";
 
-/// Why a secret has no value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
-    NotListed,
-    NotSet,
-}
-
-#[derive(Debug, Default)]
-pub struct Secrets {
-    known: Vec<(String, Result<String, Missing>)>,
+/// All secrets that the executor may read.
+#[derive(Default)]
+pub struct SecretStore {
+    /// With their values; none if the executor has no such secret.
+    listed: Vec<(ListedSecret, Option<String>)>,
+    /// What is wrong with the variable. No secret can be used until it is corrected.
+    invalid: Option<String>,
+    /// Of all secrets, not only of those that a task names: a peer may return what another task has sent.
     redactor: Redactor,
 }
 
-impl Secrets {
-    /// Reads the secrets of all steps, also of those that do not run: a secret that an earlier attempt sent may come back.
-    pub fn of(task: &Task, world: &impl Runtime) -> Secrets {
-        let mut known: Vec<(String, Result<String, Missing>)> = Vec::new();
-        for step in &task.steps {
-            let StepAction::Inline(action) = &step.action else {
-                continue;
-            };
-            for name in &action.secrets {
-                if !known.iter().any(|(other, _)| other == name) {
-                    known.push((name.clone(), world.secret(name)));
-                }
-            }
+impl SecretStore {
+    /// `setting` is the text of the executor's variable.
+    pub fn new(setting: &str, value_of: impl Fn(&str) -> Option<String>) -> SecretStore {
+        let redactor = Redactor::new(names_in(setting).iter().filter_map(|name| value_of(name)));
+        let (listed, invalid) = match parse_setting(setting) {
+            Ok(listed) => (listed, None),
+            Err(message) => (Vec::new(), Some(message)),
+        };
+        let listed = listed.into_iter().map(|secret| {
+            let value = value_of(&secret.name);
+            (secret, value)
+        });
+        SecretStore {
+            listed: listed.collect(),
+            invalid,
+            redactor,
         }
-        let values = known.iter().filter_map(|(_, value)| value.clone().ok());
-        let redactor = Redactor::new(values);
-        Secrets { known, redactor }
+    }
+
+    /// What is wrong with the executor's variable.
+    pub fn invalid(&self) -> Option<&str> {
+        self.invalid.as_deref()
+    }
+
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// The value of `secret` in the templates of an action; none if they name no secret.
@@ -52,21 +59,58 @@ impl Secrets {
         }
         let mut values = Map::new();
         for name in &action.secrets {
-            let known = self.known.iter().find(|(other, _)| other == name);
-            let value = known.map_or(Err(Missing::NotListed), |(_, value)| value.clone());
-            match value {
-                Ok(value) => values.insert(name.clone(), value.into()),
-                Err(missing) => return Err(refusal(name, missing)),
-            };
+            values.insert(name.clone(), self.value(name)?.into());
         }
         Ok(Some(Value::Object(values)))
     }
 
-    pub fn redactor(&self) -> &Redactor {
-        &self.redactor
+    fn value(&self, name: &str) -> Result<&str, Failure> {
+        let refused = |message| Err(Failure::permanent(NOT_ALLOWED, message));
+        if let Some(invalid) = &self.invalid {
+            return refused(format!(
+                "the executor's variable {SECRETS} is invalid, so the secret \"{name}\" cannot be used: {invalid}"
+            ));
+        }
+        match self.listed.iter().find(|(secret, _)| secret.name == name) {
+            Some((_, Some(value))) => Ok(value),
+            Some((_, None)) => refused(format!(
+                "the executor has no secret \"{name}\", although its variable {SECRETS} lists it"
+            )),
+            None => refused(format!(
+                "the executor may not read the secret \"{name}\": its variable {SECRETS} does not list it"
+            )),
+        }
     }
 
-    pub fn redact_failure(&self, failure: &mut Failure) {
+    fn check(&self, name: &str, destination: Destination) -> Result<(), Failure> {
+        let mut listed = self.listed.iter().map(|(secret, _)| secret);
+        let Some(secret) = listed.find(|secret| secret.name == name) else {
+            // The call has no value of it.
+            return Ok(());
+        };
+        if secret.may_go_to(destination) {
+            return Ok(());
+        }
+        let (place, entry) = match destination {
+            Destination::Url(url) => {
+                let host = url.host_str().unwrap_or_default();
+                let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+                (format!("\"{host}{port}\""), host.to_string())
+            }
+            Destination::Binding(binding) => {
+                (format!("the binding \"{binding}\""), format!("binding:{binding}"))
+            }
+        };
+        Err(Failure::permanent(
+            NOT_ALLOWED,
+            format!(
+                "the secret \"{name}\" may not be sent to {place}: the executor's variable {SECRETS} binds it to other hosts; if it \
+                 may, add \"{entry}\" to them"
+            ),
+        ))
+    }
+
+    pub(super) fn redact_failure(&self, failure: &mut Failure) {
         failure.message = self.redactor.message(std::mem::take(&mut failure.message));
     }
 
@@ -81,49 +125,32 @@ impl Secrets {
     }
 }
 
-fn refusal(name: &str, missing: Missing) -> Failure {
-    let message = match missing {
-        Missing::NotListed => {
-            format!(
-                "the executor may not read the secret \"{name}\": its variable {SECRETS} does not list it"
-            )
-        }
-        Missing::NotSet => {
-            format!("the executor has no secret \"{name}\", although its variable {SECRETS} lists it")
-        }
-    };
-    Failure::permanent("secret_not_allowed", message)
-}
-
-/// The names in the executor's variable: a JSON array, or separated by commas.
-pub fn listed_names(variable: &str) -> Vec<String> {
-    let variable = variable.trim();
-    if variable.starts_with('[') {
-        // An invalid list allows nothing.
-        return serde_json::from_str(variable).unwrap_or_default();
+/// Never the values.
+impl fmt::Debug for SecretStore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SecretStore")
     }
-    let names = variable.split(',').map(str::trim);
-    names
-        .filter(|name| !name.is_empty())
-        .map(str::to_string)
-        .collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The secrets that one call may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct CallSecrets<'a> {
+    pub store: &'a SecretStore,
+    pub action: &'a Action,
+    pub task: &'a Task,
+}
 
-    #[test]
-    fn names_are_listed_either_way() {
-        for (variable, names) in [
-            ("", ""),
-            ("A", "A"),
-            (" A, B_2 ,,C ", "A B_2 C"),
-            (r#" ["A", "B"] "#, "A B"),
-            (r#"["A", 1]"#, ""),
-            ("[A", ""),
-        ] {
-            assert_eq!(listed_names(variable).join(" "), names, "{variable}");
-        }
+impl<'a> CallSecrets<'a> {
+    pub fn redactor(self) -> &'a Redactor {
+        &self.store.redactor
+    }
+
+    /// Refuses a request to a place where a secret of this call may not go. What the request holds does not matter: it is enough
+    /// that the action names the secret, or that the task may have it in its context, as in documents of earlier builds.
+    pub fn check(self, destination: Destination) -> Result<(), Failure> {
+        let names = self.action.secrets.iter().chain(self.task.context_secrets());
+        names
+            .into_iter()
+            .try_for_each(|name| self.store.check(name, destination))
     }
 }

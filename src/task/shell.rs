@@ -85,12 +85,19 @@ pub fn outcome(
     let (Some(stdout), Some(stderr)) = (answer["stdout"].as_str(), answer["stderr"].as_str()) else {
         return Err(invalid("an answer without stdout and stderr"));
     };
+    // Redacted before anything is cut or joined: half a secret would not be found.
+    let is_whole = answer["truncated"] != true && answer["timed_out"] != true;
+    let clean = |output: &str| match is_whole {
+        true => redactor.text(output.to_string()),
+        false => redactor.cut_text(output.to_string()),
+    };
+    let (stdout, stderr) = (clean(stdout), clean(stderr));
     if answer["timed_out"] == true {
         if left_ms.is_some_and(|left| left <= REPORT_MS) {
             return Ok(CommandEnd::OutOfTime(format!("{stdout}{stderr}")));
         }
         let message = "the runner stopped the command at a limit of its own";
-        let message = with_output(message, stdout, stderr, redactor);
+        let message = with_output(message, &stdout, &stderr);
         return Err(Failure::new("runner_timeout", FailureClass::Timeout, message));
     }
     let Some(exit_code) = answer["exit_code"].as_i64() else {
@@ -98,13 +105,13 @@ pub fn outcome(
             Some(signal) => format!("the command was ended by {}", start_of(signal)),
             None => return Err(invalid("an answer without exit_code")),
         };
-        let message = with_output(&message, stdout, stderr, redactor);
+        let message = with_output(&message, &stdout, &stderr);
         return Err(Failure::permanent("killed", message));
     };
     let expected = shell.expect_exit.as_deref().unwrap_or(&[0]);
     if !expected.iter().any(|code| i64::from(*code) == exit_code) {
         let message = format!("the command ended with exit code {exit_code}");
-        let message = with_output(&message, stdout, stderr, redactor);
+        let message = with_output(&message, &stdout, &stderr);
         return Err(Failure::permanent("exit_code", message));
     }
     Ok(CommandEnd::Result(json!({
@@ -115,11 +122,9 @@ pub fn outcome(
     })))
 }
 
-fn with_output(message: &str, stdout: &str, stderr: &str, redactor: &Redactor) -> String {
+fn with_output(message: &str, stdout: &str, stderr: &str) -> String {
     let mut message = message.to_string();
     for (name, output) in [("stderr", stderr), ("stdout", stdout)] {
-        // Redacted before it is cut: half a secret would not be found.
-        let output = redactor.text(output.to_string());
         let output = output.trim();
         if output.is_empty() {
             continue;

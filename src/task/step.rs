@@ -19,6 +19,7 @@ use crate::task::pass::Pass;
 use crate::task::retry::Ends;
 use crate::task::run_task::Assignment;
 use crate::task::runtime::{ActionCall, Runtime, Stopped};
+use crate::task::secrets::CallSecrets;
 
 /// What an action did, before its result is checked and kept.
 struct Performed {
@@ -101,7 +102,11 @@ impl Pass<'_> {
                     step_ref: &step.reference,
                     rounds_before: self.rounds_before,
                     callback_url: assignment.callback["url"].as_str().filter(|_| action.is_async()),
-                    redactor: self.secrets.redactor(),
+                    secrets: CallSecrets {
+                        store: self.secrets,
+                        action,
+                        task: assignment.task,
+                    },
                 };
                 let result = call_until_final(runtime, call, bounds, &mut self.calls).await?;
                 // Redacted before any step can read it and turn a secret into something that is not recognized.

@@ -3,13 +3,26 @@
 use curfew::base::time::Millis;
 use curfew::cel::Scope;
 use curfew::definition::step::StepAction;
-use curfew::task::redact::Redactor;
 use curfew::task::runtime::ActionCall;
+use curfew::task::secrets::{CallSecrets, SecretStore};
 use curfew::task::task_cache::TaskCache;
 use serde_json::{Value, json};
 
 /// Calls `use_it` with the call of an action over `input`.
 pub fn calling<T>(
+    kind: &str,
+    implementation: Value,
+    input: Value,
+    deadline_at: Option<Millis>,
+    use_it: impl FnOnce(&ActionCall) -> T,
+) -> T {
+    let store = SecretStore::default();
+    calling_with(&store, kind, implementation, input, deadline_at, use_it)
+}
+
+/// Like `calling`, in an executor with these secrets.
+pub fn calling_with<T>(
+    store: &SecretStore,
     kind: &str,
     implementation: Value,
     input: Value,
@@ -23,11 +36,15 @@ pub fn calling<T>(
         panic!("it is written inline");
     };
     let empty = json!({});
+    let secret = store.scope_of(action).expect("its secrets are listed and set");
     let mut scope = Scope::new();
     scope
         .bind("input", &input)
         .bind("state", &empty)
         .bind("output", &empty);
+    if let Some(secret) = &secret {
+        scope.bind("secret", secret);
+    }
     use_it(&ActionCall {
         action,
         scope: &scope,
@@ -36,6 +53,10 @@ pub fn calling<T>(
         step_ref: "a",
         rounds_before: 0,
         callback_url: None,
-        redactor: &Redactor::default(),
+        secrets: CallSecrets {
+            store,
+            action,
+            task: &task,
+        },
     })
 }

@@ -9,7 +9,7 @@ use curfew::task::run_task::Assignment;
 use serde_json::{Value, json};
 
 use super::fake_runtime::PeerResponse::{Endless, Failure, Result};
-use super::fake_runtime::{FakeRuntime, TaskRun, call, check, order, set, with};
+use super::fake_runtime::{FakeRuntime, TaskRun, call, check, order, secrets, set, with};
 
 fn emit(reference: &str, name: &str, payload: Value) -> Value {
     json!({"ref": reference, "action": {"kind": "emit_event", "implementation": {"name": name, "payload": payload}}})
@@ -151,7 +151,7 @@ fn events_have_a_limit_of_number_and_of_size() {
 #[test]
 fn events_are_redacted() {
     let mut runtime = FakeRuntime::new(&[]);
-    runtime.secrets = vec![("KEY", Some("s3cret-value"))];
+    runtime.secrets = secrets("KEY", &[("KEY", "s3cret-value")]);
     let task = json!({"steps": [set("copy", json!({"state.key": "${secret.KEY}"})), emit("one", "a", json!({"k": "it is ${state.key}"}))]});
     let run = runtime.order(task, json!({}));
     check(&events(&run), r#"a {"k":"it is [redacted]"}"#);

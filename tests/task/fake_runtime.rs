@@ -15,7 +15,7 @@ use curfew::protocol::task::{RetryReport, TaskOrder};
 use curfew::task::breaker::{Admission, Permit};
 use curfew::task::run_task::{Assignment, run_task};
 use curfew::task::runtime::{ActionCall, Runtime, Stopped};
-use curfew::task::secrets::Missing;
+use curfew::task::secrets::SecretStore;
 use curfew::task::task_cache::TaskCache;
 use curfew::task::task_result::TaskResult;
 use serde_json::{Value, json};
@@ -46,8 +46,7 @@ pub struct FakeRuntime {
     answers: RefCell<VecDeque<(String, PeerResponse)>>,
     /// The result of every call of `random`.
     pub random: f64,
-    /// The secrets that the executor may read. One without a value is listed but not set.
-    pub secrets: Vec<(&'static str, Option<&'static str>)>,
+    pub secrets: SecretStore,
     /// The responses of breakers, in order.
     pub admissions: RefCell<VecDeque<Admission>>,
     /// What happened, in order: `call a {...}`, `sleep 100`.
@@ -67,7 +66,7 @@ impl FakeRuntime {
                     .collect(),
             ),
             random: 0.0,
-            secrets: Vec::new(),
+            secrets: SecretStore::default(),
             admissions: RefCell::default(),
             trace: RefCell::default(),
             keys: RefCell::default(),
@@ -156,12 +155,8 @@ impl Runtime for FakeRuntime {
         self.random
     }
 
-    fn secret(&self, name: &str) -> Result<String, Missing> {
-        match self.secrets.iter().find(|(known, _)| *known == name) {
-            None => Err(Missing::NotListed),
-            Some((_, None)) => Err(Missing::NotSet),
-            Some((_, Some(value))) => Ok(value.to_string()),
-        }
+    fn secrets(&self) -> &SecretStore {
+        &self.secrets
     }
 
     async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {
@@ -187,6 +182,14 @@ impl Runtime for FakeRuntime {
             retry.code
         ));
     }
+}
+
+/// The secrets of an executor whose variable is `setting`.
+pub fn secrets(setting: &str, values: &[(&str, &str)]) -> SecretStore {
+    SecretStore::new(setting, |name| {
+        let found = values.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.to_string())
+    })
 }
 
 /// Nothing here waits, so that every future is ready when it is polled.

@@ -7,8 +7,8 @@ use curfew::definition::llm::LlmCall;
 use curfew::definition::step::StepAction;
 use curfew::definition::task::Task;
 use curfew::task::llm::request::{self, LlmRequest};
-use curfew::task::redact::Redactor;
 use curfew::task::runtime::ActionCall;
+use curfew::task::secrets::{CallSecrets, SecretStore};
 use curfew::task::task_cache::TaskCache;
 use serde_json::{Value, json};
 
@@ -49,7 +49,11 @@ fn request(implementation: Value, input: Value) -> Result<LlmRequest, Failure> {
         step_ref: "a",
         rounds_before: 0,
         callback_url: None,
-        redactor: &Redactor::default(),
+        secrets: CallSecrets {
+            store: &SecretStore::default(),
+            action,
+            task: &task,
+        },
     };
     request::of(llm, &call, "key").map(|(request, _)| request)
 }

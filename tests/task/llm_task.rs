@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fake_runtime::PeerResponse::{BreaksOff, Endless, Result};
-use super::fake_runtime::{FakeRuntime, check, order, with};
+use super::fake_runtime::{FakeRuntime, check, order, secrets, with};
 
 fn ask(reference: &str) -> Value {
     let implementation = json!({"provider": "openai", "model": "m", "prompt": "Hi ${secret.KEY}"});
@@ -12,7 +12,7 @@ fn ask(reference: &str) -> Value {
 
 fn runtime(answers: &[(&str, super::fake_runtime::PeerResponse)]) -> FakeRuntime {
     let mut runtime = FakeRuntime::new(answers);
-    runtime.secrets = vec![("KEY", Some("sk-0123456789"))];
+    runtime.secrets = secrets("KEY", &[("KEY", "sk-0123456789")]);
     runtime
 }
 

@@ -11,6 +11,8 @@ mod llm_responses;
 mod llm_task;
 mod mcp;
 mod partial;
+mod redaction;
+mod redirects;
 mod requests;
 mod resume;
 mod retries;

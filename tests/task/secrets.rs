@@ -4,13 +4,24 @@ use curfew::base::failure::FailureClass::{BadRequest, Network};
 use serde_json::{Value, json};
 
 use super::fake_runtime::PeerResponse::{self, Endless, Result, Says};
-use super::fake_runtime::{FakeRuntime, START, TaskRun, call, check, set, with};
+use super::fake_runtime::{FakeRuntime, START, TaskRun, call, check, secrets, set, with};
 
 const VALUE: &str = "s3cr3t-\"value\"/ü";
 
+/// A secret that no task here names.
+const OTHERS: &str = "others-9f8e7d6c";
+
 fn run_with(task: Value, answers: &[(&str, PeerResponse)], order: Value) -> TaskRun {
     let mut runtime = FakeRuntime::new(answers);
-    runtime.secrets = vec![("TOKEN", Some(VALUE)), ("PIN", Some("1234")), ("UNSET", None)];
+    runtime.secrets = secrets(
+        "TOKEN, PIN, UNSET, OF_ANOTHER_TASK",
+        &[
+            ("TOKEN", VALUE),
+            ("PIN", "1234"),
+            ("OF_ANOTHER_TASK", OTHERS),
+            ("OTHER", "not-listed"),
+        ],
+    );
     runtime.order(task, order)
 }
 
@@ -195,17 +206,98 @@ fn a_resumed_attempt_knows_the_secrets_of_earlier_steps() {
     assert_eq!(run.result.output, Some(json!("I remember [redacted]")));
 }
 
+/// Another task has sent them to the peer.
 #[test]
-fn a_task_without_secrets_is_not_redacted() {
+fn every_listed_secret_is_redacted_not_only_those_of_the_task() {
     let run = run_with(
         json!({"steps": [call("a")]}),
-        &[("a", Result(json!(VALUE)))],
+        &[(
+            "a",
+            Result(json!({"seen": [OTHERS, format!("Bearer {VALUE}")], OTHERS: 1})),
+        )],
         json!({}),
     );
     assert_eq!(
         run.result.output,
-        Some(json!(VALUE)),
-        "it is not this task's to know"
+        Some(json!({"seen": ["[redacted]", "Bearer [redacted]"], "[redacted]": 1}))
+    );
+
+    let steps = json!([call("a"), call("b")]);
+    let answers = [
+        ("a", Result(json!(format!("kept {OTHERS}")))),
+        ("b", Says(BadRequest, format!("status 400: {OTHERS}"))),
+    ];
+    let run = run_with(json!({"steps": steps}), &answers, json!({}));
+    assert!(!report(&run).contains("others-9f"), "{}", report(&run));
+    assert!(
+        report(&run).contains("status 400: [redacted]"),
+        "{}",
+        report(&run)
+    );
+    assert!(run.result.checkpoint.is_some(), "the first step is kept");
+
+    // What had arrived may end inside a value.
+    let answers = [("a", Endless(format!("so far {OTHERS} and others-9f8")))];
+    let order = json!({"deadline_at": START + 100});
+    let run = run_with(json!({"steps": [call("a")]}), &answers, order);
+    check(
+        &run.left(),
+        "partial a 32 bytes: so far [redacted] and [redacted]",
+    );
+}
+
+#[test]
+fn secrets_that_are_empty_or_not_set_are_not_searched() {
+    let mut runtime = FakeRuntime::new(&[("a", Result(json!({"text": "", "list": ["x", "UNSET"]})))]);
+    runtime.secrets = secrets("EMPTY, UNSET", &[("EMPTY", "")]);
+    assert!(runtime.secrets.redactor().is_idle());
+    let run = runtime.order(json!({"steps": [call("a")]}), json!({}));
+    assert_eq!(
+        run.result.output,
+        Some(json!({"text": "", "list": ["x", "UNSET"]}))
+    );
+}
+
+#[test]
+fn with_an_invalid_setting_no_secret_can_be_used() {
+    let invalid = r#"{"TOKEN": ["a.example"], "KEY": "key-0123456789"}"#;
+    let values = [("TOKEN", VALUE), ("KEY", "key-0123456789")];
+    let mut runtime = FakeRuntime::new(&[]);
+    runtime.secrets = secrets(invalid, &values);
+    let step = sending("a", json!("${secret.TOKEN}"));
+    check(
+        &runtime.order(json!({"steps": [step]}), json!({})).trace(),
+        r#"
+            step a failed x1 0 ms
+            failed secret_not_allowed/permanent at a: the executor's variable CURFEW_SECRETS is invalid, so the secret "TOKEN" cannot be used: "KEY" needs a list of hosts, like ["api.example.com"]; an empty list means every host
+        "#,
+    );
+    // Other tasks go on, and what the setting names is redacted.
+    let mut runtime = FakeRuntime::new(&[("a", Result(json!(format!("{VALUE} key-0123456789"))))]);
+    runtime.secrets = secrets(invalid, &values);
+    let run = runtime.order(json!({"steps": [call("a")]}), json!({}));
+    assert_eq!(run.result.output, Some(json!("[redacted] [redacted]")));
+}
+
+/// Documents of earlier builds may compute with secrets. Their runs go on as they did.
+#[test]
+fn an_expression_over_a_secret_in_a_running_task_goes_on() {
+    let run = run_with(
+        json!({"steps": [sending("a", json!(["${secret.TOKEN + '!'}", "${size(secret['PIN'])}"]))]}),
+        &[("a", Result(json!("ok")))],
+        json!({}),
+    );
+    let sent = json!([format!("{VALUE}!"), 4]);
+    assert!(run.trace().contains(&sent.to_string()), "{}", run.trace());
+    assert_eq!(run.result.output, Some(json!("ok")));
+    // It names no secret, so it gets none, and fails where it is evaluated.
+    let step = set("a", json!({"x": "${secret}"}));
+    check(
+        &run_with(json!({"steps": [step]}), &[], json!({})).trace(),
+        "
+            step a failed x1 0 ms
+            failed expression_failed/validation at a: set of step a: expression `secret`: unknown name: secret (known: input, output, state)
+        ",
     );
 }
 
@@ -213,7 +305,7 @@ fn a_task_without_secrets_is_not_redacted() {
 fn an_expression_error_does_not_quote_the_start_of_a_secret() {
     const LONG: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0.sig";
     let mut runtime = FakeRuntime::new(&[]);
-    runtime.secrets = vec![("JWT", Some(LONG))];
+    runtime.secrets = secrets("JWT", &[("JWT", LONG)]);
     let step = set("a", json!({"n": "${int(secret.JWT)}"}));
     check(
         &runtime.order(json!({"steps": [step]}), json!({})).trace(),

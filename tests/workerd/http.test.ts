@@ -83,14 +83,29 @@ describe("http_request", { concurrency: 8 }, () => {
   test("credentials are not sent to another origin", async () => {
     const path = redirect(peer, 307, `${otherOrigin.url}/ok`);
     const headers = { authorization: "Bearer x", cookie: "session=1", "x-mine": "kept" };
-    const run = await send({ url: peer.url + path, method: "POST", body: "b", headers });
+    const run = await send({ url: peer.url + path, headers });
     const echo = run.output?.body;
     assert.deepEqual(
-      [echo?.headers.authorization, echo?.headers.cookie, echo?.headers["x-mine"], echo?.body],
-      [undefined, undefined, "kept", "b"],
+      [echo?.headers.authorization, echo?.headers.cookie, echo?.headers["x-mine"]],
+      [undefined, undefined, "kept"],
       JSON.stringify(run.error),
     );
     assert.equal(peer.seen(path)[0]?.headers["authorization"], "Bearer x");
+  });
+
+  test("a body is not sent to another origin", async () => {
+    for (const [status, method] of [[307, "POST"], [308, "POST"], [301, "PUT"], [302, "PATCH"]] as const) {
+      const landing = `/ok/${freshId("o")}`;
+      const path = redirect(peer, status, `${otherOrigin.url}${landing}?private=1`);
+      const run = await send({ url: peer.url + path, method, body: { private: true } });
+      assert.deepEqual([run.error?.code, run.error?.class], ["redirected", "permanent"], `${status} ${JSON.stringify(run.output)}`);
+      assert.ok(run.error?.message.includes(`redirects to ${otherOrigin.url}:`), run.error?.message);
+      assert.doesNotMatch(run.error?.message ?? "", /private|ok/);
+      assert.deepEqual([peer.seen(path).length, otherOrigin.seen(landing).length], [1, 0]);
+    }
+    // A method that becomes GET leaves the body behind.
+    const run = await send({ url: peer.url + redirect(peer, 303, `${otherOrigin.url}/ok`), method: "POST", body: { private: true } });
+    assert.deepEqual([run.output?.body.method, run.output?.body.body], ["GET", ""], JSON.stringify(run.error));
   });
 
   test("five redirects are followed, six are not, and an expected redirect is a result", async () => {
@@ -131,7 +146,7 @@ describe("http_request", { concurrency: 8 }, () => {
 
   test("private addresses are refused unless the executor allows them", async () => {
     const port = new URL(peer.url).port;
-    for (const host of ["127.0.0.1", "localhost", "0x7f.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1", "db.internal"]) {
+    for (const host of ["127.0.0.1", "localhost", "0x7f.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "0.0.0.0", "10.0.0.1", "db.internal", "db", "DB.", "nas.lan", "router.home.arpa", "db%2Ecorp"]) {
       const run = await send({ url: `http://${host}:${port}/ok/${freshId("p")}` }, guarded);
       assert.deepEqual([run.error?.code, run.error?.class], ["private_address", "permanent"], host);
       assert.match(run.error?.message ?? "", /CURFEW_ALLOW_PRIVATE/);

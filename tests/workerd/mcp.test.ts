@@ -258,6 +258,7 @@ test("each failure has a class", async () => {
     ["404 without a session", (_, writer) => writer.json({}, 404), ["not_found", "http_404"]],
     ["503", (_, writer) => writer.json({}, 503), ["server_error", "http_503"]],
     ["a redirect that drops the message", (_, writer) => void writer.response.writeHead(302, { location: "/other" }).end(), ["permanent", "invalid_redirect"]],
+    ["a redirect to another origin", (_, writer) => void writer.response.writeHead(307, { location: "http://127.0.0.1:1/other" }).end(), ["permanent", "redirected"]],
     ["far too much", (message, writer) => writer.json(toolResult(message.id, "x".repeat(600_000))), ["validation", "response_too_large"]],
     ["far too much in a stream", (message, writer) => writer.stream(event(toolResult(message.id, "x".repeat(1_100_000)))), ["validation", "response_too_large"]],
   ];

@@ -132,6 +132,15 @@ impl<'a> ResponseDecoder<'a> {
         }
     }
 
+    /// A model that has used up its tokens may stop inside a secret that it repeats.
+    pub(super) fn redact_cut_text(&mut self) {
+        let reason = self.completion.finish_reason.as_deref();
+        if matches!(reason, Some("length" | "max_tokens")) {
+            let text = std::mem::take(&mut self.completion.text);
+            self.completion.text = self.redactor.cut_text(text);
+        }
+    }
+
     /// A failure, with the text that had arrived.
     pub fn stopped(self, failure: Failure) -> Stopped {
         let partial = self.text_so_far();

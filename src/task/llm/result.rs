@@ -10,7 +10,12 @@ use crate::task::llm::response_decoder::ResponseDecoder;
 use crate::task::runtime::Stopped;
 
 /// `{text, tool_calls, usage, finish_reason, model}`, and `json` if JSON was requested.
-pub fn of(decoder: ResponseDecoder, format: &ResponseFormat, asked_model: &str) -> Result<Value, Stopped> {
+pub fn of(
+    mut decoder: ResponseDecoder,
+    format: &ResponseFormat,
+    asked_model: &str,
+) -> Result<Value, Stopped> {
+    decoder.redact_cut_text();
     let completion = &decoder.completion;
     // A model that calls a tool first has not produced its JSON yet.
     let calls_tool_first = completion.text.trim().is_empty() && !completion.calls.is_empty();

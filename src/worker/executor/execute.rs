@@ -20,7 +20,8 @@ use crate::task::breaker::{Admission, Permit};
 use crate::task::redirect::Reach;
 use crate::task::run_task::{Assignment, run_task};
 use crate::task::runtime::{ActionCall, Runtime, Stopped};
-use crate::task::secrets::{Missing, SECRETS, listed_names};
+use crate::task::secret_hosts::SECRETS;
+use crate::task::secrets::SecretStore;
 use crate::task::task_cache::TaskCache;
 use crate::task::task_result::TaskResult;
 use crate::worker::executor::breaker_client;
@@ -34,8 +35,9 @@ use crate::worker::platform::inline_executor;
 
 thread_local! {
     static TASKS: RefCell<TaskCache> = RefCell::default();
-    /// The bindings of a deployment do not change while an isolate runs.
+    /// The bindings of a deployment, and its secrets, do not change while an isolate runs.
     static SERVICES: RefCell<BTreeMap<String, Peer>> = RefCell::default();
+    static SECRET_STORE: RefCell<Option<Rc<SecretStore>>> = RefCell::default();
 }
 
 #[wasm_bindgen]
@@ -79,7 +81,13 @@ async fn report(order: &str, env: &Env, clock: &Clock) -> serde_json::Result<Str
 async fn run(order: &TaskOrder<'_>, env: &Env, clock: &Clock) -> TaskReport {
     let result = match parse(order) {
         Ok((task, input)) => {
-            let runtime = WorkerRuntime { env, order, clock };
+            let secrets = secret_store(env);
+            let runtime = WorkerRuntime {
+                env,
+                order,
+                clock,
+                secrets,
+            };
             run_task(&runtime, assignment(order, &task, &input)).await
         }
         Err(message) => TaskResult::failed(Failure::permanent("invalid_order", message)),
@@ -113,6 +121,22 @@ struct WorkerRuntime<'a> {
     env: &'a Env,
     order: &'a TaskOrder<'a>,
     clock: &'a Clock,
+    secrets: Rc<SecretStore>,
+}
+
+/// All listed secrets, read once.
+fn secret_store(env: &Env) -> Rc<SecretStore> {
+    SECRET_STORE.with_borrow_mut(|store| {
+        let read = || {
+            let setting = platform::json_variable(env, SECRETS).unwrap_or_default();
+            let store = SecretStore::new(&setting, |name| platform::variable(env, name));
+            if let Some(message) = store.invalid() {
+                platform::log_error("invalid_setting", &format!("{SECRETS} is invalid: {message}"));
+            }
+            Rc::new(store)
+        };
+        store.get_or_insert_with(read).clone()
+    })
 }
 
 impl WorkerRuntime<'_> {
@@ -160,7 +184,7 @@ impl Runtime for WorkerRuntime<'_> {
             }
             ActionKind::Shell(shell) => {
                 let (peer, reach) = match &shell.runner {
-                    Runner::Binding(name) => (self.service(name)?, Reach::Binding),
+                    Runner::Binding(name) => (self.service(name)?, Reach::Binding(name)),
                     Runner::Url(_) => {
                         let private = self.may_call_private();
                         (http_client::internet(), Reach::Internet { private })
@@ -181,12 +205,8 @@ impl Runtime for WorkerRuntime<'_> {
         platform::random()
     }
 
-    fn secret(&self, name: &str) -> Result<String, Missing> {
-        let listed = platform::variable(self.env, SECRETS).unwrap_or_default();
-        if !listed_names(&listed).iter().any(|other| other == name) {
-            return Err(Missing::NotListed);
-        }
-        platform::variable(self.env, name).ok_or(Missing::NotSet)
+    fn secrets(&self) -> &SecretStore {
+        &self.secrets
     }
 
     async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {

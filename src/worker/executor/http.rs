@@ -30,7 +30,7 @@ pub async fn http_request(
 ) -> Result<Value, Stopped> {
     let outgoing = Outgoing::http_request(request, call, key)?;
     let reach = Reach::Internet { private };
-    reach.check(&outgoing)?;
+    reach.check(&outgoing, call)?;
     let expected = request.expect_status.as_deref();
     let received = fetch_final(&http_client::internet(), clock, outgoing, reach, expected, call).await?;
     check_status(&received, expected, call)?;
@@ -47,7 +47,9 @@ pub async fn service_call(
     key: &str,
 ) -> Result<Value, Stopped> {
     let outgoing = Outgoing::service_call(service, call, key)?;
-    let received = fetch_final(peer, clock, outgoing, Reach::Binding, None, call).await?;
+    let reach = Reach::Binding(&service.binding);
+    reach.check(&outgoing, call)?;
+    let received = fetch_final(peer, clock, outgoing, reach, None, call).await?;
     check_status(&received, None, call)?;
     if received.text.is_empty() {
         return Ok(Value::Null);
@@ -65,7 +67,7 @@ pub(super) async fn fetch_final(
     peer: &Peer,
     clock: &Clock,
     first: Outgoing,
-    reach: Reach,
+    reach: Reach<'_>,
     expected: Option<&[u16]>,
     call: &ActionCall<'_>,
 ) -> Result<Received, Stopped> {
@@ -76,7 +78,7 @@ pub(super) async fn fetch_final(
     for _ in 0..=REDIRECTS_MAX {
         let read = ReadWhole {
             skip_body_of: &skip_body_of,
-            wants_headers: !matches!(reach, Reach::Binding),
+            wants_headers: !matches!(reach, Reach::Binding(_)),
             max_bytes: RESULT_BYTES,
             timeout_ms: call.deadline_at.map(|at| at.saturating_sub(now())),
         };
@@ -85,7 +87,7 @@ pub(super) async fn fetch_final(
         if !is_expected(response.status) {
             let location = response.headers.iter().find(|(name, _)| name == "location");
             let location = location.map(|(_, value)| value.as_str());
-            let next = redirect::next(&outgoing, response.status, location, reach, call.redactor)?;
+            let next = redirect::next(&outgoing, response.status, location, reach, call)?;
             if let Some(next) = next {
                 outgoing = next;
                 continue;
@@ -159,7 +161,7 @@ pub(super) fn check_status(
         retry_after: received.headers.get("retry-after").and_then(Value::as_str),
         text: &received.text,
     };
-    status::check(&parts, expected, call.redactor, now())
+    status::check(&parts, expected, call.secrets.redactor(), now())
 }
 
 fn parse_body(received: &Received) -> Result<Value, Failure> {

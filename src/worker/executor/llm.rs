@@ -11,6 +11,7 @@ use crate::task::llm::response_decoder::{DecodeProgress, ResponseDecoder};
 use crate::task::llm::{binding_failure, result};
 use crate::task::redirect::Reach;
 use crate::task::runtime::{ActionCall, Stopped};
+use crate::task::secret_hosts::Destination;
 use crate::task::status::{self, ResponseParts};
 use crate::worker::executor::http::send;
 use crate::worker::platform::http_client::{self, Response};
@@ -25,7 +26,7 @@ pub async fn llm_call(
 ) -> Result<Value, Stopped> {
     let (request, model) = request::of(llm, call, key)?;
     // Declared outside `talk`: the text that arrived before the deadline is reported after it.
-    let mut decoder = ResponseDecoder::new(llm.provider, call.redactor);
+    let mut decoder = ResponseDecoder::new(llm.provider, call.secrets.redactor());
     let talk = async {
         let response = send_prompt(&request, env, private, call).await?;
         check_status(response.status())?;
@@ -53,10 +54,11 @@ async fn send_prompt(
 ) -> Result<Response, Failure> {
     match request {
         LlmRequest::Http(outgoing) => {
-            Reach::Internet { private }.check(outgoing)?;
+            Reach::Internet { private }.check(outgoing, call)?;
             send(&http_client::internet(), outgoing).await
         }
         LlmRequest::Binding { model, inputs } => {
+            call.secrets.check(Destination::Binding(ai::BINDING))?;
             let Some(binding) = ai::binding(env) else {
                 let message = format!(
                     "the executor has no binding \"{}\" of Workers AI; add it to its wrangler file",
@@ -65,7 +67,7 @@ async fn send_prompt(
                 return Err(Failure::permanent("no_binding", message));
             };
             let response = Response::of_model(&binding, model, &inputs.to_string()).await;
-            response.map_err(|error| binding_failure(&String::from(error), call.redactor))
+            response.map_err(|error| binding_failure(&String::from(error), call.secrets.redactor()))
         }
     }
 }
@@ -114,5 +116,5 @@ async fn refused(response: Response, call: &ActionCall<'_>) -> Failure {
         retry_after: retry_after.as_deref(),
         text: &String::from_utf8_lossy(&bytes),
     };
-    status::refusal(&parts, call.redactor, now())
+    status::refusal(&parts, call.secrets.redactor(), now())
 }

@@ -33,7 +33,7 @@ struct CallProgress {
 
 struct Client<'a> {
     mcp_call: McpCall,
-    reach: Reach,
+    reach: Reach<'a>,
     call: &'a ActionCall<'a>,
 }
 
@@ -45,7 +45,7 @@ pub async fn mcp_tool(
 ) -> Result<Value, Stopped> {
     let mcp_call = McpCall::of(tool, call, key)?;
     let reach = Reach::Internet { private };
-    reach.check(mcp_call.first_request())?;
+    reach.check(mcp_call.first_request(), call)?;
     let client = Client {
         mcp_call,
         reach,
@@ -79,7 +79,7 @@ impl Client<'_> {
             result = self.run_session(progress).await;
         }
         progress.pending = None;
-        mcp::fold_result(self.mcp_call.tool(), &result?, self.call.redactor)
+        mcp::fold_result(self.mcp_call.tool(), &result?, self.call.secrets.redactor())
     }
 
     /// From `initialize` to the result of the tool.
@@ -120,7 +120,7 @@ impl Client<'_> {
             retry_after: retry_after.as_deref(),
             text: &text,
         };
-        Err(status::refusal(&parts, self.call.redactor, now()))
+        Err(status::refusal(&parts, self.call.secrets.redactor(), now()))
     }
 
     async fn follow_redirects(&self, first: Outgoing) -> Result<Response, Failure> {
@@ -129,13 +129,7 @@ impl Client<'_> {
             let response = http::send(&internet(), &request).await?;
             let location = response.header("location");
             let status = response.status();
-            match redirect::next(
-                &request,
-                status,
-                location.as_deref(),
-                self.reach,
-                self.call.redactor,
-            )? {
+            match redirect::next(&request, status, location.as_deref(), self.reach, self.call)? {
                 // A GET opens a stream that the server never ends.
                 Some(next) if next.method != request.method => {
                     let message = format!("the answer has status {status}, which drops the message");
@@ -158,7 +152,7 @@ impl Client<'_> {
         let mut reader = MessageReader {
             awaited: id,
             notes: &mut progress.notes,
-            redactor: self.call.redactor,
+            redactor: self.call.secrets.redactor(),
         };
         let kind = response.header("content-type");
         if !kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream")) {

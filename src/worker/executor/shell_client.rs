@@ -14,12 +14,12 @@ pub async fn shell(
     shell: &Shell,
     peer: &Peer,
     clock: &Clock,
-    reach: Reach,
+    reach: Reach<'_>,
     call: &ActionCall<'_>,
     key: &str,
 ) -> Result<Value, Stopped> {
     let outgoing = order(shell, call, key, now())?;
-    reach.check(&outgoing)?;
+    reach.check(&outgoing, call)?;
     let received = match fetch_final(peer, clock, outgoing, reach, None, call).await {
         Ok(received) => received,
         // The start of the runner's response is not the start of the command's output.
@@ -30,7 +30,7 @@ pub async fn shell(
     };
     check_status(&received, None, call)?;
     let left_ms = call.deadline_at.map(|at| at.saturating_sub(now()));
-    match outcome(shell, &received.text, call.redactor, left_ms)? {
+    match outcome(shell, &received.text, call.secrets.redactor(), left_ms)? {
         CommandEnd::Result(result) => Ok(result),
         CommandEnd::OutOfTime(text) => {
             // The command's limit is a little shorter than the call's: a deadline is reported when it has passed, not before.

@@ -60,6 +60,15 @@ pub fn variable(env: &worker::Env, name: &str) -> Option<String> {
     value.as_string()
 }
 
+/// A variable that may be JSON, as text: wrangler files may hold objects, too.
+pub fn json_variable(env: &worker::Env, name: &str) -> Option<String> {
+    let value = js_sys::Reflect::get(env, &name.into()).ok()?;
+    match value.is_object() {
+        true => js_sys::JSON::stringify(&value).ok().map(String::from),
+        false => value.as_string(),
+    }
+}
+
 /// A variable that is a number.
 pub fn number(env: &worker::Env, name: &str) -> Option<u64> {
     variable(env, name)?.parse().ok()
