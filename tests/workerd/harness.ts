@@ -19,8 +19,8 @@ type Bindings = NonNullable<WorkerOptions["config"]["env"]>;
 export interface CurfewOptions {
   /** Variables of the coordinator, e.g. CURFEW_TOKENS. */
   vars?: Record<string, string>;
-  /** An object or a list is a variable of JSON, as in a wrangler file. */
-  executorVars?: Record<string, string | object>;
+  /** An object is a variable of JSON, as in a wrangler file. */
+  executorVars?: Record<string, string | Record<string, string[]>>;
   /** Gives the executor an AI binding that sends requests to this URL. */
   models?: string;
   /** A JavaScript file that replaces the executor. */
@@ -310,7 +310,7 @@ function wrapEntry(path: string): Manifest {
   return { ...manifest, mainModule: path, modules: { ...manifest.modules, [path]: { type: "esm", contents } } };
 }
 
-function variableBindings(vars: Record<string, string | object>): Bindings {
+function variableBindings(vars: Record<string, string | Record<string, string[]>>): Bindings {
   return Object.fromEntries(Object.entries(vars).map(([name, value]) => [name, typeof value === "string" ? { type: "text", value } : { type: "json", value }]));
 }
 
