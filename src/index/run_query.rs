@@ -4,8 +4,8 @@
 use crate::api::run_filter::{Order, Position, RunFilter, RunList};
 use crate::run::RunStatus;
 
-/// Rows that a statement examines if no index covers all filters. D1 reads two rows for each, in the index and in the table, so
-/// that a statement stays below a thousand.
+/// Rows that the statements of a page examine if no index covers all filters. D1 reads two rows for each, in the index and in the
+/// table, so that a page stays below a thousand.
 const EXAMINED_ROWS: u64 = 450;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ enum DrivingIndex<'a> {
 
 impl RunList {
     pub fn query(&self) -> Query {
-        let indexes = match self.driving_index() {
+        let indexes: Vec<DrivingIndex> = match self.driving_index() {
             DrivingIndex::Workflow(workflow, statuses) => unions(&statuses)
                 .map(|part| DrivingIndex::Workflow(workflow, part))
                 .collect(),
@@ -70,8 +70,9 @@ impl RunList {
             }
         };
         let mut rows = 0;
+        let examined = EXAMINED_ROWS / indexes.len() as u64;
         let statements = indexes.into_iter().map(|index| {
-            let (statement, most) = self.statement(index);
+            let (statement, most) = self.statement(index, examined);
             rows = most;
             statement
         });
@@ -82,14 +83,14 @@ impl RunList {
     }
 
     /// A statement and its limit of rows.
-    fn statement(&self, index: DrivingIndex) -> (Statement, u64) {
+    fn statement(&self, index: DrivingIndex, examined: u64) -> (Statement, u64) {
         let mut builder = Builder::default();
         let conditions = builder.conditions(&self.filter, &index);
         let shows_all = conditions.is_empty() && self.reached.is_unlimited();
         let rows = match (self.reads_only_matches(), shows_all) {
             (true, _) => self.limit + 1,
             (false, true) => EXAMINED_ROWS.min(self.limit + 1),
-            (false, false) => EXAMINED_ROWS,
+            (false, false) => examined,
         };
         let mut summary = match conditions.is_empty() {
             true => "runs.summary".to_string(),

@@ -368,6 +368,16 @@ fn who_reaches_some_workflows_examines_a_bounded_number_of_runs() {
 }
 
 #[test]
+fn the_statements_of_a_page_share_the_rows_that_they_examine() {
+    let every = RunStatus::ALL.map(RunStatus::name).join(",");
+    let bound = list(&format!("status={every}")).within(&reaching(&["order-*"]));
+    let found = bound.expect("a list").query();
+    assert_eq!((found.statements.len(), found.rows), (2, 225));
+    let combined = list(&format!("status={every}&id_prefix=x&sort=started")).query();
+    assert_eq!((combined.statements.len(), combined.rows), (2, 225));
+}
+
+#[test]
 fn runs_of_other_workflows_are_left_out_of_a_page() {
     let bound = list("limit=2").within(&reaching(&["order-*"])).expect("a list");
     let of = |id: &str, workflow: Option<&str>| Row {
