@@ -25,7 +25,7 @@ pub fn run(run: &Run, now: Millis) -> Value {
         "context": {"state": run.context().state(), "output": run.context().output()},
         "started_at": header.started_at,
         "ended_at": header.ended_at,
-        "timeout_at": header.timeout_at,
+        "timeout_at": header.limit_due_at(),
         "timeout_ms": header.timeout_ms,
         "duration_ms": header.ended_at.unwrap_or(now).saturating_sub(header.started_at),
         "deadlines": deadlines(run),
@@ -55,22 +55,25 @@ pub fn run(run: &Run, now: Millis) -> Value {
     view
 }
 
-/// All deadlines of the run: absolute times while it runs, remaining milliseconds while it is paused.
+/// All deadlines of the run: absolute times, or remaining milliseconds while their clock stands still. A pause stops all of
+/// them, a gate only the run's own and those of children that wait at one.
 fn deadlines(run: &Run) -> Vec<Value> {
     if run.header.status.is_terminal() {
         return Vec::new();
     }
     let paused_at = run.header.paused_at;
-    let deadline = |kind: &str, at: Millis| match paused_at {
+    let deadline = |kind: &str, at: Millis, stopped_at: Option<Millis>| match stopped_at.or(paused_at) {
         None => json!({"kind": kind, "due_at": at}),
-        Some(paused_at) => json!({"kind": kind, "remaining_ms": at.saturating_sub(paused_at)}),
+        Some(stopped_at) => json!({"kind": kind, "remaining_ms": at.saturating_sub(stopped_at)}),
     };
-    let workflow = run.header.timeout_at.map(|at| deadline("workflow", at));
+    let limit_at = run.header.timeout_at;
+    let workflow = limit_at.map(|at| deadline("workflow", at, run.header.stopped_at));
     let nodes = &run.snapshot().workflow.nodes;
     let tokens = run.live_tokens().filter_map(|token| {
         let (kind, at) = match token.status {
             TokenStatus::Executing | TokenStatus::WaitingForSubworkflow => {
-                let run_ends_at = run.header.timeout_at.filter(|_| token.deadline.at.is_some());
+                let is_capped = token.deadline.at.is_some() && token.deadline.stopped_at.is_none();
+                let run_ends_at = limit_at.filter(|_| is_capped);
                 (
                     "execution",
                     token.deadline.at.into_iter().chain(run_ends_at).min(),
@@ -86,7 +89,7 @@ fn deadlines(run: &Run) -> Vec<Value> {
             | TokenStatus::TimedOut
             | TokenStatus::Cancelled => return None,
         };
-        let mut view = deadline(kind, at?);
+        let mut view = deadline(kind, at?, token.deadline.stopped_at);
         view["token_id"] = json!(token.id.to_string());
         view["node_id"] = json!(nodes[token.node].id);
         Some(view)
@@ -98,6 +101,7 @@ fn deadlines(run: &Run) -> Vec<Value> {
             let mut view = deadline(
                 "synchronization",
                 fan_in.timeout_at.filter(|_| fan_in.fired_at().is_none())?,
+                None,
             );
             view["node_id"] = json!(nodes[*node].id);
             Some(view)
@@ -133,13 +137,10 @@ pub fn gate(run_id: &str, gate: &GateState) -> Value {
     })
 }
 
-/// The deadline shown is the token's or its run's, whichever is earlier.
+/// The deadline shown is the token's or its run's, whichever is earlier. It has no moment while its clock stands still.
 pub fn token(id: u64, status: TokenStatus, row: TokenRow, run_ends_at: Option<Millis>) -> Value {
-    let timeout_at = row
-        .timeout_at
-        .into_iter()
-        .chain(run_ends_at.filter(|_| row.timeout_at.is_some()))
-        .min();
+    let timeout_at = row.timeout_at.filter(|_| row.deadline_stopped_at.is_none());
+    let timeout_at = timeout_at.map(|at| run_ends_at.map_or(at, |ends_at| at.min(ends_at)));
     let branch = row.branch.map(|branch| {
         json!({
             "group": branch.group,
@@ -184,7 +185,7 @@ pub fn summary(header: &Header) -> Value {
         "error": header.error,
         "started_at": header.started_at,
         "ended_at": header.ended_at,
-        "timeout_at": header.timeout_at,
+        "timeout_at": header.limit_due_at(),
         "duration_ms": header.ended_at.map(|at| at.saturating_sub(header.started_at)),
         "attempt": header.attempt,
         "tags": header.tags,

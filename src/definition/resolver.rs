@@ -91,6 +91,7 @@ impl<'a> Resolver<'a> {
             // Explicit, so that a later build's default does not change a stored run.
             fields.entry("on_timeout").or_insert_with(|| json!("human_gate"));
             fields.entry("on_no_match").or_insert_with(|| json!("fail"));
+            fields.entry("clock").or_insert_with(|| json!("stops_at_gates"));
         }
         StoredSnapshot {
             version,

@@ -38,7 +38,21 @@ pub struct Workflow {
     pub trigger: Option<Trigger>,
     /// For nodes that do not say it themselves.
     pub on_no_match: NoMatchPolicy,
+    pub clock: RunClock,
 }
+
+/// Whether the run's own limit counts the time in front of a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunClock {
+    /// Not while every live token stands at a gate.
+    StopsAtGates,
+    Runs,
+}
+
+const RUN_CLOCKS: &[(&str, RunClock)] = &[
+    ("stops_at_gates", RunClock::StopsAtGates),
+    ("runs", RunClock::Runs),
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkflowTimeoutPolicy {
@@ -83,6 +97,7 @@ impl Workflow {
         let allow_exceed_hard = reader.boolean("allow_exceed_hard").unwrap_or(false);
         let trigger = reader.object("trigger").and_then(Trigger::read);
         let on_no_match = reader.choice("on_no_match", NO_MATCH_POLICIES);
+        let clock = reader.choice("clock", RUN_CLOCKS);
         graph::mark_cycles(nodes.len(), &mut transitions);
         graph::check(&reader, initial_node, &nodes, &transitions);
         check_queue(&reader, timeout, &nodes);
@@ -112,6 +127,11 @@ impl Workflow {
                 // Only snapshots of earlier builds lack the field. Those builds ended the path.
                 true => NoMatchPolicy::End,
                 false => NoMatchPolicy::Fail,
+            }),
+            clock: clock.unwrap_or(match problems.is_prechecked() {
+                // Only snapshots of earlier builds lack the field. Their clocks always ran.
+                true => RunClock::Runs,
+                false => RunClock::StopsAtGates,
             }),
         })
     }

@@ -32,7 +32,7 @@ impl<P: Platform> Host<P> {
     pub(super) fn tokens(&self, page: PageRequest) -> Result<RunResponse> {
         let PageRequest { after, limit } = bounded(page);
         let (page, next) = first_page(self.platform.storage().list_tokens(after, limit + 1)?, limit);
-        let run_ends_at = self.with_run(|run| run.header.timeout_at)?;
+        let run_ends_at = self.with_run(|run| run.header.limit_due_at())?;
         let mut items = Vec::new();
         self.each_row(&page, |listed, row| {
             let row = serde_json::from_str::<TokenRow>(row)?;

@@ -42,6 +42,8 @@ pub struct Header {
     pub root_event: Option<EventRef>,
     /// When the run was paused. Its deadlines do not advance while it is paused.
     pub paused_at: Option<Millis>,
+    /// Since when the clock of the run's limit stands still at gates. Unset while the run is paused, which stops every clock.
+    pub stopped_at: Option<Millis>,
     /// Why the run is paused. It resumes when the last reason is removed.
     pub pause_reasons: BTreeSet<PauseReason>,
     /// Sequence numbers of the last pause message received from the parent, and of the last one sent to children. Messages
@@ -94,6 +96,11 @@ impl Header {
     /// The secret for the start of a child.
     pub fn callback_secret_of(&self, child_id: &str) -> Option<String> {
         self.callback_secret.as_ref()?.of_child(child_id)
+    }
+
+    /// When the run's limit passes. None while its clock stands still at gates.
+    pub fn limit_due_at(&self) -> Option<Millis> {
+        self.timeout_at.filter(|_| self.stopped_at.is_none())
     }
 
     /// The run ended because it exceeded one of its limits. A path was cut, and no token records where.

@@ -17,6 +17,8 @@ use crate::run::token::{TokenId, TokenStatus};
 pub(in crate::run) struct PendingChanges {
     pub now: Millis,
     pub is_new_run: bool,
+    /// The run waited for a person before the event.
+    pub waited_for_person: bool,
     pub header_changed: bool,
     pub publish_run: bool,
     pub ended: bool,
@@ -51,11 +53,9 @@ impl Run {
         if !self.is_running() {
             return;
         }
-        let outside = self.tokens.count(TokenStatus::AwaitingHuman) + self.waits.count() as u64;
-        let busy = self.tokens.len() as u64 - self.tokens.count(TokenStatus::WaitingForSiblings);
         let status = if self.is_paused() {
             RunStatus::Paused
-        } else if outside > 0 && outside == busy {
+        } else if self.all_wait_at_gates_or(self.waits.count() as u64) {
             RunStatus::Waiting
         } else {
             RunStatus::Running
@@ -69,6 +69,8 @@ impl Run {
 
     pub(in crate::run) fn build_decision(&mut self) -> Decision {
         self.update_status();
+        self.update_clock();
+        self.send_wait_to_parent();
         self.outbox.send_waiting_starts(self.send_time());
         let (messages, deliveries) = self.outbox.take_changes();
         let events = self.event_log.take_new();

@@ -107,6 +107,7 @@ impl Run {
             started_by: new.started_by,
             parent: new.parent,
             paused_at: None,
+            stopped_at: None,
             pause_reasons: BTreeSet::new(),
             hold_seq_received: 0,
             hold_seq_sent: 0,
@@ -190,6 +191,7 @@ impl Run {
         // The run's time never goes back, even if the clock does.
         self.changes.now = now.max(self.changes.now).max(self.header.started_at);
         self.changes.remaining_calls = remaining_calls;
+        self.changes.waited_for_person = self.waits_for_person();
         if self.is_running() && self.failed_wakes >= FAILED_WAKES_MAX && matches!(event, Event::Loaded) {
             return (self.abandoned(), self.build_decision());
         }

@@ -201,6 +201,10 @@ fn invalid_time_settings_of_a_workflow_are_reported() {
         &["/on_timeout invalid_choice: \"wait\" is none of human_gate, cancel_all, fail"],
     );
     top(
+        json!({"clock": "stops"}),
+        &["/clock invalid_choice: \"stops\" is none of stops_at_gates, runs"],
+    );
+    top(
         json!({"allow_exceed_hard": 1}),
         &["/allow_exceed_hard wrong_type"],
     );

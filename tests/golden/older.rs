@@ -89,6 +89,31 @@ fn advance(driver: &mut Driver) {
     }
 }
 
+/// Its snapshot says nothing about the clock, which ran at gates then.
+#[test]
+fn the_limit_of_an_older_run_passes_at_its_gate() {
+    let older = older()
+        .into_iter()
+        .find(|(name, _)| name == "build3_gate_under_limit");
+    let (_, rows) = older.expect("rows of an older build");
+    let store = store_of(&rows);
+    let run = store.recall(SETTINGS).expect("older rows can be read");
+    let mut driver = Driver::of(run, Decision::default(), SETTINGS);
+    driver.store = store;
+    driver
+        .at(2_000)
+        .load()
+        .assert_status("waiting ask:awaiting_human");
+    driver
+        .at(20_999)
+        .wake("")
+        .assert_status("waiting ask:awaiting_human");
+    driver
+        .at(21_000)
+        .fire_alarm("")
+        .assert_status("failed workflow_timeout/timeout: Workflow execution timed out after 20s");
+}
+
 #[test]
 fn a_run_of_an_older_build_continues_and_ends() {
     let older = older();

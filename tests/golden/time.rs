@@ -218,6 +218,36 @@ fn row_of_a_token_with_timeouts() {
     check_json("view_token_with_timeouts.json", &view);
 }
 
+/// The clock of the run's limit stands still.
+#[test]
+fn header_and_view_of_a_run_at_a_gate() {
+    let document = json!({"timeout": "20s", "nodes": [{"id": "ask", "gate": {"timeout": "24h"}}]});
+    let run = Driver::start_with(SETTINGS, document, json!({"to": "Ada"}));
+    let name = "header_stopped_at_a_gate.json";
+    check_json(name, &json!(HeaderRow::of(&run.run.header)));
+    let row: HeaderRow = serde_json::from_str(&read(name)).expect("a stored header can be read");
+    assert_eq!(row.into_header(), run.run.header);
+    check_json("view_run_stopped_at_a_gate.json", &views::run(&run.run, 9_000));
+}
+
+/// The child of the token waits for a person, and the limit of the node stands still.
+#[test]
+fn row_of_a_token_whose_child_waits() {
+    let (run, _) = super::rows::midway();
+    let mut token = timely_token(&run);
+    token.status = TokenStatus::WaitingForSubworkflow;
+    token.reason = Some("child_paused".into());
+    token.deadline.stopped_at = Some(30_000);
+    let name = "token_of_a_waiting_child.json";
+    check_json(name, &json!(TokenRow::of(&token, &run.run)));
+    let row: TokenRow = serde_json::from_str(&read(name)).expect("a stored token can be read");
+    let again = row.into_token(token.id.0, token.status, run.run.snapshot());
+    assert_eq!(again.as_ref(), Ok(&token));
+    let row = TokenRow::of(&token, &run.run);
+    let view = views::token(token.id.0, token.status, row, Some(50_000));
+    assert_eq!(view["timeout_at"], Value::Null, "it has no moment");
+}
+
 /// A failed token that waits for a person's decision.
 #[test]
 fn row_of_an_escalated_token() {

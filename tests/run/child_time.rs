@@ -210,22 +210,23 @@ fn a_child_paused_by_a_person_stays_paused_when_its_parent_resumes() {
     );
 }
 
-/// The parent is notified and keeps running: its own limit still applies.
+/// With `clock: runs` the parent's own limit still applies.
 #[test]
 fn a_child_that_waits_for_a_person_notifies_its_parent() {
-    let mut document = calling(json!({}));
+    let mut document = with(calling(json!({})), json!({"clock": "runs"}));
     document["nodes"][0]["workflow_id"] = json!("asking");
     let (mut parent, mut child) = pair(document);
     child.at(21_000).wake("t1@1").assert_status("paused c:executing");
     assert_eq!(child.lines_of("deliver"), ["deliver 1 tell run-1 t1@1 paused #1"]);
     parent.at(21_010).receive_from(&child).check(
         "
+        run waiting until 61000
         token t1 p waiting_for_subworkflow@1 (child_paused)
         event 1 subworkflow_paused t1
         alarm 49000
+        announce
     ",
     );
-    parent.assert_status("running p:waiting_for_subworkflow");
     child
         .at(30_000)
         .grant("run1", 5_000)

@@ -97,8 +97,11 @@ fn library() -> Library {
     // Waits for a callback.
     let deferring = json!({"id": "deferring", "nodes": [{"id": "c", "action_id": "hand-out"}], "actions": [
         {"id": "hand-out", "kind": "service_call", "implementation": {"binding": "PEER"}, "execution": {"mode": "async"}}]});
+    // A person takes longer than its limit.
+    let approving = json!({"id": "approving", "nodes": [{"id": "ask", "gate": {"timeout_ms": 30_000, "on_timeout": "approve"}},
+        {"id": "c", "action_id": "work"}], "transitions": [{"from_node_id": "ask", "to_node_id": "c"}], "timeout_ms": 3_000});
     [
-        child, strict, brief, middle, asking, patient, handing, gated, hasty, thrifty, deferring,
+        child, strict, brief, middle, asking, patient, handing, gated, hasty, thrifty, deferring, approving,
     ]
     .into_iter()
     .map(|document| {

@@ -44,7 +44,7 @@ fn a_failure_of_a_listed_class_opens_a_gate_with_the_error_in_its_prompt() {
     let mut run = Driver::start(escalating(&["server_error"], json!({})));
     run.at(2_000).fail("t1@1").check(&format!(
         "
-        run waiting until 1001000
+        run waiting 999000 left
         token t1 a awaiting_human@1 until 62000 (escalated)
         gate g1.1 open {PROMPT} retry|fail|skip until 62000
         event 1 gate_opened t1 a
@@ -75,7 +75,7 @@ fn retry_begins_a_new_attempt_and_its_failure_opens_a_new_gate() {
     let mut run = escalated(json!({}));
     run.at(3_000).decide("g1.1", "retry").check(&format!(
         "
-        run running until 1001000
+        run running until 1002000
         token t1 a executing@2 watch 33000 (retried_by_person)
         gate g1.1 decided {PROMPT} retry|fail|skip until 62000 retry by ada at 3000
         event 2 gate_decided t1 by ada
@@ -324,7 +324,7 @@ fn the_end_of_the_run_withdraws_the_gate() {
 
 #[test]
 fn a_run_that_ended_at_the_gate_resumes_at_the_node() {
-    let mut run = escalated(json!({"timeout_ms": 10_000, "on_timeout": "cancel_all"}));
+    let mut run = escalated(json!({"timeout_ms": 10_000, "on_timeout": "cancel_all", "clock": "runs"}));
     run.at(11_000).wake("");
     assert_eq!(run.run.header.status, RunStatus::TimedOut);
     run.at(12_000).retry(RetryMode::RetryStep);

@@ -29,7 +29,7 @@ fn a_gate_opens_with_its_prompt_rendered_and_the_run_waits() {
         r#"
         snapshot
         input {"x":1}
-        run waiting until 1001000
+        run waiting 1000000 left
         token t1 ask awaiting_human@1 until 11000 watch 8500
         gate g1 open {"n":1,"text":"Ship 1 boxes?"} approve|reject until 11000
         alarm 8500
@@ -65,7 +65,7 @@ fn a_decision_completes_the_node_and_selects_the_transition() {
     let result = r#"{"by":"ada","choice":"approve","comment":"fine","input":{"n":2}}"#;
     run.check(&format!(
         "
-        run running until 1001000
+        run running until 1003000
         token t1 ask completed@1 {result} keeps state.ask
         token t2 yes executing@1 watch 33000
         gate g1 decided null approve|reject approve by ada at 3000
@@ -240,7 +240,7 @@ fn a_run_is_waiting_only_while_no_other_work_is_running() {
     run.assert_status("running ask:awaiting_human b:executing");
     run.succeed("t3@1", json!(1))
         .assert_status("waiting ask:awaiting_human");
-    assert_eq!(run.lines_of("run"), ["run waiting until 1001000"]);
+    assert_eq!(run.lines_of("run"), ["run waiting 1000000 left"]);
     assert_eq!(run.lines_of("announce"), ["announce"]);
     run.reload().decide("g2", "approve").assert_status("completed {}");
 }
@@ -271,7 +271,7 @@ fn the_end_of_a_run_withdraws_its_gates() {
     );
     run.decide("g1", "approve")
         .check("rejected closed gate g1 cancelled null approve|reject");
-    let mut run = Driver::start(approval(json!({})));
+    let mut run = Driver::start(with(approval(json!({})), json!({"clock": "runs"})));
     run.at(1_001_000)
         .wake("")
         .assert_status("timed_out workflow_timeout/timeout: Workflow execution timed out after 16m40s");

@@ -68,6 +68,7 @@ pub fn workflow(rng: &mut Rng) -> Value {
         },
         "on_timeout": *rng.pick(&["cancel_all", "fail", "human_gate"]),
         "on_no_match": *rng.pick(&["end", "end", "fail"]),
+        "clock": *rng.pick(&["stops_at_gates", "stops_at_gates", "runs"]),
     });
     match rng.below(5) {
         0 => {}
@@ -184,7 +185,7 @@ fn node(rng: &mut Rng, index: u64) -> Value {
         14..=16 => {}
         17 | 18 => {
             let mut gate = json!({"prompt": "x is ${input.x}", "on_timeout": *rng.pick(&["fail", "approve", "reject", "cancel_all"])});
-            if rng.chance(60) {
+            if rng.chance(80) {
                 gate["timeout_ms"] = json!(*rng.pick(&[3_000, 90_000]));
             }
             node.insert("gate".into(), gate);
@@ -213,7 +214,17 @@ fn node(rng: &mut Rng, index: u64) -> Value {
         }
         _child => {
             let called = *rng.pick(&[
-                "child", "child", "brief", "middle", "strict", "gated", "gated", "hasty", "thrifty",
+                "child",
+                "child",
+                "brief",
+                "middle",
+                "strict",
+                "gated",
+                "gated",
+                "hasty",
+                "thrifty",
+                "approving",
+                "approving",
             ]);
             work(rng, &mut node, "workflow_id", called);
             if rng.chance(30) {

@@ -245,8 +245,13 @@ fn render_message(message: &Message) -> String {
 
 fn render_header(header: &Header) -> String {
     let mut line = format!("run {}", wire_name(&header.status));
-    if let Some(at) = header.timeout_at.filter(|_| header.ended_at.is_none()) {
-        line += &format!(" until {at}");
+    match (
+        header.timeout_at.filter(|_| header.ended_at.is_none()),
+        header.stopped_at,
+    ) {
+        (Some(at), None) => line += &format!(" until {at}"),
+        (Some(at), Some(stopped_at)) => line += &format!(" {} left", at.saturating_sub(stopped_at)),
+        (None, _) => {}
     }
     for holder in &header.pause_reasons {
         line += &format!(" held by {}", holder.name());
@@ -281,8 +286,10 @@ fn render_token(token: &Token, run: &Run) -> String {
         line += &format!(" lost {}", token.lost_count);
     }
     if !token.status.is_terminal() {
-        if let Some(at) = token.deadline.at {
-            line += &format!(" until {at}");
+        match (token.deadline.at, token.deadline.stopped_at) {
+            (Some(at), None) => line += &format!(" until {at}"),
+            (Some(at), Some(stopped_at)) => line += &format!(" {} left", at.saturating_sub(stopped_at)),
+            (None, _) => {}
         }
         if let Some(at) = token.watch_at {
             line += &format!(" watch {at}");

@@ -153,14 +153,16 @@ fn a_wait_for_a_signal_keeps_its_remaining_time_and_receives_signals_meanwhile()
 #[test]
 fn a_gate_of_a_node_keeps_its_remaining_time_and_takes_a_decision_meanwhile() {
     let gate = json!({"gate": {"timeout_ms": 9_000, "remind_at": []}});
-    let mut run = at_the_gate(watched_node(gate.clone()));
+    let mut document = watched_node(gate);
+    document["clock"] = json!("runs");
+    let mut run = at_the_gate(document.clone());
     run.at(12_000).wake("").assert_status("paused a:awaiting_human");
     run.at(100_000)
         .grant("run1", 60_000)
         .assert_status("waiting a:awaiting_human");
     let open = run.run.gates().find(|gate| gate.id == "g1");
     assert_eq!(open.and_then(|gate| gate.timeout_at), Some(105_000));
-    let mut run = at_the_gate(watched_node(gate));
+    let mut run = at_the_gate(document);
     run.at(50_000)
         .decide("g1", "approve")
         .assert_status("paused b:pending");

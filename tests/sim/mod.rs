@@ -15,6 +15,7 @@ mod outcome;
 mod platform;
 mod properties;
 mod queue;
+mod running_time;
 mod simulated_run;
 mod simulation;
 pub mod store;
@@ -135,6 +136,7 @@ fn every_run_ends_and_no_property_breaks() {
         ("lost messages", total.messages_lost),
         ("joins that fired", total.joins_fired),
         ("runs at the gate of their limit", total.timeout_gates),
+        ("clocks that stopped at gates", total.clocks_stopped),
         ("extensions", total.extensions),
         ("retried runs", total.retries),
         ("warnings", total.warnings),

@@ -26,6 +26,8 @@ pub struct Outcome {
     pub messages_lost: u64,
     pub joins_fired: u64,
     pub timeout_gates: u64,
+    /// Clocks that stopped because all tokens of their run stood in front of a person.
+    pub clocks_stopped: u64,
     pub extensions: u64,
     pub retries: u64,
     pub warnings: u64,
@@ -73,6 +75,7 @@ impl Outcome {
         self.messages_lost += other.messages_lost;
         self.joins_fired += other.joins_fired;
         self.timeout_gates += other.timeout_gates;
+        self.clocks_stopped += other.clocks_stopped;
         self.extensions += other.extensions;
         self.retries += other.retries;
         self.warnings += other.warnings;

@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::environment::{ConnectionId, Environment};
 use super::in_flight::Sender;
 use super::properties::CheckedDecision;
+use super::running_time::RunningTime;
 use super::store::Store;
 use crate::run::driver::render;
 
@@ -33,6 +34,7 @@ pub struct Durable {
     pub deleted: Cell<bool>,
     /// Every moment at which the run ended: it may have been retried.
     pub ends: RefCell<BTreeSet<Millis>>,
+    pub running_time: RefCell<RunningTime>,
 }
 
 /// The platform of one incarnation of an object.
@@ -129,6 +131,9 @@ impl SimPlatform {
         let writes = self.uncommitted.take();
         let environment = &self.environment;
         environment.check_events(&self.run, &self.durable.store.borrow(), &writes);
+        let mut running_time = self.durable.running_time.borrow_mut();
+        let stopped = running_time.committed(environment.now.get(), &self.durable.store.borrow(), &writes);
+        environment.outcome.borrow_mut().clocks_stopped += u64::from(stopped);
         for write in &writes {
             match write {
                 Write::SaveToken(token) => {

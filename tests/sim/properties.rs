@@ -12,6 +12,7 @@ use curfew::run::{
 use curfew::storage::rows::TokenRow;
 
 use super::environment::Environment;
+use super::running_time::may_stand_forever;
 use super::simulated_run::SimulatedRun;
 use super::simulation::{STARTER, Simulation};
 use super::store::Store;
@@ -271,6 +272,10 @@ impl Simulation {
             .iter()
             .cloned()
             .zip(longest.into_iter().map(|millis| now + millis + SLACK_MS))
+            .map(|(id, by)| {
+                let standing_ms = self.standing_ms(&id);
+                (id, (by, standing_ms))
+            })
             .collect();
         self.forget_requests();
         for id in open {
@@ -282,7 +287,11 @@ impl Simulation {
     fn longest(&self, id: &str) -> Option<u64> {
         let run = &self.runs[id];
         let header = run.store().header()?;
-        let since = header.paused_at.unwrap_or(self.environment.now.get());
+        if may_stand_forever(&run.store().snapshot()) {
+            return None;
+        }
+        let stopped_at = header.paused_at.or(header.stopped_at);
+        let since = stopped_at.unwrap_or(self.environment.now.get());
         let left = header.timeout_at?.saturating_sub(since);
         let above = header.parent.as_ref().map(|parent| parent.run_id.as_str());
         let above = above.filter(|above| self.runs[*above].is_open());
@@ -291,11 +300,24 @@ impl Simulation {
         Some(left + run.gate_ms() + rest)
     }
 
+    /// How long the clocks of a run and of those above it stood still at gates.
+    fn standing_ms(&self, id: &str) -> u64 {
+        let run = &self.runs[id];
+        let own = run
+            .durable
+            .running_time
+            .borrow()
+            .standing_ms(self.environment.now.get());
+        let parent = run.store().header().and_then(|header| header.parent);
+        own + parent.map_or(0, |parent| self.standing_ms(&parent.run_id))
+    }
+
     pub(super) fn check_ends(&self) {
-        for (id, by) in &self.ends_by {
+        for (id, (by, standing_before)) in &self.ends_by {
             let ended_at = self.runs[id].store().header().and_then(|header| header.ended_at);
+            let by = by + self.standing_ms(id) - standing_before;
             assert!(
-                ended_at.is_some_and(|at| at <= *by),
+                ended_at.is_some_and(|at| at <= by),
                 "{id} was to end by {by} and ended at {ended_at:?}"
             );
         }
@@ -390,11 +412,7 @@ impl Environment {
 impl SimulatedRun {
     fn gate_ms(&self) -> u64 {
         const WEEK_MS: u64 = 7 * 24 * 60 * MINUTE;
-        let store = self.store();
-        let snapshot = store.run.get("snapshot");
-        let snapshot: serde_json::Value = snapshot
-            .map(|text| serde_json::from_str(text).expect("rows are JSON"))
-            .unwrap_or_default();
+        let snapshot = self.store().snapshot();
         let gate = &snapshot["workflow"]["gate"]["timeout_ms"];
         gate.as_u64().unwrap_or(WEEK_MS)
     }

@@ -70,8 +70,8 @@ pub struct Simulation {
     faulty_events: u64,
     /// No operator acts any more.
     pub(super) is_unattended: bool,
-    /// By when runs must have ended that are left alone.
-    pub(super) ends_by: BTreeMap<String, Millis>,
+    /// By when runs must have ended that are left alone, not counting the time at gates, and how long they stood there before.
+    pub(super) ends_by: BTreeMap<String, (Millis, u64)>,
 }
 
 impl Simulation {

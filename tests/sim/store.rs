@@ -162,6 +162,12 @@ impl Store {
         Some(serde_json::from_str(text).expect("the header was saved as JSON"))
     }
 
+    pub fn snapshot(&self) -> Value {
+        let text = self.run.get("snapshot");
+        text.map(|text| parse(text).expect("a snapshot is JSON"))
+            .unwrap_or_default()
+    }
+
     pub fn has_ended(&self) -> bool {
         self.header().is_some_and(|header| header.status.is_terminal())
     }

@@ -96,13 +96,14 @@ describe("parents and children", { concurrency: 6 }, () => {
     assertCompleted(await curfew.ended(id));
   });
 
-  test("a child at its gate pauses its parent; extended, both complete", async () => {
+  test("a child at its gate stops its parent's clock; extended, both complete", async () => {
     const key = freshId("k");
     const child = requesting({ timeout: "700ms" });
-    const id = await startRequest([child, callingWithRoute(child)], `/held/${key}`);
+    const id = await startRequest([child, callingWithRoute(child, { workflow: { timeout: "3s" } })], `/held/${key}`);
     const notified = await until("the parent to be notified", async () => (await curfew.events(id, "subworkflow_paused"))[0]);
     assert.deepEqual([notified["token_id"], notified["child_run_id"]], ["t1", childRunId(id)]);
-    assert.equal((await curfew.run(id)).status, "running");
+    const stopped = await runUntil(id, "outlive its limit", ({ duration_ms }) => (duration_ms ?? 0) > 3_500);
+    assert.deepEqual([stopped.status, stopped.timeout_at], ["waiting", null]);
     assert.deepEqual((await curfew.tokens(id)).map(({ status, reason }) => [status, reason]), [["waiting_for_subworkflow", "child_paused"]]);
     const gate = await until("the gate in the list", async () => {
       const { json } = await curfew.api("GET", "/v1/gates?limit=1000");

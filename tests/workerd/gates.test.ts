@@ -222,6 +222,23 @@ test("a run is waiting only if every live token is", async () => {
   assertCompleted(await curfew.ended(id));
 });
 
+test("an approval takes longer than the workflow may: the clock of its limit stands still at the gate", async () => {
+  const [stops, runs] = ["stops_at_gates", "runs"].map((clock) => ({ ...review(), timeout: "2s", clock }));
+  const [id, other] = await Promise.all([waiting(stops!), waiting(runs!)]);
+  const timedOut = await curfew.ended(other);
+  assert.deepEqual([timedOut.status, timedOut.error?.code], ["timed_out", "workflow_timeout"]);
+  const open = await until("4 s at the gate", async () => {
+    const run = await curfew.run(id);
+    return (run.duration_ms ?? 0) > 4_000 && run;
+  });
+  assert.deepEqual([open.status, open.timeout_at, open.timeout_ms], ["waiting", null, 2_000]);
+  const left = open.deadlines.find(({ kind }) => kind === "workflow")?.remaining_ms ?? 0;
+  assert.ok(left > 1_500 && left <= 2_000, `${left} ms left`);
+  const decided = await decide(id, "g1", { choice: "approve" });
+  assert.equal(decided.status, 200, decided.text);
+  assertCompleted(await curfew.ended(id));
+});
+
 test("cancelling the run closes its gate; an unknown gate is a 404", async () => {
   const id = await waiting(review());
   await openGate(id);

@@ -88,6 +88,24 @@ test("the row has the time by which a run must have ended", async () => {
   }
 });
 
+test("a run that stands at a gate is not overdue, however short its limit", async (t) => {
+  const entry = "tests/workerd/workers/faulty-coordinator.mjs";
+  const unalarmed = await startCurfew({ entry, vars: { DROP_ALARMS: "yes", CURFEW_SWEEP_LATE_MS: "0" } });
+  t.after(() => unalarmed.dispose());
+  const start = (gate: object): Promise<string> => unalarmed.storeAndStart([workflow({ nodes: [{ id: "ask", gate }], timeout: "200ms" })], {});
+  const [open, bounded] = await Promise.all([start({}), start({ timeout: "600ms" })]);
+  const row = await indexed(open, "waiting", unalarmed);
+  assert.deepEqual([row.due_at, JSON.parse(row.summary).timeout_at], [null, null]);
+  const { json } = await unalarmed.api("GET", "/v1/runs?sort=remaining");
+  assert.deepEqual(json.items, []);
+  // Its gate has a deadline, and the alarm for it was lost.
+  await until("the sweep to end the other run", async () => {
+    await sweep(unalarmed);
+    return (await indexRow(bounded, unalarmed))?.status === "failed";
+  });
+  assert.equal((await unalarmed.run(open)).status, "waiting");
+});
+
 test("healthy runs are left alone, and probed after a long time without updates", async () => {
   const id = await startWaiting();
   assert.equal((await sweep()).found, 0);

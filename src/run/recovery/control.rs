@@ -45,10 +45,7 @@ impl Run {
         if self.is_running() {
             self.end_live_tokens(TokenStatus::Cancelled, "run_restarted");
         }
-        if self.run_gate().is_some() {
-            self.withdraw_run_gate();
-            self.send_pause_to_parent(false);
-        }
+        self.withdraw_run_gate();
         let from_node_id = from
             .as_ref()
             .map(|_| self.snapshot.workflow.nodes[node].id.clone());

@@ -156,6 +156,7 @@ impl Run {
         self.header.ended_at = Some(self.changes.now);
         self.header.output = output;
         self.header.error = error;
+        self.start_clock(self.changes.now);
         self.header.paused_at = None;
         self.header.pause_reasons.clear();
         self.header.ends += 1;

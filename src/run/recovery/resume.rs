@@ -290,6 +290,7 @@ impl Run {
         header.error = None;
         header.reason = None;
         header.paused_at = None;
+        header.stopped_at = None;
         header.pause_reasons.clear();
         header.warned = false;
         header.tokens_before = self.tokens.created();

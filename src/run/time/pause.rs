@@ -76,7 +76,7 @@ impl Run {
             .timeout_at
             .zip(self.header.timeout_ms)
             .expect("a run on its parent's budget has a limit");
-        let clock = self.clock();
+        let clock = self.limit_clock();
         // Not `started_at`: pauses do not count.
         let began_at = before.saturating_sub(timeout_ms);
         let own_at =
@@ -128,10 +128,6 @@ impl Run {
         }
         self.changes.header_changed = true;
         self.changes.publish_run = true;
-        match holder {
-            PauseReason::WorkflowTimeout | PauseReason::Escalation => self.send_pause_to_parent(false),
-            PauseReason::Person | PauseReason::Parent => {}
-        }
         if !self.header.pause_reasons.is_empty() {
             return;
         }
@@ -194,22 +190,27 @@ impl Run {
 
     /// Children are paused and resumed with their parent.
     pub(in crate::run) fn send_pause_to_children(&mut self) {
-        let children: Vec<(TokenId, String)> = self
-            .tokens
-            .values()
-            .filter(|token| token.status == TokenStatus::WaitingForSubworkflow)
-            .map(|token| (token.id, self.child_id(token)))
-            .collect();
+        self.send_pause_to(|token| token.status == TokenStatus::WaitingForSubworkflow);
+    }
+
+    /// The child of this token gets what is left of this run, if that is its budget.
+    pub(in crate::run) fn send_budget_to_child(&mut self, id: TokenId) {
+        if self.snapshot.workflow.timeouts.inherit_budget {
+            self.send_pause_to(|token| token.id == id);
+        }
+    }
+
+    fn send_pause_to(&mut self, is_receiver: impl Fn(&Token) -> bool) {
+        let receivers = self.tokens.values().filter(|token| is_receiver(token));
+        let children: Vec<(TokenId, String)> =
+            receivers.map(|token| (token.id, self.child_id(token))).collect();
         if children.is_empty() {
             return;
         }
         self.header.hold_seq_sent += 1;
         self.changes.header_changed = true;
         let (number, held) = (self.header.hold_seq_sent, self.is_paused());
-        let left = self
-            .header
-            .timeout_at
-            .map(|at| at.saturating_sub(self.clock()).max(1));
+        let left = self.limit_left_ms().map(|left| left.max(1));
         let budget_ms = left.filter(|_| self.snapshot.workflow.timeouts.inherit_budget);
         for (token, run_id) in children {
             self.outbox.retract(
@@ -245,8 +246,13 @@ impl Run {
         });
     }
 
-    /// Sends the parent a message that this run waits at its gate, or continues.
-    pub(in crate::run) fn send_pause_to_parent(&mut self, paused: bool) {
+    /// Sends the parent a message if the event has made this run wait for a person, or go on. The end of the run is
+    /// reported by itself, and after it no parent waits.
+    pub(in crate::run) fn send_wait_to_parent(&mut self) {
+        let paused = self.waits_for_person();
+        if paused == self.changes.waited_for_person || !self.is_running() || self.header.ends > 0 {
+            return;
+        }
         let Some(parent) = self.header.parent.clone() else {
             return;
         };

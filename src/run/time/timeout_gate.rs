@@ -131,7 +131,6 @@ impl Run {
             ..GateState::open(id, kind, Value::from(prompt), choices, now)
         };
         self.gates.open(state);
-        self.send_pause_to_parent(true);
     }
 
     /// The open gate of the whole run.
@@ -253,7 +252,7 @@ impl Run {
         let to = self.check_extension(extension)?;
         let gate = self.run_gate().map(|gate| gate.kind);
         if gate == Some(GateKind::WorkflowTimeout) {
-            let by_ms = to.saturating_sub(self.clock());
+            let by_ms = to.saturating_sub(self.limit_clock());
             let decision = GateDecision {
                 choice: EXTEND.into(),
                 input: json!({"by_ms": by_ms}),
@@ -269,12 +268,12 @@ impl Run {
 
     /// The extended limit, by the run's own clock. An extension of a limit that has passed counts from now.
     fn extended_to(&self, by: Extension) -> Option<Millis> {
-        let timeout_at = self.header.timeout_at?.max(self.clock());
+        let timeout_at = self.header.timeout_at?.max(self.limit_clock());
         Some(match by {
             Extension::By(millis) => timeout_at.saturating_add(millis),
             Extension::Until(moment) => {
-                let paused_ms = self.changes.now.saturating_sub(self.clock());
-                moment.saturating_sub(paused_ms)
+                let stopped_ms = self.changes.now.saturating_sub(self.limit_clock());
+                moment.saturating_sub(stopped_ms)
             }
         })
     }
@@ -282,7 +281,7 @@ impl Run {
     /// The extended limit, if the extension is allowed.
     fn check_extension(&self, by: Extension) -> Result<Millis, Rejection> {
         let to = self.extended_to(by).ok_or(Rejection::NoDeadline)?;
-        let least = self.header.timeout_at.unwrap_or_default().max(self.clock());
+        let least = self.header.timeout_at.unwrap_or_default().max(self.limit_clock());
         let message = match to.saturating_sub(least) {
             0 => "the run may take as long as that already; name a later moment".to_string(),
             more if more > TIMEOUT_MAX_MS => {

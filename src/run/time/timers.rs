@@ -106,6 +106,7 @@ impl Run {
     }
 
     /// While a run is paused only its messages and its gate have timers. The gate's deadline makes the run's end certain.
+    /// While its clock stands still at gates everything but its own limit has.
     fn first_of_each_kind(&self) -> [Option<(Millis, Timer)>; 5] {
         let armed = |at: Option<Millis>, timer: Timer| at.map(|at| (at, timer));
         let message = armed(self.outbox.next_due_at(), Timer::Message);
@@ -117,6 +118,9 @@ impl Run {
         let gate = armed(gate, Timer::RunGate);
         if self.is_paused() {
             return [message, gate, None, None, None];
+        }
+        if self.header.stopped_at.is_some() {
+            return [message, gate, self.timers.first(), None, None];
         }
         [
             message,
@@ -133,20 +137,21 @@ impl Run {
         Some(ended_at.saturating_add(self.settings.retention_ms))
     }
 
-    /// The moment by which the run has certainly ended or waits at its gate. A paused run has none, unless it waits at its
-    /// gate.
+    /// The moment by which the run has certainly ended or waits at its gate; while its clock stands still at gates, the
+    /// first of their deadlines. A paused run has none, unless it waits at its gate.
     pub fn ends_by(&self) -> Option<Millis> {
         match (self.is_running(), self.is_paused()) {
+            (true, false) if self.header.stopped_at.is_some() => self.first_gate_deadline(),
             (true, false) => self.workflow_due_at(),
             (true, true) => self.run_gate().and_then(|gate| gate.timeout_at),
             (false, _) => None,
         }
     }
 
-    /// When the run's own limit is enforced. If the limit is the parent's remaining time, the parent enforces it first, and
-    /// its decision applies to both.
+    /// When the run's own limit is enforced, if its clock goes on now. If the limit is the parent's remaining time, the parent
+    /// enforces it first, and its decision applies to both.
     pub(in crate::run) fn workflow_due_at(&self) -> Option<Millis> {
-        let at = self.header.timeout_at?;
+        let at = self.limit_at()?;
         Some(match self.header.on_budget {
             true => at.saturating_add(self.settings.grace_ms),
             false => at,
@@ -157,7 +162,7 @@ impl Run {
         match self.header.warned {
             true => None,
             false => warning_at(
-                self.header.timeout_at,
+                self.header.limit_due_at(),
                 self.header.timeout_ms,
                 self.snapshot.workflow.timeouts.warn_at,
             ),

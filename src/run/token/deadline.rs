@@ -19,6 +19,8 @@ pub struct TokenDeadline {
     /// The deadline sent to the executor, if it is earlier than `at`: a pause moved the latter, or an older build sent the
     /// run's limit.
     pub executor_deadline: Option<Millis>,
+    /// Since when it stands still: the child that does the work waits for a person.
+    pub stopped_at: Option<Millis>,
 }
 
 impl TokenDeadline {
@@ -38,15 +40,33 @@ impl TokenDeadline {
     /// The work is over, or waits for its next attempt.
     pub fn stop(&mut self) {
         self.at = None;
+        self.stopped_at = None;
+    }
+
+    /// It stands still from `now` on.
+    pub fn stop_clock(&mut self, now: Millis) {
+        self.stopped_at = self.stopped_at.or(Some(now));
+    }
+
+    /// It goes on with the time that was left. Returns how long it stood still.
+    pub fn start_clock(&mut self, now: Millis) -> u64 {
+        let stopped_at = self.stopped_at.take();
+        let stopped_ms = stopped_at.map_or(0, |at| now.saturating_sub(at));
+        self.at = self.at.map(|at| at.saturating_add(stopped_ms));
+        stopped_ms
+    }
+
+    fn running_at(&self) -> Option<Millis> {
+        self.at.filter(|_| self.stopped_at.is_none())
     }
 
     pub fn has_passed(&self, now: Millis) -> bool {
-        self.at.is_some_and(|at| at <= now)
+        self.running_at().is_some_and(|at| at <= now)
     }
 
     /// When it is enforced, if an executor or a child has `grace_ms` to report first.
     pub fn enforced_at(&self, grace_ms: u64) -> Option<Millis> {
-        self.at.map(|at| at.saturating_add(grace_ms))
+        self.running_at().map(|at| at.saturating_add(grace_ms))
     }
 
     /// When its time began. Pauses move it, so they do not count as elapsed.
@@ -58,7 +78,7 @@ impl TokenDeadline {
     pub fn warning_at(&self, warn_at: f64) -> Option<Millis> {
         match self.warned {
             true => None,
-            false => warning_at(self.at, self.timeout_ms, warn_at),
+            false => warning_at(self.running_at(), self.timeout_ms, warn_at),
         }
     }
 
@@ -68,6 +88,7 @@ impl TokenDeadline {
             self.executor_deadline = self.executor_deadline.or(self.at);
         }
         self.at = self.at.map(|at| at.saturating_add(pause_ms));
+        self.stopped_at = self.stopped_at.map(|at| at.saturating_add(pause_ms));
     }
 
     /// The executor stopped at the deadline it was sent, but a pause or an extension has moved that since. The grace allows
@@ -149,6 +170,29 @@ mod tests {
             (executing.at, executing.executor_deadline),
             (Some(73_000), Some(61_000))
         );
+    }
+
+    #[test]
+    fn a_deadline_that_stands_still_does_not_pass() {
+        let mut deadline = TokenDeadline::starting(1_000, Some(60_000));
+        deadline.stop_clock(11_000);
+        deadline.stop_clock(12_000);
+        assert!(!deadline.has_passed(Millis::MAX));
+        assert_eq!(
+            (deadline.enforced_at(500), deadline.warning_at(0.8)),
+            (None, None)
+        );
+        // A pause in the meantime counts once.
+        deadline.shift(5_000, false);
+        assert_eq!(deadline.start_clock(26_000), 10_000);
+        assert_eq!(
+            (deadline.at, deadline.warning_at(0.8)),
+            (Some(76_000), Some(64_000))
+        );
+        assert_eq!(deadline.start_clock(90_000), 0, "it runs already");
+        deadline.stop_clock(30_000);
+        deadline.stop();
+        assert_eq!((deadline.at, deadline.stopped_at), (None, None));
     }
 
     #[test]

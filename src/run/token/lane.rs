@@ -54,8 +54,7 @@ impl Run {
     /// The longest time an attempt that begins now may take, if it is bounded by its own limit or by the run's. Retries do not
     /// count: they are rare, and a queued attempt makes those it has time for.
     fn longest_ms(&self, node: usize) -> Option<u64> {
-        let run_ends_at = self.header.timeout_at;
-        let left_ms = run_ends_at.map(|at| at.saturating_sub(self.clock()));
+        let left_ms = self.limit_left_ms();
         let limit_ms = self.execution_limit(node).without_retries.millis();
         limit_ms.into_iter().chain(left_ms).min()
     }

@@ -32,6 +32,9 @@ use crate::run::wait::escalation::Escalation;
 /// Limit for context values stored on a token besides its output. A token's row is always read whole.
 const CONTEXT_ON_TOKEN_BYTES: usize = 16 << 10;
 
+/// The reason of a token whose child waits for a person.
+pub(in crate::run) const CHILD_PAUSED: &str = "child_paused";
+
 /// Tokens of a run are numbered in the order of their creation, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TokenId(pub u64);
@@ -362,6 +365,11 @@ impl Token {
             self.context_on_token.push((name.to_string(), value));
         }
         is_stored
+    }
+
+    /// Its child said that it waits for a person, and not yet that it goes on.
+    pub fn child_waits_for_person(&self) -> bool {
+        self.status == TokenStatus::WaitingForSubworkflow && self.reason.as_deref() == Some(CHILD_PAUSED)
     }
 
     /// The next time this token is due if no event arrives for it.

@@ -100,7 +100,7 @@ impl Run {
         let (now, grace_ms) = (self.changes.now, self.settings.grace_ms);
         token
             .deadline
-            .is_outdated_at_executor(now, grace_ms, self.header.timeout_at)
+            .is_outdated_at_executor(now, grace_ms, self.limit_at())
     }
 
     /// Begins the next attempt, or leaves it pending while the run is paused. The checkpoint is kept.

@@ -18,7 +18,7 @@ use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::token::attempt::Reported;
 use crate::run::token::deadline::TokenDeadline;
-use crate::run::token::{Token, TokenId, TokenStatus};
+use crate::run::token::{CHILD_PAUSED, Token, TokenId, TokenStatus};
 
 impl Run {
     /// The id of the child of this attempt. A later attempt has another child.
@@ -142,10 +142,8 @@ impl Run {
         let now = self.changes.now;
         let limit = self.execution_limit(node);
         let timeout_ms = limit.limit.millis();
-        let run_ends_at = self.header.timeout_at;
-        let budget_ms = run_ends_at
-            .filter(|_| self.snapshot.workflow.timeouts.inherit_budget)
-            .map(|at| at.saturating_sub(now).max(1));
+        let left = self.limit_left_ms().map(|left| left.max(1));
+        let budget_ms = left.filter(|_| self.snapshot.workflow.timeouts.inherit_budget);
         self.change(id, |token| {
             token.status = TokenStatus::WaitingForSubworkflow;
             token.epoch += 1;
@@ -204,6 +202,7 @@ impl Run {
 
     pub(in crate::run) fn child_ended(&mut self, report: ChildReport) -> Result<(), Rejection> {
         let id = self.awaited(&report.token_id, report.epoch, &report.run_id)?;
+        self.child_goes_on(id);
         let token = self
             .tokens
             .get(&id)
@@ -261,27 +260,59 @@ impl Run {
         Ok(())
     }
 
-    /// A child was paused at a gate, or continues.
+    /// A child waits for a person, or goes on.
     pub(in crate::run) fn child_news(&mut self, news: ChildStatusUpdate) -> Result<(), Rejection> {
         let id = self.awaited(&news.token_id, news.epoch, &news.run_id)?;
-        let last = self.tokens.get(&id).map_or(0, |token| token.child_news);
+        let token = self.tokens.live(id);
         // A repeated message, or one that a later message overtook.
-        if news.number <= last {
+        if news.number <= token.child_news {
             return Ok(());
         }
-        self.change(id, |token| {
-            token.child_news = news.number;
-            token.reason = news.paused.then(|| "child_paused".into());
-        });
-        let kind = match news.paused {
-            true => RunEventKind::SubworkflowPaused,
-            false => RunEventKind::SubworkflowResumed,
+        let waited = token.child_waits_for_person();
+        self.change(id, |token| token.child_news = news.number);
+        let kind = match (waited, news.paused) {
+            (false, true) => {
+                self.child_waits(id);
+                RunEventKind::SubworkflowPaused
+            }
+            (true, false) => {
+                self.child_goes_on(id);
+                // Its own clock may have stood still for longer than this run's.
+                self.send_budget_to_child(id);
+                RunEventKind::SubworkflowResumed
+            }
+            // It went on and waits again, or the other way round: the message between was overtaken.
+            (true, true) | (false, false) => return Ok(()),
         };
         self.note(
             kind,
             json!({"token_id": news.token_id, "child_run_id": news.run_id}),
         );
         Ok(())
+    }
+
+    /// The limit of the node stands still with that of the child, which it may be.
+    fn child_waits(&mut self, id: TokenId) {
+        let clock = self.clock();
+        let stops = self.stops_at_gates();
+        self.change(id, |token| {
+            token.reason = Some(CHILD_PAUSED.into());
+            if stops {
+                token.deadline.stop_clock(clock);
+            }
+        });
+    }
+
+    /// The child no longer waits for a person, or has ended.
+    fn child_goes_on(&mut self, id: TokenId) {
+        if !self.tokens.live(id).child_waits_for_person() {
+            return;
+        }
+        let clock = self.clock();
+        self.change(id, |token| {
+            token.reason = None;
+            token.stopped_ms += token.deadline.start_clock(clock);
+        });
     }
 
     /// The token no longer needs its child.

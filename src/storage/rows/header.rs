@@ -46,6 +46,8 @@ pub struct HeaderRow {
     pub started_by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_at: Option<Millis>,
     #[serde(default, rename = "held_by", skip_serializing_if = "BTreeSet::is_empty")]
     pub pause_reasons: BTreeSet<PauseReason>,
     #[serde(default, rename = "parent_word", skip_serializing_if = "is_zero")]
@@ -105,6 +107,7 @@ impl HeaderRow {
             triggered_by: header.triggered_by,
             started_by: header.started_by,
             paused_at: header.paused_at,
+            stopped_at: header.stopped_at,
             pause_reasons: header.pause_reasons,
             hold_seq_received: header.hold_seq_received,
             hold_seq_sent: header.hold_seq_sent,
@@ -137,6 +140,7 @@ impl HeaderRow {
             started_by: self.started_by,
             parent: self.parent,
             paused_at: self.paused_at,
+            stopped_at: self.stopped_at,
             pause_reasons: self.pause_reasons,
             hold_seq_received: self.hold_seq_received,
             hold_seq_sent: self.hold_seq_sent,

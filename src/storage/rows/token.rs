@@ -46,6 +46,8 @@ pub struct TokenRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_stopped_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch_at: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -185,6 +187,7 @@ impl TokenRow {
             ended_at: token.ended_at,
             timeout_at: token.deadline.at,
             timeout_ms: token.deadline.timeout_ms,
+            deadline_stopped_at: token.deadline.stopped_at,
             watch_at: token.watch_at,
             reason: token.reason,
             error: token.error,
@@ -247,6 +250,7 @@ impl TokenRow {
                 reason: self.timeout_reason,
                 warned: self.warned,
                 executor_deadline: self.executor_deadline,
+                stopped_at: self.deadline_stopped_at,
             },
             watch_at: self.watch_at,
             reason: self.reason,
