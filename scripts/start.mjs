@@ -78,7 +78,9 @@ function startWorkers() {
   // Callbacks come in at this port, unless .dev.vars names another way in. `--var` reaches the coordinator.
   const variables = existsSync(join(root, ".dev.vars")) ? readFileSync(join(root, ".dev.vars"), "utf8") : "";
   const publicUrl = /^CURFEW_PUBLIC_URL\s*=/m.test(variables) ? [] : ["--var", `CURFEW_PUBLIC_URL:http://localhost:${port}`];
-  const rest = ["--persist-to", ".dev", "--show-interactive-dev-session=false", ...publicUrl];
+  // Tokens in .dev.vars are needed all the same.
+  const development = ["--var", "CURFEW_DEV:on"];
+  const rest = ["--persist-to", ".dev", "--show-interactive-dev-session=false", ...development, ...publicUrl];
   const child = spawn(node22(), [wrangler, "dev", ...configurations, ...network, ...rest], {
     cwd: root,
     env: environment,

@@ -6,7 +6,7 @@ use crate::base::time::Millis;
 use crate::run::{CallbackKey, Capability};
 
 /// When a caller is to repeat a callback that could not be checked.
-const RETRY_AFTER_S: u32 = 5;
+const RETRY_AFTER_S: &str = "5";
 
 /// The deployment's settings for callbacks: rows of the table `settings` in D1.
 pub struct CallbackSettings {
@@ -45,9 +45,7 @@ pub fn unknown() -> Error {
 pub fn unchecked() -> Error {
     let message = "the capability cannot be checked, because the key is not readable in the database; nothing was done, repeat \
                    the request";
-    let mut error = Error::new(503, "callback_key_unreadable", message);
-    error.retry_after_s = Some(RETRY_AFTER_S);
-    error
+    Error::new(503, "callback_key_unreadable", message).with_header("retry-after", RETRY_AFTER_S)
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ pub struct Error {
     pub message: String,
     pub pointer: Option<String>,
     pub details: Option<Value>,
-    /// When repeating the request may help.
-    pub retry_after_s: Option<u32>,
+    /// Headers of the response.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 impl Error {
@@ -28,7 +28,7 @@ impl Error {
             message: message.into(),
             pointer: None,
             details: None,
-            retry_after_s: None,
+            headers: Vec::new(),
         }
     }
 
@@ -83,20 +83,35 @@ impl Error {
     pub fn invalid_document(problems: &[Problem]) -> Error {
         let count = problems.len();
         let first = problems.first();
+        let message = format!(
+            "{count} problem{} in the document{}",
+            if count == 1 { "" } else { "s" },
+            first
+                .map(|problem| format!("; the first: {problem}"))
+                .unwrap_or_default()
+        );
         Error {
-            status: 422,
-            code: "invalid_document",
-            message: format!(
-                "{count} problem{} in the document{}",
-                if count == 1 { "" } else { "s" },
-                first
-                    .map(|problem| format!("; the first: {problem}"))
-                    .unwrap_or_default()
-            ),
             pointer: first.map(|problem| problem.pointer.clone()),
             details: Some(json!(problems)),
-            retry_after_s: None,
+            ..Error::new(422, "invalid_document", message)
         }
+    }
+
+    pub fn unauthorized(message: impl Into<String>) -> Error {
+        Error::new(401, "unauthorized", message).with_header("www-authenticate", "Bearer")
+    }
+
+    pub fn forbidden(message: impl Into<String>) -> Error {
+        Error::new(403, "forbidden", message)
+    }
+
+    pub fn rate_limited(message: impl Into<String>, retry_after_s: u64) -> Error {
+        Error::new(429, "rate_limited", message).with_header("retry-after", retry_after_s.to_string())
+    }
+
+    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Error {
+        self.headers.push((name, value.into()));
+        self
     }
 
     pub fn too_deep(what: &str) -> Error {

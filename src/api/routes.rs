@@ -136,6 +136,14 @@ impl Route {
         }
     }
 
+    /// The path of a request for this route, as it may be logged.
+    pub fn path_without_secrets<'a>(&self, path: &'a str) -> &'a str {
+        match matches!(self, Route::Callback { .. }) {
+            true => "/v1/callbacks/{capability}",
+            false => path,
+        }
+    }
+
     /// HEAD is GET; the platform sends no body for it.
     pub fn parse(requested: &str, path: &str) -> Result<Route, Error> {
         let method = if requested == "HEAD" { "GET" } else { requested };
@@ -283,7 +291,8 @@ impl Route {
             405,
             "method_not_allowed",
             format!("{path} takes {}, not {requested}", allowed.join(" and ")),
-        ))
+        )
+        .with_header("allow", allowed.join(", ")))
     }
 }
 
@@ -389,6 +398,18 @@ mod tests {
         ] {
             let error = Route::parse(method, path).expect_err(path);
             assert_eq!(error.status, status, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_405_lists_the_methods() {
+        for (method, path, allow) in [
+            ("DELETE", "/v1/runs/x", "GET"),
+            ("OPTIONS", "/v1/runs/x/resume", "GET, POST"),
+            ("POST", "/v1/workflows/order", "GET, PUT"),
+        ] {
+            let error = Route::parse(method, path).expect_err(path);
+            assert_eq!(error.headers, [("allow", allow.to_string())], "{method} {path}");
         }
     }
 }

@@ -47,6 +47,18 @@ impl WorkflowScope {
         })
     }
 
+    /// The workflows of both.
+    pub fn union(self, other: WorkflowScope) -> WorkflowScope {
+        let patterns = match (self.patterns, other.patterns) {
+            (Some(mut patterns), Some(others)) => {
+                patterns.extend(others);
+                Some(patterns)
+            }
+            (None, _) | (_, None) => None,
+        };
+        WorkflowScope { patterns }
+    }
+
     pub fn is_unlimited(&self) -> bool {
         self.patterns.is_none()
     }
@@ -150,6 +162,20 @@ mod tests {
         assert_eq!(ada.or_named(Some("bob".into())), ada);
         assert_eq!(Caller::ANONYMOUS.or_named(Some("ada".into())), ada);
         assert_eq!(Caller::ANONYMOUS.or_named(None), Caller::ANONYMOUS);
+    }
+
+    #[test]
+    fn a_union_contains_what_either_contains() {
+        let both = scope(&["a*"])
+            .expect("valid")
+            .union(scope(&["b"]).expect("valid"));
+        assert!(both.contains("ab") && both.contains("b") && !both.contains("c"));
+        for pair in [
+            (both.clone(), WorkflowScope::UNLIMITED),
+            (WorkflowScope::UNLIMITED, both),
+        ] {
+            assert!(pair.0.union(pair.1).is_unlimited());
+        }
     }
 
     #[test]

@@ -7,6 +7,9 @@ use serde_json::json;
 use web_sys::{Request, Response};
 use worker::{Context, Env, MessageBatch, Result, ScheduleContext, ScheduledEvent, event};
 
+use crate::api::auth::Roles;
+use crate::api::error::Error;
+
 use super::{api, index, platform, sweep, task_consumer};
 
 /// The queue of attempts. Every other queue belongs to the index.
@@ -21,7 +24,8 @@ fn start() {
 async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
     api::fetch::fetch(request, env).await.or_else(|error| {
         platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
-        api::respond::response(Err(crate::api::error::Error::internal()))
+        let response = api::respond::response(Err(Error::internal()))?;
+        Ok(api::respond::finish(&response, Roles::NONE))
     })
 }
 

@@ -4,6 +4,7 @@
 //! the format. `CURFEW_FUZZ_SECONDS=60` runs each target that long, `CURFEW_FUZZ_SEED=7` selects other mutations.
 //! An input that panics is printed. Added to the corpus, it is tried first.
 
+mod credentials;
 mod targets;
 
 use std::fs;
@@ -71,6 +72,18 @@ const TOKENS: &[&str] = &[
     "authorization: Bearer ",
     "idempotency-key: ",
     "?limit=",
+    "sha256:",
+    "Bearer ",
+    "admin",
+    "\"roles\":",
+    "\"workflows\":[",
+    "\"alg\":\"none\"",
+    "\"alg\":\"HS256\"",
+    "\"aud\":",
+    "\"exp\":",
+    "@example.com",
+    "group:",
+    "CF_Authorization=",
 ];
 
 fn number(name: &str) -> Option<u64> {

@@ -27,6 +27,8 @@ export interface CurfewOptions {
   executor?: string;
   /** A JavaScript file that wraps the coordinator's entry. */
   entry?: string;
+  /** Bindings to add to the coordinator. */
+  bindings?: Bindings;
   /** Bindings to remove from the coordinator. */
   without?: readonly string[];
   /** Workers that are bound to the executor, by binding name. ECHO is always bound. */
@@ -224,15 +226,16 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
 /** The class is part of the executor; a replacement of the executor has no breakers. */
 const breakers = { type: "durable-object", worker: EXECUTOR, exportName: "BreakerObject" } as const;
 
-function coordinator({ vars = {}, executor, entry, without = [] }: CurfewOptions): WorkerOptions {
+function coordinator({ vars = {}, executor, entry, bindings: more = {}, without = [] }: CurfewOptions): WorkerOptions {
   const bindings: Bindings = {
-    ...variableBindings({ CURFEW_ROLE: "coordinator", ...vars }),
+    ...variableBindings({ CURFEW_ROLE: "coordinator", ...developmentUnless(vars), ...vars }),
     RUNS: { type: "durable-object", worker: "curfew", exportName: "RunObject" },
     ...(executor === undefined ? { BREAKERS: breakers } : {}),
     DB: { type: "d1", id: "curfew" },
     EXECUTOR: { type: "worker", worker: EXECUTOR },
     INDEX_QUEUE: { type: "queue", name: "curfew-index" },
     TASK_QUEUE: { type: "queue", name: "curfew-tasks" },
+    ...more,
   };
   return {
     config: {
@@ -250,6 +253,9 @@ function coordinator({ vars = {}, executor, entry, without = [] }: CurfewOptions
     },
   };
 }
+
+/** Without tokens the tests are a program of this machine in development. */
+const developmentUnless = (vars: Record<string, string>): Record<string, string> => ("CURFEW_TOKENS" in vars ? {} : { CURFEW_DEV: "on" });
 
 function executor({ executorVars = {}, models, services = {}, withoutBreakers = false }: CurfewOptions): WorkerOptions {
   return {

@@ -5,9 +5,8 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::api::auth::Identity;
 use crate::api::auth::grant::{Entries, TokenGrant};
-use crate::api::error::Error;
+use crate::api::auth::{Identity, InvalidCredential};
 use crate::base::constant_time;
 use crate::base::time::{Millis, format_moment};
 use crate::protocol::caller::Caller;
@@ -20,7 +19,7 @@ const NAME_HEX_DIGITS: usize = 8;
 /// A setting of the platform holds 5 KB. The limit bounds the time of a comparison.
 const ENTRIES_MAX: usize = 200;
 
-type TokenHash = [u8; 32];
+pub type TokenHash = [u8; 32];
 
 #[derive(Debug)]
 pub struct Credentials {
@@ -55,8 +54,7 @@ impl Credentials {
         }
     }
 
-    /// The identity of the credential, or a 401.
-    pub fn identify(&self, token: &str, now: Millis) -> Result<&Identity, Error> {
+    pub fn identify(&self, token: &str, now: Millis) -> Result<&Identity, InvalidCredential> {
         let hash = sha256(token);
         let mut found = None;
         for credential in &self.entries {
@@ -65,14 +63,13 @@ impl Credentials {
             }
         }
         let Some(credential) = found else {
-            return Err(Error::new(401, "unauthorized", "the token is not known"));
+            return Err(InvalidCredential::wrong("the token is not known"));
         };
         match credential.expires_at {
-            Some(moment) if moment <= now => Err(Error::new(
-                401,
-                "unauthorized",
-                format!("the token expired at {}", format_moment(moment)),
-            )),
+            Some(moment) if moment <= now => {
+                let message = format!("the token expired at {}", format_moment(moment));
+                Err(InvalidCredential::untimely(message))
+            }
             Some(_) | None => Ok(&credential.identity),
         }
     }
@@ -113,11 +110,11 @@ pub fn bearer(authorization: &str) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-fn sha256(token: &str) -> TokenHash {
+pub fn sha256(token: &str) -> TokenHash {
     Sha256::digest(token.as_bytes()).into()
 }
 
-fn to_hex(hash: &TokenHash) -> String {
+pub fn to_hex(hash: &TokenHash) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -141,7 +138,7 @@ mod tests {
     /// The SHA-256 of `abc`.
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-    fn identity(setting: &str, token: &str) -> Result<Identity, Error> {
+    fn identity(setting: &str, token: &str) -> Result<Identity, InvalidCredential> {
         let credentials = Credentials::parse(setting).expect("a valid setting");
         credentials.identify(token, NOW).cloned()
     }
@@ -161,7 +158,7 @@ mod tests {
         }
         for wrong in ["ab", "abcd", "ABC", "", ABC, &format!("sha256:{ABC}")] {
             let error = identity(&hashed, wrong).expect_err(wrong);
-            assert_eq!((error.status, error.code), (401, "unauthorized"));
+            assert_eq!(error, InvalidCredential::wrong("the token is not known"));
         }
     }
 
@@ -184,12 +181,9 @@ mod tests {
         assert!(at(NOW + 1).is_ok());
         for moment in [0, NOW - 1, NOW] {
             let error = at(moment).expect_err("expired");
-            assert_eq!(error.status, 401);
-            assert!(
-                error.message.starts_with("the token expired at "),
-                "{}",
-                error.message
-            );
+            assert!(matches!(error, InvalidCredential::Untimely(_)));
+            let expected = format!("the token expired at {}", format_moment(moment));
+            assert_eq!(error.message(), expected);
         }
     }
 

@@ -31,6 +31,14 @@ pub struct TokenGrant {
 }
 
 impl Grant {
+    pub fn read(value: &Value) -> Result<Grant, String> {
+        let Value::Object(fields) = value else {
+            return Grant::read_role(value);
+        };
+        refuse_unknown(fields, &["roles", "workflows"])?;
+        Grant::read_object(fields)
+    }
+
     fn read_role(value: &Value) -> Result<Grant, String> {
         let Some(name) = value.as_str() else {
             return Err(format!(

@@ -1,21 +1,31 @@
 //! Authorization: who sends a request, and whether the sender may use a route. Pure: settings, headers and the time in, an
-//! identity or a refusal out.
+//! identity or a refusal out. `src/worker/api/authorize.rs` has the steps in their order, because one of them waits: the keys of
+//! Access are fetched.
 
+pub mod access;
+mod browser;
 mod credentials;
+mod development;
 mod grant;
+pub mod lockout;
+pub mod refusal_log;
+mod request;
 mod role;
 
 use crate::api::error::Error;
 use crate::base::time::Millis;
 use crate::protocol::caller::Caller;
+use access::Access;
+use credentials::Credentials;
 
-pub use credentials::Credentials;
 pub use grant::is_caller_name;
+pub use request::RequestHead;
 pub use role::{Role, Roles};
 
 /// Who sends a request, and what they may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
+    /// With the workflows that the role of the route extends to.
     pub caller: Caller,
     pub roles: Roles,
 }
@@ -27,7 +37,7 @@ impl Identity {
         roles: Roles::NONE,
     };
 
-    fn development() -> Identity {
+    pub fn development() -> Identity {
         Identity {
             caller: Caller::ANONYMOUS,
             roles: Roles::of(Role::Admin),
@@ -44,126 +54,156 @@ impl Identity {
             self.roles,
             role.name()
         );
-        Err(Error::new(403, "forbidden", message))
+        Err(Error::forbidden(message))
     }
 }
 
-/// The settings of a deployment, parsed.
+/// The texts of the settings, as the deployment has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SettingTexts {
+    /// `CURFEW_TOKENS`.
+    pub tokens: Option<String>,
+    /// `CURFEW_DEV`.
+    pub development: Option<String>,
+    /// `CURFEW_ACCESS_TEAM`.
+    pub access_team: Option<String>,
+    /// `CURFEW_ACCESS_AUD`.
+    pub access_audience: Option<String>,
+    /// `CURFEW_ACCESS_ROLES`.
+    pub access_roles: Option<String>,
+}
+
+/// The settings, parsed.
 #[derive(Debug)]
 pub struct Settings {
-    /// `None`: `CURFEW_TOKENS` is not set.
     credentials: Option<Credentials>,
+    access: Option<Access>,
+    is_development: bool,
+}
+
+/// What a request presents to be let in.
+#[derive(Debug, PartialEq)]
+pub enum Credential {
+    Token(String),
+    /// A JWT of Cloudflare Access.
+    Assertion(String),
+}
+
+/// Why a credential is refused, as a 401.
+#[derive(Debug, PartialEq)]
+pub enum InvalidCredential {
+    /// No such credential was ever valid: it may be a guess.
+    Wrong(String),
+    /// It was valid, or will be.
+    Untimely(String),
 }
 
 impl Settings {
-    /// `tokens` is `CURFEW_TOKENS`.
-    pub fn parse(tokens: Option<&str>) -> Result<Settings, Error> {
-        let set = |text: Option<&'_ str>| {
-            text.map(str::trim)
-                .filter(|text| !text.is_empty())
-                .map(str::to_string)
-        };
-        let credentials = match set(tokens) {
-            None => None,
-            Some(text) => Some(Credentials::parse(&text).map_err(not_configured)?),
-        };
-        Ok(Settings { credentials })
+    pub fn parse(texts: &SettingTexts) -> Result<Settings, Error> {
+        let credentials = set(&texts.tokens).map(Credentials::parse).transpose();
+        let access = Access::parse(
+            set(&texts.access_team),
+            set(&texts.access_audience),
+            set(&texts.access_roles),
+        );
+        Ok(Settings {
+            credentials: credentials.map_err(not_configured)?,
+            access: access.map_err(not_configured)?,
+            is_development: is_development(texts.development.as_deref()),
+        })
+    }
+
+    pub fn access(&self) -> Option<&Access> {
+        self.access.as_ref()
+    }
+
+    /// Whether requests need no credential. Where credentials are configured, they are needed in development, too.
+    fn is_open(&self) -> bool {
+        self.is_development && self.credentials.is_none() && self.access.is_none()
+    }
+
+    /// What the request presents; `None` if it needs nothing. A refusal if it presents nothing, or a page of another origin
+    /// has sent it.
+    pub fn credential(&self, head: &RequestHead) -> Result<Option<Credential>, Error> {
+        if self.is_open() {
+            development::check(head)?;
+            return Ok(None);
+        }
+        if self.credentials.is_none() && self.access.is_none() {
+            return Err(not_configured(
+                "nothing says who may use this API: set the secret CURFEW_TOKENS, or CURFEW_ACCESS_TEAM, CURFEW_ACCESS_AUD and \
+                 CURFEW_ACCESS_ROLES; for development on this machine set CURFEW_DEV to on",
+            ));
+        }
+        if self.credentials.is_some()
+            && let Some(token) = head
+                .header("authorization")
+                .as_deref()
+                .and_then(credentials::bearer)
+        {
+            return Ok(Some(Credential::Token(token.to_string())));
+        }
+        if self.access.is_some()
+            && let Some(assertion) = access::assertion_of(head)
+        {
+            // The browser sends the cookie of Access with the requests of any page.
+            if head.changes() || head.has("upgrade") {
+                browser::check(head)?;
+            }
+            return Ok(Some(Credential::Assertion(assertion)));
+        }
+        Err(Error::unauthorized(match (&self.credentials, &self.access) {
+            (Some(_), None) => "send a token: Authorization: Bearer <token>",
+            (None, Some(_)) => "sign in with Cloudflare Access",
+            (Some(_), Some(_)) | (None, None) => {
+                "send a token (Authorization: Bearer <token>), or sign in with Cloudflare Access"
+            }
+        }))
+    }
+
+    /// The identity of a bearer token.
+    pub fn identify(&self, token: &str, now: Millis) -> Result<Identity, InvalidCredential> {
+        match &self.credentials {
+            Some(credentials) => credentials.identify(token, now).cloned(),
+            None => Err(InvalidCredential::wrong("no tokens are configured")),
+        }
     }
 }
 
-/// What a request says about its sender.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RequestHead<'a> {
-    pub authorization: Option<&'a str>,
-    /// The host of the request's URL.
-    pub url_host: &'a str,
-}
+impl InvalidCredential {
+    pub fn wrong(message: impl Into<String>) -> InvalidCredential {
+        InvalidCredential::Wrong(message.into())
+    }
 
-/// The identity of the sender, if it has the role that the route needs.
-pub fn authorize(
-    settings: &Settings,
-    head: &RequestHead,
-    needed: Role,
-    now: Millis,
-) -> Result<Identity, Error> {
-    let identity = authenticate(settings, head, now)?;
-    identity.require(needed)?;
-    Ok(identity)
-}
+    fn untimely(message: impl Into<String>) -> InvalidCredential {
+        InvalidCredential::Untimely(message.into())
+    }
 
-fn authenticate(settings: &Settings, head: &RequestHead, now: Millis) -> Result<Identity, Error> {
-    let Some(credentials) = &settings.credentials else {
-        if is_loopback(head.url_host) {
-            return Ok(Identity::development());
+    pub fn message(&self) -> &str {
+        match self {
+            InvalidCredential::Wrong(message) | InvalidCredential::Untimely(message) => message,
         }
-        return Err(not_configured(
-            "no tokens are configured, so only loopback development works; set the secret CURFEW_TOKENS",
-        ));
-    };
-    let Some(token) = head.authorization.and_then(credentials::bearer) else {
-        return Err(Error::new(
-            401,
-            "unauthorized",
-            "send a token: Authorization: Bearer <token>",
-        ));
-    };
-    credentials.identify(token, now).cloned()
+    }
+}
+
+impl From<InvalidCredential> for Error {
+    fn from(invalid: InvalidCredential) -> Error {
+        Error::unauthorized(invalid.message())
+    }
+}
+
+/// `setting` is `CURFEW_DEV`.
+pub fn is_development(setting: Option<&str>) -> bool {
+    setting.is_some_and(|text| text.trim() == "on")
+}
+
+fn set(text: &Option<String>) -> Option<&str> {
+    text.as_deref().map(str::trim).filter(|text| !text.is_empty())
 }
 
 fn not_configured(message: impl Into<String>) -> Error {
     Error::new(503, "auth_not_configured", message)
 }
 
-pub fn is_loopback(host: &str) -> bool {
-    matches!(host, "localhost" | "127.0.0.1" | "[::1]" | "::1")
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TOKENS: Option<&str> = Some(r#"{"r": "read", "o": "operate", "a": "admin"}"#);
-
-    fn status(setting: Option<&str>, header: Option<&str>, host: &str, needed: Role) -> u16 {
-        let head = RequestHead {
-            authorization: header,
-            url_host: host,
-        };
-        Settings::parse(setting)
-            .and_then(|settings| authorize(&settings, &head, needed, 0))
-            .map_or_else(|error| error.status, |_| 200)
-    }
-
-    #[test]
-    fn roles_include_the_lesser_ones() {
-        for (token, role, expected) in [
-            ("r", Role::Read, 200),
-            ("r", Role::Operate, 403),
-            ("o", Role::Operate, 200),
-            ("o", Role::Admin, 403),
-            ("a", Role::Admin, 200),
-            ("x", Role::Read, 401),
-            ("", Role::Read, 401),
-        ] {
-            let header = format!("Bearer {token}");
-            assert_eq!(
-                status(TOKENS, Some(&header), "localhost", role),
-                expected,
-                "{token}"
-            );
-        }
-        assert_eq!(status(TOKENS, None, "localhost", Role::Read), 401);
-        assert_eq!(status(TOKENS, Some("Basic r"), "localhost", Role::Read), 401);
-    }
-
-    #[test]
-    fn without_tokens_only_loopback_works() {
-        assert_eq!(status(None, None, "localhost", Role::Admin), 200);
-        assert_eq!(status(Some(" "), None, "127.0.0.1", Role::Admin), 200);
-        assert_eq!(status(None, None, "curfew.example.com", Role::Read), 503);
-        assert_eq!(
-            status(Some("nonsense"), Some("Bearer r"), "localhost", Role::Read),
-            503
-        );
-    }
-}
+mod tests;

@@ -40,8 +40,17 @@ const OBJECT_MS: u64 = 10_000;
 const DRAINED_BYTES: usize = 8 * limits::REQUEST_BYTES;
 
 pub async fn fetch(request: Request, env: Env) -> Result<Response> {
-    let (answer, identity) = match admit(&request, &env) {
-        Ok((url, route, identity)) => (handle(&request, &url, route, &identity, &env).await, identity),
+    let (answer, identity) = match admit(&request, &env).await {
+        Ok((url, route, identity)) => {
+            let path = route.path_without_secrets(url.path());
+            let answer = handle(&request, &url, route, &identity, &env).await;
+            if let Ok(answer) = &answer
+                && let Some(code) = answer.forbidden_code().await
+            {
+                authorize::log_refusal(403, &code, &request, path, identity.caller.name.as_deref());
+            }
+            (answer, identity)
+        }
         Err(error) => (Ok(ApiResponse::Json(Err(error))), Identity::ANONYMOUS),
     };
     let answer = match answer {
@@ -62,16 +71,30 @@ enum ApiResponse {
     Ready(Response),
 }
 
+impl ApiResponse {
+    /// The code of a 403. An object refuses what only it can know: the workflow of its run, or the one who started it.
+    async fn forbidden_code(&self) -> Option<String> {
+        match self {
+            ApiResponse::Json(result) => {
+                let error = result.as_ref().err().filter(|error| error.status == 403);
+                error.map(|error| error.code.to_string())
+            }
+            ApiResponse::Ready(response) if response.status() == 403 => {
+                let text = JsFuture::from(response.clone().ok()?.text().ok()?).await.ok()?;
+                let body: Value = serde_json::from_str(&text.as_string()?).ok()?;
+                body["error"]["code"].as_str().map(str::to_string)
+            }
+            ApiResponse::Ready(_) => None,
+        }
+    }
+}
+
 /// The route of a request, and who sends it.
-fn admit(request: &Request, env: &Env) -> std::result::Result<(Url, Route, Identity), Error> {
+async fn admit(request: &Request, env: &Env) -> std::result::Result<(Url, Route, Identity), Error> {
     let url =
         Url::parse(&request.url()).map_err(|_| Error::bad_request("the URL of the request is invalid"))?;
     let route = Route::parse(&request.method(), url.path())?;
-    let identity = match route.rules().role {
-        None => Identity::ANONYMOUS,
-        Some(role) => authorize::authorize(request, &url, env, role)?,
-    };
-    scope::check_route(&route, &identity.caller.workflows)?;
+    let identity = authorize::authorize(request, &url, env, &route).await?;
     Ok((url, route, identity))
 }
 

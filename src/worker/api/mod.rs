@@ -1,5 +1,6 @@
 //! The API Worker.
 
+mod access;
 mod authorize;
 mod callback;
 mod catalogue;

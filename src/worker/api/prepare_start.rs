@@ -7,6 +7,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 use worker::{Env, Result};
 
+use crate::api::auth;
 use crate::api::error::Error;
 use crate::api::start::{ResolvedWorkflow, StartBody, StartRun};
 use crate::base::limits;
@@ -52,7 +53,7 @@ const LOCAL_URL: &str = "http://localhost:8787";
 /// result to itself.
 pub fn public_url(env: &Env) -> Option<String> {
     let set = |name| platform::variable(env, name).filter(|text| !text.trim().is_empty());
-    let is_development = set("CURFEW_TOKENS").is_none();
+    let is_development = auth::is_development(platform::variable(env, "CURFEW_DEV").as_deref());
     set("CURFEW_PUBLIC_URL").or_else(|| is_development.then(|| LOCAL_URL.to_string()))
 }
 

@@ -24,13 +24,13 @@ pub fn finish(response: &Response, roles: Roles) -> Response {
 pub type ApiResult = std::result::Result<(u16, Value), Error>;
 
 pub fn response(result: ApiResult) -> Result<Response> {
-    let (status, body, retry_after_s) = match result {
-        Ok((status, body)) => (status, body, None),
-        Err(error) => (error.status, error.body(), error.retry_after_s),
+    let (status, body, headers) = match result {
+        Ok((status, body)) => (status, body, Vec::new()),
+        Err(error) => (error.status, error.body(), error.headers),
     };
     let response = text(status, "application/json", &body.to_string())?;
-    if let Some(seconds) = retry_after_s {
-        response.headers().set("retry-after", &seconds.to_string())?;
+    for (name, value) in headers {
+        response.headers().set(name, &value)?;
     }
     Ok(response)
 }

@@ -7,6 +7,8 @@ pub mod executor_client;
 pub mod http_client;
 pub mod inline_executor;
 mod js_operation;
+pub mod rate_limit;
+pub mod rs256;
 
 use wasm_bindgen::prelude::*;
 
