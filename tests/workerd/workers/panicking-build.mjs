@@ -83,7 +83,7 @@ export class RunObject {
   handle_request(_number, path, sink) {
     const answer = (/** @type {Response} */ response) => response.text().then((text) => sink.respond(response.status, text, ""));
     if (path.endsWith("/set-alarm")) this.state.storage.setAlarm(Date.now());
-    if (path === JSON.stringify("abandon")) this.abandoned = this.alarms;
+    if (path === JSON.stringify({ request: "abandon" })) this.abandoned = this.alarms;
     if (!path.endsWith("/object/alarm")) return void Promise.resolve(handle(path)).then(answer);
     const { alarms, abandoned } = this;
     this.state.storage.getAlarm().then((alarm) => answer(Response.json({ alarm, alarms, abandoned })));
