@@ -8,7 +8,8 @@ use std::str::FromStr;
 
 use super::budget::{Budget, ENTRY_BYTES, Fault, fail};
 use super::functions::Function;
-use super::operate::{int, order, whole_number};
+use super::lists::{distinct, flatten, join, min_or_max, sum};
+use super::operate::{int, whole_number};
 use super::value::{Operand, Text, json_text, plain_text};
 use crate::base::compute::{OBJECT_STEPS, OPERATION_STEPS};
 use crate::base::text::shorten_to;
@@ -62,6 +63,9 @@ pub(super) fn call<'a>(
             }
             other => wrong_type("keys", "a map", other),
         },
+        Function::Sum => sum(first, budget),
+        Function::Flatten => flatten(first, budget),
+        Function::Distinct => distinct(first, budget),
         Function::Max => min_or_max("max", arguments, true, budget),
         Function::Min => min_or_max("min", arguments, false, budget),
         Function::Contains => {
@@ -119,7 +123,7 @@ pub(super) fn call<'a>(
     }
 }
 
-fn wrong_type<T>(function: &str, expected: &str, found: &Operand) -> Result<T, Fault> {
+pub(super) fn wrong_type<T>(function: &str, expected: &str, found: &Operand) -> Result<T, Fault> {
     fail(format!(
         "{function} expects {expected}, found {}",
         found.type_name()
@@ -127,7 +131,7 @@ fn wrong_type<T>(function: &str, expected: &str, found: &Operand) -> Result<T, F
 }
 
 /// The text of an argument, charged as read.
-fn text<'v>(function: &str, value: &'v Operand, budget: &mut Budget) -> Result<&'v str, Fault> {
+pub(super) fn text<'v>(function: &str, value: &'v Operand, budget: &mut Budget) -> Result<&'v str, Fault> {
     match value {
         Operand::Text(text) => {
             budget.read(text.as_str().len())?;
@@ -215,37 +219,6 @@ fn size<'a>(value: &Operand, budget: &mut Budget) -> Result<Operand<'a>, Fault> 
     Ok(Operand::Int(size as i128))
 }
 
-fn min_or_max<'a>(
-    name: &str,
-    arguments: &[Operand<'a>],
-    greatest: bool,
-    budget: &mut Budget,
-) -> Result<Operand<'a>, Fault> {
-    let items: Box<dyn Iterator<Item = Operand<'a>> + '_> = match arguments {
-        [Operand::List(list)] => Box::new(list.items()),
-        several => Box::new(several.iter().cloned()),
-    };
-    let mut best: Option<Operand<'a>> = None;
-    for item in items {
-        budget.charge(1)?;
-        let better = match &best {
-            Some(best) => {
-                let order = order(&item, best, budget)?;
-                if greatest { order.is_gt() } else { order.is_lt() }
-            }
-            // Comparing an item with itself rejects types without an order.
-            None => order(&item, &item, budget)?.is_eq(),
-        };
-        if better {
-            best = Some(item);
-        }
-    }
-    match best {
-        Some(best) => Ok(best),
-        None => fail(format!("{name} of an empty list")),
-    }
-}
-
 fn parse_json<'a>(text: &str, budget: &mut Budget) -> Result<Operand<'a>, Fault> {
     // Charged before parsing: two bytes of text can become an entry.
     let marks = text
@@ -301,30 +274,6 @@ fn split<'a>(
     budget.allocate(ENTRY_BYTES)?;
     parts.push(slice(value, at, whole.len(), budget)?);
     Ok(Operand::list(parts))
-}
-
-fn join<'a>(
-    list: &Operand<'a>,
-    separator: Option<&Operand>,
-    budget: &mut Budget,
-) -> Result<Operand<'a>, Fault> {
-    let separator = match separator {
-        Some(separator) => text("join", separator, budget)?,
-        None => "",
-    };
-    let Operand::List(list) = list else {
-        return wrong_type("join", "a list", list);
-    };
-    let mut joined = String::new();
-    for (position, item) in list.items().enumerate() {
-        let separator = if position == 0 { "" } else { separator };
-        let item = text("join", &item, budget)?;
-        budget.charge(1)?;
-        budget.allocate((separator.len() + item.len()) as u64)?;
-        joined.push_str(separator);
-        joined.push_str(item);
-    }
-    Ok(Operand::Text(Text::Shared(joined.into())))
 }
 
 fn replace<'a>(arguments: &[Operand<'a>], budget: &mut Budget) -> Result<Operand<'a>, Fault> {

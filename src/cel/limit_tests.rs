@@ -83,7 +83,9 @@ fn check_rejects_with_a_position() {
 
 #[test]
 fn exponential_expressions_are_stopped() {
-    let state = json!({"l": vec![1; 400], "s": "x".repeat(1024), "t": "x".repeat(1 << 20)});
+    let many: Vec<Value> = (0..1_000).map(|n| json!({"n": n})).collect();
+    let same = vec![json!(vec![7; 1_000]); 200];
+    let state = json!({"l": vec![1; 400], "s": "x".repeat(1024), "t": "x".repeat(1 << 20), "many": many, "same": same});
     let nested = "state.l.map(a, state.l.map(b, state.l.map(c, a + b + c)))";
     let doubling = format!("[state.s]{}", ".map(a, a + a)".repeat(40));
     for source in [
@@ -103,6 +105,14 @@ fn exponential_expressions_are_stopped() {
         "[1].map(a, [a, a]).map(a, [a, a]).map(a, [a, a, a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a, a, a]).map(a, [a, a, a, a, a, a, a, a, a, a])",
         "state.l.map(a, state.t.contains('y'))",
         "state.l.map(a, state.t).join('')",
+        "state.l.map(a, state.l.sum())",
+        "state.l.map(a, state.l).flatten().map(a, 1)",
+        "state.l.map(a, state.l).flatten().distinct()",
+        "state.l.map(a, state.l.distinct())",
+        "state.l.map(a, [a, state.t]).flatten().distinct()",
+        // Maps and lists are compared in pairs.
+        "state.many.distinct()",
+        "state.same.distinct()",
         "state.l.map(a, state)",
         "parse_json('[' + state.t.replace('x', '1,') + '1]')",
         "json('\\u0001' + state.t.replace('x', '\\u0001'))",
@@ -275,6 +285,9 @@ fn garbage_never_panics() {
         "\0",
         "for",
         ".split(",
+        ".distinct(",
+        ".flatten(",
+        ".sum(",
         ".substring(",
         "max(",
         "json(",
@@ -307,6 +320,7 @@ fn mutated_expressions_never_panic() {
     let seeds = [
         "state.a[1].b.split('').map(c, c + 'x').join('-').substring(1, 3)",
         "has(state.a) && state.?zzz.y.orValue({'k': [1, 2.5]}).size() > 0 ? 'é' : \"q\\n\"",
+        "[[1, 2.5], [state.a, 'x'], 1].flatten().distinct().filter(i, type(i) == 'int').sum() + [1, 2].max()",
         "parse_json(json({'a': [1, -2, 3.5e2]})).a.exists_one(i, i % 2 == 1) || 3 in [1u]",
     ];
     let state = json!({"a": [1, {"b": "héé"}]});
@@ -324,4 +338,20 @@ fn mutated_expressions_never_panic() {
         let source: String = characters.into_iter().collect();
         let _outcome = evaluate(&source, &state);
     }
+}
+
+/// Sorting finds equal scalars, so that a long list of ids or names is affordable.
+#[test]
+fn long_lists_of_scalars_are_made_distinct() {
+    let names: Vec<String> = (0..4_000).map(|n| format!("name-{}", n % 3_000)).collect();
+    let state = json!({"names": names, "numbers": (0..4_000).map(|n| n % 7).collect::<Vec<_>>()});
+    assert_eq!(
+        evaluate("state.names.distinct().size()", &state),
+        Ok(json!(3_000))
+    );
+    assert_eq!(
+        evaluate("state.numbers.distinct()", &state),
+        Ok(json!([0, 1, 2, 3, 4, 5, 6]))
+    );
+    assert_eq!(evaluate("state.numbers.sum()", &state), Ok(json!(11_994)));
 }

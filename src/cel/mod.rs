@@ -6,7 +6,7 @@
 //! Safe on untrusted definitions and data: source is at most 4096 characters and
 //! 64 nodes deep, one evaluation takes at most 100 000 steps and produces at most
 //! 4 MiB, and nothing reads a clock, randomness or hash order, so the same scope
-//! always gives the same result. No input panics.
+//! always gives the same result. The present moment is a value of the scope. No input panics.
 //!
 //! The dialect is CEL with these rules for JSON: `uint` is `int`; ints and
 //! doubles mix (`1 == 1.0`, `1 + 0.5`); map keys are strings (`{1: "a"}` has key
@@ -21,6 +21,7 @@ mod evaluate;
 mod functions;
 #[cfg(test)]
 mod limit_tests;
+mod lists;
 mod members;
 mod node;
 mod operate;

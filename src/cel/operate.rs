@@ -210,16 +210,32 @@ fn order_mixed(left: i128, right: f64) -> Ordering {
     }
 }
 
+/// The order of two numbers. None if one of them is none; doubles are always finite.
+pub(super) fn order_numbers(left: &Operand, right: &Operand) -> Option<Ordering> {
+    match (left, right) {
+        (Operand::Int(left), Operand::Int(right)) => Some(left.cmp(right)),
+        (Operand::Int(left), Operand::Double(right)) => Some(order_mixed(*left, *right)),
+        (Operand::Double(left), Operand::Int(right)) => Some(order_mixed(*right, *left).reverse()),
+        (Operand::Double(left), Operand::Double(right)) => left.partial_cmp(right),
+        (
+            Operand::Null
+            | Operand::Bool(_)
+            | Operand::Int(_)
+            | Operand::Double(_)
+            | Operand::Text(_)
+            | Operand::List(_)
+            | Operand::Map(_),
+            _,
+        ) => None,
+    }
+}
+
 /// The order of two numbers, two strings or two bools.
 pub(super) fn order(left: &Operand, right: &Operand, budget: &mut Budget) -> Result<Ordering, Fault> {
+    if let Some(order) = order_numbers(left, right) {
+        return Ok(order);
+    }
     match (left, right) {
-        (Operand::Int(left), Operand::Int(right)) => Ok(left.cmp(right)),
-        (Operand::Int(left), Operand::Double(right)) => Ok(order_mixed(*left, *right)),
-        (Operand::Double(left), Operand::Int(right)) => Ok(order_mixed(*right, *left).reverse()),
-        (Operand::Double(left), Operand::Double(right)) => match left.partial_cmp(right) {
-            Some(order) => Ok(order),
-            None => fail("result is not a finite number"),
-        },
         (Operand::Text(left), Operand::Text(right)) => {
             budget.read(left.as_str().len().min(right.as_str().len()))?;
             Ok(left.cmp(right))

@@ -7,6 +7,7 @@ use crate::base::ids;
 use crate::base::text::shorten;
 use crate::base::time::Limit;
 use crate::cel::{Expression, Template};
+use crate::definition::NOW;
 use crate::definition::event::EmitEvent;
 use crate::definition::http_request::HttpRequest;
 use crate::definition::llm::{self, LlmCall};
@@ -113,10 +114,13 @@ pub struct Assert {
 }
 
 /// Names that a template of an implementation may use.
-pub(super) const NAMES: &[&str] = &["input", "state", "output", "callback", secret::SECRET];
+pub(super) const NAMES: &[&str] = &["input", "state", "output", NOW, "callback", secret::SECRET];
 
-/// Names that conditions, breaker keys and events may use. They exclude secrets, because their results are visible.
-pub(super) const CONDITION_NAMES: &[&str] = &["input", "state", "output"];
+/// Names that conditions and events may use. They exclude secrets, because their results are visible.
+pub(super) const CONDITION_NAMES: &[&str] = &["input", "state", "output", NOW];
+
+/// A breaker's key excludes the time, too: it would make a breaker of its own for every call.
+const BREAKER_NAMES: &[&str] = &["input", "state", "output"];
 
 #[derive(Clone, Copy)]
 enum ActionKindName {
@@ -338,7 +342,7 @@ fn read_breaker(kind: Option<&ActionKind>, execution: &Reader) -> Option<Templat
         execution.report("breaker", "invalid_id", message);
         return None;
     }
-    execution.template("breaker", CONDITION_NAMES)
+    execution.template("breaker", BREAKER_NAMES)
 }
 
 /// Reports a field that has no effect for actions of this kind.

@@ -4,6 +4,7 @@ use crate::base::limits::FAN_OUT_WIDTH;
 use crate::base::text::shorten;
 use crate::base::time::Limit;
 use crate::cel::Expression;
+use crate::definition::NOW;
 use crate::definition::path::Path;
 use crate::definition::reader::Reader;
 
@@ -83,7 +84,9 @@ pub fn read_spawn(reader: &Reader, names: &[&str]) -> Spawn {
         each.required_string("collection");
         let collection = each.expression("collection", names);
         let item_var = each.string("item_var").unwrap_or("item");
-        if !is_variable(item_var) {
+        // Older builds allowed `now`: in a stored document it is the item.
+        let is_taken = item_var == NOW && !each.problems().is_prechecked();
+        if is_taken || !is_variable(item_var) {
             each.report(
                 "item_var",
                 "invalid_id",
@@ -185,7 +188,7 @@ fn read_strategy(reader: &Reader) -> Option<Strategy> {
 
 fn read_merge(reader: Reader) -> Option<Merge> {
     let source = match reader.has("source") {
-        true => reader.expression("source", &["_branch"]),
+        true => reader.expression("source", &["_branch", NOW]),
         false => Some(Expression::new("_branch.output")),
     };
     let target = reader

@@ -3,6 +3,9 @@
 //! Documents are untrusted. `base::limits` bounds their size and nesting, graph algorithms do not recurse, and reading
 //! reports problems instead of panicking.
 
+/// The name of the present moment in expressions (Unix ms): of the decision, and inside a task of the beginning of its step.
+pub const NOW: &str = "now";
+
 pub mod action;
 mod adaptive;
 pub mod call_time;

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::base::limits;
 use crate::base::time::Limit;
 use crate::cel::{Expression, Template};
+use crate::definition::NOW;
 use crate::definition::action::{Action, ActionKind};
 use crate::definition::mapping::{Mapping, read_mapping};
 use crate::definition::path::Path;
@@ -74,8 +75,8 @@ const STEP_FAILURE_POLICIES: &[(&str, StepFailurePolicy)] = &[
     ("continue", StepFailurePolicy::Continue),
 ];
 
-const NAMES: &[&str] = &["input", "state", "output"];
-const NAMES_WITH_RESULT: &[&str] = &["input", "state", "output", "result"];
+const NAMES: &[&str] = &["input", "state", "output", NOW];
+const NAMES_WITH_RESULT: &[&str] = &["input", "state", "output", NOW, "result"];
 
 pub(super) fn read_steps(reader: &Reader) -> Vec<Step> {
     let elements = reader.array("steps");

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::base::limits::{self, RunLimits};
 use crate::base::time::Limit;
 use crate::cel::Template;
+use crate::definition::NOW;
 use crate::definition::event::Trigger;
 use crate::definition::graph;
 use crate::definition::node::{NO_MATCH_POLICIES, NoMatchPolicy, Node, read_nodes};
@@ -68,9 +69,9 @@ const WORKFLOW_POLICIES: &[(&str, WorkflowTimeoutPolicy)] = &[
     ("fail", WorkflowTimeoutPolicy::Fail),
 ];
 
-const OUTPUT_NAMES: &[&str] = &["input", "state", "output", "run"];
+const OUTPUT_NAMES: &[&str] = &["input", "state", "output", "run", NOW];
 /// `error` and `_branch` only have values on some paths. They are accepted everywhere, because a node can be on several.
-const GRAPH_NAMES: &[&str] = &["input", "state", "output", "run", "error", "_branch"];
+const GRAPH_NAMES: &[&str] = &["input", "state", "output", "run", NOW, "error", "_branch"];
 
 impl Workflow {
     /// Reads the graph. `resolve` looks up the tasks and actions that it refers to.

@@ -9,6 +9,7 @@ use crate::base::compute::Meter;
 use crate::base::failure::Failure;
 use crate::base::time::{Limit, Millis};
 use crate::cel::Scope;
+use crate::definition::NOW;
 use crate::definition::snapshot::Snapshot;
 use crate::definition::timeouts::TimeoutLayer;
 use crate::run::context::Context;
@@ -392,6 +393,7 @@ impl Run {
             .bind("state", self.context.state())
             .bind("output", self.context.output())
             .bind("run", &self.facts)
+            .bind_owned(NOW, self.changes.now.into())
             .bind("error", &vars.error)
             .bind("_branch", &vars.branch);
         // Innermost last: a nested fan-out may shadow a name.

@@ -6,7 +6,9 @@ use crate::base::compute::{Meter, copy_steps};
 use crate::base::failure::Failure;
 use crate::base::limits::{DEPTH, RESULT_BYTES, depth_of};
 use crate::base::text::json_bytes;
+use crate::base::time::Millis;
 use crate::cel::{Error, Scope};
+use crate::definition::NOW;
 use crate::definition::action::Action;
 use crate::definition::path::{Path, Root};
 use crate::definition::secret::SECRET;
@@ -23,6 +25,8 @@ pub(super) struct TaskContext {
     wrote_output: bool,
     /// The events of the finished steps.
     pub(super) events: Vec<Emitted>,
+    /// `now` in expressions: when the step under way began.
+    pub(super) now: Millis,
 }
 
 impl TaskContext {
@@ -33,6 +37,7 @@ impl TaskContext {
             last_result: Value::Null,
             wrote_output: false,
             events: Vec::new(),
+            now: 0,
         }
     }
 
@@ -50,6 +55,7 @@ impl TaskContext {
             last_result,
             wrote_output,
             events,
+            now: 0,
         })
     }
 
@@ -84,7 +90,8 @@ impl TaskContext {
         scope
             .bind("input", input)
             .bind("state", &self.state)
-            .bind("output", &self.output);
+            .bind("output", &self.output)
+            .bind_owned(NOW, self.now.into());
         scope
     }
 

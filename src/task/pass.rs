@@ -82,6 +82,7 @@ impl<'a> Pass<'a> {
     ) -> Result<(), FailedPass> {
         for step in assignment.task.steps.iter().skip(self.first) {
             let began = runtime.now();
+            self.context.now = began;
             let ended = match self.condition_outcome(step, assignment.input, runtime.meter()) {
                 Ok(ConditionOutcome::Skip) => {
                     self.report(step, StepStatus::Skipped, 0);

@@ -247,6 +247,14 @@ fn expressions_are_checked_in_their_own_scope() {
         json!({"nodes": [{"id": "a"}], "output_mapping": "${error}"}),
         &["/output_mapping unknown_name: \"error\""],
     );
+    // The present moment is known everywhere.
+    transition(json!({"condition": "now > run.started_at"}), &[]);
+    transition(json!({"foreach": {"collection": "[now]"}}), &[]);
+    node(
+        json!({"input_mapping": "${now}", "output_mapping": {"state.at": "${now}"}}),
+        &[],
+    );
+    workflow(json!({"nodes": [{"id": "a"}], "output_mapping": "${now}"}), &[]);
 }
 
 #[test]

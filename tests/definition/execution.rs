@@ -211,3 +211,27 @@ fn an_async_action_is_the_only_step_and_sends_a_request() {
         ["/steps/0 async_not_alone", "/steps/1 async_not_alone"]
     );
 }
+
+#[test]
+fn the_present_moment_is_known_in_tasks_but_not_in_the_key_of_a_breaker() {
+    let action = json!({"kind": "http_request", "implementation": {"url": "https://a.example?at=${now}"}});
+    let step = json!({"ref": "s", "action": action, "condition": "now > 1", "input_mapping": "${now}",
+        "output_mapping": {"state.at": "${now}"}});
+    expect(DocumentKind::Tasks, json!({"id": "t", "steps": [step]}), &[]);
+    for implementation in [
+        json!({"kind": "assert", "implementation": {"condition": "now > 1", "message": "at ${now}"}}),
+        json!({"kind": "emit_event", "implementation": {"name": "tick", "payload": "${now}"}}),
+        json!({"kind": "update_context", "implementation": {"set": {"at": "${now}"}}}),
+    ] {
+        let mut action = implementation;
+        action["id"] = json!("a");
+        expect(DocumentKind::Actions, action, &[]);
+    }
+    let breaker = json!({"id": "a", "kind": "http_request", "implementation": {"url": "https://a.example"},
+        "execution": {"breaker": "peer-${now}"}});
+    expect(
+        DocumentKind::Actions,
+        breaker,
+        &["/execution/breaker unknown_name: \"now\" is not a name here; the names are input, state, output"],
+    );
+}

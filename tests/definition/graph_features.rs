@@ -128,6 +128,10 @@ fn a_fan_out_is_a_number_or_a_list() {
             "/transitions/0/foreach/item_var invalid_id",
         ),
         (
+            json!({"foreach": {"collection": "input.x", "item_var": "now"}}),
+            "/transitions/0/foreach/item_var invalid_id",
+        ),
+        (
             json!({"foreach": {"collection": "input.x", "item_var": "a b"}}),
             "/transitions/0/foreach/item_var invalid_id",
         ),

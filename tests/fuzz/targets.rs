@@ -50,7 +50,10 @@ fn expressions() {
     fuzz("expressions", |bytes| {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let mut scope = Scope::new();
-        scope.bind("input", &input).bind("state", &state);
+        scope
+            .bind("input", &input)
+            .bind("state", &state)
+            .bind_owned("now", json!(1_794_813_773_776_u64));
         let expression = Expression::new(text.clone());
         if expression.check().is_ok() {
             let _ = expression.evaluate(&scope);

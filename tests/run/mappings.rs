@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::driver::{Driver, SETTINGS, failed, succeeded};
+use super::driver::{Driver, SETTINGS, complete_document, create_run, failed, store_document, succeeded};
 
 #[test]
 fn a_failing_mapping_takes_the_failure_transition() {
@@ -148,5 +148,85 @@ fn a_commit_that_ends_the_run_dispatches_nothing() {
         announce
         ended
     "#,
+    );
+}
+
+/// `now` is the moment of the decision, in every expression of the workflow.
+#[test]
+fn now_is_the_moment_of_the_decision() {
+    let mut run = Driver::start(json!({
+        "nodes": [
+            {"id": "a", "action_id": "work", "input_mapping": {"at": "${now}"},
+                "output_mapping": {"state.at": "${now}", "state.waited": "${now - run.started_at}"}},
+            {"id": "b", "action_id": "work", "input_mapping": ["${item}", "${now}"]},
+            {"id": "early"},
+            {"id": "c", "gate": {"prompt": "since ${now}"}},
+        ],
+        "transitions": [
+            {"from_node_id": "a", "to_node_id": "early", "condition": "now < 5000", "priority": 0},
+            {"id": "each", "from_node_id": "a", "to_node_id": "b", "condition": "now >= 5000", "priority": 1,
+                "foreach": {"collection": "[now, now + 1]"}},
+            {"from_node_id": "b", "to_node_id": "c", "synchronization": {"sibling_group": "each",
+                "merge": {"source": "[_branch.item, now]", "target": "state.all"}}},
+        ],
+        "output_mapping": "${[state.at, state.waited, state.all, now]}",
+    }));
+    assert_eq!(run.lines_of("dispatch"), [r#"dispatch t1@1 {"at":1000}"#]);
+    run.at(5_000).succeed("t1@1", json!(null));
+    assert_eq!(
+        run.lines_of("dispatch"),
+        ["dispatch t2@1 [5000,5000]", "dispatch t3@1 [5001,5000]"]
+    );
+    run.at(6_000).succeed("t2@1", json!(1));
+    // A run that is loaded again decides the same.
+    run.reload().at(7_000).succeed("t3@1", json!(1));
+    assert_eq!(
+        run.run.gates().next().map(|gate| gate.prompt.clone()),
+        Some(json!("since 7000"))
+    );
+    let gate = run.run.gates().next().expect("it is open").id.clone();
+    run.at(8_000).decide(&gate, "approve");
+    run.assert_status("completed [5000,4000,[[5000,7000],[5001,7000]],8000]");
+}
+
+/// Builds without `now` allowed it as the name of an item. A run that began then keeps its meaning.
+#[test]
+fn an_item_of_a_stored_workflow_may_be_named_now() {
+    let document = json!({
+        "nodes": [{"id": "a"}, {"id": "b", "action_id": "work", "input_mapping": "${each}"}],
+        "transitions": [{"id": "out", "from_node_id": "a", "to_node_id": "b",
+            "foreach": {"collection": "['x', 'y']", "item_var": "each"}}],
+    });
+    let mut stored = store_document(&complete_document(document));
+    stored.workflow["transitions"][0]["foreach"]["item_var"] = json!("now");
+    stored.workflow["nodes"][1]["input_mapping"] = json!("${now}");
+    let (run, decision) = create_run(1_000, SETTINGS, stored, json!({}));
+    let run = Driver::of(run, decision, SETTINGS);
+    assert_eq!(
+        run.lines_of("dispatch"),
+        [r#"dispatch t2@1 "x""#, r#"dispatch t3@1 "y""#]
+    );
+}
+
+#[test]
+fn now_in_an_inline_task_and_in_the_input_of_a_child_is_that_of_the_decision() {
+    let mut run = Driver::start(json!({
+        "nodes": [{"id": "a", "action_id": "work"}, {"id": "b", "task_id": "set"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}],
+        "tasks": [{"id": "set", "steps": [
+            {"action": {"kind": "update_context", "implementation": {"set": {"at": "${now}"}}}, "condition": "now == 3000"},
+        ]}],
+        "output_mapping": "${state.b}",
+    }));
+    run.at(3_000).succeed("t1@1", json!(null));
+    run.assert_status(r#"completed {"at":3000}"#);
+    let call = json!({"kind": "workflow_call", "implementation": {"workflow_id": "child"}});
+    let run = Driver::start(json!({
+        "nodes": [{"id": "p", "task_id": "call"}],
+        "tasks": [{"id": "call", "steps": [{"action": call, "input_mapping": {"at": "${now}"}}]}],
+    }));
+    assert_eq!(
+        run.lines_of("deliver"),
+        [r#"deliver 1 start run-1~t1 {"at":1000}"#]
     );
 }

@@ -1,8 +1,9 @@
 //! The steps of a task: their order, conditions and failures, its context and output.
 
+use curfew::base::failure::FailureClass::Network;
 use serde_json::{Value, json};
 
-use super::fake_runtime::PeerResponse::{Failure, Result};
+use super::fake_runtime::PeerResponse::{After, Fails, Failure, Result};
 use super::fake_runtime::{call, check, set, trace_of, with};
 
 #[test]
@@ -296,6 +297,48 @@ fn schemas_are_checked_and_named_in_errors() {
             call a {"n":1}
             step a completed x1 0 ms
             failed schema_mismatch/validation at -: output_schema of the task, at "": expected string, found number 5
+        "#,
+    );
+}
+
+/// `now` is the moment at which a step began, also in what follows its call, and in every call of it.
+#[test]
+fn now_is_the_moment_at_which_the_step_began() {
+    let mut asking = with(
+        call("ask"),
+        json!({"input_mapping": "${now}", "output_mapping": {"state.asked": "${[now, result]}"}}),
+    );
+    asking["action"]["implementation"]["body"] = json!({"at": "${now}"});
+    let early = with(
+        set("early", json!({"never": 1})),
+        json!({"condition": "now < 1500"}),
+    );
+    let late = with(
+        set("late", json!({"at": "${[now, state.asked]}"})),
+        json!({"condition": "now > 1500"}),
+    );
+    let answers = [
+        ("first", After(400, json!(1))),
+        ("ask", Fails(Network, None)),
+        ("ask", After(600, json!("done"))),
+    ];
+    check(
+        &trace_of(
+            json!({"steps": [call("first"), asking, early, late]}),
+            None,
+            &answers,
+        ),
+        r#"
+            call first {"n":1}
+            call ask 1400 {"at":1400}
+            retry ask network peer_failed
+            sleep 1000
+            call ask 1400 {"at":1400}
+            step first completed x1 400 ms
+            step ask completed x2 1600 ms
+            step early skipped x0 0 ms
+            step late completed x1 0 ms
+            completed {"at":[3000,[1400,"done"]]}
         "#,
     );
 }

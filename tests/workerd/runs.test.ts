@@ -50,6 +50,28 @@ test("the output is the context's output without an output mapping", async () =>
   assert.deepEqual(run.context, { state: { kept: 7 }, output: { deep: { value: "a" } } });
 });
 
+test("now is the moment of the decision, and inside a task that of its step", async () => {
+  const before = Date.now();
+  for (const dispatch of ["inline", "direct"]) {
+    const steps = [
+      { ref: "slow", action: { kind: "http_request", implementation: { url: `${peer.url}/slow/60?at=\${now}` } } },
+      set({ first: "${now}", total: "${[1, 2, 2].distinct().sum()}" }),
+    ];
+    const document = oneTask(dispatch === "direct" ? steps : steps.slice(1), {
+      task: { dispatch },
+      node: { input_mapping: { at: "${now}" } },
+      workflow: { output_mapping: { task: "${state.work}", end: "${now}", start: "${run.started_at}" } },
+    });
+    const run = await curfew.runToEnd(document);
+    assert.equal(run.status, "completed", JSON.stringify(run.error));
+    const { task, end, start } = run.output;
+    assert.equal(task.total, 3);
+    assert.ok(before <= start && start <= task.first && task.first <= end && end <= Date.now(), JSON.stringify(run.output));
+    if (dispatch === "direct") assert.ok(task.first - start >= 55, `${task.first - start} ms`);
+    assert.equal(end, run.ended_at, "the decision that ends the run");
+  }
+});
+
 test("a start is idempotent", async () => {
   const document = greeting();
   await curfew.store(document);

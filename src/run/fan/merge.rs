@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use crate::base::compute::{Meter, copy_steps, write_steps};
+use crate::base::compute::{copy_steps, write_steps};
 use crate::base::failure::Failure;
 use crate::base::text::json_type;
 use crate::cel::{Expression, Scope};
+use crate::definition::NOW;
 use crate::definition::fan::{MergeStrategy, Synchronization};
 use crate::definition::path::Root;
 
@@ -36,7 +37,7 @@ impl Run {
             values.push(Part {
                 index: *index,
                 order: arrival.order,
-                value: source(&merge.source, &branch, &self.work, &place)?,
+                value: self.source(&merge.source, &branch, &place)?,
             });
         }
         let held = match (merge.target.root, &outer) {
@@ -68,6 +69,20 @@ impl Run {
         }
     }
 
+    /// The value that a branch contributes.
+    fn source(&self, source: &Expression, branch: &Value, place: &str) -> Result<Value, Failure> {
+        // The branch was copied to bind `_branch`, and its row is written once more.
+        self.work
+            .charge_for(place, copy_steps(branch) + write_steps(branch))?;
+        let mut scope = Scope::metered(Some(&self.work));
+        scope
+            .bind("_branch", branch)
+            .bind_owned(NOW, self.changes.now.into());
+        source
+            .evaluate(&scope)
+            .map_err(|wrong| mapping_failure(place, &wrong))
+    }
+
     /// `_branch` of the joined group: the token may be in an inner branch.
     fn branch_of_join(&self, token: &Token, join: &Option<Synchronization>) -> Value {
         let group = join.as_ref().map_or("", |join| join.group.as_str());
@@ -96,17 +111,6 @@ struct Part {
     /// Later arrivals have higher numbers.
     order: u64,
     value: Value,
-}
-
-/// The value that a branch contributes.
-fn source(source: &Expression, branch: &Value, meter: &Meter, place: &str) -> Result<Value, Failure> {
-    // The branch was copied to bind `_branch`, and its row is written once more.
-    meter.charge_for(place, copy_steps(branch) + write_steps(branch))?;
-    let mut scope = Scope::metered(Some(meter));
-    scope.bind("_branch", branch);
-    source
-        .evaluate(&scope)
-        .map_err(|wrong| mapping_failure(place, &wrong))
 }
 
 /// `parts` are in the order of their branches; `held` is the value at the target before.

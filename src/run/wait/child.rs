@@ -7,6 +7,7 @@ use crate::base::compute::copy_steps;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::limits::{CALL_DEPTH, RESULT_BYTES, ROW_BYTES, TooLarge};
 use crate::base::text::json_bytes;
+use crate::definition::NOW;
 use crate::definition::node::ChildFailurePolicy;
 use crate::definition::step::StepAction;
 use crate::run::event::{ParentSender, StartRefusal};
@@ -189,7 +190,8 @@ impl Run {
                 scope
                     .bind("input", input)
                     .bind("state", &empty)
-                    .bind("output", &empty);
+                    .bind("output", &empty)
+                    .bind_owned(NOW, self.changes.now.into());
                 mapping.render(&scope).map_err(|wrong| {
                     crate::run::token::route::mapping_failure(
                         &format!("input_mapping of step {}", step.reference),
