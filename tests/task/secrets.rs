@@ -296,7 +296,7 @@ fn an_expression_over_a_secret_in_a_running_task_goes_on() {
         &run_with(json!({"steps": [step]}), &[], json!({})).trace(),
         "
             step a failed x1 0 ms
-            failed expression_failed/validation at a: set of step a: expression `secret`: unknown name: secret (known: input, output, state)
+            failed expression_failed/validation at a: set of step a: expression `secret`: unknown name: secret (known: input, now, output, state)
         ",
     );
 }
