@@ -149,7 +149,7 @@ test("every firing in a loop is its own fan-out", async () => {
     to_node_id: "start",
     loop_config: { max_iterations: 1 },
   });
-  const run = await curfew.runToEnd({ ...document, on_no_match: "end" });
+  const run = await curfew.runToEnd(Object.assign(document, { on_no_match: "end" }));
   assertCompleted(run);
   assert.deepEqual(run.output, [0, 1, 0, 1]);
   const instances = (await curfew.tokens(run.id)).flatMap((token) => token.branch?.instance ?? []);
