@@ -8,8 +8,8 @@ use crate::api::error::Error;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::{Millis, format_moment};
 use crate::run::{
-    Header, Past, PauseReason, REACHED_A_LIMIT, ResumePlan, Run, RunEvent, RunEventKind, RunStatus,
-    TimeoutRecord, TokenId, TokenStatus, TokenSummary, is_resumable,
+    COMPENSATED, CompensationResult, Header, Past, PauseReason, REACHED_A_LIMIT, ResumePlan, Run, RunEvent,
+    RunEventKind, RunStatus, TimeoutRecord, TokenId, TokenStatus, TokenSummary, is_resumable,
 };
 
 /// Limits of one deliverable.
@@ -132,6 +132,14 @@ pub fn lateness(rows: &[(String, u64, u64, u64)]) -> Value {
 pub fn resume(run: &Run, past: &Past, plan: &ResumePlan, errors: &BTreeMap<TokenId, Failure>) -> Value {
     let header = &run.header;
     let closed = match header.status {
+        RunStatus::Failed | RunStatus::TimedOut
+            if header
+                .compensation
+                .as_ref()
+                .is_some_and(CompensationResult::undid_work) =>
+        {
+            Some(COMPENSATED.to_string())
+        }
         RunStatus::Failed | RunStatus::TimedOut if header.reached_a_limit() => {
             Some(REACHED_A_LIMIT.to_string())
         }
@@ -142,7 +150,9 @@ pub fn resume(run: &Run, past: &Past, plan: &ResumePlan, errors: &BTreeMap<Token
         RunStatus::Completed | RunStatus::Cancelled => {
             Some("only a run that failed or timed out goes on; restart this one to run it again".to_string())
         }
-        RunStatus::Running | RunStatus::Waiting => Some("the run has not ended".to_string()),
+        RunStatus::Running | RunStatus::Waiting | RunStatus::Compensating => {
+            Some("the run has not ended".to_string())
+        }
         RunStatus::Paused => Some(how_to_continue(run)),
     };
     let (recommended, why) = match closed.is_some() {
@@ -234,7 +244,11 @@ pub fn tokens_with_errors(ended: &[TokenSummary]) -> Vec<TokenId> {
 pub fn shows_tokens(header: &Header) -> bool {
     match header.status {
         RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => true,
-        RunStatus::Completed | RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => false,
+        RunStatus::Completed
+        | RunStatus::Running
+        | RunStatus::Waiting
+        | RunStatus::Paused
+        | RunStatus::Compensating => false,
     }
 }
 
@@ -257,7 +271,7 @@ pub fn deliverable(
             .as_ref()
             .map_or("failed", |error| error.code.as_str()),
         RunStatus::Cancelled => "cancelled",
-        RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => {
+        RunStatus::Running | RunStatus::Waiting | RunStatus::Paused | RunStatus::Compensating => {
             let message = "the run has not ended; it has a deliverable when it has";
             return Err(Error::new(409, "run_not_ended", message));
         }

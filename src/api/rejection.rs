@@ -10,6 +10,11 @@ use crate::run::{FourEyes, PauseReason, Rejection, RunStatus};
 pub fn response(rejection: &Rejection) -> Error {
     match rejection {
         Rejection::RunFinished => Error::new(409, "run_finished", "the run has ended and cannot be changed"),
+        Rejection::Ending => Error::new(
+            409,
+            "run_ending",
+            "the end of the run is decided: its compensations and end handlers run, and nothing changes that",
+        ),
         Rejection::StaleAttempt { token, epoch } => Error::new(
             409,
             "stale_attempt",
@@ -112,6 +117,7 @@ fn cannot_extend(status: RunStatus) -> Error {
         RunStatus::Running
         | RunStatus::Waiting
         | RunStatus::Paused
+        | RunStatus::Compensating
         | RunStatus::Completed
         | RunStatus::Cancelled => Error::new(
             409,

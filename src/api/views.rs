@@ -52,6 +52,16 @@ pub fn run(run: &Run, now: Millis) -> Value {
     if let Some(reason) = &header.reason {
         view["reason"] = json!(reason);
     }
+    if let Some(ending) = &header.ending {
+        view["ends_as"] = json!(ending.status);
+        view["error"] = json!(ending.error);
+    }
+    if let Some(compensation) = &header.compensation {
+        view["compensation"] = json!(compensation);
+    }
+    if !header.on_end.is_empty() {
+        view["on_end"] = json!(header.on_end);
+    }
     view
 }
 
@@ -67,7 +77,10 @@ fn deadlines(run: &Run) -> Vec<Value> {
         Some(stopped_at) => json!({"kind": kind, "remaining_ms": at.saturating_sub(stopped_at)}),
     };
     let limit_at = run.header.timeout_at;
-    let workflow = limit_at.map(|at| deadline("workflow", at, run.header.stopped_at));
+    let workflow = match &run.header.ending {
+        Some(ending) => Some(deadline("compensation", ending.deadline_at, None)),
+        None => limit_at.map(|at| deadline("workflow", at, run.header.stopped_at)),
+    };
     let nodes = &run.snapshot().workflow.nodes;
     let tokens = run.live_tokens().filter_map(|token| {
         let (kind, at) = match token.status {
@@ -91,7 +104,7 @@ fn deadlines(run: &Run) -> Vec<Value> {
         };
         let mut view = deadline(kind, at?, token.deadline.stopped_at);
         view["token_id"] = json!(token.id.to_string());
-        view["node_id"] = json!(nodes[token.node].id);
+        view["node_id"] = json!(nodes[token.node].shown_id());
         Some(view)
     });
     let joins = run
@@ -151,10 +164,14 @@ pub fn token(id: u64, status: TokenStatus, row: TokenRow, run_ends_at: Option<Mi
             "output": if branch.output_is_result { row.output.clone().unwrap_or_default() } else { branch.output },
         })
     });
-    json!({
+    let (node_id, role) = match row.node_id.split_once('~') {
+        Some((node_id, role)) => (node_id, Some(role)),
+        None => (row.node_id.as_str(), None),
+    };
+    let mut view = json!({
         "id": format!("t{id}"),
         "branch": branch,
-        "node_id": row.node_id,
+        "node_id": node_id,
         "status": status.name(),
         "epoch": row.epoch,
         "retry_count": row.retry_count,
@@ -172,7 +189,16 @@ pub fn token(id: u64, status: TokenStatus, row: TokenRow, run_ends_at: Option<Mi
         "error": row.error.or(row.escalation.map(|escalation| escalation.failure)),
         "output": row.output,
         "steps": row.steps,
-    })
+    });
+    match (role, row.compensates) {
+        (Some(_), Some(compensates)) => {
+            view["compensation"] = json!(true);
+            view["compensates"] = json!(compensates.token);
+        }
+        (Some(_), None) => view["on_end"] = json!(true),
+        (None, _) => {}
+    }
+    view
 }
 
 /// The run's entry in lists.

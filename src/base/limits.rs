@@ -49,6 +49,8 @@ pub const ID_LENGTH: usize = 64;
 pub const RUN_ID_LENGTH: usize = 128;
 pub const BREAKER_KEY_LENGTH: usize = 128;
 pub const TAGS: usize = 20;
+/// Handlers in `on_end`.
+pub const END_HANDLERS: usize = 20;
 pub const TIMEOUT_MIN_MS: u64 = 1;
 pub const TIMEOUT_MAX_MS: u64 = 30 * crate::base::time::DAY;
 /// The highest `TIMEOUT_MAX_MS` that an operator may configure. Added to any date, it is still an exact JavaScript number.

@@ -154,7 +154,12 @@ impl<'a> Checker<'a> {
             self.check(&self.document["timeouts"], &place, layer.name(), layer, allowance);
         }
         for (index, node) in elements(self.document, "nodes").iter().enumerate() {
-            self.node(node, &Place::new(format!("/nodes/{index}")));
+            let place = Place::new(format!("/nodes/{index}"));
+            self.node(node, &place);
+            self.node(&node["compensate"], &place.child("compensate"));
+        }
+        for (index, handler) in elements(self.document, "on_end").iter().enumerate() {
+            self.node(handler, &Place::new(format!("/on_end/{index}")));
         }
         self.check_unused();
     }

@@ -9,6 +9,7 @@ pub const NOW: &str = "now";
 pub mod action;
 mod adaptive;
 pub mod call_time;
+pub mod ending;
 mod escalate;
 pub mod event;
 pub mod fan;

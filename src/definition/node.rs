@@ -31,6 +31,27 @@ pub struct Node {
     pub escalate_on: Option<Vec<FailureClass>>,
     /// Absent: the workflow's.
     pub on_no_match: Option<NoMatchPolicy>,
+    /// The node that undoes this one's work.
+    pub compensate: Option<usize>,
+    pub role: NodeRole,
+}
+
+/// What a node stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeRole {
+    /// A node of the document.
+    Declared,
+    /// The `compensate` of another node. It has no transitions.
+    Compensation { of: usize },
+    /// An entry of `on_end`. It has no transitions.
+    EndHandler,
+}
+
+impl Node {
+    /// The id without what marks a compensation or an end handler.
+    pub fn shown_id(&self) -> &str {
+        self.id.split('~').next().unwrap_or_default()
+    }
 }
 
 /// What happens to a completed token whose node has success transitions, none of which matches.
@@ -124,7 +145,7 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
     let id = reader.required_id("id");
     reader.string("name");
     reader.string("description");
-    let kind = read_kind(&reader, names);
+    let kind = read_kind(&reader, FORMS, names);
     let input_mapping = reader.template("input_mapping", names);
     let names_with_result: Vec<&str> = names.iter().copied().chain(["result"]).collect();
     let output_mapping = read_mapping(&reader, "output_mapping", &names_with_result, Path::parse);
@@ -142,6 +163,8 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
     let dispatch = read_dispatch(&reader);
     let escalate_on = read_escalate_on(&reader, kind.as_ref().is_none_or(NodeKind::is_executed));
     let on_no_match = reader.choice("on_no_match", NO_MATCH_POLICIES);
+    // Read by `ending::add_compensations`, once all nodes are known.
+    reader.value("compensate");
     reader.finish();
     Some(Node {
         id: id?,
@@ -156,10 +179,46 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
         dispatch,
         escalate_on,
         on_no_match,
+        compensate: None,
+        role: NodeRole::Declared,
     })
 }
 
-fn read_kind(reader: &Reader, names: &[&str]) -> Option<NodeKind> {
+/// The work of a compensation or an end handler: `task_id`, `action_id` or `workflow_id`, and `input_mapping`. Its id, role and
+/// timeout are the caller's.
+pub(super) fn read_work(reader: Reader, names: &[&str]) -> Option<Node> {
+    let kind = read_kind(&reader, WORK_FORMS, names);
+    if kind.as_ref().is_some_and(|kind| !kind.is_executed()) {
+        let message = "name the work: \"task_id\", \"action_id\" or \"workflow_id\"";
+        reader.report("action_id", "missing_field", message);
+    }
+    let input_mapping = reader.template("input_mapping", names);
+    reader.finish();
+    Some(Node {
+        id: String::new(),
+        kind: kind.filter(NodeKind::is_executed)?,
+        input_mapping,
+        // Its result is on the token only.
+        output_mapping: Some(Vec::new()),
+        timeout: Limit::Unset,
+        adaptive: false,
+        allow_exceed_hard: false,
+        on_timeout: None,
+        max_retries: 3,
+        dispatch: None,
+        // Ending goes on without a person.
+        escalate_on: Some(Vec::new()),
+        on_no_match: None,
+        compensate: None,
+        role: NodeRole::Declared,
+    })
+}
+
+/// What a node may do; the first three run something.
+const FORMS: &[&str] = &["task_id", "action_id", "workflow_id", "gate", "wait"];
+const WORK_FORMS: &[&str] = &["task_id", "action_id", "workflow_id"];
+
+fn read_kind(reader: &Reader, forms: &[&'static str], names: &[&str]) -> Option<NodeKind> {
     let version = |field| reader.integer(field, 1, i64::MAX).map(|number| number as u64);
     let task_version = version("task_version");
     let action_version = version("action_version");
@@ -172,8 +231,8 @@ fn read_kind(reader: &Reader, names: &[&str]) -> Option<NodeKind> {
             "only a node with a \"workflow_id\" has \"on_failure\"",
         );
     }
-    const FORMS: [&str; 5] = ["task_id", "action_id", "workflow_id", "gate", "wait"];
-    let present: Vec<&'static str> = FORMS.into_iter().filter(|form| reader.has(form)).collect();
+    let present = forms.iter().copied().filter(|form| reader.has(form));
+    let present: Vec<&'static str> = present.collect();
     match present.as_slice() {
         [] => Some(NodeKind::PassThrough),
         ["task_id"] => Some(NodeKind::Task {
@@ -198,7 +257,7 @@ fn read_kind(reader: &Reader, names: &[&str]) -> Option<NodeKind> {
             reader.report(
                 second,
                 "both_forms",
-                format!("a node has exactly one of {}", FORMS.join(", ")),
+                format!("write exactly one of {}", forms.join(", ")),
             );
             None
         }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::definition::action::Action;
+use crate::definition::ending;
 use crate::definition::inline;
 use crate::definition::node::NodeKind;
 use crate::definition::problem::{Problems, pointer_to};
@@ -279,6 +280,9 @@ pub(super) fn describe_missing(
 }
 
 pub(super) fn node_pointer(workflow: &Value, id: &str) -> String {
+    if let Some(pointer) = ending::pointer_of(id, |node| node_pointer(workflow, node)) {
+        return pointer;
+    }
     let position = workflow["nodes"]
         .as_array()
         .and_then(|nodes| nodes.iter().position(|node| node["id"].as_str() == Some(id)));

@@ -122,6 +122,28 @@ impl StoredSnapshot {
         self.tasks.iter().any(has_async) || self.children.iter().any(StoredSnapshot::has_async)
     }
 
+    /// Whether the called workflow `index`, or one that it may call, has compensations or end handlers.
+    fn child_has_ending(&self, index: usize) -> bool {
+        let mut seen = vec![false; self.children.len()];
+        let mut open = vec![index];
+        while let Some(index) = open.pop() {
+            let Some(child) = self.children.get(index) else {
+                continue;
+            };
+            if std::mem::replace(&mut seen[index], true) {
+                continue;
+            }
+            let nodes = child.workflow["nodes"].as_array();
+            let compensates =
+                nodes.is_some_and(|nodes| nodes.iter().any(|node| !node["compensate"].is_null()));
+            if compensates || !child.workflow["on_end"].is_null() {
+                return true;
+            }
+            open.extend(child.node_children.iter().flatten());
+        }
+        false
+    }
+
     /// The self-contained snapshot of the workflow that `node` calls.
     pub fn child(&self, node: usize) -> Option<StoredSnapshot> {
         let index = (*self.node_children.get(node)?)?;
@@ -146,6 +168,8 @@ pub struct Snapshot {
     pub workflow: Workflow,
     pub tasks: Vec<ResolvedTask>,
     pub node_tasks: Vec<Option<usize>>,
+    /// Whether the workflow that each node calls has an ending of its own.
+    children_with_ending: Vec<bool>,
     /// The outgoing transitions of each node, lowest priority number first.
     routes: Vec<Vec<usize>>,
     /// The source of this snapshot. Child runs are created from it.
@@ -199,11 +223,21 @@ impl Snapshot {
                 tasks,
                 node_tasks: stored.node_tasks.clone(),
                 has_async: stored.has_async(),
+                children_with_ending: stored
+                    .node_children
+                    .iter()
+                    .map(|child| child.is_some_and(|child| stored.child_has_ending(child)))
+                    .collect(),
                 stored,
                 text,
             }),
             Some(_) | None => Err(problems.into_sorted()),
         }
+    }
+
+    /// Whether the run that `node` calls may compensate or handle its end.
+    pub fn child_has_ending(&self, node: usize) -> bool {
+        self.children_with_ending.get(node).copied().unwrap_or(false)
     }
 
     pub fn routes_from(&self, node: usize) -> &[usize] {

@@ -7,9 +7,12 @@ use crate::base::limits::{self, RunLimits};
 use crate::base::time::Limit;
 use crate::cel::Template;
 use crate::definition::NOW;
+use crate::definition::ending::{
+    CompensationRules, EndHandler, add_compensations, read_compensation, read_end_handlers,
+};
 use crate::definition::event::Trigger;
 use crate::definition::graph;
-use crate::definition::node::{NO_MATCH_POLICIES, NoMatchPolicy, Node, read_nodes};
+use crate::definition::node::{NO_MATCH_POLICIES, NoMatchPolicy, Node, NodeRole, read_nodes};
 use crate::definition::problem::{Problems, pointer_to};
 use crate::definition::reader::Reader;
 use crate::definition::task::{Dispatch, warn_of_long_queue};
@@ -40,6 +43,8 @@ pub struct Workflow {
     /// For nodes that do not say it themselves.
     pub on_no_match: NoMatchPolicy,
     pub clock: RunClock,
+    pub compensation: CompensationRules,
+    pub end_handlers: Vec<EndHandler>,
 }
 
 /// Whether the run's own limit counts the time in front of a person.
@@ -88,7 +93,7 @@ impl Workflow {
         let output_mapping = reader.template("output_mapping", OUTPUT_NAMES);
         let limits = reader.object("limits").map(read_limits).unwrap_or_default();
         let names = graph_names(&reader);
-        let nodes = read_nodes(&reader, &names);
+        let mut nodes = read_nodes(&reader, &names);
         let mut transitions = read_transitions(&reader, &nodes, &names);
         let initial_node = read_initial_node(&reader, &nodes);
         reader.value("tasks");
@@ -103,6 +108,13 @@ impl Workflow {
         graph::check(&reader, initial_node, &nodes, &transitions);
         check_queue(&reader, timeout, &nodes);
         graph::check_joins(&reader, &nodes, &transitions);
+        // After the checks of the graph: these nodes are not part of it.
+        let compensation = reader
+            .object("compensation")
+            .map(read_compensation)
+            .unwrap_or_default();
+        add_compensations(&reader.array("nodes"), &mut nodes, problems);
+        let end_handlers = read_end_handlers(&reader, &mut nodes);
         reader.finish();
         Some(Workflow {
             id: id?,
@@ -134,7 +146,15 @@ impl Workflow {
                 true => RunClock::Runs,
                 false => RunClock::StopsAtGates,
             }),
+            compensation,
+            end_handlers,
         })
+    }
+
+    /// Without compensations and end handlers.
+    pub fn declared_node_index(&self, id: &str) -> Option<usize> {
+        let index = self.node_index(id)?;
+        (self.nodes[index].role == NodeRole::Declared).then_some(index)
     }
 
     pub fn node_index(&self, id: &str) -> Option<usize> {

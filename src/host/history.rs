@@ -13,7 +13,8 @@ use crate::host::platform::{Error, Platform, Result, Storage};
 use crate::host::requests::{done, refused};
 use crate::protocol::run::{PageRequest, RunResponse};
 use crate::run::{
-    InstanceId, Past, Rejection, RestartPoint, ResumePlan, ResumeRows, Rewind, RunEvent, TokenId, WrittenAt,
+    InstanceId, NeededRows, Past, ReadRows, Rejection, RestartPoint, ResumePlan, ResumeRows, Rewind,
+    RunEvent, Token, TokenId, WrittenAt,
 };
 use crate::storage::pages::{ListedRow, page_length, pages};
 use crate::storage::restore::{self, PastReader};
@@ -136,6 +137,27 @@ impl<P: Platform> Host<P> {
         Ok(past.finish())
     }
 
+    pub(super) fn read_rows(&self, needed: NeededRows) -> Result<ReadRows> {
+        match needed {
+            NeededRows::Past => Ok(ReadRows::Past(Box::new(self.past()?))),
+            NeededRows::Token(id) => Ok(ReadRows::Token(Box::new(self.ended_token(id)?))),
+        }
+    }
+
+    fn ended_token(&self, id: TokenId) -> Result<Token> {
+        let snapshot = self.with_run(|run| run.snapshot().clone())?;
+        let listed = self.platform.storage().list_tokens(id.0.saturating_sub(1), 1)?;
+        let mut found = None;
+        self.each_row(&listed, |listed, row| {
+            let token = restore::token(listed.number, &listed.status, row, &snapshot);
+            found = Some(token.map_err(Error)?);
+            Ok(())
+        })?;
+        found
+            .filter(|token: &Token| token.id == id)
+            .ok_or_else(|| Error(format!("token {id} has no row")))
+    }
+
     /// The rows that a retried run goes on with.
     pub(super) fn rows_to_go_on(&self, plan: &ResumePlan) -> Result<ResumeRows> {
         let snapshot = self.with_run(|run| run.snapshot().clone())?;
@@ -166,7 +188,8 @@ impl<P: Platform> Host<P> {
         &self,
         node_id: &str,
     ) -> Result<Option<std::result::Result<RestartPoint, Rejection>>> {
-        let Some(node) = self.with_run(|run| run.snapshot().workflow.node_index(node_id))? else {
+        let node = self.with_run(|run| run.snapshot().workflow.declared_node_index(node_id))?;
+        let Some(node) = node else {
             return Ok(None);
         };
         let past = self.past()?;

@@ -175,6 +175,8 @@ impl<P: Platform> Host<P> {
             storage.remove_table()?;
             return Err(error);
         }
+        let steps = self.with_run(Run::steps)?;
+        self.provide_rows(budget, steps)?;
         Ok(Started::New)
     }
 
@@ -324,6 +326,7 @@ impl<P: Platform> Host<P> {
     }
 
     pub(super) fn carry_out_batch(&self, batch: DecisionBatch, budget: &SubrequestBudget) -> Result<()> {
+        let steps = batch.steps();
         let decision = match &*self.run.borrow() {
             Some(run) => batch.into_decision(run),
             // Nothing was decided: there is no run.
@@ -331,6 +334,31 @@ impl<P: Platform> Host<P> {
         };
         self.carry_out(budget, decision)?;
         self.platform.publish_refused();
+        self.provide_rows(budget, steps)
+    }
+
+    /// Reads the rows that the engine asks for, as long as it does. Each answer is a decision and a commit of its own. Rows that
+    /// cannot be read are asked for again by the alarm.
+    fn provide_rows(&self, budget: &SubrequestBudget, mut steps: u64) -> Result<()> {
+        while let Some(needed) = self.with_run(Run::needed_rows).ok().flatten() {
+            // What is due comes first; the wake that does it ends here, too.
+            if self.is_due()? {
+                return Ok(());
+            }
+            let rows = match self.read_rows(needed) {
+                Ok(rows) => rows,
+                Err(error) => {
+                    self.report("rows_not_provided", &error);
+                    return Ok(());
+                }
+            };
+            let mut batch = DecisionBatch::after(steps);
+            // Rows that are no longer needed change nothing.
+            let _accepted = self.decide(&mut batch, budget, Event::RowsRead(rows));
+            steps = batch.steps();
+            let decision = self.with_run(|run| batch.into_decision(run))?;
+            self.carry_out(budget, decision)?;
+        }
         Ok(())
     }
 

@@ -47,6 +47,8 @@ pub enum RunStatus {
     Waiting,
     /// Every clock of the run is stopped.
     Paused,
+    /// Its end is decided; compensations and end handlers run before it.
+    Compensating,
     Completed,
     Failed,
     TimedOut,
@@ -54,10 +56,11 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    pub const ALL: [RunStatus; 7] = [
+    pub const ALL: [RunStatus; 8] = [
         RunStatus::Running,
         RunStatus::Waiting,
         RunStatus::Paused,
+        RunStatus::Compensating,
         RunStatus::Completed,
         RunStatus::Failed,
         RunStatus::TimedOut,
@@ -70,6 +73,7 @@ impl RunStatus {
             RunStatus::Running => "running",
             RunStatus::Waiting => "waiting",
             RunStatus::Paused => "paused",
+            RunStatus::Compensating => "compensating",
             RunStatus::Completed => "completed",
             RunStatus::Failed => "failed",
             RunStatus::TimedOut => "timed_out",
@@ -79,7 +83,7 @@ impl RunStatus {
 
     pub fn is_terminal(self) -> bool {
         match self {
-            RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => false,
+            RunStatus::Running | RunStatus::Waiting | RunStatus::Paused | RunStatus::Compensating => false,
             RunStatus::Completed | RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => true,
         }
     }

@@ -7,6 +7,7 @@ use crate::protocol::task::TaskReport;
 use crate::run::context::Context;
 use crate::run::fan::{Instance, InstanceId};
 use crate::run::message::{ChildReport, ChildStatusUpdate};
+use crate::run::recovery::compensate::ReadRows;
 use crate::run::token::{Interrupted, JoinWait, Token, TokenId, TokenStatus};
 use crate::run::wait::callback::CallbackResult;
 use crate::run::wait::capability::Capability;
@@ -126,6 +127,8 @@ pub enum Event {
     },
     /// A child began or stopped waiting for a person.
     ChildStatusUpdate(Box<ChildStatusUpdate>),
+    /// The rows that `Run::needed_rows` asked for.
+    RowsRead(ReadRows),
     /// Restart the run from the beginning, or from a node it has visited with the context as it was then.
     RestartRequested {
         from: Option<RestartPoint>,
@@ -169,6 +172,12 @@ pub struct TokenSummary {
     pub wrote: bool,
     pub wrote_at_creation: bool,
     pub went_back_to: Option<TokenId>,
+    /// Its work was done.
+    pub has_output: bool,
+    /// The token whose work it continued.
+    pub work_of: Option<TokenId>,
+    /// The token whose work it undid.
+    pub compensates: Option<TokenId>,
 }
 
 /// The complete rows that a resumed run continues with: the tokens and instances of its `ResumePlan`.
@@ -214,6 +223,7 @@ impl Event {
             | Event::RetryRequested { .. }
             | Event::ParentHolds { .. }
             | Event::ChildStatusUpdate(_)
+            | Event::RowsRead(_)
             | Event::RestartRequested { .. } => false,
         }
     }

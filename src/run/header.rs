@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use crate::base::failure::Failure;
 use crate::base::time::{DAY, Millis, SECOND};
+use crate::run::recovery::compensate::CompensationResult;
+use crate::run::recovery::ending::{EndPhase, Ending, HandlerResult};
 use crate::run::token::unroutable::Routes;
 use crate::run::wait::capability::CallbackSecret;
 
@@ -65,6 +67,14 @@ pub struct Header {
     /// Incremented with every saved header, so that the index can ignore messages that arrive out of order.
     pub revision: u64,
     pub child_ids: ChildIds,
+    /// The run is ending.
+    pub ending: Option<Box<Ending>>,
+    /// What the last end compensated.
+    pub compensation: Option<CompensationResult>,
+    /// Results of the end handlers of the last end.
+    pub on_end: Vec<HandlerResult>,
+    /// Work that was done up to this number (`Token::exit_order`) is final: the run had completed, or the work was compensated.
+    pub settled_order: u64,
 }
 
 /// The format of the ids of a run's children. A run keeps the format it started with, so that it still finds children
@@ -205,11 +215,18 @@ impl Default for Settings {
     }
 }
 
-/// `run` in expressions.
+/// `run` in expressions. End handlers also get how the run ends.
 pub(in crate::run) fn facts_of(header: &Header) -> Value {
-    json!({
+    let mut facts = json!({
         "id": header.id,
         "started_at": header.started_at,
         "attempt": header.attempt,
-    })
+    });
+    let ending = header.ending.as_deref();
+    if let Some(ending) = ending.filter(|ending| matches!(ending.phase, EndPhase::Handling { .. })) {
+        facts["status"] = json!(ending.status);
+        facts["error"] = json!(ending.error);
+        facts["output"] = json!(ending.output);
+    }
+    facts
 }

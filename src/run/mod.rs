@@ -32,6 +32,10 @@ pub use header::{
     hops_of, root_event_of,
 };
 pub use message::{ChildReport, ChildStatusUpdate, Message};
+pub use recovery::compensate::{
+    COMPENSATED, CompensatedToken, Compensates, CompensationResult, CompensationStatus, NeededRows, ReadRows,
+};
+pub use recovery::ending::{EndEvent, EndPhase, Ending, HandlerResult};
 pub use recovery::resume::{REACHED_A_LIMIT, ResumePlan, is_resumable};
 pub use recovery::rewind::{Rewind, WrittenAt};
 pub use recovery::undo::{Back, Patch, Step, UNDO_INLINE_BYTES};

@@ -226,6 +226,15 @@ impl Outbox {
         !may_have_left
     }
 
+    /// Whether the child of this attempt was certainly not started yet.
+    pub fn holds_start(&self, token: TokenId, epoch: u64) -> bool {
+        let token = token.to_string();
+        self.entries.values().any(|entry| {
+            let is_start = matches!(&entry.message, Message::StartChild { token_id, epoch: of, .. } if *token_id == token && *of == epoch);
+            is_start && !entry.may_have_left
+        })
+    }
+
     /// The changed rows since the last call, and the messages to deliver.
     pub fn take_changes(&mut self) -> (Vec<Write>, Vec<Command>) {
         let mut writes = Vec::new();

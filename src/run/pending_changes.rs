@@ -43,6 +43,8 @@ pub(in crate::run) struct PendingChanges {
     /// Work was deferred to the next wake.
     pub is_deferred: bool,
     pub forget_failed_wakes: bool,
+    /// The end of the run was decided and has interrupted tokens.
+    pub end_decided: bool,
     /// Latencies of nodes with an adaptive limit.
     pub latencies: Vec<(String, TokenId, u64)>,
 }
@@ -76,7 +78,7 @@ impl Run {
         let events = self.event_log.take_new();
         let changes = std::mem::take(&mut self.changes);
         self.changes.now = changes.now;
-        if changes.ended {
+        if changes.ended || changes.end_decided {
             self.number_interrupted_tokens();
         }
         let tokens = self.tokens.take_changes();
@@ -173,11 +175,13 @@ impl Run {
 
     /// A run that failed or timed out may be resumed. The tokens that its end interrupted are found by the number of the end.
     fn number_interrupted_tokens(&mut self) {
-        match self.header.status {
+        let ending = self.header.ending.as_ref().map(|ending| ending.status);
+        match ending.unwrap_or(self.header.status) {
             RunStatus::Failed | RunStatus::TimedOut => {}
             RunStatus::Running
             | RunStatus::Waiting
             | RunStatus::Paused
+            | RunStatus::Compensating
             | RunStatus::Completed
             | RunStatus::Cancelled => return,
         }

@@ -14,6 +14,8 @@ pub enum Rejection {
     },
     /// The run has ended.
     RunFinished,
+    /// The run's end is decided.
+    Ending,
     /// The sender is not the parent of this run.
     NotParent {
         run_id: String,

@@ -80,7 +80,10 @@ impl Run {
     fn restore_token(&mut self, token: Token) -> Result<(), String> {
         let due_at = token.due_at(self.timeout_config());
         self.timers.reschedule(Timer::Token(token.id), None, due_at);
-        self.fans.restore_token(&token)?;
+        // The decision to end has closed every join.
+        if !self.is_ending() {
+            self.fans.restore_token(&token)?;
+        }
         if let (Some(join), TokenStatus::WaitingForSiblings) = (token.join, token.status) {
             self.fans.restore_arrival(&token, join)?;
         }

@@ -23,6 +23,7 @@ use crate::run::header::{
 };
 use crate::run::outbox::Outbox;
 use crate::run::pending_changes::PendingChanges;
+use crate::run::recovery::compensate::Compensations;
 use crate::run::rejection::Rejection;
 use crate::run::time::event_log::EventLog;
 use crate::run::time::timers::Timers;
@@ -51,6 +52,7 @@ pub struct Run {
     pub(in crate::run) waits: Waits,
     pub(in crate::run) event_log: EventLog,
     pub(in crate::run) outbox: Outbox,
+    pub(in crate::run) compensations: Compensations,
     /// Consecutive wakes whose decision could not be saved.
     pub(in crate::run) failed_wakes: u32,
     /// Computation steps of the current or last decision.
@@ -134,6 +136,10 @@ impl Run {
             request: new.request,
             revision: 0,
             child_ids: ChildIds::Reserved,
+            ending: None,
+            compensation: None,
+            on_end: Vec::new(),
+            settled_order: 0,
         };
         let initial = workflow.initial_node;
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
@@ -174,6 +180,7 @@ impl Run {
             waits: Waits::default(),
             event_log: EventLog::default(),
             outbox: Outbox::default(),
+            compensations: Compensations::default(),
             failed_wakes: 0,
             work: Meter::default(),
             steps_before: 0,
@@ -193,7 +200,7 @@ impl Run {
         self.changes.now = now.max(self.changes.now).max(self.header.started_at);
         self.changes.remaining_calls = remaining_calls;
         self.changes.waited_for_person = self.waits_for_person();
-        if self.is_running() && self.failed_wakes >= FAILED_WAKES_MAX && matches!(event, Event::Loaded) {
+        if !self.has_ended() && self.failed_wakes >= FAILED_WAKES_MAX && matches!(event, Event::Loaded) {
             return (self.abandoned(), self.build_decision());
         }
         self.work = Meter::starting_at(std::mem::take(&mut self.steps_before));
@@ -252,6 +259,9 @@ impl Run {
                 Ok(())
             }
             Event::DeliveryFailed { id, is_gone } => {
+                if is_gone {
+                    self.child_is_gone(id);
+                }
                 self.outbox.failed(id, is_gone, self.changes.now);
                 Ok(())
             }
@@ -283,6 +293,10 @@ impl Run {
             } => self.parent_holds(number, held, budget_ms),
             Event::ChildStatusUpdate(news) => self.child_news(*news),
             Event::RestartRequested { from, by } => self.restart_requested(from, by.as_deref()),
+            Event::RowsRead(rows) => {
+                self.rows_read(rows);
+                Ok(())
+            }
         }
     }
 
@@ -403,8 +417,13 @@ impl Run {
         scope
     }
 
+    /// Its end is not decided.
     pub(in crate::run) fn is_running(&self) -> bool {
-        !self.header.status.is_terminal()
+        !self.has_ended() && !self.is_ending()
+    }
+
+    pub(in crate::run) fn has_ended(&self) -> bool {
+        self.header.status.is_terminal()
     }
 
     pub(in crate::run) fn is_paused(&self) -> bool {

@@ -138,7 +138,13 @@ fn parts() -> Vec<Part> {
             json!({"id": "a", "kind": "llm_call", "implementation": format}),
         ),
     ];
+    let ends = vec![
+        ("## compensation", workflow_with("compensation", probe())),
+        ("## on_end", workflow_with("on_end", json!([probe()]))),
+        ("## compensate", node_with("compensate", probe())),
+    ];
     let mut parts = of_page("docs/documents.md", DocumentKind::Workflows, workflows);
+    parts.extend(of_page("docs/ends.md", DocumentKind::Workflows, ends));
     parts.extend(of_page("docs/tasks.md", DocumentKind::Tasks, tasks));
     parts.extend(of_page("docs/actions.md", DocumentKind::Actions, actions));
     parts.extend(action_kinds().into_iter().map(|kind| Part {

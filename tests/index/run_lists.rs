@@ -37,7 +37,8 @@ fn next(status: RunStatus) -> Option<RunStatus> {
     match status {
         RunStatus::Running => Some(RunStatus::Waiting),
         RunStatus::Waiting => Some(RunStatus::Paused),
-        RunStatus::Paused => Some(RunStatus::Completed),
+        RunStatus::Paused => Some(RunStatus::Compensating),
+        RunStatus::Compensating => Some(RunStatus::Completed),
         RunStatus::Completed => Some(RunStatus::Failed),
         RunStatus::Failed => Some(RunStatus::TimedOut),
         RunStatus::TimedOut => Some(RunStatus::Cancelled),
@@ -177,7 +178,7 @@ fn statuses_are_merged() {
     // D1 merges at most five selects.
     let all = list("workflow=a").query().statements;
     let selects: Vec<usize> = all.iter().map(|it| it.sql.matches("SELECT").count()).collect();
-    assert_eq!(selects, [5, 2]);
+    assert_eq!(selects, [5, 3]);
     let five = statement("status=failed,running,waiting,paused,completed");
     assert_eq!(five.sql.matches("UNION ALL").count(), 4);
 }

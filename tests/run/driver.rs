@@ -11,8 +11,9 @@ use curfew::definition::snapshot::{
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{
-    CallbackKey, CallbackSecret, ChildReport, Command, Decision, Event, GateDecision, Message, NewRun,
-    ParentLink, Rejection, Routes, Run, RunStatus, Settings, StartRequest, TokenId, TriggeredBy,
+    CallbackKey, CallbackSecret, ChildReport, Command, Decision, Event, GateDecision, Message, NeededRows,
+    NewRun, ParentLink, ReadRows, Rejection, Routes, Run, RunStatus, Settings, StartRequest, TokenId,
+    TriggeredBy,
 };
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
@@ -315,6 +316,21 @@ impl Driver {
     pub fn feed(&mut self, event: Event) -> &mut Driver {
         (self.answer, self.decision) = self.run.handle(self.now, self.room, event);
         self.save();
+        self
+    }
+
+    /// Feeds the rows that the engine asks for, as the host does after each commit.
+    pub fn provide(&mut self) -> &mut Driver {
+        while let Some(needed) = self.run.needed_rows() {
+            let rows = match needed {
+                NeededRows::Past => {
+                    let past = self.store.past(self.run.snapshot());
+                    ReadRows::Past(Box::new(past.expect("rows can be read")))
+                }
+                NeededRows::Token(id) => ReadRows::Token(Box::new(self.row(&id.to_string()))),
+            };
+            self.feed(Event::RowsRead(rows));
+        }
         self
     }
 

@@ -95,6 +95,17 @@ pub fn workflow(rng: &mut Rng) -> Value {
     if rng.chance(10) {
         document["output_schema"] = json!({"required": ["first"]});
     }
+    match rng.below(4) {
+        0 => document["compensation"] = json!({"timeout_ms": *rng.pick(&[3_000, 60_000])}),
+        1 => document["compensation"] = json!({"on": [*rng.pick(&["failed", "cancelled", "timed_out"])]}),
+        _default => {}
+    }
+    if rng.chance(20) {
+        document["on_end"] = json!([
+            {"action_id": "work", "on": ["failed", "completed"]},
+            {"action_id": *rng.pick(&["work", "reckon"]), "input_mapping": {"x": "${input.x}", "was": "${run.status}"}},
+        ]);
+    }
     complete_document(document)
 }
 
@@ -273,6 +284,16 @@ fn work(rng: &mut Rng, node: &mut Map<String, Value>, form: &str, id: &str) {
     if rng.chance(40) {
         node.insert("on_timeout".into(), json!("retry"));
         node.insert("max_retries".into(), json!(rng.below(3)));
+    }
+    if rng.chance(30) {
+        let mut compensate = json!({"action_id": *rng.pick(&["work", "work", "reckon", "hand-out"])});
+        if rng.chance(50) {
+            compensate["timeout_ms"] = json!(*rng.pick(&[1_000, 5_000]));
+        }
+        if rng.chance(50) {
+            compensate["input_mapping"] = json!({"of": "${result}", "x": "${input.x}"});
+        }
+        node.insert("compensate".into(), compensate);
     }
     if rng.chance(25) {
         let classes = *rng.pick(&[

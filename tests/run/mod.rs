@@ -8,6 +8,7 @@ mod child_gate_clock;
 mod child_time;
 mod children;
 mod coalesce;
+mod compensation;
 mod compute_budget;
 mod context_rows;
 mod controls;

@@ -16,6 +16,7 @@ pub fn render_rejection(rejection: &Rejection) -> String {
         Rejection::NotParent { run_id } => format!("rejected: {run_id} is not the parent"),
         Rejection::NotChild { run_id } => format!("rejected: {run_id} is not the child"),
         Rejection::RunFinished => "run_finished".into(),
+        Rejection::Ending => "ending".into(),
         Rejection::Paused => "paused".into(),
         Rejection::NotPaused => "not_paused".into(),
         Rejection::PausedFor { holder, gate } => {

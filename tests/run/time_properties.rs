@@ -280,8 +280,8 @@ proptest! {
             run.feed(now, event);
         }
         let header = &run.driver.run.header;
-        // An overdue timer has no remaining time.
-        if run.has_ended() || header.paused_at.is_some() || run.driver.run.is_due(run.driver.now) {
+        // An overdue timer has no remaining time, and the end of a run cannot be paused.
+        if run.has_ended() || header.ending.is_some() || header.paused_at.is_some() || run.driver.run.is_due(run.driver.now) {
             return Ok(());
         }
         let before = remaining(&run.driver);

@@ -11,7 +11,7 @@ use curfew::host::{
     SubrequestBudget,
 };
 use curfew::protocol::task::{TaskMessage, TaskReport};
-use curfew::run::{Decision, Event, Patch, Run, TokenId, TokenStatus, Write, WrittenAt};
+use curfew::run::{Decision, Event, Patch, Run, RunEventKind, TokenId, TokenStatus, Write, WrittenAt};
 use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX};
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::Rows;
@@ -151,6 +151,11 @@ impl SimPlatform {
             .borrow()
             .header()
             .and_then(|header| header.ended_at);
+        let decided_at = writes.iter().filter_map(Write::event).find_map(|event| {
+            let is_decided = event.kind == RunEventKind::RunCompensating;
+            is_decided.then_some(event.at)
+        });
+        self.durable.ends.borrow_mut().extend(decided_at);
         self.durable.ends.borrow_mut().extend(ended_at);
     }
 

@@ -66,7 +66,13 @@ impl CheckedDecision<'_> {
         };
         for event in self.decision.writes().iter().filter_map(Write::event) {
             let by = event.fields.get("by").and_then(|by| by.as_str());
-            assert!(by.is_none() || by == caller, "{event:?} after {:?}", self.event);
+            // The event of an end that was decided before names the caller of then.
+            let was_ending = self.before.header().is_some_and(|header| header.ending.is_some());
+            assert!(
+                by.is_none() || by == caller || was_ending,
+                "{event:?} after {:?}",
+                self.event
+            );
         }
         assert_eq!(self.run.header.started_by.as_deref(), Some(STARTER));
     }
@@ -133,8 +139,14 @@ impl CheckedDecision<'_> {
         };
         // Nor does an event go out in a turn without calls.
         let full = self.run.live_tokens().any(is_deferred) || self.remaining_calls == 0;
+        // A clock that goes on in this wake may bring the warning of its limit, which the next wake finds.
+        let goes_on = self
+            .before
+            .header()
+            .is_some_and(|before| before.stopped_at.is_some())
+            && self.run.header.stopped_at.is_none();
         assert!(
-            next > self.now || too_many || full,
+            next > self.now || too_many || full || goes_on,
             "due at {next} after the wake at {}: {:?}",
             self.now,
             self.run
@@ -297,7 +309,7 @@ impl Simulation {
         let above = above.filter(|above| self.runs[*above].is_open());
         let rest = above.map_or(Some(0), |above| Some(self.longest(above)? + SLACK_OF_MESSAGES_MS))?;
         // A child that gets the rest of its parent's time has no more than that.
-        Some(left + run.gate_ms() + rest)
+        Some(left + run.gate_ms() + run.ending_ms() + rest)
     }
 
     /// How long the clocks of a run and of those above it stood still at gates.

@@ -70,7 +70,8 @@ impl RunningTime {
     }
 
     fn clock_of(&self, header: &HeaderRow, store: &Store) -> Clock {
-        if header.status.is_terminal() {
+        // The limit does not count once the end is decided.
+        if header.status.is_terminal() || header.ending.is_some() {
             return Clock::Ended;
         }
         if header.paused_at.is_some() {

@@ -4,10 +4,12 @@ use std::cell::Ref;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use curfew::base::time::Millis;
+use curfew::base::time::{MINUTE, Millis};
+use curfew::definition::ending::EndStatus;
+use curfew::definition::snapshot::Snapshot;
 use curfew::host::Host;
-use curfew::run::{GateState, GateStatus, Run, TokenStatus};
-use curfew::storage::rows::parse_status;
+use curfew::run::{GateState, GateStatus, Run, RunStatus, TokenId, TokenStatus, TokenSummary};
+use curfew::storage::rows::{HeaderRow, parse_status};
 use serde_json::Value;
 
 use super::platform::{Durable, SimPlatform};
@@ -112,6 +114,17 @@ impl SimulatedRun {
         }
     }
 
+    /// The most time between the decision to end and the end: for compensations, for end handlers, and for the rows that a crash
+    /// left unread.
+    pub fn ending_ms(&self) -> u64 {
+        let store = self.store();
+        let Some(snapshot) = store.run.get("snapshot") else {
+            return 0;
+        };
+        let snapshot = Snapshot::parse(snapshot).expect("a snapshot can be read");
+        3 * snapshot.workflow.compensation.timeout_ms + 3 * MINUTE
+    }
+
     /// What must be true of a run that is over.
     pub fn check_end(&self) {
         let store = self.store();
@@ -133,6 +146,7 @@ impl SimulatedRun {
         }
         assert!(self.open_gates().is_empty(), "an ended run still asks");
         self.check_continuations();
+        check_compensations(&header, &store);
     }
 
     /// Every join that fired has one continuation: a token born there and then of one that waited there. Only the end
@@ -175,4 +189,63 @@ impl SimulatedRun {
             );
         }
     }
+}
+
+/// The work of a run that ended once was undone in reverse order of its completion, and each end handler ran once.
+fn check_compensations(header: &HeaderRow, store: &Store) {
+    let is_given_up = header
+        .error
+        .as_ref()
+        .is_some_and(|error| error.code == "internal_error");
+    if header.ends != 1 || header.attempt != 1 || is_given_up {
+        return;
+    }
+    let snapshot = Snapshot::parse(&store.run["snapshot"]).expect("a snapshot can be read");
+    let workflow = &snapshot.workflow;
+    let status = match header.status {
+        RunStatus::Completed => EndStatus::Completed,
+        RunStatus::Failed => EndStatus::Failed,
+        RunStatus::TimedOut => EndStatus::TimedOut,
+        RunStatus::Cancelled => EndStatus::Cancelled,
+        RunStatus::Running | RunStatus::Waiting | RunStatus::Paused | RunStatus::Compensating => return,
+    };
+    let handlers = workflow
+        .end_handlers
+        .iter()
+        .filter(|handler| handler.on.contains(&status));
+    assert_eq!(
+        header.on_end.len(),
+        handlers.count(),
+        "end handlers of {header:?}"
+    );
+    let past = store.past(&snapshot).expect("rows can be read");
+    let tried: Vec<TokenId> = past.tokens.iter().filter_map(|token| token.compensates).collect();
+    if !workflow.compensation.on.contains(&status) {
+        assert_eq!(tried, [], "an end that does not compensate: {header:?}");
+        return;
+    }
+    let has_compensation = |token: &&TokenSummary| workflow.nodes[token.node].compensate.is_some();
+    let mut done: Vec<&TokenSummary> = past
+        .tokens
+        .iter()
+        .filter(has_compensation)
+        .filter(|token| token.has_output)
+        .collect();
+    done.sort_by_key(|token| std::cmp::Reverse((token.exit_order, token.id)));
+    let done: Vec<TokenId> = done.into_iter().map(|token| token.id).collect();
+    assert_eq!(
+        tried,
+        done[..tried.len().min(done.len())],
+        "the order of {header:?}"
+    );
+    let out_of_time = header.compensation.as_ref().is_some_and(|result| {
+        let codes = result.failed.iter().filter_map(|it| it.error.as_ref());
+        codes
+            .into_iter()
+            .any(|error| error.code == "compensation_timeout")
+    });
+    assert!(
+        tried.len() == done.len() || out_of_time,
+        "{tried:?} of {done:?}: {header:?}"
+    );
 }

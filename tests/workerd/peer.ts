@@ -42,7 +42,7 @@ export interface Peer {
   /** Answers all requests to `/held/{key}`, present and future. */
   release(key: string): void;
   /** Overrides the response for `path`, before the built-in routes. */
-  route(path: string, reply: (seen: RecordedRequest, times: number) => Reply): void;
+  route(path: string, reply: (seen: RecordedRequest, times: number) => Reply | Promise<Reply>): void;
   close(): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export async function startPeer(): Promise<Peer> {
   };
 
   const held: Held = { released: new Set(), waiting: new Map() };
-  const routes = new Map<string, (seen: RecordedRequest, times: number) => Reply>();
+  const routes = new Map<string, (seen: RecordedRequest, times: number) => Reply | Promise<Reply>>();
 
   const server = createServer(async (request, response) => {
     const seen = await record(request);
@@ -69,7 +69,7 @@ export async function startPeer(): Promise<Peer> {
     });
     const custom = routes.get(seen.path);
     if (!custom) return respond(seen, response, count, held);
-    const { status = 200, headers = {}, body, stream } = custom(seen, count(`route ${seen.path}`));
+    const { status = 200, headers = {}, body, stream } = await custom(seen, count(`route ${seen.path}`));
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     if (stream) return sendStream(response, status, stream);
     json(response, status, body);

@@ -3,6 +3,7 @@
 
 use crate::base::failure::Failure;
 use crate::run::fan::instance::{FanIn, InstanceId};
+use crate::run::header::RunStatus;
 use crate::run::state::Run;
 use crate::run::token::{TokenId, TokenStatus};
 
@@ -22,10 +23,15 @@ impl Run {
             self.mark_interrupted(token);
             self.end(token, waiting_become, |token| token.reason = Some(reason.clone()));
         }
+        let parent = parent.filter(|parent| self.will_be_joined(Some(parent)));
+        // The end of the run lets them report: their work must be undone if it was done.
+        if parent.is_none() && !self.settling_tokens(RunStatus::Failed).is_empty() {
+            return self.fail(failure);
+        }
         self.interrupt_members(id);
         self.end_members(id, &reason, true);
         self.close_instance(id);
-        match parent.filter(|parent| self.will_be_joined(Some(parent))) {
+        match parent {
             Some(parent) => self.fans.set_error(parent.instance, failure),
             None => self.fail(failure),
         }

@@ -5,9 +5,11 @@ use serde_json::json;
 use crate::base::limits::{REASON_BYTES, TooLarge};
 use crate::run::event::RestartPoint;
 use crate::run::header::{PauseReason, RunStatus, facts_of};
+use crate::run::recovery::compensate::{COMPENSATED, CompensationResult};
+use crate::run::recovery::ending::End;
 use crate::run::rejection::Rejection;
 use crate::run::state::Run;
-use crate::run::time::event_log::RunEventKind;
+use crate::run::time::event_log::{RunEventKind, with_name};
 use crate::run::token::{TokenId, TokenStatus};
 
 impl Run {
@@ -18,18 +20,24 @@ impl Run {
     ) -> Result<(), Rejection> {
         match self.header.status {
             RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => {}
-            // Cancelling is idempotent.
-            RunStatus::Cancelled => return Ok(()),
+            // Cancelling is idempotent, and no cancellation stops what an end has begun.
+            RunStatus::Cancelled | RunStatus::Compensating => return Ok(()),
             RunStatus::Completed | RunStatus::Failed | RunStatus::TimedOut => {
                 return Err(Rejection::RunFinished);
             }
         }
         TooLarge::check("the reason", reason.as_ref().map_or(0, String::len), REASON_BYTES)
             .map_err(Rejection::TooLarge)?;
-        self.note_by(by, RunEventKind::RunCancelled, json!({"reason": reason}));
-        self.end_live_tokens(TokenStatus::Cancelled, "run_cancelled");
-        self.header.reason = reason;
-        self.finish(RunStatus::Cancelled, None, None);
+        let fields = with_name(by, json!({"reason": reason}));
+        self.decide_end(End {
+            status: RunStatus::Cancelled,
+            output: None,
+            error: None,
+            reason,
+            token_status: TokenStatus::Cancelled,
+            token_reason: "run_cancelled",
+            event: Some((RunEventKind::RunCancelled, fields, None)),
+        });
         Ok(())
     }
 
@@ -39,6 +47,13 @@ impl Run {
         from: Option<RestartPoint>,
         by: Option<&str>,
     ) -> Result<(), Rejection> {
+        if self.is_ending() {
+            return Err(Rejection::Ending);
+        }
+        let undone = self.header.compensation.as_ref();
+        if from.is_some() && undone.is_some_and(CompensationResult::undid_work) {
+            return Err(Rejection::NoWayBack(COMPENSATED.into()));
+        }
         let node = from
             .as_ref()
             .map_or(self.snapshot.workflow.initial_node, |point| point.node);

@@ -5,6 +5,7 @@ use crate::base::failure::{Failure, FailureClass};
 use crate::base::limits::{OUTPUT_BYTES, TooLarge};
 use crate::base::text::json_bytes;
 use crate::run::header::{LIMIT_EXCEEDED, RunStatus};
+use crate::run::recovery::ending::End;
 use crate::run::rejection::Rejection;
 use crate::run::state::{Run, Vars};
 use crate::run::time::event_log::RunEventKind;
@@ -27,7 +28,15 @@ impl Run {
                 .map_err(|wrong| mapping_failure("output_mapping of the workflow", &wrong)),
         };
         match output.and_then(|output| self.check_output(output)) {
-            Ok(output) => self.finish(RunStatus::Completed, Some(output), None),
+            Ok(output) => self.decide_end(End {
+                status: RunStatus::Completed,
+                output: Some(output),
+                error: None,
+                reason: None,
+                token_status: TokenStatus::Cancelled,
+                token_reason: "run_completed",
+                event: None,
+            }),
             Err(failure) => self.fail(failure),
         }
     }
@@ -54,9 +63,15 @@ impl Run {
     pub(in crate::run) fn fail(&mut self, failure: Failure) {
         let fields = json!({"code": failure.code, "class": failure.class, "node_id": failure.node_id,
             "token_id": failure.token_id});
-        self.note(RunEventKind::RunFailed, fields);
-        self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
-        self.finish(RunStatus::Failed, None, Some(failure));
+        self.decide_end(End {
+            status: RunStatus::Failed,
+            output: None,
+            error: Some(failure),
+            reason: None,
+            token_status: TokenStatus::Cancelled,
+            token_reason: "run_failed",
+            event: Some((RunEventKind::RunFailed, fields, None)),
+        });
     }
 
     /// Fails a run that cannot be decided or saved because of a bug, without handling what is due.
@@ -64,12 +79,20 @@ impl Run {
         if self.header.status.is_terminal() {
             return Err(Rejection::RunFinished);
         }
-        self.fail(Failure::new(
+        let failure = Failure::new(
             "internal_error",
             FailureClass::Permanent,
             "Curfew could not decide or save what was due in this run, several times in a row, and gave it up: a bug of \
              Curfew. What was done is kept; GET .../resume says which ways back are open",
-        ));
+        );
+        // At once: compensations could not be saved either.
+        let fields = json!({"code": failure.code, "class": failure.class});
+        self.note(RunEventKind::RunFailed, fields);
+        self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
+        if self.header.ending.take().is_none() {
+            self.header.ends += 1;
+        }
+        self.finish(RunStatus::Failed, None, Some(failure));
         Ok(())
     }
 
@@ -159,7 +182,9 @@ impl Run {
         self.start_clock(self.changes.now);
         self.header.paused_at = None;
         self.header.pause_reasons.clear();
-        self.header.ends += 1;
+        if status == RunStatus::Completed || self.header.compensation.is_some() {
+            self.header.settled_order = self.tokens.count_done();
+        }
         self.forget_failed_wakes();
         self.withdraw_run_gate();
         self.notify_parent();

@@ -10,6 +10,7 @@ use crate::run::event::{Past, ResumeRows, RetryMode, TokenSummary};
 use crate::run::fan::quorum::BranchCounts;
 use crate::run::fan::{Instance, InstanceId};
 use crate::run::header::{Header, PauseReason, RunStatus};
+use crate::run::recovery::compensate::{COMPENSATED, CompensationResult};
 use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
@@ -222,7 +223,9 @@ impl Run {
     ) -> Result<(), Rejection> {
         match self.header.status {
             RunStatus::Failed | RunStatus::TimedOut => {}
-            RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => return Err(Rejection::NotEnded),
+            RunStatus::Running | RunStatus::Waiting | RunStatus::Paused | RunStatus::Compensating => {
+                return Err(Rejection::NotEnded);
+            }
             RunStatus::Completed => {
                 return Err(Rejection::NotResumable(
                     "the run completed; restart it to run it again".into(),
@@ -233,6 +236,10 @@ impl Run {
                     "the run was cancelled; restart it to run it again".into(),
                 ));
             }
+        }
+        let undone = self.header.compensation.as_ref();
+        if undone.is_some_and(CompensationResult::undid_work) {
+            return Err(Rejection::NotResumable(COMPENSATED.into()));
         }
         if self.header.reached_a_limit() {
             return Err(Rejection::NotResumable(REACHED_A_LIMIT.into()));
@@ -289,6 +296,8 @@ impl Run {
         header.output = None;
         header.error = None;
         header.reason = None;
+        header.compensation = None;
+        header.on_end.clear();
         header.paused_at = None;
         header.stopped_at = None;
         header.pause_reasons.clear();
@@ -366,6 +375,7 @@ impl Run {
             loops: ended.loops.clone(),
             branch: ended.branch.clone(),
             join: ended.join,
+            work_of: ended.work_of.or(Some(ended.id)),
             created_order: self.tokens.count_done(),
             ..Token::new(id, ended.node, self.changes.now)
         };

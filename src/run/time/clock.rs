@@ -67,6 +67,9 @@ impl Run {
 
     /// When the run's limit passes if its clock goes on now. While it stands still that is later than now.
     pub(in crate::run) fn limit_at(&self) -> Option<Millis> {
+        if let Some(ending) = &self.header.ending {
+            return Some(ending.deadline_at);
+        }
         let stopped_ms = self
             .header
             .stopped_at
@@ -75,6 +78,9 @@ impl Run {
     }
 
     pub(in crate::run) fn limit_left_ms(&self) -> Option<u64> {
+        if let Some(ending) = &self.header.ending {
+            return Some(ending.deadline_at.saturating_sub(self.changes.now));
+        }
         let timeout_at = self.header.timeout_at?;
         Some(timeout_at.saturating_sub(self.limit_clock()))
     }

@@ -22,8 +22,11 @@ impl Run {
     /// The run's own limit is checked before all other deadlines.
     pub(in crate::run) fn pass_workflow_deadline(&mut self) {
         let due = self.workflow_due_at().is_some_and(|at| at <= self.changes.now);
-        if due && self.is_running() && !self.is_paused() {
-            self.workflow_timed_out();
+        if due && !self.has_ended() && !self.is_paused() {
+            match self.is_ending() {
+                true => self.ending_timed_out(),
+                false => self.workflow_timed_out(),
+            }
         }
     }
 
@@ -37,7 +40,7 @@ impl Run {
             return;
         }
         self.pass_run_gate();
-        if self.is_paused() || !self.is_running() {
+        if self.is_paused() || self.has_ended() {
             return;
         }
         if self.workflow_warning_at().is_some_and(|at| at <= now) {
@@ -52,7 +55,7 @@ impl Run {
             let Some((at, timer)) = self.timers.first() else {
                 return;
             };
-            if at > now || !self.is_running() || self.is_paused() || self.is_full() {
+            if at > now || self.has_ended() || self.is_paused() || self.is_full() {
                 return;
             }
             self.work.begin_unit();

@@ -26,6 +26,7 @@ pub struct RunEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEventKind {
+    RunCompensating,
     RunFailed,
     RunTimedOut,
     RunCancelled,
@@ -105,6 +106,14 @@ impl EventLog {
     }
 }
 
+/// Adds the caller's name to the fields of an event.
+pub(in crate::run) fn with_name(by: Option<&str>, mut fields: Value) -> Value {
+    if let Some(name) = by {
+        fields["by"] = json!(name);
+    }
+    fields
+}
+
 impl Run {
     pub fn has_events(&self) -> bool {
         !self.event_log.is_empty()
@@ -116,11 +125,8 @@ impl Run {
     }
 
     /// As `note`, for what a caller has asked for.
-    pub(in crate::run) fn note_by(&mut self, by: Option<&str>, kind: RunEventKind, mut fields: Value) {
-        if let Some(name) = by {
-            fields["by"] = json!(name);
-        }
-        self.note(kind, fields);
+    pub(in crate::run) fn note_by(&mut self, by: Option<&str>, kind: RunEventKind, fields: Value) {
+        self.note(kind, with_name(by, fields));
     }
 
     pub(in crate::run) fn note_with(

@@ -15,16 +15,22 @@ use crate::run::token::{Token, TokenId, TokenStatus};
 
 impl Run {
     pub(in crate::run) fn pause_requested(&mut self, by: Option<&str>) -> Result<(), Rejection> {
-        if !self.is_running() {
+        if self.has_ended() {
             return Err(Rejection::RunFinished);
+        }
+        if self.is_ending() {
+            return Err(Rejection::Ending);
         }
         self.pause(PauseReason::Person, by);
         Ok(())
     }
 
     pub(in crate::run) fn resume_requested(&mut self, by: Option<&str>) -> Result<(), Rejection> {
-        if !self.is_running() {
+        if self.has_ended() {
             return Err(Rejection::RunFinished);
+        }
+        if self.is_ending() {
+            return Err(Rejection::Ending);
         }
         if self.header.pause_reasons.contains(&PauseReason::Person) {
             self.end_pause(PauseReason::Person, by);
@@ -46,7 +52,7 @@ impl Run {
         held: bool,
         budget_ms: Option<u64>,
     ) -> Result<(), Rejection> {
-        if !self.is_running() {
+        if self.has_ended() {
             return Err(Rejection::RunFinished);
         }
         // A repeated message, or one that a later message overtook.

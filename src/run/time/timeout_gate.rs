@@ -10,9 +10,10 @@ use crate::definition::timeouts::TimeoutGatePolicy;
 use crate::definition::workflow::WorkflowTimeoutPolicy;
 use crate::run::event::Extension;
 use crate::run::header::{PauseReason, RunStatus};
+use crate::run::recovery::ending::{End, EventParts};
 use crate::run::rejection::Rejection;
 use crate::run::state::Run;
-use crate::run::time::event_log::RunEventKind;
+use crate::run::time::event_log::{RunEventKind, with_name};
 use crate::run::time::timeout_record::{FinalAction, Passed, SHOWN, TimeoutScope};
 use crate::run::token::{TokenId, TokenStatus};
 use crate::run::wait::gate::{GateDecision, GateKind, GateState, GateStatus};
@@ -30,15 +31,17 @@ impl Run {
     pub(in crate::run) fn workflow_timed_out(&mut self) {
         match self.timeout_policy() {
             WorkflowTimeoutPolicy::CancelAll => {
-                self.note_workflow_timeout(RunEventKind::RunTimedOut, FinalAction::Cancel);
-                self.end_by_timeout(RunStatus::TimedOut);
+                let event = self.workflow_timeout_event(RunEventKind::RunTimedOut, FinalAction::Cancel);
+                self.end_by_timeout(RunStatus::TimedOut, Some(event));
             }
             WorkflowTimeoutPolicy::Fail => {
-                self.note_workflow_timeout(RunEventKind::RunFailed, FinalAction::Fail);
-                self.end_by_timeout(RunStatus::Failed);
+                let event = self.workflow_timeout_event(RunEventKind::RunFailed, FinalAction::Fail);
+                self.end_by_timeout(RunStatus::Failed, Some(event));
             }
             WorkflowTimeoutPolicy::HumanGate => {
-                self.note_workflow_timeout(RunEventKind::RunPaused, FinalAction::Escalate);
+                let (kind, fields, record) =
+                    self.workflow_timeout_event(RunEventKind::RunPaused, FinalAction::Escalate);
+                self.note_with(kind, fields, record);
                 let after = format_duration(self.header.timeout_ms.unwrap_or_default());
                 let prompt =
                     format!("The run has used up its limit of {after}. Extend it, abort it or fail it?");
@@ -66,6 +69,9 @@ impl Run {
             return self.run_gate().and_then(|gate| gate.timeout_at);
         }
         let limit_at = self.workflow_due_at()?;
+        if self.is_ending() {
+            return Some(limit_at);
+        }
         Some(match self.timeout_policy() {
             WorkflowTimeoutPolicy::CancelAll | WorkflowTimeoutPolicy::Fail => limit_at,
             WorkflowTimeoutPolicy::HumanGate => {
@@ -83,7 +89,7 @@ impl Run {
         wins_by.into_iter().chain(timeout_at).max()
     }
 
-    fn note_workflow_timeout(&mut self, kind: RunEventKind, action: FinalAction) {
+    fn workflow_timeout_event(&self, kind: RunEventKind, action: FinalAction) -> EventParts {
         let timeout_ms = self.header.timeout_ms;
         let due_at = self.header.timeout_at.unwrap_or(self.changes.now);
         let passed = Passed {
@@ -103,18 +109,25 @@ impl Run {
             "live_tokens": self.tokens.len(),
             "token_ids": live,
         });
-        self.note_with(kind, fields, Some(record));
+        (kind, fields, Some(record))
     }
 
-    fn end_by_timeout(&mut self, status: RunStatus) {
+    fn end_by_timeout(&mut self, status: RunStatus, event: Option<EventParts>) {
         let after = format_duration(self.header.timeout_ms.unwrap_or_default());
         let failure = Failure::new(
             WORKFLOW_TIMEOUT,
             FailureClass::Timeout,
             format!("Workflow execution timed out after {after}"),
         );
-        self.end_live_tokens(TokenStatus::TimedOut, WORKFLOW_TIMEOUT);
-        self.finish(status, None, Some(failure));
+        self.decide_end(End {
+            status,
+            output: None,
+            error: Some(failure),
+            reason: None,
+            token_status: TokenStatus::TimedOut,
+            token_reason: WORKFLOW_TIMEOUT,
+            event,
+        });
     }
 
     pub(in crate::run) fn open_run_gate(&mut self, kind: GateKind, prompt: String, choices: &[&str]) {
@@ -169,17 +182,15 @@ impl Run {
             }
             (GateKind::WorkflowTimeout, ABORT) => {
                 self.close_run_gate(GateStatus::Decided, Some(decision));
-                self.note_by(
-                    by,
-                    RunEventKind::RunTimedOut,
-                    json!({"cause": PauseReason::Person}),
-                );
-                self.end_by_timeout(RunStatus::TimedOut);
+                let fields = with_name(by, json!({"cause": PauseReason::Person}));
+                let event = (RunEventKind::RunTimedOut, fields, None);
+                self.end_by_timeout(RunStatus::TimedOut, Some(event));
             }
             (GateKind::WorkflowTimeout, _fail) => {
                 self.close_run_gate(GateStatus::Decided, Some(decision));
-                self.note_by(by, RunEventKind::RunFailed, json!({"cause": PauseReason::Person}));
-                self.end_by_timeout(RunStatus::Failed);
+                let fields = with_name(by, json!({"cause": PauseReason::Person}));
+                let event = (RunEventKind::RunFailed, fields, None);
+                self.end_by_timeout(RunStatus::Failed, Some(event));
             }
             (GateKind::Escalation | GateKind::Node, _fail) => {
                 self.close_run_gate(GateStatus::Decided, Some(decision));
@@ -190,10 +201,17 @@ impl Run {
     }
 
     fn fail_refused(&mut self, message: &str, by: Option<&str>) {
-        self.note_by(by, RunEventKind::RunFailed, json!({"cause": PauseReason::Person}));
-        self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
         let failure = Failure::new("escalation_refused", FailureClass::Permanent, message);
-        self.finish(RunStatus::Failed, None, Some(failure));
+        let fields = with_name(by, json!({"cause": PauseReason::Person}));
+        self.decide_end(End {
+            status: RunStatus::Failed,
+            output: None,
+            error: Some(failure),
+            reason: None,
+            token_status: TokenStatus::Cancelled,
+            token_reason: "run_failed",
+            event: Some((RunEventKind::RunFailed, fields, None)),
+        });
     }
 
     /// Handles the timer of the run's gate: a warning, or its deadline.
@@ -227,12 +245,19 @@ impl Run {
         self.note_with(RunEventKind::GateTimedOut, fields, Some(record));
         self.close_run_gate(GateStatus::TimedOut, None);
         match kind {
-            GateKind::WorkflowTimeout => self.end_by_timeout(status),
+            GateKind::WorkflowTimeout => self.end_by_timeout(status, None),
             // The run's own limit had not passed.
             GateKind::Escalation | GateKind::Node => {
                 let failure = Failure::new("gate_timeout", FailureClass::Timeout, "nobody decided in time");
-                self.end_live_tokens(TokenStatus::TimedOut, "gate_timeout");
-                self.finish(status, None, Some(failure));
+                self.decide_end(End {
+                    status,
+                    output: None,
+                    error: Some(failure),
+                    reason: None,
+                    token_status: TokenStatus::TimedOut,
+                    token_reason: "gate_timeout",
+                    event: None,
+                });
             }
         }
     }
@@ -243,8 +268,11 @@ impl Run {
         extension: Extension,
         by: Option<String>,
     ) -> Result<(), Rejection> {
-        if !self.is_running() {
+        if self.has_ended() {
             return Err(Rejection::CannotExtend(self.header.status));
+        }
+        if self.is_ending() {
+            return Err(Rejection::Ending);
         }
         if self.header.request.node_decides {
             return Err(Rejection::LimitOfParent);

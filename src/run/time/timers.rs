@@ -102,7 +102,14 @@ impl Run {
             .into_iter()
             .flatten()
             .map(|(at, _)| at)
+            .chain(self.rows_needed_by())
             .min()
+    }
+
+    /// The host reads the rows after the commit that needs them. Should it stop in between, the alarm brings it back.
+    fn rows_needed_by(&self) -> Option<Millis> {
+        let watch_at = self.changes.now.saturating_add(self.settings.watch_ms);
+        self.needed_rows().map(|_| watch_at)
     }
 
     /// While a run is paused only its messages and its gate have timers. The gate's deadline makes the run's end certain.
@@ -140,11 +147,11 @@ impl Run {
     /// The moment by which the run has certainly ended or waits at its gate; while its clock stands still at gates, the
     /// first of their deadlines. A paused run has none, unless it waits at its gate.
     pub fn ends_by(&self) -> Option<Millis> {
-        match (self.is_running(), self.is_paused()) {
-            (true, false) if self.header.stopped_at.is_some() => self.first_gate_deadline(),
-            (true, false) => self.workflow_due_at(),
-            (true, true) => self.run_gate().and_then(|gate| gate.timeout_at),
-            (false, _) => None,
+        match (self.has_ended(), self.is_paused()) {
+            (false, false) if self.header.stopped_at.is_some() => self.first_gate_deadline(),
+            (false, false) => self.workflow_due_at(),
+            (false, true) => self.run_gate().and_then(|gate| gate.timeout_at),
+            (true, _) => None,
         }
     }
 
@@ -159,7 +166,7 @@ impl Run {
     }
 
     pub(in crate::run) fn workflow_warning_at(&self) -> Option<Millis> {
-        match self.header.warned {
+        match self.header.warned || self.is_ending() {
             true => None,
             false => warning_at(
                 self.header.limit_due_at(),
@@ -171,7 +178,7 @@ impl Run {
 
     /// Moves the alarm to the next deadline if necessary.
     pub(in crate::run) fn move_alarm(&mut self) -> Option<Millis> {
-        let only_waits = self.is_running()
+        let only_waits = !self.has_ended()
             && self.tokens.count(TokenStatus::Executing) + self.tokens.count(TokenStatus::Dispatched) == 0
             && self.tokens.count(TokenStatus::Suspended) + self.tokens.count(TokenStatus::AwaitingHuman) > 0;
         let next = self.next_deadline();

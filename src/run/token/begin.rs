@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::base::compute::{TOKEN_STEPS, write_steps};
 use crate::base::failure::{Failure, FailureClass};
-use crate::definition::node::NodeKind;
+use crate::definition::node::{NodeKind, NodeRole};
 use crate::run::fan::Branch;
 use crate::run::state::Run;
 use crate::run::token::deadline::TokenDeadline;
@@ -55,14 +55,19 @@ impl Run {
             ..Token::new(id, node, self.changes.now)
         };
         self.fans.enter(&token);
+        self.insert_token(token);
+    }
+
+    /// Adds a token. It begins its work in the same commit.
+    pub(in crate::run) fn insert_token(&mut self, token: Token) {
+        self.changes.arrivals.push_back(token.id);
         self.tokens.insert(token);
-        self.changes.arrivals.push_back(id);
     }
 
     /// Begins the work of every token that arrived at a node, and lets joins react to ended branches. Completes the run if no
     /// token is left.
     pub(in crate::run) fn drain(&mut self) {
-        while self.is_running() {
+        while !self.has_ended() {
             if let Some(id) = self.changes.arrivals.pop_front() {
                 // A join may have cancelled it in the meantime.
                 if self.tokens.get(&id).is_some() {
@@ -70,12 +75,15 @@ impl Run {
                 }
             } else if let Some(instance) = self.fans.take_ended_branch() {
                 self.branch_ended(instance);
+            } else if self.is_ending() {
+                if !self.advance_ending() {
+                    break;
+                }
+            } else if !self.is_paused() && self.tokens.is_empty() {
+                self.complete();
             } else {
                 break;
             }
-        }
-        if self.is_running() && !self.is_paused() && self.tokens.is_empty() {
-            self.complete();
         }
     }
 
@@ -83,6 +91,10 @@ impl Run {
     /// begins in the next wake.
     pub(in crate::run) fn begin(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
+        let role = self.snapshot.workflow.nodes[token.node].role;
+        if self.is_ending() && role == NodeRole::Declared {
+            return self.drop_token(id);
+        }
         if self.is_paused() {
             self.change(id, |token| token.watch_at = None);
             return;
@@ -214,11 +226,19 @@ impl Run {
     pub(in crate::run) fn task_input(&self, token: &Token) -> Result<Rc<Value>, Failure> {
         let node = &self.snapshot.workflow.nodes[token.node];
         let Some(mapping) = &node.input_mapping else {
-            return Ok(self.context.input.clone());
+            return Ok(match (node.role, &token.compensates) {
+                (NodeRole::Compensation { .. }, Some(compensates)) => Rc::new(compensates.result.clone()),
+                (NodeRole::EndHandler, _) => Rc::new(self.facts.clone()),
+                (NodeRole::Declared | NodeRole::Compensation { .. }, _) => self.context.input.clone(),
+            });
         };
         let vars = self.vars(token, error_value(token.cause.as_ref()))?;
+        let mut scope = self.scope(&vars);
+        if let Some(compensates) = &token.compensates {
+            scope.bind("result", &compensates.result);
+        }
         mapping
-            .render(&self.scope(&vars))
+            .render(&scope)
             .map(Rc::new)
             .map_err(|wrong| mapping_failure(&format!("input_mapping of node {}", node.id), &wrong))
     }

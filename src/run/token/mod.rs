@@ -23,6 +23,7 @@ use crate::base::text::json_bytes;
 use crate::base::time::Millis;
 use crate::protocol::task::{Checkpoint, StepReport};
 use crate::run::fan::Branch;
+use crate::run::recovery::compensate::Compensates;
 use crate::run::recovery::rewind::WrittenAt;
 use crate::run::recovery::undo::{Patch, UNDO_INLINE_BYTES};
 use crate::run::token::deadline::TokenDeadline;
@@ -36,8 +37,23 @@ const CONTEXT_ON_TOKEN_BYTES: usize = 16 << 10;
 pub(in crate::run) const CHILD_PAUSED: &str = "child_paused";
 
 /// Tokens of a run are numbered in the order of their creation, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct TokenId(pub u64);
+
+impl From<TokenId> for String {
+    fn from(id: TokenId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for TokenId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<TokenId, String> {
+        TokenId::parse(&text).ok_or_else(|| format!("\"{text}\" is no id of a token"))
+    }
+}
 
 impl fmt::Display for TokenId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -245,6 +261,8 @@ pub struct Token {
     pub escalation: Option<Box<Escalation>>,
     /// It waits for a route to an executor.
     pub unroutable: Option<Unroutable>,
+    /// It undoes the work of another token.
+    pub compensates: Option<Box<Compensates>>,
 }
 
 /// What the queue lane knows of a token's attempts.
@@ -336,6 +354,7 @@ impl Token {
             child_news: 0,
             escalation: None,
             unroutable: None,
+            compensates: None,
         }
     }
 

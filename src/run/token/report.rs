@@ -91,7 +91,7 @@ impl Run {
             (true, None) => None,
             (false, _) => self.work_ends_at(),
         };
-        self.is_running() && ends_at.is_none_or(|at| at > reported)
+        !self.has_ended() && ends_at.is_none_or(|at| at > reported)
     }
 
     /// The executor's deadline is outdated: a pause moved it, or an older build sent the run's limit, which was extended.

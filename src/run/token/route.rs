@@ -50,6 +50,11 @@ impl Run {
             Ok(bytes) => self.changes.result_bytes += bytes,
             Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         }
+        if self.is_ending() {
+            self.post_events(id, events);
+            self.change(id, |token| token.output = Some(result));
+            return self.end_in_ending(id, TokenStatus::Completed, None);
+        }
         let branch_before = self.tokens.live(id).branch.clone();
         let mapped = self.map_output(id, &result);
         // The result is saved on the token even if its mapping fails.
@@ -119,8 +124,11 @@ impl Run {
         mut failure: Failure,
     ) {
         let token = self.tokens.live(id);
-        failure.node_id = Some(self.snapshot.workflow.nodes[token.node].id.clone());
+        failure.node_id = Some(self.snapshot.workflow.nodes[token.node].shown_id().to_string());
         failure.token_id = Some(id.to_string());
+        if self.is_ending() {
+            return self.end_in_ending(id, status, Some(failure));
+        }
         match self.is_escalated(id, &failure) {
             true => self.escalate(id, status, failure),
             false => self.end_without_escalation(id, status, failure),
@@ -197,6 +205,10 @@ impl Run {
             None => self.tokens.last_ended().expect("it ended just now").clone(),
         };
         self.follow(&parent, moves, cause);
+        // What followed has ended the run, and the end waits for this token's report, which it has.
+        if self.is_ending() && self.tokens.get(&id).is_some() {
+            return self.end_in_ending(id, status, self.tokens.live(id).error.clone());
+        }
         if let Some((transition, instance, index)) = join
             && self.is_running()
         {
@@ -380,7 +392,12 @@ impl Run {
             token.watch_at = None;
             update(token);
         });
-        self.fans.leave(self.tokens.end(id));
+        let is_ending = self.is_ending();
+        let ended = self.tokens.end(id);
+        // The decision to end has closed every join.
+        if !is_ending {
+            self.fans.leave(ended);
+        }
     }
 }
 

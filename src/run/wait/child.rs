@@ -238,7 +238,8 @@ impl Run {
             | RunStatus::Cancelled
             | RunStatus::Running
             | RunStatus::Waiting
-            | RunStatus::Paused => (TokenStatus::Failed, report.error),
+            | RunStatus::Paused
+            | RunStatus::Compensating => (TokenStatus::Failed, report.error),
         };
         let failure = failure.unwrap_or_else(|| {
             let how = serde_json::to_value(report.status).unwrap_or_default();
@@ -260,6 +261,24 @@ impl Run {
             ChildFailurePolicy::Propagate => self.end_unsuccessfully(id, status, failure),
         }
         Ok(())
+    }
+
+    /// A child that was cancelled does not exist: it will never report to the token that waits for its end.
+    pub(in crate::run) fn child_is_gone(&mut self, message: u64) {
+        let Some(Message::CancelChild {
+            token_id: Some(token_id),
+            ..
+        }) = self.outbox.get(message)
+        else {
+            return;
+        };
+        let waiting = TokenId::parse(token_id).filter(|id| {
+            let token = self.tokens.get(id);
+            token.is_some_and(|token| token.status == TokenStatus::WaitingForSubworkflow)
+        });
+        if let Some(id) = waiting.filter(|_| self.is_ending()) {
+            self.drop_token(id);
+        }
     }
 
     /// A child waits for a person, or goes on.

@@ -9,6 +9,7 @@ use crate::base::time::Millis;
 use crate::definition::node::NodeKind;
 use crate::definition::wait::{Gate, GateTimeoutPolicy};
 use crate::run::header::RunStatus;
+use crate::run::recovery::ending::End;
 use crate::run::rejection::{FourEyes, Rejection};
 use crate::run::size::check_decision;
 use crate::run::state::Run;
@@ -221,8 +222,15 @@ impl Run {
             GateTimeoutPolicy::CancelAll => {
                 self.close_gate(id, GateStatus::TimedOut, None);
                 let failure = Failure::new("gate_timeout", FailureClass::Timeout, "nobody decided in time");
-                self.end_live_tokens(TokenStatus::TimedOut, "gate_timeout");
-                self.finish(RunStatus::TimedOut, None, Some(failure));
+                self.decide_end(End {
+                    status: RunStatus::TimedOut,
+                    output: None,
+                    error: Some(failure),
+                    reason: None,
+                    token_status: TokenStatus::TimedOut,
+                    token_reason: "gate_timeout",
+                    event: None,
+                });
             }
         }
     }

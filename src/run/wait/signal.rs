@@ -114,8 +114,11 @@ impl Run {
 
     /// Delivers a signal to the token that has waited longest for it, or buffers it.
     pub(in crate::run) fn signal_received(&mut self, name: String, payload: Value) -> Result<(), Rejection> {
-        if !self.is_running() {
+        if self.has_ended() {
             return Err(Rejection::RunFinished);
+        }
+        if self.is_ending() {
+            return Err(Rejection::Ending);
         }
         check_received_result("the signal", &payload)?;
         match self.waits.first_listener(&name) {

@@ -9,8 +9,8 @@ use super::{is_false, is_zero};
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
 use crate::run::{
-    CallbackSecret, ChildIds, Header, ParentLink, PauseReason, RunStatus, StartRequest, TriggeredBy, hops_of,
-    root_event_of,
+    CallbackSecret, ChildIds, CompensationResult, Ending, HandlerResult, Header, ParentLink, PauseReason,
+    RunStatus, StartRequest, TriggeredBy, hops_of, root_event_of,
 };
 use crate::storage::schema;
 
@@ -72,6 +72,14 @@ pub struct HeaderRow {
     pub revision: u64,
     #[serde(default, skip_serializing_if = "is_dotted")]
     pub child_ids: ChildIds,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Box<Ending>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensation: Option<CompensationResult>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_end: Vec<HandlerResult>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub settled_order: u64,
 }
 
 /// Rows of older builds do not have the field.
@@ -120,6 +128,10 @@ impl HeaderRow {
             tokens_before: header.tokens_before,
             revision: header.revision,
             child_ids: header.child_ids,
+            ending: header.ending,
+            compensation: header.compensation,
+            on_end: header.on_end,
+            settled_order: header.settled_order,
         }
     }
 
@@ -169,6 +181,10 @@ impl HeaderRow {
             request: self.request,
             revision: self.revision,
             child_ids: self.child_ids,
+            ending: self.ending,
+            compensation: self.compensation,
+            on_end: self.on_end,
+            settled_order: self.settled_order,
         }
     }
 }

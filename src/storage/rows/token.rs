@@ -12,8 +12,8 @@ use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::protocol::task::{Checkpoint, StepReport};
 use crate::run::{
-    Escalation, InstanceId, Interrupted, JoinWait, Lane, Patch, QueueClaim, Run, Token, TokenDeadline,
-    TokenId, TokenStatus, TokenSummary, TokenUndo, UNDO_INLINE_BYTES, Unroutable, WrittenAt,
+    Compensates, Escalation, InstanceId, Interrupted, JoinWait, Lane, Patch, QueueClaim, Run, Token,
+    TokenDeadline, TokenId, TokenStatus, TokenSummary, TokenUndo, UNDO_INLINE_BYTES, Unroutable, WrittenAt,
 };
 use crate::storage::rows::instance::BranchRow;
 
@@ -122,6 +122,8 @@ pub struct TokenRow {
     pub escalation: Option<Box<Escalation>>,
     #[serde(default, rename = "stranded", skip_serializing_if = "Option::is_none")]
     pub unroutable: Option<Unroutable>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensates: Option<Box<Compensates>>,
 }
 
 impl TokenRow {
@@ -174,6 +176,7 @@ impl TokenRow {
             child_news: token.child_news,
             escalation: token.escalation,
             unroutable: token.unroutable,
+            compensates: token.compensates,
             epoch: token.epoch,
             unclaimed: token.claim.unclaimed,
             unheard: token.claim.heartbeat_extended,
@@ -227,6 +230,7 @@ impl TokenRow {
             child_news: self.child_news,
             escalation: self.escalation,
             unroutable: self.unroutable,
+            compensates: self.compensates,
             id: TokenId(id),
             node,
             status,
@@ -306,6 +310,22 @@ struct PastRow {
     checkpoint: Option<IgnoredAny>,
     #[serde(default, rename = "cut")]
     interrupted: Option<Interrupted>,
+    #[serde(default, deserialize_with = "is_present")]
+    output: bool,
+    #[serde(default)]
+    work_of: Option<u64>,
+    #[serde(default)]
+    compensates: Option<PastCompensation>,
+}
+
+/// A result of `null` is a result.
+fn is_present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(deserializer).map(|_| true)
+}
+
+#[derive(Deserialize)]
+struct PastCompensation {
+    token: TokenId,
 }
 
 #[derive(Deserialize)]
@@ -345,6 +365,9 @@ pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Resu
             || !row.merge_undo_patches.is_empty()
             || row.undo_apart.contains(&WrittenAt::Birth),
         went_back_to: row.went_back_to.map(TokenId),
+        has_output: row.output,
+        work_of: row.work_of.map(TokenId),
+        compensates: row.compensates.map(|it| it.token),
     })
 }
 
