@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { freshId, oneTask } from "./document-builders.ts";
-import { OPERATE, READ, roleVars, startCurfew, type Curfew } from "./harness.ts";
+import { ADMIN, OPERATE, READ, roleVars, startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
 import type { GateView, RunView } from "./api-types.ts";
@@ -245,14 +245,15 @@ describe("failures that open a gate", { concurrency: 4 }, () => {
   });
 });
 
-test("read lists breakers, operate resets them", async () => {
+test("read lists breakers, admin resets them", async () => {
   const guarded = await startCurfew({ vars: roleVars });
   try {
     const status = async (method: string, path: string, token?: string) => (await guarded.api(method, path, undefined, token)).status;
     assert.equal(await status("GET", "/v1/breakers"), 401);
     assert.equal(await status("GET", "/v1/breakers", READ), 200);
     assert.equal(await status("POST", "/v1/breakers/x/reset", READ), 403);
-    assert.equal(await status("POST", "/v1/breakers/x/reset", OPERATE), 404);
+    assert.equal(await status("POST", "/v1/breakers/x/reset", OPERATE), 403);
+    assert.equal(await status("POST", "/v1/breakers/x/reset", ADMIN), 404);
   } finally {
     await guarded.dispose();
   }
