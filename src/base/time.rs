@@ -79,9 +79,35 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     Ok(total.round() as u64)
 }
 
+/// Reads a duration that was computed: milliseconds, or text in Go's format.
+pub fn parse_length(value: &serde_json::Value) -> Result<u64, String> {
+    let shown = || value.to_string().chars().take(40).collect::<String>();
+    let is_negative = match value.as_str() {
+        Some(text) => text
+            .strip_prefix('-')
+            .is_some_and(|rest| parse_duration(rest).is_ok()),
+        None => value.as_f64().is_some_and(|number| number < 0.0),
+    };
+    if is_negative {
+        return Err(format!("{} must not be negative", shown()));
+    }
+    match (value.as_str(), value.as_u64(), value.as_f64()) {
+        (Some(text), _, _) => parse_duration(text),
+        (None, Some(millis), _) => Ok(millis),
+        (None, None, Some(millis)) => Ok(millis.round() as u64),
+        (None, None, None) => Err(format!(
+            "{} is no duration; write milliseconds or text like \"30s\"",
+            shown()
+        )),
+    }
+}
+
+/// The last millisecond of the year 9999. Later ones have no ISO 8601 form of four digits and are no dates in JavaScript.
+const MOMENT_MAX: Millis = 253_402_300_799_999;
+
 /// Parses Unix milliseconds, or ISO 8601 with an offset (`2026-11-16T09:30:00Z`, `...+01:00`).
 pub fn parse_moment(value: &serde_json::Value) -> Result<Millis, String> {
-    if let Some(millis) = value.as_u64() {
+    if let Some(millis) = value.as_u64().filter(|millis| *millis <= MOMENT_MAX) {
         return Ok(millis);
     }
     let wrong = || {
@@ -229,6 +255,34 @@ mod tests {
     }
 
     #[test]
+    fn lengths_are_milliseconds_or_durations() {
+        use serde_json::json;
+        for (value, millis) in [
+            (json!(0), 0),
+            (json!(1_500), 1_500),
+            (json!(1_500.4), 1_500),
+            (json!(2e300), u64::MAX),
+            (json!("1.5s"), 1_500),
+        ] {
+            assert_eq!(parse_length(&value), Ok(millis), "{value}");
+        }
+        for value in [json!(-1), json!(-0.5), json!("-2s")] {
+            assert_eq!(parse_length(&value), Err(format!("{value} must not be negative")));
+        }
+        for value in [
+            json!("30"),
+            json!("--2s"),
+            json!(null),
+            json!(true),
+            json!([1]),
+            json!({"ms": 1}),
+        ] {
+            let message = parse_length(&value).expect_err("it is no duration");
+            assert!(message.contains("duration"), "{value}: {message}");
+        }
+    }
+
+    #[test]
     fn moments_parse_from_unix_millis_and_iso_8601() {
         use serde_json::json;
         for (value, millis) in [
@@ -237,6 +291,8 @@ mod tests {
             (json!("2024-02-29T12:00:00.5Z"), 1_709_208_000_500),
             (json!("2026-11-16T09:30:00+01:00"), 1_794_817_800_000),
             (json!("2000-03-01T00:00:00-00:30"), 951_870_600_000),
+            (json!("9999-12-31T23:59:59.999Z"), MOMENT_MAX),
+            (json!(MOMENT_MAX), MOMENT_MAX),
         ] {
             assert_eq!(parse_moment(&value), Ok(millis), "{value}");
         }
@@ -250,6 +306,8 @@ mod tests {
             json!("1960-01-01T00:00:00Z"),
             json!("2026-11-16T09:30:00.Z"),
             json!("é026-11-16T09:30:00Z"),
+            json!(MOMENT_MAX + 1),
+            json!(u64::MAX),
         ] {
             assert!(parse_moment(&value).is_err(), "{value}");
         }

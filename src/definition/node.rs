@@ -8,7 +8,7 @@ use crate::definition::action::{EXECUTION_POLICIES, ExecutionTimeoutPolicy};
 use crate::definition::escalate::read_escalate_on;
 use crate::definition::mapping::{Mapping, read_mapping};
 use crate::definition::path::Path;
-use crate::definition::problem::Problems;
+use crate::definition::problem::{Problems, UNKNOWN_FIELD};
 use crate::definition::reader::{Element, Reader};
 use crate::definition::task::{Dispatch, read_dispatch};
 use crate::definition::wait::{Gate, Wait, read_gate, read_wait};
@@ -165,6 +165,9 @@ fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<N
     let on_no_match = reader.choice("on_no_match", NO_MATCH_POLICIES);
     // Read by `ending::add_compensations`, once all nodes are known.
     reader.value("compensate");
+    if let Some(kind) = kind.as_ref().filter(|_| !problems.is_prechecked()) {
+        report_meaningless_fields(&reader, kind, adaptive);
+    }
     reader.finish();
     Some(Node {
         id: id?,
@@ -217,6 +220,67 @@ pub(super) fn read_work(reader: Reader, names: &[&str]) -> Option<Node> {
 /// What a node may do; the first three run something.
 const FORMS: &[&str] = &["task_id", "action_id", "workflow_id", "gate", "wait"];
 const WORK_FORMS: &[&str] = &["task_id", "action_id", "workflow_id"];
+
+/// Reports fields that cannot mean anything on a node of this kind. Stored snapshots may have them.
+fn report_meaningless_fields(reader: &Reader, kind: &NodeKind, adaptive: bool) {
+    const WORK: &str = "only a node with a \"task_id\", an \"action_id\" or a \"workflow_id\" has it";
+    const TASK: &str = "only a node with a \"task_id\" or an \"action_id\" has it";
+    let (has_task, has_work) = match kind {
+        NodeKind::Task { .. } | NodeKind::Action { .. } => (true, true),
+        NodeKind::Workflow { .. } => (false, true),
+        NodeKind::Gate(_) | NodeKind::Wait(_) | NodeKind::PassThrough => (false, false),
+    };
+    let (timeout, on_timeout) = match kind {
+        NodeKind::Task { .. } | NodeKind::Action { .. } | NodeKind::Workflow { .. } => (None, None),
+        NodeKind::Gate(_) => (
+            None,
+            Some("what follows a gate's timeout is \"on_timeout\" inside \"gate\""),
+        ),
+        NodeKind::Wait(wait) => match **wait {
+            Wait::Signal { .. } => {
+                let inside = Some("a wait for a signal has it inside \"wait\"");
+                (inside, inside)
+            }
+            Wait::Sleep(_) | Wait::Until(_) => {
+                let none = Some("a wait for a moment ends at it; only a wait for a signal can time out");
+                (none, none)
+            }
+        },
+        NodeKind::PassThrough => (Some(WORK), Some(WORK)),
+    };
+    // An adaptive limit without work has a problem of its own.
+    let timeout = timeout.filter(|_| !adaptive);
+    let only_with = |id: &'static str, message: &'static str| (!reader.has(id)).then_some(message);
+    let fields: [(&'static str, Option<&str>); 9] = [
+        ("input_mapping", (!has_work).then_some(WORK)),
+        ("timeout", timeout),
+        ("timeout_ms", timeout),
+        ("on_timeout", on_timeout),
+        ("max_retries", (!has_work).then_some(WORK)),
+        ("dispatch", (!has_task).then_some(TASK)),
+        (
+            "task_version",
+            only_with("task_id", "it is the version of a \"task_id\""),
+        ),
+        (
+            "action_version",
+            only_with("action_id", "it is the version of an \"action_id\""),
+        ),
+        (
+            "workflow_version",
+            only_with("workflow_id", "it is the version of a \"workflow_id\""),
+        ),
+    ];
+    for (field, meaningless) in fields {
+        if let Some(message) = meaningless.filter(|_| reader.has(field)) {
+            reader.report(
+                field,
+                UNKNOWN_FIELD,
+                format!("\"{field}\" means nothing here: {message}"),
+            );
+        }
+    }
+}
 
 fn read_kind(reader: &Reader, forms: &[&'static str], names: &[&str]) -> Option<NodeKind> {
     let version = |field| reader.integer(field, 1, i64::MAX).map(|number| number as u64);

@@ -77,6 +77,11 @@ impl<'a> Reader<'a> {
         self.value(field).is_some()
     }
 
+    /// The field is there, also with `null`.
+    pub fn is_written(&self, field: &str) -> bool {
+        self.object.contains_key(field)
+    }
+
     pub fn string(&self, field: &'static str) -> Option<&'a str> {
         self.typed(field, "a string", Value::as_str)
     }

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use crate::base::ids;
-use crate::base::time::Limit;
-use crate::cel::Template;
+use crate::base::time::{Limit, parse_moment};
+use crate::cel::{Template, TextPart};
+use crate::definition::problem::UNKNOWN_FIELD;
 use crate::definition::reader::Reader;
 use crate::json_schema::Schema;
 
@@ -34,9 +35,7 @@ pub enum GateTimeoutPolicy {
 
 #[derive(Clone, Debug)]
 pub enum Wait {
-    Sleep {
-        millis: u64,
-    },
+    Sleep(SleepLength),
     /// Unix milliseconds or ISO 8601.
     Until(Template),
     Signal {
@@ -44,6 +43,13 @@ pub enum Wait {
         timeout: Limit,
         on_timeout: SignalTimeoutPolicy,
     },
+}
+
+#[derive(Clone, Debug)]
+pub enum SleepLength {
+    Millis(u64),
+    /// One `${...}`, evaluated when a token comes to the wait: milliseconds or a duration.
+    Computed(Template),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,8 +145,8 @@ fn read_fractions(reader: &Reader) -> Vec<f64> {
 }
 
 pub fn read_wait(reader: Reader, names: &[&str]) -> Option<Wait> {
-    let sleep = reader.limit("sleep", "sleep_ms");
-    let until = reader.template("until", names);
+    let sleep = read_sleep(&reader, names);
+    let until = read_until(&reader, names);
     let signal = reader.string("signal");
     let timeout = reader.limit("timeout", "timeout_ms");
     let on_timeout = reader.choice(
@@ -150,7 +156,11 @@ pub fn read_wait(reader: Reader, names: &[&str]) -> Option<Wait> {
             ("continue", SignalTimeoutPolicy::Continue),
         ],
     );
-    let forms = [sleep != Limit::Unset, reader.has("until"), signal.is_some()];
+    let forms = [
+        reader.is_written("sleep") || reader.is_written("sleep_ms"),
+        reader.has("until"),
+        signal.is_some(),
+    ];
     let code = match forms.into_iter().filter(|is_present| *is_present).count() {
         0 => Some("missing_field"),
         1 => None,
@@ -160,15 +170,14 @@ pub fn read_wait(reader: Reader, names: &[&str]) -> Option<Wait> {
         let message = "a wait has exactly one of \"sleep_ms\" (or \"sleep\"), \"until\" and \"signal\"";
         reader.problems().report(reader.pointer(), code, message);
     }
-    if signal.is_none() && (timeout != Limit::Unset || on_timeout.is_some()) {
-        reader.report(
-            "timeout",
-            "unknown_field",
-            "only a wait for a signal has a timeout",
-        );
+    for field in ["timeout", "timeout_ms", "on_timeout"] {
+        if signal.is_none() && reader.has(field) {
+            let message = format!("\"{field}\" means nothing here: only a wait for a signal can time out");
+            reader.report(field, UNKNOWN_FIELD, message);
+        }
     }
-    let wait = match (sleep.millis(), until, signal) {
-        (Some(millis), _, _) => Some(Wait::Sleep { millis }),
+    let wait = match (sleep, until, signal) {
+        (Some(length), _, _) => Some(Wait::Sleep(length)),
         (None, Some(until), _) => Some(Wait::Until(until)),
         (None, None, Some(name)) if ids::is_name(name) => Some(Wait::Signal {
             name: name.to_string(),
@@ -187,4 +196,45 @@ pub fn read_wait(reader: Reader, names: &[&str]) -> Option<Wait> {
     };
     reader.finish();
     wait
+}
+
+fn read_sleep(reader: &Reader, names: &[&str]) -> Option<SleepLength> {
+    let field = reader.limit_field("sleep", "sleep_ms");
+    let is_single = reader.is_written("sleep") != reader.is_written("sleep_ms");
+    let computed = reader.value(field).and_then(Value::as_str);
+    if is_single && computed.is_some_and(|text| text.contains("${")) {
+        let template = reader.template(field, names)?;
+        return match template.text_parts().as_slice() {
+            [TextPart::Expression(_)] => Some(SleepLength::Computed(template)),
+            _others => {
+                let message = "a computed sleep is one ${...} and nothing around it; make text inside it, like \
+                     \"${string(state.minutes) + \"m\"}\"";
+                reader.report(field, "invalid_expression", message);
+                None
+            }
+        };
+    }
+    match reader.limit("sleep", "sleep_ms") {
+        Limit::After(millis) => Some(SleepLength::Millis(millis)),
+        Limit::Never => {
+            let message =
+                "a sleep has an end; wait for a signal where only an event from outside ends the wait";
+            reader.report(field, "missing_field", message);
+            None
+        }
+        Limit::Unset => None,
+    }
+}
+
+/// A constant moment is parsed when the document is stored, a computed one when a token comes to the wait.
+fn read_until(reader: &Reader, names: &[&str]) -> Option<Template> {
+    let template = reader.template("until", names)?;
+    let value = reader.value("until")?;
+    let can_be_moment = value.is_string() || value.is_number();
+    // Snapshots of earlier builds may have any constant. Such a token fails when it comes there.
+    let is_checked_now = (template.is_constant() || !can_be_moment) && !reader.problems().is_prechecked();
+    if let Some(message) = parse_moment(value).err().filter(|_| is_checked_now) {
+        reader.report("until", "invalid_moment", message);
+    }
+    Some(template)
 }

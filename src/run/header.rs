@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::base::failure::Failure;
+use crate::base::limits::TIMEOUT_MAX_MS;
 use crate::base::time::{DAY, Millis, SECOND};
 use crate::run::recovery::compensate::CompensationResult;
 use crate::run::recovery::ending::{EndPhase, Ending, HandlerResult};
@@ -193,6 +194,8 @@ pub struct Settings {
     pub lost_max: u32,
     /// How long an ended run is kept.
     pub retention_ms: u64,
+    /// The longest computed sleep.
+    pub timeout_max_ms: u64,
 }
 
 impl Default for Settings {
@@ -211,6 +214,7 @@ impl Default for Settings {
             suspend_ms: 30 * SECOND,
             lost_max: 5,
             retention_ms: 30 * DAY,
+            timeout_max_ms: TIMEOUT_MAX_MS,
         }
     }
 }

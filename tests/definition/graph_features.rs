@@ -177,7 +177,11 @@ fn waits_are_read_and_checked() {
     for good in [
         json!({"sleep_ms": 5}),
         json!({"sleep": "1h"}),
+        json!({"sleep": "${state.delay}"}),
+        json!({"sleep_ms": "${ min([60000, state.delay * 2]) }"}),
         json!({"until": 5}),
+        json!({"until": "2026-11-16T09:30:00+01:00"}),
+        json!({"until": "${input.date}T09:00:00Z"}),
         json!({"signal": "go", "timeout": "1h"}),
     ] {
         workflow(wait(good), &[]);
@@ -187,7 +191,51 @@ fn waits_are_read_and_checked() {
         (json!({"sleep_ms": 5, "signal": "go"}), "/nodes/0/wait both_forms"),
         (
             json!({"sleep_ms": 5, "timeout_ms": 5}),
-            "/nodes/0/wait/timeout unknown_field",
+            "/nodes/0/wait/timeout_ms unknown_field: \"timeout_ms\" means nothing here: only a wait for a signal",
+        ),
+        (
+            json!({"until": 5, "on_timeout": "continue"}),
+            "/nodes/0/wait/on_timeout unknown_field",
+        ),
+        (
+            json!({"sleep": null}),
+            "/nodes/0/wait/sleep missing_field: a sleep has an end",
+        ),
+        (
+            json!({"sleep": "${state.delay}", "sleep_ms": 5}),
+            "/nodes/0/wait/sleep both_forms",
+        ),
+        (
+            json!({"sleep": "${state.delay}", "until": 5}),
+            "/nodes/0/wait both_forms",
+        ),
+        (
+            json!({"sleep": "${state.delay}s"}),
+            "/nodes/0/wait/sleep invalid_expression: a computed sleep is one ${...} and nothing around it",
+        ),
+        (
+            json!({"sleep_ms": "$${5}"}),
+            "/nodes/0/wait/sleep_ms invalid_expression: a computed sleep is one",
+        ),
+        (
+            json!({"sleep": "${state.delay +}"}),
+            "/nodes/0/wait/sleep invalid_expression",
+        ),
+        (
+            json!({"sleep": "${delay}"}),
+            "/nodes/0/wait/sleep unknown_name: \"delay\" is not a name here",
+        ),
+        (json!({"sleep_ms": "5s"}), "/nodes/0/wait/sleep_ms wrong_type"),
+        (
+            json!({"until": "tomorrow"}),
+            "/nodes/0/wait/until invalid_moment: \"tomorrow\" is no moment; write Unix milliseconds or ISO 8601",
+        ),
+        (json!({"until": -5}), "/nodes/0/wait/until invalid_moment"),
+        (json!({"until": 1e300}), "/nodes/0/wait/until invalid_moment"),
+        (json!({"until": true}), "/nodes/0/wait/until invalid_moment"),
+        (
+            json!({"until": ["${input.at}"]}),
+            "/nodes/0/wait/until invalid_moment",
         ),
         (json!({"signal": "a b"}), "/nodes/0/wait/signal invalid_id"),
         (
@@ -197,6 +245,76 @@ fn waits_are_read_and_checked() {
     ] {
         workflow(wait(written), &[problem]);
     }
+}
+
+#[test]
+fn a_field_that_means_nothing_on_its_node_is_reported() {
+    let only_work = "only a node with a \"task_id\", an \"action_id\" or a \"workflow_id\" has it";
+    let (gate, pass) = (json!({"gate": {}}), json!({}));
+    let (sleep, signal) = (
+        json!({"wait": {"sleep": "5s"}}),
+        json!({"wait": {"signal": "go"}}),
+    );
+    let work = json!({"action_id": "work"});
+    for (kind, field, value, reason) in [
+        (
+            &gate,
+            "on_timeout",
+            json!("retry"),
+            "what follows a gate's timeout is \"on_timeout\" inside \"gate\"",
+        ),
+        (&gate, "max_retries", json!(2), only_work),
+        (&gate, "input_mapping", json!({}), only_work),
+        (
+            &sleep,
+            "timeout",
+            json!("5s"),
+            "a wait for a moment ends at it; only a wait for a signal can time out",
+        ),
+        (&sleep, "timeout_ms", json!(5), "a wait for a moment ends at it"),
+        (
+            &sleep,
+            "on_timeout",
+            json!("fail"),
+            "a wait for a moment ends at it",
+        ),
+        (
+            &signal,
+            "timeout",
+            json!("5s"),
+            "a wait for a signal has it inside \"wait\"",
+        ),
+        (
+            &signal,
+            "dispatch",
+            json!("queue"),
+            "only a node with a \"task_id\" or an \"action_id\" has it",
+        ),
+        (&pass, "timeout", json!("5s"), only_work),
+        (&pass, "on_timeout", json!("fail"), only_work),
+        (
+            &work,
+            "task_version",
+            json!(1),
+            "it is the version of a \"task_id\"",
+        ),
+        (
+            &gate,
+            "workflow_version",
+            json!(1),
+            "it is the version of a \"workflow_id\"",
+        ),
+    ] {
+        let written = with(kind.clone(), json!({ field: value }));
+        let problem = format!("/nodes/0/{field} unknown_field: \"{field}\" means nothing here: {reason}");
+        workflow(node(written), &[&problem]);
+    }
+    // Where they mean something, or are not written.
+    workflow(node(json!({"gate": {}, "timeout": "5s"})), &[]);
+    workflow(
+        node(json!({"wait": {"sleep": "5s"}, "timeout": null, "dispatch": null})),
+        &[],
+    );
 }
 
 #[test]

@@ -183,7 +183,6 @@ fn limits_of_a_node_depend_on_what_it_runs() {
     for waits in [
         json!({"gate": {"timeout": "72h"}, "timeout": "72h"}),
         json!({"wait": {"sleep": "72h"}, "timeout": null}),
-        json!({"timeout": "72h"}),
     ] {
         flow(json!({"nodes": [with(json!({"id": "a"}), waits)]}), &[]);
     }

@@ -37,6 +37,7 @@ pub const SETTINGS: Settings = Settings {
     suspend_ms: 30_000,
     lost_max: 5,
     retention_ms: 10_000_000,
+    timeout_max_ms: 2_592_000_000,
 };
 
 /// The default call budget of a decision: effectively unlimited.

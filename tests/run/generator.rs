@@ -202,10 +202,13 @@ fn node(rng: &mut Rng, index: u64) -> Value {
             node.insert("gate".into(), gate);
         }
         19 => {
-            node.insert(
-                "wait".into(),
-                json!({"sleep_ms": *rng.pick(&[50, 5_000, 70_000])}),
-            );
+            let sleep = match rng.below(4) {
+                // Negative for some inputs.
+                0 => json!("${(input.x - 1) * 3000}"),
+                1 => json!("${string(input.x) + \"s\"}"),
+                _constant => json!(*rng.pick(&[50, 5_000, 70_000])),
+            };
+            node.insert("wait".into(), json!({"sleep_ms": sleep}));
         }
         20 => {
             let until = *rng.pick(&[

@@ -44,6 +44,7 @@ pub const SETTINGS: Settings = Settings {
     watch_ms: 30_000,
     lost_max: 3,
     retention_ms: 100_000_000,
+    timeout_max_ms: 2_592_000_000,
 };
 
 /// Decisions at gates, weighted towards the choices of node gates.

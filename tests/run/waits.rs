@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::driver::{Driver, SETTINGS};
+use super::driver::{Driver, SETTINGS, complete_document, create_run, store_document};
 use super::graphs::with;
 
 /// `w` waits, then `b` works with the payload.
@@ -77,19 +77,131 @@ fn a_moment_in_the_past_does_not_wait() {
 
 #[test]
 fn an_invalid_moment_fails_the_token() {
-    for (value, code) in [
-        (json!("tomorrow"), "invalid_moment"),
-        (json!("${input.iso + \"?\"}"), "invalid_moment"),
-        (json!(-4), "invalid_moment"),
-        (json!("${input.nowhere.at}"), "expression_failed"),
+    for (value, expected) in [
+        (
+            "${input.iso + \"?\"}",
+            "invalid_moment/validation: until of node w: expression `input.iso + \"?\"`: \"1970-01-01T00:00:09Z?\" is no moment",
+        ),
+        (
+            "${input.iso}${input.at}",
+            "invalid_moment/validation: until of node w: expression `input.iso`, `input.at`: \"1970-01-01T00:00:09Z9000\" is no",
+        ),
+        (
+            "${-4}",
+            "invalid_moment/validation: until of node w: expression `-4`: -4 is no moment",
+        ),
+        (
+            "${input.nowhere.at}",
+            "expression_failed/validation: until of node w",
+        ),
     ] {
-        let run = until(value.clone());
-        let said = run.status_line();
-        assert!(
-            said.starts_with(&format!("failed {code}/validation: until of node w")),
-            "{value}: {said}"
-        );
+        let said = until(json!(value)).status_line();
+        assert!(said.starts_with(&format!("failed {expected}")), "{value}: {said}");
     }
+}
+
+/// Earlier builds stored any constant.
+#[test]
+fn an_invalid_constant_of_an_earlier_build_fails_the_token() {
+    let mut stored = store_document(&complete_document(waiting(json!({"until": 9_000}))));
+    stored.workflow["nodes"][0]["wait"]["until"] = json!("tomorrow");
+    let (run, decision) = create_run(1_000, SETTINGS, stored, json!({}));
+    let run = Driver::of(run, decision, SETTINGS);
+    assert!(
+        run.status_line()
+            .starts_with("failed invalid_moment/validation: until of node w: \"tomorrow\" is no moment"),
+        "{}",
+        run.status_line()
+    );
+}
+
+fn sleeping(sleep: Value, input: Value) -> Driver {
+    Driver::start_with(SETTINGS, waiting(sleep), input)
+}
+
+#[test]
+fn a_sleep_may_be_computed_when_a_token_comes_there() {
+    for (delay, wakes_at) in [
+        (json!(4_000), 5_000),
+        (json!(1_500.5), 2_501),
+        (json!("1m30s"), 91_000),
+        (json!(0), 1_000),
+        (json!("30ms"), 1_030),
+        (json!(SETTINGS.timeout_max_ms), 1_000 + SETTINGS.timeout_max_ms),
+    ] {
+        for field in ["sleep", "sleep_ms"] {
+            let mut run = sleeping(json!({ field: "${input.delay}" }), json!({"delay": delay}));
+            run.assert_status("running w:suspended");
+            assert_eq!(run.row("t1").watch_at, Some(wakes_at), "{field} {delay}");
+        }
+    }
+    // Decided once: what is computed from changes later.
+    let mut run = sleeping(json!({"sleep": "${has(state.b) ? 1 : 60000}"}), json!({}));
+    run.reload()
+        .at(60_999)
+        .wake("")
+        .assert_status("running w:suspended");
+    run.at(61_000).wake("").assert_status("running b:executing");
+}
+
+#[test]
+fn a_pause_moves_a_computed_sleep_and_a_retry_sleeps_for_the_rest() {
+    let document = with(
+        waiting(json!({"sleep": "${input.delay}"})),
+        json!({"timeout_ms": 20_000}),
+    );
+    let mut run = Driver::start_with(SETTINGS, document, json!({"delay": "30s"}));
+    run.at(6_000).pause().at(106_000).resume();
+    assert_eq!(run.row("t1").watch_at, Some(131_000));
+    run.at(121_000).wake("");
+    assert_eq!(run.run.header.status.name(), "timed_out");
+    run.at(200_000).retry(curfew::run::RetryMode::RetryStep);
+    assert_eq!(run.row("t2").watch_at, Some(210_000), "10 s of 30 were left");
+}
+
+#[test]
+fn an_invalid_length_of_a_sleep_fails_the_token() {
+    let most = SETTINGS.timeout_max_ms;
+    for (delay, code, message) in [
+        (json!(-5), "invalid_duration", "-5 must not be negative"),
+        (json!("-5s"), "invalid_duration", "\"-5s\" must not be negative"),
+        (
+            json!("30"),
+            "invalid_duration",
+            "invalid duration \"30\": a number needs its unit; write it like",
+        ),
+        (
+            json!(null),
+            "invalid_duration",
+            "null is no duration; write milliseconds or text like \"30s\"",
+        ),
+        (json!([1]), "invalid_duration", "[1] is no duration"),
+        (
+            json!(most + 1),
+            "limit_exceeded",
+            "720h0m0.001s is over the limit of 720h0m0s",
+        ),
+        (
+            json!("10000h"),
+            "limit_exceeded",
+            "10000h0m0s is over the limit of 720h0m0s",
+        ),
+    ] {
+        let said = sleeping(json!({"sleep": "${input.delay}"}), json!({"delay": delay})).status_line();
+        let expected =
+            format!("failed {code}/validation: sleep of node w: expression `input.delay`: {message}");
+        assert!(said.starts_with(&expected), "{delay}: {said}");
+    }
+    let said = sleeping(json!({"sleep_ms": "${input.delay}"}), json!({})).status_line();
+    assert!(
+        said.starts_with("failed expression_failed/validation: sleep of node w"),
+        "{said}"
+    );
+    // Its failure transitions follow.
+    let mut document = waiting(json!({"sleep": "${-1}"}));
+    document["transitions"][0]["on"] = json!("failure");
+    let run = Driver::start(document);
+    assert_eq!(run.status_line(), "running b:executing");
 }
 
 #[test]

@@ -46,6 +46,7 @@ const SETTINGS: Settings = Settings {
     watch_ms: 30_000,
     lost_max: 5,
     retention_ms: 86_400_000,
+    timeout_max_ms: 2_592_000_000,
 };
 
 const SILENCE_MS: u64 = 45_000;

@@ -267,7 +267,7 @@ test("invalid gates and waits are refused", async () => {
     [wait({}), "/nodes/0/wait", "missing_field"],
     [wait({ sleep_ms: 5, signal: "x" }), "/nodes/0/wait", "both_forms"],
     [wait({ sleep_ms: 5, until: 7 }), "/nodes/0/wait", "both_forms"],
-    [wait({ sleep_ms: 5, timeout_ms: 7 }), "/nodes/0/wait/timeout", "unknown_field"],
+    [wait({ sleep_ms: 5, timeout_ms: 7 }), "/nodes/0/wait/timeout_ms", "unknown_field"],
     [wait({ signal: "with space" }), "/nodes/0/wait/signal", "invalid_id"],
     [wait({ signal: "x", on_timeout: "approve" }), "/nodes/0/wait/on_timeout", "invalid_choice"],
     [wait({ until: "${1 +}" }), "/nodes/0/wait/until", "invalid_expression"],

@@ -88,6 +88,10 @@ test("poll-until-ready: polls until the job is ready", async () => {
   const ended = await run("poll-until-ready", { base_url: peer.url, job_id });
   assert.equal(ended.status, "completed", JSON.stringify(ended.error));
   assert.deepEqual(ended.output, { outcome: "ready", job: { ready: true, count: 3 } });
+  const pauses = (await curfew.tokens(ended.id)).filter(({ node_id }) => node_id === "pause");
+  const lengths = pauses.map(({ started_at, ended_at }) => (ended_at ?? 0) - (started_at ?? 0));
+  assert.equal(lengths.length, 2);
+  assert.ok(lengths[0]! >= 100 && lengths[1]! >= 200, `paused for ${lengths} ms`);
 });
 
 test("poll-until-ready: gives up after six attempts", async () => {

@@ -45,6 +45,23 @@ async function assertSlept(runId: string, wakesAt: number, at: Curfew = curfew):
   assert.ok(late >= 0 && late < LATENESS_MS, `woke ${late} ms after its time`);
 }
 
+test("sleep: computed from the input; a negative length fails the run, an invalid constant is refused", async () => {
+  const document = waitWorkflow({ sleep: "${input.pause}" });
+  await curfew.store(document);
+  const [short, negative] = await Promise.all(["300ms", -300].map((pause) => curfew.start(document.id, { pause })));
+  assertCompleted(await curfew.ended(short!));
+  await assertSlept(short!, ((await curfew.tokens(short!))[0]?.started_at ?? 0) + 300);
+  const failed = await curfew.ended(negative!);
+  assert.deepEqual(
+    [failed.status, failed.error?.code, failed.error?.message],
+    ["failed", "invalid_duration", "sleep of node rest: expression `input.pause`: -300 must not be negative"],
+  );
+  const late = waitWorkflow({ until: "tomorrow" });
+  const refused = await curfew.api("PUT", `/v1/workflows/${late.id}`, late);
+  assert.equal(refused.status, 422, refused.text);
+  assert.deepEqual(refused.json.error.details.map(({ pointer, code }: { pointer: string; code: string }) => [pointer, code]), [["/nodes/0/wait/until", "invalid_moment"]]);
+});
+
 test("sleep: the run continues after that time and shows it", async () => {
   const document = waitWorkflow({ sleep: "700ms" });
   await curfew.store(document);

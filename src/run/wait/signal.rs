@@ -3,10 +3,12 @@
 use serde_json::Value;
 
 use crate::base::failure::{Failure, FailureClass};
-use crate::base::time::{Millis, parse_moment};
+use crate::base::text::shorten_to;
+use crate::base::time::{Millis, format_duration, parse_length, parse_moment};
 use crate::cel::Template;
 use crate::definition::node::NodeKind;
-use crate::definition::wait::{SignalTimeoutPolicy, Wait};
+use crate::definition::wait::{SignalTimeoutPolicy, SleepLength, Wait};
+use crate::run::header::LIMIT_EXCEEDED;
 use crate::run::rejection::Rejection;
 use crate::run::size::check_received_result;
 use crate::run::state::Run;
@@ -38,10 +40,10 @@ impl Run {
         let wait = self.wait_of(token.node).clone();
         let now = self.changes.now;
         let (wakes_at, timeout_ms) = match &wait {
-            Wait::Sleep { millis } => {
-                let left = token.sleep_left_ms.unwrap_or(*millis);
-                (Some(now.saturating_add(left)), None)
-            }
+            Wait::Sleep(length) => match self.sleep_ms(token, length) {
+                Ok(millis) => (Some(now.saturating_add(millis)), None),
+                Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
+            },
             Wait::Until(until) => match self.moment(token, until) {
                 Ok(moment) => (Some(moment.max(now)), None),
                 Err(failure) => return self.end_unsuccessfully(id, TokenStatus::Failed, failure),
@@ -58,7 +60,7 @@ impl Run {
         });
         match wait {
             // Only a timer ends these waits.
-            Wait::Sleep { .. } | Wait::Until(_) => {}
+            Wait::Sleep(_) | Wait::Until(_) => {}
             Wait::Signal { name, .. } => match self.waits.take_buffered(&name) {
                 Some(payload) => self.succeed(id, payload),
                 None => self.waits.begin(id, Awaited::Signal { name }),
@@ -66,21 +68,44 @@ impl Run {
         }
     }
 
+    /// How long a token sleeps: the rest of a sleep that was interrupted, or its whole length.
+    fn sleep_ms(&self, token: &Token, length: &SleepLength) -> Result<u64, Failure> {
+        let computed = match (token.sleep_left_ms, length) {
+            (Some(left), _) => return Ok(left),
+            (None, SleepLength::Millis(millis)) => return Ok(*millis),
+            (None, SleepLength::Computed(template)) => template,
+        };
+        let place = format!("sleep of node {}", self.snapshot.workflow.nodes[token.node].id);
+        let value = self.computed(token, &place, computed)?;
+        let millis = parse_length(&value)
+            .map_err(|message| wrong_value("invalid_duration", &place, computed, &message))?;
+        let most = self.settings.timeout_max_ms;
+        if millis > most {
+            let (millis, most) = (format_duration(millis), format_duration(most));
+            let message = format!("{millis} is over the limit of {most}");
+            return Err(wrong_value(LIMIT_EXCEEDED, &place, computed, &message));
+        }
+        Ok(millis)
+    }
+
     fn moment(&self, token: &Token, until: &Template) -> Result<Millis, Failure> {
         let place = format!("until of node {}", self.snapshot.workflow.nodes[token.node].id);
+        let value = self.computed(token, &place, until)?;
+        parse_moment(&value).map_err(|message| wrong_value("invalid_moment", &place, until, &message))
+    }
+
+    fn computed(&self, token: &Token, place: &str, template: &Template) -> Result<Value, Failure> {
         let vars = self.vars(token, error_value(token.cause.as_ref()))?;
-        let value = until
+        template
             .render(&self.scope(&vars))
-            .map_err(|wrong| mapping_failure(&place, &wrong))?;
-        parse_moment(&value)
-            .map_err(|message| Failure::validation("invalid_moment", format!("{place}: {message}")))
+            .map_err(|wrong| mapping_failure(place, &wrong))
     }
 
     /// Handles the timer of a wait: its moment has come, or its signal has not arrived in time.
     pub(in crate::run) fn wait_due(&mut self, id: TokenId) {
         let on_timeout = match self.wait_of(self.waiting_token(id).node) {
             Wait::Signal { on_timeout, .. } => *on_timeout,
-            Wait::Sleep { .. } | Wait::Until(_) => return self.succeed(id, Value::Null),
+            Wait::Sleep(_) | Wait::Until(_) => return self.succeed(id, Value::Null),
         };
         self.waits.end(id);
         self.note_wait_timeout(id, on_timeout);
@@ -133,4 +158,16 @@ impl Run {
                 .map_err(|TooManySignals| Rejection::TooManySignals),
         }
     }
+}
+
+/// What was computed is not of use. The message has its expressions and their place.
+fn wrong_value(code: &str, place: &str, template: &Template, message: &str) -> Failure {
+    let mut sources = Vec::new();
+    template.visit(&mut |expression, _| sources.push(shorten_to(expression.source(), 200)));
+    let text = match sources.as_slice() {
+        // A constant of an earlier build.
+        [] => format!("{place}: {message}"),
+        [_, ..] => format!("{place}: expression `{}`: {message}", sources.join("`, `")),
+    };
+    Failure::validation(code, text)
 }

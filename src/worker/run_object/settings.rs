@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use worker::Env;
 
+use crate::base::limits::TIMEOUT_CEILING_MS;
 use crate::host::Config;
 use crate::run::{Routes, Settings};
 use crate::worker::platform::{self, http_client};
@@ -53,6 +54,7 @@ fn settings(env: &Env) -> Settings {
         suspend_ms: number("CURFEW_SUSPEND_MS", default.suspend_ms),
         retry_delay_ms: number("CURFEW_RETRY_DELAY_MS", default.retry_delay_ms),
         retention_ms: number("CURFEW_RETENTION_MS", default.retention_ms),
+        timeout_max_ms: number("CURFEW_TIMEOUT_MAX_MS", default.timeout_max_ms).min(TIMEOUT_CEILING_MS),
         ..default
     }
 }
