@@ -3,7 +3,7 @@
 use curfew::api::views;
 use serde_json::{Value, json};
 
-use super::driver::Driver;
+use super::driver::{Driver, SETTINGS, Start, complete_document, start_among, store_document};
 use super::graphs::with;
 
 /// `p` calls `approving`: a gate, then work, 3 s in all. The parent has 20 s.
@@ -283,4 +283,29 @@ fn a_child_that_was_restarted_after_its_end_sends_no_message() {
         [""; 0],
         "its parent has the report of the end"
     );
+}
+
+#[test]
+fn a_child_that_compensates_no_longer_waits_for_a_person() {
+    let undo = json!({"nodes": [{"id": "a", "action_id": "work", "compensate": {"action_id": "work"}}, {"id": "ask", "gate": {}}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "ask"}]});
+    let mut parent = Driver::start(calling(json!({"timeout_ms": 5_000})));
+    let start = Start {
+        stored: store_document(&complete_document(undo)),
+        ..start_among(&parent.decision, &parent.run).expect("a child is to be started")
+    };
+    let (run, decision) = start.run(1_000, SETTINGS);
+    let mut child = Driver::of(run, decision, SETTINGS);
+    child.at(2_000).succeed("t1@1", json!(1));
+    parent.delivered(1).at(2_000).receive_from(&child);
+    assert_eq!(limit(&parent), left(19_000));
+    child.delivered(1).at(50_000).cancel(None);
+    assert_eq!(child.run.header.status.name(), "compensating");
+    assert_eq!(
+        child.lines_of("deliver"),
+        ["deliver 2 tell run-1 t1@1 goes on #2"]
+    );
+    parent.at(50_000).receive_from(&child);
+    assert_eq!(limit(&parent), due(69_000));
+    assert_eq!(parent.row("t1").deadline.at, Some(54_000));
 }

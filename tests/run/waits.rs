@@ -58,6 +58,7 @@ fn a_moment_may_be_a_number_a_date_or_an_expression() {
         json!("1970-01-01T00:00:09Z"),
         json!("${input.at}"),
         json!("${input.iso}"),
+        json!("${now + 8000}"),
     ] {
         let mut run = until(value.clone());
         assert_eq!(run.run.next_deadline(), Some(9_000), "{value}");

@@ -252,11 +252,16 @@ impl Run {
         });
     }
 
-    /// Sends the parent a message if the event has made this run wait for a person, or go on. The end of the run is
-    /// reported by itself, and after it no parent waits.
+    /// Sends the parent a message if the event has made this run wait for a person, or go on, also to its compensations. The
+    /// end of the run is reported by itself, and after the first one no parent waits.
     pub(in crate::run) fn send_wait_to_parent(&mut self) {
         let paused = self.waits_for_person();
-        if paused == self.changes.waited_for_person || !self.is_running() || self.header.ends > 0 {
+        let is_awaited = match self.header.ends {
+            0 => true,
+            1 => self.is_ending(),
+            _later => false,
+        };
+        if paused == self.changes.waited_for_person || !is_awaited {
             return;
         }
         let Some(parent) = self.header.parent.clone() else {
