@@ -8,7 +8,8 @@ import { root } from "../tests/workerd/harness.ts";
 import { coldFigures, loopFigures } from "./curfew_only.ts";
 import { start } from "./contenders.ts";
 import { indexRows } from "./cost.ts";
-import { printTable, type Cell } from "./figures.ts";
+import { credentialFigures } from "./credentials.ts";
+import { printTable, rounded, type Cell } from "./figures.ts";
 import { isMissed, limitsOf, MEASURED_ON, missedLimits } from "./limits.ts";
 import { sizeFigures } from "./size.ts";
 import { alarmFloorWorkers, timeFigures, timeTable } from "./time.ts";
@@ -25,12 +26,13 @@ try {
     dispatches_of_three_steps: await dispatchesOfThreeSteps(curfew),
     loop: await loopFigures(curfew),
     cold: await coldFigures(),
+    credentials: await credentialFigures(),
     time: await timeFigures(curfew),
     size: await sizeFigures(),
   };
   printTable(workloadTable(results.workloads));
   console.log();
-  const { throughput: many, loop, cold } = results;
+  const { throughput: many, loop, cold, credentials } = results;
   printTable([
     [`${many.runs} runs of ${many.steps} steps, ${many.inFlight} in flight`, "runs/s", "CPU ms/run", "KiB/run"],
     ...(["floor", "workflows", "curfew"] as const).map((contender) => [
@@ -46,6 +48,8 @@ try {
     [`loop of ${loop.nodes[1]} pure nodes, ms per node: the first ${loop.nodes[0]}, the others`, ...loop.ms_per_node],
     [`loaded from the disk with one token, p50 and p95 ms`, cold.one.p50_ms, cold.one.p95_ms],
     [`loaded from the disk with ${cold.tokens} tokens, p50 and p95 ms`, cold.many.p50_ms, cold.many.p95_ms],
+    [`checking one of ${credentials.tokens} credentials, p50 and p95 ms more`, credentials.added_ms, credentials.p95_added_ms],
+    ["one step with a credential and without, p50 ms", rounded(credentials.one_step_ms + credentials.one_step_added_ms), credentials.one_step_ms],
     ["CPU before the first request, ms", results.size.startup_active_ms, ""],
   ]);
   console.log();

@@ -32,6 +32,7 @@ const within = (): Results => ({
     at_once: { tokens: 1_000, client_late_max_ms: 100 },
     waiting: { rows_while_it_waits: 0, alarm_before_the_end_ms: 0 },
   },
+  credentials: { added_ms: 0.03 },
   size: { gzip_kib: 1262 },
 });
 

@@ -25,6 +25,7 @@ export interface Results {
     at_once: { tokens: number; client_late_max_ms: number };
     waiting: { rows_while_it_waits: number; alarm_before_the_end_ms: number };
   };
+  credentials: { added_ms: number };
   size: { gzip_kib: number };
 }
 
@@ -38,7 +39,7 @@ export interface Limit {
 }
 
 export function limitsOf(results: Results): Limit[] {
-  const { workloads, throughput, rows, loop, time, size } = results;
+  const { workloads, throughput, rows, loop, time, credentials, size } = results;
   const ratio = (name: string, contender = "curfew") => workloads.find((workload) => workload.name === name)?.ratios[contender] ?? Number.NaN;
   const later = (own: Late, floor: Late) => own.late_p99_ms - floor.late_p99_ms;
   return [
@@ -60,6 +61,7 @@ export function limitsOf(results: Results): Limit[] {
     atMost(`${time.at_once.tokens} waits due at once: slowest, ms until the client has the answer`, time.at_once.client_late_max_ms, 250),
     atMost("rows written while a run waits for 30 days", time.waiting.rows_while_it_waits, 0),
     atMost("ms from the alarm of that wait to its end", time.waiting.alarm_before_the_end_ms, 0),
+    atMost("ms that checking a credential adds to a request", credentials.added_ms, 0.1),
     atMost("Worker, KiB gzipped", size.gzip_kib, 1300),
   ];
 }
