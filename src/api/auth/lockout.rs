@@ -2,9 +2,7 @@
 //! refusal does not show whether a guess was right. Each isolate counts for itself: it bounds the load of guessing, and only the
 //! length of the tokens bounds its success.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use crate::api::error::Error;
 use crate::base::time::Millis;
@@ -13,24 +11,25 @@ const WRONG_MAX: usize = 10;
 const WINDOW_MS: Millis = 60_000;
 const LOCKED_MS: Millis = 60_000;
 /// An isolate may run for days.
-const ADDRESSES_MAX: usize = 1_000;
+const SENDERS_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
 pub struct Lockout {
-    addresses: BTreeMap<Address, Attempts>,
+    senders: Vec<Sender>,
 }
 
 /// The sender of requests. One IPv6 network of 64 bits is one sender: it has all of its addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
     V4(u32),
     V6Network(u64),
 }
 
-#[derive(Debug, Default)]
-struct Attempts {
+#[derive(Debug)]
+struct Sender {
+    address: Address,
     /// When the latest wrong credentials came, the oldest first.
-    wrong_at: VecDeque<Millis>,
+    wrong_at: Vec<Millis>,
     locked_until: Millis,
 }
 
@@ -42,15 +41,12 @@ impl Address {
             IpAddr::V6(address) => Address::V6Network((address.to_bits() >> 64) as u64),
         })
     }
-}
 
-impl fmt::Display for Address {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+    /// A text that stands for this sender only.
+    pub fn key(self) -> String {
         match self {
-            Address::V4(bits) => Ipv4Addr::from_bits(*bits).fmt(formatter),
-            Address::V6Network(bits) => {
-                write!(formatter, "{}/64", Ipv6Addr::from_bits(u128::from(*bits) << 64))
-            }
+            Address::V4(bits) => format!("v4:{bits:x}"),
+            Address::V6Network(bits) => format!("v6:{bits:x}"),
         }
     }
 }
@@ -58,10 +54,8 @@ impl fmt::Display for Address {
 impl Lockout {
     /// A 429 while the address is locked out.
     pub fn check(&self, address: Address, now: Millis) -> Result<(), Error> {
-        let locked_until = self
-            .addresses
-            .get(&address)
-            .map_or(0, |attempts| attempts.locked_until);
+        let sender = self.senders.iter().find(|sender| sender.address == address);
+        let locked_until = sender.map_or(0, |sender| sender.locked_until);
         match locked_until.saturating_sub(now) {
             0 => Ok(()),
             remaining_ms => Err(Error::rate_limited(
@@ -72,41 +66,52 @@ impl Lockout {
     }
 
     pub fn count_wrong(&mut self, address: Address, now: Millis) {
-        if self.addresses.len() >= ADDRESSES_MAX && !self.addresses.contains_key(&address) {
-            self.make_room(now);
-        }
-        let attempts = self.addresses.entry(address).or_default();
-        attempts.wrong_at.push_back(now);
-        attempts
+        let sender = self.sender(address, now);
+        sender
             .wrong_at
             .retain(|moment| now.saturating_sub(*moment) < WINDOW_MS);
-        if attempts.wrong_at.len() >= WRONG_MAX {
-            attempts.wrong_at.clear();
-            attempts.locked_until = now + LOCKED_MS;
+        sender.wrong_at.push(now);
+        if sender.wrong_at.len() >= WRONG_MAX {
+            sender.wrong_at.clear();
+            sender.locked_until = now + LOCKED_MS;
         }
     }
 
-    /// Forgets addresses that no longer matter, or else the one that was quiet for longest.
+    fn sender(&mut self, address: Address, now: Millis) -> &mut Sender {
+        let known = self.senders.iter().position(|sender| sender.address == address);
+        let index = known.unwrap_or_else(|| {
+            self.make_room(now);
+            self.senders.push(Sender {
+                address,
+                wrong_at: Vec::new(),
+                locked_until: 0,
+            });
+            self.senders.len() - 1
+        });
+        &mut self.senders[index]
+    }
+
+    /// Where there are too many, forgets those that no longer matter, or else the one that was quiet for longest.
     fn make_room(&mut self, now: Millis) {
-        self.addresses
-            .retain(|_, attempts| now.saturating_sub(attempts.last_at()) < WINDOW_MS);
-        if self.addresses.len() < ADDRESSES_MAX {
+        if self.senders.len() < SENDERS_MAX {
             return;
         }
-        let quietest = self
-            .addresses
-            .iter()
-            .min_by_key(|(_, attempts)| attempts.last_at());
-        if let Some(address) = quietest.map(|(address, _)| *address) {
-            self.addresses.remove(&address);
+        self.senders
+            .retain(|sender| now.saturating_sub(sender.last_at()) < WINDOW_MS);
+        if self.senders.len() < SENDERS_MAX {
+            return;
+        }
+        let indexes = 0..self.senders.len();
+        if let Some(quietest) = indexes.min_by_key(|index| self.senders[*index].last_at()) {
+            self.senders.swap_remove(quietest);
         }
     }
 }
 
-impl Attempts {
-    /// An address that is locked out counts as active until the end of the lock-out.
+impl Sender {
+    /// One that is locked out counts as active until the end of the lock-out.
     fn last_at(&self) -> Millis {
-        let wrong_at = self.wrong_at.back().copied().unwrap_or_default();
+        let wrong_at = self.wrong_at.last().copied().unwrap_or_default();
         wrong_at.max(self.locked_until)
     }
 }
@@ -180,8 +185,8 @@ mod tests {
         assert_eq!(address("2001:db8::1"), address("2001:db8::ffff:0:0:9"));
         assert_ne!(address("2001:db8::1"), address("2001:db8:0:1::1"));
         assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
-        assert_eq!(address("192.0.2.1").to_string(), "192.0.2.1");
-        assert_eq!(address("2001:db8::1").to_string(), "2001:db8::/64");
+        assert_eq!(address("192.0.2.1").key(), "v4:c0000201");
+        assert_eq!(address("2001:db8::1").key(), "v6:20010db800000000");
         for text in ["", "localhost", "192.0.2", "192.0.2.1:80"] {
             assert_eq!(Address::parse(text), None, "{text}");
         }
@@ -194,9 +199,9 @@ mod tests {
         for number in 0..5_000_u32 {
             lockout.count_wrong(Address::V4(number), T + u64::from(number));
         }
-        assert_eq!(lockout.addresses.len(), ADDRESSES_MAX);
+        assert_eq!(lockout.senders.len(), SENDERS_MAX);
         assert!(retry_after(&lockout, "192.0.2.1", T + 5_000).is_some());
         lockout.count_wrong(address("192.0.2.9"), T + 1_000_000);
-        assert_eq!(lockout.addresses.len(), 1);
+        assert_eq!(lockout.senders.len(), 1);
     }
 }

@@ -172,7 +172,7 @@ async fn limit_rate(request: &Request, env: &Env, identity: &Identity) -> Result
     let by = identity.caller.name.clone();
     let key = match &by {
         Some(name) => Some(format!("caller:{name}")),
-        None => address(request).map(|address| format!("address:{address}")),
+        None => address(request).map(|address| format!("address:{}", address.key())),
     };
     let Some(key) = key else {
         return Ok(());
