@@ -32,7 +32,8 @@ const runsOf = (workflowId: string, count = 1): Promise<RunView[]> =>
   });
 
 async function publish(event: string, body?: unknown, key?: string): Promise<ApiResponse> {
-  const headers: Record<string, string> = key === undefined ? {} : { "idempotency-key": key };
+  // Node's fetch sends Sec-Fetch-Mode: in development the body of a browser must be JSON.
+  const headers: Record<string, string> = { "content-type": "application/json", ...(key === undefined ? {} : { "idempotency-key": key }) };
   const response = await fetch(`${curfew.url}/v1/events/${event}`, {
     method: "POST",
     headers,
