@@ -11,6 +11,7 @@ use crate::run::{
     COMPENSATED, CompensationResult, Header, Past, PauseReason, REACHED_A_LIMIT, ResumePlan, Run, RunEvent,
     RunEventKind, RunStatus, TimeoutRecord, TokenId, TokenStatus, TokenSummary, is_resumable,
 };
+use crate::storage::rows::{EventSubject, ListedRowEvent};
 
 /// Limits of one deliverable.
 const NODES_SHOWN: usize = 1_000;
@@ -25,6 +26,33 @@ pub fn event(run_id: &str, entry: &RunEvent) -> Value {
         view["recovery_path"] = json!(recovery_path(run_id, entry.seq));
     }
     view
+}
+
+/// An event that stands on the row of what it happened to.
+pub fn row_event(listed: &ListedRowEvent) -> Result<Value, String> {
+    let event = &listed.event;
+    let mut view = json!({"seq": event.seq, "at": event.at, "kind": event.kind});
+    match listed.subject()? {
+        EventSubject::Run => {}
+        EventSubject::Token(id) => view["token_id"] = json!(id.to_string()),
+        EventSubject::Gate(id) => {
+            view["gate_id"] = json!(id);
+            if let Some(token_id) = &listed.token_id {
+                view["token_id"] = json!(token_id);
+            }
+        }
+        EventSubject::Instance(number) => view["instance"] = json!(number),
+    }
+    if let Some(node_id) = &listed.node_id {
+        view["node_id"] = json!(node_id);
+    }
+    if event.kind == RunEventKind::TokenDispatched {
+        view["epoch"] = json!(1);
+    }
+    if let (Value::Object(view), Some(fields)) = (&mut view, &event.fields) {
+        view.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+    Ok(view)
 }
 
 /// Kinds whose cause older builds saved as `by`, which now is the name of a caller.

@@ -44,15 +44,31 @@ impl<P: Platform> Host<P> {
         done(&json!({"items": items, "next_cursor": next}))
     }
 
+    /// The whole history: events with a row of their own, and those on other rows, in the order of their numbers.
     pub(super) fn events(&self, page: PageRequest) -> Result<RunResponse> {
         let PageRequest { after, limit } = bounded(page);
-        let (page, next) = first_page(self.platform.storage().list_events(after, limit + 1)?, limit);
+        let storage = self.platform.storage();
+        let (page, next) = first_page(storage.list_events(after, limit + 1)?, limit);
+        // Events on other rows are shown up to where the page of rows ends.
+        let last = match &next {
+            Some(_) => page.last().map_or(after, |row| row.number),
+            None => u64::MAX,
+        };
+        let mut items: BTreeMap<u64, Value> = BTreeMap::new();
+        for listed in storage.list_row_events(after, limit + 1)? {
+            if listed.event.seq < last {
+                items.insert(listed.event.seq, recovery::row_event(&listed).map_err(Error)?);
+            }
+        }
         let run_id = self.run_id();
-        let mut items = Vec::new();
         self.each_row(&page, |listed, row| {
-            items.push(recovery::event(&run_id, &entry(listed, row)?));
+            items.insert(listed.number, recovery::event(&run_id, &entry(listed, row)?));
             Ok(())
         })?;
+        let more = next.is_some() || items.len() as u64 > limit;
+        let items: Vec<(u64, Value)> = items.into_iter().take(limit as usize).collect();
+        let next = items.last().map(|(seq, _)| seq.to_string()).filter(|_| more);
+        let items: Vec<Value> = items.into_iter().map(|(_, item)| item).collect();
         done(&json!({"items": items, "next_cursor": next}))
     }
 

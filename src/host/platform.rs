@@ -14,6 +14,7 @@ use crate::run::{Decision, Event, Patch, Run, WrittenAt};
 use crate::storage::commit::Commit;
 use crate::storage::pages::ListedRow;
 use crate::storage::restore::Rows;
+use crate::storage::rows::ListedRowEvent;
 
 /// A failure of the platform, or rows that cannot be read. The request fails; the run is as it was committed last.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,6 +83,9 @@ pub trait Storage {
     fn list_tokens(&self, after: u64, limit: u64) -> Result<Vec<ListedRow>>;
 
     fn list_events(&self, after: u64, limit: u64) -> Result<Vec<ListedRow>>;
+
+    /// Events that stand on other rows.
+    fn list_row_events(&self, after: u64, limit: u64) -> Result<Vec<ListedRowEvent>>;
 
     /// The events that have a timeout record.
     fn list_timeouts(&self, after: u64, limit: u64) -> Result<Vec<ListedRow>>;

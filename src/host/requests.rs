@@ -179,7 +179,7 @@ impl<P: Platform> Host<P> {
             RunRequest::Resume => (Event::ResumeRequested { by }, ResponseBody::View),
             RunRequest::Extend(extension) => (Event::ExtendRequested { extension, by }, ResponseBody::View),
             RunRequest::Signal { name, payload } => {
-                (Event::SignalReceived { name, payload }, ResponseBody::View)
+                (Event::SignalReceived { name, payload, by }, ResponseBody::View)
             }
             RunRequest::DecideGate { gate_id, decision } => {
                 let event = Event::GateDecided {

@@ -91,6 +91,7 @@ pub enum Event {
     SignalReceived {
         name: String,
         payload: Value,
+        by: Option<String>,
     },
     GateDecided {
         gate: String,

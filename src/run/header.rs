@@ -9,6 +9,7 @@ use crate::base::limits::TIMEOUT_MAX_MS;
 use crate::base::time::{DAY, Millis, SECOND};
 use crate::run::recovery::compensate::CompensationResult;
 use crate::run::recovery::ending::{EndPhase, Ending, HandlerResult};
+use crate::run::time::row_events::RowEvent;
 use crate::run::token::unroutable::Routes;
 use crate::run::wait::capability::CallbackSecret;
 
@@ -76,6 +77,8 @@ pub struct Header {
     pub on_end: Vec<HandlerResult>,
     /// Work that was done up to this number (`Token::exit_order`) is final: the run had completed, or the work was compensated.
     pub settled_order: u64,
+    /// Its start and its end, as part of the run's history.
+    pub events: Vec<RowEvent>,
 }
 
 /// The format of the ids of a run's children. A run keeps the format it started with, so that it still finds children

@@ -8,6 +8,7 @@ use crate::run::decision::{Command, Decision, Write};
 use crate::run::header::RunStatus;
 use crate::run::recovery::undo::Patch;
 use crate::run::state::Run;
+use crate::run::time::row_events::TokenTimeout;
 use crate::run::token::lane::BatchCounts;
 use crate::run::token::order::AttemptOrder;
 use crate::run::token::{TokenId, TokenStatus};
@@ -45,6 +46,10 @@ pub(in crate::run) struct PendingChanges {
     pub forget_failed_wakes: bool,
     /// The end of the run was decided and has interrupted tokens.
     pub end_decided: bool,
+    /// Tokens whose timeout this decision has logged with a record.
+    pub timeouts_noted: BTreeSet<TokenId>,
+    /// Why a timeout of the run or of a join ends tokens.
+    pub token_timeout: Option<TokenTimeout>,
     /// Latencies of nodes with an adaptive limit.
     pub latencies: Vec<(String, TokenId, u64)>,
 }

@@ -17,6 +17,7 @@ use crate::run::message::Message;
 use crate::run::pending_changes::PendingChanges;
 use crate::run::state::Run;
 use crate::run::time::event_log::EventLog;
+use crate::run::time::row_events::last_seq;
 use crate::run::time::timers::{Timer, Timers};
 use crate::run::token::tokens::Tokens;
 use crate::run::token::{Token, TokenStatus};
@@ -38,16 +39,35 @@ pub struct StoredRun {
     pub signals: BTreeMap<String, Vec<Value>>,
     pub outbox: Vec<(u64, Message)>,
     pub alarm_at: Option<Millis>,
-    /// The number of saved events, and the attempts whose late result was logged.
-    pub noted: u64,
+    /// The number of the last event that is a row, or 0; the last one on the row of an ended token; and the attempts whose
+    /// late result was logged.
+    pub last_event: u64,
+    pub last_token_event: u64,
     pub late: Vec<(String, u64)>,
     /// Consecutive wakes whose decision could not be saved.
     pub failed_wakes: u32,
 }
 
+impl StoredRun {
+    /// The number of the run's last event.
+    fn last_seq(&self) -> u64 {
+        let rows = [
+            last_seq(&self.header.events),
+            self.last_event,
+            self.last_token_event,
+        ]
+        .into_iter();
+        let live = self.live.iter().map(|token| last_seq(&token.events));
+        let instances = self.instances.iter().map(|instance| last_seq(&instance.events));
+        let gates = self.gates.iter().map(|gate| last_seq(&gate.events));
+        rows.chain(live).chain(instances).chain(gates).max().unwrap_or(0)
+    }
+}
+
 impl Run {
     /// Rebuilds a run from its stored rows.
     pub fn restore(snapshot: Rc<Snapshot>, settings: Settings, stored: StoredRun) -> Result<Run, String> {
+        let last_seq = stored.last_seq();
         let mut context = Context::new(Rc::new(stored.input));
         for (key, text) in &stored.context {
             context.restore(key, text)?;
@@ -59,7 +79,7 @@ impl Run {
         run.tokens = Tokens::restored(stored.counts);
         run.timers = Timers::with_alarm(stored.alarm_at);
         run.waits = Waits::restore(stored.signals);
-        run.event_log = EventLog::restored(stored.noted, stored.late);
+        run.event_log = EventLog::restored(last_seq, stored.last_event > 0, stored.late);
         run.failed_wakes = stored.failed_wakes;
         run.gates = Gates::restore(stored.gates);
         for instance in stored.instances {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::base::compute::Meter;
 use crate::base::failure::Failure;
@@ -25,7 +25,7 @@ use crate::run::outbox::Outbox;
 use crate::run::pending_changes::PendingChanges;
 use crate::run::recovery::compensate::Compensations;
 use crate::run::rejection::Rejection;
-use crate::run::time::event_log::EventLog;
+use crate::run::time::event_log::{EventLog, RunEventKind, with_name};
 use crate::run::time::timers::Timers;
 use crate::run::token::tokens::Tokens;
 use crate::run::token::{Token, TokenId, TokenStatus};
@@ -140,6 +140,7 @@ impl Run {
             compensation: None,
             on_end: Vec::new(),
             settled_order: 0,
+            events: Vec::new(),
         };
         let initial = workflow.initial_node;
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
@@ -148,6 +149,11 @@ impl Run {
         run.changes.is_new_run = true;
         run.changes.header_changed = true;
         run.changes.publish_run = true;
+        let started = with_name(
+            run.header.started_by.as_deref(),
+            json!({"version": run.header.version}),
+        );
+        run.note_on_header(RunEventKind::RunStarted, started);
         // Saving the input means writing it as text.
         run.work.count(run.context.input_steps());
         match run.check_input() {
@@ -273,7 +279,7 @@ impl Run {
                 self.outbox.unfinished(id, after, self.changes.now);
                 Ok(())
             }
-            Event::SignalReceived { name, payload } => self.signal_received(name, payload),
+            Event::SignalReceived { name, payload, by } => self.signal_received(name, payload, by.as_deref()),
             Event::GateDecided { gate, decision } => self.gate_decided(&gate, decision),
             Event::CancelRequested { reason, by } => self.cancel_requested(reason, by.as_deref()),
             Event::PauseRequested { by } => self.pause_requested(by.as_deref()),

@@ -20,8 +20,9 @@ pub struct Rows {
     pub tokens: Vec<(u64, String, String)>,
     pub counts: Vec<(String, u64)>,
     pub alarm_at: Option<Millis>,
-    /// The number of the last event.
+    /// The number of the last event that is a row of its own, and of the last one on a token.
     pub last_event: u64,
+    pub last_token_event: u64,
     /// Attempts whose late result is an event already: token, epoch.
     pub late: Vec<(String, u64)>,
 }
@@ -76,7 +77,8 @@ pub fn run(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Result<
         signals: BTreeMap::new(),
         outbox: Vec::new(),
         alarm_at: rows.alarm_at,
-        noted: rows.last_event,
+        last_event: rows.last_event,
+        last_token_event: rows.last_token_event,
         late: rows.late,
         failed_wakes: 0,
     };

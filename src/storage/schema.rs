@@ -60,9 +60,20 @@ pub const LOAD: &str = "SELECT id, key, status, value FROM run \
      AND NOT (key >= 'undo/' AND key < 'undo0')";
 /// Undo patches. `?`: the key.
 pub const LOAD_UNDO: &str = "SELECT value FROM run WHERE key = ?";
-/// For each status (empty for rows that are no tokens): the number of rows, the last row id and the last event.
+/// For each status (empty for rows that are no tokens): the number of rows, the last row id, the last event that is a row, and the
+/// last event on a token: its row begins with `{"seq":` and the number, which is much cheaper to read than JSON.
 pub const LOAD_SUMMARY: &str = "SELECT status, count(*), max(id), \
-         max(CASE WHEN key >= 'event/' AND key < 'event0' THEN key ELSE '' END) FROM run GROUP BY status";
+         max(CASE WHEN key >= 'event/' AND key < 'event0' THEN key ELSE '' END), \
+         max(CASE WHEN status = '' THEN 0 ELSE CAST(substr(value, 8, 16) AS INTEGER) END) FROM run GROUP BY status";
+/// Events on the rows of tokens, gates, instances and the run. `?1`: the number to start after, `?2`: the limit. Rows of tokens
+/// whose last event is not later are left out before their JSON is read.
+pub const LIST_ROW_EVENTS: &str = "SELECT run.key, run.value ->> '$.node_id', run.value ->> '$.token_id', event.value \
+     FROM run, json_each(run.value, '$.events') AS event \
+     WHERE (run.key = 'header' OR (run.key >= 'gate/' AND run.key < 'gate0') \
+             OR (run.key >= 'instance/' AND run.key < 'instance0') \
+             OR (run.key >= 'token/' AND run.key < 'token0' AND CAST(substr(run.value, 8, 16) AS INTEGER) > ?1)) \
+         AND event.value ->> '$.seq' > ?1 \
+     ORDER BY event.value ->> '$.seq' LIMIT ?2";
 /// Only for runs with events.
 pub const LOAD_LATE: &str = "SELECT value ->> '$.fields.token_id', value ->> '$.fields.epoch' FROM run \
      WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.kind' = 'late_result_discarded'";

@@ -14,6 +14,7 @@ use crate::storage::pages::ListedRow;
 use crate::storage::restore::Rows;
 use crate::storage::row_ids::RowIds;
 use crate::storage::rows::COMPLETED_WITH_CONTEXT;
+use crate::storage::rows::ListedRowEvent;
 use crate::storage::schema;
 
 #[wasm_bindgen(module = "/src/worker/platform/save.mjs")]
@@ -111,7 +112,8 @@ impl Sqlite {
         };
         let mut last = 0;
         for row in self.read(schema::LOAD_SUMMARY, Vec::new())? {
-            let [status, count, last_row, last_event] = columns(&row);
+            let [status, count, last_row, last_event, last_token_event] = columns(&row);
+            rows.last_token_event = rows.last_token_event.max(integer(last_token_event));
             last = last.max(integer(last_row));
             rows.last_event = rows.last_event.max(event_number(&text(last_event)).unwrap_or(0));
             rows.counts.push((text(status), integer(count)));
@@ -148,6 +150,23 @@ impl Sqlite {
     /// Events after number `after`, oldest first.
     pub fn list_events(&self, after: u64, most: u64) -> Result<Vec<ListedRow>> {
         self.list(schema::LIST_EVENTS, event_key(after), most)
+    }
+
+    /// Events on other rows, after number `after`, oldest first.
+    pub fn list_row_events(&self, after: u64, most: u64) -> Result<Vec<ListedRowEvent>> {
+        let bindings = vec![after as f64, most as f64];
+        let bindings = bindings.into_iter().map(SqlStorageValue::Float).collect();
+        let rows = self.read(schema::LIST_ROW_EVENTS, bindings)?.into_iter();
+        rows.map(|row| {
+            let [key, node_id, token_id, event] = columns(&row);
+            Ok(ListedRowEvent {
+                key: text(key),
+                node_id: Some(text(node_id)).filter(|id| !id.is_empty()),
+                token_id: Some(text(token_id)).filter(|id| !id.is_empty()),
+                event: serde_json::from_str(&text(event))?,
+            })
+        })
+        .collect()
     }
 
     /// Events with a timeout record, after number `after`, oldest first.

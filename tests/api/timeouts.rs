@@ -28,7 +28,7 @@ fn a_record_has_the_checkpoint_for_a_resume() {
     let run = timed_out();
     let entry = &run.events()[0];
     let expected = json!({
-        "id": 1,
+        "id": 7,
         "timeout_event": {"timestamp": "1970-01-01T00:00:06.500Z", "scope": "tool", "timeout_ms": 4_000,
             "elapsed_ms": 4_500, "due_at": 6_000, "lateness_ms": 500},
         "last_known_state": {"node_id": "b", "token_id": "t2", "phase": "executing",
@@ -40,13 +40,13 @@ fn a_record_has_the_checkpoint_for_a_resume() {
         },
         "retry_count": 0,
         "final_action": "fail",
-        "recovery_path": "/v1/runs/run-1/timeouts/1",
+        "recovery_path": "/v1/runs/run-1/timeouts/7",
     });
     let ended = run.past().tokens;
     assert_eq!(timeout(&run.run, entry, &ended, true), Some(expected.clone()));
     let listed = timeout(&run.run, entry, &ended, false).expect("a record");
     assert_eq!(listed["context_for_resume"]["state"], Value::Null);
-    assert_eq!(listed["id"], json!(1));
+    assert_eq!(listed["id"], json!(7));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_log_line_links_to_its_record() {
         Some(json!({
             "timestamp": "1970-01-01T00:00:06.500Z", "run_id": "run-1", "flow_key": "flow", "step_id": "b",
             "scope": "tool", "timeout_ms": 4_000, "elapsed_ms": 4_500, "retry_count": 0, "final_action": "fail",
-            "recovery_path": "/v1/runs/run-1/timeouts/1",
+            "recovery_path": "/v1/runs/run-1/timeouts/7",
         }))
     );
 }
@@ -103,10 +103,10 @@ fn events_are_flat_and_link_to_their_records() {
     assert_eq!(
         events,
         [
-            json!({"seq": 1, "at": 6_500, "kind": "token_timed_out", "token_id": "t2", "workflow_run_id": "run-1",
+            json!({"seq": 7, "at": 6_500, "kind": "token_timed_out", "token_id": "t2", "workflow_run_id": "run-1",
                 "node_id": "b", "timeout_type": "execution", "timeout_duration_ms": 4_000,
-                "policy_applied": "fail", "recovery_path": "/v1/runs/run-1/timeouts/1"}),
-            json!({"seq": 2, "at": 6_500, "kind": "run_failed", "code": "execution_timeout", "class": "timeout",
+                "policy_applied": "fail", "recovery_path": "/v1/runs/run-1/timeouts/7"}),
+            json!({"seq": 8, "at": 6_500, "kind": "run_failed", "code": "execution_timeout", "class": "timeout",
                 "node_id": "b", "token_id": "t2"}),
         ]
     );

@@ -304,7 +304,7 @@ fn gates_and_pauses_of_the_first_build_can_be_read() {
     ];
     for (key, name) in keep {
         assert!(run.store.run.contains_key(key), "{key}");
-        run.store.run.insert(key.into(), read(name));
+        run.store.replace_row(key, read(name));
     }
     run.reload().at(6_000).resume();
     run.decide_with("g2", "no", json!({}));

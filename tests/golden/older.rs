@@ -30,17 +30,13 @@ fn older() -> Vec<(String, Value)> {
 fn store_of(rows: &Value) -> Store {
     let text = |value: &Value| value.as_str().expect("text").to_string();
     let list = |name: &str| rows[name].as_array().expect("rows").clone();
-    Store {
-        run: list("run")
-            .iter()
-            .map(|row| (text(&row[0]), text(&row[1])))
-            .collect(),
-        tokens: list("tokens")
-            .iter()
-            .map(|row| (row[0].as_u64().expect("an id"), (text(&row[1]), text(&row[2]))))
-            .collect(),
-        alarm_at: rows["alarm_at"].as_u64(),
-    }
+    let run = list("run");
+    let run = run.iter().map(|row| (text(&row[0]), text(&row[1])));
+    let tokens = list("tokens");
+    let tokens = tokens
+        .iter()
+        .map(|row| (row[0].as_u64().expect("an id"), (text(&row[1]), text(&row[2]))));
+    Store::of_rows(run.collect(), tokens.collect(), rows["alarm_at"].as_u64())
 }
 
 /// Performs one step of every pending command.
@@ -81,7 +77,11 @@ fn advance(driver: &mut Driver) {
         driver.succeed(&attempt, json!({"n": token.id.0}));
     } else {
         let (name, payload) = ("go".to_string(), json!(1));
-        driver.feed(Event::SignalReceived { name, payload });
+        driver.feed(Event::SignalReceived {
+            name,
+            payload,
+            by: None,
+        });
         if let Some(due) = driver.run.next_deadline() {
             let now = driver.now.max(due);
             driver.at(now).wake("");

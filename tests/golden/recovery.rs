@@ -8,9 +8,9 @@ use super::check_json;
 use super::time::{at_the_gate, late};
 use crate::run::driver::Driver;
 
-fn entry(run: &Driver, seq: u64) -> RunEvent {
-    let entries = run.store.entries();
-    let found = entries.into_iter().find(|entry| entry.seq == seq);
+/// The event in row `number` of those that have a row of their own.
+fn entry(run: &Driver, number: usize) -> RunEvent {
+    let found = run.store.entries().into_iter().nth(number - 1);
     found.expect("the event was recorded")
 }
 

@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, key TEXT NOT NULL, value
 INSERT INTO run (id, key, value, status) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET value = excluded.value, status = excluded.status;
 DELETE FROM run WHERE id = ?;
 SELECT id, key, status, value FROM run WHERE status NOT IN ('completed', 'failed', 'timed_out', 'cancelled') AND NOT (key >= 'event/' AND key < 'event0') AND NOT (key >= 'undo/' AND key < 'undo0');
-SELECT status, count(*), max(id), max(CASE WHEN key >= 'event/' AND key < 'event0' THEN key ELSE '' END) FROM run GROUP BY status;
+SELECT status, count(*), max(id), max(CASE WHEN key >= 'event/' AND key < 'event0' THEN key ELSE '' END), max(CASE WHEN status = '' THEN 0 ELSE CAST(substr(value, 8, 16) AS INTEGER) END) FROM run GROUP BY status;
 SELECT value ->> '$.fields.token_id', value ->> '$.fields.epoch' FROM run WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.kind' = 'late_result_discarded';
 SELECT id, key, status, octet_length(value) FROM run WHERE key > ? AND key < 'event0' ORDER BY key LIMIT ?;
 SELECT id, key, status, octet_length(value) FROM run WHERE key > ? AND key < 'event0' AND value ->> '$.record' IS NOT NULL ORDER BY key LIMIT ?;

@@ -71,7 +71,7 @@ fn any_event_after_the_alarm_time_sets_the_alarm_again() {
     run.at(40_000).succeed("t9@1", json!(1)).check(
         "
         rejected stale_attempt t9@1
-        event 1 late_result_discarded t9
+        event late_result_discarded t9
         alarm 31000
     ",
     );

@@ -108,7 +108,7 @@ fn an_outer_join_that_fires_ends_all_tokens_of_the_other_branches() {
         run.succeed("t6@1", json!("c")).check(
             "
                 rejected stale_attempt t6@1
-                event 1 late_result_discarded t6",
+                event late_result_discarded t6",
         );
     }
 }

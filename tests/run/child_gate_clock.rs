@@ -55,7 +55,7 @@ fn the_parents_clock_stops_with_its_childs() {
         "
         run waiting 19500 left
         token t1 p waiting_for_subworkflow@1 (child_paused)
-        event 1 subworkflow_paused t1
+        event subworkflow_paused t1
         announce
     ",
     );
@@ -78,7 +78,7 @@ fn the_parents_clock_stops_with_its_childs() {
         "
         run running until 44600
         token t1 p waiting_for_subworkflow@1
-        event 2 subworkflow_resumed t1
+        event subworkflow_resumed t1
         alarm 40600
         announce
     ",

@@ -42,7 +42,7 @@ fn a_sub_workflow_longer_than_its_parents_node_fails_the_node() {
         "
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 5s
         token t1 c timed_out@1 (workflow_timeout)
-        event 1 run_timed_out workflow_timeout {flow late 0 cancel}
+        event run_timed_out workflow_timeout {flow late 0 cancel}
         message 1 notify run-1 t1@1 timed_out workflow_timeout/timeout: Workflow execution timed out after 5s
         alarm 16000
         abort t1@1
@@ -115,7 +115,7 @@ fn a_child_is_paused_and_resumed_with_its_parent() {
     child.at(11_000).receive_from(&parent).check(
         "
         run paused until 1001000 held by parent
-        event 1 run_paused parent
+        event run_paused parent
         announce
     ",
     );
@@ -222,7 +222,7 @@ fn a_child_that_waits_for_a_person_notifies_its_parent() {
         "
         run waiting until 61000
         token t1 p waiting_for_subworkflow@1 (child_paused)
-        event 1 subworkflow_paused t1
+        event subworkflow_paused t1
         alarm 49000
         announce
     ",

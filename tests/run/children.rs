@@ -182,7 +182,7 @@ fn a_report_of_another_attempt_changes_nothing() {
     run.succeed("t1@1", json!(1)).check(
         "
         rejected stale_attempt t1@1
-        event 1 late_result_discarded t1",
+        event late_result_discarded t1",
     );
     run.child_ended("t1@1", RunStatus::Completed, Some(json!(1)));
     run.child_ended("t1@1", RunStatus::Completed, Some(json!(2)));

@@ -17,7 +17,7 @@ fn a_pause_moves_the_runs_deadline() {
     run.at(2_000).pause().check(
         "
         run paused until 1001000 held by person
-        event 1 run_paused person
+        event run_paused person
         announce
     ",
     );
@@ -40,7 +40,7 @@ fn an_attempt_keeps_its_remaining_time() {
     // 7 s and the grace were left; the warning moved with the deadline.
     assert_eq!(run.run.next_deadline(), Some(105_000));
     run.at(105_000).wake("t1@1");
-    assert_eq!(run.lines_of("event"), ["event 3 deadline_warning t1 a execution"]);
+    assert_eq!(run.lines_of("event"), ["event deadline_warning t1 a execution"]);
     assert_eq!(run.run.next_deadline(), Some(107_500));
     run.at(107_499).wake("t1@1").assert_status("running a:executing");
     run.at(107_500).wake("t1@1");
@@ -275,7 +275,7 @@ fn a_restart_is_the_same_run_in_its_next_attempt() {
         run running until 1009000
         context state.a gone
         token t3 a executing@1 watch 39000
-        event 2 run_restarted
+        event run_restarted
         dispatch t3@1 {"x":1}
         announce
     "#,
@@ -284,7 +284,7 @@ fn a_restart_is_the_same_run_in_its_next_attempt() {
     run.succeed("t2@1", json!("late")).check(
         "
             rejected stale_attempt t2@1
-            event 3 late_result_discarded t2",
+            event late_result_discarded t2",
     );
     run.succeed("t3@1", json!(2))
         .succeed("t4@1", json!(3))

@@ -25,7 +25,7 @@ fn workflow_and_node_deadline_in_the_same_millisecond() {
         "
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 5s
         token t1 a timed_out@1 (workflow_timeout)
-        event 1 run_timed_out workflow_timeout {flow late 0 cancel}
+        event run_timed_out workflow_timeout {flow late 0 cancel}
         alarm 10006000
         abort t1@1
         announce
@@ -103,8 +103,8 @@ fn timeout_of_a_token_still_pending() {
         "
         run failed execution_timeout/timeout: step a timed out: context deadline exceeded
         token t1 a timed_out@2 lost 2 (attempt_lost) execution_timeout/timeout: step a timed out: context deadline exceeded
-        event 1 token_timed_out t1 a {tool late 0 fail}
-        event 2 run_failed t1 a
+        event token_timed_out t1 a {tool late 0 fail}
+        event run_failed t1 a
         alarm 10002500
         announce
         ended
@@ -122,8 +122,8 @@ fn timeout_of_an_attempt_without_a_report() {
         "
         run failed execution_timeout/timeout: step a timed out: context deadline exceeded
         token t1 a timed_out@1 execution_timeout/timeout: step a timed out: context deadline exceeded
-        event 1 token_timed_out t1 a {tool late 500 fail}
-        event 2 run_failed t1 a
+        event token_timed_out t1 a {tool late 500 fail}
+        event run_failed t1 a
         alarm 10005500
         abort t1@1
         announce
@@ -178,7 +178,7 @@ fn a_straggler_that_finishes_after_proceed_with_available_is_discarded() {
     run.at(7_000).succeed("t2@1", json!("late")).check(
         "
         rejected stale_attempt t2@1
-        event 2 late_result_discarded t2
+        event late_result_discarded t2
     ",
     );
     assert_eq!(run.state(), &json!({"all": ["in time"]}));
@@ -255,8 +255,8 @@ fn pause_during_a_retry_backoff() {
     run.at(5_000).time_out("t1@1").check(
         "
         token t1 a pending@1 retry 1 watch 6000 (execution_timeout)
-        event 1 token_timed_out t1 a {tool late 0 retry}
-        event 2 token_retried t1 retry_count 1 delay_ms 1000
+        event token_timed_out t1 a {tool late 0 retry}
+        event token_retried t1 retry_count 1 delay_ms 1000
     ",
     );
     // 700 ms of the backoff are left, both before and after the pause.

@@ -400,6 +400,7 @@ impl Driver {
         self.feed(Event::SignalReceived {
             name: name.into(),
             payload,
+            by: self.caller.clone(),
         })
     }
 

@@ -47,7 +47,6 @@ fn a_failure_of_a_listed_class_opens_a_gate_with_the_error_in_its_prompt() {
         run waiting 999000 left
         token t1 a awaiting_human@1 until 62000 (escalated)
         gate g1.1 open {PROMPT} retry|fail|skip until 62000
-        event 1 gate_opened t1 a
         alarm 50000
         announce
         announce g1.1 open
@@ -78,7 +77,6 @@ fn retry_begins_a_new_attempt_and_its_failure_opens_a_new_gate() {
         run running until 1002000
         token t1 a executing@2 watch 33000 (retried_by_person)
         gate g1.1 decided {PROMPT} retry|fail|skip until 62000 retry by ada at 3000
-        event 2 gate_decided t1 by ada
         alarm 33000
         dispatch t1@2 {{\"x\":1}}
         announce
@@ -147,7 +145,7 @@ fn only_the_gates_choices_are_accepted() {
 fn an_undecided_gate_fails_the_token() {
     let mut run = escalated(json!({}));
     run.at(50_000).wake("");
-    assert_eq!(run.lines_of("event"), ["event 2 deadline_warning t1 a gate"]);
+    assert_eq!(run.lines_of("event"), ["event deadline_warning t1 a gate"]);
     run.reload().at(62_000).wake("");
     run.assert_status("failed peer_failed/server_error: status 500");
     assert_eq!(
@@ -158,7 +156,7 @@ fn an_undecided_gate_fails_the_token() {
     );
     assert_eq!(
         run.lines_of("event")[0],
-        "event 3 gate_timed_out t1 a {gate late 0 fail}"
+        "event gate_timed_out t1 a {gate late 0 fail}"
     );
     run.decide("g1.1", "retry");
     assert!(run.answer.is_err(), "time has decided");

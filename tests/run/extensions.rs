@@ -23,7 +23,7 @@ fn a_duration_counts_from_the_deadline() {
     Driver::start(one(json!({}))).at(2_000).extend(10_000).check(
         "
         run running until 71000
-        event 1 run_extended by_ms 10000
+        event run_extended by_ms 10000
         announce
     ",
     );
@@ -35,7 +35,7 @@ fn an_absolute_time_becomes_the_deadline() {
     run.at(2_000).extend_until(100_000).check(
         "
         run running until 100000
-        event 1 run_extended by_ms 39000
+        event run_extended by_ms 39000
         announce
     ",
     );
@@ -78,7 +78,7 @@ fn an_extension_during_a_pause_does_not_end_the_pause() {
     run.at(11_000).pause().at(20_000).extend(10_000).check(
         "
         run paused until 71000 held by person
-        event 2 run_extended by_ms 10000
+        event run_extended by_ms 10000
         announce
     ",
     );

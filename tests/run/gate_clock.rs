@@ -280,7 +280,7 @@ fn an_extension_while_the_clock_stands_counts_from_what_is_left() {
     run.at(100_000).extend(5_000).check(
         "
         run waiting 20000 left
-        event 1 run_extended by_ms 5000
+        event run_extended by_ms 5000
         announce
     ",
     );

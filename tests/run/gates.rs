@@ -141,7 +141,7 @@ fn reminders_are_sent_once_at_each_fraction() {
     run.reload().at(9_000).wake("").check(
         "
         token t1 ask awaiting_human@1 until 11000 watch 10000
-        event 1 deadline_warning t1 ask gate
+        event deadline_warning t1 ask gate
         alarm 10000
     ",
     );

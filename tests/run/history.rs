@@ -189,6 +189,7 @@ impl History {
             0..=2 => Event::SignalReceived {
                 name: (*rng.pick(&["go", "stop"])).to_string(),
                 payload: json!({"n": rng.below(3)}),
+                by: None,
             },
             3 => Event::PauseRequested { by: None },
             4 | 5 => Event::ResumeRequested { by: None },

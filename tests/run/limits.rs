@@ -24,8 +24,8 @@ fn loop_iterations_exceeded() {
         run failed limit_exceeded/permanent: limit loop_iterations exceeded: the run may have 2
         context state.a = 1
         token t3 a completed@1 1
-        event 1 limit_exceeded loop_iterations
-        event 2 run_failed
+        event limit_exceeded loop_iterations
+        event run_failed
         announce
         ended
     ",
@@ -41,8 +41,8 @@ fn tokens_total_exceeded() {
         run failed limit_exceeded/permanent: limit tokens_total exceeded: the run may have 2
         context state.a = 1
         token t2 a completed@1 1
-        event 1 limit_exceeded tokens_total
-        event 2 run_failed
+        event limit_exceeded tokens_total
+        event run_failed
         announce
         ended
     ",
@@ -67,8 +67,8 @@ fn tokens_active_exceeded_in_the_commit_of_the_fan_out() {
         token t1 a completed@1 1 keeps state.a
         token t2 b cancelled@0 (run_failed)
         token t3 b cancelled@0 (run_failed)
-        event 1 limit_exceeded tokens_active
-        event 2 run_failed
+        event limit_exceeded tokens_active
+        event run_failed
         announce
         ended
     ",
@@ -94,7 +94,7 @@ fn a_result_over_its_limit_fails_the_token_and_writes_nothing() {
     run.succeed("t1@1", json!("x".repeat((512 << 10) - 1))).check("
         run failed limit_exceeded/validation: the result of node a is 524289 bytes; the limit is 524288
         token t1 a failed@1 limit_exceeded/validation: the result of node a is 524289 bytes; the limit is 524288
-        event 1 run_failed t1 a
+        event run_failed t1 a
         announce
         ended
     ");

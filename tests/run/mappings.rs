@@ -37,7 +37,7 @@ fn an_output_mapping_writes_all_of_its_targets_or_none() {
     .check("
         run failed expression_failed/validation: output_mapping of node a: expression `result.nothing`: no such key: nothing
         token t1 a failed@1 {\"n\":1} expression_failed/validation: output_mapping of node a: expression `result.nothing`: no such key: nothing
-        event 1 run_failed t1 a
+        event run_failed t1 a
         announce
         ended
     ");
@@ -64,7 +64,7 @@ fn a_failing_output_mapping_of_the_workflow_fails_the_run() {
         input {"x":1}
         run failed expression_failed/validation: output_mapping of the workflow: expression `state.a.n`: no such key: a
         token t1 a completed@0 null
-        event 1 run_failed
+        event run_failed
         alarm 10001000
         announce
         ended
@@ -82,7 +82,7 @@ fn an_output_that_violates_its_schema_fails_the_run() {
         input {"x":1}
         run failed invalid_output/validation: the output does not fit output_schema at "/n": expected integer, found string "many"
         token t1 a completed@0 null keeps output.n = "many"
-        event 1 run_failed
+        event run_failed
         alarm 10001000
         announce
         ended
@@ -117,7 +117,7 @@ fn a_failed_report_without_a_reason_gets_a_default_reason() {
         "
         run failed task_failed/unknown: the executor gave no reason
         token t1 a failed@1 task_failed/unknown: the executor gave no reason
-        event 1 run_failed t1 a
+        event run_failed t1 a
         announce
         ended
     ",
@@ -142,7 +142,7 @@ fn a_commit_that_ends_the_run_dispatches_nothing() {
         token t1 a completed@0 null
         token t3 c failed@0 expression_failed/validation: input_mapping of node c: expression `state.nothing`: no such key: nothing
         token t2 b cancelled@1 (run_failed)
-        event 1 run_failed t3 c
+        event run_failed t3 c
         alarm 10001000
         abort t2@1
         announce

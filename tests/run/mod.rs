@@ -57,5 +57,6 @@ mod unroutable;
 mod waits;
 mod warnings;
 mod watches;
+mod whole_history;
 #[path = "../../bench/worst.rs"]
 mod worst;

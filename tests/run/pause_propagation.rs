@@ -192,7 +192,7 @@ fn a_restart_at_its_gate_notifies_the_parent() {
         "
         run running until 1001000
         token t1 call waiting_for_subworkflow@1
-        event 2 subworkflow_resumed t1
+        event subworkflow_resumed t1
         announce
     ",
     );

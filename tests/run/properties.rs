@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use curfew::run::{
-    Command, Decision, DecisionBatch, Event, Run, RunEventKind, Settings, Token, TokenId, TokenStatus, Write,
+    Command, Decision, DecisionBatch, Event, GateKind, GateStatus, Run, RunEventKind, Settings, Token,
+    TokenId, TokenStatus, Write,
 };
 use curfew::storage::commit::Commit;
 use proptest::prelude::*;
@@ -152,7 +153,8 @@ proptest! {
             let pauses = history.decisions.iter().flat_map(Decision::writes).filter(is_pause).count() as u64;
             // A person may retry an escalated token, with all its attempts again.
             let is_decision = |write: &&Write| {
-                matches!(write, Write::SaveEvent(entry) if entry.kind == RunEventKind::GateDecided)
+                matches!(write, Write::SaveGate(gate)
+                    if gate.kind == GateKind::Escalation && gate.status == GateStatus::Decided)
             };
             let decisions = history.decisions.iter().flat_map(Decision::writes).filter(is_decision).count() as u64;
             let more = pauses + decisions * (1 + u64::from(history.settings.lost_max));

@@ -197,7 +197,7 @@ fn an_unclaimed_attempt_cannot_report_nor_send_heartbeats_nor_be_lost() {
     run.at(1_100).succeed("t1@1", json!(1)).check(
         "
         rejected stale_attempt t1@1
-        event 1 late_result_discarded t1
+        event late_result_discarded t1
     ",
     );
     run.heartbeat("t1@1").check("rejected stale_attempt t1@1");
@@ -216,7 +216,7 @@ fn claims_are_rejected_during_a_pause_and_the_resume_enqueues_again() {
         "
         run running until 929000
         token t1 a dispatched@1 watch 100000
-        event 2 run_resumed person
+        event run_resumed person
         alarm 100000
         enqueue t1@1
         announce
@@ -225,7 +225,7 @@ fn claims_are_rejected_during_a_pause_and_the_resume_enqueues_again() {
     run.at(100_000).wake("").check(
         "
         token t1 a dispatched@1 watch 120000
-        event 3 dispatch_rung_again t1
+        event dispatch_rung_again t1
         alarm 120000
         enqueue t1@1
     ",
@@ -250,7 +250,7 @@ fn unclaimed_attempts_are_resent_then_recreated_then_failed() {
     run.at(11_000).wake("").check(
         "
         token t1 a dispatched@1 watch 31000
-        event 1 dispatch_rung_again t1
+        event dispatch_rung_again t1
         alarm 31000
         enqueue t1@1
     ",
@@ -276,7 +276,7 @@ fn unclaimed_attempts_are_resent_then_recreated_then_failed() {
         "
         run failed dispatch_timeout/timeout: nobody took the task out of the queue, 3 times for 30s
         token t1 a timed_out@3 (dispatch_timeout) dispatch_timeout/timeout: nobody took the task out of the queue, 3 times for 30s
-        event 4 run_failed t1 a
+        event run_failed t1 a
         alarm 10091000
         announce
         ended
@@ -357,8 +357,8 @@ fn a_silent_attempt_is_reaped() {
         "
         run failed attempt_reaped/timeout: nothing was heard of the attempt for 5m0s
         token t1 a failed@2 (timeout_reaped_by_watchdog) attempt_reaped/timeout: nothing was heard of the attempt for 5m0s
-        event 1 attempt_reaped t1
-        event 2 run_failed t1 a
+        event attempt_reaped t1
+        event run_failed t1 a
         alarm 10302000
         announce
         ended
@@ -367,7 +367,7 @@ fn a_silent_attempt_is_reaped() {
     run.succeed("t1@1", json!(1)).check(
         "
         rejected stale_attempt t1@1
-        event 3 late_result_discarded t1
+        event late_result_discarded t1
     ",
     );
 }
@@ -475,7 +475,7 @@ fn the_executor_enforces_the_deadline_of_a_claimed_attempt_before_the_alarm() {
         run.status_line()
     );
     run.report(succeeded("t1@1", json!(1)));
-    assert_eq!(run.lines_of("event"), ["event 3 late_result_discarded t1"]);
+    assert_eq!(run.lines_of("event"), ["event late_result_discarded t1"]);
     run.heartbeat("t1@1").check("rejected stale_attempt t1@1");
     // The executor reports the timeout itself.
     let mut run = start(one_node(json!({"timeout_ms": 70_000, "on_timeout": "retry"})));
@@ -514,7 +514,7 @@ fn the_end_of_a_run_ends_queued_and_claimed_attempts() {
         token t2 a cancelled@1 [1.0] (run_cancelled)
         token t3 a cancelled@1 [1.1] (run_cancelled)
         instance 1 each of 2 closed
-        event 1 run_cancelled
+        event run_cancelled
         abort t2@1
         announce
         ended

@@ -100,9 +100,9 @@ fn render_order(order: &AttemptOrder) -> String {
     format!("{}@{} {}{deadline}", order.token, order.epoch, order.input)
 }
 
-/// The kind and its main fields; of a timeout also the scope, the lateness and the action.
+/// The kind and its main fields. The number also counts the events on other rows, which the lines of those rows leave out; of a timeout also the scope, the lateness and the action.
 fn render_entry(entry: &RunEvent) -> String {
-    let mut line = format!("event {} {}", entry.seq, wire_name(&entry.kind));
+    let mut line = format!("event {}", wire_name(&entry.kind));
     for field in [
         "token_id",
         "node_id",

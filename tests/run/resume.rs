@@ -33,7 +33,7 @@ fn a_new_token_replaces_a_failed_one_with_the_whole_limit() {
         r#"
         run running until 560000
         token t3 b executing@1 watch 530000 (resumed)
-        event 2 run_retried retry_step
+        event run_retried retry_step
         alarm 530000
         dispatch t3@1 {"x":1}
         announce

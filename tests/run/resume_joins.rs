@@ -31,7 +31,7 @@ fn a_join_of_all_that_failed_waits_for_the_failed_branch_again() {
         token t6 b executing@1 [1.1] watch 39000 (resumed)
         token t7 b waiting_for_siblings@1 [1.2] (resumed) "c"
         instance 1 out of 3 join z from 1000 until 29000
-        event 2 run_retried retry_step
+        event run_retried retry_step
         dispatch t5@1 {"x":1}
         dispatch t6@1 {"x":1}
         announce

@@ -91,7 +91,7 @@ fn discard_and_retry_undoes_the_writes_of_the_failed_token() {
         uncontext output.seen
         context state.n = 1
         token t3 b executing@1 watch 32000 (resumed)
-        event 2 run_retried discard_and_retry
+        event run_retried discard_and_retry
         dispatch t3@1 {"x":1}
         announce
     "#,
@@ -148,7 +148,7 @@ fn escalate_opens_a_gate_and_begins_nothing() {
         run paused until 69000 held by escalation
         token t2 a pending@0 (resumed)
         gate run1 open "The run ended: status 500. Shall it go on from there?" retry|fail until 604809000
-        event 2 run_retried escalate
+        event run_retried escalate
         announce
         announce run1 open
     "#,

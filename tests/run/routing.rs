@@ -192,7 +192,7 @@ fn a_failure_without_a_route_fails_the_run_and_ends_every_token() {
         run failed peer_failed/server_error: status 500
         token t2 b failed@1 peer_failed/server_error: status 500
         token t3 c cancelled@1 (run_failed)
-        event 1 run_failed t2 b
+        event run_failed t2 b
         abort t3@1
         announce
         ended
@@ -210,7 +210,7 @@ fn a_condition_that_cannot_be_evaluated_fails_its_token_and_names_the_place() {
         run failed expression_failed/validation: condition of transition to-b: expression `state.nothing > 1`: no such key: nothing
         context state.a = 1
         token t1 a failed@1 1 expression_failed/validation: condition of transition to-b: expression `state.nothing > 1`: no such key: nothing
-        event 1 run_failed t1 a
+        event run_failed t1 a
         announce
         ended
     ");
@@ -228,7 +228,7 @@ fn a_failing_condition_on_the_failure_route_fails_the_run() {
     .check("
         run failed expression_failed/validation: condition of transition mend: expression `error.message > 1`: cannot compare string with int
         token t1 a failed@1 peer_failed/server_error: status 500
-        event 1 run_failed
+        event run_failed
         announce
         ended
     ");

@@ -201,7 +201,14 @@ impl Supervised {
             let due = run.next_deadline().unwrap_or(now).max(now);
             for name in ["go", "stop"] {
                 let (name, payload) = (name.to_string(), json!(1));
-                self.feed(now, Event::SignalReceived { name, payload });
+                self.feed(
+                    now,
+                    Event::SignalReceived {
+                        name,
+                        payload,
+                        by: None,
+                    },
+                );
             }
             let open_calls = Vec::new();
             return self.feed(due, Event::Woken { open_calls });

@@ -37,7 +37,7 @@ fn the_limit_opens_a_gate_with_its_choices_and_a_deadline_of_its_own() {
         r#"
         run paused until 5000 held by workflow_timeout
         gate run1 open "The run has used up its limit of 4s. Extend it, abort it or fail it?" extend|abort|fail until 604805000
-        event 1 run_paused workflow_timeout {flow late 0 escalate}
+        event run_paused workflow_timeout {flow late 0 escalate}
         alarm 483845000
         announce
         announce run1 open
@@ -66,8 +66,8 @@ fn an_extension_gives_exactly_the_time_asked() {
         run running until 3660000
         token t1 a executing@1 watch 3626000
         gate run1 decided "The run has used up its limit of 4s. Extend it, abort it or fail it?" extend|abort|fail until 604805000 extend by ada at 3600000
-        event 2 run_extended by_ms 60000 by ada
-        event 3 run_resumed workflow_timeout by ada
+        event run_extended by_ms 60000 by ada
+        event run_resumed workflow_timeout by ada
         alarm 3626000
         announce
         announce run1 decided
@@ -302,7 +302,7 @@ fn a_late_alarm_that_finds_the_limit_and_other_deadlines_due() {
     run.at(9_000).wake("t1@1").assert_status("paused a:executing");
     assert_eq!(
         run.lines_of("event"),
-        ["event 1 run_paused workflow_timeout {flow late 4000 escalate}"]
+        ["event run_paused workflow_timeout {flow late 4000 escalate}"]
     );
     run.at(50_000)
         .grant("run1", 60_000)

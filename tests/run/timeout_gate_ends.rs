@@ -39,7 +39,7 @@ fn abort_ends_the_run_as_timed_out() {
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
         token t1 a timed_out@1 (workflow_timeout)
         gate run1 decided {PROMPT} until 604805000 abort by ada at 9000
-        event 2 run_timed_out person by ada
+        event run_timed_out person by ada
         alarm 10009000
         abort t1@1
         announce
@@ -59,7 +59,7 @@ fn fail_ends_the_run_as_failed() {
         run failed workflow_timeout/timeout: Workflow execution timed out after 4s
         token t1 a timed_out@1 (workflow_timeout)
         gate run1 decided {PROMPT} until 604805000 fail by ada at 9000
-        event 2 run_failed person by ada
+        event run_failed person by ada
         alarm 10009000
         abort t1@1
         announce
@@ -79,7 +79,7 @@ fn the_gates_own_deadline_makes_the_end_certain() {
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
         token t1 a timed_out@1 (workflow_timeout)
         gate run1 timed_out {PROMPT} until 13000
-        event 2 gate_timed_out {{gate late 250 cancel}}
+        event gate_timed_out {{gate late 250 cancel}}
         alarm 10013250
         abort t1@1
         announce
@@ -108,7 +108,7 @@ fn the_warning_of_the_gates_deadline_is_logged_once_at_four_fifths() {
     let mut run = at_the_gate(json!({"timeout_ms": 100_000}));
     assert_eq!(run.run.next_deadline(), Some(85_000));
     run.at(85_000).wake("t1@1");
-    assert_eq!(run.lines_of("event"), ["event 2 deadline_warning gate"]);
+    assert_eq!(run.lines_of("event"), ["event deadline_warning gate"]);
     run.wake("t1@1").check("");
     run.reload().at(90_000).wake("").check("");
     assert_eq!(run.run.next_deadline(), Some(105_000));
@@ -162,7 +162,7 @@ fn a_person_may_pause_as_well_and_both_pauses_must_end() {
     run.at(6_000).pause().check(
         "
         run paused until 5000 held by person held by workflow_timeout
-        event 2 run_paused person
+        event run_paused person
         announce
     ",
     );
@@ -200,7 +200,7 @@ fn a_cancel_at_the_gate_withdraws_it() {
         run cancelled (enough)
         token t1 a cancelled@1 (run_cancelled)
         gate run1 cancelled {PROMPT} until 604805000
-        event 2 run_cancelled
+        event run_cancelled
         alarm 10006000
         abort t1@1
         announce
@@ -222,7 +222,7 @@ fn a_restart_at_the_gate_withdraws_it_and_begins_with_a_whole_limit() {
         token t1 a cancelled@1 (run_restarted)
         token t2 a executing@1 watch 36000
         gate run1 cancelled {PROMPT} until 604805000
-        event 2 run_restarted
+        event run_restarted
         alarm 10000
         abort t1@1
         dispatch t2@1 {{\"x\":1}}

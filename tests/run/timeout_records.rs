@@ -347,7 +347,7 @@ fn every_late_result_is_logged() {
     run.succeed("t1@9", json!(1)).check(
         "
         rejected stale_attempt t1@9
-        event 1 late_result_discarded t1
+        event late_result_discarded t1
     ",
     );
     let event = &run.events()[0];

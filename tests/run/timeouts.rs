@@ -35,7 +35,7 @@ fn a_workflow_timeout_with_cancel_all_ends_live_tokens_and_aborts_their_calls() 
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 5m0s
         token t2 b timed_out@1 (workflow_timeout)
         token t3 c timed_out@2 lost 2 (workflow_timeout)
-        event 1 run_timed_out workflow_timeout {flow late 0 cancel}
+        event run_timed_out workflow_timeout {flow late 0 cancel}
         alarm 10301000
         abort t2@1
         announce
@@ -55,7 +55,7 @@ fn a_workflow_timeout_with_fail_fails_the_run_with_its_message() {
         "
             run failed workflow_timeout/timeout: Workflow execution timed out after 5m0s
             token t1 a timed_out@1 (workflow_timeout)
-            event 1 run_failed workflow_timeout {flow late 0 fail}
+            event run_failed workflow_timeout {flow late 0 fail}
             alarm 10301000
             abort t1@1
             announce
@@ -113,8 +113,8 @@ fn the_workflow_wins_where_its_deadline_and_an_attempts_are_the_same_moment() {
             rejected stale_attempt t1@1
             run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
             token t1 a timed_out@1 (workflow_timeout)
-            event 1 run_timed_out workflow_timeout {flow late 0 cancel}
-            event 2 late_result_discarded t1
+            event run_timed_out workflow_timeout {flow late 0 cancel}
+            event late_result_discarded t1
             alarm 10005000
             abort t1@1
             announce
@@ -125,7 +125,7 @@ fn the_workflow_wins_where_its_deadline_and_an_attempts_are_the_same_moment() {
         "
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
         token t1 a timed_out@1 (workflow_timeout)
-        event 1 run_timed_out workflow_timeout {flow late 0 cancel}
+        event run_timed_out workflow_timeout {flow late 0 cancel}
         alarm 10005000
         abort t1@1
         announce
@@ -154,8 +154,8 @@ fn a_result_in_the_millisecond_of_the_workflow_deadline_is_too_late() {
         rejected stale_attempt t1@1
         run timed_out workflow_timeout/timeout: Workflow execution timed out after 4s
         token t1 a timed_out@1 (workflow_timeout)
-        event 1 run_timed_out workflow_timeout {flow late 0 cancel}
-        event 2 late_result_discarded t1
+        event run_timed_out workflow_timeout {flow late 0 cancel}
+        event late_result_discarded t1
         alarm 10005000
         abort t1@1
         announce
@@ -223,8 +223,8 @@ fn a_result_and_the_end_of_grace_in_one_millisecond_have_one_outcome() {
             "
             run failed execution_timeout/timeout: step a timed out: context deadline exceeded
             token t1 a timed_out@1 execution_timeout/timeout: step a timed out: context deadline exceeded
-            event 1 token_timed_out t1 a {tool late 500 fail}
-            event 2 run_failed t1 a
+            event token_timed_out t1 a {tool late 500 fail}
+            event run_failed t1 a
             alarm 10005500
             abort t1@1
             announce
@@ -235,7 +235,7 @@ fn a_result_and_the_end_of_grace_in_one_millisecond_have_one_outcome() {
         .check(
             "
             rejected stale_attempt t1@1
-            event 3 late_result_discarded t1
+            event late_result_discarded t1
         ",
         );
 }
@@ -247,8 +247,8 @@ fn an_attempt_that_times_out_is_retried_as_often_as_allowed_and_then_fails() {
         .wake("t1@1")
         .check(r#"
             token t1 a pending@1 retry 1 watch 6500 (execution_timeout)
-            event 1 token_timed_out t1 a {tool late 500 retry}
-            event 2 token_retried t1 retry_count 1 delay_ms 1000
+            event token_timed_out t1 a {tool late 500 retry}
+            event token_retried t1 retry_count 1 delay_ms 1000
             alarm 6500
             abort t1@1
         "#)
@@ -265,8 +265,8 @@ fn an_attempt_that_times_out_is_retried_as_often_as_allowed_and_then_fails() {
         .check("
             run failed execution_timeout/timeout: step a timed out: context deadline exceeded
             token t1 a timed_out@2 retry 1 (execution_timeout) execution_timeout/timeout: step a timed out: context deadline exceeded
-            event 3 token_timed_out t1 a {tool late 0 fail}
-            event 4 run_failed t1 a
+            event token_timed_out t1 a {tool late 0 fail}
+            event run_failed t1 a
             announce
             ended
         ");
@@ -291,8 +291,8 @@ fn retry_without_a_number_means_three_retries() {
         "
         run failed execution_timeout/timeout: step a timed out: context deadline exceeded
         token t1 a timed_out@4 retry 3 (execution_timeout) execution_timeout/timeout: step a timed out: context deadline exceeded
-        event 7 token_timed_out t1 a {tool late 0 fail}
-        event 8 run_failed t1 a
+        event token_timed_out t1 a {tool late 0 fail}
+        event run_failed t1 a
         announce
         ended
     ",
@@ -315,7 +315,7 @@ fn a_timeout_takes_its_own_route_and_not_the_failures() {
         r#"
         token t1 a timed_out@1 execution_timeout/timeout: step a timed out: context deadline exceeded
         token t2 slow executing@1 watch 35500
-        event 1 token_timed_out t1 a {tool late 500 fail}
+        event token_timed_out t1 a {tool late 500 fail}
         alarm 35500
         abort t1@1
         dispatch t2@1 "execution_timeout: step a timed out: context deadline exceeded"

@@ -67,7 +67,7 @@ fn a_token_without_a_route_is_tried_again_and_then_fails() {
     run.at(6_000).wake("").check(
         "
         token t1 a pending@0 watch 11000 (no_route)
-        event 1 dispatch_rung_again t1
+        event dispatch_rung_again t1
         alarm 11000
     ",
     );
@@ -79,7 +79,7 @@ fn a_token_without_a_route_is_tried_again_and_then_fails() {
         "
         run failed no_route/permanent: {EXECUTOR_ADVICE}
         token t1 a failed@0 (no_route) no_route/permanent: {EXECUTOR_ADVICE}
-        event 2 run_failed t1 a
+        event run_failed t1 a
         alarm 10301000
         announce
         ended

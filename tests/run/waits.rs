@@ -209,7 +209,8 @@ fn an_invalid_length_of_a_sleep_fails_the_token() {
 fn a_signal_resumes_its_token_and_its_body_is_the_result() {
     let mut run = Driver::start(waiting(json!({"signal": "paid"})));
     run.assert_status("waiting w:suspended");
-    run.signal("other", json!(1)).check("signals other = [1]");
+    run.signal("other", json!(1))
+        .check("event signal_received\n signals other = [1]");
     run.at(2_000).signal("paid", json!({"sum": 3})).check(
         r#"
         run running until 1001000
@@ -235,7 +236,7 @@ fn a_waiting_run_has_no_alarm_before_its_deadline() {
     run.at(691_201_000).wake("").check(
         "
         token t1 w suspended@1 until 864001000
-        event 1 deadline_warning t1 w wait
+        event deadline_warning t1 w wait
         alarm 864001000
     ",
     );
@@ -249,9 +250,10 @@ fn early_signals_are_buffered_and_taken_in_order() {
     document["transitions"] =
         json!([{"from_node_id": "a", "to_node_id": "w"}, {"from_node_id": "w", "to_node_id": "v"}]);
     let mut run = Driver::start(document);
-    run.signal("go", json!("first")).check("signals go = [\"first\"]");
+    run.signal("go", json!("first"))
+        .check("event signal_received\n signals go = [\"first\"]");
     run.signal("go", json!("second"))
-        .check("signals go = [\"first\",\"second\"]");
+        .check("event signal_received\n signals go = [\"first\",\"second\"]");
     run.reload()
         .succeed("t1@1", json!(1))
         .assert_status("completed {\"v\":\"second\",\"w\":\"first\"}");
@@ -271,7 +273,8 @@ fn of_two_waiting_tokens_the_first_gets_the_first_signal() {
     run.assert_status("running z:executing");
     assert_eq!(run.state()["all"], json!([1, 2, 3]));
     // No token waits any more: the next signal is buffered.
-    run.signal("go", json!(4)).check("signals go = [4]");
+    run.signal("go", json!(4))
+        .check("event signal_received\n signals go = [4]");
 }
 
 #[test]
@@ -287,7 +290,8 @@ fn a_missing_signal_fails_the_token_or_lets_it_continue() {
         .wake("")
         .assert_status("running b:executing");
     // It arrives after all and is buffered.
-    run.signal("paid", json!(1)).check("signals paid = [1]");
+    run.signal("paid", json!(1))
+        .check("event signal_received\n signals paid = [1]");
     let mut document = waiting(wait);
     document["transitions"][0]["on"] = json!("timeout");
     let mut run = Driver::start(document);

@@ -22,7 +22,7 @@ fn the_runs_own_deadline() {
     run.at(17_000).wake("t1@1").check(
         "
         run running until 21000
-        event 1 deadline_warning workflow
+        event deadline_warning workflow
         alarm 21000
     ",
     );
@@ -39,7 +39,7 @@ fn the_deadline_of_an_attempt() {
     let mut run = Driver::start(one(json!({"action_id": "work", "timeout_ms": 20_000})));
     assert_eq!(run.run.next_deadline(), Some(17_000));
     run.at(17_500).wake("t1@1");
-    assert_eq!(run.lines_of("event"), ["event 1 deadline_warning t1 a execution"]);
+    assert_eq!(run.lines_of("event"), ["event deadline_warning t1 a execution"]);
     run.assert_status("running a:executing");
     assert_eq!(run.run.next_deadline(), Some(21_500));
     // The next attempt has a deadline of its own.
@@ -83,14 +83,14 @@ fn the_deadline_of_a_gate_besides_its_reminders() {
         (1, 1),
         "both at once"
     );
-    assert_eq!(run.lines_of("event"), ["event 1 deadline_warning t1 a gate"]);
+    assert_eq!(run.lines_of("event"), ["event deadline_warning t1 a gate"]);
 }
 
 #[test]
 fn the_deadline_of_a_wait_for_a_signal_and_none_of_a_sleep() {
     let mut run = Driver::start(one(json!({"wait": {"signal": "go", "timeout_ms": 20_000}})));
     run.at(17_000).wake("");
-    assert_eq!(run.lines_of("event"), ["event 1 deadline_warning t1 a wait"]);
+    assert_eq!(run.lines_of("event"), ["event deadline_warning t1 a wait"]);
     let mut run = Driver::start(one(json!({"wait": {"sleep_ms": 20_000}})));
     run.at(20_999).wake("");
     assert_eq!(run.kinds(), "", "nothing is wrong when a sleep ends");
@@ -104,7 +104,7 @@ fn the_deadline_of_a_join() {
     run.at(21_000).wake("t3@1 t4@1");
     assert_eq!(
         run.lines_of("event"),
-        ["event 1 deadline_warning z synchronization"]
+        ["event deadline_warning z synchronization"]
     );
     run.reload().at(22_000).wake("t3@1 t4@1");
     assert_eq!(run.warnings().len(), 1);

@@ -15,6 +15,7 @@ use curfew::run::{Decision, Event, Patch, Run, RunEventKind, TokenId, TokenStatu
 use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX};
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::Rows;
+use curfew::storage::rows::ListedRowEvent;
 use serde_json::Value;
 
 use super::environment::{ConnectionId, Environment};
@@ -408,6 +409,11 @@ impl Storage for SimPlatform {
 
     fn list_events(&self, after: u64, limit: u64) -> Result<Vec<ListedRow>> {
         Ok(self.durable.store.borrow().list_events(after, limit, |_| true))
+    }
+
+    fn list_row_events(&self, after: u64, limit: u64) -> Result<Vec<ListedRowEvent>> {
+        let listed = self.durable.store.borrow().list_row_events(after, limit);
+        listed.map_err(Error)
     }
 
     fn list_timeouts(&self, after: u64, limit: u64) -> Result<Vec<ListedRow>> {

@@ -57,6 +57,7 @@ impl CheckedDecision<'_> {
         let caller = match self.event {
             Event::CancelRequested { by, .. }
             | Event::PauseRequested { by }
+            | Event::SignalReceived { by, .. }
             | Event::ResumeRequested { by }
             | Event::ExtendRequested { by, .. }
             | Event::RetryRequested { by, .. }

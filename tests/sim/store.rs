@@ -7,17 +7,27 @@ use curfew::base::limits::ROW_BYTES;
 use curfew::base::time::Millis;
 use curfew::definition::snapshot::Snapshot;
 use curfew::run::{
-    Event, GONE, Instance, Past, Patch, Rejection, RestartPoint, ResumeRows, RetryMode, Rewind, Run,
-    RunEvent, RunEventKind, Settings, Token, TokenId, TokenStatus, WrittenAt,
+    Event, GONE, Instance, Past, Patch, Rejection, RestartPoint, ResumeRows, RetryMode, Rewind, RowEvent,
+    Run, RunEvent, RunEventKind, Settings, Token, TokenId, TokenStatus, WrittenAt, last_seq,
 };
-use curfew::storage::commit::{CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, event_key, undo_key};
+use curfew::storage::commit::{
+    CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, event_key, token_key, undo_key,
+};
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::{self, PastReader, Rows, Snapshots};
 use curfew::storage::rows::{
-    COMPLETED_WITH_CONTEXT, HeaderRow, TokenRow, error_of, parse_status, patches_of,
+    COMPLETED_WITH_CONTEXT, HeaderRow, ListedRowEvent, TokenRow, error_of, events_of, parse_status,
+    patches_of,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+fn has_row_events(key: &str) -> bool {
+    key == "header"
+        || ["token/", "gate/", "instance/"]
+            .iter()
+            .any(|prefix| key.starts_with(prefix))
+}
 
 #[derive(Clone, Debug, Default)]
 pub struct Store {
@@ -25,9 +35,38 @@ pub struct Store {
     /// Id to status and row.
     pub tokens: BTreeMap<u64, (String, String)>,
     pub alarm_at: Option<Millis>,
+    /// The events of each row, by number: the history never changes once it was committed.
+    history: BTreeMap<String, Vec<RowEvent>>,
+    last_seq: u64,
 }
 
 impl Store {
+    /// Rows of an earlier build.
+    pub fn of_rows(
+        run: BTreeMap<String, String>,
+        tokens: BTreeMap<u64, (String, String)>,
+        alarm_at: Option<Millis>,
+    ) -> Store {
+        let mut store = Store {
+            run,
+            tokens,
+            alarm_at,
+            ..Store::default()
+        };
+        store.last_seq = store.entries().last().map_or(0, |event| event.seq);
+        for listed in store.list_row_events(0, u64::MAX).expect("rows can be read") {
+            store.last_seq = store.last_seq.max(listed.event.seq);
+            store.history.entry(listed.key).or_default().push(listed.event);
+        }
+        store
+    }
+
+    /// Puts the row of an earlier build in the place of a row.
+    pub fn replace_row(&mut self, key: &str, row: String) {
+        self.history.remove(key);
+        self.run.insert(key.to_string(), row);
+    }
+
     pub fn apply(&mut self, commit: &Commit) -> Result<(), String> {
         self.apply_batch(commit, &BTreeSet::new())
     }
@@ -37,12 +76,12 @@ impl Store {
         let brought_back = is_brought_back_by(commit)?;
         let ended = self.has_ended() && !brought_back && !self.is_begun_again_by(commit)?;
         check_sizes(commit)?;
+        self.check_history(commit)?;
         for (key, value) in &commit.run {
             // A name whose first value stands on a token, and that has none any more, has an empty row.
             if !(key.starts_with(CONTEXT) && value == GONE) {
                 parse::<&RawValue>(value)?;
             }
-            self.check_number(key)?;
             // A result that comes too late is noted, also by a run that has ended; and what it had to say may take
             // several turns to be said.
             let goes_on = key.starts_with("outbox/") && self.run.contains_key(key);
@@ -119,17 +158,36 @@ impl Store {
         }
     }
 
-    /// Events are numbered from 1, each number once and none left out.
-    fn check_number(&self, key: &str) -> Result<(), String> {
-        let Some(number) = key.strip_prefix(EVENT) else {
-            return Ok(());
-        };
-        let number: u64 = number.parse().map_err(|_| format!("{key} has no number"))?;
-        let last = self.run.range(EVENT.to_string()..EVENT_END.to_string()).count() as u64;
-        match number == last + 1 {
-            true => Ok(()),
-            false => Err(format!("{key} comes after number {last}")),
+    /// New events have numbers above all earlier ones, each number once. Earlier events stay as they were.
+    fn check_history(&mut self, commit: &Commit) -> Result<(), String> {
+        let mut new: Vec<u64> = Vec::new();
+        let tokens = commit.tokens.iter().map(|(id, _, row)| (token_key(*id), row));
+        let rows = commit.run.iter().map(|(key, row)| (key.clone(), row));
+        for (key, row) in rows.chain(tokens) {
+            if let Some(number) = key.strip_prefix(EVENT) {
+                new.push(number.parse().map_err(|_| format!("{key} has no number"))?);
+            }
+            if !has_row_events(&key) {
+                continue;
+            }
+            let events: Vec<RowEvent> = events_of(&key, row)?.into_iter().map(|it| it.event).collect();
+            let before = self.history.get(&key).map_or(&[][..], Vec::as_slice);
+            if !events.starts_with(before) {
+                return Err(format!(
+                    "the events of {key} were {before:?} and became {events:?}"
+                ));
+            }
+            new.extend(events[before.len()..].iter().map(|event| event.seq));
+            self.history.insert(key, events);
         }
+        new.sort_unstable();
+        let is_rising = new.first().is_none_or(|first| *first > self.last_seq)
+            && new.windows(2).all(|pair| pair[0] < pair[1]);
+        if !is_rising {
+            return Err(format!("events {new:?} come after number {}", self.last_seq));
+        }
+        self.last_seq = new.last().copied().unwrap_or(self.last_seq);
+        Ok(())
     }
 
     pub fn status_of(&self, token: u64) -> Option<TokenStatus> {
@@ -204,6 +262,12 @@ impl Store {
                 .filter_map(|key| key.strip_prefix("event/")?.parse().ok())
                 .max()
                 .unwrap_or(0),
+            last_token_event: self
+                .history
+                .values()
+                .map(|events| last_seq(events))
+                .max()
+                .unwrap_or(0),
             late: self
                 .entries()
                 .iter()
@@ -238,6 +302,19 @@ impl Store {
                 listed(EVENT_ROWS, event.seq, bytes)
             })
             .collect()
+    }
+
+    pub fn list_row_events(&self, after: u64, limit: u64) -> Result<Vec<ListedRowEvent>, String> {
+        let tokens = self.tokens.iter().map(|(id, (_, row))| (token_key(*id), row));
+        let rows = self.run.iter().map(|(key, row)| (key.clone(), row));
+        let mut listed = Vec::new();
+        for (key, row) in rows.chain(tokens).filter(|(key, _)| has_row_events(key)) {
+            listed.extend(events_of(&key, row)?);
+        }
+        listed.retain(|it| it.event.seq > after);
+        listed.sort_by_key(|it| it.event.seq);
+        listed.truncate(limit as usize);
+        Ok(listed)
     }
 
     pub fn list_instances(&self) -> Vec<ListedRow> {

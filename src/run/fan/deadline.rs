@@ -8,6 +8,7 @@ use crate::definition::fan::SyncTimeoutPolicy;
 use crate::run::fan::instance::{FanIn, FanInState, InstanceId};
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
+use crate::run::time::row_events::TokenTimeout;
 use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutScope};
 use crate::run::time::timers::Timer;
 use crate::run::token::TokenStatus;
@@ -39,6 +40,8 @@ impl Run {
             self.timers.start(Timer::Join(id, node), at);
         }
         self.fans.begin_fan_in(id, node, fan_in);
+        let node_id = self.snapshot.workflow.nodes[node].id.as_str();
+        self.note_on_instance(id, RunEventKind::FanInStarted, json!({"node_id": node_id}));
     }
 
     /// One and a half times the longest limit in the branches, not counting retries of calls, multiplied by the number of branches: they may run one
@@ -143,6 +146,20 @@ impl Run {
             }),
             Some(record),
         );
+        let policy = match failure {
+            None => "proceed_with_available",
+            Some(_) => "fail",
+        };
+        self.changes.token_timeout = Some(TokenTimeout {
+            timeout_type: "synchronization",
+            timeout_ms: passed.timeout_ms,
+            policy,
+        });
+        self.end_wait_of_join(id, node, failure);
+        self.changes.token_timeout = None;
+    }
+
+    fn end_wait_of_join(&mut self, id: InstanceId, node: usize, failure: Option<&str>) {
         let Some(failure) = failure else {
             return self.fire(id, node, true);
         };

@@ -1,8 +1,11 @@
 //! A join fires: the results of its branches are merged, and exactly one token continues.
 
+use serde_json::json;
+
 use crate::definition::fan::EarlyCompletePolicy;
 use crate::run::fan::instance::{Arrival, InstanceId};
 use crate::run::state::Run;
+use crate::run::time::event_log::RunEventKind;
 use crate::run::time::timers::Timer;
 use crate::run::token::{TokenId, TokenStatus};
 
@@ -29,6 +32,9 @@ impl Run {
             self.timers.stop(Timer::Join(id, node), at);
         }
         self.fans.fire(id, node, self.changes.now);
+        let node_id = self.snapshot.workflow.nodes[node].id.as_str();
+        let fields = json!({"node_id": node_id, "completed": merged.len()});
+        self.note_on_instance(id, RunEventKind::FanInCompleted, fields);
         let last = waiting.iter().max_by_key(|(_, arrival)| arrival.order);
         let parent = last.map(|(_, arrival)| arrival.token);
         let last = parent.and_then(|token| self.tokens.get(&token));

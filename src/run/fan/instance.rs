@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::base::compute::copy_steps;
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
+use crate::run::time::row_events::RowEvent;
 use crate::run::token::TokenId;
 use crate::run::token::deadline::warning_at;
 
@@ -43,6 +44,8 @@ pub struct Instance {
     pub status: InstanceStatus,
     /// Why a branch ended without arriving; reported when the quorum of a join is out of reach.
     pub last_error: Option<Failure>,
+    /// Its part of the run's history.
+    pub events: Vec<RowEvent>,
     /// Live members of each branch: tokens, and inner instances.
     live: BTreeMap<u32, u32>,
     /// Branches with live members that have not arrived at a join.
@@ -173,6 +176,7 @@ impl Instance {
             fan_ins: BTreeMap::new(),
             status: InstanceStatus::Open,
             last_error: None,
+            events: Vec::new(),
             live: BTreeMap::new(),
             pending: 0,
             members: BTreeSet::new(),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
 use crate::run::fan::instance::{Arrival, Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus};
+use crate::run::time::row_events::RowEvent;
 use crate::run::token::{JoinWait, Token, TokenId};
 
 #[derive(Debug, Default)]
@@ -360,6 +361,15 @@ impl Instances {
             }
         }
         decided
+    }
+
+    pub fn add_event(&mut self, id: InstanceId, event: RowEvent) {
+        let instance = self.open.get_mut(&id);
+        instance
+            .expect("an event happens to an open instance")
+            .events
+            .push(event);
+        self.changed.insert(id);
     }
 
     /// The instances to save: open ones that changed, then those that closed.

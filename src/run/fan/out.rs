@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::base::compute::{TOKEN_STEPS, write_steps};
 use crate::base::failure::Failure;
@@ -11,6 +11,7 @@ use crate::base::text::json_bytes;
 use crate::definition::fan::Spawn;
 use crate::run::fan::instance::{Branch, Instance, InstanceId, branch_steps};
 use crate::run::state::Run;
+use crate::run::time::event_log::RunEventKind;
 use crate::run::token::Token;
 use crate::run::token::route::mapping_failure;
 
@@ -166,7 +167,10 @@ impl Run {
         });
         let id = self.fans.next_id();
         let outer = parent.branch.clone();
+        let node_id = snapshot.workflow.nodes[parent.node].id.as_str();
+        let started = json!({"token_id": parent.id.to_string(), "node_id": node_id});
         self.fans.open(Instance::new(id, group, total, outer, item_var));
+        self.note_on_instance(id, RunEventKind::FanOutStarted, started);
         let mut index = 0;
         for (transition, branches) in spawns {
             let to = snapshot.workflow.transitions[transition].to;

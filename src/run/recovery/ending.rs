@@ -134,10 +134,11 @@ impl Run {
         let mut handlers = workflow.end_handlers.iter();
         let is_handled = handlers.any(|handler| handler.on.contains(&status));
         if !compensates && !is_handled && settling.is_empty() {
+            self.end_live_tokens(end.token_status, end.token_reason);
+            // The last event of the run.
             if let Some((kind, fields, record)) = end.event {
                 self.note_with(kind, fields, record);
             }
-            self.end_live_tokens(end.token_status, end.token_reason);
             self.header.reason = end.reason;
             self.header.ends += 1;
             return self.finish(end.status, end.output, end.error);

@@ -87,8 +87,8 @@ impl Run {
         );
         // At once: compensations could not be saved either.
         let fields = json!({"code": failure.code, "class": failure.class});
-        self.note(RunEventKind::RunFailed, fields);
         self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
+        self.note(RunEventKind::RunFailed, fields);
         if self.header.ending.take().is_none() {
             self.header.ends += 1;
         }
@@ -185,6 +185,7 @@ impl Run {
         if status == RunStatus::Completed || self.header.compensation.is_some() {
             self.header.settled_order = self.tokens.count_done();
         }
+        self.note_end(status);
         self.forget_failed_wakes();
         self.withdraw_run_gate();
         self.notify_parent();

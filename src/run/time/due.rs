@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::base::time::Millis;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
+use crate::run::time::row_events::Before;
 use crate::run::time::timers::Timer;
 use crate::run::token::{Lane, TimeoutConfig, Token, TokenId, TokenStatus};
 
@@ -175,8 +176,10 @@ impl Run {
 
     /// Changes a live token and marks it to be saved.
     pub(in crate::run) fn change(&mut self, id: TokenId, update: impl FnOnce(&mut Token)) {
+        let before = Before::of(self.tokens.live(id));
         self.touch(id, update);
         self.tokens.mark_changed(id);
+        self.note_change(id, before);
     }
 
     /// Changes a live token in memory only.

@@ -1,4 +1,5 @@
-//! The run's log of exceptional events, one row each. Ordinary progress is recorded on the tokens and costs no extra row.
+//! The run's log of events. Exceptional ones are rows of their own; ordinary ones are stored on the row of what they happened to
+//! (`row_events`) and cost no extra row. All share one sequence of numbers.
 
 use std::collections::BTreeSet;
 
@@ -26,6 +27,8 @@ pub struct RunEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEventKind {
+    RunStarted,
+    RunCompleted,
     RunCompensating,
     RunFailed,
     RunTimedOut,
@@ -35,14 +38,26 @@ pub enum RunEventKind {
     RunExtended,
     RunRetried,
     RunRestarted,
+    TokenCreated,
+    TokenDispatched,
+    TokenCompleted,
+    TokenFailed,
     TokenTimedOut,
+    TokenCancelled,
     TokenRetried,
+    FanOutStarted,
+    FanInStarted,
+    FanInCompleted,
     SyncTimedOut,
     GateOpened,
+    GateReminded,
     GateDecided,
     GateTimedOut,
     LateResultDiscarded,
     DeadlineWarning,
+    SignalReceived,
+    SubworkflowStarted,
+    SubworkflowEnded,
     SubworkflowPaused,
     SubworkflowResumed,
     LimitExceeded,
@@ -53,26 +68,53 @@ pub enum RunEventKind {
 /// The most late results that a run stores; further ones appear only in the log of the worker.
 pub const LATE_NOTED: usize = 100;
 
-/// The number of events of the run, and the events that the current decision adds.
+impl RunEventKind {
+    /// The run has ended with this event.
+    pub fn is_end(self) -> bool {
+        matches!(
+            self,
+            RunEventKind::RunCompleted
+                | RunEventKind::RunFailed
+                | RunEventKind::RunTimedOut
+                | RunEventKind::RunCancelled
+        )
+    }
+}
+
+/// The number of the run's last event, and the rows that the current decision adds.
 #[derive(Debug, Default)]
 pub(in crate::run) struct EventLog {
-    count: u64,
+    last_seq: u64,
+    /// The run has rows of events.
+    has_rows: bool,
     /// Attempts whose late result is logged already.
     late_attempts: BTreeSet<(String, u64)>,
     new: Vec<RunEvent>,
 }
 
 impl EventLog {
-    pub fn restored(count: u64, late_attempts: Vec<(String, u64)>) -> EventLog {
+    pub fn restored(last_seq: u64, has_rows: bool, late_attempts: Vec<(String, u64)>) -> EventLog {
         EventLog {
-            count,
+            last_seq,
+            has_rows,
             late_attempts: late_attempts.into_iter().collect(),
             new: Vec::new(),
         }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
+    pub fn has_rows(&self) -> bool {
+        self.has_rows
+    }
+
+    /// The number of the next event.
+    pub fn next_seq(&mut self) -> u64 {
+        self.last_seq += 1;
+        self.last_seq
+    }
+
+    /// The current decision has logged the end of the run.
+    pub fn has_noted_end(&self) -> bool {
+        self.new.iter().any(|event| event.kind.is_end())
     }
 
     /// `fields` is an object.
@@ -80,9 +122,10 @@ impl EventLog {
         let Value::Object(fields) = fields else {
             unreachable!("the fields of {kind:?} are an object");
         };
-        self.count += 1;
+        self.has_rows = true;
+        let seq = self.next_seq();
         self.new.push(RunEvent {
-            seq: self.count,
+            seq,
             at,
             kind,
             fields,
@@ -116,7 +159,7 @@ pub(in crate::run) fn with_name(by: Option<&str>, mut fields: Value) -> Value {
 
 impl Run {
     pub fn has_events(&self) -> bool {
-        !self.event_log.is_empty()
+        self.event_log.has_rows()
     }
 
     /// Logs an event; `fields` is an object.
@@ -150,19 +193,19 @@ mod tests {
 
     #[test]
     fn events_are_numbered_on_from_those_in_the_store() {
-        let mut log = EventLog::restored(2, Vec::new());
+        let mut log = EventLog::restored(2, true, Vec::new());
         log.note(100, RunEventKind::RunPaused, json!({"cause": "person"}), None);
         log.note(200, RunEventKind::RunResumed, json!({}), None);
         let numbers: Vec<(u64, Millis)> = log.take_new().iter().map(|event| (event.seq, event.at)).collect();
         assert_eq!(numbers, [(3, 100), (4, 200)]);
         assert!(log.take_new().is_empty());
-        assert!(!log.is_empty());
-        assert!(EventLog::default().is_empty());
+        assert!(log.has_rows());
+        assert!(!EventLog::default().has_rows());
     }
 
     #[test]
     fn a_late_result_is_noted_once_and_so_many_in_all() {
-        let mut log = EventLog::restored(1, vec![("t1".into(), 1)]);
+        let mut log = EventLog::restored(1, true, vec![("t1".into(), 1)]);
         log.note_late(100, "t1", 1, "completed");
         assert!(log.take_new().is_empty(), "it is in the store already");
         for epoch in 0..200 {

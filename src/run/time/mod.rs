@@ -7,13 +7,14 @@
 //! own gate.
 //! A deadline that passes is logged with its scope, its lateness and the policy that was applied.
 //!
-//! `Timers` owns the timers and the alarm, `EventLog` the events. A timer is stopped together with its token or join: a
+//! `Timers` owns the timers and the alarm, `EventLog` the numbers of events and their rows. A timer is stopped together with its token or join: a
 //! leftover timer is a bug.
 
 pub mod clock;
 pub mod due;
 pub mod event_log;
 pub mod pause;
+pub mod row_events;
 pub mod timeout_gate;
 pub mod timeout_record;
 pub mod timers;

@@ -119,6 +119,7 @@ impl Run {
             FailureClass::Timeout,
             format!("Workflow execution timed out after {after}"),
         );
+        self.changes.token_timeout = Some(self.workflow_token_timeout(status));
         self.decide_end(End {
             status,
             output: None,
@@ -128,6 +129,7 @@ impl Run {
             token_reason: WORKFLOW_TIMEOUT,
             event,
         });
+        self.changes.token_timeout = None;
     }
 
     pub(in crate::run) fn open_run_gate(&mut self, kind: GateKind, prompt: String, choices: &[&str]) {
@@ -141,9 +143,10 @@ impl Run {
             input_schema: (kind == GateKind::WorkflowTimeout).then(extension_schema),
             timeout_at: Some(now.saturating_add(timeout_ms)),
             timeout_ms: Some(timeout_ms),
-            ..GateState::open(id, kind, Value::from(prompt), choices, now)
+            ..GateState::open(id.clone(), kind, Value::from(prompt), choices, now)
         };
         self.gates.open(state);
+        self.note_on_gate(&id, RunEventKind::GateOpened, json!({"gate_kind": kind}));
     }
 
     /// The open gate of the whole run.
@@ -152,7 +155,10 @@ impl Run {
     }
 
     fn close_run_gate(&mut self, status: GateStatus, decision: Option<GateDecision>) {
-        self.gates.close_run_gate(status, decision);
+        let Some(id) = self.gates.run_gate().map(|gate| gate.id.clone()) else {
+            return;
+        };
+        self.close_gate_as(&id, status, decision);
     }
 
     /// The run continues or ends for another reason, so no decision is needed.

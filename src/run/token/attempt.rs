@@ -151,6 +151,7 @@ impl Run {
             "timeout_duration_ms": record.timeout_event.timeout_ms,
             "policy_applied": action,
         });
+        self.changes.timeouts_noted.insert(id);
         self.note_with(RunEventKind::TokenTimedOut, fields, Some(record));
     }
 

@@ -10,6 +10,7 @@ use crate::base::failure::{Failure, FailureClass};
 use crate::definition::node::{NodeKind, NodeRole};
 use crate::run::fan::Branch;
 use crate::run::state::Run;
+use crate::run::time::event_log::RunEventKind;
 use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::lane::BatchKind;
 use crate::run::token::order::AttemptOrder;
@@ -60,8 +61,10 @@ impl Run {
 
     /// Adds a token. It begins its work in the same commit.
     pub(in crate::run) fn insert_token(&mut self, token: Token) {
-        self.changes.arrivals.push_back(token.id);
+        let id = token.id;
+        self.changes.arrivals.push_back(id);
         self.tokens.insert(token);
+        self.note_on_token(id, RunEventKind::TokenCreated, Value::Null);
     }
 
     /// Begins the work of every token that arrived at a node, and lets joins react to ended branches. Completes the run if no

@@ -26,6 +26,7 @@ use crate::run::fan::Branch;
 use crate::run::recovery::compensate::Compensates;
 use crate::run::recovery::rewind::WrittenAt;
 use crate::run::recovery::undo::{Patch, UNDO_INLINE_BYTES};
+use crate::run::time::row_events::RowEvent;
 use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::unroutable::Unroutable;
 use crate::run::wait::escalation::Escalation;
@@ -263,6 +264,8 @@ pub struct Token {
     pub unroutable: Option<Unroutable>,
     /// It undoes the work of another token.
     pub compensates: Option<Box<Compensates>>,
+    /// Its part of the run's history.
+    pub events: Vec<RowEvent>,
 }
 
 /// What the queue lane knows of a token's attempts.
@@ -355,6 +358,7 @@ impl Token {
             escalation: None,
             unroutable: None,
             compensates: None,
+            events: Vec::new(),
         }
     }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::time::Millis;
+use crate::run::time::row_events::RowEvent;
 use crate::run::token::{Interrupted, TimeoutConfig, Token, TokenId, TokenStatus};
 
 /// The live tokens, the counts by status, and the changes of the current decision.
@@ -141,6 +142,16 @@ impl Tokens {
             *self.counts.entry(next).or_default() += 1;
         }
         Rescheduled { from, to }
+    }
+
+    /// Adds to the history of a token that this decision saves.
+    pub fn add_event(&mut self, id: TokenId, event: RowEvent) {
+        self.mark_changed(id);
+        let token = self.live.get_mut(&id);
+        token
+            .expect("an event happens to a live token")
+            .events
+            .push(event);
     }
 
     /// The token is saved with this decision.

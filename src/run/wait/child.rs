@@ -168,6 +168,8 @@ impl Run {
             node_decides: timeout_ms.is_some(),
         };
         self.post(message);
+        let child = json!({"child_run_id": self.child_id(self.tokens.live(id))});
+        self.note_on_token(id, RunEventKind::SubworkflowStarted, child);
     }
 
     /// The input of the child: the node's input, through the step's mapping if an action makes the call.
@@ -205,6 +207,8 @@ impl Run {
     pub(in crate::run) fn child_ended(&mut self, report: ChildReport) -> Result<(), Rejection> {
         let id = self.awaited(&report.token_id, report.epoch, &report.run_id)?;
         self.child_goes_on(id);
+        let child = json!({"child_run_id": report.run_id, "status": report.status});
+        self.note_on_token(id, RunEventKind::SubworkflowEnded, child);
         let token = self
             .tokens
             .get(&id)

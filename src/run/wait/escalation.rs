@@ -58,11 +58,7 @@ impl Run {
             "text": format!("Node {node_id} failed: {}. Retry it, fail it or skip it?", failure.message),
             "error": failure,
         });
-        self.note(
-            RunEventKind::GateOpened,
-            json!({"gate_id": gate_id, "token_id": id.to_string(), "node_id": node_id, "code": failure.code,
-                "class": failure.class}),
-        );
+        let fields = json!({"gate_kind": GateKind::Escalation, "code": failure.code, "class": failure.class});
         let choices = [RETRY, FAIL, SKIP].map(str::to_string).to_vec();
         let now = self.changes.now;
         let state = GateState {
@@ -77,25 +73,20 @@ impl Run {
             token.watch_at = None;
             token.reason = Some("escalated".into());
             token.escalation = Some(Box::new(Escalation {
-                gate_id,
+                gate_id: gate_id.clone(),
                 ends,
                 failure,
             }));
         });
         self.gates.open(state);
+        self.note_on_gate(&gate_id, RunEventKind::GateOpened, fields);
     }
 
     /// A person decided about an escalated token; `choice` is one of the gate's.
     pub(in crate::run) fn escalation_decided(&mut self, id: TokenId, decision: GateDecision) {
         let escalation = self.take_escalation(id);
-        self.note(
-            RunEventKind::GateDecided,
-            json!({"gate_id": escalation.gate_id, "token_id": id.to_string(), "choice": decision.choice,
-                "by": decision.by}),
-        );
         let choice = decision.choice.clone();
-        self.gates
-            .close(&escalation.gate_id, GateStatus::Decided, Some(decision));
+        self.close_gate_as(&escalation.gate_id, GateStatus::Decided, Some(decision));
         match choice.as_str() {
             RETRY => self.retry_escalated(id),
             SKIP => self.succeed(id, Value::Null),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::time::Millis;
+use crate::run::time::row_events::RowEvent;
 use crate::run::token::deadline::warning_at;
 
 pub use crate::protocol::run::GateDecision;
@@ -37,6 +38,9 @@ pub struct GateState {
     pub status: GateStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<GateDecision>,
+    /// Its part of the run's history.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<RowEvent>,
 }
 
 /// Why a person is asked.
@@ -76,6 +80,7 @@ impl GateState {
             reminded_at: None,
             status: GateStatus::Open,
             decision: None,
+            events: Vec::new(),
         }
     }
 

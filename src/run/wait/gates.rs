@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::time::Millis;
+use crate::run::time::row_events::RowEvent;
 use crate::run::token::TokenId;
 use crate::run::wait::gate::{GateDecision, GateState, GateStatus};
 
@@ -61,18 +62,15 @@ impl Gates {
         }
     }
 
-    /// Closes the gate of the run, if one is open.
-    pub fn close_run_gate(&mut self, status: GateStatus, decision: Option<GateDecision>) {
-        if let Some(id) = self.open_run_gate.take() {
-            self.close(&id, status, decision);
-        }
-    }
-
     /// The token ends for another reason: nothing is left to decide. A token without a gate has nothing to withdraw.
     pub fn withdraw(&mut self, id: &str) {
         if self.by_id.get(id).is_some_and(is_open) {
             self.close(id, GateStatus::Cancelled, None);
         }
+    }
+
+    pub fn add_event(&mut self, id: &str, event: RowEvent) {
+        self.change(id).events.push(event);
     }
 
     pub fn mark_reminded(&mut self, id: &str, now: Millis) {
@@ -181,10 +179,10 @@ mod tests {
         gates.open(of_run("run1"));
         assert!(gates.run_gate().is_some());
         assert_eq!(changed(&mut gates), ["run1"]);
-        gates.close_run_gate(GateStatus::TimedOut, None);
+        gates.close("run1", GateStatus::TimedOut, None);
         assert!(gates.run_gate().is_none());
         assert_eq!(changed(&mut gates), ["run1"]);
-        gates.close_run_gate(GateStatus::Cancelled, None);
+        gates.withdraw("run1");
         assert_eq!(changed(&mut gates), [] as [&str; 0], "none was open");
         let status = gates.get("run1").map(|gate| gate.status);
         assert_eq!(status, Some(GateStatus::TimedOut), "a closed gate is kept");

@@ -13,7 +13,7 @@ use crate::run::recovery::ending::End;
 use crate::run::rejection::{FourEyes, Rejection};
 use crate::run::size::check_decision;
 use crate::run::state::Run;
-use crate::run::time::event_log::RunEventKind;
+use crate::run::time::event_log::{RunEventKind, with_name};
 use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutScope};
 use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::route::{error_value, mapping_failure};
@@ -85,6 +85,11 @@ impl Run {
             ..GateState::open(node_gate_id(id), GateKind::Node, prompt, gate.choices, now)
         };
         self.gates.open(state);
+        self.note_on_gate(
+            &node_gate_id(id),
+            RunEventKind::GateOpened,
+            json!({"gate_kind": GateKind::Node}),
+        );
     }
 
     pub(in crate::run) fn gate_decided(
@@ -153,9 +158,23 @@ impl Run {
         }
     }
 
+    /// Closes an open gate. A decision is part of the history; a timeout has an event with its record.
+    pub(in crate::run) fn close_gate_as(
+        &mut self,
+        id: &str,
+        status: GateStatus,
+        decision: Option<GateDecision>,
+    ) {
+        if let (GateStatus::Decided, Some(decision)) = (status, &decision) {
+            let fields = with_name(decision.by.as_deref(), json!({"choice": decision.choice}));
+            self.note_on_gate(id, RunEventKind::GateDecided, fields);
+        }
+        self.gates.close(id, status, decision);
+    }
+
     /// Closes the gate of a token and, with a decision, completes the token.
     fn close_gate(&mut self, id: TokenId, status: GateStatus, decision: Option<GateDecision>) {
-        self.gates.close(&node_gate_id(id), status, decision.clone());
+        self.close_gate_as(&node_gate_id(id), status, decision.clone());
         if let Some(decision) = decision {
             let result = json!({
                 "choice": decision.choice,
@@ -201,6 +220,7 @@ impl Run {
                 token.watch_at = next;
             });
             self.gates.mark_reminded(&node_gate_id(id), now);
+            self.note_on_gate(&node_gate_id(id), RunEventKind::GateReminded, Value::Null);
             return;
         }
         self.note_gate_timeout(id, gate.on_timeout);

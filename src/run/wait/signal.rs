@@ -1,6 +1,6 @@
 //! Nodes that wait: for a duration, until a moment, or for a signal.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::text::shorten_to;
@@ -12,6 +12,7 @@ use crate::run::header::LIMIT_EXCEEDED;
 use crate::run::rejection::Rejection;
 use crate::run::size::check_received_result;
 use crate::run::state::Run;
+use crate::run::time::event_log::{RunEventKind, with_name};
 use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutScope};
 use crate::run::token::deadline::TokenDeadline;
 use crate::run::token::route::{error_value, mapping_failure};
@@ -138,7 +139,12 @@ impl Run {
     }
 
     /// Delivers a signal to the token that has waited longest for it, or buffers it.
-    pub(in crate::run) fn signal_received(&mut self, name: String, payload: Value) -> Result<(), Rejection> {
+    pub(in crate::run) fn signal_received(
+        &mut self,
+        name: String,
+        payload: Value,
+        by: Option<&str>,
+    ) -> Result<(), Rejection> {
         if self.has_ended() {
             return Err(Rejection::RunFinished);
         }
@@ -146,16 +152,20 @@ impl Run {
             return Err(Rejection::Ending);
         }
         check_received_result("the signal", &payload)?;
+        let received = with_name(by, json!({"name": name}));
         match self.waits.first_listener(&name) {
             Some(id) => {
                 self.waits.end(id);
+                self.note_on_token(id, RunEventKind::SignalReceived, received);
                 self.succeed(id, payload);
                 Ok(())
             }
-            None => self
-                .waits
-                .buffer(name, payload)
-                .map_err(|TooManySignals| Rejection::TooManySignals),
+            None => {
+                let buffered = self.waits.buffer(name, payload);
+                buffered.map_err(|TooManySignals| Rejection::TooManySignals)?;
+                self.note(RunEventKind::SignalReceived, received);
+                Ok(())
+            }
         }
     }
 }

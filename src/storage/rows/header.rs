@@ -10,7 +10,7 @@ use crate::base::failure::Failure;
 use crate::base::time::Millis;
 use crate::run::{
     CallbackSecret, ChildIds, CompensationResult, Ending, HandlerResult, Header, ParentLink, PauseReason,
-    RunStatus, StartRequest, TriggeredBy, hops_of, root_event_of,
+    RowEvent, RunStatus, StartRequest, TriggeredBy, hops_of, root_event_of,
 };
 use crate::storage::schema;
 
@@ -80,6 +80,8 @@ pub struct HeaderRow {
     pub on_end: Vec<HandlerResult>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub settled_order: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<RowEvent>,
 }
 
 /// Rows of older builds do not have the field.
@@ -132,6 +134,7 @@ impl HeaderRow {
             compensation: header.compensation,
             on_end: header.on_end,
             settled_order: header.settled_order,
+            events: header.events,
         }
     }
 
@@ -185,6 +188,7 @@ impl HeaderRow {
             compensation: self.compensation,
             on_end: self.on_end,
             settled_order: self.settled_order,
+            events: self.events,
         }
     }
 }

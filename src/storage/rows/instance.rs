@@ -8,7 +8,7 @@ use crate::base::failure::Failure;
 use crate::base::text::json_bytes;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
-use crate::run::{Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus, Run};
+use crate::run::{Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus, RowEvent, Run};
 
 /// A token's position among its siblings. Group and total repeat the instance's, so that a token's view needs no other row.
 #[derive(Debug, Serialize, Deserialize)]
@@ -98,6 +98,8 @@ pub struct InstanceRow {
     pub closed_by: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<RowEvent>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -144,6 +146,7 @@ impl InstanceRow {
                 InstanceStatus::ClosedByRunEnd(end) => Some(end),
             },
             last_error: instance.last_error.clone(),
+            events: instance.events.clone(),
         }
     }
 
@@ -157,6 +160,7 @@ impl InstanceRow {
             (true, Some(end)) => InstanceStatus::ClosedByRunEnd(end),
         };
         instance.last_error = self.last_error;
+        instance.events = self.events;
         instance.restore_arrivals(self.arrived);
         for row in self.fan_ins {
             let node = workflow.node_index(&row.node_id);

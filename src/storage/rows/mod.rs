@@ -1,6 +1,7 @@
 //! The shapes of rows. They are persisted in every run's object: golden files pin them, and only a migration or an optional field
 //! may change them.
 
+mod event;
 mod header;
 mod instance;
 mod token;
@@ -8,6 +9,7 @@ mod token;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use event::{EventSubject, ListedRowEvent, events_of};
 pub use header::HeaderRow;
 pub use instance::{BranchRow, FanInRow, InstanceRow};
 pub use token::{

@@ -12,14 +12,18 @@ use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::protocol::task::{Checkpoint, StepReport};
 use crate::run::{
-    Compensates, Escalation, InstanceId, Interrupted, JoinWait, Lane, Patch, QueueClaim, Run, Token,
-    TokenDeadline, TokenId, TokenStatus, TokenSummary, TokenUndo, UNDO_INLINE_BYTES, Unroutable, WrittenAt,
+    Compensates, Escalation, InstanceId, Interrupted, JoinWait, Lane, Patch, QueueClaim, RowEvent, Run,
+    Token, TokenDeadline, TokenId, TokenStatus, TokenSummary, TokenUndo, UNDO_INLINE_BYTES, Unroutable,
+    WrittenAt, last_seq,
 };
 use crate::storage::rows::instance::BranchRow;
 
 /// The id is part of the key, the status is a column.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TokenRow {
+    /// The number of its last event. The first field, because `schema::LOAD_SUMMARY` reads it from its place in the text.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub seq: u64,
     pub node_id: String,
     pub epoch: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -124,6 +128,8 @@ pub struct TokenRow {
     pub unroutable: Option<Unroutable>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensates: Option<Box<Compensates>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<RowEvent>,
 }
 
 impl TokenRow {
@@ -147,6 +153,7 @@ impl TokenRow {
         let workflow = &run.snapshot().workflow;
         let token = token.clone();
         TokenRow {
+            seq: last_seq(&token.events),
             node_id: workflow.nodes[token.node].id.clone(),
             branch: token
                 .branch
@@ -177,6 +184,7 @@ impl TokenRow {
             escalation: token.escalation,
             unroutable: token.unroutable,
             compensates: token.compensates,
+            events: token.events,
             epoch: token.epoch,
             unclaimed: token.claim.unclaimed,
             unheard: token.claim.heartbeat_extended,
@@ -231,6 +239,7 @@ impl TokenRow {
             escalation: self.escalation,
             unroutable: self.unroutable,
             compensates: self.compensates,
+            events: self.events,
             id: TokenId(id),
             node,
             status,

@@ -9,6 +9,7 @@ use crate::run::{Patch, WrittenAt};
 use crate::storage::commit::Commit;
 use crate::storage::pages::ListedRow;
 use crate::storage::restore::Rows;
+use crate::storage::rows::ListedRowEvent;
 use crate::worker::platform::{self, log_error};
 use crate::worker::sqlite::Sqlite;
 
@@ -102,6 +103,10 @@ impl host::Storage for ObjectStorage {
 
     fn list_events(&self, after: u64, limit: u64) -> host::Result<Vec<ListedRow>> {
         self.sqlite.list_events(after, limit).map_err(failed)
+    }
+
+    fn list_row_events(&self, after: u64, limit: u64) -> host::Result<Vec<ListedRowEvent>> {
+        self.sqlite.list_row_events(after, limit).map_err(failed)
     }
 
     fn list_timeouts(&self, after: u64, limit: u64) -> host::Result<Vec<ListedRow>> {
