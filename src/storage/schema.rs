@@ -72,8 +72,8 @@ pub const LIST_ROW_EVENTS: &str = "SELECT run.key, run.value ->> '$.node_id', ru
      WHERE (run.key = 'header' OR (run.key >= 'gate/' AND run.key < 'gate0') \
              OR (run.key >= 'instance/' AND run.key < 'instance0') \
              OR (run.key >= 'token/' AND run.key < 'token0' AND CAST(substr(run.value, 8, 16) AS INTEGER) > ?1)) \
-         AND event.value ->> '$.seq' > ?1 \
-     ORDER BY event.value ->> '$.seq' LIMIT ?2";
+         AND event.value ->> 0 > ?1 \
+     ORDER BY event.value ->> 0 LIMIT ?2";
 /// Only for runs with events.
 pub const LOAD_LATE: &str = "SELECT value ->> '$.fields.token_id', value ->> '$.fields.epoch' FROM run \
      WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.kind' = 'late_result_discarded'";

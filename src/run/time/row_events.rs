@@ -1,7 +1,10 @@
 //! Events that are stored on the row of what they happened to: a token, an instance, a gate or the run itself. Such a row is
 //! written in the same commit anyway, so the whole history of a run that goes well costs no extra row.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::base::time::Millis;
@@ -15,14 +18,47 @@ use crate::run::token::{Token, TokenId, TokenStatus};
 /// The most events on one row. Further ones are rows of their own, so that a row stays small.
 const EVENTS_ON_ROW: usize = 32;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// On the row a list of number, time, kind and, if there are any, fields: most tokens have three of them.
+#[derive(Clone, Debug, PartialEq)]
 pub struct RowEvent {
     pub seq: u64,
     pub at: Millis,
     pub kind: RunEventKind,
     /// Besides what the row itself has. Boxed, because most events have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Box<Map<String, Value>>>,
+}
+
+impl Serialize for RowEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.fields {
+            None => (self.seq, self.at, self.kind).serialize(serializer),
+            Some(fields) => (self.seq, self.at, self.kind, fields).serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RowEvent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RowEvent, D::Error> {
+        struct Parts;
+        impl<'de> Visitor<'de> for Parts {
+            type Value = RowEvent;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("number, time and kind of an event, and its fields")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<RowEvent, A::Error> {
+                let missing = |count| A::Error::invalid_length(count, &self);
+                Ok(RowEvent {
+                    seq: parts.next_element()?.ok_or_else(|| missing(0))?,
+                    at: parts.next_element()?.ok_or_else(|| missing(1))?,
+                    kind: parts.next_element()?.ok_or_else(|| missing(2))?,
+                    fields: parts.next_element()?,
+                })
+            }
+        }
+        deserializer.deserialize_seq(Parts)
+    }
 }
 
 /// Why a timeout of the run or of a join ends tokens.
