@@ -73,7 +73,7 @@ test("a failed purchase is undone in reverse order, with the results of its node
     ],
   );
   const kinds = (await curfew.events(id)).map((event) => event.kind);
-  assert.equal(kinds.at(0), "run_compensating");
+  assert.deepEqual(kinds.filter((kind) => kind.startsWith("run_")), ["run_started", "run_compensating", "run_failed"]);
   assert.equal(kinds.at(-1), "run_failed");
   const retry = await curfew.api("POST", `/v1/runs/${id}/retry`, { mode: "retry_step" });
   assert.equal(retry.status, 409, retry.text);

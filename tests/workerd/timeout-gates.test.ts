@@ -114,7 +114,10 @@ describe("timeout gates", { concurrency: 6 }, () => {
     assertCompleted(ended);
     assert.equal(ended.output, 200);
     assert.deepEqual([peer.seen(`/held/${key}`).length, peer.seen(path).length], [1, 1], "no work was repeated");
-    assert.deepEqual(await kinds(id), ["run_paused", "run_extended", "run_resumed"]);
+    assert.deepEqual(await kinds(id), [
+      "run_started", "token_created", "token_dispatched", "run_paused", "gate_opened", "token_completed", "token_created",
+      "gate_decided", "run_extended", "run_resumed", "token_dispatched", "token_completed", "run_completed",
+    ]);
     await until("the gate to leave the list", async () => !(await listed(id)));
 
     const { json } = await curfew.api("GET", `/v1/runs/${id}/timeouts`);
@@ -186,7 +189,10 @@ describe("timeout gates", { concurrency: 6 }, () => {
         const took = (run.ended_at ?? 0) - run.started_at;
         assert.ok(took >= LIMIT_MS + 600 && took < LIMIT_MS + 600 + 5_000, `it took ${took} ms`);
         await until("the connection to close", () => peer.seen(path)[0]?.aborted === true);
-        assert.deepEqual((await kinds(run.id)).slice(0, 2), ["run_paused", "gate_timed_out"]);
+        assert.deepEqual(await kinds(run.id), [
+          "run_started", "token_created", "token_dispatched", "run_paused", "gate_opened", "gate_timed_out", "token_timed_out",
+          `run_${status}`,
+        ]);
         const { json } = await curfew.api("GET", `/v1/runs/${run.id}/timeouts`);
         const scopes = json.items.map((record: TimeoutView) => [record.timeout_event.scope, record.final_action]);
         assert.deepEqual(scopes, [["flow", "escalate"], ["gate", status === "failed" ? "fail" : "cancel"]]);
