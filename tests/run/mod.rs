@@ -15,6 +15,7 @@ mod controls;
 mod deadline_edges;
 pub mod driver;
 mod escalation;
+mod escalation_writes;
 mod events;
 mod extensions;
 mod fan_in;
