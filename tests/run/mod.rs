@@ -51,6 +51,7 @@ mod time_properties;
 pub mod time_steps;
 mod timeout_gate;
 mod timeout_gate_ends;
+mod timeout_labels;
 mod timeout_records;
 mod timeouts;
 mod undo;
