@@ -8,8 +8,8 @@ use crate::api::error::Error;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::{Millis, format_moment};
 use crate::run::{
-    COMPENSATED, CompensationResult, Header, Past, PauseReason, REACHED_A_LIMIT, ResumePlan, Run, RunEvent,
-    RunEventKind, RunStatus, TimeoutRecord, TokenId, TokenStatus, TokenSummary, is_resumable,
+    COMPENSATED, CompensationResult, FinalAction, Header, Past, PauseReason, REACHED_A_LIMIT, ResumePlan,
+    Run, RunEvent, RunEventKind, RunStatus, TimeoutRecord, TokenId, TokenStatus, TokenSummary, is_resumable,
 };
 use crate::storage::rows::{EventSubject, ListedRowEvent};
 
@@ -44,7 +44,12 @@ pub fn row_event(listed: &ListedRowEvent) -> Result<Value, String> {
         EventSubject::Instance(number) => view["instance"] = json!(number),
     }
     if let Some(node_id) = &listed.node_id {
-        view["node_id"] = json!(node_id);
+        // What marks a compensation or an end handler is no part of the id.
+        let (shown, role) = node_id.split_once('~').unwrap_or((node_id, ""));
+        view["node_id"] = json!(shown);
+        if role == "compensate" {
+            view["compensation"] = json!(true);
+        }
     }
     if event.kind == RunEventKind::TokenDispatched {
         view["epoch"] = json!(1);
@@ -71,6 +76,12 @@ fn fields_of(entry: &RunEvent) -> Map<String, Value> {
     {
         fields.insert("cause".into(), cause);
     }
+    if let Some(policy) = fields.get_mut("policy_applied") {
+        // Earlier builds saved the final action of the record.
+        if let Ok(action) = serde_json::from_value::<FinalAction>(policy.clone()) {
+            *policy = json!(action.policy());
+        }
+    }
     fields
 }
 
@@ -95,8 +106,8 @@ pub fn timeout_line(header: &Header, entry: &RunEvent) -> Option<Value> {
     }))
 }
 
-/// A timeout record with the checkpoint that a resume would start from. Lists omit the state: it is the same in all records.
-pub fn timeout(run: &Run, entry: &RunEvent, ended: &[TokenSummary], with_state: bool) -> Option<Value> {
+/// A timeout record with the checkpoint and the state that a resume would start from.
+pub fn timeout(run: &Run, entry: &RunEvent, ended: &[TokenSummary]) -> Option<Value> {
     let record: &TimeoutRecord = entry.record.as_ref()?;
     let mut view = json!({
         "id": entry.seq,
@@ -105,6 +116,7 @@ pub fn timeout(run: &Run, entry: &RunEvent, ended: &[TokenSummary], with_state: 
         "partial_artifacts": record.partial_artifacts,
         "context_for_resume": {
             "last_successful_checkpoint": checkpoint(run, ended, record.timeout_event.timestamp),
+            "state": run.context().state(),
         },
         "retry_count": record.retry_count,
         "final_action": record.final_action,
@@ -114,9 +126,6 @@ pub fn timeout(run: &Run, entry: &RunEvent, ended: &[TokenSummary], with_state: 
         view["error"] = json!(error);
     }
     view["timeout_event"]["timestamp"] = json!(format_moment(record.timeout_event.timestamp));
-    if with_state {
-        view["context_for_resume"]["state"] = run.context().state().clone();
-    }
     Some(view)
 }
 

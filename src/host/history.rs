@@ -8,6 +8,7 @@ use crate::api::error::Error as ApiError;
 use crate::api::recovery;
 use crate::api::views;
 use crate::base::failure::Failure;
+use crate::base::text::json_bytes;
 use crate::host::object::Host;
 use crate::host::platform::{Error, Platform, Result, Storage};
 use crate::host::requests::{done, refused};
@@ -74,7 +75,13 @@ impl<P: Platform> Host<P> {
 
     pub(super) fn timeouts(&self, page: PageRequest) -> Result<RunResponse> {
         let PageRequest { after, limit } = bounded(page);
-        let (page, next) = first_page(self.platform.storage().list_timeouts(after, limit + 1)?, limit);
+        let mut listed = self.platform.storage().list_timeouts(after, limit + 1)?;
+        // Every record has the state that a retry would start from. The page is as long as fits with it.
+        let state_bytes = self.with_run(|run| json_bytes(run.context().state()))?;
+        for row in &mut listed {
+            row.bytes += state_bytes as u64;
+        }
+        let (page, next) = first_page(listed, limit);
         let ended = match page.is_empty() {
             true => Vec::new(),
             false => self.past()?.tokens,
@@ -82,7 +89,7 @@ impl<P: Platform> Host<P> {
         let mut items: Vec<Value> = Vec::new();
         self.each_row(&page, |listed, row| {
             let entry = entry(listed, row)?;
-            items.extend(self.with_run(|run| recovery::timeout(run, &entry, &ended, false))?);
+            items.extend(self.with_run(|run| recovery::timeout(run, &entry, &ended))?);
             Ok(())
         })?;
         done(&json!({"items": items, "next_cursor": next}))
@@ -107,7 +114,7 @@ impl<P: Platform> Host<P> {
         self.each_row(&found, |listed, row| {
             let entry = entry(listed, row)?;
             let ended = self.past()?.tokens;
-            view = self.with_run(|run| recovery::timeout(run, &entry, &ended, true))?;
+            view = self.with_run(|run| recovery::timeout(run, &entry, &ended))?;
             Ok(())
         })?;
         match view {

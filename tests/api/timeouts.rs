@@ -43,10 +43,7 @@ fn a_record_has_the_checkpoint_for_a_resume() {
         "recovery_path": "/v1/runs/run-1/timeouts/7",
     });
     let ended = run.past().tokens;
-    assert_eq!(timeout(&run.run, entry, &ended, true), Some(expected.clone()));
-    let listed = timeout(&run.run, entry, &ended, false).expect("a record");
-    assert_eq!(listed["context_for_resume"]["state"], Value::Null);
-    assert_eq!(listed["id"], json!(7));
+    assert_eq!(timeout(&run.run, entry, &ended), Some(expected));
 }
 
 #[test]
@@ -60,7 +57,7 @@ fn the_checkpoint_of_a_record_is_older_than_its_timeout() {
         .at(6_000)
         .succeed("t2@1", json!(1))
         .assert_status("completed {}");
-    let record = timeout(&run.run, &run.events()[0], &run.past().tokens, true).expect("a record");
+    let record = timeout(&run.run, &run.events()[0], &run.past().tokens).expect("a record");
     assert_eq!(
         record["context_for_resume"]["last_successful_checkpoint"],
         Value::Null
@@ -85,7 +82,7 @@ fn only_timeouts_have_a_record_and_a_log_line() {
     let run = timed_out();
     let end = &run.events()[1];
     assert_eq!(timeout_line(&run.run.header, end), None);
-    assert_eq!(timeout(&run.run, end, &[], true), None);
+    assert_eq!(timeout(&run.run, end, &[]), None);
 }
 
 #[test]
@@ -110,6 +107,23 @@ fn events_are_flat_and_link_to_their_records() {
                 "node_id": "b", "token_id": "t2"}),
         ]
     );
+}
+
+/// Rows of earlier builds have the final action of the record instead.
+#[test]
+fn an_event_of_an_earlier_build_shows_the_name_of_its_policy() {
+    for (saved, shown) in [
+        ("escalate", "human_gate"),
+        ("cancel", "cancel_all"),
+        ("proceed", "proceed_with_available"),
+        ("retry", "retry"),
+        ("fail", "fail"),
+        ("cancel_all", "cancel_all"),
+    ] {
+        let mut entry = timed_out().events()[0].clone();
+        entry.fields.insert("policy_applied".into(), json!(saved));
+        assert_eq!(event("run-1", &entry)["policy_applied"], json!(shown));
+    }
 }
 
 #[test]

@@ -36,10 +36,8 @@ fn aborted() -> Driver {
 fn views_of_a_timeout() {
     let run = late();
     let (entry, ended) = (entry(&run, 2), past(&run).tokens);
-    let full = recovery::timeout(&run.run, &entry, &ended, true);
+    let full = recovery::timeout(&run.run, &entry, &ended);
     check_json("view_timeout_full.json", &json!(full));
-    let listed = recovery::timeout(&run.run, &entry, &ended, false);
-    check_json("view_timeout_listed.json", &json!(listed));
     let line = recovery::timeout_line(&run.run.header, &entry);
     check_json("view_timeout_line.json", &json!(line));
 }
@@ -48,13 +46,13 @@ fn views_of_a_timeout() {
 fn views_of_the_timeout_of_a_run() {
     let run = at_the_gate();
     let ended = past(&run).tokens;
-    let of_run = |entry: &RunEvent| recovery::timeout(&run.run, entry, &ended, true);
+    let of_run = |entry: &RunEvent| recovery::timeout(&run.run, entry, &ended);
     let records: Vec<Value> = run.store.entries().iter().filter_map(of_run).collect();
     assert_eq!(records.len(), 2, "one of the step, one of the run");
     check_json("view_timeout_of_run.json", &records[1]);
     let none = entry(&run, 1);
     assert_eq!(
-        recovery::timeout(&run.run, &none, &ended, true),
+        recovery::timeout(&run.run, &none, &ended),
         None,
         "a warning is none"
     );

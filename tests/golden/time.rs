@@ -252,16 +252,21 @@ fn row_of_an_escalated_token() {
     let mut token = full_token(&run);
     token.status = TokenStatus::AwaitingHuman;
     token.error = None;
-    token.escalation = Some(Box::new(Escalation {
-        gate_id: "g3.1".into(),
-        ends: TokenStatus::TimedOut,
-        failure: Failure::new("http_401", FailureClass::Auth, "the answer has status 401: no"),
-    }));
-    let name = "token_escalated.json";
-    check_json(name, &json!(TokenRow::of(&token, &run.run)));
-    let row: TokenRow = serde_json::from_str(&read(name)).expect("a stored token can be read");
-    let again = row.into_token(token.id.0, token.status, run.run.snapshot());
-    assert_eq!(again.as_ref(), Ok(&token));
+    for (unwritten, name) in [
+        (false, "token_escalated.json"),
+        (true, "token_escalated_unwritten.json"),
+    ] {
+        token.escalation = Some(Box::new(Escalation {
+            gate_id: "g3.1".into(),
+            ends: TokenStatus::TimedOut,
+            failure: Failure::new("http_401", FailureClass::Auth, "the answer has status 401: no"),
+            unwritten,
+        }));
+        check_json(name, &json!(TokenRow::of(&token, &run.run)));
+        let row: TokenRow = serde_json::from_str(&read(name)).expect("a stored token can be read");
+        let again = row.into_token(token.id.0, token.status, run.run.snapshot());
+        assert_eq!(again.as_ref(), Ok(&token));
+    }
     let row = TokenRow::of(&token, &run.run);
     let view = views::token(token.id.0, token.status, row, None);
     assert_eq!(view["error"]["code"], json!("http_401"));

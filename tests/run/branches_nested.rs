@@ -230,5 +230,5 @@ fn a_waiting_token_from_further_inside_is_timed_out_with_the_join() {
     run.succeed("t4@1", json!(1)).reload().at(6_000).wake("t5@1");
     run.assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
     assert_eq!(run.store.tokens[&4].0, "timed_out");
-    assert_eq!(run.store.tokens[&5].0, "cancelled");
+    assert_eq!(run.store.tokens[&5].0, "timed_out");
 }

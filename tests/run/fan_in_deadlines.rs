@@ -84,13 +84,13 @@ fn the_longest_limit_counts_at_any_node_of_a_branch() {
 }
 
 #[test]
-fn a_deadline_fails_the_run_and_times_out_waiting_tokens() {
+fn a_deadline_fails_the_run_and_times_out_all_siblings() {
     let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
     run.succeed("t2@1", json!(1)).at(6_000).wake("t3@1 t4@1");
     run.assert_status("failed sync_timeout/timeout: Synchronization timeout exceeded");
     assert_eq!(
         [status_of(&run, 2), status_of(&run, 3), status_of(&run, 4)],
-        ["timed_out", "cancelled", "cancelled"]
+        ["timed_out", "timed_out", "timed_out"]
     );
     assert_eq!(run.lines_of("abort"), ["abort t3@1", "abort t4@1"]);
     assert_eq!(
@@ -113,7 +113,7 @@ fn a_deadline_may_proceed_with_the_arrived_branches() {
     assert_eq!(run.state(), &json!({"all": ["a", "c"]}));
     assert_eq!(
         [status_of(&run, 2), status_of(&run, 3), status_of(&run, 4)],
-        ["timed_out", "cancelled", "timed_out"]
+        ["completed", "timed_out", "completed"]
     );
     // A late branch changes nothing.
     run.at(6_001).succeed("t3@1", json!("b")).check(

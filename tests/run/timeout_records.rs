@@ -206,7 +206,8 @@ fn the_run_under_each_of_its_policies() {
         assert_eq!(record.last_known_state.phase, "running");
         assert_eq!(
             record.last_known_state.progress,
-            json!({"tokens": {"executing": 1}, "live": ["t1"]})
+            json!({"tokens": {"executing": 1}, "live": ["t1"], "nodes": {"a": 1},
+                "at_work": [{"token_id": "t1", "node_id": "a", "status": "executing"}]})
         );
         let fields = &run.events()[0].fields;
         assert_eq!(fields["timeout_type"], json!("workflow"));

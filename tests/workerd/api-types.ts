@@ -98,7 +98,7 @@ export interface TimeoutView {
   timeout_event: { timestamp: string; scope: string; timeout_ms: number; elapsed_ms: number; due_at: number; lateness_ms: number };
   last_known_state: { node_id?: string; token_id?: string; step_ref?: string; phase: string; progress: any };
   partial_artifacts: { name: string; complete: boolean; bytes: number; text: string }[];
-  context_for_resume: { last_successful_checkpoint: { token_id: string; node_id: string; at: number } | null; state?: any };
+  context_for_resume: { last_successful_checkpoint: { token_id: string; node_id: string; at: number } | null; state: any };
   retry_count: number;
   final_action: string;
   recovery_path: string;

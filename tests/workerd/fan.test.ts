@@ -266,10 +266,27 @@ test("sync timeout, proceed_with_available: arrived results are merged and the r
   assertCompleted(run);
   assert.deepEqual(run.output, ["0", "2"]);
   assert.deepEqual(await branches(run.id), [
+    ["completed", null],
     ["timed_out", "sync_timeout"],
-    ["cancelled", "abandoned"],
-    ["timed_out", "sync_timeout"],
+    ["completed", null],
   ]);
+  const { items } = (await curfew.api("GET", `/v1/runs/${run.id}/timeouts`)).json;
+  assert.deepEqual(items[0].last_known_state.progress.nodes, { work: 1 });
+  assert.deepEqual(
+    items[0].last_known_state.progress.at_work.map((late: { node_id: string; branch: number }) => [late.node_id, late.branch]),
+    [["work", 1]],
+  );
+  const [event] = await curfew.events(run.id, "sync_timed_out");
+  assert.equal(event?.["policy_applied"], "proceed_with_available");
+});
+
+test("sync timeout, proceed_with_available with cancel: calls of late branches are aborted", async () => {
+  const hanging = `/hang/${freshId("h")}`;
+  const document = fan({ join: { timeout_ms: 700, on_timeout: "proceed_with_available", on_early_complete: "cancel" } });
+  const run = await curfew.runToEnd(document, { urls: [ok(0), peer.url + hanging] });
+  assertCompleted(run);
+  assert.deepEqual(await branches(run.id), [["completed", null], ["timed_out", "sync_timeout"]]);
+  assert.equal((await closedRequest(hanging)).aborted, true);
 });
 
 test("sync timeout, fail: the exact message, and running branches are aborted", async () => {
@@ -279,7 +296,7 @@ test("sync timeout, fail: the exact message, and running branches are aborted", 
   assert.equal(run.status, "failed");
   assert.equal(run.error?.message, "Synchronization timeout exceeded");
   assert.equal(run.error?.class, "timeout");
-  assert.deepEqual((await branches(run.id)).map(([status]) => status), ["timed_out", "cancelled"]);
+  assert.deepEqual((await branches(run.id)).map(([status]) => status), ["timed_out", "timed_out"]);
   assert.equal((await closedRequest(hanging)).aborted, true);
 });
 

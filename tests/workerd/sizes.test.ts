@@ -189,3 +189,27 @@ test("a small nested change stores a small undo patch", async () => {
   assert.equal(again.status, 200, again.text.slice(0, 300));
   assert.equal((await curfew.ended(end.id)).status, "completed");
 });
+
+test("large results that a person retries at a dead end do not add up", async () => {
+  peer.route("/dead-end", (_seen, times) => ({ body: String(times % 10).repeat(300 * KIB) }));
+  const stuck = workflow({
+    nodes: [{ id: "work", action_id: "ask", escalate_on: ["validation"] }, { id: "next" }],
+    actions: [ask],
+    transitions: [{ from_node_id: "work", to_node_id: "next", condition: "false" }],
+    output_mapping: "${size(state.work.body)}",
+  });
+  await curfew.store(stuck);
+  const run = await curfew.start(stuck.id, { url: `${peer.url}/dead-end` });
+  const decide = (gate: string, choice: string) => curfew.api("POST", `/v1/runs/${run}/gates/${gate}`, { choice });
+  for (let round = 1; round <= 10; round += 1) {
+    // The gate of the next round is open, or the run has failed, which the request says.
+    await until(`gate ${round}`, async () => (await curfew.run(run)).status === "waiting");
+    const retried = await decide(`g1.${round}`, "retry");
+    assert.equal(retried.status, 200, retried.text.slice(0, 300));
+  }
+  await until("the last gate", async () => (await curfew.run(run)).status === "waiting");
+  assert.equal((await curfew.run(run)).context.state["work"], undefined, "work that is not done is not in the context");
+  assert.equal((await decide("g1.11", "skip")).status, 200);
+  const end = await curfew.ended(run);
+  assert.deepEqual([end.status, end.output], ["completed", 300 * KIB], JSON.stringify(end.error));
+});

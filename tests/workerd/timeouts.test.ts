@@ -1,6 +1,7 @@
 // Deadlines of runs and attempts: policies, exact messages, and that work is really stopped.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { TimeoutView } from "./api-types.ts";
 import { freshId, markAction, markNode, oneRequest, oneTask, request, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer, type RecordedRequest } from "./peer.ts";
@@ -123,6 +124,32 @@ test("node, retry: each attempt has the whole time, and attempts are counted", a
   const elapsed = records.map((record: { timeout_event: { elapsed_ms: number } }) => record.timeout_event.elapsed_ms);
   assert.equal(elapsed.length, 3);
   for (const ms of elapsed) assert.ok(ms >= 400, `an attempt was interrupted after ${ms} ms`);
+});
+
+test("the list of records has the state, and is as long as fits", async () => {
+  const large = "x".repeat(300 * 1024);
+  const document = workflow({
+    nodes: [{ id: "keep", output_mapping: { "state.large": "${input.large}" } }, { id: "work", task_id: "ask", timeout_ms: 100, on_timeout: "retry", max_retries: 3 }],
+    tasks: [{ id: "ask", steps: [request({ url: "${input.url}" })] }],
+    transitions: [{ from_node_id: "keep", to_node_id: "work" }],
+  });
+  const run = await curfew.runToEnd(document, { url: peer.url + hangingPath(), large });
+  assert.equal(run.status, "failed");
+  const records: TimeoutView[] = [];
+  const lengths: number[] = [];
+  let cursor: string | null = "";
+  while (cursor !== null) {
+    const { json } = await curfew.api("GET", `/v1/runs/${run.id}/timeouts${cursor && `?cursor=${cursor}`}`);
+    lengths.push(json.items.length);
+    records.push(...json.items);
+    cursor = json.next_cursor;
+  }
+  assert.deepEqual(lengths, [3, 1]);
+  for (const record of records) {
+    assert.equal(record.context_for_resume.state.large, large);
+    assert.equal(record.last_known_state.node_id, "work");
+    assert.deepEqual(record, (await curfew.api("GET", record.recovery_path)).json);
+  }
 });
 
 test("node, retry: a later attempt may succeed", async () => {

@@ -13,6 +13,9 @@ use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutScope};
 use crate::run::time::timers::Timer;
 use crate::run::token::TokenStatus;
 
+/// The code of a join whose deadline passed, and the reason of the branches that were late.
+pub(super) const SYNC_TIMEOUT: &str = "sync_timeout";
+
 /// The longest wait of a join without a `timeout`.
 const DEFAULT_WAIT_MS: u64 = 30 * MINUTE;
 
@@ -134,14 +137,15 @@ impl Run {
             }
             SyncTimeoutPolicy::Fail => (FinalAction::Fail, Some("Synchronization timeout exceeded")),
         };
-        let record = self.record_of_run(passed, began_at, Some(node), action);
+        let late = self.late_members(id, node);
+        let record = self.record_of_run(passed, began_at, Some(node), &late, action);
         self.note_with(
             RunEventKind::SyncTimedOut,
             json!({
                 "node_id": self.snapshot.workflow.nodes[node].id,
                 "timeout_type": "synchronization",
                 "timeout_duration_ms": passed.timeout_ms,
-                "policy_applied": action,
+                "policy_applied": action.policy(),
                 "completed": completed,
             }),
             Some(record),
@@ -163,7 +167,7 @@ impl Run {
         let Some(failure) = failure else {
             return self.fire(id, node, true);
         };
-        let mut failure = Failure::new("sync_timeout", FailureClass::Timeout, failure);
+        let mut failure = Failure::new(SYNC_TIMEOUT, FailureClass::Timeout, failure);
         failure.node_id = Some(self.snapshot.workflow.nodes[node].id.clone());
         self.fail_fan_in(id, TokenStatus::TimedOut, failure);
     }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::definition::fan::EarlyCompletePolicy;
+use crate::run::fan::deadline::SYNC_TIMEOUT;
 use crate::run::fan::instance::{Arrival, InstanceId};
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
@@ -41,29 +42,32 @@ impl Run {
         let last = last.expect("a join fires with at least one arrival, and its token is live");
         let loops = self.loops_after(last, transition);
         for (_, arrival) in waiting {
-            let status = match (by_deadline, arrival.completed) {
-                (true, _) => TokenStatus::TimedOut,
-                (false, true) => TokenStatus::Completed,
-                (false, false) => TokenStatus::Failed,
+            let status = match arrival.completed {
+                true => TokenStatus::Completed,
+                false => TokenStatus::Failed,
             };
-            self.end(arrival.token, status, |token| {
-                if by_deadline {
-                    token.reason = Some("sync_timeout".into());
-                }
-            });
+            self.end(arrival.token, status, |_| {});
         }
         // After the tokens it replaces: a join as wide as `tokens_active` allows must fit.
         self.spawn_token(node, parent, branch, loops, None);
-        self.release_siblings(id, self.join(transition).on_early_complete);
+        self.release_siblings(id, self.join(transition).on_early_complete, by_deadline);
     }
 
-    /// Applies `on_early_complete` to the branches that a fired join did not wait for.
-    fn release_siblings(&mut self, id: InstanceId, policy: EarlyCompletePolicy) {
+    /// Applies `on_early_complete` to the branches that a fired join did not wait for. Branches that a deadline was too early
+    /// for have timed out; the policy then says whether their calls run on.
+    fn release_siblings(&mut self, id: InstanceId, policy: EarlyCompletePolicy, by_deadline: bool) {
         // False if the new token exceeded a limit and ended the run, which closed the instance.
         let is_open = self.is_running();
+        let (status, reason) = match (by_deadline, policy) {
+            (true, _) => (TokenStatus::TimedOut, SYNC_TIMEOUT),
+            (false, EarlyCompletePolicy::Cancel) => (TokenStatus::Cancelled, "fan_in_completed"),
+            (false, EarlyCompletePolicy::Abandon | EarlyCompletePolicy::AllowLateMerge) => {
+                (TokenStatus::Cancelled, "abandoned")
+            }
+        };
         match policy {
-            EarlyCompletePolicy::Abandon if is_open => self.end_members(id, "abandoned", false),
-            EarlyCompletePolicy::Cancel if is_open => self.end_members(id, "fan_in_completed", true),
+            EarlyCompletePolicy::Abandon if is_open => self.end_members(id, status, reason, false),
+            EarlyCompletePolicy::Cancel if is_open => self.end_members(id, status, reason, true),
             EarlyCompletePolicy::Abandon | EarlyCompletePolicy::Cancel => {}
             // They stay, and the instance with them, until the last one has arrived or ended.
             EarlyCompletePolicy::AllowLateMerge => {

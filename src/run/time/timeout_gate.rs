@@ -99,13 +99,13 @@ impl Run {
         };
         // Pauses do not count.
         let began_at = due_at.saturating_sub(timeout_ms.unwrap_or_default());
-        let record = self.record_of_run(passed, began_at, None, action);
+        let record = self.record_of_run(passed, began_at, None, &self.live_ids(), action);
         let live: Vec<String> = self.tokens.keys().take(SHOWN).map(TokenId::to_string).collect();
         let fields = json!({
             "cause": PauseReason::WorkflowTimeout,
             "timeout_type": "workflow",
             "timeout_duration_ms": timeout_ms,
-            "policy_applied": action,
+            "policy_applied": action.policy(),
             "live_tokens": self.tokens.len(),
             "token_ids": live,
         });
@@ -244,9 +244,9 @@ impl Run {
             due_at,
             timeout_ms,
         };
-        let record = self.record_of_run(passed, opened_at, None, action);
+        let record = self.record_of_run(passed, opened_at, None, &self.live_ids(), action);
         let fields = json!({
-            "gate_id": id, "timeout_type": "workflow", "timeout_duration_ms": timeout_ms, "policy_applied": action,
+            "gate_id": id, "timeout_type": "workflow", "timeout_duration_ms": timeout_ms, "policy_applied": action.policy(),
         });
         self.note_with(RunEventKind::GateTimedOut, fields, Some(record));
         self.close_run_gate(GateStatus::TimedOut, None);

@@ -1,5 +1,7 @@
 //! The record of a timeout: what was done and how far, so that a person or a program can continue from there.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -87,6 +89,19 @@ pub enum FinalAction {
     Cancel,
 }
 
+impl FinalAction {
+    /// The name of the policy, as `policy_applied` of an event has it.
+    pub fn policy(self) -> &'static str {
+        match self {
+            FinalAction::Escalate => "human_gate",
+            FinalAction::Retry => "retry",
+            FinalAction::Fail => "fail",
+            FinalAction::Proceed => "proceed_with_available",
+            FinalAction::Cancel => "cancel_all",
+        }
+    }
+}
+
 /// A deadline that passed.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::run) struct Passed {
@@ -144,15 +159,23 @@ impl Run {
         }
     }
 
-    /// The record of a deadline that does not belong to one token.
+    /// The record of a deadline that does not belong to one token: `node` is that of a join, `at_work` are the tokens whose
+    /// work was not done.
     pub(in crate::run) fn record_of_run(
         &self,
         passed: Passed,
         began_at: Millis,
         node: Option<usize>,
+        at_work: &[TokenId],
         final_action: FinalAction,
     ) -> TimeoutRecord {
         let executing: Vec<TokenId> = self.tokens.keys().copied().take(SHOWN).collect();
+        let at_work = at_work.iter().filter_map(|id| self.tokens.get(id));
+        let mut nodes: BTreeMap<&str, u64> = BTreeMap::new();
+        for token in at_work.clone() {
+            *nodes.entry(self.node_id(token)).or_default() += 1;
+        }
+        let at_work: Vec<Value> = at_work.take(SHOWN).map(|token| self.place_of(token)).collect();
         let counts: Value = self
             .tokens
             .counts()
@@ -173,6 +196,8 @@ impl Run {
                 progress: json!({
                     "tokens": counts,
                     "live": executing.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                    "nodes": nodes,
+                    "at_work": at_work,
                 }),
             },
             partial_artifacts: Vec::new(),
@@ -180,6 +205,28 @@ impl Run {
             final_action,
             error: None,
         }
+    }
+
+    fn node_id(&self, token: &Token) -> &str {
+        self.snapshot.workflow.nodes[token.node].shown_id()
+    }
+
+    /// Where a token is: its node, and its branch if it has one.
+    fn place_of(&self, token: &Token) -> Value {
+        let mut place = json!({
+            "token_id": token.id.to_string(),
+            "node_id": self.node_id(token),
+            "status": token.status.name(),
+        });
+        if let Some(branch) = &token.branch {
+            place["branch"] = json!(branch.index);
+        }
+        place
+    }
+
+    /// Every live token.
+    pub(in crate::run) fn live_ids(&self) -> Vec<TokenId> {
+        self.tokens.keys().copied().collect()
     }
 
     fn timeout_event(&self, passed: Passed, began_at: Millis) -> TimeoutEvent {

@@ -95,7 +95,11 @@ impl Run {
                 Failure::new(TOOL_TIMEOUT, FailureClass::Timeout, message)
             }
         };
-        self.note_execution_timeout(id, FinalAction::Fail, reported.as_ref());
+        let action = match !self.is_ending() && self.is_escalated(id, &failure) {
+            true => FinalAction::Escalate,
+            false => FinalAction::Fail,
+        };
+        self.note_execution_timeout(id, action, reported.as_ref());
         self.end_unsuccessfully(id, TokenStatus::TimedOut, failure);
     }
 
@@ -149,7 +153,7 @@ impl Run {
             "node_id": self.snapshot.workflow.nodes[token.node].id,
             "timeout_type": "execution",
             "timeout_duration_ms": record.timeout_event.timeout_ms,
-            "policy_applied": action,
+            "policy_applied": action.policy(),
         });
         self.changes.timeouts_noted.insert(id);
         self.note_with(RunEventKind::TokenTimedOut, fields, Some(record));

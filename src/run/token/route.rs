@@ -20,6 +20,8 @@ use crate::run::token::{Token, TokenId, TokenStatus};
 
 /// The most transitions that the message of a dead end names.
 const NAMED_TRANSITIONS: usize = 8;
+/// The code of a dead end: the node has transitions and none matched.
+pub(in crate::run) const NO_TRANSITION: &str = "no_transition";
 
 impl Run {
     /// The token of an attempt, if the attempt is current and the token has status `doing`.
@@ -69,7 +71,8 @@ impl Run {
         let bytes = match self.check_token(id) {
             Ok(bytes) => bytes,
             Err(failure) => {
-                self.take_back_work(id, branch_before);
+                self.take_back_writes(id, branch_before);
+                self.change(id, |token| token.output = None);
                 return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
             }
         };
@@ -89,20 +92,44 @@ impl Run {
                 self.post_events(id, events);
                 self.leave(id, TokenStatus::Completed, moves, None, |_| {});
             }
+            Err(failure) if self.is_escalated(id, &failure) => {
+                // A person may retry it again and again: undo patches must not add up, and the context must not show work
+                // that is not done. The result stays on the token.
+                self.take_back_writes(id, branch_before);
+                self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+                self.mark_unwritten(id);
+            }
             Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
         }
     }
 
-    /// The token's result cannot be saved: restores the context and its branch.
-    fn take_back_work(&mut self, id: TokenId, branch: Option<Branch>) {
+    /// Restores the context and the token's branch as they were before its result was mapped.
+    pub(in crate::run) fn take_back_writes(&mut self, id: TokenId, branch: Option<Branch>) {
         let mut undo = Vec::new();
         self.change(id, |token| {
             undo = std::mem::take(&mut token.undo.writes);
-            token.output = None;
             token.branch = branch;
         });
         self.context.undo(&undo);
         self.context.count_changed();
+    }
+
+    /// Maps the token's result again, after its writes were taken back. A result that no longer fits writes nothing.
+    pub(in crate::run) fn write_again(&mut self, id: TokenId) -> Result<(), Failure> {
+        let token = self.tokens.live(id);
+        let branch_before = token.branch.clone();
+        let result = token.output.clone().unwrap_or_default();
+        self.map_output(id, &result)?;
+        let checked = self.check_token(id);
+        if checked.is_err() {
+            self.take_back_writes(id, branch_before);
+        }
+        checked.map(|_| ())
+    }
+
+    /// Completes a token without taking a transition.
+    pub(in crate::run) fn end_path(&mut self, id: TokenId) {
+        self.leave(id, TokenStatus::Completed, Vec::new(), None, |_| {});
     }
 
     /// Publishes the latency of a node with an adaptive limit, without the time the run was paused.
@@ -377,7 +404,7 @@ impl Run {
             node.id,
             refused.join(", ")
         );
-        Err(Failure::validation("no_transition", message))
+        Err(Failure::validation(NO_TRANSITION, message))
     }
 
     /// Moves a live token to a terminal status and out of memory.

@@ -9,6 +9,7 @@ use crate::definition::wait::GateTimeoutPolicy;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::token::deadline::TokenDeadline;
+use crate::run::token::route::NO_TRANSITION;
 use crate::run::token::{TokenId, TokenStatus};
 use crate::run::wait::gate::{GateDecision, GateKind, GateState, GateStatus};
 
@@ -23,6 +24,9 @@ pub struct Escalation {
     pub ends: TokenStatus,
     /// Not the token's error yet: if the run ends meanwhile, the token was interrupted like any other that waits.
     pub failure: Failure,
+    /// The token has its result, and its writes were taken back. Rows of earlier builds keep them in the context.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unwritten: bool,
 }
 
 impl Run {
@@ -76,6 +80,7 @@ impl Run {
                 gate_id: gate_id.clone(),
                 ends,
                 failure,
+                unwritten: false,
             }));
         });
         self.gates.open(state);
@@ -89,8 +94,10 @@ impl Run {
         self.close_gate_as(&escalation.gate_id, GateStatus::Decided, Some(decision));
         match choice.as_str() {
             RETRY => self.retry_escalated(id),
+            // Without a result the same transitions would be tried again.
+            SKIP if escalation.failure.code == NO_TRANSITION => self.skip_dead_end(id, &escalation),
             SKIP => self.succeed(id, Value::Null),
-            _fail => self.end_without_escalation(id, escalation.ends, escalation.failure),
+            _fail => self.fail_escalated(id, escalation),
         }
     }
 
@@ -102,7 +109,37 @@ impl Run {
         self.note_gate_timeout(id, GateTimeoutPolicy::Fail);
         let escalation = self.take_escalation(id);
         self.gates.close(&escalation.gate_id, GateStatus::TimedOut, None);
+        self.fail_escalated(id, escalation);
+    }
+
+    /// The result of the token that waits at its gate is on the token only.
+    pub(in crate::run) fn mark_unwritten(&mut self, id: TokenId) {
+        self.change(id, |token| {
+            if let Some(escalation) = &mut token.escalation {
+                escalation.unwritten = true;
+            }
+        });
+    }
+
+    /// The token fails as it would have without a gate: what it had written is in the context of its failure routes.
+    fn fail_escalated(&mut self, id: TokenId, escalation: Escalation) {
+        if escalation.unwritten {
+            // A mapping that does not fit any more writes nothing. The token's own failure says why it ends.
+            let _ = self.write_again(id);
+        }
         self.end_without_escalation(id, escalation.ends, escalation.failure);
+    }
+
+    /// No transition matched, and a person lets the path end here, as `on_no_match: end` does.
+    fn skip_dead_end(&mut self, id: TokenId, escalation: &Escalation) {
+        let written = match escalation.unwritten {
+            true => self.write_again(id),
+            false => Ok(()),
+        };
+        match written {
+            Ok(()) => self.end_path(id),
+            Err(failure) => self.end_unsuccessfully(id, TokenStatus::Failed, failure),
+        }
     }
 
     fn take_escalation(&mut self, id: TokenId) -> Escalation {
@@ -116,6 +153,11 @@ impl Run {
 
     /// The next attempt continues from the last one's checkpoint. The counts of lost and unclaimed attempts start again at zero.
     fn retry_escalated(&mut self, id: TokenId) {
+        let token = self.tokens.live(id);
+        if !token.undo.writes.is_empty() {
+            // Of an earlier build, which left them in the context.
+            self.take_back_writes(id, token.branch.clone());
+        }
         self.change(id, |token| {
             token.status = TokenStatus::Pending;
             token.deadline = TokenDeadline::default();

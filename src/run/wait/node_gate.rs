@@ -273,7 +273,7 @@ impl Run {
             "token_id": id.to_string(),
             "node_id": self.snapshot.workflow.nodes[token.node].id,
             "timeout_duration_ms": token.deadline.timeout_ms,
-            "policy_applied": action,
+            "policy_applied": action.policy(),
         });
         self.note_with(RunEventKind::GateTimedOut, fields, Some(record));
     }
