@@ -65,6 +65,7 @@ pub fn response(rejection: &Rejection) -> Error {
                  them; send it again later"
             ),
         ),
+        Rejection::UnknownSignal { name, known } => unknown_signal(name, known),
         Rejection::TooLarge(too_large) => Error::too_large(too_large),
     }
 }
@@ -103,6 +104,15 @@ fn four_eyes(why: &FourEyes) -> Error {
         ),
     };
     Error::new(403, "four_eyes", message)
+}
+
+fn unknown_signal(name: &str, known: &[String]) -> Error {
+    let waits = match known {
+        [] => "it has no wait for a signal".to_string(),
+        [_, ..] => format!("it waits for {}", known.join(", ")),
+    };
+    let message = format!("no wait of the run's workflow is for signal \"{name}\": {waits}");
+    Error::new(404, "unknown_signal", message)
 }
 
 /// Says what can be done instead.

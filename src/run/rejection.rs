@@ -59,6 +59,11 @@ pub enum Rejection {
         message: String,
     },
     TooManySignals,
+    /// No wait of the workflow is for a signal of this name. The names that it has waits for.
+    UnknownSignal {
+        name: String,
+        known: Vec<String>,
+    },
     /// A value in the request exceeds its size limit.
     TooLarge(TooLarge),
     /// The run cannot restart from that node; the message says why.

@@ -33,6 +33,7 @@ pub fn render_rejection(rejection: &Rejection) -> String {
         Rejection::FourEyes(why) => format!("four_eyes {why:?}"),
         Rejection::GateClosed(gate) => format!("closed {}", render_gate(gate)),
         Rejection::InvalidDecision { pointer, message } => format!("invalid_decision {pointer}: {message}"),
+        Rejection::UnknownSignal { name, known } => format!("unknown_signal {name}: {}", known.join(", ")),
         Rejection::TooManySignals => "too_many_signals".into(),
         Rejection::TooLarge(it) => format!("too_large: {it}"),
         Rejection::NoWayBack(why) => format!("no_way_back {why}"),

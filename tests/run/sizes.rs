@@ -57,8 +57,7 @@ fn buffered_signals_are_bounded_by_their_bytes() {
     let mut run = Driver::start(listening());
     run.signal("go", text(RESULT));
     assert_eq!(run.answer, Ok(()));
-    run.signal("other", text(RESULT))
-        .check("rejected too_many_signals");
+    run.signal("go", text(RESULT)).check("rejected too_many_signals");
     run.signal("go", text(RESULT - 2_000));
     assert_eq!(run.answer, Ok(()));
     for _ in 0..9 {

@@ -117,7 +117,9 @@ test("a signal ends the wait, its body is the result", async () => {
   await curfew.store(document);
   const id = await curfew.start(document.id);
   await inStatus(id, "waiting");
-  assert.equal((await signal(id, "other", { no: 1 })).status, 200, "a signal without a wait is buffered");
+  const unknown = await signal(id, "other", { no: 1 });
+  assert.deepEqual([unknown.status, unknown.json.error.code], [404, "unknown_signal"]);
+  assert.match(unknown.json.error.message, /signal "other": it waits for paid$/);
   assert.equal((await curfew.run(id)).status, "waiting");
   const response = await signal(id, "paid", { amount: 12 });
   assert.equal(response.status, 200, response.text);
@@ -203,7 +205,12 @@ test("a signal to an unknown run is a 404, to an ended run a 409, with an invali
 });
 
 test("signals beyond the buffer are refused", async () => {
-  const document = waitWorkflow({ signal: "wanted" });
+  const later = Array.from({ length: 7 }, (_, n) => ({ id: `later-${n}`, wait: { signal: `spam-${n}` } }));
+  const document = workflow({
+    nodes: [{ id: "rest", wait: { signal: "wanted" } }, ...later],
+    transitions: later.map(({ id }) => ({ from_node_id: "rest", to_node_id: id, condition: "false" })),
+    on_no_match: "end",
+  });
   await curfew.store(document);
   const id = await curfew.start(document.id);
   const answers = await Promise.all(Array.from({ length: 110 }, (_, n) => signal(id, `spam-${n % 7}`, { n })));
@@ -238,7 +245,6 @@ test("sleeping, waiting and gated runs survive a restart and continue on time", 
     const [sleeping, listening, gated, wakesAt] = await during(async (life): Promise<[string, string, string, number]> => {
       const sleeping = await begin(life, waitWorkflow({ sleep: "4s" }));
       const listening = await begin(life, waitWorkflow({ signal: "go" }, { output_mapping: "${state.rest}" }));
-      await life.api("POST", `/v1/runs/${listening}/signals/other`, { kept: true });
       const gated = await begin(life, workflow({ nodes: [{ id: "review", gate: {} }], output_mapping: "${state.review.choice}" }));
       const [token] = await life.tokens(sleeping);
       return [sleeping, listening, gated, (token?.started_at ?? 0) + 4_000];

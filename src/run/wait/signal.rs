@@ -1,5 +1,7 @@
 //! Nodes that wait: for a duration, until a moment, or for a signal.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::base::failure::{Failure, FailureClass};
@@ -138,6 +140,31 @@ impl Run {
         self.note_token_timeout(id, action, record);
     }
 
+    fn check_signal_name(&self, name: &str) -> Result<(), Rejection> {
+        let nodes = self.snapshot.workflow.nodes.iter();
+        let known: BTreeSet<&String> = nodes
+            .filter_map(|node| match &node.kind {
+                NodeKind::Wait(wait) => Some(wait),
+                NodeKind::Task { .. }
+                | NodeKind::Action { .. }
+                | NodeKind::Workflow { .. }
+                | NodeKind::Gate(_)
+                | NodeKind::PassThrough => None,
+            })
+            .filter_map(|wait| match &**wait {
+                Wait::Signal { name, .. } => Some(name),
+                Wait::Sleep(_) | Wait::Until(_) => None,
+            })
+            .collect();
+        match known.iter().any(|it| *it == name) {
+            true => Ok(()),
+            false => Err(Rejection::UnknownSignal {
+                name: name.to_string(),
+                known: known.into_iter().cloned().collect(),
+            }),
+        }
+    }
+
     /// Delivers a signal to the token that has waited longest for it, or buffers it.
     pub(in crate::run) fn signal_received(
         &mut self,
@@ -151,6 +178,7 @@ impl Run {
         if self.is_ending() {
             return Err(Rejection::Ending);
         }
+        self.check_signal_name(&name)?;
         check_received_result("the signal", &payload)?;
         let received = with_name(by, json!({"name": name}));
         match self.waits.first_listener(&name) {
