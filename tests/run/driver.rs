@@ -325,7 +325,7 @@ impl Driver {
         while let Some(needed) = self.run.needed_rows() {
             let rows = match needed {
                 NeededRows::Past => {
-                    let past = self.store.past(self.run.snapshot());
+                    let past = self.store.past();
                     ReadRows::Past(Box::new(past.expect("rows can be read")))
                 }
                 NeededRows::Token(id) => ReadRows::Token(Box::new(self.row(&id.to_string()))),

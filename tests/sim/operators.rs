@@ -48,7 +48,13 @@ impl Simulation {
             self.ask(&id, RunRequest::Extend(extension));
         }
         if environment.fault(|faults| faults.restart) {
-            self.ask(&id, RunRequest::Restart { from_node_id: None });
+            self.ask(
+                &id,
+                RunRequest::Restart {
+                    from_node_id: None,
+                    version: None,
+                },
+            );
         }
         if environment.fault(|faults| faults.retry) {
             self.retry_some(&ids);
@@ -94,7 +100,7 @@ impl Simulation {
         let run = &self.runs[id];
         let tokens = run.host.as_ref().map(|host| {
             host.with_run(|it| {
-                let past = run.store().past(it.snapshot()).expect("rows can be read");
+                let past = run.store().past().expect("rows can be read");
                 it.resume_plan(&past).tokens
             })
         });
@@ -105,7 +111,15 @@ impl Simulation {
             .map(|choice| tokens[choice as usize % tokens.len()]);
         let token_id = token.map(|token| token.to_string());
         let operator = self.operator();
-        self.call(id, Some(operator), RunRequest::Retry { mode, token_id });
+        self.call(
+            id,
+            Some(operator),
+            RunRequest::Retry {
+                mode,
+                token_id,
+                version: None,
+            },
+        );
     }
 
     /// Resumes a run, decides its gates and sends the signals it waits for. True if there was anything to do.

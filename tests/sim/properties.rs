@@ -223,7 +223,7 @@ impl CheckedDecision<'_> {
             _other => None,
         });
         let live: Vec<&Token> = self.run.live_tokens().chain(saved).collect();
-        let past = self.before.past(self.run.snapshot()).expect("rows can be read");
+        let past = self.before.past().expect("rows can be read");
         // A join that has fired has decided about the branches it went on without.
         for instance in self.run.instances().filter(|instance| !instance.has_fired()) {
             let inner: BTreeSet<(InstanceId, u32)> = self
