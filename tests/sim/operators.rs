@@ -2,7 +2,7 @@
 //! evictions happen here as well.
 
 use curfew::protocol::caller::Caller;
-use curfew::protocol::run::{Extension, GateDecision, RetryMode, RunRequest};
+use curfew::protocol::run::{Extension, GateDecision, RetryMode, RunRequest, RunResponse};
 use curfew::run::{GateKind, Routes, RunStatus};
 use serde_json::{Value, json};
 
@@ -48,11 +48,12 @@ impl Simulation {
             self.ask(&id, RunRequest::Extend(extension));
         }
         if environment.fault(|faults| faults.restart) {
+            let version = self.some_version(&id);
             self.ask(
                 &id,
                 RunRequest::Restart {
                     from_node_id: None,
-                    version: None,
+                    version,
                 },
             );
         }
@@ -110,16 +111,19 @@ impl Simulation {
             .filter(|_| !tokens.is_empty())
             .map(|choice| tokens[choice as usize % tokens.len()]);
         let token_id = token.map(|token| token.to_string());
+        let version = self.some_version(id);
         let operator = self.operator();
-        self.call(
-            id,
-            Some(operator),
-            RunRequest::Retry {
-                mode,
-                token_id,
-                version: None,
-            },
-        );
+        let retry = RunRequest::Retry {
+            mode,
+            token_id,
+            version,
+        };
+        let response = self.call(id, Some(operator), retry);
+        let misfits = match response {
+            Some(RunResponse::Conflict(body)) => body.contains("version_does_not_fit"),
+            Some(_) | None => false,
+        };
+        self.environment.outcome.borrow_mut().misfits += u64::from(misfits);
     }
 
     /// Resumes a run, decides its gates and sends the signals it waits for. True if there was anything to do.

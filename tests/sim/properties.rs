@@ -400,6 +400,7 @@ impl Environment {
     pub fn count_event(&self, entry: &RunEvent) {
         let outcome = &mut *self.outcome.borrow_mut();
         outcome.timeouts += u64::from(entry.record.is_some());
+        outcome.version_changes += u64::from(entry.fields.contains_key("from_version"));
         let count = match entry.kind {
             RunEventKind::DeadlineWarning => &mut outcome.warnings,
             RunEventKind::RunExtended => &mut outcome.extensions,
