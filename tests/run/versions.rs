@@ -90,7 +90,7 @@ fn a_run_that_failed_in_a_mapping_goes_on_with_a_fixed_one() {
         snapshot
         run running until 40000
         token t4 b executing@1 watch 40000 (resumed)
-        event 4 run_retried retry_step from_version 1 version 2 by ada
+        event run_retried retry_step from_version 1 version 2 by ada
         dispatch t4@1 {"n":7}
         announce
     "#,
@@ -276,7 +276,7 @@ fn the_branches_of_a_join_go_on_with_its_new_rule() {
         token t6 b executing@1 [1.1] watch 39000 (resumed)
         token t7 b waiting_for_siblings@1 [1.2] (resumed) "c"
         instance 1 out of 3 join z from 1000 until 59000
-        event 2 run_retried retry_step from_version 1 version 2
+        event run_retried retry_step from_version 1 version 2
         dispatch t5@1 {"x":1}
         dispatch t6@1 {"x":1}
         announce
@@ -388,7 +388,7 @@ fn a_restart_begins_at_the_start_of_the_new_version() {
         context state.a gone
         token t2 b cancelled@1 (run_restarted)
         token t3 new executing@1 watch 35000
-        event 1 run_restarted from_version 1 version 2
+        event run_restarted from_version 1 version 2
         alarm 21000
         abort t2@1
         dispatch t3@1 {"x":1}
