@@ -55,18 +55,19 @@ describe("versions", { concurrency: 4 }, () => {
     const ways = (await read(id, "resume")).json;
     assert.deepEqual([ways.version.current, ways.version.recommended], [1, true], JSON.stringify(ways));
     assert.match(ways.version.how, new RegExp(`PUT /v1/workflows/${fixed.id} .* POST /v1/runs/${id}/retry`));
-    const version = await curfew.store({ ...fixed, tags: ["fixed"] } as WorkflowDocument);
+    const tag = freshId("fixed");
+    const version = await curfew.store({ ...fixed, tags: [tag] } as WorkflowDocument);
     assert.equal(version, 2);
     const retried = await post(id, "retry", { mode: "retry_step", version });
     assert.deepEqual([retried.status, retried.json.version], [200, 2], retried.text);
     const run = await curfew.ended(id);
     assertCompleted(run);
-    assert.deepEqual([run.output, run.attempt, run.tags], [{ count: 2 }, 1, ["fixed"]]);
+    assert.deepEqual([run.output, run.attempt, run.tags], [{ count: 2 }, 1, [tag]]);
     assert.equal(peer.seen(path).length, 2, "prepare was not repeated");
     const [event] = await curfew.events(id, "run_retried");
     assert.deepEqual([event?.["from_version"], event?.["version"]], [1, 2]);
-    const listed = await until("the run to be listed with its new version", async () => {
-      const { json } = await curfew.api("GET", `/v1/runs?workflow=${fixed.id}&status=completed`);
+    const listed = await until("the run to be listed with its new version and tags", async () => {
+      const { json } = await curfew.api("GET", `/v1/runs?tag=${tag}&status=completed`);
       return json.items.find((item: { id: string; version: number }) => item.id === id && item.version === 2);
     });
     assert.equal(listed.status, "completed");
