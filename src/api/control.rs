@@ -86,6 +86,20 @@ impl Control {
         }
     }
 
+    /// The number of the version that the run is to go on with. Its snapshot is added to the request (`RunRequest::on_version`).
+    pub fn version(&self, body: &Value) -> Result<Option<u64>, Error> {
+        match self {
+            Control::Retry => Ok(read_retry(body)?.version),
+            Control::Restart => Ok(read_restart(body)?.version),
+            Control::Cancel
+            | Control::Pause
+            | Control::Resume
+            | Control::Extend
+            | Control::Signal { .. }
+            | Control::Gate { .. } => Ok(None),
+        }
+    }
+
     /// The request to the run's object.
     pub fn request(self, body: Value) -> Result<RunRequest, Error> {
         Ok(match self {
@@ -96,14 +110,16 @@ impl Control {
             Control::Resume => RunRequest::Resume,
             Control::Extend => RunRequest::Extend(read_extension(&body)?),
             Control::Retry => {
-                let (mode, token) = read_retry(&body)?;
+                let retry = read_retry(&body)?;
                 RunRequest::Retry {
-                    mode,
-                    token_id: token.map(|token| token.to_string()),
+                    mode: retry.mode,
+                    token_id: retry.token.map(|token| token.to_string()),
+                    version: None,
                 }
             }
             Control::Restart => RunRequest::Restart {
-                from_node_id: read_restart(&body)?,
+                from_node_id: read_restart(&body)?.from_node_id,
+                version: None,
             },
             Control::Gate { id } => RunRequest::DecideGate {
                 gate_id: id,
@@ -131,12 +147,28 @@ pub fn read_cancel(body: &Value) -> Result<Option<String>, Error> {
     })
 }
 
-/// `{from_node_id?, by?}`.
-pub fn read_restart(body: &Value) -> Result<Option<String>, Error> {
+/// The body of a restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestartBody {
+    pub from_node_id: Option<String>,
+    pub version: Option<u64>,
+}
+
+/// `{from_node_id?, version?, by?}`.
+pub fn read_restart(body: &Value) -> Result<RestartBody, Error> {
     read(body, |reader| {
         read_by(reader);
-        Some(reader.string("from_node_id").map(str::to_string))
+        Some(RestartBody {
+            from_node_id: reader.string("from_node_id").map(str::to_string),
+            version: read_version(reader),
+        })
     })
+}
+
+/// The number of a version, as in the body of a start.
+pub(super) fn read_version(reader: &Reader) -> Option<u64> {
+    let version = reader.integer("version", 1, i64::MAX);
+    version.map(|number| number as u64)
 }
 
 /// `{by_ms}`, `{by}` or `{until}`.
@@ -169,8 +201,16 @@ pub fn read_extension(body: &Value) -> Result<Extension, Error> {
     })
 }
 
-/// `{mode, token_id?, by?}`.
-pub fn read_retry(body: &Value) -> Result<(RetryMode, Option<TokenId>), Error> {
+/// The body of a retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryBody {
+    pub mode: RetryMode,
+    pub token: Option<TokenId>,
+    pub version: Option<u64>,
+}
+
+/// `{mode, token_id?, version?, by?}`.
+pub fn read_retry(body: &Value) -> Result<RetryBody, Error> {
     read(body, |reader| {
         read_by(reader);
         reader.required_string("mode");
@@ -179,7 +219,12 @@ pub fn read_retry(body: &Value) -> Result<(RetryMode, Option<TokenId>), Error> {
         if token == Some(None) {
             reader.report("token_id", "invalid_id", "a token's id looks like \"t7\"");
         }
-        Some((mode?, token.flatten()))
+        let version = read_version(reader);
+        Some(RetryBody {
+            mode: mode?,
+            token: token.flatten(),
+            version,
+        })
     })
 }
 

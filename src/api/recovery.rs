@@ -115,7 +115,7 @@ pub fn timeout(run: &Run, entry: &RunEvent, ended: &[TokenSummary]) -> Option<Va
         "last_known_state": record.last_known_state,
         "partial_artifacts": record.partial_artifacts,
         "context_for_resume": {
-            "last_successful_checkpoint": checkpoint(run, ended, record.timeout_event.timestamp),
+            "last_successful_checkpoint": checkpoint(ended, record.timeout_event.timestamp),
             "state": run.context().state(),
         },
         "retry_count": record.retry_count,
@@ -130,7 +130,7 @@ pub fn timeout(run: &Run, entry: &RunEvent, ended: &[TokenSummary]) -> Option<Va
 }
 
 /// The last token that was completed at that time.
-fn checkpoint(run: &Run, ended: &[TokenSummary], at: Millis) -> Value {
+fn checkpoint(ended: &[TokenSummary], at: Millis) -> Value {
     let done = ended.iter().filter(|token| {
         token.status == TokenStatus::Completed && token.ended_at.is_some_and(|ended| ended <= at)
     });
@@ -139,7 +139,7 @@ fn checkpoint(run: &Run, ended: &[TokenSummary], at: Millis) -> Value {
     };
     json!({
         "token_id": last.id.to_string(),
-        "node_id": run.snapshot().workflow.nodes[last.node].id,
+        "node_id": last.node_id,
         "at": last.ended_at,
     })
 }
@@ -199,15 +199,15 @@ pub fn resume(run: &Run, past: &Past, plan: &ResumePlan, errors: &BTreeMap<Token
             (json!(mode), json!(why))
         }
     };
+    let version = version_advice(run, recommended.as_str(), errors);
     let is_open = closed.is_none();
     let option = |mode: &str, what: &str| json!({"mode": mode, "open": is_open, "what": what});
-    let nodes = &run.snapshot().workflow.nodes;
     let tokens = |ids: &[TokenId]| -> Vec<Value> {
         let found = past.tokens.iter().filter(|token| ids.contains(&token.id));
         found
             .map(|token| {
                 json!({
-                    "token_id": token.id.to_string(), "node_id": nodes[token.node].id, "status": token.status,
+                    "token_id": token.id.to_string(), "node_id": token.node_id, "status": token.status,
                     "error": errors.get(&token.id), "has_partial_work": token.has_checkpoint,
                 })
             })
@@ -225,9 +225,10 @@ pub fn resume(run: &Run, past: &Past, plan: &ResumePlan, errors: &BTreeMap<Token
         ],
         "recommended": recommended,
         "why": why,
+        "version": version,
         "failed_tokens": tokens(&plan.failed),
         "tokens_to_go_on": plan.tokens.len(),
-        "last_successful_checkpoint": checkpoint(run, &past.tokens, Millis::MAX),
+        "last_successful_checkpoint": checkpoint(&past.tokens, Millis::MAX),
         "error": header.error,
     })
 }
@@ -268,6 +269,73 @@ fn recommend(error: Option<&Failure>, plan: &ResumePlan, past: &Past) -> (&'stat
             "escalate",
             "trying again cannot help until a person has changed something",
         ),
+    }
+}
+
+/// Whether another version of the workflow is the way out: the failure lies in what the document says. `mode` is the recommended
+/// mode of a retry, if the run can be retried.
+fn version_advice(run: &Run, mode: Option<&str>, errors: &BTreeMap<TokenId, Failure>) -> Value {
+    let header = &run.header;
+    let (id, workflow) = (&header.id, &header.workflow_id);
+    let ways_on = match (header.status, mode) {
+        (RunStatus::Failed | RunStatus::TimedOut, Some(mode)) => {
+            // The new version is what a person has changed.
+            let mode = if mode == "escalate" { "retry_step" } else { mode };
+            format!("POST /v1/runs/{id}/retry {{\"mode\": \"{mode}\", \"version\": N}}")
+        }
+        // What was done is undone, or a path is lost.
+        (RunStatus::Failed | RunStatus::TimedOut, None) => {
+            format!("POST /v1/runs/{id}/restart {{\"version\": N}}")
+        }
+        (
+            RunStatus::Completed
+            | RunStatus::Cancelled
+            | RunStatus::Running
+            | RunStatus::Waiting
+            | RunStatus::Paused
+            | RunStatus::Compensating,
+            _,
+        ) => return json!({"current": header.version, "recommended": false, "why": null, "how": null}),
+    };
+    let why = match header.reached_a_limit() {
+        true => Some("the run met a limit of its document, and would meet it again"),
+        false => header
+            .error
+            .iter()
+            .chain(errors.values())
+            .find_map(fault_of_document),
+    };
+    let how = why.map(|_| {
+        format!("PUT /v1/workflows/{workflow} with a document that is fixed, then {ways_on} with N = the version that PUT answers")
+    });
+    json!({"current": header.version, "recommended": why.is_some(), "why": why, "how": how})
+}
+
+/// Why the same document would fail again, if it would.
+fn fault_of_document(error: &Failure) -> Option<&'static str> {
+    if error.code == "no_transition" {
+        return Some("no transition of the document matched, and none would match again");
+    }
+    match error.class {
+        FailureClass::Validation => Some(
+            "a mapping, a condition, a schema or a size of the document did not fit, and would not fit again",
+        ),
+        FailureClass::BadRequest => {
+            Some("a peer refused the request that the document makes, and would refuse it again")
+        }
+        FailureClass::NotFound => {
+            Some("something that the document names was not found, and would not be found again")
+        }
+        FailureClass::Network
+        | FailureClass::ServerError
+        | FailureClass::ProviderTransient
+        | FailureClass::RateLimited
+        | FailureClass::Timeout
+        | FailureClass::Auth
+        | FailureClass::Assertion
+        | FailureClass::Permanent
+        | FailureClass::BreakerOpen
+        | FailureClass::Unknown => None,
     }
 }
 
@@ -313,7 +381,6 @@ pub fn deliverable(
             return Err(Error::new(409, "run_not_ended", message));
         }
     };
-    let nodes = &run.snapshot().workflow.nodes;
     let mut completed: Vec<&TokenSummary> = ended
         .iter()
         .filter(|token| token.status == TokenStatus::Completed)
@@ -321,7 +388,7 @@ pub fn deliverable(
     completed.sort_by_key(|token| (token.exit_order, token.id));
     let mut completed_nodes: Vec<&str> = Vec::new();
     for token in completed {
-        let id = nodes[token.node].id.as_str();
+        let id = &*token.node_id;
         if completed_nodes.len() < NODES_SHOWN && !completed_nodes.contains(&id) {
             completed_nodes.push(id);
         }
@@ -337,7 +404,7 @@ pub fn deliverable(
         .iter()
         .filter_map(|token| {
             let error = errors.get(&token.id)?;
-            Some(json!({"token_id": token.id.to_string(), "node_id": nodes[token.node].id, "error": error}))
+            Some(json!({"token_id": token.id.to_string(), "node_id": token.node_id, "error": error}))
         })
         .collect();
     Ok(json!({

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::api::callback;
 use crate::api::error::Error;
 use crate::base::limits::{BUFFERED_SIGNALS, BUFFERED_SIGNALS_BYTES};
-use crate::run::{FourEyes, PauseReason, Rejection, RunStatus};
+use crate::run::{FourEyes, Misfit, PauseReason, Rejection, RunStatus};
 
 pub fn response(rejection: &Rejection) -> Error {
     match rejection {
@@ -56,6 +56,7 @@ pub fn response(rejection: &Rejection) -> Error {
         }
         Rejection::FourEyes(why) => four_eyes(why),
         Rejection::InvalidDecision { pointer, message } => Error::invalid_request(pointer, message.as_str()),
+        Rejection::VersionDoesNotFit { version, misfits } => version_does_not_fit(*version, misfits),
         Rejection::NoWayBack(message) => Error::new(409, "no_way_back", message.as_str()),
         Rejection::TooManySignals => Error::new(
             429,
@@ -68,6 +69,32 @@ pub fn response(rejection: &Rejection) -> Error {
         Rejection::UnknownSignal { name, known } => unknown_signal(name, known),
         Rejection::TooLarge(too_large) => Error::too_large(too_large),
     }
+}
+
+fn version_does_not_fit(version: u64, misfits: &[Misfit]) -> Error {
+    let first = misfits
+        .first()
+        .map_or_else(String::new, |misfit| match &misfit.node_id {
+            Some(node_id) => format!(": node \"{node_id}\": {}", misfit.reason),
+            None => format!(": {}", misfit.reason),
+        });
+    let others = match misfits.len().saturating_sub(1) {
+        0 => String::new(),
+        others => format!(" (and {others} more in details)"),
+    };
+    let message = format!(
+        "the run cannot go on with version {version}{first}{others}; store a version that fits, or restart the run from the start"
+    );
+    let mut error = Error::new(409, "version_does_not_fit", message);
+    let details = misfits.iter().map(|misfit| {
+        let mut detail = json!({"node_id": misfit.node_id, "reason": misfit.reason});
+        if let Some(token) = misfit.token {
+            detail["token_id"] = json!(token.to_string());
+        }
+        detail
+    });
+    error.details = Some(details.collect());
+    error
 }
 
 fn not_paused_by_request(holder: PauseReason, gate: Option<&str>) -> Error {

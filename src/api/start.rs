@@ -15,7 +15,7 @@ use crate::definition::problem::Problems;
 use crate::definition::snapshot::StoredSnapshot;
 use crate::definition::timeouts::{TimeoutLayer, TimeoutRules};
 use crate::json_schema::Schema;
-use crate::protocol::start::StartRequest;
+use crate::protocol::start::{ResolvedVersion, StartRequest};
 
 pub use crate::protocol::start::StartRun;
 
@@ -35,7 +35,7 @@ impl StartBody {
                 reader.report("run_id", "invalid_id", ids::RUN_ID_RULE);
             }
             control::read_by(reader);
-            let version = reader.integer("version", 1, i64::MAX);
+            let version = control::read_version(reader);
             let input = reader.value("input").cloned().unwrap_or_else(|| json!({}));
             let timeout = reader.limit("timeout", "timeout_ms");
             if timeout == Limit::Never {
@@ -49,7 +49,7 @@ impl StartBody {
                 run_id: run_id.map(str::to_string),
                 input,
                 request: StartRequest {
-                    version: version.map(|number| number as u64),
+                    version,
                     timeout_ms: timeout.millis(),
                     budget_ms: None,
                     node_decides: false,
@@ -99,6 +99,14 @@ impl ResolvedWorkflow {
     /// Whether an action of this workflow, or of one that it calls, gets its result by a callback.
     pub fn has_async(&self) -> bool {
         self.has_async
+    }
+
+    /// For a run that goes on with this version.
+    pub fn for_run(&self, callback_secret: Option<String>) -> ResolvedVersion {
+        ResolvedVersion {
+            stored: Rc::clone(&self.text),
+            callback_secret,
+        }
     }
 
     pub fn bytes(&self) -> usize {

@@ -9,6 +9,7 @@ use crate::api::recovery;
 use crate::api::views;
 use crate::base::failure::Failure;
 use crate::base::text::json_bytes;
+use crate::definition::snapshot::Snapshot;
 use crate::host::object::Host;
 use crate::host::platform::{Error, Platform, Result, Storage};
 use crate::host::requests::{done, refused};
@@ -150,8 +151,7 @@ impl<P: Platform> Host<P> {
     pub(super) fn past(&self) -> Result<Past> {
         let tokens = self.platform.storage().list_tokens(0, ALL)?;
         let instances = self.platform.storage().list_instances()?;
-        let snapshot = self.with_run(|run| run.snapshot().clone())?;
-        let mut past = PastReader::new(&snapshot);
+        let mut past = PastReader::default();
         self.each_row(&tokens, |listed, row| {
             let read = past.token(listed.number, &listed.status, row);
             read.map_err(Error)
@@ -181,17 +181,22 @@ impl<P: Platform> Host<P> {
             .ok_or_else(|| Error(format!("token {id} has no row")))
     }
 
-    /// The rows that a retried run goes on with.
-    pub(super) fn rows_to_go_on(&self, plan: &ResumePlan) -> Result<ResumeRows> {
-        let snapshot = self.with_run(|run| run.snapshot().clone())?;
+    /// The rows that a retried run goes on with, for the version that it goes on with.
+    pub(super) fn rows_to_go_on(&self, plan: &ResumePlan, snapshot: &Snapshot) -> Result<ResumeRows> {
         let mut tokens = self.platform.storage().list_tokens(0, ALL)?;
         tokens.retain(|listed| plan.tokens.binary_search(&TokenId(listed.number)).is_ok());
         let mut instances = self.platform.storage().list_instances()?;
         instances.retain(|listed| plan.instances.binary_search(&InstanceId(listed.number)).is_ok());
         let mut rows = ResumeRows::default();
         self.each_row(&tokens, |listed, row| {
-            let token = restore::token(listed.number, &listed.status, row, &snapshot);
-            let mut token = token.map_err(Error)?;
+            let token = restore::token_to_go_on(listed.number, &listed.status, row, snapshot);
+            let mut token = match token.map_err(Error)? {
+                Ok(token) => token,
+                Err(misfit) => {
+                    rows.misfits.push(misfit);
+                    return Ok(());
+                }
+            };
             if token.undo.apart.contains(&WrittenAt::Exit) {
                 token.undo.writes = self.platform.storage().undo(listed.number, WrittenAt::Exit)?;
             }
@@ -199,24 +204,26 @@ impl<P: Platform> Host<P> {
             Ok(())
         })?;
         self.each_row(&instances, |_, row| {
-            let instance = restore::instance(row, &snapshot);
-            rows.instances.push(instance.map_err(Error)?);
+            match restore::instance_to_go_on(row, snapshot).map_err(Error)? {
+                Ok(instance) => rows.instances.push(instance),
+                Err(misfits) => rows.misfits.extend(misfits),
+            }
             Ok(())
         })?;
         Ok(rows)
     }
 
-    /// The point that a restart from `node_id` goes back to, with the context of that time. `None`: no such node.
+    /// The point that a restart from `node_id` goes back to, with the context of that time. `None`: the version has no such node.
     pub(super) fn restart_point(
         &self,
         node_id: &str,
+        snapshot: &Snapshot,
     ) -> Result<Option<std::result::Result<RestartPoint, Rejection>>> {
-        let node = self.with_run(|run| run.snapshot().workflow.declared_node_index(node_id))?;
-        let Some(node) = node else {
+        let Some(node) = snapshot.workflow.declared_node_index(node_id) else {
             return Ok(None);
         };
         let past = self.past()?;
-        let mut rewind = match self.with_run(|run| Rewind::plan(run, node, &past.tokens))? {
+        let mut rewind = match self.with_run(|run| Rewind::plan(run, snapshot, node, &past.tokens))? {
             Ok(rewind) => rewind,
             Err(rejection) => return Ok(Some(Err(rejection))),
         };

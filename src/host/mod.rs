@@ -8,6 +8,7 @@
 mod delivery;
 mod dispatch;
 mod executor_calls;
+mod go_on;
 mod history;
 mod object;
 mod platform;

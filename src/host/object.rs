@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::base::limits::TooLarge;
 use crate::base::time::Millis;
-use crate::definition::snapshot::Snapshot;
 use crate::host::executor_calls::{Attempt, ExecutorCalls};
 use crate::host::platform::{Error, IndexChange, Platform, Result, Storage};
 use crate::host::subrequests::SubrequestBudget;
@@ -37,7 +36,7 @@ pub struct Host<P: Platform> {
     pub platform: P,
     config: Config,
     /// Shared by the objects of an isolate.
-    snapshots: Rc<RefCell<Snapshots>>,
+    pub(super) snapshots: Rc<RefCell<Snapshots>>,
     run: RefCell<Option<Run>>,
     pub(super) calls: ExecutorCalls<P::Connection>,
     /// The order that answers the claim being handled.
@@ -128,11 +127,7 @@ impl<P: Platform> Host<P> {
 
     /// Starting twice is starting once.
     pub(super) async fn start(&self, budget: &SubrequestBudget, start: StartRun) -> Result<Started> {
-        let snapshot = self
-            .snapshots
-            .borrow_mut()
-            .get_or_try_insert(start.stored.get(), Snapshot::parse)
-            .map_err(|message| Error(format!("unreadable snapshot: {message}")))?;
+        let snapshot = self.parse_snapshot(start.stored.get())?;
         let storage = self.platform.storage();
         // A new table is filled without an await in between, so that no other request finds it empty.
         if self.run.borrow().is_some() || !storage.create_table()? {

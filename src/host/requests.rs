@@ -8,12 +8,14 @@ use crate::api::recovery;
 use crate::api::rejection;
 use crate::api::scope;
 use crate::api::views;
-use crate::base::text::{self, shorten};
+use crate::base::text;
 use crate::host::object::{Accepted, Host, Started};
 use crate::host::platform::{Platform, Result, Storage};
 use crate::host::subrequests::SubrequestBudget;
 use crate::protocol::caller::Caller;
-use crate::protocol::run::{AbandonResponse, HeartbeatResponse, RetryMode, RunCall, RunRequest, RunResponse};
+use crate::protocol::run::{
+    AbandonResponse, HeartbeatResponse, RunCall, RunRequest, RunResponse, WorkflowResponse,
+};
 use crate::protocol::start::StartRun;
 use crate::run::{CallbackResult, Capability, Event, GateDecision, Run, TokenId};
 
@@ -155,12 +157,23 @@ impl<P: Platform> Host<P> {
             RunRequest::ReadTimeout { id } => return self.timeout(id),
             RunRequest::ReadResumeOptions => return self.resume_options(),
             RunRequest::ReadDeliverable => return self.deliverable(),
-            RunRequest::Restart { from_node_id } => {
-                let fed = self.feed_from_rows(budget, || self.restart_event(by, from_node_id.as_deref()))?;
+            RunRequest::ReadWorkflow => {
+                let workflow_id = self.with_run(|run| run.header.workflow_id.clone())?;
+                return done(&WorkflowResponse { workflow_id });
+            }
+            RunRequest::Restart {
+                from_node_id,
+                version,
+            } => {
+                let fed = self.feed_restart(budget, by, from_node_id.as_deref(), version)?;
                 return self.respond_to_fed(fed, ResponseBody::View);
             }
-            RunRequest::Retry { mode, token_id } => {
-                let fed = self.feed_from_rows(budget, || self.retry_event(by, mode, token_id.as_deref()))?;
+            RunRequest::Retry {
+                mode,
+                token_id,
+                version,
+            } => {
+                let fed = self.feed_retry(budget, by, mode, token_id.as_deref(), version)?;
                 return self.respond_to_fed(fed, ResponseBody::View);
             }
             RunRequest::Report(report) => {
@@ -332,47 +345,6 @@ impl<P: Platform> Host<P> {
             None => Ok(refused(&ApiError::not_found("the run"))),
             Some(fed) => self.respond_to_fed(fed, body),
         }
-    }
-
-    fn restart_event(
-        &self,
-        by: Option<String>,
-        from_node_id: Option<&str>,
-    ) -> Result<std::result::Result<Event, ApiError>> {
-        let from = match from_node_id {
-            None => None,
-            Some(node) => match self.restart_point(node)? {
-                Some(Ok(point)) => Some(point),
-                Some(Err(rejection)) => return Ok(Err(rejection::response(&rejection))),
-                None => {
-                    let message = format!("no node is named \"{}\"", shorten(node));
-                    return Ok(Err(ApiError::invalid_request("/from_node_id", message)));
-                }
-            },
-        };
-        Ok(Ok(Event::RestartRequested { from, by }))
-    }
-
-    fn retry_event(
-        &self,
-        by: Option<String>,
-        mode: RetryMode,
-        token_id: Option<&str>,
-    ) -> Result<std::result::Result<Event, ApiError>> {
-        let token = token_id.map(TokenId::parse);
-        if token == Some(None) {
-            return Ok(Err(ApiError::not_found("the token")));
-        }
-        let past = Box::new(self.past()?);
-        let plan = self.with_run(|run| run.resume_plan(&past))?;
-        let rows = Box::new(self.rows_to_go_on(&plan)?);
-        Ok(Ok(Event::RetryRequested {
-            by,
-            mode,
-            token: token.flatten(),
-            past,
-            rows,
-        }))
     }
 
     /// The order of the attempt that was claimed. There is none if the token could not begin; its failure is recorded.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::base::time::Millis;
 use crate::protocol::caller::Caller;
 use crate::protocol::child::{ChildReport, ChildStatusUpdate, ParentSender};
-use crate::protocol::start::StartRun;
+use crate::protocol::start::{ResolvedVersion, StartRun};
 use crate::protocol::task::TaskReport;
 
 /// Part of the URL of every request and a header of every response. A build that speaks another protocol refuses the
@@ -41,6 +41,8 @@ pub enum RunRequest {
         /// How long to wait for the end of the run.
         wait_ms: u64,
     },
+    /// The workflow of the run, for a sender that has to resolve another version of it.
+    ReadWorkflow,
     ListTokens(PageRequest),
     ListEvents(PageRequest),
     ListTimeouts(PageRequest),
@@ -63,10 +65,15 @@ pub enum RunRequest {
         mode: RetryMode,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token_id: Option<String>,
+        /// The version to go on with; without it the run keeps its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<ResolvedVersion>,
     },
     Restart {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from_node_id: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<ResolvedVersion>,
     },
     Signal {
         name: String,
@@ -130,7 +137,8 @@ impl RunRequest {
         match self {
             RunRequest::Start { wait_ms, .. } => wait_ms.unwrap_or(0),
             RunRequest::Read { wait_ms } => *wait_ms,
-            RunRequest::ListTokens(_)
+            RunRequest::ReadWorkflow
+            | RunRequest::ListTokens(_)
             | RunRequest::ListEvents(_)
             | RunRequest::ListTimeouts(_)
             | RunRequest::ReadTimeoutLines
@@ -161,6 +169,14 @@ impl RunRequest {
 }
 
 impl RunRequest {
+    /// A retry or restart that goes on with this version. Other requests have none.
+    pub fn on_version(mut self, resolved: ResolvedVersion) -> RunRequest {
+        if let RunRequest::Retry { version, .. } | RunRequest::Restart { version, .. } = &mut self {
+            *version = Some(resolved);
+        }
+        self
+    }
+
     /// The name in the audit log of what a caller of the API asks for. `None`: it changes nothing, or only comes from inside.
     pub fn audited_action(&self) -> Option<&'static str> {
         match self {
@@ -174,6 +190,7 @@ impl RunRequest {
             RunRequest::Signal { .. } => Some("signal"),
             RunRequest::DecideGate { .. } => Some("decide_gate"),
             RunRequest::Read { .. }
+            | RunRequest::ReadWorkflow
             | RunRequest::ListTokens(_)
             | RunRequest::ListEvents(_)
             | RunRequest::ListTimeouts(_)
@@ -286,6 +303,12 @@ pub struct HeartbeatResponse {
     /// When the run ends if it is not extended. The consumer sends its next heartbeat then at the latest.
     #[serde(default)]
     pub run_ends_at: Option<Millis>,
+}
+
+/// The body of the response to `RunRequest::ReadWorkflow`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkflowResponse {
+    pub workflow_id: String,
 }
 
 /// The body of the response to `RunRequest::Abandon`.

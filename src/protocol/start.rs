@@ -27,6 +27,15 @@ pub struct StartRun {
     pub started_by: Option<String>,
 }
 
+/// Another version of a run's workflow, resolved as for a start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ResolvedVersion {
+    /// As in `StartRun`.
+    pub stored: Rc<RawValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_secret: Option<String>,
+}
+
 /// The options of a start. A second start with the same options and input is the same run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartRequest {

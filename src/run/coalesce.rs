@@ -130,7 +130,7 @@ fn last_writes(mut writes: Vec<Write>) -> Vec<Write> {
     writes
 }
 
-/// `None`: the row is written at most once per run, or the write does not replace a single row.
+/// `None`: the row is written at most once per batch, or the write does not replace a single row.
 fn row_of(write: &Write) -> Option<Row> {
     Some(match write {
         Write::SaveRun(_) => Row::Header,

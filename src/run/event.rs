@@ -1,14 +1,17 @@
 //! The input of a run's decisions: facts that have already happened.
 
+use std::rc::Rc;
+
 use serde_json::Value;
 
 use crate::base::time::Millis;
 use crate::protocol::task::TaskReport;
 use crate::run::context::Context;
-use crate::run::fan::{Instance, InstanceId};
+use crate::run::fan::{Instance, InstanceId, InstanceStatus};
 use crate::run::message::{ChildReport, ChildStatusUpdate};
 use crate::run::recovery::compensate::ReadRows;
-use crate::run::token::{Interrupted, JoinWait, Token, TokenId, TokenStatus};
+use crate::run::recovery::version::{Misfit, NewVersion};
+use crate::run::token::{Interrupted, Token, TokenId, TokenStatus};
 use crate::run::wait::callback::CallbackResult;
 use crate::run::wait::capability::Capability;
 use crate::run::wait::gate::GateDecision;
@@ -112,11 +115,12 @@ pub enum Event {
         extension: Extension,
         by: Option<String>,
     },
-    /// A run that failed or timed out is to be resumed.
+    /// A run that failed or timed out is to be resumed, on its own version or on another one. `rows` are read for that version.
     RetryRequested {
         by: Option<String>,
         mode: RetryMode,
         token: Option<TokenId>,
+        version: Option<NewVersion>,
         past: Box<Past>,
         rows: Box<ResumeRows>,
     },
@@ -130,10 +134,12 @@ pub enum Event {
     ChildStatusUpdate(Box<ChildStatusUpdate>),
     /// The rows that `Run::needed_rows` asked for.
     RowsRead(ReadRows),
-    /// Restart the run from the beginning, or from a node it has visited with the context as it was then.
+    /// Restart the run from the beginning, or from a node it has visited with the context as it was then. On another version
+    /// the run's history is needed.
     RestartRequested {
         from: Option<RestartPoint>,
         by: Option<String>,
+        version: Option<(NewVersion, Box<Past>)>,
     },
 }
 
@@ -147,18 +153,18 @@ pub enum StartRefusal {
 }
 
 /// The part of a run's history that planning a resume or restart needs. It stays small however large the tokens' values are.
+/// Nodes go by their ids: the version that the run has now may lack nodes of the version that a token ran on.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
     pub tokens: Vec<TokenSummary>,
-    /// Without the outputs of the branches around them.
-    pub instances: Vec<Instance>,
+    pub instances: Vec<InstanceSummary>,
 }
 
 /// The facts about a live or ended token that a plan needs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TokenSummary {
     pub id: TokenId,
-    pub node: usize,
+    pub node_id: Rc<str>,
     pub status: TokenStatus,
     /// The innermost branch it was in.
     pub branch: Option<(InstanceId, u32)>,
@@ -166,7 +172,8 @@ pub struct TokenSummary {
     pub exit_order: Option<u64>,
     pub ended_at: Option<Millis>,
     pub interrupted: Option<Interrupted>,
-    pub join: Option<JoinWait>,
+    /// The node of the join that it waited at.
+    pub joins_at: Option<Rc<str>>,
     pub has_error: bool,
     pub has_checkpoint: bool,
     /// The context was written when the token completed (`wrote`), or when it was created (`wrote_at_creation`).
@@ -181,11 +188,25 @@ pub struct TokenSummary {
     pub compensates: Option<TokenId>,
 }
 
+/// The facts about an open or closed instance that a plan needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstanceSummary {
+    pub id: InstanceId,
+    pub group: String,
+    pub total: u32,
+    /// The branch it was created in.
+    pub parent: Option<(InstanceId, u32)>,
+    pub status: InstanceStatus,
+    pub has_fired: bool,
+}
+
 /// The complete rows that a resumed run continues with: the tokens and instances of its `ResumePlan`.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeRows {
     pub tokens: Vec<Token>,
     pub instances: Vec<Instance>,
+    /// Rows that refer to nodes or joins which the version does not have.
+    pub misfits: Vec<Misfit>,
 }
 
 /// Where a restart continues: the node, the token that was created there, and the context at that time (`Rewind`).

@@ -24,7 +24,8 @@ pub use context::{Context, GONE};
 pub use decision::{Command, Decision, Write};
 pub use emit::EVENT_LIMIT;
 pub use event::{
-    Event, Extension, ParentSender, Past, RestartPoint, ResumeRows, RetryMode, StartRefusal, TokenSummary,
+    Event, Extension, InstanceSummary, ParentSender, Past, RestartPoint, ResumeRows, RetryMode, StartRefusal,
+    TokenSummary,
 };
 pub use fan::{Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus};
 pub use header::{
@@ -39,6 +40,7 @@ pub use recovery::ending::{EndEvent, EndPhase, Ending, HandlerResult};
 pub use recovery::resume::{REACHED_A_LIMIT, ResumePlan, is_resumable};
 pub use recovery::rewind::{Rewind, WrittenAt};
 pub use recovery::undo::{Back, Patch, Step, UNDO_INLINE_BYTES};
+pub use recovery::version::{Misfit, NewVersion};
 pub use rejection::{FourEyes, Rejection};
 pub use restore::StoredRun;
 pub use state::{NewRun, Run};

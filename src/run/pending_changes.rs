@@ -18,6 +18,8 @@ use crate::run::token::{TokenId, TokenStatus};
 pub(in crate::run) struct PendingChanges {
     pub now: Millis,
     pub is_new_run: bool,
+    /// The run goes on with another version.
+    pub snapshot_changed: bool,
     /// The run waited for a person before the event.
     pub waited_for_person: bool,
     pub header_changed: bool,
@@ -106,8 +108,10 @@ impl Run {
                 .any(|order| order.token == *token && order.epoch == *epoch)
         });
         let mut writes = Vec::new();
-        if changes.is_new_run {
+        if changes.is_new_run || changes.snapshot_changed {
             writes.push(Write::SaveSnapshot(Rc::clone(&self.snapshot.text)));
+        }
+        if changes.is_new_run {
             writes.push(Write::SaveInput(Rc::clone(&self.context.input)));
         }
         if changes.header_changed {

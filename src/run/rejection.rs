@@ -2,6 +2,7 @@
 
 use crate::base::limits::TooLarge;
 use crate::run::header::{PauseReason, RunStatus};
+use crate::run::recovery::version::Misfit;
 use crate::run::wait::gate::GateState;
 
 /// An expected refusal: nothing changed.
@@ -66,6 +67,11 @@ pub enum Rejection {
     },
     /// A value in the request exceeds its size limit.
     TooLarge(TooLarge),
+    /// The run cannot go on with this version; the misfits say why.
+    VersionDoesNotFit {
+        version: u64,
+        misfits: Vec<Misfit>,
+    },
     /// The run cannot restart from that node; the message says why.
     NoWayBack(String),
 }

@@ -24,6 +24,7 @@ use crate::run::header::{
 use crate::run::outbox::Outbox;
 use crate::run::pending_changes::PendingChanges;
 use crate::run::recovery::compensate::Compensations;
+use crate::run::recovery::version::FormerVersion;
 use crate::run::rejection::Rejection;
 use crate::run::time::event_log::{EventLog, RunEventKind, with_name};
 use crate::run::time::timers::Timers;
@@ -53,6 +54,7 @@ pub struct Run {
     pub(in crate::run) event_log: EventLog,
     pub(in crate::run) outbox: Outbox,
     pub(in crate::run) compensations: Compensations,
+    pub(in crate::run) former: Option<FormerVersion>,
     /// Consecutive wakes whose decision could not be saved.
     pub(in crate::run) failed_wakes: u32,
     /// Computation steps of the current or last decision.
@@ -187,6 +189,7 @@ impl Run {
             event_log: EventLog::default(),
             outbox: Outbox::default(),
             compensations: Compensations::default(),
+            former: None,
             failed_wakes: 0,
             work: Meter::default(),
             steps_before: 0,
@@ -204,6 +207,7 @@ impl Run {
     ) -> (Result<(), Rejection>, Decision) {
         // The run's time never goes back, even if the clock does.
         self.changes.now = now.max(self.changes.now).max(self.header.started_at);
+        self.former = None;
         self.changes.remaining_calls = remaining_calls;
         self.changes.waited_for_person = self.waits_for_person();
         if !self.has_ended() && self.failed_wakes >= FAILED_WAKES_MAX && matches!(event, Event::Loaded) {
@@ -289,16 +293,19 @@ impl Run {
                 by,
                 mode,
                 token,
+                version,
                 past,
                 rows,
-            } => self.retry_requested(by.as_deref(), mode, token, &past, &rows),
+            } => self.retry_requested(by.as_deref(), (mode, token), version, &past, *rows),
             Event::ParentHolds {
                 number,
                 held,
                 budget_ms,
             } => self.parent_holds(number, held, budget_ms),
             Event::ChildStatusUpdate(news) => self.child_news(*news),
-            Event::RestartRequested { from, by } => self.restart_requested(from, by.as_deref()),
+            Event::RestartRequested { from, by, version } => {
+                self.restart_requested(from, version, by.as_deref())
+            }
             Event::RowsRead(rows) => {
                 self.rows_read(rows);
                 Ok(())

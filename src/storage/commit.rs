@@ -24,7 +24,6 @@ pub struct Commit {
 
 impl Commit {
     pub fn of(writes: &[Write], run_state: &Run) -> Result<Commit, Error> {
-        let snapshot = run_state.snapshot();
         let mut commit = Commit::default();
         // The run has dropped the instances that this decision closed, but the rows of their tokens repeat group and total.
         let closed: BTreeMap<u64, (&str, u32)> = writes
@@ -63,7 +62,7 @@ impl Commit {
                     commit.tokens.push((token.id.0, status_of(token), text));
                 }
                 Write::SaveInstance(instance) => {
-                    let row = InstanceRow::of(instance, snapshot);
+                    let row = InstanceRow::of(instance, run_state.snapshot_of_instance(instance.id));
                     commit.save(format!("{INSTANCE}{}", instance.id.0), &row)?;
                 }
                 Write::SaveGate(gate) => commit.save(format!("{GATE}{}", gate.id), gate)?,

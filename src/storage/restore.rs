@@ -1,6 +1,7 @@
 //! Restores a run from its rows. The SQLite shell and the simulator both load runs with this code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use crate::base::lru_cache::LruCache;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
-use crate::run::{Instance, Past, Run, Settings, StoredRun, Token};
+use crate::run::{Instance, Misfit, Past, Run, Settings, StoredRun, Token, TokenId};
 use crate::storage::commit::{CONTEXT, FAILED_WAKES, GATE, HEADER, INSTANCE, OUTBOX, SIGNALS};
 use crate::storage::rows::{self, COMPLETED_WITH_CONTEXT, HeaderRow, InstanceRow, TokenRow, parse_status};
 
@@ -120,35 +121,26 @@ fn row<'a>(rows: &'a [(String, String)], key: &str) -> Result<&'a str, String> {
     Ok(text)
 }
 
-/// Collects what resume plans need, from the rows of tokens and instances, one at a time.
-pub struct PastReader<'a> {
-    snapshot: &'a Snapshot,
+/// Collects what resume plans need, from the rows of tokens and instances, one at a time. It needs no document: the run's version
+/// may have changed since the rows were written.
+#[derive(Default)]
+pub struct PastReader {
     past: Past,
+    node_ids: BTreeSet<Rc<str>>,
 }
 
-impl<'a> PastReader<'a> {
-    pub fn new(snapshot: &'a Snapshot) -> PastReader<'a> {
-        PastReader {
-            snapshot,
-            past: Past::default(),
-        }
-    }
-
+impl PastReader {
     pub fn token(&mut self, id: u64, status: &str, row: &str) -> Result<(), String> {
-        let token = rows::past_token(id, status, row, self.snapshot)?;
+        let token = rows::past_token(id, status, row, &mut |node_id| {
+            shared(&mut self.node_ids, node_id)
+        })?;
         self.past.tokens.push(token);
         Ok(())
     }
 
     pub fn instance(&mut self, row: &str) -> Result<(), String> {
-        // Without the values, which may be large.
-        let mut instance = instance(row, self.snapshot)?;
-        instance.last_error = None;
-        if let Some(branch) = &mut instance.parent {
-            branch.item = None;
-            branch.output = Value::Null;
-        }
-        self.past.instances.push(instance);
+        let row: InstanceRow = serde_json::from_str(row).map_err(|error| format!("an instance: {error}"))?;
+        self.past.instances.push(row.into_summary());
         Ok(())
     }
 
@@ -159,13 +151,60 @@ impl<'a> PastReader<'a> {
     }
 }
 
+/// One text for the many tokens of a node.
+fn shared(node_ids: &mut BTreeSet<Rc<str>>, node_id: String) -> Rc<str> {
+    if let Some(known) = node_ids.get(node_id.as_str()) {
+        return Rc::clone(known);
+    }
+    let node_id: Rc<str> = node_id.into();
+    node_ids.insert(Rc::clone(&node_id));
+    node_id
+}
+
 /// A token from its whole row.
 pub fn token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Result<Token, String> {
     let row: TokenRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
     row.into_token(id, parse_status(status)?, snapshot)
 }
 
+/// A token that a run goes on with, on a version that may lack its node.
+pub fn token_to_go_on(
+    id: u64,
+    status: &str,
+    row: &str,
+    snapshot: &Snapshot,
+) -> Result<Result<Token, Misfit>, String> {
+    let row: TokenRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
+    let has_node = |node_id: &str| snapshot.workflow.node_index(node_id).is_some();
+    let misfit = match &row.joins_at {
+        _ if !has_node(&row.node_id) => Some((row.node_id.clone(), "the version has no such node")),
+        Some(join) if !has_node(join) => Some((
+            join.clone(),
+            "a branch waits at its join, and the version has no such node",
+        )),
+        Some(_) | None => None,
+    };
+    if let Some((node_id, reason)) = misfit {
+        return Ok(Err(Misfit::of_token(node_id, TokenId(id), reason)));
+    }
+    row.into_token(id, parse_status(status)?, snapshot).map(Ok)
+}
+
 pub fn instance(row: &str, snapshot: &Snapshot) -> Result<Instance, String> {
     let row: InstanceRow = serde_json::from_str(row).map_err(|error| format!("an instance: {error}"))?;
     row.into_instance(snapshot)
+}
+
+/// An instance that a run goes on with, on a version that may lack its joins.
+pub fn instance_to_go_on(row: &str, snapshot: &Snapshot) -> Result<Result<Instance, Vec<Misfit>>, String> {
+    let row: InstanceRow = serde_json::from_str(row).map_err(|error| format!("an instance: {error}"))?;
+    let missing = row.missing_joins(snapshot);
+    if missing.is_empty() {
+        return row.into_instance(snapshot).map(Ok);
+    }
+    let reason = format!("the version does not join group \"{}\" at this node", row.group);
+    let misfits = missing
+        .into_iter()
+        .map(|node_id| Misfit::of_node(node_id, reason.as_str()));
+    Ok(Err(misfits.collect()))
 }

@@ -1,7 +1,9 @@
 //! Bodies of control requests: what is accepted, and the pointer and message of what is refused.
 
 use curfew::api::body;
-use curfew::api::control::{read_cancel, read_extension, read_restart, read_retry};
+use curfew::api::control::{
+    Control, RestartBody, RetryBody, read_cancel, read_extension, read_restart, read_retry,
+};
 use curfew::api::error::Error;
 use curfew::api::routes::Route;
 use curfew::run::{Extension, RetryMode, TokenId};
@@ -73,17 +75,19 @@ fn an_invalid_extension_is_refused_with_a_pointer() {
 #[test]
 fn a_retry_has_a_mode_and_an_optional_token() {
     for (body, expected) in [
-        (json!({"mode": "retry_step"}), (RetryMode::RetryStep, None)),
+        (json!({"mode": "retry_step"}), (RetryMode::RetryStep, None, None)),
         (
-            json!({"mode": "discard_and_retry"}),
-            (RetryMode::DiscardAndRetry, None),
+            json!({"mode": "discard_and_retry", "version": 3}),
+            (RetryMode::DiscardAndRetry, None, Some(3)),
         ),
-        (json!({"mode": "escalate"}), (RetryMode::Escalate, None)),
+        (json!({"mode": "escalate"}), (RetryMode::Escalate, None, None)),
         (
             json!({"mode": "retry_step", "token_id": "t7"}),
-            (RetryMode::RetryStep, Some(TokenId(7))),
+            (RetryMode::RetryStep, Some(TokenId(7)), None),
         ),
     ] {
+        let (mode, token, version) = expected;
+        let expected = RetryBody { mode, token, version };
         assert_eq!(read_retry(&body), Ok(expected), "{body}");
     }
 }
@@ -98,6 +102,9 @@ fn an_invalid_retry_is_refused_with_a_pointer() {
         (json!({"mode": "retry_step", "token_id": "7"}), "/token_id"),
         (json!({"mode": "retry_step", "token_id": "t07"}), "/token_id"),
         (json!({"mode": "retry_step", "token_id": 7}), "/token_id"),
+        (json!({"mode": "retry_step", "version": 0}), "/version"),
+        (json!({"mode": "retry_step", "version": "2"}), "/version"),
+        (json!({"mode": "retry_step", "version": "latest"}), "/version"),
     ] {
         refused(read_retry(&body), &body, pointer);
     }
@@ -208,7 +215,20 @@ fn a_control_takes_an_object() {
         assert_eq!(check(path, &json!({})), Ok(()), "{path}");
     }
     assert!(check("/claim", &json!({})).is_err(), "only executors claim");
-    assert_eq!(read_restart(&json!({"from_node_id": "b"})), Ok(Some("b".into())));
+    for (body, version) in [
+        (json!({"from_node_id": "b"}), None),
+        (json!({"from_node_id": "b", "version": 2}), Some(2)),
+    ] {
+        let from_node_id = Some("b".to_string());
+        let expected = RestartBody {
+            from_node_id,
+            version,
+        };
+        assert_eq!(read_restart(&body), Ok(expected));
+        assert_eq!(Control::Restart.version(&body), Ok(version));
+    }
+    assert_eq!(Control::Pause.version(&json!({})), Ok(None));
+    assert!(read_restart(&json!({"version": 1.5})).is_err());
     assert_eq!(
         read_cancel(&json!({"reason": "enough"})),
         Ok(Some("enough".into()))

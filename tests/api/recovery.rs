@@ -46,6 +46,7 @@ fn the_whole_view_of_a_failed_run() {
                 {"mode": "escalate", "open": true, "what": "stand in front of a person, ready to go on"},
             ],
             "recommended": "retry_step", "why": "what failed may have passed by now",
+            "version": {"current": 1, "recommended": false, "why": null, "how": null},
             "failed_tokens": [{"token_id": "t2", "node_id": "b", "status": "failed", "error": error,
                 "has_partial_work": false}],
             "tokens_to_go_on": 1,
@@ -72,6 +73,44 @@ fn the_failure_class_decides_the_recommendation() {
             assert!(view["why"].as_str().is_some_and(|why| !why.is_empty()));
         }
     }
+}
+
+#[test]
+fn another_version_is_recommended_where_the_document_is_at_fault() {
+    use FailureClass::*;
+    for class in FailureClass::ALL {
+        let view = view(&failed_with(*class));
+        let is_fault = matches!(class, Validation | BadRequest | NotFound);
+        assert_eq!(view["version"]["recommended"], json!(is_fault), "{class:?}");
+        assert_eq!(view["version"]["why"].is_string(), is_fault, "{class:?}");
+        let mode = match class {
+            Validation => "discard_and_retry",
+            _other => "retry_step",
+        };
+        let how = format!(
+            "PUT /v1/workflows/flow with a document that is fixed, then POST /v1/runs/run-1/retry {{\"mode\": \"{mode}\", \
+             \"version\": N}} with N = the version that PUT answers"
+        );
+        let how = if is_fault { json!(how) } else { Value::Null };
+        assert_eq!(view["version"]["how"], how, "{class:?}");
+    }
+}
+
+/// No token knows where the path was cut: a version with a higher limit begins again.
+#[test]
+fn a_run_that_met_a_limit_of_its_document_is_restarted_on_a_version_with_another() {
+    let document = json!({"limits": {"tokens_total": 1}, "nodes": [{"id": "a"}, {"id": "b"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}]});
+    let view = view(&Driver::start(document));
+    assert_eq!(
+        (&view["resumable"], &view["version"]["recommended"]),
+        (&json!(false), &json!(true))
+    );
+    let how = view["version"]["how"].as_str().expect("a text");
+    assert!(
+        how.contains("POST /v1/runs/run-1/restart {\"version\": N}"),
+        "{how}"
+    );
 }
 
 /// Regardless of the failure class.

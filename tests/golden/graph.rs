@@ -27,6 +27,7 @@ fn busy() -> Driver {
                     "input_schema": {"type": "object"}}},
                 {"id": "call", "workflow_id": "child", "timeout": "5m"},
                 {"id": "listen", "wait": {"signal": "paid"}},
+                {"id": "later", "wait": {"signal": "hint"}},
             ],
             "transitions": [
                 {"id": "out", "from_node_id": "a", "to_node_id": "judge",
@@ -36,6 +37,7 @@ fn busy() -> Driver {
                 {"from_node_id": "a", "to_node_id": "ask"},
                 {"from_node_id": "a", "to_node_id": "call"},
                 {"from_node_id": "a", "to_node_id": "listen"},
+                {"from_node_id": "listen", "to_node_id": "later"},
             ],
         }),
         json!({"to": "Ada", "cities": ["Oslo", "Rome", "Kyiv"]}),

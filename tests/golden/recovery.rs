@@ -1,7 +1,7 @@
 //! API views of runs that timed out, failed or were cancelled, and of deliverables.
 
-use curfew::api::recovery;
-use curfew::run::{Run, RunEvent, RunStatus};
+use curfew::api::{recovery, rejection};
+use curfew::run::{RetryMode, Run, RunEvent, RunStatus};
 use serde_json::{Value, json};
 
 use super::check_json;
@@ -15,9 +15,7 @@ fn entry(run: &Driver, number: usize) -> RunEvent {
 }
 
 fn past(run: &Driver) -> curfew::run::Past {
-    run.store
-        .past(run.run.snapshot())
-        .expect("saved rows can be read")
+    run.store.past().expect("saved rows can be read")
 }
 
 fn deliverable(run: &Driver, timeouts: u64) -> Value {
@@ -68,6 +66,28 @@ fn views_of_events() {
     );
     check_json(
         "view_event_timeout.json",
+        &recovery::event("run-1", &entry(&run, 2)),
+    );
+}
+
+#[test]
+fn views_of_another_version() {
+    let document =
+        |mapping: &str| json!({"nodes": [{"id": "a", "action_id": "work", "input_mapping": {"n": mapping}}]});
+    let mut run = Driver::start(document("${input.x.y.z}"));
+    assert_eq!(run.run.header.status, RunStatus::Failed);
+    check_json("view_resume_on_another_version.json", &run.resume_view());
+    run.at(5_000).retry_on(
+        RetryMode::RetryStep,
+        2,
+        json!({"nodes": [{"id": "b", "action_id": "work"}]}),
+    );
+    let rejected = rejection::response(&run.answer.clone().expect_err("it does not fit"));
+    assert_eq!((rejected.status, rejected.code), (409, "version_does_not_fit"));
+    check_json("view_version_does_not_fit.json", &rejected.body());
+    run.retry_on(RetryMode::RetryStep, 2, document("${input.x}"));
+    check_json(
+        "view_event_retried_on_another_version.json",
         &recovery::event("run-1", &entry(&run, 2)),
     );
 }

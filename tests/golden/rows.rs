@@ -1,6 +1,8 @@
 //! The rows of a run and the SQL that creates its tables, byte for byte. Rows of older builds stay readable: a run in
 //! progress is restored and runs to its end.
 
+use std::rc::Rc;
+
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::protocol::task::{StepReport, StepStatus};
 use curfew::run::{
@@ -186,7 +188,7 @@ fn undo_patches_of_an_older_row_can_be_read() {
         patches_of(text, WrittenAt::Birth).expect("readable"),
         Some(merge_undo)
     );
-    let past = past_token(1, "completed", text, run.run.snapshot()).expect("readable");
+    let past = past_token(1, "completed", text, &mut Rc::<str>::from).expect("readable");
     assert!(past.wrote && past.wrote_at_creation && !past.has_error);
 }
 
@@ -518,6 +520,6 @@ fn large_undo_patches_have_their_own_row() {
         patches_of(row, WrittenAt::Birth).expect("readable"),
         Some(token.undo.creation)
     );
-    let past = past_token(token.id.0, "executing", row, run.run.snapshot()).expect("readable");
+    let past = past_token(token.id.0, "executing", row, &mut Rc::<str>::from).expect("readable");
     assert!(past.wrote && past.wrote_at_creation);
 }

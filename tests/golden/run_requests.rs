@@ -6,9 +6,9 @@ use curfew::protocol::caller::{Caller, WorkflowScope};
 use curfew::protocol::child::{ChildReport, ChildStatusUpdate, ParentSender, RunStatus};
 use curfew::protocol::run::{
     AbandonResponse, Extension, GateDecision, HeartbeatResponse, PROTOCOL, PageRequest, REQUEST_URL,
-    RetryMode, RunCall, RunRequest, RunResponse,
+    RetryMode, RunCall, RunRequest, RunResponse, WorkflowResponse,
 };
-use curfew::protocol::start::{EventRef, ParentLink, StartRequest, StartRun, TriggeredBy};
+use curfew::protocol::start::{EventRef, ParentLink, ResolvedVersion, StartRequest, StartRun, TriggeredBy};
 use curfew::protocol::task::{ReportStatus, TaskMessage, TaskReport};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -106,18 +106,25 @@ fn requests() -> Vec<RunRequest> {
         RunRequest::Retry {
             mode: RetryMode::RetryStep,
             token_id: None,
+            version: None,
         },
         RunRequest::Retry {
             mode: RetryMode::DiscardAndRetry,
             token_id: Some("t3".into()),
+            version: None,
         },
         RunRequest::Retry {
             mode: RetryMode::Escalate,
             token_id: None,
+            version: None,
         },
-        RunRequest::Restart { from_node_id: None },
+        RunRequest::Restart {
+            from_node_id: None,
+            version: None,
+        },
         RunRequest::Restart {
             from_node_id: Some("pay".into()),
+            version: None,
         },
         RunRequest::Signal {
             name: "paid".into(),
@@ -190,7 +197,32 @@ fn requests() -> Vec<RunRequest> {
         },
         RunRequest::Probe,
         RunRequest::Abandon,
+        RunRequest::ReadWorkflow,
+        RunRequest::Retry {
+            mode: RetryMode::RetryStep,
+            token_id: None,
+            version: Some(version(Some("5e5e"))),
+        },
+        RunRequest::Restart {
+            from_node_id: None,
+            version: Some(version(None)),
+        },
     ]
+}
+
+fn version(callback_secret: Option<&str>) -> ResolvedVersion {
+    ResolvedVersion {
+        stored: start().stored,
+        callback_secret: callback_secret.map(str::to_string),
+    }
+}
+
+#[test]
+fn the_workflow_of_a_run() {
+    let response = WorkflowResponse {
+        workflow_id: "order".into(),
+    };
+    check_json("run_response_workflow.json", &json!(response));
 }
 
 #[test]

@@ -156,8 +156,11 @@ fn a_capability_of_an_earlier_run_with_the_same_id_is_unknown() {
 fn a_run_with_a_random_secret_takes_callbacks_and_passes_on_no_secret() {
     let mut run = Driver::start(async_document(json!({}), json!({})));
     run.run.header.callback_secret = Some(CallbackSecret::Random("nobody guesses this".into()));
-    run.fail("t1@1")
-        .feed(Event::RestartRequested { from: None, by: None });
+    run.fail("t1@1").feed(Event::RestartRequested {
+        from: None,
+        by: None,
+        version: None,
+    });
     let key = capability(&run);
     assert!(!callback_key().proves(&key));
     run.reload().report(suspended("t2@1"));

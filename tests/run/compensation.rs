@@ -277,7 +277,11 @@ fn a_compensated_run_does_not_go_on_but_begins_again() {
         .provide();
     run.reload().retry(RetryMode::RetryStep);
     assert!(format!("{:?}", run.answer).contains("has compensated what it had done"));
-    run.feed(Event::RestartRequested { from: None, by: None });
+    run.feed(Event::RestartRequested {
+        from: None,
+        by: None,
+        version: None,
+    });
     assert_eq!(run.answer, Ok(()));
     run.assert_status("running charge:executing");
     assert_eq!(shown(&run), Value::Null);

@@ -253,7 +253,11 @@ fn a_waiting_run_that_was_paused_waits_again() {
 }
 
 pub(super) fn restart(run: &mut Driver, from: Option<RestartPoint>) {
-    run.feed(Event::RestartRequested { from, by: None });
+    run.feed(Event::RestartRequested {
+        from,
+        by: None,
+        version: None,
+    });
 }
 
 /// The restart point as the host finds it: from the rows of all tokens.

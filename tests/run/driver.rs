@@ -6,7 +6,8 @@ use std::rc::Rc;
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::base::time::Millis;
 use curfew::definition::snapshot::{
-    CatalogueDocument, DocumentKind, Library, Reference, Resolution, Snapshot, StoredSnapshot, check, resolve,
+    CatalogueDocument, CheckError, DocumentKind, Library, Reference, Resolution, Snapshot, StoredSnapshot,
+    check, resolve,
 };
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
@@ -120,19 +121,22 @@ fn library() -> Library {
 
 /// The snapshot of a valid document.
 pub fn store_document(document: &Value) -> StoredSnapshot {
-    if let Err(refused) = check(
+    try_store(document).unwrap_or_else(|refused| panic!("{refused:?} in {document}"))
+}
+
+/// The snapshot of a document that may be invalid.
+pub fn try_store(document: &Value) -> Result<StoredSnapshot, CheckError> {
+    check(
         DocumentKind::Workflows,
         document,
         &library(),
         &TimeoutRules::default(),
-    ) {
-        panic!("{refused:?} in {document}");
-    }
-    match resolve(document, 1, &library(), &TimeoutRules::default()) {
+    )?;
+    Ok(match resolve(document, 1, &library(), &TimeoutRules::default()) {
         Resolution::Resolved(stored) => *stored,
         Resolution::Missing(references) => panic!("{references:?} is not in {document}"),
         Resolution::Invalid(problems) => panic!("{problems:?} in {document}"),
-    }
+    })
 }
 
 /// A run that starts at `now`.
@@ -325,7 +329,7 @@ impl Driver {
         while let Some(needed) = self.run.needed_rows() {
             let rows = match needed {
                 NeededRows::Past => {
-                    let past = self.store.past(self.run.snapshot());
+                    let past = self.store.past();
                     ReadRows::Past(Box::new(past.expect("rows can be read")))
                 }
                 NeededRows::Token(id) => ReadRows::Token(Box::new(self.row(&id.to_string()))),

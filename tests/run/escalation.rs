@@ -310,8 +310,11 @@ fn the_end_of_the_run_withdraws_the_gate() {
     run.decide("g1.1", "retry");
     assert!(run.answer.is_err());
     let mut run = escalated(json!({}));
-    run.reload()
-        .feed(Event::RestartRequested { from: None, by: None });
+    run.reload().feed(Event::RestartRequested {
+        from: None,
+        by: None,
+        version: None,
+    });
     run.assert_status("running a:executing");
     assert!(
         run.run

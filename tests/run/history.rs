@@ -196,7 +196,7 @@ impl History {
             6 => Event::Delivered { id: 1 + rng.below(4) },
             9 | 10 if self.run.header.status.is_terminal() => {
                 let store = self.store();
-                let past = store.past(self.run.snapshot()).expect("rows can be read");
+                let past = store.past().expect("rows can be read");
                 let modes = [
                     RetryMode::RetryStep,
                     RetryMode::DiscardAndRetry,

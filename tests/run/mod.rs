@@ -56,6 +56,7 @@ mod timeout_records;
 mod timeouts;
 mod undo;
 mod unroutable;
+mod versions;
 mod waits;
 mod warnings;
 mod watches;

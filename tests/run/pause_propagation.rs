@@ -60,13 +60,21 @@ fn a_child_that_was_restarted_after_its_end_is_not_paused_by_its_parent() {
         .at(2_000)
         .succeed("t1@1", json!(1))
         .assert_status("completed 1");
-    child.feed(Event::RestartRequested { from: None, by: None });
+    child.feed(Event::RestartRequested {
+        from: None,
+        by: None,
+        version: None,
+    });
     send_hold(&mut child, 1, true);
     assert_eq!(child.answer, Ok(()));
     child.reload().assert_status("running c:executing");
     // The parent still waits for a child that was restarted before its end.
     let mut child = Driver::start_child(&parent);
-    child.feed(Event::RestartRequested { from: None, by: None });
+    child.feed(Event::RestartRequested {
+        from: None,
+        by: None,
+        version: None,
+    });
     send_hold(&mut child, 1, true);
     child.assert_status("paused c:executing");
     send_hold(&mut child, 2, false);
@@ -171,9 +179,11 @@ fn a_restart_at_its_gate_notifies_the_parent() {
     let mut child = Driver::start_child(&parent);
     child.at(4_000).wake("t1@1").assert_status("paused c:executing");
     assert_eq!(child.lines_of("message"), ["message 1 tell run-1 t1@1 paused #1"]);
-    child
-        .at(5_000)
-        .feed(Event::RestartRequested { from: None, by: None });
+    child.at(5_000).feed(Event::RestartRequested {
+        from: None,
+        by: None,
+        version: None,
+    });
     assert_eq!(
         child.lines_of("message"),
         ["message 2 tell run-1 t1@1 goes on #2"]
@@ -204,9 +214,11 @@ fn a_restarted_child_stays_paused_with_its_parent() {
     let mut child = Driver::start_child(&parent);
     send_hold(&mut child, 1, true);
     child.at(3_000).pause();
-    child
-        .at(5_000)
-        .feed(Event::RestartRequested { from: None, by: None });
+    child.at(5_000).feed(Event::RestartRequested {
+        from: None,
+        by: None,
+        version: None,
+    });
     child.reload().assert_status("paused c:pending");
     send_hold(child.at(9_000), 2, false);
     child.assert_status("running c:executing");

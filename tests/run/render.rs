@@ -36,6 +36,15 @@ pub fn render_rejection(rejection: &Rejection) -> String {
         Rejection::UnknownSignal { name, known } => format!("unknown_signal {name}: {}", known.join(", ")),
         Rejection::TooManySignals => "too_many_signals".into(),
         Rejection::TooLarge(it) => format!("too_large: {it}"),
+        Rejection::VersionDoesNotFit { version, misfits } => {
+            let mut line = format!("version_does_not_fit {version}");
+            for misfit in misfits {
+                let node_id = misfit.node_id.as_deref().unwrap_or("-");
+                let token = misfit.token.map_or_else(String::new, |token| format!(" {token}"));
+                line += &format!("; {node_id}{token}: {}", misfit.reason);
+            }
+            line
+        }
         Rejection::NoWayBack(why) => format!("no_way_back {why}"),
     }
 }
@@ -114,6 +123,8 @@ fn render_entry(entry: &RunEvent) -> String {
         "by_ms",
         "mode",
         "limit",
+        "from_version",
+        "version",
     ] {
         match entry.fields.get(field) {
             None | Some(Value::Null) => {}
@@ -136,7 +147,7 @@ fn render_entry(entry: &RunEvent) -> String {
 }
 
 fn render_instance(instance: &Instance, run: &Run) -> String {
-    let workflow = &run.snapshot().workflow;
+    let workflow = &run.snapshot_of_instance(instance.id).workflow;
     let mut line = format!(
         "instance {} {} of {}",
         instance.id.0, instance.group, instance.total
@@ -271,7 +282,7 @@ fn render_header(header: &Header) -> String {
 }
 
 fn render_token(token: &Token, run: &Run) -> String {
-    let node = &run.snapshot().workflow.nodes[token.node].id;
+    let node = &run.snapshot_of(token.id).workflow.nodes[token.node].id;
     let mut line = format!(
         "token {} {node} {}@{}",
         token.id,

@@ -12,9 +12,8 @@ pub(super) fn limited(document: Value) -> Value {
 }
 
 pub(super) fn tokens_at(run: &Driver, node: &str) -> usize {
-    let index = run.run.snapshot().workflow.node_index(node);
     let tokens = run.past().tokens.into_iter();
-    tokens.filter(|token| Some(token.node) == index).count()
+    tokens.filter(|token| &*token.node_id == node).count()
 }
 
 #[test]

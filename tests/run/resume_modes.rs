@@ -270,6 +270,7 @@ fn a_retry_without_a_past_is_refused() {
         by: None,
         mode: RetryMode::RetryStep,
         token: None,
+        version: None,
         past: Box::default(),
         rows: Box::default(),
     });

@@ -8,6 +8,7 @@ use curfew::run::{
     RetryMode, RunEvent, TimeoutRecord, Token, TokenId,
 };
 use curfew::storage::commit::EVENT;
+use curfew::storage::restore;
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS, child_of, parse_attempt, start_among};
@@ -49,6 +50,7 @@ impl Driver {
         self.feed(Event::RestartRequested {
             from: None,
             by: self.caller.clone(),
+            version: None,
         })
     }
 
@@ -109,15 +111,14 @@ impl Driver {
 
     /// The history of the run, as the host reads it to plan a resume.
     pub fn past(&self) -> Past {
-        self.store.past(self.run.snapshot()).expect("rows can be read")
+        self.store.past().expect("rows can be read")
     }
 
     /// The row of a token, live or ended.
     pub fn row(&self, token: &str) -> Token {
         let id = TokenId::parse(token).expect("a token is t1");
-        let tokens = self.store.whole_tokens(self.run.snapshot());
-        let mut tokens = tokens.expect("rows can be read").into_iter();
-        tokens.find(|row| row.id == id).expect("the token has a row")
+        let (status, row) = self.store.tokens.get(&id.0).expect("the token has a row");
+        restore::token(id.0, status, row, self.run.snapshot()).expect("rows can be read")
     }
 
     /// The row of an instance.

@@ -19,6 +19,7 @@ mod running_time;
 mod simulated_run;
 mod simulation;
 pub mod store;
+mod versions;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,6 +140,8 @@ fn every_run_ends_and_no_property_breaks() {
         ("clocks that stopped at gates", total.clocks_stopped),
         ("extensions", total.extensions),
         ("retried runs", total.retries),
+        ("runs that went on with another version", total.version_changes),
+        ("versions that did not fit", total.misfits),
         ("warnings", total.warnings),
         ("timeouts", total.timeouts),
         ("claims", total.claims),

@@ -2,7 +2,7 @@
 //! evictions happen here as well.
 
 use curfew::protocol::caller::Caller;
-use curfew::protocol::run::{Extension, GateDecision, RetryMode, RunRequest};
+use curfew::protocol::run::{Extension, GateDecision, RetryMode, RunRequest, RunResponse};
 use curfew::run::{GateKind, Routes, RunStatus};
 use serde_json::{Value, json};
 
@@ -48,7 +48,14 @@ impl Simulation {
             self.ask(&id, RunRequest::Extend(extension));
         }
         if environment.fault(|faults| faults.restart) {
-            self.ask(&id, RunRequest::Restart { from_node_id: None });
+            let version = self.some_version(&id);
+            self.ask(
+                &id,
+                RunRequest::Restart {
+                    from_node_id: None,
+                    version,
+                },
+            );
         }
         if environment.fault(|faults| faults.retry) {
             self.retry_some(&ids);
@@ -94,7 +101,7 @@ impl Simulation {
         let run = &self.runs[id];
         let tokens = run.host.as_ref().map(|host| {
             host.with_run(|it| {
-                let past = run.store().past(it.snapshot()).expect("rows can be read");
+                let past = run.store().past().expect("rows can be read");
                 it.resume_plan(&past).tokens
             })
         });
@@ -104,8 +111,19 @@ impl Simulation {
             .filter(|_| !tokens.is_empty())
             .map(|choice| tokens[choice as usize % tokens.len()]);
         let token_id = token.map(|token| token.to_string());
+        let version = self.some_version(id);
         let operator = self.operator();
-        self.call(id, Some(operator), RunRequest::Retry { mode, token_id });
+        let retry = RunRequest::Retry {
+            mode,
+            token_id,
+            version,
+        };
+        let response = self.call(id, Some(operator), retry);
+        let misfits = match response {
+            Some(RunResponse::Conflict(body)) => body.contains("version_does_not_fit"),
+            Some(_) | None => false,
+        };
+        self.environment.outcome.borrow_mut().misfits += u64::from(misfits);
     }
 
     /// Resumes a run, decides its gates and sends the signals it waits for. True if there was anything to do.

@@ -30,6 +30,9 @@ pub struct Outcome {
     pub clocks_stopped: u64,
     pub extensions: u64,
     pub retries: u64,
+    /// Retries and restarts on another version, and retries on one that did not fit.
+    pub version_changes: u64,
+    pub misfits: u64,
     pub warnings: u64,
     pub timeouts: u64,
     pub claims: u64,
@@ -78,6 +81,8 @@ impl Outcome {
         self.clocks_stopped += other.clocks_stopped;
         self.extensions += other.extensions;
         self.retries += other.retries;
+        self.version_changes += other.version_changes;
+        self.misfits += other.misfits;
         self.warnings += other.warnings;
         self.timeouts += other.timeouts;
         self.claims += other.claims;

@@ -223,7 +223,7 @@ impl CheckedDecision<'_> {
             _other => None,
         });
         let live: Vec<&Token> = self.run.live_tokens().chain(saved).collect();
-        let past = self.before.past(self.run.snapshot()).expect("rows can be read");
+        let past = self.before.past().expect("rows can be read");
         // A join that has fired has decided about the branches it went on without.
         for instance in self.run.instances().filter(|instance| !instance.has_fired()) {
             let inner: BTreeSet<(InstanceId, u32)> = self
@@ -400,6 +400,7 @@ impl Environment {
     pub fn count_event(&self, entry: &RunEvent) {
         let outcome = &mut *self.outcome.borrow_mut();
         outcome.timeouts += u64::from(entry.record.is_some());
+        outcome.version_changes += u64::from(entry.fields.contains_key("from_version"));
         let count = match entry.kind {
             RunEventKind::DeadlineWarning => &mut outcome.warnings,
             RunEventKind::RunExtended => &mut outcome.extensions,

@@ -48,7 +48,7 @@ impl RunningTime {
         if writes.is_empty() && self.since.is_some() {
             return false;
         }
-        if self.since.is_none() {
+        if self.since.is_none() || writes.iter().any(begins_anew) {
             self.stops_at_gates = store.snapshot()["workflow"]["clock"] == "stops_at_gates";
         }
         let header = store.header().expect("a commit has a header");

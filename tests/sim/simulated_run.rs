@@ -218,13 +218,16 @@ fn check_compensations(header: &HeaderRow, store: &Store) {
         handlers.count(),
         "end handlers of {header:?}"
     );
-    let past = store.past(&snapshot).expect("rows can be read");
+    let past = store.past().expect("rows can be read");
     let tried: Vec<TokenId> = past.tokens.iter().filter_map(|token| token.compensates).collect();
     if !workflow.compensation.on.contains(&status) {
         assert_eq!(tried, [], "an end that does not compensate: {header:?}");
         return;
     }
-    let has_compensation = |token: &&TokenSummary| workflow.nodes[token.node].compensate.is_some();
+    let has_compensation = |token: &&TokenSummary| {
+        let node = workflow.node_index(&token.node_id);
+        node.is_some_and(|node| workflow.nodes[node].compensate.is_some())
+    };
     let mut done: Vec<&TokenSummary> = past
         .tokens
         .iter()

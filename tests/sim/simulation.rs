@@ -62,12 +62,18 @@ const FAULTY_EVENTS: &[u64] = &[15, 40, 150];
 /// No simulation needs as many; one that does is stuck.
 const EVENTS_MAX: u64 = 20_000;
 
+/// The id of the run that is started first; the others are its descendants.
+pub(super) const FIRST_RUN: &str = "run-1";
+
 pub struct Simulation {
     pub(super) environment: Rc<Environment>,
     settings: Settings,
     /// Calls that one invocation of an object may make.
     invocation_calls: u32,
     pub(super) runs: BTreeMap<String, SimulatedRun>,
+    /// The newest document of the first run's workflow, and its version.
+    pub(super) document: Value,
+    pub(super) version: u64,
     faulty_events: u64,
     /// No operator acts any more.
     pub(super) is_unattended: bool,
@@ -95,6 +101,8 @@ impl Simulation {
             settings,
             invocation_calls,
             runs: BTreeMap::new(),
+            document: document.clone(),
+            version: 1,
             faulty_events,
             is_unattended: false,
             ends_by: BTreeMap::new(),

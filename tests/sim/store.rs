@@ -7,8 +7,8 @@ use curfew::base::limits::ROW_BYTES;
 use curfew::base::time::Millis;
 use curfew::definition::snapshot::Snapshot;
 use curfew::run::{
-    Event, GONE, Instance, Past, Patch, Rejection, RestartPoint, ResumeRows, RetryMode, Rewind, RowEvent,
-    Run, RunEvent, RunEventKind, Settings, Token, TokenId, TokenStatus, WrittenAt, last_seq,
+    Event, GONE, Instance, NewVersion, Past, Patch, Rejection, RestartPoint, ResumeRows, RetryMode, Rewind,
+    RowEvent, Run, RunEvent, RunEventKind, Settings, TokenId, TokenStatus, WrittenAt, last_seq,
 };
 use curfew::storage::commit::{
     CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, event_key, token_key, undo_key,
@@ -88,7 +88,11 @@ impl Store {
             if ended && !key.starts_with("event/") && !goes_on {
                 return Err(format!("the run has ended and {key} changed to {value}"));
             }
-            self.check_row(key, value, brought_back)?;
+            // A retry or a restart may replace the snapshot, and says so.
+            let may_be_replaced = key == "snapshot" && names_version(commit)?;
+            if !may_be_replaced {
+                self.check_row(key, value, brought_back)?;
+            }
             self.run.insert(key.clone(), value.clone());
         }
         for (id, status, row) in &commit.tokens {
@@ -137,6 +141,7 @@ impl Store {
                     joins
                         .into_iter()
                         .filter(|join| !join["fired_at"].is_null())
+                        .map(without_transition)
                         .collect()
                 };
                 let may_change = old["closed"] != json!(true) || brought_back;
@@ -356,8 +361,8 @@ impl Store {
     }
 
     /// Everything the run has been through, as the object reads it to plan a way back.
-    pub fn past(&self, snapshot: &Snapshot) -> Result<Past, String> {
-        let mut past = PastReader::new(snapshot);
+    pub fn past(&self) -> Result<Past, String> {
+        let mut past = PastReader::default();
         for (id, (status, row)) in &self.tokens {
             past.token(*id, status, row)?;
         }
@@ -370,14 +375,6 @@ impl Store {
     fn instance_rows(&self) -> impl Iterator<Item = &String> {
         let rows = self.run.range("instance/".to_string().."instance0".to_string());
         rows.map(|(_, row)| row)
-    }
-
-    /// Every token, whole.
-    pub fn whole_tokens(&self, snapshot: &Snapshot) -> Result<Vec<Token>, String> {
-        let tokens = self.tokens.iter();
-        tokens
-            .map(|(id, (status, row))| restore::token(*id, status, row, snapshot))
-            .collect()
     }
 
     pub fn whole_instances(&self, snapshot: &Snapshot) -> Result<Vec<Instance>, String> {
@@ -395,33 +392,72 @@ impl Store {
 
     /// As the object asks for it: with the plan's rows and no others.
     pub fn retry(&self, run: &Run, by: Option<&str>, mode: RetryMode, token: Option<TokenId>) -> Event {
-        let snapshot = run.snapshot();
-        let past = self.past(snapshot).expect("rows can be read");
-        let plan = run.resume_plan(&past);
-        let mut tokens = self.whole_tokens(snapshot).expect("rows can be read");
-        tokens.retain(|token| plan.tokens.contains(&token.id));
-        for token in &mut tokens {
-            if token.undo.apart.contains(&WrittenAt::Exit) {
-                token.undo.writes = self.undo_apart(token.id, WrittenAt::Exit);
+        self.retry_on(run, by, mode, token, None)
+    }
+
+    /// As `retry`, on another version.
+    pub fn retry_on(
+        &self,
+        run: &Run,
+        by: Option<&str>,
+        mode: RetryMode,
+        token: Option<TokenId>,
+        version: Option<NewVersion>,
+    ) -> Event {
+        let snapshot = version
+            .as_ref()
+            .map_or(run.snapshot(), |version| &version.snapshot);
+        let past = self.past().expect("rows can be read");
+        let plan = run.resume_plan_on(snapshot, &past);
+        let mut rows = ResumeRows::default();
+        for id in &plan.tokens {
+            let (status, row) = &self.tokens[&id.0];
+            let token = restore::token_to_go_on(id.0, status, row, snapshot);
+            match token.expect("rows can be read") {
+                Ok(mut token) => {
+                    if token.undo.apart.contains(&WrittenAt::Exit) {
+                        token.undo.writes = self.undo_apart(token.id, WrittenAt::Exit);
+                    }
+                    rows.tokens.push(token);
+                }
+                Err(misfit) => rows.misfits.push(misfit),
             }
         }
-        let mut instances = self.whole_instances(snapshot).expect("rows can be read");
-        instances.retain(|instance| plan.instances.contains(&instance.id));
+        for id in &plan.instances {
+            let row = &self.run[&format!("instance/{}", id.0)];
+            match restore::instance_to_go_on(row, snapshot).expect("rows can be read") {
+                Ok(instance) => rows.instances.push(instance),
+                Err(misfits) => rows.misfits.extend(misfits),
+            }
+        }
         Event::RetryRequested {
             by: by.map(str::to_string),
             mode,
             token,
+            version,
             past: Box::new(past),
-            rows: Box::new(ResumeRows { tokens, instances }),
+            rows: Box::new(rows),
         }
     }
 
     /// The way back to a node, as the object finds it.
     pub fn restart_point(&self, run: &Run, node_id: &str) -> Result<RestartPoint, Rejection> {
-        let workflow = &run.snapshot().workflow;
-        let node = workflow.node_index(node_id).expect("a node of the document");
-        let past = self.past(run.snapshot()).expect("rows can be read");
-        let mut rewind = Rewind::plan(run, node, &past.tokens)?;
+        self.restart_point_on(run, run.snapshot(), node_id)
+    }
+
+    /// As `restart_point`, on another version.
+    pub fn restart_point_on(
+        &self,
+        run: &Run,
+        snapshot: &Snapshot,
+        node_id: &str,
+    ) -> Result<RestartPoint, Rejection> {
+        let node = snapshot
+            .workflow
+            .node_index(node_id)
+            .expect("a node of the document");
+        let past = self.past().expect("rows can be read");
+        let mut rewind = Rewind::plan(run, snapshot, node, &past.tokens)?;
         for (token, at) in rewind.writes().to_vec() {
             let (_, row) = &self.tokens[&token.0];
             let patches = patches_of(row, at).expect("rows can be read");
@@ -478,6 +514,21 @@ fn check_sizes(commit: &Commit) -> Result<(), String> {
         Some((key, row)) => Err(format!("row {key} has {} bytes", row.len())),
         None => Ok(()),
     }
+}
+
+/// Another version may number its transitions otherwise.
+fn without_transition(mut join: Value) -> Value {
+    join["transition_id"].take();
+    join
+}
+
+fn names_version(commit: &Commit) -> Result<bool, String> {
+    for (key, value) in &commit.run {
+        if key.starts_with(EVENT) && parse::<RunEvent>(value)?.fields.contains_key("from_version") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A retry says so in the commit that makes it.

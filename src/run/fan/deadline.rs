@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::{Limit, MINUTE, Millis};
 use crate::definition::fan::SyncTimeoutPolicy;
-use crate::run::fan::instance::{FanIn, FanInState, InstanceId};
+use crate::run::fan::instance::{FanIn, FanInState, Instance, InstanceId};
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::time::row_events::TokenTimeout;
@@ -26,11 +26,7 @@ impl Run {
         if instance.fan_ins.contains_key(&node) {
             return;
         }
-        let timeout_ms = match self.join(transition).timeout {
-            Limit::After(millis) => Some(millis),
-            Limit::Never => None,
-            Limit::Unset => Some(self.default_wait_ms(&instance.group, instance.total)),
-        };
+        let timeout_ms = self.join_limit_ms(transition, instance);
         let fan_in = FanIn {
             transition,
             started_at: self.changes.now,
@@ -45,6 +41,28 @@ impl Run {
         self.fans.begin_fan_in(id, node, fan_in);
         let node_id = self.snapshot.workflow.nodes[node].id.as_str();
         self.note_on_instance(id, RunEventKind::FanInStarted, json!({"node_id": node_id}));
+    }
+
+    fn join_limit_ms(&self, transition: usize, instance: &Instance) -> Option<u64> {
+        match self.join(transition).timeout {
+            Limit::After(millis) => Some(millis),
+            Limit::Never => None,
+            Limit::Unset => Some(self.default_wait_ms(&instance.group, instance.total)),
+        }
+    }
+
+    /// The joins of a reopened instance have the limits of the run's new version.
+    pub(in crate::run) fn set_join_limits(&self, instance: &mut Instance) {
+        let joins: Vec<(usize, Option<u64>)> = instance
+            .waiting_joins()
+            .into_iter()
+            .map(|(node, transition)| (node, self.join_limit_ms(transition, instance)))
+            .collect();
+        for (node, timeout_ms) in joins {
+            if let Some(fan_in) = instance.fan_ins.get_mut(&node) {
+                fan_in.timeout_ms = timeout_ms;
+            }
+        }
     }
 
     /// One and a half times the longest limit in the branches, not counting retries of calls, multiplied by the number of branches: they may run one

@@ -192,10 +192,6 @@ impl Instance {
         }
     }
 
-    pub(in crate::run) fn is_closed_by(&self, end: u64) -> bool {
-        self.status == InstanceStatus::ClosedByRunEnd(end)
-    }
-
     pub fn has_fired(&self) -> bool {
         self.fan_ins.values().any(|fan_in| fan_in.fired_at().is_some())
     }

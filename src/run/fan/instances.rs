@@ -59,6 +59,11 @@ impl Instances {
         self.open.keys().copied().collect()
     }
 
+    /// The instance that was created last.
+    pub fn newest(&self) -> InstanceId {
+        InstanceId(self.created)
+    }
+
     pub fn next_id(&mut self) -> InstanceId {
         self.created += 1;
         InstanceId(self.created)

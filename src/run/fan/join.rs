@@ -77,14 +77,6 @@ impl Run {
         });
     }
 
-    /// Whether a join with these branches fires now or may fire later.
-    pub(in crate::run) fn may_fire(&self, transition: usize, branches: BranchCounts) -> bool {
-        match quorum(self.join(transition), branches) {
-            Quorum::Reached | Quorum::Open => true,
-            Quorum::Unreachable => false,
-        }
-    }
-
     fn check_quorum(&mut self, id: InstanceId, node: usize, transition: usize) {
         // Another join of the group may have closed it in the same decision.
         let Some(instance) = self.fans.get(id) else {

@@ -24,6 +24,14 @@ pub(in crate::run) fn quorum(join: &Synchronization, branches: BranchCounts) -> 
     decide(join.strategy, join.on_branch_failure, branches)
 }
 
+/// Whether a join with these branches fires now or may fire later.
+pub(in crate::run) fn may_fire(join: &Synchronization, branches: BranchCounts) -> bool {
+    match quorum(join, branches) {
+        Quorum::Reached | Quorum::Open => true,
+        Quorum::Unreachable => false,
+    }
+}
+
 fn decide(strategy: Strategy, on_branch_failure: BranchFailurePolicy, branches: BranchCounts) -> Quorum {
     let BranchCounts {
         completed,

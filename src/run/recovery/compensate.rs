@@ -2,12 +2,12 @@
 //! are not in memory, so the host reads the rows that `needed_rows` asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::failure::Failure;
-use crate::definition::node::NodeRole;
 use crate::run::event::{Past, TokenSummary};
 use crate::run::recovery::ending::{EndPhase, expired_failure, shortened};
 use crate::run::state::Run;
@@ -72,7 +72,7 @@ pub enum CompensationStatus {
 pub(in crate::run) struct Compensations {
     /// Tokens whose work is still to be undone, the next one last. `None` until the rows were read.
     remaining: Option<Vec<TokenId>>,
-    nodes: BTreeMap<TokenId, usize>,
+    node_ids: BTreeMap<TokenId, Rc<str>>,
     done: Vec<CompensatedToken>,
     done_count: u64,
     failed_count: u64,
@@ -127,19 +127,21 @@ impl Run {
     }
 
     fn plan_compensations(&mut self, past: &Past) {
-        let nodes = &self.snapshot.workflow.nodes;
         let mut compensations = Compensations::default();
         let mut compensated = BTreeSet::new();
         for token in &past.tokens {
             let Some(target) = token.compensates.filter(|_| token.status.is_terminal()) else {
                 continue;
             };
+            // An earlier end of the run has shown what it undid.
+            let undone = past.tokens.binary_search_by_key(&target, |token| token.id);
+            let undone = undone.ok().map(|index| &past.tokens[index]);
+            let Some(undone) = undone.filter(|token| self.is_unsettled(token)) else {
+                continue;
+            };
             compensated.insert(target);
             if token.status == TokenStatus::Completed {
-                let NodeRole::Compensation { of } = nodes[token.node].role else {
-                    continue;
-                };
-                compensations.count_done(nodes[of].id.clone(), target);
+                compensations.count_done(undone.node_id.to_string(), target);
             } else {
                 compensations.failed_count += 1;
             }
@@ -154,18 +156,28 @@ impl Run {
             .filter(|token| !compensated.contains(&token.id))
             .collect();
         remaining.sort_by_key(|token| (token.exit_order, token.id));
-        compensations.nodes = remaining.iter().map(|token| (token.id, token.node)).collect();
+        let node_ids = remaining
+            .iter()
+            .map(|token| (token.id, Rc::clone(&token.node_id)));
+        compensations.node_ids = node_ids.collect();
         compensations.remaining = Some(remaining.into_iter().map(|token| token.id).collect());
         self.compensations = compensations;
     }
 
     /// The token's work was done, since the last end that undid or kept the work before it.
-    fn is_to_be_undone(&self, token: &TokenSummary) -> bool {
-        let has_compensation = self.snapshot.workflow.nodes[token.node].compensate.is_some();
-        let is_new = token
+    pub(super) fn is_to_be_undone(&self, token: &TokenSummary) -> bool {
+        let workflow = &self.snapshot.workflow;
+        let has_compensation = || {
+            let node = workflow.node_index(&token.node_id);
+            node.is_some_and(|node| workflow.nodes[node].compensate.is_some())
+        };
+        self.is_unsettled(token) && token.has_output && token.status.is_terminal() && has_compensation()
+    }
+
+    fn is_unsettled(&self, token: &TokenSummary) -> bool {
+        token
             .exit_order
-            .is_some_and(|order| order > self.header.settled_order);
-        has_compensation && is_new && token.has_output && token.status.is_terminal()
+            .is_some_and(|order| order > self.header.settled_order)
     }
 
     /// Begins the compensation of a token.
@@ -223,11 +235,11 @@ impl Run {
     pub(in crate::run) fn give_up_compensations(&mut self) {
         let remaining = self.compensations.remaining.as_mut().map(std::mem::take);
         for token_id in remaining.into_iter().flatten().rev() {
-            let node = self.compensations.nodes.get(&token_id).copied();
-            let node = node.expect("every token of the plan has its node");
+            let node_id = self.compensations.node_ids.get(&token_id);
+            let node_id = node_id.expect("every token of the plan has its node").to_string();
             self.compensations.failed_count += 1;
             self.note_failed_compensation(CompensatedToken {
-                node_id: self.snapshot.workflow.nodes[node].id.clone(),
+                node_id,
                 token_id,
                 error: Some(expired_failure("it was not tried")),
             });

@@ -3,10 +3,11 @@
 use serde_json::json;
 
 use crate::base::limits::{REASON_BYTES, TooLarge};
-use crate::run::event::RestartPoint;
+use crate::run::event::{Past, RestartPoint};
 use crate::run::header::{PauseReason, RunStatus, facts_of};
 use crate::run::recovery::compensate::{COMPENSATED, CompensationResult};
 use crate::run::recovery::ending::End;
+use crate::run::recovery::version::NewVersion;
 use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::time::event_log::{RunEventKind, with_name};
@@ -45,6 +46,7 @@ impl Run {
     pub(in crate::run) fn restart_requested(
         &mut self,
         from: Option<RestartPoint>,
+        version: Option<(NewVersion, Box<Past>)>,
         by: Option<&str>,
     ) -> Result<(), Rejection> {
         if self.is_ending() {
@@ -54,21 +56,24 @@ impl Run {
         if from.is_some() && undone.is_some_and(CompensationResult::undid_work) {
             return Err(Rejection::NoWayBack(COMPENSATED.into()));
         }
-        let node = from
-            .as_ref()
-            .map_or(self.snapshot.workflow.initial_node, |point| point.node);
+        if let Some((version, past)) = &version {
+            self.check_restartable_on(version, past, from.is_none())?;
+        }
         if self.is_running() {
             self.end_live_tokens(TokenStatus::Cancelled, "run_restarted");
         }
         self.withdraw_run_gate();
-        let from_node_id = from
-            .as_ref()
-            .map(|_| self.snapshot.workflow.nodes[node].id.clone());
-        self.note_by(
-            by,
-            RunEventKind::RunRestarted,
-            json!({"attempt": self.header.attempt + 1, "from_node_id": from_node_id}),
-        );
+        let mut fields = json!({"attempt": self.header.attempt + 1, "from_node_id": null});
+        if let Some((version, _)) = version {
+            self.note_versions(&version, &mut fields);
+            self.change_version_after_tokens(version);
+        }
+        let workflow = &self.snapshot.workflow;
+        let node = from.as_ref().map_or(workflow.initial_node, |point| point.node);
+        if from.is_some() {
+            fields["from_node_id"] = json!(workflow.nodes[node].id);
+        }
+        self.note_by(by, RunEventKind::RunRestarted, fields);
         let went_back_to = match from {
             None => {
                 self.context.clear();

@@ -2,15 +2,18 @@
 //! work is lost. Ended tokens stay ended: new tokens replace them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde_json::json;
 
 use crate::base::failure::Failure;
-use crate::run::event::{Past, ResumeRows, RetryMode, TokenSummary};
-use crate::run::fan::quorum::BranchCounts;
-use crate::run::fan::{Instance, InstanceId};
+use crate::definition::snapshot::Snapshot;
+use crate::run::event::{InstanceSummary, Past, ResumeRows, RetryMode, TokenSummary};
+use crate::run::fan::quorum::{BranchCounts, may_fire};
+use crate::run::fan::{Instance, InstanceId, InstanceStatus};
 use crate::run::header::{Header, PauseReason, RunStatus};
 use crate::run::recovery::compensate::{COMPENSATED, CompensationResult};
+use crate::run::recovery::version::NewVersion;
 use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
@@ -34,12 +37,12 @@ pub struct ResumePlan {
 /// Ended tokens and instances, by their branch.
 struct Branches<'a> {
     tokens: BTreeMap<(InstanceId, u32), Vec<&'a TokenSummary>>,
-    inner: BTreeMap<(InstanceId, u32), Vec<&'a Instance>>,
+    inner: BTreeMap<(InstanceId, u32), Vec<&'a InstanceSummary>>,
 }
 
 enum Member<'a> {
     Token(&'a TokenSummary),
-    Instance(&'a Instance),
+    Instance(&'a InstanceSummary),
 }
 
 impl<'a> Branches<'a> {
@@ -54,8 +57,7 @@ impl<'a> Branches<'a> {
             }
         }
         for instance in &past.instances {
-            if let Some(branch) = &instance.parent {
-                let place = (branch.instance, branch.index);
+            if let Some(place) = instance.parent {
                 branches.inner.entry(place).or_default().push(instance);
             }
         }
@@ -66,7 +68,7 @@ impl<'a> Branches<'a> {
         self.tokens.get(&(instance, index)).map_or(&[], Vec::as_slice)
     }
 
-    fn inner(&self, instance: InstanceId, index: u32) -> &[&'a Instance] {
+    fn inner(&self, instance: InstanceId, index: u32) -> &[&'a InstanceSummary] {
         self.inner.get(&(instance, index)).map_or(&[], Vec::as_slice)
     }
 
@@ -90,7 +92,7 @@ impl<'a> Branches<'a> {
         let last = members.max_by_key(|token| (token.exit_order, token.id));
         let last = last.filter(|token| token.status != TokenStatus::Completed);
         let inner = self.inner(instance, index).iter().max_by_key(|inner| inner.id);
-        let inner = inner.filter(|inner| !inner.has_fired());
+        let inner = inner.filter(|inner| !inner.has_fired);
         match (last, inner) {
             // The token fanned out and ended before its instance did.
             (Some(token), Some(inner)) if self.last_exit(inner.id) > token.exit_order => {
@@ -122,7 +124,13 @@ pub fn is_resumable(header: &Header, plan: &ResumePlan) -> bool {
 impl TokenSummary {
     /// It had done its work and waited at a join.
     fn waited_at_join(&self) -> bool {
-        self.join.is_some()
+        self.joins_at.is_some()
+    }
+}
+
+impl InstanceSummary {
+    fn is_closed_by(&self, end: u64) -> bool {
+        self.status == InstanceStatus::ClosedByRunEnd(end)
     }
 }
 
@@ -130,6 +138,11 @@ impl Run {
     /// What the run's last end interrupted. If a join had failed, every branch that did not complete is resumed, whenever
     /// it ended; a branch that the join did not need stays ended.
     pub fn resume_plan(&self, past: &Past) -> ResumePlan {
+        self.resume_plan_on(&self.snapshot, past)
+    }
+
+    /// As `resume_plan`, with the joins of another version.
+    pub fn resume_plan_on(&self, snapshot: &Snapshot, past: &Past) -> ResumePlan {
         let end = self.header.ends;
         let is_interrupted = |token: &&TokenSummary| token.interrupted.is_some_and(|cut| cut.end == end);
         let mut tokens: BTreeSet<TokenId> = past
@@ -138,13 +151,13 @@ impl Run {
             .filter(is_interrupted)
             .map(|token| token.id)
             .collect();
-        let is_closed = |instance: &&Instance| instance.is_closed_by(end);
-        let closed: Vec<&Instance> = past.instances.iter().filter(is_closed).collect();
+        let is_closed = |instance: &&InstanceSummary| instance.is_closed_by(end);
+        let closed: Vec<&InstanceSummary> = past.instances.iter().filter(is_closed).collect();
         let mut instances: BTreeSet<InstanceId> = closed.iter().map(|instance| instance.id).collect();
         let by_branch = Branches::of(past);
         let mut open = closed;
         while let Some(instance) = open.pop() {
-            if self.could_fire(instance, &by_branch, end) {
+            if could_fire(snapshot, instance, &by_branch, end) {
                 continue;
             }
             for index in 0..instance.total {
@@ -177,49 +190,13 @@ impl Run {
         }
     }
 
-    /// Whether a join of this instance had fired when the run ended, or still could have.
-    fn could_fire(&self, instance: &Instance, branches: &Branches, end: u64) -> bool {
-        let mut joins = self.snapshot.joins_of(&instance.group).peekable();
-        if instance.has_fired() || joins.peek().is_none() {
-            return true;
-        }
-        joins.any(|transition| {
-            let node = self.snapshot.workflow.transitions[transition].to;
-            let (mut completed, mut under_way) = (0, 0);
-            for index in 0..instance.total {
-                let members = branches.tokens(instance.id, index).iter();
-                let mut cut = members.filter(|token| token.interrupted.is_some_and(|cut| cut.end == end));
-                match cut.clone().find(|token| token.waited_at_join()) {
-                    Some(token) => {
-                        completed +=
-                            u32::from(token.join.is_some_and(|it| it.node == node) && !token.has_error)
-                    }
-                    None => {
-                        // A token that had failed could not arrive any more, nor could a fan-out whose own join had failed.
-                        let inner = branches.inner(instance.id, index).iter();
-                        let mut inner = inner.filter(|inner| inner.is_closed_by(end));
-                        let lived = cut.any(|token| !token.has_error)
-                            || inner.any(|inner| self.could_fire(inner, branches, end));
-                        under_way += u32::from(lived);
-                    }
-                }
-            }
-            let branches = BranchCounts {
-                completed,
-                pending: under_way,
-                total: instance.total,
-            };
-            self.may_fire(transition, branches)
-        })
-    }
-
     pub(in crate::run) fn retry_requested(
         &mut self,
         by: Option<&str>,
-        mode: RetryMode,
-        chosen: Option<TokenId>,
+        (mode, chosen): (RetryMode, Option<TokenId>),
+        version: Option<NewVersion>,
         past: &Past,
-        rows: &ResumeRows,
+        mut rows: ResumeRows,
     ) -> Result<(), Rejection> {
         match self.header.status {
             RunStatus::Failed | RunStatus::TimedOut => {}
@@ -244,7 +221,11 @@ impl Run {
         if self.header.reached_a_limit() {
             return Err(Rejection::NotResumable(REACHED_A_LIMIT.into()));
         }
-        let plan = self.resume_plan(past);
+        let snapshot = version
+            .as_ref()
+            .map_or(&self.snapshot, |version| &version.snapshot);
+        let snapshot = Rc::clone(snapshot);
+        let plan = self.resume_plan_on(&snapshot, past);
         if !is_resumable(&self.header, &plan) {
             let message = "nothing was under way when the run ended; restart it";
             return Err(Rejection::NotResumable(message.into()));
@@ -257,22 +238,30 @@ impl Run {
             );
             return Err(Rejection::NotResumable(message));
         }
-        let ended = whole_tokens(&plan, rows)?;
-        let instances = whole_instances(&plan, rows)?;
+        self.check_resumable_on(version.as_ref(), past, &rows)?;
+        let instances = whole_instances(&plan, &rows)?;
+        let mut fields = json!({"mode": mode.name(), "token_ids": plan.tokens.iter()
+            .take(crate::run::time::timeout_record::SHOWN).map(TokenId::to_string).collect::<Vec<_>>()});
+        if version.is_some() {
+            for token in &mut rows.tokens {
+                self.adapt_token(&snapshot, token);
+            }
+        }
+        let ended = whole_tokens(&plan, &rows)?;
+        let is_other_version = version.is_some();
+        if let Some(version) = version {
+            self.note_versions(&version, &mut fields);
+            self.change_version(version);
+        }
         self.set_running_again();
-        self.note_by(
-            by,
-            RunEventKind::RunRetried,
-            json!({"mode": mode.name(), "token_ids": plan.tokens.iter().take(crate::run::time::timeout_record::SHOWN)
-                .map(TokenId::to_string).collect::<Vec<_>>()}),
-        );
+        self.note_by(by, RunEventKind::RunRetried, fields);
         if mode == RetryMode::Escalate {
             let error = past_error(&plan, &ended);
             self.pause_since(PauseReason::Escalation, self.changes.now);
             let prompt = format!("The run ended: {error}. Shall it go on from there?");
             self.open_run_gate(GateKind::Escalation, prompt, &["retry", "fail"]);
         }
-        self.reopen_instances(instances);
+        self.reopen_instances(instances, is_other_version);
         if mode == RetryMode::DiscardAndRetry {
             self.undo_writes(&ended, chosen);
         }
@@ -324,9 +313,12 @@ impl Run {
     }
 
     /// Outer instances first: each counts as a member of the branch it was created in.
-    fn reopen_instances(&mut self, instances: Vec<Instance>) {
+    fn reopen_instances(&mut self, instances: Vec<Instance>, is_other_version: bool) {
         for mut instance in instances {
             let id = instance.id;
+            if is_other_version {
+                self.set_join_limits(&mut instance);
+            }
             instance.reopen(self.clock());
             self.fans.open(instance);
             self.set_fan_in_timers(id);
@@ -400,6 +392,45 @@ impl Run {
             }
         }
     }
+}
+
+/// Whether a join of this instance had fired when the run ended, or still could have.
+fn could_fire(snapshot: &Snapshot, instance: &InstanceSummary, branches: &Branches, end: u64) -> bool {
+    let workflow = &snapshot.workflow;
+    let mut joins = snapshot.joins_of(&instance.group).peekable();
+    if instance.has_fired || joins.peek().is_none() {
+        return true;
+    }
+    joins.any(|transition| {
+        let transition = &workflow.transitions[transition];
+        let node_id = workflow.nodes[transition.to].id.as_str();
+        let (mut completed, mut under_way) = (0, 0);
+        for index in 0..instance.total {
+            let members = branches.tokens(instance.id, index).iter();
+            let mut cut = members.filter(|token| token.interrupted.is_some_and(|cut| cut.end == end));
+            match cut.clone().find(|token| token.waited_at_join()) {
+                Some(token) => {
+                    let is_here = token.joins_at.as_deref() == Some(node_id);
+                    completed += u32::from(is_here && !token.has_error);
+                }
+                None => {
+                    // A token that had failed could not arrive any more, nor could a fan-out whose own join had failed.
+                    let inner = branches.inner(instance.id, index).iter();
+                    let mut inner = inner.filter(|inner| inner.is_closed_by(end));
+                    let lived = cut.any(|token| !token.has_error)
+                        || inner.any(|inner| could_fire(snapshot, inner, branches, end));
+                    under_way += u32::from(lived);
+                }
+            }
+        }
+        let branches = BranchCounts {
+            completed,
+            pending: under_way,
+            total: instance.total,
+        };
+        let join = transition.synchronization.as_ref();
+        join.is_some_and(|join| may_fire(join, branches))
+    })
 }
 
 /// The rows of the plan's tokens, in the order of their creation.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::definition::snapshot::Snapshot;
 use crate::run::context::Context;
 use crate::run::event::{RestartPoint, TokenSummary};
 use crate::run::recovery::undo::Patch;
@@ -37,9 +38,15 @@ impl WrittenAt {
 }
 
 impl Rewind {
-    /// Plans to undo everything after the creation of the last token at `node`.
-    pub fn plan(run: &Run, node: usize, past: &[TokenSummary]) -> Result<Rewind, Rejection> {
-        let created_there = past.iter().filter(|token| token.node == node);
+    /// Plans to undo everything after the creation of the last token at `node`, a node of `snapshot`.
+    pub fn plan(
+        run: &Run,
+        snapshot: &Snapshot,
+        node: usize,
+        past: &[TokenSummary],
+    ) -> Result<Rewind, Rejection> {
+        let node_id = snapshot.workflow.nodes[node].id.as_str();
+        let created_there = past.iter().filter(|token| &*token.node_id == node_id);
         let Some(target) = created_there.max_by_key(|token| token.id) else {
             return Err(Rejection::NoWayBack("the run has never been at this node".into()));
         };

@@ -8,7 +8,11 @@ use crate::base::failure::Failure;
 use crate::base::text::json_bytes;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
-use crate::run::{Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus, RowEvent, Run};
+use crate::definition::transition::Transition;
+use crate::definition::workflow::Workflow;
+use crate::run::{
+    Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus, InstanceSummary, RowEvent, Run,
+};
 
 /// A token's position among its siblings. Group and total repeat the instance's, so that a token's view needs no other row.
 #[derive(Debug, Serialize, Deserialize)]
@@ -152,23 +156,20 @@ impl InstanceRow {
 
     pub fn into_instance(self, snapshot: &Snapshot) -> Result<Instance, String> {
         let workflow = &snapshot.workflow;
+        let status = self.status();
         let parent = self.parent.map(BranchRow::into_branch);
         let mut instance = Instance::new(InstanceId(self.id), self.group, self.total, parent, self.item_var);
-        instance.status = match (self.closed, self.closed_by) {
-            (false, _) => InstanceStatus::Open,
-            (true, None) => InstanceStatus::Closed,
-            (true, Some(end)) => InstanceStatus::ClosedByRunEnd(end),
-        };
+        instance.status = status;
         instance.last_error = self.last_error;
         instance.events = self.events;
         instance.restore_arrivals(self.arrived);
         for row in self.fan_ins {
-            let node = workflow.node_index(&row.node_id);
-            let transition = workflow
-                .transitions
-                .iter()
-                .position(|it| it.id == row.transition_id);
-            let (Some(node), Some(transition)) = (node, transition) else {
+            let place = row.join_in(&instance.group, workflow);
+            if place.is_none() && instance.is_closed() {
+                // The run has gone on with a version without this join.
+                continue;
+            }
+            let Some((node, transition)) = place else {
                 return Err(format!(
                     "a join at unknown node {} or transition {}",
                     row.node_id, row.transition_id
@@ -187,5 +188,52 @@ impl InstanceRow {
             );
         }
         Ok(instance)
+    }
+
+    /// The nodes of its joins that the version does not have.
+    pub fn missing_joins(&self, snapshot: &Snapshot) -> Vec<String> {
+        let is_missing = |row: &&FanInRow| row.join_in(&self.group, &snapshot.workflow).is_none();
+        let missing = self.fan_ins.iter().filter(is_missing);
+        missing.map(|row| row.node_id.clone()).collect()
+    }
+
+    /// What resume plans need.
+    pub fn into_summary(self) -> InstanceSummary {
+        InstanceSummary {
+            id: InstanceId(self.id),
+            status: self.status(),
+            has_fired: self.fan_ins.iter().any(|row| row.fired_at.is_some()),
+            parent: self
+                .parent
+                .map(|branch| (InstanceId(branch.instance), branch.index)),
+            group: self.group,
+            total: self.total,
+        }
+    }
+
+    fn status(&self) -> InstanceStatus {
+        match (self.closed, self.closed_by) {
+            (false, _) => InstanceStatus::Open,
+            (true, None) => InstanceStatus::Closed,
+            (true, Some(end)) => InstanceStatus::ClosedByRunEnd(end),
+        }
+    }
+}
+
+impl FanInRow {
+    /// The node and a transition of this join. Transitions without an id are numbered, so in another version the id may be that
+    /// of another transition: the group and the node say which join it is.
+    fn join_in(&self, group: &str, workflow: &Workflow) -> Option<(usize, usize)> {
+        let node = workflow.node_index(&self.node_id)?;
+        let is_of_join = |transition: &&Transition| {
+            let join = transition.synchronization.as_ref();
+            transition.to == node && join.is_some_and(|join| join.group == group)
+        };
+        let transitions = workflow.transitions.iter();
+        let same = transitions
+            .clone()
+            .position(|it| is_of_join(&it) && it.id == self.transition_id);
+        let transition = same.or_else(|| transitions.clone().position(|it| is_of_join(&it)));
+        transition.map(|transition| (node, transition))
     }
 }

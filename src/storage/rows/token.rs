@@ -1,6 +1,7 @@
 //! Rows `token/<id>`: one for each token, ended ones included. Field names on disk never change; a new field is optional.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -150,7 +151,7 @@ impl TokenRow {
     }
 
     pub fn of(token: &Token, run: &Run) -> TokenRow {
-        let workflow = &run.snapshot().workflow;
+        let workflow = &run.snapshot_of(token.id).workflow;
         let token = token.clone();
         TokenRow {
             seq: last_seq(&token.events),
@@ -348,14 +349,18 @@ fn join_wait(node_id: Option<&str>, arrival: Option<u64>, snapshot: &Snapshot) -
     arrival.map(|arrival| JoinWait { node, arrival })
 }
 
-/// Reads only the fields that resume plans need.
-pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Result<TokenSummary, String> {
+/// Reads only the fields that resume plans need. `shared` gives the ids of nodes that many rows have.
+pub fn past_token(
+    id: u64,
+    status: &str,
+    row: &str,
+    shared: &mut impl FnMut(String) -> Rc<str>,
+) -> Result<TokenSummary, String> {
     let row: PastRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
-    let node_index = |id: &str| snapshot.workflow.node_index(id);
+    let joins_at = row.joins_at.filter(|_| row.arrival.is_some());
     Ok(TokenSummary {
         id: TokenId(id),
-        node: node_index(&row.node_id)
-            .ok_or_else(|| format!("token t{id} stands at unknown node {}", row.node_id))?,
+        node_id: shared(row.node_id),
         status: parse_status(status)?,
         branch: row
             .branch
@@ -364,7 +369,7 @@ pub fn past_token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Resu
         exit_order: row.exit_order,
         ended_at: row.ended_at,
         interrupted: row.interrupted,
-        join: join_wait(row.joins_at.as_deref(), row.arrival, snapshot),
+        joins_at: joins_at.map(shared),
         has_error: row.error.is_some(),
         has_checkpoint: row.checkpoint.is_some(),
         wrote: !row.undo.is_empty()

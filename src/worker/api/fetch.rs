@@ -19,7 +19,7 @@ use crate::base::limits;
 use crate::definition::event::trigger_event;
 use crate::definition::snapshot::{self, CheckError, DocumentKind, Library};
 use crate::protocol::caller::Caller;
-use crate::protocol::run::{PageRequest, RunRequest};
+use crate::protocol::run::{PageRequest, RunRequest, WorkflowResponse};
 use crate::run::Capability;
 use crate::worker::api::authorize;
 use crate::worker::api::callback;
@@ -245,10 +245,16 @@ async fn handle(
         Route::ResetBreaker { key } => {
             return reset_breaker(env, &caller, &key).await;
         }
-        Route::Control { run, control } => match control.request(body) {
-            Ok(request) => return forward(env, Some(&caller), &run, request).await,
-            Err(error) => Err(error),
-        },
+        Route::Control { run, control } => {
+            let version = control.version(&body);
+            match version.and_then(|version| Ok((version, control.request(body)?))) {
+                Ok((None, request)) => return forward(env, Some(&caller), &run, request).await,
+                Ok((Some(version), request)) => {
+                    return forward_on_version(env, &caller, &run, version, request).await;
+                }
+                Err(error) => Err(error),
+            }
+        }
     };
     Ok(ApiResponse::Json(result))
 }
@@ -413,13 +419,42 @@ async fn forward(env: &Env, caller: Option<&Caller>, run: &str, request: RunRequ
     match client.forward(&request).await {
         Ok(response) => Ok(ApiResponse::Ready(response)),
         Err(CallError::TimedOut) => Ok(ApiResponse::Json(Err(timed_out()))),
-        Err(CallError::OtherBuild) => Ok(ApiResponse::Json(Err(Error::new(
-            503,
-            "other_build",
-            "a new version of Curfew is being deployed; nothing was done, repeat the request",
-        )))),
+        Err(CallError::OtherBuild) => Ok(ApiResponse::Json(Err(other_build()))),
         Err(CallError::Failed(message)) => Err(worker::Error::RustError(message)),
     }
+}
+
+/// Forwards a retry or restart with another version of the run's workflow. Only the object knows which workflow that is, and
+/// whether the caller may reach it.
+async fn forward_on_version(
+    env: &Env,
+    caller: &Caller,
+    run: &str,
+    version: u64,
+    request: RunRequest,
+) -> Result<ApiResponse> {
+    let response = match forward(env, Some(caller), run, RunRequest::ReadWorkflow).await? {
+        ApiResponse::Ready(response) if response.status() == 200 => response,
+        // An object of an earlier build does not know the request.
+        ApiResponse::Ready(response) if response.status() == 400 => {
+            return Ok(ApiResponse::Json(Err(other_build())));
+        }
+        refused => return Ok(refused),
+    };
+    let text = JsFuture::from(response.text()?).await?.as_string();
+    let workflow: WorkflowResponse = serde_json::from_str(&text.unwrap_or_default())?;
+    match prepare_start::version_for_run(env, &workflow.workflow_id, version, run).await? {
+        Ok(resolved) => forward(env, Some(caller), run, request.on_version(resolved)).await,
+        Err(error) => Ok(ApiResponse::Json(Err(error))),
+    }
+}
+
+fn other_build() -> Error {
+    Error::new(
+        503,
+        "other_build",
+        "a new version of Curfew is being deployed; nothing was done, repeat the request",
+    )
 }
 
 /// Forwards the result of an async action. What the object does not know gets the response of every wrong capability.

@@ -14,6 +14,7 @@ use crate::base::limits;
 use crate::base::lru_cache::LruCache;
 use crate::definition::snapshot::{self, DocumentKind, Library, Resolution};
 use crate::definition::timeouts::TimeoutRules;
+use crate::protocol::start::ResolvedVersion;
 use crate::worker::api::callback;
 use crate::worker::api::catalogue::Catalogue;
 use crate::worker::index::latencies;
@@ -79,7 +80,44 @@ pub async fn prepare(
     if limits::depth_of(&body.input) > limits::DEPTH {
         return Ok(Err(Error::too_deep("the input")));
     }
-    let version = body.request.version;
+    let resolved = match runnable(env, workflow, body.request.version, rules).await? {
+        Ok(resolved) => resolved,
+        Err(error) => return Ok(Err(error)),
+    };
+    let run_id = match &body.run_id {
+        Some(id) => id.clone(),
+        None => platform::random_id()?,
+    };
+    let callback_secret = callback_secret(env, &resolved, &run_id).await?;
+    let start = StartRun::new(run_id, body, &resolved);
+    Ok(start.map(|start| StartRun {
+        callback_secret,
+        ..start
+    }))
+}
+
+/// For a run that is to go on with another version of its workflow.
+pub async fn version_for_run(
+    env: &Env,
+    workflow: &str,
+    version: u64,
+    run_id: &str,
+) -> Result<std::result::Result<ResolvedVersion, Error>> {
+    let resolved = match runnable(env, workflow, Some(version), &time_rules(env)).await? {
+        Ok(resolved) => resolved,
+        Err(error) => return Ok(Err(error)),
+    };
+    let callback_secret = callback_secret(env, &resolved, run_id).await?;
+    Ok(Ok(resolved.for_run(callback_secret)))
+}
+
+/// The workflow, if this deployment can run it.
+async fn runnable(
+    env: &Env,
+    workflow: &str,
+    version: Option<u64>,
+    rules: &TimeoutRules,
+) -> Result<std::result::Result<Rc<ResolvedWorkflow>, Error>> {
     let resolved = match version.and_then(|version| cached(workflow, version)) {
         Some(resolved) => resolved,
         None => match resolve(env, workflow, version, rules).await? {
@@ -90,19 +128,14 @@ pub async fn prepare(
     if resolved.has_async() && public_url(env).is_none() {
         return Ok(Err(Error::new(422, "no_public_url", PUBLIC_URL_ADVICE)));
     }
-    let run_id = match &body.run_id {
-        Some(id) => id.clone(),
-        None => platform::random_id()?,
-    };
-    let callback_secret = match resolved.has_async() {
-        true => Some(callback::settings(env).await?.key.secret_of(&run_id)),
+    Ok(Ok(resolved))
+}
+
+async fn callback_secret(env: &Env, resolved: &ResolvedWorkflow, run_id: &str) -> Result<Option<String>> {
+    Ok(match resolved.has_async() {
+        true => Some(callback::settings(env).await?.key.secret_of(run_id)),
         false => None,
-    };
-    let start = StartRun::new(run_id, body, &resolved);
-    Ok(start.map(|start| StartRun {
-        callback_secret,
-        ..start
-    }))
+    })
 }
 
 thread_local! {
