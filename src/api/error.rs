@@ -47,6 +47,10 @@ impl Error {
     }
 
     pub fn invalid_json(error: &serde_json::Error) -> Error {
+        // The parser has a limit of its own, above ours.
+        if error.to_string().starts_with("recursion limit exceeded") {
+            return Error::too_deep("the body");
+        }
         Error::new(400, "invalid_json", format!("the body is not JSON: {error}"))
     }
 

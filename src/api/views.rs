@@ -105,6 +105,9 @@ fn deadlines(run: &Run) -> Vec<Value> {
         let mut view = deadline(kind, at?, token.deadline.stopped_at);
         view["token_id"] = json!(token.id.to_string());
         view["node_id"] = json!(nodes[token.node].shown_id());
+        if token.status == TokenStatus::AwaitingHuman {
+            view["gate_id"] = json!(run.gate_id_of(token.id));
+        }
         Some(view)
     });
     let joins = run

@@ -47,6 +47,9 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return wrong("it is empty");
     }
+    if text.starts_with('-') {
+        return wrong("it must not be negative");
+    }
     let mut rest = text;
     let mut total = 0f64;
     while !rest.is_empty() {

@@ -1,5 +1,8 @@
 //! Static checks of a graph: cycles, unreachable nodes, loops without work, joins that can never fire.
 
+use serde_json::Value;
+
+use crate::base::ids::is_id;
 use crate::definition::fan::{EarlyCompletePolicy, Spawn, Strategy};
 use crate::definition::node::{Node, NodeKind};
 use crate::definition::path::Root;
@@ -19,8 +22,8 @@ pub fn mark_cycles(node_count: usize, transitions: &mut [Transition]) {
     }
 }
 
-/// Reports unreachable nodes, and loops that never end and do nothing.
-pub fn check(reader: &Reader, initial: usize, nodes: &[Node], transitions: &[Transition]) {
+/// Reports nodes that no path leads to.
+pub fn warn_of_unreachable(reader: &Reader, initial: usize, nodes: &[Node], transitions: &[Transition]) {
     if nodes.is_empty() {
         return;
     }
@@ -44,6 +47,10 @@ pub fn check(reader: &Reader, initial: usize, nodes: &[Node], transitions: &[Tra
             );
         }
     }
+}
+
+/// Reports loops that never end and do nothing.
+pub fn check_loops(reader: &Reader, nodes: &[Node], transitions: &[Transition]) {
     // A cycle of pass-through nodes without a condition or a bound on any transition never ends and never waits.
     let idle = |t: &&Transition| {
         matches!(nodes[t.from].kind, NodeKind::PassThrough)
@@ -80,6 +87,9 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
                 .iter()
                 .filter(|other| other.group.as_ref() == Some(&join.group))
         };
+        if spawning().next().is_none() && is_meant_to_be_spawned(reader, transitions, &join.group) {
+            continue;
+        }
         if spawning().next().is_none() {
             reader.problems().report(
                 &(place.clone() + "/sibling_group"),
@@ -136,6 +146,22 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
             );
         }
     }
+}
+
+/// Whether a transition with a problem of its own may spawn the group: then its problem is the only one.
+fn is_meant_to_be_spawned(reader: &Reader, transitions: &[Transition], group: &str) -> bool {
+    let elements = reader.array("transitions");
+    elements.iter().enumerate().any(|(position, element)| {
+        let id = match &element.value["id"] {
+            Value::Null => Some(format!("t{}", position + 1)),
+            explicit => explicit.as_str().filter(|id| is_id(id)).map(str::to_string),
+        };
+        let names_group = element.value["sibling_group"].as_str() == Some(group);
+        // Without a valid id it may be any.
+        let is_it = names_group || id.as_deref().is_none_or(|id| id == group);
+        let was_read = id.is_some_and(|id| transitions.iter().any(|other| other.id == id));
+        is_it && (!was_read || reader.problems().has_errors_in(&element.pointer))
+    })
 }
 
 fn transition_pointer(reader: &Reader, id: &str) -> String {

@@ -1,6 +1,7 @@
 //! Nodes of a workflow: what happens when a token arrives at one.
 
 use crate::base::failure::FailureClass;
+use crate::base::ids::is_id;
 use crate::base::limits;
 use crate::base::time::Limit;
 use crate::cel::Template;
@@ -109,7 +110,33 @@ pub const CHILD_FAILURE_POLICIES: &[(&str, ChildFailurePolicy)] = &[
     ("catch", ChildFailurePolicy::Catch),
 ];
 
-pub(super) fn read_nodes(reader: &Reader, names: &[&str]) -> Vec<Node> {
+/// The elements of `nodes` that have problems and were not read. A reference to one of them is no mistake of its own.
+#[derive(Default)]
+pub(super) struct UnreadNodes {
+    ids: Vec<String>,
+    /// One of them has no valid id, so any unknown one may be meant.
+    has_nameless: bool,
+}
+
+impl UnreadNodes {
+    pub(super) fn may_be(&self, id: &str) -> bool {
+        self.has_nameless || self.ids.iter().any(|unread| unread == id)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        !self.has_nameless && self.ids.is_empty()
+    }
+
+    fn add(&mut self, element: &Element) {
+        match element.value["id"].as_str().filter(|id| is_id(id)) {
+            Some(id) => self.ids.push(id.to_string()),
+            None => self.has_nameless = true,
+        }
+    }
+}
+
+pub(super) fn read_nodes(reader: &Reader, names: &[&str]) -> (Vec<Node>, UnreadNodes) {
+    let mut unread = UnreadNodes::default();
     let elements = reader.array("nodes");
     if elements.is_empty() {
         reader.report("nodes", "missing_field", "a workflow needs at least one node");
@@ -120,11 +147,13 @@ pub(super) fn read_nodes(reader: &Reader, names: &[&str]) -> Vec<Node> {
             "limit_exceeded",
             format!("{} nodes; the limit is {}", elements.len(), limits::NODES),
         );
-        return Vec::new();
+        unread.has_nameless = true;
+        return (Vec::new(), unread);
     }
     let mut nodes: Vec<Node> = Vec::new();
     for element in &elements {
         let Some(node) = read_node(element, names, reader.problems()) else {
+            unread.add(element);
             continue;
         };
         if nodes.iter().any(|other| other.id == node.id) {
@@ -137,7 +166,7 @@ pub(super) fn read_nodes(reader: &Reader, names: &[&str]) -> Vec<Node> {
         }
         nodes.push(node);
     }
-    nodes
+    (nodes, unread)
 }
 
 fn read_node(element: &Element, names: &[&str], problems: &Problems) -> Option<Node> {

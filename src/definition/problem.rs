@@ -5,6 +5,8 @@ use std::fmt;
 
 use crate::definition::timeouts::TimeoutRules;
 
+/// The code of a required field that is absent.
+pub const MISSING_FIELD: &str = "missing_field";
 /// The code of an unknown field.
 pub const UNKNOWN_FIELD: &str = "unknown_field";
 
@@ -86,6 +88,23 @@ impl Problems {
             .borrow()
             .iter()
             .any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// Whether a part of the document, or what is in it, has an error.
+    pub fn has_errors_in(&self, pointer: &str) -> bool {
+        let is_in = |problem: &Problem| {
+            let below = problem.pointer.strip_prefix(pointer);
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let found = self.found.borrow();
+        let mut errors = found.iter().filter(|problem| problem.severity == Severity::Error);
+        errors.any(is_in)
+    }
+
+    /// Takes back a problem that turned out to be the consequence of another one.
+    pub fn retract(&self, pointer: &str, code: &'static str) {
+        let is_meant = |problem: &Problem| problem.pointer == pointer && problem.code == code;
+        self.found.borrow_mut().retain(|problem| !is_meant(problem));
     }
 
     /// The problems in the order of their pointers, independent of the order of checks.

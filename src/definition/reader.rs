@@ -11,7 +11,7 @@ use crate::base::suggest::{closest, known_names};
 use crate::base::text::{json_type, shorten};
 use crate::base::time::{Limit, format_duration, parse_duration};
 use crate::cel::{Expression, Template};
-use crate::definition::problem::{Problems, UNKNOWN_FIELD, pointer_to};
+use crate::definition::problem::{MISSING_FIELD, Problems, UNKNOWN_FIELD, pointer_to};
 use crate::json_schema::Schema;
 
 /// After this many problems, messages no longer list the known fields: a document can have a hundred thousand unknown ones.
@@ -100,11 +100,11 @@ impl<'a> Reader<'a> {
         if (min..=max).contains(&number) {
             return Some(number);
         }
-        self.report(
-            field,
-            "out_of_range",
-            format!("{number} is outside {min} to {max}"),
-        );
+        let message = match number < 0 && min >= 0 {
+            true => format!("{number} must not be negative; it is {min} to {max}"),
+            false => format!("{number} is outside {min} to {max}"),
+        };
+        self.report(field, "out_of_range", message);
         None
     }
 
@@ -163,6 +163,10 @@ impl<'a> Reader<'a> {
                     return Limit::Unset;
                 }
             },
+            (Some(other), None) if is_negative(other) => {
+                self.report(name, "out_of_range", format!("{other} must not be negative"));
+                return Limit::Unset;
+            }
             (Some(other), None) => {
                 self.report(
                     name,
@@ -176,6 +180,10 @@ impl<'a> Reader<'a> {
             }
             (None, Some(value)) => match value.as_u64() {
                 Some(millis) => (name_ms, millis),
+                None if is_negative(value) => {
+                    self.report(name_ms, "out_of_range", format!("{value} must not be negative"));
+                    return Limit::Unset;
+                }
                 None => {
                     self.report(
                         name_ms,
@@ -204,6 +212,18 @@ impl<'a> Reader<'a> {
             return Limit::Unset;
         }
         Limit::After(millis)
+    }
+
+    /// Like `limit`, but `<name>` may also be a number of milliseconds.
+    pub fn limit_or_millis(&self, name: &'static str, name_ms: &'static str) -> Limit {
+        let is_number = self.object.get(name).is_some_and(Value::is_u64);
+        match is_number && !self.object.contains_key(name_ms) {
+            true => {
+                self.known.borrow_mut().push(name_ms);
+                self.limit("", name)
+            }
+            false => self.limit(name, name_ms),
+        }
     }
 
     /// Like `limit`, but `<name>` may also be `"adaptive"`. Then the limit is unset and the second value is true.
@@ -290,7 +310,7 @@ impl<'a> Reader<'a> {
     /// Reports a required field that is absent.
     pub fn require(&self, field: &'static str) {
         if !self.has(field) {
-            self.report(field, "missing_field", format!("\"{field}\" is required"));
+            self.report(field, MISSING_FIELD, format!("\"{field}\" is required"));
         }
     }
 
@@ -350,6 +370,8 @@ impl<'a> Reader<'a> {
             let mut message = "unknown field".to_string();
             if let Some(name) = closest(&known, field) {
                 message += &format!("; did you mean \"{name}\"?");
+                // It is there, under a wrong name.
+                self.problems.retract(&self.pointer_of(name), MISSING_FIELD);
             }
             if self.problems.count() < LISTS_OF_KNOWN_FIELDS_MAX {
                 message += &format!(" {}", known_names(&known));
@@ -393,10 +415,27 @@ pub fn read_expression(
             Some(expression)
         }
         Err(message) => {
+            let message = match bare_expression(source) {
+                Some(bare) => format!(
+                    "leave out ${{}}: this field is an expression already; write \"{}\"",
+                    shorten(bare)
+                ),
+                None => message,
+            };
             problems.report(pointer, "invalid_expression", message);
             None
         }
     }
+}
+
+/// What stands in `${}`, if that is all there is.
+fn bare_expression(source: &str) -> Option<&str> {
+    let inside = source.trim().strip_prefix("${")?.strip_suffix('}')?;
+    Some(inside.trim())
+}
+
+fn is_negative(value: &Value) -> bool {
+    value.as_f64().is_some_and(|number| number < 0.0)
 }
 
 pub fn read_template(value: &Value, pointer: &str, names: &[&str], problems: &Problems) -> Option<Template> {

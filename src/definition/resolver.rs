@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::base::ids::is_id;
 use crate::definition::action::Action;
 use crate::definition::ending;
 use crate::definition::inline;
@@ -233,6 +234,8 @@ impl<'a> Resolver<'a> {
         };
         match self.library.get(&reference) {
             Some(Some(document)) => Some((document.content.clone(), pointer.to_string())),
+            // One of its own has an invalid id, which is reported there, and may be meant.
+            Some(None) if version.is_none() && has_nameless(&self.document[kind.name()]) => None,
             Some(None) => {
                 if let Some(message) = describe_missing(&reference, self.library, &mut self.missing) {
                     let message = format!("{message}; store it first or write it into this document");
@@ -248,6 +251,11 @@ impl<'a> Resolver<'a> {
             }
         }
     }
+}
+
+fn has_nameless(documents: &Value) -> bool {
+    let mut documents = documents.as_array().into_iter().flatten();
+    documents.any(|document| !document["id"].as_str().is_some_and(is_id))
 }
 
 /// The message for a reference that is not in the catalogue. If it names a version, the message also states the newest one:

@@ -4,7 +4,7 @@ use crate::base::limits;
 use crate::base::text::shorten;
 use crate::cel::Expression;
 use crate::definition::fan::{Spawn, Synchronization, read_spawn, read_synchronization};
-use crate::definition::node::Node;
+use crate::definition::node::{Node, UnreadNodes};
 use crate::definition::problem::Problems;
 use crate::definition::reader::{Element, Reader};
 
@@ -40,7 +40,11 @@ pub const TRANSITION_ONS: &[(&str, TransitionOn)] = &[
     ("timeout", TransitionOn::Timeout),
 ];
 
-pub(super) fn read_transitions(reader: &Reader, nodes: &[Node], names: &[&str]) -> Vec<Transition> {
+pub(super) fn read_transitions(
+    reader: &Reader,
+    (nodes, unread): (&[Node], &UnreadNodes),
+    names: &[&str],
+) -> Vec<Transition> {
     let elements = reader.array("transitions");
     if elements.len() > limits::TRANSITIONS {
         reader.report(
@@ -56,7 +60,8 @@ pub(super) fn read_transitions(reader: &Reader, nodes: &[Node], names: &[&str]) 
     }
     let mut transitions: Vec<Transition> = Vec::new();
     for (position, element) in elements.iter().enumerate() {
-        let Some(transition) = read_transition(element, position, nodes, names, reader.problems()) else {
+        let Some(transition) = read_transition(element, position, (nodes, unread), names, reader.problems())
+        else {
             continue;
         };
         if transitions.iter().any(|other| other.id == transition.id) {
@@ -75,7 +80,7 @@ pub(super) fn read_transitions(reader: &Reader, nodes: &[Node], names: &[&str]) 
 fn read_transition(
     element: &Element,
     position: usize,
-    nodes: &[Node],
+    nodes: (&[Node], &UnreadNodes),
     names: &[&str],
     problems: &Problems,
 ) -> Option<Transition> {
@@ -121,10 +126,14 @@ fn read_transition(
     })
 }
 
-pub(super) fn read_node_reference(reader: &Reader, field: &'static str, nodes: &[Node]) -> Option<usize> {
+pub(super) fn read_node_reference(
+    reader: &Reader,
+    field: &'static str,
+    (nodes, unread): (&[Node], &UnreadNodes),
+) -> Option<usize> {
     let id = reader.required_string(field)?;
     let index = nodes.iter().position(|node| node.id == id);
-    if index.is_none() {
+    if index.is_none() && !unread.may_be(id) {
         reader.report(
             field,
             "unknown_node",

@@ -12,7 +12,7 @@ use crate::definition::ending::{
 };
 use crate::definition::event::Trigger;
 use crate::definition::graph;
-use crate::definition::node::{NO_MATCH_POLICIES, NoMatchPolicy, Node, NodeRole, read_nodes};
+use crate::definition::node::{NO_MATCH_POLICIES, NoMatchPolicy, Node, NodeRole, UnreadNodes, read_nodes};
 use crate::definition::problem::{Problems, pointer_to};
 use crate::definition::reader::Reader;
 use crate::definition::task::{Dispatch, warn_of_long_queue};
@@ -93,9 +93,9 @@ impl Workflow {
         let output_mapping = reader.template("output_mapping", OUTPUT_NAMES);
         let limits = reader.object("limits").map(read_limits).unwrap_or_default();
         let names = graph_names(&reader);
-        let mut nodes = read_nodes(&reader, &names);
-        let mut transitions = read_transitions(&reader, &nodes, &names);
-        let initial_node = read_initial_node(&reader, &nodes);
+        let (mut nodes, unread) = read_nodes(&reader, &names);
+        let mut transitions = read_transitions(&reader, (&nodes, &unread), &names);
+        let initial_node = read_initial_node(&reader, (&nodes, &unread));
         reader.value("tasks");
         reader.value("actions");
         let timeouts = reader.object("timeouts").map(read_timeouts).unwrap_or_default();
@@ -105,7 +105,11 @@ impl Workflow {
         let on_no_match = reader.choice("on_no_match", NO_MATCH_POLICIES);
         let clock = reader.choice("clock", RUN_CLOCKS);
         graph::mark_cycles(nodes.len(), &mut transitions);
-        graph::check(&reader, initial_node, &nodes, &transitions);
+        // A node or a transition that could not be read leaves others without a way to them.
+        if unread.is_empty() && reader.array("transitions").len() == transitions.len() {
+            graph::warn_of_unreachable(&reader, initial_node, &nodes, &transitions);
+        }
+        graph::check_loops(&reader, &nodes, &transitions);
         check_queue(&reader, timeout, &nodes);
         graph::check_joins(&reader, &nodes, &transitions);
         // After the checks of the graph: these nodes are not part of it.
@@ -228,7 +232,7 @@ fn check_queue(reader: &Reader, run_timeout: Limit, nodes: &[Node]) {
     }
 }
 
-fn read_initial_node(reader: &Reader, nodes: &[Node]) -> usize {
+fn read_initial_node(reader: &Reader, nodes: (&[Node], &UnreadNodes)) -> usize {
     match reader.has("initial_node_id") {
         true => read_node_reference(reader, "initial_node_id", nodes).unwrap_or(0),
         false => 0,

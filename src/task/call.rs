@@ -3,10 +3,15 @@
 use serde_json::Value;
 
 use crate::base::failure::FailureClass;
+use crate::base::text::shorten_to;
 use crate::protocol::task::RetryReport;
 use crate::task::breaker::{Admission, key_of, open, outcome_of};
+use crate::task::redact::Redactor;
 use crate::task::retry::{self, End, Ends, NotRetried, RetryDecision, Situation};
 use crate::task::runtime::{ActionCall, Runtime, Stopped};
+
+/// The most of an earlier error in the message of a later one.
+const LAST_ERROR_CHARACTERS: usize = 500;
 
 /// What limits the calls of a step.
 #[derive(Clone, Copy, Debug)]
@@ -23,12 +28,33 @@ pub(super) struct CallHistory {
     pub retries: Vec<RetryReport>,
     /// A retry was due, but there was no time for it.
     pub not_retried: Option<NotRetried>,
+    /// How the last call that was made failed.
+    last_error: Option<String>,
 }
 
 impl CallHistory {
     /// There was no time because of the end of the run, and for no other reason.
     pub fn gave_up_for_run(&self) -> bool {
         self.not_retried.is_some_and(|it| it.end == End::Run)
+    }
+}
+
+impl CallHistory {
+    /// An open breaker says why no call was made. The error that a person has to look at is the one before it.
+    fn note_error(&mut self, stopped: &mut Stopped, redactor: &Redactor) {
+        match stopped {
+            Stopped::Failed(failure) if failure.class == FailureClass::BreakerOpen => {
+                if let Some(last) = &self.last_error {
+                    failure.message += &format!("; the last call failed: {last}");
+                }
+            }
+            Stopped::Failed(failure) | Stopped::FailedMidway { failure, .. } => {
+                // Before it is cut: half a secret would not be found.
+                let message = redactor.text(failure.message.clone());
+                self.last_error = Some(shorten_to(&message, LAST_ERROR_CHARACTERS));
+            }
+            Stopped::Deadline { .. } => self.last_error = Some("it timed out".into()),
+        }
     }
 }
 
@@ -47,10 +73,11 @@ pub(super) async fn call_until_final(
         if deadline_at.is_some_and(|deadline| deadline <= runtime.now()) {
             return Err(Stopped::Deadline { partial: None });
         }
-        let stopped = match call_once(runtime, ActionCall { deadline_at, ..call }).await {
+        let mut stopped = match call_once(runtime, ActionCall { deadline_at, ..call }).await {
             Ok(result) => return Ok(result),
             Err(stopped) => stopped,
         };
+        history.note_error(&mut stopped, call.secrets.redactor());
         let (class, code, retry_after_ms) = match &stopped {
             Stopped::Failed(failure) | Stopped::FailedMidway { failure, .. } => {
                 (failure.class, failure.code.as_str(), failure.retry_after_ms)

@@ -35,7 +35,8 @@ fn a_run_at_its_gate_shows_the_gate_and_remaining_times() {
             "prompt": "The run has used up its limit of 4s. Extend it, abort it or fail it?",
             "choices": ["extend", "abort", "fail"],
             "input_schema": {"type": "object",
-                "properties": {"by_ms": {"type": "integer", "minimum": 1, "maximum": 2_592_000_000u64}}},
+                "properties": {"by_ms": {"type": "integer", "minimum": 1, "maximum": 2_592_000_000u64},
+                    "by": {"type": "string"}}},
             "opened_at": 5_000, "timeout_at": 604_805_000, "reminded_at": null, "status": "open", "decision": null,
         })
     );

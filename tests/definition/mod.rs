@@ -11,6 +11,7 @@ mod inline;
 mod kinds;
 mod llm;
 mod mutations;
+mod one_mistake;
 mod references;
 mod schema_differential;
 mod secrets;

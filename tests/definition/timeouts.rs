@@ -181,8 +181,8 @@ fn invalid_time_settings_of_a_workflow_are_reported() {
             "/timeouts/preset invalid_choice: \"fast\" is none of standard, service, flow",
         ),
         (
-            json!({"step": 900_000}),
-            "/timeouts/step wrong_type: expected a duration like \"30s\", found a number",
+            json!({"step": true}),
+            "/timeouts/step wrong_type: expected a duration like \"30s\", found a boolean",
         ),
         (json!({"tool": "5m", "tool_ms": 5}), "/timeouts/tool both_forms"),
         (json!({"warn_at": 0}), "/timeouts/warn_at out_of_range"),

@@ -56,7 +56,7 @@ fn an_inner_failure_ends_the_outer_branch_and_the_outer_join_decides() {
     assert_eq!(run.state(), &json!({"all": [["c", "d"]]}));
     let mut run = Driver::start(nested(json!({}), json!({})));
     run.fail("t4@1").assert_status(
-        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 2 branches completed, 1 may still; last error: fan-in at node d cannot be met: 0 of 2 branches completed, 1 may still; last error: status 500",
+        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 2 branches completed, 1 may still and it needs 2; last error: fan-in at node d cannot be met: 0 of 2 branches completed, 1 may still and it needs 2; last error: status 500",
     );
 }
 

@@ -88,7 +88,7 @@ fn an_unreachable_quorum_fails_immediately_and_stops_the_rest() {
         .fail("t3@1")
         .assert_status("running b:executing b:waiting_for_siblings");
     run.fail("t4@1").assert_status(
-        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 1 of 3 branches completed, 0 may still; last error: status 500",
+        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 1 of 3 branches completed, 0 may still and it needs 2; last error: status 500",
     );
     assert_eq!(continuations(&run), 0);
     let mut run = Driver::start(three(json!({"strategy": {"m_of_n": 2}})));
@@ -106,7 +106,7 @@ fn any_fails_only_when_every_branch_has() {
     let mut run = Driver::start(three(json!({"strategy": "any"})));
     run.fail("t2@1").fail("t3@1").assert_status("running b:executing");
     run.fail("t4@1").assert_status(
-        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 3 branches completed, 0 may still; last error: status 500",
+        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 3 branches completed, 0 may still and it needs 1; last error: status 500",
     );
 }
 
@@ -115,7 +115,7 @@ fn all_fails_with_its_first_failed_branch() {
     let mut run = Driver::start(three(json!({})));
     run.succeed("t2@1", json!(1));
     run.fail("t3@1").assert_status(
-        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 1 of 3 branches completed, 1 may still; last error: status 500",
+        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 1 of 3 branches completed, 1 may still and it needs 3; last error: status 500",
     );
     assert_eq!(run.lines_of("abort"), ["abort t4@1"]);
     assert_eq!(
@@ -134,7 +134,7 @@ fn all_may_proceed_with_the_completed_branches() {
     assert_eq!(run.state(), &json!({"all": ["b"]}));
     let mut run = Driver::start(three(json!({"on_branch_failure": "proceed_with_available"})));
     run.fail("t2@1").fail("t3@1").fail("t4@1").assert_status(
-        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 3 branches completed, 0 may still; last error: status 500",
+        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 3 branches completed, 0 may still and it needs 1; last error: status 500",
     );
 }
 
@@ -261,7 +261,7 @@ fn a_branch_that_ends_its_path_elsewhere_did_not_complete() {
     document["on_no_match"] = json!("end");
     let mut run = Driver::start(document);
     run.succeed("t2@1", json!(1)).succeed("t3@1", json!("away")).assert_status(
-        "failed fan_in_failed/permanent: fan-in at node z cannot be met: 1 of 3 branches completed, 1 may still",
+        "failed fan_in_failed/permanent: fan-in at node z cannot be met: 1 of 3 branches completed, 1 may still and it needs 3",
     );
 }
 
@@ -364,7 +364,7 @@ fn the_reason_of_a_failed_branch_survives_a_reload() {
     document["on_no_match"] = json!("end");
     let mut run = Driver::start(document);
     run.fail("t2@1").reload().succeed("t4@1", json!("away")).assert_status(
-        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 3 branches completed, 1 may still; last error: status 500",
+        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 0 of 3 branches completed, 1 may still and it needs 2; last error: status 500",
     );
 }
 

@@ -337,7 +337,7 @@ fn what_the_api_and_the_index_show_while_the_clock_stands() {
         view["deadlines"],
         json!([
             {"kind": "workflow", "remaining_ms": 15_000},
-            {"kind": "gate", "due_at": 106_000, "token_id": "t2", "node_id": "ask"},
+            {"kind": "gate", "due_at": 106_000, "token_id": "t2", "node_id": "ask", "gate_id": "g2"},
         ])
     );
     let summary = RunSummary::of(&run.run, 50_000);

@@ -21,7 +21,7 @@ fn a_join_of_all_that_failed_waits_for_the_failed_branch_again() {
     let mut run = Driver::start(limited(three(json!({"timeout_ms": 20_000}))));
     run.succeed("t4@1", json!("c")).at(2_000).fail("t2@1");
     run.assert_status(
-        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 1 of 3 branches completed, 1 may still; last error: status 500",
+        "failed fan_in_failed/server_error: fan-in at node z cannot be met: 1 of 3 branches completed, 1 may still and it needs 3; last error: status 500",
     );
     run.reload().at(9_000).retry(RetryMode::RetryStep).check(
         r#"

@@ -31,7 +31,7 @@ fn a_join_that_nothing_can_reach_fails_the_run_again() {
         run.succeed(attempt, json!(1));
     }
     let failed = "failed fan_in_failed/permanent: \
-        fan-in at node z cannot be met: 0 of 2 branches completed, 0 may still";
+        fan-in at node z cannot be met: 0 of 2 branches completed, 0 may still and it needs 1";
     run.assert_status(failed);
     run.reload()
         .at(2_000)

@@ -1,6 +1,6 @@
 //! A run whose limit has passed waits at a gate with its clock stopped, and continues from there after an extension.
 
-use curfew::run::GateStatus;
+use curfew::run::{GateStatus, Rejection};
 use serde_json::{Value, json};
 
 use super::driver::Driver;
@@ -241,6 +241,38 @@ fn a_run_whose_last_token_ended_meanwhile_completes_after_the_extension() {
 }
 
 #[test]
+fn an_extension_may_be_a_duration() {
+    let mut run = at_the_gate(watched(json!({})));
+    for (input, problem) in [
+        (
+            json!({"by": "soon"}),
+            "/input/by: invalid duration \"soon\": expected a number",
+        ),
+        (
+            json!({"by": "-5m"}),
+            "/input/by: invalid duration \"-5m\": it must not be negative",
+        ),
+        (json!({"by": "0s"}), "/input/by: an extension is at least 1ms"),
+        (json!({"by": 60_000}), "/input/by: write either"),
+        (json!({"by": "1m", "by_ms": 60_000}), "/input/by: write either"),
+    ] {
+        run.decide_with("run1", "extend", input.clone());
+        let Err(Rejection::InvalidDecision { pointer, message }) = &run.answer else {
+            panic!("{input}: {:?}", run.answer);
+        };
+        let found = format!("{pointer}: {message}");
+        assert!(found.starts_with(problem), "{input}: {found}");
+    }
+    run.at(3_600_000)
+        .decide_with("run1", "extend", json!({"by": "1m"}));
+    assert_eq!(
+        run.lines_of("run"),
+        ["run running until 3660000"],
+        "as with by_ms 60000"
+    );
+}
+
+#[test]
 fn an_extension_needs_a_number_of_milliseconds() {
     let mut run = at_the_gate(watched(json!({})));
     for input in [
@@ -253,7 +285,7 @@ fn an_extension_needs_a_number_of_milliseconds() {
         json!("60000"),
     ] {
         run.decide_with("run1", "extend", input.clone()).check(
-            "rejected invalid_decision /input/by_ms: \"extend\" needs the number of milliseconds the run gets more",
+            "rejected invalid_decision /input/by_ms: \"extend\" needs the number of milliseconds the run gets more, or \"by\": \"10m\"",
         );
         run.assert_status("paused a:executing");
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use curfew::base::failure::{Failure, FailureClass};
 use curfew::definition::snapshot::Latency;
 use curfew::protocol::task::{Artifact, StepReport, StepStatus, TaskReport};
 use curfew::run::{Command, LimitSource, TimeoutRecord};
@@ -94,7 +95,10 @@ fn partial_artifacts_and_steps_of_the_report() {
         "nodes": [{"id": "a", "task_id": "task", "timeout_ms": 4_000}],
         "tasks": [{"id": "task", "steps": [{"ref": "plan", "action_id": "work"}, {"ref": "fetch", "action_id": "work"}]}],
     }));
+    let mut error = Failure::new("tool_timeout", FailureClass::Timeout, "too slow");
+    error.step_ref = Some("fetch".into());
     run.at(5_000).report(TaskReport {
+        error: Some(error),
         partial: vec![artifact.clone()],
         steps: vec![
             step("plan", StepStatus::Completed),
@@ -109,6 +113,8 @@ fn partial_artifacts_and_steps_of_the_report() {
         "of several actions none is the one"
     );
     assert_eq!(record.partial_artifacts, [artifact]);
+    let message = "step a timed out: context deadline exceeded (in step fetch of node a)";
+    run.assert_status(&format!("failed execution_timeout/timeout: {message}"));
     assert_eq!(record.last_known_state.step_ref.as_deref(), Some("fetch"));
     assert_eq!(
         record.last_known_state.progress,

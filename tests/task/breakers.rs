@@ -82,6 +82,30 @@ fn an_open_breaker_is_not_called_and_a_retry_waits_for_the_next_trial() {
     );
 }
 
+/// An open breaker does not hide why it is open.
+#[test]
+fn the_message_of_an_open_breaker_has_the_last_error() {
+    let run = run_with(
+        &[
+            Admission::Call(Permit::Watched),
+            open(5_000),
+            open(5_000),
+            open(5_000),
+        ],
+        &[("a", Fails(ServerError, None))],
+        guarded("pay", json!({})),
+        json!({}),
+    );
+    let trace = run.trace();
+    let last = trace.lines().last().unwrap_or_default();
+    assert!(
+        last.contains(
+            "breaker \"pay\" is open: the call was not made; the next trial is in 5s; the last call failed: "
+        ),
+        "{last}"
+    );
+}
+
 #[test]
 fn three_retries_and_no_more() {
     let run = run_with(

@@ -303,3 +303,23 @@ function reversed(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).reverse().map(([key, inner]) => [key, reversed(inner)]));
 }
+
+test("one mistake is one problem, and says what to write", async () => {
+  const chain = (more: object, wait: object = {}) => ({
+    nodes: [{ id: "a" }, { id: "b", ...wait }],
+    transitions: [{ from_node_id: "a", to_node_id: "b", ...more }],
+  });
+  for (const [document, pointer, message] of [
+    [chain({ condition: "${input.x > 1}" }), "/transitions/0/condition", /^leave out \$\{\}.*write "input.x > 1"$/],
+    [chain({ to_node_id: "c" }), "/transitions/0/to_node_id", /no node is named "c"/],
+    [chain({ spawn_count: -1 }), "/transitions/0/spawn_count", /must not be negative/],
+    [chain({}, { wait: { sleep: "-5s" } }), "/nodes/1/wait/sleep", /must not be negative/],
+  ] as const) {
+    const answer = await curfew.api("PUT", "/v1/workflows/one-mistake", document);
+    assert.equal(answer.status, 422, answer.text);
+    const details: { pointer: string; message: string }[] = answer.json.error.details;
+    assert.equal(details.length, 1, answer.text);
+    assert.equal(details[0]?.pointer, pointer);
+    assert.match(details[0]?.message ?? "", message);
+  }
+});

@@ -71,7 +71,7 @@ test("a gate shows its prompt, accepts a decision with a comment, and the run ta
   const [token] = await curfew.tokens(id);
   assert.equal(token?.status, "awaiting_human");
   const [deadline] = (await curfew.run(id)).deadlines.filter(({ kind }) => kind === "gate");
-  assert.deepEqual(deadline, { kind: "gate", due_at: timeout_at, token_id: "t1", node_id: "review" });
+  assert.deepEqual(deadline, { kind: "gate", due_at: timeout_at, token_id: "t1", node_id: "review", gate_id: "g1" });
 
   const decision = { choice: "approve", input: { shelf: 3 }, comment: "a classic", by: "ada" };
   const response = await decide(id, gate.id, decision);

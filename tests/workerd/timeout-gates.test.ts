@@ -107,7 +107,7 @@ describe("timeout gates", { concurrency: 6 }, () => {
     assert.equal((await curfew.run(id)).status, "paused");
     assert.equal(peer.seen(path).length, 0, "nothing new begins");
 
-    const extended = await decide(id, { choice: "extend", input: { by_ms: 20_000 }, comment: "nearly there", by: "ada" });
+    const extended = await decide(id, { choice: "extend", input: { by: "20s" }, comment: "nearly there", by: "ada" });
     assert.equal(extended.status, 200, extended.text);
     assert.equal(extended.json.timeout_ms, LIMIT_MS + 20_000);
     const ended = await curfew.ended(id);

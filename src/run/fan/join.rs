@@ -4,7 +4,7 @@ use crate::base::failure::{Failure, FailureClass};
 use crate::definition::fan::Synchronization;
 use crate::run::fan::instance::{Branch, InstanceId};
 use crate::run::fan::instances::ArrivalKind;
-use crate::run::fan::quorum::{BranchCounts, Quorum, quorum};
+use crate::run::fan::quorum::{BranchCounts, Quorum, needed, quorum};
 use crate::run::recovery::undo::Patch;
 use crate::run::state::Run;
 use crate::run::time::timers::Timer;
@@ -95,11 +95,12 @@ impl Run {
                 let cause =
                     error.map_or_else(String::new, |error| format!("; last error: {}", error.message));
                 let message = format!(
-                    "fan-in at node {} cannot be met: {} of {} branches completed, {} may still{cause}",
+                    "fan-in at node {} cannot be met: {} of {} branches completed, {} may still and it needs {}{cause}",
                     self.snapshot.workflow.nodes[node].id,
                     branches.completed,
                     branches.total,
-                    branches.pending
+                    branches.pending,
+                    needed(self.join(transition), branches.total)
                 );
                 let class = error.map_or(FailureClass::Permanent, |error| error.class);
                 let failure = Failure::new("fan_in_failed", class, message);

@@ -32,20 +32,33 @@ pub(in crate::run) fn may_fire(join: &Synchronization, branches: BranchCounts) -
     }
 }
 
+/// How many branches of `total` must complete.
+pub(in crate::run) fn needed(join: &Synchronization, total: u32) -> u32 {
+    needed_of(join.strategy, join.on_branch_failure, total)
+}
+
+fn needed_of(strategy: Strategy, on_branch_failure: BranchFailurePolicy, total: u32) -> u32 {
+    match (strategy, on_branch_failure) {
+        (Strategy::Any, _) => 1,
+        (Strategy::MOfN(count), _) => count,
+        (Strategy::All, BranchFailurePolicy::Fail) => total,
+        // The join waits for every pending branch; then one arrival is enough.
+        (Strategy::All, BranchFailurePolicy::ProceedWithAvailable) => 1,
+    }
+}
+
 fn decide(strategy: Strategy, on_branch_failure: BranchFailurePolicy, branches: BranchCounts) -> Quorum {
     let BranchCounts {
         completed,
         pending,
         total,
     } = branches;
-    let needed = match (strategy, on_branch_failure) {
-        (Strategy::Any, _) => 1,
-        (Strategy::MOfN(count), _) => count,
-        (Strategy::All, BranchFailurePolicy::Fail) => total,
-        // The join waits for every pending branch; then one arrival is enough.
-        (Strategy::All, BranchFailurePolicy::ProceedWithAvailable) if pending > 0 => return Quorum::Open,
-        (Strategy::All, BranchFailurePolicy::ProceedWithAvailable) => 1,
-    };
+    let waits_for_all =
+        strategy == Strategy::All && on_branch_failure == BranchFailurePolicy::ProceedWithAvailable;
+    if waits_for_all && pending > 0 {
+        return Quorum::Open;
+    }
+    let needed = needed_of(strategy, on_branch_failure, total);
     if completed >= needed {
         Quorum::Reached
     } else if completed + pending < needed {

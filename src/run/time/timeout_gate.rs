@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::limits::TIMEOUT_MAX_MS;
-use crate::base::time::{Millis, format_duration};
+use crate::base::time::{Millis, format_duration, parse_duration};
 use crate::definition::timeouts::TimeoutGatePolicy;
 use crate::definition::workflow::WorkflowTimeoutPolicy;
 use crate::run::event::Extension;
@@ -361,7 +361,10 @@ impl Run {
 fn extension_schema() -> Value {
     json!({
         "type": "object",
-        "properties": {"by_ms": {"type": "integer", "minimum": 1, "maximum": TIMEOUT_MAX_MS}},
+        "properties": {
+            "by_ms": {"type": "integer", "minimum": 1, "maximum": TIMEOUT_MAX_MS},
+            "by": {"type": "string"},
+        },
     })
 }
 
@@ -376,12 +379,28 @@ fn in_decision(rejection: Rejection) -> Rejection {
     }
 }
 
+/// `{by_ms}` or `{by}`, a duration.
 fn read_extension(input: &Value) -> Result<Extension, Rejection> {
-    let by_ms = input["by_ms"].as_u64().filter(|millis| *millis > 0);
-    by_ms
-        .map(Extension::By)
-        .ok_or_else(|| Rejection::InvalidDecision {
-            pointer: "/input/by_ms".into(),
-            message: "\"extend\" needs the number of milliseconds the run gets more".into(),
-        })
+    let invalid = |field: &str, message: String| Rejection::InvalidDecision {
+        pointer: format!("/input/{field}"),
+        message,
+    };
+    let by_ms = match (&input["by"], &input["by_ms"]) {
+        (Value::String(text), Value::Null) => {
+            let parsed = parse_duration(text).map_err(|message| invalid("by", message))?;
+            if parsed == 0 {
+                return Err(invalid("by", "an extension is at least 1ms".into()));
+            }
+            Some(parsed)
+        }
+        (Value::Null, by_ms) => by_ms.as_u64().filter(|millis| *millis > 0),
+        (_, _) => {
+            let message = "write either \"by\", a duration like \"10m\", or \"by_ms\"";
+            return Err(invalid("by", message.into()));
+        }
+    };
+    by_ms.map(Extension::By).ok_or_else(|| {
+        let message = "\"extend\" needs the number of milliseconds the run gets more, or \"by\": \"10m\"";
+        invalid("by_ms", message.into())
+    })
 }

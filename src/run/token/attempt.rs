@@ -83,7 +83,18 @@ impl Run {
     fn time_out(&mut self, id: TokenId, reported: Option<Reported>) {
         let token = self.tokens.live(id);
         let node = &self.snapshot.workflow.nodes[token.node];
-        let message = format!("step {} timed out: context deadline exceeded", node.id);
+        let mut message = format!("step {} timed out: context deadline exceeded", node.shown_id());
+        let is_one_of_several = self
+            .snapshot
+            .task_of(token.node)
+            .is_some_and(|task| task.task.steps.len() > 1);
+        if is_one_of_several
+            && let Some(Reported::Stopped {
+                step_ref: Some(step), ..
+            }) = &reported
+        {
+            message += &format!(" (in step {step} of node {})", node.shown_id());
+        }
         let failure = match &reported {
             None => Failure::new("execution_timeout", FailureClass::Timeout, message),
             Some(Reported::Stopped { step_ref, .. }) => Failure {

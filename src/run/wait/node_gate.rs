@@ -187,7 +187,7 @@ impl Run {
     }
 
     /// The gate that a token waits at, if it waits at one.
-    fn gate_id_of(&self, id: TokenId) -> String {
+    pub fn gate_id_of(&self, id: TokenId) -> String {
         let token = self.tokens.get(&id);
         let escalation = token.and_then(|token| token.escalation.as_ref());
         escalation.map_or_else(|| node_gate_id(id), |escalation| escalation.gate_id.clone())
