@@ -338,6 +338,8 @@ fn limit_in(object: &Value, name: &str) -> Option<(String, Limit)> {
             Some((name.to_string(), Limit::After(millis)))
         }
         (None, Some(value)) => Some((name_ms, Limit::After(value.as_u64()?))),
+        // Only `timeouts` takes a bare number; elsewhere the reader has reported it.
+        (Some(value @ Value::Number(_)), None) => Some((name.to_string(), Limit::After(value.as_u64()?))),
         (None, None) | (Some(_), _) => None,
     }
 }

@@ -270,10 +270,10 @@ impl Timeouts {
 pub(super) fn read_timeouts(reader: Reader) -> Timeouts {
     let timeouts = Timeouts {
         preset: reader.choice("preset", PRESETS),
-        step: reader.limit("step", "step_ms"),
-        flow: reader.limit("flow", "flow_ms"),
-        llm_call: reader.limit("llm_call", "llm_call_ms"),
-        tool: reader.limit("tool", "tool_ms"),
+        step: reader.limit_or_millis("step", "step_ms"),
+        flow: reader.limit_or_millis("flow", "flow_ms"),
+        llm_call: reader.limit_or_millis("llm_call", "llm_call_ms"),
+        tool: reader.limit_or_millis("tool", "tool_ms"),
         inherit_budget: reader.boolean("inherit_budget").unwrap_or(false),
         warn_at: read_warn_at(&reader),
     };

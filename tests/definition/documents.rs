@@ -193,7 +193,10 @@ fn durations_have_two_forms_and_one_at_a_time() {
             json!({"timeout_ms": "5"}),
             Some("/nodes/0/timeout_ms wrong_type: expected a whole number of milliseconds, found a string"),
         ),
-        (json!({"timeout_ms": -5}), Some("/nodes/0/timeout_ms wrong_type")),
+        (
+            json!({"timeout_ms": -5}),
+            Some("/nodes/0/timeout_ms out_of_range: -5 must not be negative"),
+        ),
         (json!({"timeout_ms": 1.5}), Some("/nodes/0/timeout_ms wrong_type")),
         (
             json!({"timeout_ms": 0}),
