@@ -76,6 +76,8 @@ pub struct Header {
     pub on_end: Vec<HandlerResult>,
     /// Work that was done up to this number (`Token::exit_order`) is final: the run had completed, or the work was compensated.
     pub settled_order: u64,
+    /// The last bulk operation that extended the run.
+    pub extended_by_operation: Option<String>,
 }
 
 /// The format of the ids of a run's children. A run keeps the format it started with, so that it still finds children

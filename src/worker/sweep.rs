@@ -14,8 +14,7 @@ use crate::base::time::Millis;
 use crate::index::run_summary::{ProbeResponse, RunSummary};
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::run::Settings;
-use crate::worker::index::event_starts;
-use crate::worker::index::{consumer, runs};
+use crate::worker::index::{consumer, event_starts, operations, runs};
 use crate::worker::platform;
 use crate::worker::run_client::RunClient;
 
@@ -90,7 +89,8 @@ pub async fn sweep(env: &Env) {
 async fn pass(env: &Env, began_at: Millis) -> Result<Value> {
     let database = env.d1("DB")?;
     let setting = |name: &str, default: u64| platform::number(env, name).unwrap_or(default);
-    let overdue_at = began_at.saturating_sub(setting("CURFEW_SWEEP_LATE_MS", OVERDUE_MS));
+    let late_ms = setting("CURFEW_SWEEP_LATE_MS", OVERDUE_MS);
+    let overdue_at = began_at.saturating_sub(late_ms);
     let quiet_at = began_at.saturating_sub(setting("CURFEW_SWEEP_QUIET_MS", QUIET_MS));
     let retention_ms = setting("CURFEW_RETENTION_MS", Settings::default().retention_ms);
     let expired_at = timestamp(began_at.saturating_sub(retention_ms.saturating_add(REMOVAL_MS)));
@@ -113,6 +113,8 @@ async fn pass(env: &Env, began_at: Millis) -> Result<Value> {
     let (probed, gone) = (results.summaries.len(), results.gone.len());
     save(&database, results, began_at).await?;
     event_starts::remove_old(&database, began_at).await?;
+    let stalled_at = began_at.saturating_sub(late_ms);
+    operations::sweep(env, began_at, stalled_at, began_at.saturating_sub(retention_ms)).await?;
     Ok(json!({
         "level": "info", "event": "sweep", "found": found, "rung": probed, "gone": gone,
         "left": found.saturating_sub(probed + gone),

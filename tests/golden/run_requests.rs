@@ -209,6 +209,7 @@ fn every_request_keeps_its_shape() {
 fn calls() {
     let call = |caller| RunCall {
         caller,
+        operation: None,
         request: RunRequest::Pause,
     };
     let workflows = WorkflowScope::new(vec!["order-*".into(), "refund".into()]).expect("valid");
@@ -227,6 +228,7 @@ fn calls() {
 fn what_javascript_writes_by_hand() {
     let call = RunCall {
         caller: None,
+        operation: None,
         request: RunRequest::Abandon,
     };
     assert_eq!(json!(call), json!({"request": "abandon"}));

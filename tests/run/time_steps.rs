@@ -18,6 +18,7 @@ impl Driver {
         self.feed(Event::ExtendRequested {
             extension: Extension::By(by_ms),
             by: self.caller.clone(),
+            operation: None,
         })
     }
 
@@ -25,6 +26,7 @@ impl Driver {
         self.feed(Event::ExtendRequested {
             extension: Extension::Until(moment),
             by: self.caller.clone(),
+            operation: None,
         })
     }
 

@@ -80,6 +80,8 @@ pub struct HeaderRow {
     pub on_end: Vec<HandlerResult>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub settled_order: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extended_by_operation: Option<String>,
 }
 
 /// Rows of older builds do not have the field.
@@ -132,6 +134,7 @@ impl HeaderRow {
             compensation: header.compensation,
             on_end: header.on_end,
             settled_order: header.settled_order,
+            extended_by_operation: header.extended_by_operation,
         }
     }
 
@@ -185,6 +188,7 @@ impl HeaderRow {
             compensation: self.compensation,
             on_end: self.on_end,
             settled_order: self.settled_order,
+            extended_by_operation: self.extended_by_operation,
         }
     }
 }

@@ -76,17 +76,33 @@ pub async fn prepare(
     body: StartBody,
     rules: &TimeoutRules,
 ) -> Result<std::result::Result<StartRun, Error>> {
+    match resolved(env, workflow, body.request.version, rules).await? {
+        Ok(resolved) => prepare_resolved(env, &resolved, body).await,
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+/// Without a version: the newest one.
+pub async fn resolved(
+    env: &Env,
+    workflow: &str,
+    version: Option<u64>,
+    rules: &TimeoutRules,
+) -> Result<std::result::Result<Rc<ResolvedWorkflow>, Error>> {
+    match version.and_then(|version| cached(workflow, version)) {
+        Some(resolved) => Ok(Ok(resolved)),
+        None => resolve(env, workflow, version, rules).await,
+    }
+}
+
+pub async fn prepare_resolved(
+    env: &Env,
+    resolved: &ResolvedWorkflow,
+    body: StartBody,
+) -> Result<std::result::Result<StartRun, Error>> {
     if limits::depth_of(&body.input) > limits::DEPTH {
         return Ok(Err(Error::too_deep("the input")));
     }
-    let version = body.request.version;
-    let resolved = match version.and_then(|version| cached(workflow, version)) {
-        Some(resolved) => resolved,
-        None => match resolve(env, workflow, version, rules).await? {
-            Ok(resolved) => resolved,
-            Err(error) => return Ok(Err(error)),
-        },
-    };
     if resolved.has_async() && public_url(env).is_none() {
         return Ok(Err(Error::new(422, "no_public_url", PUBLIC_URL_ADVICE)));
     }
@@ -98,7 +114,7 @@ pub async fn prepare(
         true => Some(callback::settings(env).await?.key.secret_of(&run_id)),
         false => None,
     };
-    let start = StartRun::new(run_id, body, &resolved);
+    let start = StartRun::new(run_id, body, resolved);
     Ok(start.map(|start| StartRun {
         callback_secret,
         ..start
@@ -118,7 +134,6 @@ fn cached(workflow: &str, version: u64) -> Option<Rc<ResolvedWorkflow>> {
     RESOLVED.with_borrow_mut(|cache| cache.get(&key(workflow, version)))
 }
 
-/// Without a version: the newest one.
 async fn resolve(
     env: &Env,
     workflow: &str,
