@@ -218,6 +218,11 @@ fn calls() {
         workflows,
     };
     let calls = [call(Some(bound)), call(Some(Caller::default())), call(None)];
+    let of_operation = RunCall {
+        operation: Some("op-1".into()),
+        ..call(Some(Caller::default()))
+    };
+    check_json("run_call_of_an_operation.json", &json!(of_operation));
     check_json("run_calls.json", &json!(calls));
     let again: Vec<RunCall> = serde_json::from_str(&read("run_calls.json")).expect("calls can be read");
     assert_eq!(json!(again), json!(calls));

@@ -22,6 +22,15 @@ impl Driver {
         })
     }
 
+    /// As a bulk operation.
+    pub fn extend_for(&mut self, operation: &str, by_ms: u64) -> &mut Driver {
+        self.feed(Event::ExtendRequested {
+            extension: Extension::By(by_ms),
+            by: self.caller.clone(),
+            operation: Some(operation.into()),
+        })
+    }
+
     pub fn extend_until(&mut self, moment: Millis) -> &mut Driver {
         self.feed(Event::ExtendRequested {
             extension: Extension::Until(moment),
