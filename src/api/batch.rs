@@ -1,8 +1,6 @@
 //! `POST /v1/runs:batch`: several starts in one request, each with an outcome of its own. Pure: the body in, its items out, and the
 //! outcomes in their order.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use crate::api::control;
@@ -31,16 +29,11 @@ pub fn items(body: &Value) -> Result<&[Value], Error> {
 /// what two requests in a row would get. An item without a run id is a group of its own.
 pub fn groups(items: &[Value]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, item) in items.iter().enumerate() {
-        match item["run_id"].as_str() {
-            Some(id) => match by_id.get(id) {
-                Some(group) => groups[*group].push(index),
-                None => {
-                    by_id.insert(id, groups.len());
-                    groups.push(vec![index]);
-                }
-            },
+        let id = item["run_id"].as_str();
+        let same = |group: &&mut Vec<usize>| id.is_some() && items[group[0]]["run_id"].as_str() == id;
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(index),
             None => groups.push(vec![index]),
         }
     }

@@ -1,8 +1,6 @@
 //! Bulk operations: `POST /v1/runs:cancel` and its like change many runs in the background. Pure: the body, the stored operation,
 //! the runs of its next page, and what the answer of a run counts as.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -138,11 +136,11 @@ fn read_ids(reader: &Reader) -> Option<Vec<String>> {
         reader.report("ids", "limit_exceeded", message);
         return None;
     }
-    let (mut ids, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut ids: Vec<String> = Vec::new();
     for element in elements {
         match element.value.as_str().filter(|id| ids::is_any_run_id(id)) {
-            Some(id) if seen.insert(id) => ids.push(id.to_string()),
-            Some(_) => {}
+            Some(id) if ids.iter().any(|other| other == id) => {}
+            Some(id) => ids.push(id.to_string()),
             None => reader
                 .problems()
                 .report(&element.pointer, "invalid_id", ids::RUN_ID_RULE),

@@ -3,8 +3,7 @@
 
 use std::cell::RefCell;
 
-use futures_util::StreamExt;
-use futures_util::stream::iter;
+use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -16,6 +15,7 @@ use crate::protocol::run::{RunRequest, RunResponse};
 use crate::run::Settings;
 use crate::worker::index::{consumer, event_starts, operations, runs};
 use crate::worker::platform;
+use crate::worker::platform::concurrent::run_all;
 use crate::worker::run_client::RunClient;
 
 /// How overdue a run must be: its alarm comes first, and may be a minute late.
@@ -31,7 +31,6 @@ const EXPIRED_MAX: u32 = 50;
 const EXPIRED_EXAMINED: u32 = 100;
 /// How long after its retention a run's row may remain: the object deletes itself by an alarm, and its message takes a while.
 const REMOVAL_MS: u64 = 3_600_000;
-const CONCURRENT_PROBES: usize = 6;
 const PROBE_TIMEOUT_MS: u64 = 5_000;
 /// No probe starts later than this after the pass began.
 const PASS_MS: u64 = 40_000;
@@ -131,7 +130,7 @@ fn timestamp(at: Millis) -> JsValue {
 
 async fn probe_all(env: &Env, ids: Vec<String>, began_at: Millis) -> ProbeResults {
     let results = RefCell::new(ProbeResults::default());
-    let probes = iter(ids).for_each_concurrent(CONCURRENT_PROBES, |id| {
+    let probe_one = |id: String| {
         let results = &results;
         async move {
             // The time of the pass is over. Runs that were not probed keep their place for the next pass.
@@ -160,8 +159,9 @@ async fn probe_all(env: &Env, ids: Vec<String>, began_at: Millis) -> ProbeResult
                 }
             }
         }
-    });
-    probes.await;
+        .boxed_local()
+    };
+    run_all(ids.into_iter().map(probe_one).collect()).await;
     results.into_inner()
 }
 

@@ -1,11 +1,9 @@
 //! Starts of a batch: each workflow is resolved once, then the runs are started, some at a time.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use futures_util::StreamExt;
-use futures_util::stream::iter;
+use futures_util::FutureExt;
 use serde_json::Value;
 use worker::{Env, Result};
 
@@ -18,16 +16,15 @@ use crate::protocol::caller::Caller;
 use crate::protocol::run::RunRequest;
 use crate::worker::api::fetch::{call_error, failure};
 use crate::worker::api::prepare_start;
+use crate::worker::platform::concurrent::run_all;
 use crate::worker::run_client::RunClient;
 
-/// The platform lets an invocation wait for this many connections at once.
-const CONCURRENT_STARTS: usize = 6;
 /// How long a run's object may take to respond: with all of them silent, the request still ends before the entry gives it up.
 const OBJECT_MS: u64 = 6_000;
 
 type Resolved = std::result::Result<Rc<ResolvedWorkflow>, Error>;
-/// By id and requested version.
-type Workflows = BTreeMap<(String, Option<u64>), Resolved>;
+/// An id, and the version that was asked for. A list: a batch has few of them, and it is smaller code than a map.
+type Workflow = (String, Option<u64>, Resolved);
 
 /// The answer of each item, in their order.
 pub async fn start_all(env: &Env, caller: &Caller, items: &[Value]) -> Vec<StartAnswer> {
@@ -40,42 +37,41 @@ pub async fn start_all(env: &Env, caller: &Caller, items: &[Value]) -> Vec<Start
             Ok((workflow, body))
         })
         .collect();
-    let keys = starts.iter().flatten();
-    let keys = keys.map(|(workflow, body)| (workflow.clone(), body.request.version));
-    let workflows = RefCell::new(
-        keys.map(|key| (key, Err(Error::internal())))
-            .collect::<Workflows>(),
-    );
-    let keys: Vec<_> = workflows.borrow().keys().cloned().collect();
-    let resolving = iter(keys).for_each_concurrent(CONCURRENT_STARTS, |key| {
-        let (rules, workflows) = (&rules, &workflows);
-        async move {
-            let resolved = or_failure(prepare_start::resolved(env, &key.0, key.1, rules).await);
-            workflows.borrow_mut().insert(key, resolved);
+    let mut workflows: Vec<Workflow> = Vec::new();
+    for (workflow, body) in starts.iter().flatten() {
+        let version = body.request.version;
+        if find(&workflows, workflow, version).is_none() {
+            let resolved = or_failure(prepare_start::resolved(env, workflow, version, &rules).await);
+            workflows.push((workflow.clone(), version, resolved));
         }
-    });
-    resolving.await;
-    let workflows = workflows.into_inner();
-    let answers: RefCell<BTreeMap<usize, StartAnswer>> = RefCell::default();
-    let starting = iter(batch::groups(items)).for_each_concurrent(CONCURRENT_STARTS, |group| {
+    }
+    let answers = RefCell::new(vec![(0, String::new()); items.len()]);
+    let calls = batch::groups(items).into_iter().map(|group| {
         let (starts, workflows, answers) = (&starts, &workflows, &answers);
         async move {
             for index in group {
                 let caller = caller.or_named(name_in(&items[index]));
                 let answer = match &starts[index] {
                     Ok((workflow, body)) => {
-                        let key = (workflow.clone(), body.request.version);
-                        start(env, &caller, &workflows[&key], body).await
+                        let resolved = find(workflows, workflow, body.request.version);
+                        start(env, &caller, resolved.expect("every workflow was resolved"), body).await
                     }
                     Err(error) => Err(error.clone()),
                 };
-                let answer = answer.unwrap_or_else(|error| batch::refused(&error));
-                answers.borrow_mut().insert(index, answer);
+                answers.borrow_mut()[index] = answer.unwrap_or_else(|error| batch::refused(&error));
             }
         }
+        .boxed_local()
     });
-    starting.await;
-    answers.into_inner().into_values().collect()
+    run_all(calls.collect()).await;
+    answers.into_inner()
+}
+
+fn find<'a>(workflows: &'a [Workflow], id: &str, version: Option<u64>) -> Option<&'a Resolved> {
+    let mut found = workflows
+        .iter()
+        .filter(|(other, asked, _)| other == id && *asked == version);
+    found.next().map(|(_, _, resolved)| resolved)
 }
 
 async fn start(

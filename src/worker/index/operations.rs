@@ -6,8 +6,7 @@
 
 use std::cell::RefCell;
 
-use futures_util::StreamExt;
-use futures_util::stream::iter;
+use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -21,13 +20,12 @@ use crate::base::time::Millis;
 use crate::index::batch::operation_message;
 use crate::protocol::caller::Caller;
 use crate::worker::index::runs;
+use crate::worker::platform::concurrent::run_all;
 use crate::worker::platform::{self, log_error};
 use crate::worker::run_client::{CallError, RunClient};
 
 /// How long a run's object may take to respond.
 const OBJECT_MS: u64 = 10_000;
-/// The platform lets an invocation wait for this many connections at once.
-const CONCURRENT_CALLS: usize = 6;
 /// Pages of one message: 250 of the thousand calls that an invocation may make.
 const PAGES_MAX: usize = 10;
 /// No page begins later than this after the message was taken. Updates of the index wait in the same queue.
@@ -37,7 +35,13 @@ const SWEPT_MAX: u32 = 100;
 
 const INSERT: &str = "INSERT INTO operations (id, kind, request, created_at, created_by, total, updated_at) \
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?4)";
-const READ: &str = "SELECT * FROM operations WHERE id = ?1";
+/// The view, and apart from it what the work needs. Each is text: a row of many columns takes a reader of its own.
+const READ_VIEW: &str = "SELECT json_object('id', id, 'kind', kind, \
+        'status', CASE WHEN ended_at IS NULL THEN 'running' ELSE 'completed' END, 'created_at', created_at, \
+        'created_by', created_by, 'ended_at', ended_at, 'total', total, 'done', done, 'failed', failed, \
+        'skipped', skipped, 'errors', json(errors)) AS id FROM operations WHERE id = ?1";
+const READ_WORK: &str = "SELECT json_array(request, cursor, errors) AS id FROM operations \
+    WHERE id = ?1 AND ended_at IS NULL";
 /// `?8` are the failures of the page.
 const SAVE_PAGE: &str = "UPDATE operations SET cursor = ?3, done = done + ?4, failed = failed + ?5, skipped = skipped + ?6, \
         updated_at = ?7, errors = ?8, ended_at = ?9, \
@@ -48,22 +52,7 @@ const CONTINUE: &str = "UPDATE operations SET updated_at = ?2 WHERE id IN ( \
 const REMOVE_OLD: &str = "DELETE FROM operations WHERE id IN ( \
     SELECT id FROM operations WHERE ended_at <= ?1 ORDER BY ended_at LIMIT ?2)";
 
-#[derive(Deserialize)]
-struct Row {
-    id: String,
-    kind: String,
-    request: String,
-    created_at: Millis,
-    created_by: Option<String>,
-    cursor: String,
-    total: Option<u64>,
-    done: u64,
-    failed: u64,
-    skipped: u64,
-    errors: String,
-    ended_at: Option<Millis>,
-}
-
+/// The one column of every statement here.
 #[derive(Deserialize)]
 struct Id {
     id: String,
@@ -98,22 +87,15 @@ pub async fn read(
     caller: &Caller,
     id: &str,
 ) -> Result<std::result::Result<Value, Error>> {
-    let Some(row) = find(database, id).await? else {
+    let Some(Id { id: text }) = first(database, READ_VIEW, &[id.into()]).await? else {
         return Ok(Err(Error::not_found("the operation")));
     };
-    if let Err(error) = scope::check_operation(caller, row.created_by.as_deref()) {
-        return Ok(Err(error));
-    }
-    let errors: Value = serde_json::from_str(&row.errors)?;
-    Ok(Ok(json!({
-        "id": row.id, "kind": row.kind, "status": if row.ended_at.is_some() { "completed" } else { "running" },
-        "created_at": row.created_at, "created_by": row.created_by, "ended_at": row.ended_at, "total": row.total,
-        "done": row.done, "failed": row.failed, "skipped": row.skipped, "errors": errors,
-    })))
+    let view: Value = serde_json::from_str(&text)?;
+    Ok(scope::check_operation(caller, view["created_by"].as_str()).map(|()| view))
 }
 
-async fn find(database: &D1Database, id: &str) -> Result<Option<Row>> {
-    database.prepare(READ).bind(&[id.into()])?.first(None).await
+async fn first(database: &D1Database, statement: &str, bindings: &[JsValue]) -> Result<Option<Id>> {
+    database.prepare(statement).bind(bindings)?.first(None).await
 }
 
 async fn send_message(env: &Env, id: &str) -> Result<()> {
@@ -127,10 +109,11 @@ pub async fn work(env: &Env, id: &str) -> Result<()> {
     let began_at = platform::now();
     let database = env.d1("DB")?;
     for _ in 0..PAGES_MAX {
-        let Some(row) = find(&database, id).await?.filter(|row| row.ended_at.is_none()) else {
+        let Some(Id { id: text }) = first(&database, READ_WORK, &[id.into()]).await? else {
             return Ok(());
         };
-        if !do_page(env, &database, row).await? {
+        let [request, cursor, errors]: [String; 3] = serde_json::from_str(&text)?;
+        if !do_page(env, &database, id, &request, cursor, &errors).await? {
             return Ok(());
         }
         if platform::now().saturating_sub(began_at) >= PAGES_MS {
@@ -141,21 +124,28 @@ pub async fn work(env: &Env, id: &str) -> Result<()> {
 }
 
 /// Whether the operation goes on, and this consumer with it.
-async fn do_page(env: &Env, database: &D1Database, row: Row) -> Result<bool> {
-    let operation: Operation = serde_json::from_str(&row.request)?;
+async fn do_page(
+    env: &Env,
+    database: &D1Database,
+    id: &str,
+    request: &str,
+    cursor: String,
+    errors: &str,
+) -> Result<bool> {
+    let operation: Operation = serde_json::from_str(request)?;
     let invalid = |error: Error| worker::Error::RustError(error.message);
-    let (ids, next) = match operation.page(&row.cursor).map_err(invalid)? {
+    let (ids, next) = match operation.page(&cursor).map_err(invalid)? {
         Page::Ids { ids, next } => (ids, next),
         Page::List(list) => runs::ids(database, &list).await?,
     };
-    let counts = send_to_all(env, &row.id, &operation, &ids).await;
-    let mut errors: Vec<Value> = serde_json::from_str(&row.errors)?;
+    let counts = send_to_all(env, id, &operation, &ids).await;
+    let mut errors: Vec<Value> = serde_json::from_str(errors)?;
     errors.extend(counts.errors);
     errors.truncate(ERRORS_MAX);
     let now = number(platform::now());
     let bindings = [
-        row.id.into(),
-        row.cursor.into(),
+        id.into(),
+        cursor.into(),
         next.as_deref().unwrap_or_default().into(),
         number(counts.done),
         number(counts.failed),
@@ -164,13 +154,13 @@ async fn do_page(env: &Env, database: &D1Database, row: Row) -> Result<bool> {
         json!(errors).to_string().into(),
         if next.is_some() { JsValue::NULL } else { now },
     ];
-    let saved: Option<Id> = database.prepare(SAVE_PAGE).bind(&bindings)?.first(None).await?;
+    let saved = first(database, SAVE_PAGE, &bindings).await?;
     Ok(saved.is_some() && next.is_some())
 }
 
 async fn send_to_all(env: &Env, id: &str, operation: &Operation, runs: &[String]) -> Counts {
     let counts = RefCell::new(Counts::default());
-    let calls = iter(runs).for_each_concurrent(CONCURRENT_CALLS, |run| {
+    let calls = runs.iter().map(|run| {
         let counts = &counts;
         async move {
             let client = RunClient::new(env, run, OBJECT_MS)
@@ -193,8 +183,9 @@ async fn send_to_all(env: &Env, id: &str, operation: &Operation, runs: &[String]
                 }
             }
         }
+        .boxed_local()
     });
-    calls.await;
+    run_all(calls.collect()).await;
     counts.into_inner()
 }
 
