@@ -20,10 +20,11 @@ pub fn read(route: &Route, bytes: &[u8]) -> Result<Value, Error> {
     };
     match rule {
         // A start is read field by field, with the deployment's time rules: see `start`.
-        BodyRule::Ignored | BodyRule::Start => {}
+        BodyRule::Ignored | BodyRule::Start | BodyRule::Batch => {}
         BodyRule::Empty => control::read_empty(&body)?,
         BodyRule::Document { id } => check_document(id, &mut body)?,
-        BodyRule::Payload | BodyRule::CallbackResult => check_depth("the body", &body)?,
+        // Read with its caller: see `bulk`.
+        BodyRule::Payload | BodyRule::CallbackResult | BodyRule::Bulk(_) => check_depth("the body", &body)?,
         BodyRule::Control(control) => {
             check_depth("the body", &body)?;
             control.check(&body)?;
@@ -37,7 +38,13 @@ pub fn name_in(route: &Route, body: &Value) -> Option<String> {
     match route.rules().body {
         BodyRule::Start | BodyRule::Empty => control::name_in(body),
         BodyRule::Control(control) => control.name_in(body),
-        BodyRule::Ignored | BodyRule::Document { .. } | BodyRule::Payload | BodyRule::CallbackResult => None,
+        BodyRule::Bulk(control) => control.name_in(&body["with"]),
+        // Each item of a batch may give one.
+        BodyRule::Ignored
+        | BodyRule::Document { .. }
+        | BodyRule::Payload
+        | BodyRule::CallbackResult
+        | BodyRule::Batch => None,
     }
 }
 

@@ -45,6 +45,11 @@ impl Control {
         })
     }
 
+    /// Those of `POST /v1/runs:{name}`, for many runs.
+    pub fn named_for_many(name: &str) -> Option<Control> {
+        Control::named(name).filter(|control| *control != Control::Restart)
+    }
+
     /// The role that it needs.
     pub fn role(&self) -> Role {
         match self {
@@ -262,7 +267,7 @@ pub fn name_in(body: &Value) -> Option<String> {
     body["by"].as_str().map(str::to_string)
 }
 
-fn read<T>(body: &Value, read: impl FnOnce(&Reader) -> Option<T>) -> Result<T, Error> {
+pub(super) fn read<T>(body: &Value, read: impl FnOnce(&Reader) -> Option<T>) -> Result<T, Error> {
     read_with(Problems::default(), body, read)
 }
 

@@ -1,7 +1,9 @@
 //! The HTTP API without the platform: routes, credentials, bodies, queries, views and errors.
 
 pub mod auth;
+pub mod batch;
 pub mod body;
+pub mod bulk;
 pub mod callback;
 pub mod control;
 pub mod cursor;

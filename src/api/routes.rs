@@ -24,7 +24,16 @@ pub enum Route {
     StartRun {
         workflow: String,
     },
+    /// Starts several runs.
+    StartBatch,
     ListRuns,
+    /// Changes several runs in the background.
+    StartOperation {
+        control: Control,
+    },
+    ReadOperation {
+        id: String,
+    },
     ReadRun {
         run: String,
     },
@@ -88,6 +97,9 @@ pub enum BodyRule<'a> {
         id: &'a str,
     },
     Start,
+    Batch,
+    /// See `bulk`.
+    Bulk(&'a Control),
     /// Any JSON.
     Payload,
     /// Any JSON: the capability was checked before.
@@ -115,6 +127,9 @@ impl Route {
             Route::ReadDocument { .. } => rules(read, BodyRule::Ignored, &["version"]),
             Route::ListDocuments { .. } => rules(read, BodyRule::Ignored, PAGE),
             Route::StartRun { .. } => rules(start, BodyRule::Start, WAIT),
+            Route::StartBatch => rules(start, BodyRule::Batch, NONE),
+            Route::StartOperation { control } => rules(Some(control.role()), BodyRule::Bulk(control), NONE),
+            Route::ReadOperation { .. } => rules(read, BodyRule::Ignored, NONE),
             Route::ListRuns => rules(read, BodyRule::Ignored, run_filter::PARAMETERS),
             Route::ReadRun { .. } => rules(read, BodyRule::Ignored, WAIT),
             Route::ListTokens { .. } => rules(read, BodyRule::Ignored, PAGE),
@@ -190,6 +205,14 @@ impl Route {
             ["v1", "runs", run, "resume"] if method == "GET" => {
                 return Ok(Route::ReadResumeOptions { run: run_id(run)? });
             }
+            ["v1", runs] if route_of_many(runs).is_some() => match (method, route_of_many(runs)) {
+                ("POST", Some(route)) => return Ok(route),
+                _ => &["POST"],
+            },
+            ["v1", "operations", id] => match method {
+                "GET" => return Ok(Route::ReadOperation { id: run_id(id)? }),
+                _ => &["GET"],
+            },
             ["v1", "callbacks", capability] => match method {
                 "POST" => {
                     return Ok(Route::Callback {
@@ -296,6 +319,18 @@ impl Route {
     }
 }
 
+/// The last part of `runs:cancel`. Some clients percent-encode the `:`.
+fn route_of_many(segment: &str) -> Option<Route> {
+    let verb = segment.strip_prefix("runs")?;
+    let verb = [":", "%3A", "%3a"]
+        .iter()
+        .find_map(|colon| verb.strip_prefix(colon))?;
+    match verb {
+        "batch" => Some(Route::StartBatch),
+        control => Control::named_for_many(control).map(|control| Route::StartOperation { control }),
+    }
+}
+
 fn run_id(text: &str) -> Result<String, Error> {
     let id = with_tildes(text);
     match ids::is_any_run_id(&id) {
@@ -366,6 +401,11 @@ mod tests {
             let key = "pay:eu".to_string();
             assert_eq!(Route::parse("POST", path), Ok(Route::ResetBreaker { key }));
         }
+        for path in ["/v1/runs:cancel", "/v1/runs%3Acancel"] {
+            let control = Control::Cancel;
+            assert_eq!(Route::parse("POST", path), Ok(Route::StartOperation { control }));
+        }
+        assert_eq!(Route::parse("POST", "/v1/runs:batch"), Ok(Route::StartBatch));
         for path in ["/v1/runs/a.b~t1~2", "/v1/runs/a.b%7Et1%7e2"] {
             let run = "a.b~t1~2".to_string();
             assert_eq!(Route::parse("GET", path), Ok(Route::ReadRun { run }));
@@ -385,6 +425,14 @@ mod tests {
             ("GET", "/", 404),
             ("GET", "/v1/nothing", 404),
             ("POST", "/v1/runs/x/explode", 404),
+            ("POST", "/v1/runs:explode", 404),
+            ("POST", "/v1/runs:restart", 404),
+            ("POST", "/v1/runs:", 404),
+            ("POST", "/v1/runscancel", 404),
+            ("GET", "/v1/runs:cancel", 405),
+            ("GET", "/v1/runs:batch", 405),
+            ("POST", "/v1/operations/x", 405),
+            ("GET", "/v1/operations", 404),
             ("DELETE", "/v1/runs/x", 405),
             ("HEAD", "/v1/events/order.paid", 405),
             ("GET", "/v1/breakers/pay/reset", 405),

@@ -22,6 +22,17 @@ pub const PARAMETERS: &[&str] = &[
     "cursor",
 ];
 
+/// The parameters that select runs.
+pub const FILTERS: &[&str] = &[
+    "status",
+    "workflow",
+    "tag",
+    "since",
+    "until",
+    "parent",
+    "id_prefix",
+];
+
 const LIMIT_DEFAULT: u64 = 100;
 const LIMIT_MAX: u64 = 1_000;
 const TAG_BYTES: usize = 64;

@@ -30,6 +30,10 @@ pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> 
         | Route::Control { .. } => Ok(()),
         // `RunList::within` and `check_event` follow, when the filter and the workflows are known.
         Route::ListRuns | Route::ListGates | Route::PublishEvent { .. } => Ok(()),
+        // Each item of a batch is checked, and each run of an operation by its object.
+        Route::StartBatch | Route::StartOperation { .. } => Ok(()),
+        // `check_operation` follows, when its creator is known.
+        Route::ReadOperation { .. } => Ok(()),
         // Not bound to a credential.
         Route::Health | Route::Callback { .. } => Ok(()),
     }
@@ -61,6 +65,14 @@ pub fn check_references(references: &[Reference], reached: &WorkflowScope) -> Re
             "workflow \"{}\", which the document calls,",
             reference.id
         ))),
+    }
+}
+
+/// An operation names runs, so a caller that reaches some workflows only sees the operations that it has started.
+pub fn check_operation(caller: &Caller, created_by: Option<&str>) -> Result<(), Error> {
+    match caller.workflows.is_unlimited() || (created_by.is_some() && caller.name.as_deref() == created_by) {
+        true => Ok(()),
+        false => Err(Error::out_of_scope("the operation")),
     }
 }
 

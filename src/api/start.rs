@@ -12,6 +12,7 @@ use crate::base::limits::{ROW_BYTES, TooLarge};
 use crate::base::text::json_bytes;
 use crate::base::time::Limit;
 use crate::definition::problem::Problems;
+use crate::definition::reader::Reader;
 use crate::definition::snapshot::StoredSnapshot;
 use crate::definition::timeouts::{TimeoutLayer, TimeoutRules};
 use crate::json_schema::Schema;
@@ -29,34 +30,45 @@ pub struct StartBody {
 
 impl StartBody {
     pub fn read(body: &Value, rules: &TimeoutRules) -> Result<StartBody, Error> {
-        control::read_with(Problems::new(*rules), body, |reader| {
-            let run_id = reader.string("run_id");
-            if run_id.is_some_and(|id| !ids::is_run_id(id)) {
-                reader.report("run_id", "invalid_id", ids::RUN_ID_RULE);
-            }
-            control::read_by(reader);
-            let version = control::read_version(reader);
-            let input = reader.value("input").cloned().unwrap_or_else(|| json!({}));
-            let timeout = reader.limit("timeout", "timeout_ms");
-            if timeout == Limit::Never {
-                reader.report(
-                    "timeout_ms",
-                    "wrong_type",
-                    "a run cannot lift its workflow's limit; leave it out",
-                );
-            }
-            Some(StartBody {
-                run_id: run_id.map(str::to_string),
-                input,
-                request: StartRequest {
-                    version,
-                    timeout_ms: timeout.millis(),
-                    budget_ms: None,
-                    node_decides: false,
-                },
-            })
+        control::read_with(Problems::new(*rules), body, read_fields)
+    }
+
+    /// An item of a batch: a workflow and the body of its start.
+    pub fn read_item(item: &Value, rules: &TimeoutRules) -> Result<(String, StartBody), Error> {
+        control::read_with(Problems::new(*rules), item, |reader| {
+            let workflow = reader.required_id("workflow_id");
+            let body = read_fields(reader)?;
+            Some((workflow?, body))
         })
     }
+}
+
+fn read_fields(reader: &Reader) -> Option<StartBody> {
+    let run_id = reader.string("run_id");
+    if run_id.is_some_and(|id| !ids::is_run_id(id)) {
+        reader.report("run_id", "invalid_id", ids::RUN_ID_RULE);
+    }
+    control::read_by(reader);
+    let version = control::read_version(reader);
+    let input = reader.value("input").cloned().unwrap_or_else(|| json!({}));
+    let timeout = reader.limit("timeout", "timeout_ms");
+    if timeout == Limit::Never {
+        reader.report(
+            "timeout_ms",
+            "wrong_type",
+            "a run cannot lift its workflow's limit; leave it out",
+        );
+    }
+    Some(StartBody {
+        run_id: run_id.map(str::to_string),
+        input,
+        request: StartRequest {
+            version,
+            timeout_ms: timeout.millis(),
+            budget_ms: None,
+            node_decides: false,
+        },
+    })
 }
 
 /// A workflow version with its tasks, actions and called workflows.

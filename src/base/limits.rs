@@ -36,6 +36,10 @@ pub const WORKFLOWS_PER_EVENT: u64 = 100;
 pub const EVENT_HOPS: u32 = 16;
 /// Runs that one event may start, directly and through the events that those runs emit.
 pub const RUNS_PER_EVENT: u64 = 1_000;
+/// Runs that one request may start.
+pub const BATCH_STARTS: usize = 100;
+/// Runs that one bulk operation may name.
+pub const BULK_IDS: usize = 1_000;
 /// Nesting of workflow calls.
 pub const CALL_DEPTH: u32 = 16;
 /// The id of a child run contains its parent's id, so it may be longer than an id that a client chooses.

@@ -337,9 +337,9 @@ fn limit_in(object: &Value, name: &str) -> Option<(String, Limit)> {
             let millis = parse_duration(text).ok()?;
             Some((name.to_string(), Limit::After(millis)))
         }
-        // Only in `timeouts`; elsewhere it is refused.
-        (Some(Value::Number(millis)), None) => Some((name.to_string(), Limit::After(millis.as_u64()?))),
         (None, Some(value)) => Some((name_ms, Limit::After(value.as_u64()?))),
+        // Only `timeouts` takes a bare number; elsewhere the reader has reported it.
+        (Some(value @ Value::Number(_)), None) => Some((name.to_string(), Limit::After(value.as_u64()?))),
         (None, None) | (Some(_), _) => None,
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::base::ids;
 use crate::base::suggest::{closest, known_names};
 use crate::base::text::{json_type, shorten};
-use crate::base::time::{Limit, format_duration, parse_duration};
+use crate::base::time::{Limit, format_duration, parse_length};
 use crate::cel::{Expression, Template};
 use crate::definition::problem::{MISSING_FIELD, Problems, UNKNOWN_FIELD, pointer_to};
 use crate::json_schema::Schema;
@@ -144,6 +144,15 @@ impl<'a> Reader<'a> {
 
     /// A duration in the field `<name>_ms` (a number) or `<name>` (Go's format). `null` means never.
     pub fn limit(&self, name: &'static str, name_ms: &'static str) -> Limit {
+        self.read_limit(name, name_ms, false)
+    }
+
+    /// Like `limit`, but a bare number in the field `<name>` is milliseconds, too.
+    pub fn limit_or_millis(&self, name: &'static str, name_ms: &'static str) -> Limit {
+        self.read_limit(name, name_ms, true)
+    }
+
+    fn read_limit(&self, name: &'static str, name_ms: &'static str, takes_millis: bool) -> Limit {
         self.known.borrow_mut().extend([name, name_ms]);
         let (field, millis) = match (self.object.get(name), self.object.get(name_ms)) {
             (None, None) => return Limit::Unset,
@@ -156,7 +165,7 @@ impl<'a> Reader<'a> {
                 return Limit::Unset;
             }
             (Some(Value::Null), None) | (None, Some(Value::Null)) => return Limit::Never,
-            (Some(Value::String(text)), None) => match parse_duration(text) {
+            (Some(text @ Value::String(_)), None) => match parse_length(text) {
                 Ok(millis) => (name, millis),
                 Err(message) => {
                     self.report(name, "invalid_duration", message);
@@ -167,7 +176,7 @@ impl<'a> Reader<'a> {
                 self.report(name, "out_of_range", format!("{other} must not be negative"));
                 return Limit::Unset;
             }
-            (Some(other), None) => {
+            (Some(other), None) if !(takes_millis && other.is_number()) => {
                 self.report(
                     name,
                     "wrong_type",
@@ -178,24 +187,28 @@ impl<'a> Reader<'a> {
                 );
                 return Limit::Unset;
             }
-            (None, Some(value)) => match value.as_u64() {
-                Some(millis) => (name_ms, millis),
-                None if is_negative(value) => {
-                    self.report(name_ms, "out_of_range", format!("{value} must not be negative"));
-                    return Limit::Unset;
+            (written, millis) => {
+                let field = if written.is_some() { name } else { name_ms };
+                let value = written.or(millis).unwrap_or(&Value::Null);
+                match value.as_u64() {
+                    Some(millis) => (field, millis),
+                    None if is_negative(value) => {
+                        self.report(field, "out_of_range", format!("{value} must not be negative"));
+                        return Limit::Unset;
+                    }
+                    None => {
+                        self.report(
+                            field,
+                            "wrong_type",
+                            format!(
+                                "expected a whole number of milliseconds, found {}; a duration like \"30s\" goes under \"{name}\"",
+                                json_type(value)
+                            ),
+                        );
+                        return Limit::Unset;
+                    }
                 }
-                None => {
-                    self.report(
-                        name_ms,
-                        "wrong_type",
-                        format!(
-                            "expected a whole number of milliseconds, found {}; a duration like \"30s\" goes under \"{name}\"",
-                            json_type(value)
-                        ),
-                    );
-                    return Limit::Unset;
-                }
-            },
+            }
         };
         let rules = self.problems.rules();
         if !(rules.min_ms..=rules.max_ms).contains(&millis) {
@@ -212,18 +225,6 @@ impl<'a> Reader<'a> {
             return Limit::Unset;
         }
         Limit::After(millis)
-    }
-
-    /// Like `limit`, but `<name>` may also be a number of milliseconds.
-    pub fn limit_or_millis(&self, name: &'static str, name_ms: &'static str) -> Limit {
-        let is_number = self.object.get(name).is_some_and(Value::is_u64);
-        match is_number && !self.object.contains_key(name_ms) {
-            true => {
-                self.known.borrow_mut().push(name_ms);
-                self.limit("", name)
-            }
-            false => self.limit(name, name_ms),
-        }
     }
 
     /// Like `limit`, but `<name>` may also be `"adaptive"`. Then the limit is unset and the second value is true.

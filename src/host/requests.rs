@@ -62,10 +62,16 @@ impl<P: Platform> Host<P> {
     }
 
     async fn handle_call(&self, budget: &SubrequestBudget, call: RunCall) -> Result<RunResponse> {
-        let RunCall { caller, request } = call;
+        let RunCall {
+            caller,
+            operation,
+            request,
+        } = call;
         let action = request.audited_action();
         let is_start = matches!(request, RunRequest::Start { .. });
-        let response = self.handle_request(budget, caller.as_ref(), request).await?;
+        let response = self
+            .handle_request(budget, caller.as_ref(), operation, request)
+            .await?;
         let has_changed = match &response {
             RunResponse::Created(_) => true,
             // The run was started before.
@@ -87,6 +93,7 @@ impl<P: Platform> Host<P> {
         &self,
         budget: &SubrequestBudget,
         caller: Option<&Caller>,
+        operation: Option<String>,
         request: RunRequest,
     ) -> Result<RunResponse> {
         match request {
@@ -112,7 +119,7 @@ impl<P: Platform> Host<P> {
                     .await
             }
             other => match self.load_for(budget, caller).await? {
-                Ok(()) => self.respond_loaded(budget, caller, other).await,
+                Ok(()) => self.respond_loaded(budget, caller, operation, other).await,
                 Err(refusal) => Ok(refused(&refusal)),
             },
         }
@@ -138,6 +145,7 @@ impl<P: Platform> Host<P> {
         &self,
         budget: &SubrequestBudget,
         caller: Option<&Caller>,
+        operation: Option<String>,
         request: RunRequest,
     ) -> Result<RunResponse> {
         let by = name_of(caller);
@@ -190,7 +198,14 @@ impl<P: Platform> Host<P> {
             }
             RunRequest::Pause => (Event::PauseRequested { by }, ResponseBody::View),
             RunRequest::Resume => (Event::ResumeRequested { by }, ResponseBody::View),
-            RunRequest::Extend(extension) => (Event::ExtendRequested { extension, by }, ResponseBody::View),
+            RunRequest::Extend(extension) => {
+                let event = Event::ExtendRequested {
+                    extension,
+                    by,
+                    operation,
+                };
+                (event, ResponseBody::View)
+            }
             RunRequest::Signal { name, payload } => {
                 (Event::SignalReceived { name, payload, by }, ResponseBody::View)
             }

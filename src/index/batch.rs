@@ -2,7 +2,7 @@
 //! that this build cannot read are counted and skipped: a newer build may have written them.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::base::time::Millis;
 use crate::index::run_summary::RunSummary;
@@ -12,10 +12,28 @@ use crate::run::Run;
 #[serde(untagged)]
 pub enum IndexUpdate {
     Run(RunSummary),
-    Gate { gate: Value },
-    Removed { removed: RemovedRun },
-    Latency { latency: Value },
-    Breaker { breaker: Value, revision: u64 },
+    Gate {
+        gate: Value,
+    },
+    Removed {
+        removed: RemovedRun,
+    },
+    Latency {
+        latency: Value,
+    },
+    Breaker {
+        breaker: Value,
+        revision: u64,
+    },
+    /// No update: the consumer does the next pages of a bulk operation.
+    Operation {
+        operation: String,
+    },
+}
+
+/// The message that has a bulk operation continued.
+pub fn operation_message(id: &str) -> String {
+    json!({"operation": id}).to_string()
 }
 
 /// An ended run that its object has deleted. Runs and gates with this id that started later belong to another run.

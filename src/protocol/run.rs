@@ -24,6 +24,9 @@ pub struct RunCall<Request = RunRequest> {
     /// The caller of the API. `None`: the request comes from inside (the sweep, a consumer, another run).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<Caller>,
+    /// The bulk operation that sends it. It may send it again, and an extension must count once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
     pub request: Request,
 }
 

@@ -114,6 +114,8 @@ pub enum Event {
     ExtendRequested {
         extension: Extension,
         by: Option<String>,
+        /// The bulk operation that asks for it. It may ask twice, which counts once.
+        operation: Option<String>,
     },
     /// A run that failed or timed out is to be resumed, on its own version or on another one. `rows` are read for that version.
     RetryRequested {

@@ -79,6 +79,8 @@ pub struct Header {
     pub settled_order: u64,
     /// Its start and its end, as part of the run's history.
     pub events: Vec<RowEvent>,
+    /// The last bulk operation that extended the run.
+    pub extended_by_operation: Option<String>,
 }
 
 /// The format of the ids of a run's children. A run keeps the format it started with, so that it still finds children

@@ -143,6 +143,7 @@ impl Run {
             on_end: Vec::new(),
             settled_order: 0,
             events: Vec::new(),
+            extended_by_operation: None,
         };
         let initial = workflow.initial_node;
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
@@ -288,7 +289,11 @@ impl Run {
             Event::CancelRequested { reason, by } => self.cancel_requested(reason, by.as_deref()),
             Event::PauseRequested { by } => self.pause_requested(by.as_deref()),
             Event::ResumeRequested { by } => self.resume_requested(by.as_deref()),
-            Event::ExtendRequested { extension, by } => self.extend_requested(extension, by),
+            Event::ExtendRequested {
+                extension,
+                by,
+                operation,
+            } => self.extend_requested(extension, by, operation),
             Event::RetryRequested {
                 by,
                 mode,

@@ -36,7 +36,7 @@ async fn queue(batch: MessageBatch<()>, env: Env, _context: Context) -> Result<(
         return Ok(());
     }
     match env.d1("DB") {
-        Ok(database) => index::consumer::save(batch, &database).await,
+        Ok(database) => index::consumer::save(batch, &env, &database).await,
         Err(error) => {
             platform::log(json!({"level": "error", "event": "index_missing", "message": error.to_string()}));
             batch.retry_all();

@@ -16,6 +16,7 @@ pub struct RunClient<'a> {
     run_id: &'a str,
     timeout_ms: u64,
     caller: Option<&'a Caller>,
+    operation: Option<&'a str>,
 }
 
 /// Why there is no response. The request may have been carried out all the same.
@@ -43,12 +44,19 @@ impl<'a> RunClient<'a> {
             run_id,
             timeout_ms,
             caller: None,
+            operation: None,
         }
     }
 
     /// The caller of the API that sends the requests; by default they come from inside.
     pub fn on_behalf_of(self, caller: Option<&'a Caller>) -> RunClient<'a> {
         RunClient { caller, ..self }
+    }
+
+    /// The bulk operation that the requests belong to.
+    pub fn for_operation(self, id: &'a str) -> RunClient<'a> {
+        let operation = Some(id);
+        RunClient { operation, ..self }
     }
 
     pub async fn send(&self, request: &RunRequest) -> Result<RunResponse, CallError> {
@@ -72,6 +80,7 @@ impl<'a> RunClient<'a> {
     async fn request(&self, request: &RunRequest) -> Result<Response, CallError> {
         let call = RunCall {
             caller: self.caller.cloned(),
+            operation: self.operation.map(str::to_string),
             request,
         };
         let text = to_json(&call).map_err(|error| CallError::Failed(error.to_string()))?;

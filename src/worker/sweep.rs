@@ -3,8 +3,7 @@
 
 use std::cell::RefCell;
 
-use futures_util::StreamExt;
-use futures_util::stream::iter;
+use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -14,9 +13,9 @@ use crate::base::time::Millis;
 use crate::index::run_summary::{ProbeResponse, RunSummary};
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::run::Settings;
-use crate::worker::index::event_starts;
-use crate::worker::index::{consumer, runs};
+use crate::worker::index::{consumer, event_starts, operations, runs};
 use crate::worker::platform;
+use crate::worker::platform::concurrent::run_all;
 use crate::worker::run_client::RunClient;
 
 /// How overdue a run must be: its alarm comes first, and may be a minute late.
@@ -32,7 +31,6 @@ const EXPIRED_MAX: u32 = 50;
 const EXPIRED_EXAMINED: u32 = 100;
 /// How long after its retention a run's row may remain: the object deletes itself by an alarm, and its message takes a while.
 const REMOVAL_MS: u64 = 3_600_000;
-const CONCURRENT_PROBES: usize = 6;
 const PROBE_TIMEOUT_MS: u64 = 5_000;
 /// No probe starts later than this after the pass began.
 const PASS_MS: u64 = 40_000;
@@ -90,7 +88,8 @@ pub async fn sweep(env: &Env) {
 async fn pass(env: &Env, began_at: Millis) -> Result<Value> {
     let database = env.d1("DB")?;
     let setting = |name: &str, default: u64| platform::number(env, name).unwrap_or(default);
-    let overdue_at = began_at.saturating_sub(setting("CURFEW_SWEEP_LATE_MS", OVERDUE_MS));
+    let late_ms = setting("CURFEW_SWEEP_LATE_MS", OVERDUE_MS);
+    let overdue_at = began_at.saturating_sub(late_ms);
     let quiet_at = began_at.saturating_sub(setting("CURFEW_SWEEP_QUIET_MS", QUIET_MS));
     let retention_ms = setting("CURFEW_RETENTION_MS", Settings::default().retention_ms);
     let expired_at = timestamp(began_at.saturating_sub(retention_ms.saturating_add(REMOVAL_MS)));
@@ -113,6 +112,8 @@ async fn pass(env: &Env, began_at: Millis) -> Result<Value> {
     let (probed, gone) = (results.summaries.len(), results.gone.len());
     save(&database, results, began_at).await?;
     event_starts::remove_old(&database, began_at).await?;
+    let stalled_at = began_at.saturating_sub(late_ms);
+    operations::sweep(env, began_at, stalled_at, began_at.saturating_sub(retention_ms)).await?;
     Ok(json!({
         "level": "info", "event": "sweep", "found": found, "rung": probed, "gone": gone,
         "left": found.saturating_sub(probed + gone),
@@ -129,7 +130,7 @@ fn timestamp(at: Millis) -> JsValue {
 
 async fn probe_all(env: &Env, ids: Vec<String>, began_at: Millis) -> ProbeResults {
     let results = RefCell::new(ProbeResults::default());
-    let probes = iter(ids).for_each_concurrent(CONCURRENT_PROBES, |id| {
+    let probe_one = |id: String| {
         let results = &results;
         async move {
             // The time of the pass is over. Runs that were not probed keep their place for the next pass.
@@ -158,8 +159,9 @@ async fn probe_all(env: &Env, ids: Vec<String>, began_at: Millis) -> ProbeResult
                 }
             }
         }
-    });
-    probes.await;
+        .boxed_local()
+    };
+    run_all(ids.into_iter().map(probe_one).collect()).await;
     results.into_inner()
 }
 

@@ -88,6 +88,10 @@ fn limits_of_the_workflow_itself() {
     let allowed = json!({"timeout": "2h", "allow_exceed_hard": true});
     flow(top(with(all, allowed)), &[]);
     flow(
+        top(json!({"timeouts": {"step": 900_001}})),
+        &["/timeouts/step over_hard_limit: 15m0.001s is over the hard limit of 15m0s for a step"],
+    );
+    flow(
         top(json!({"timeouts": {"step": "15m", "llm_call": "3m", "tool": "10m"}})),
         &[],
     );

@@ -169,6 +169,17 @@ fn time_settings_of_a_workflow_are_read() {
         warn_at: 0.5,
     };
     assert_eq!(workflow.timeouts, expected);
+    let millis = read(json!({
+        "timeouts": {"step": 900_000, "flow": 60_000, "llm_call": 1, "tool": 5_000},
+    }));
+    let expected = Timeouts {
+        step: Limit::After(15 * MINUTE),
+        flow: Limit::After(MINUTE),
+        llm_call: Limit::After(1),
+        tool: Limit::After(5 * SECOND),
+        ..Timeouts::default()
+    };
+    assert_eq!(millis.timeouts, expected);
     assert_eq!(workflow.on_timeout, WorkflowTimeoutPolicy::Fail);
     assert!(workflow.allow_exceed_hard);
 }
@@ -184,6 +195,35 @@ fn invalid_time_settings_of_a_workflow_are_reported() {
             json!({"step": true}),
             "/timeouts/step wrong_type: expected a duration like \"30s\", found a boolean",
         ),
+        (
+            json!({"step": -1}),
+            "/timeouts/step out_of_range: -1 must not be negative",
+        ),
+        (
+            json!({"flow": -0.5}),
+            "/timeouts/flow out_of_range: -0.5 must not be negative",
+        ),
+        (
+            json!({"tool_ms": -1}),
+            "/timeouts/tool_ms out_of_range: -1 must not be negative",
+        ),
+        (
+            json!({"tool": "-1s"}),
+            "/timeouts/tool invalid_duration: \"-1s\" must not be negative",
+        ),
+        (
+            json!({"llm_call": 1.5}),
+            "/timeouts/llm_call wrong_type: expected a whole number of milliseconds, found a number",
+        ),
+        (
+            json!({"step": 0}),
+            "/timeouts/step out_of_range: 0s is outside 1ms to 720h0m0s",
+        ),
+        (
+            json!({"step": true}),
+            "/timeouts/step wrong_type: expected a duration like \"30s\", found a boolean",
+        ),
+        (json!({"step": 5, "step_ms": 5}), "/timeouts/step both_forms"),
         (json!({"tool": "5m", "tool_ms": 5}), "/timeouts/tool both_forms"),
         (json!({"warn_at": 0}), "/timeouts/warn_at out_of_range"),
         (json!({"warn_at": 1}), "/timeouts/warn_at out_of_range"),

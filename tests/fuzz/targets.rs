@@ -1,15 +1,17 @@
 //! The fuzz targets: each parses one kind of untrusted input.
 
 use curfew::api::auth::{Credential, RequestHead, Role, SettingTexts, Settings};
+use curfew::api::bulk::Operation;
 use curfew::api::error::Error;
 use curfew::api::query::Query;
 use curfew::api::routes::Route;
 use curfew::api::start::StartBody;
-use curfew::api::{body, callback, event};
+use curfew::api::{batch, body, callback, event};
 use curfew::base::time::{parse_duration, parse_moment};
 use curfew::cel::{Expression, Scope, Template};
 use curfew::definition::snapshot::{DocumentKind, Library, check};
 use curfew::definition::timeouts::{Preset, TimeoutRules};
+use curfew::protocol::caller::Caller;
 use curfew::protocol::task::{TaskOrder, TaskReport};
 use curfew::run::{Capability, Event};
 use curfew::task::sse::SseParser;
@@ -192,6 +194,22 @@ impl Request<'_> {
         let body = body::read(&route, self.body)?;
         match &route {
             Route::StartRun { .. } => StartBody::read(&body, rules).map(drop),
+            Route::StartBatch => {
+                let items = batch::items(&body)?;
+                batch::groups(items);
+                for item in items {
+                    StartBody::read_item(item, rules)?;
+                }
+                Ok(())
+            }
+            Route::StartOperation { control } => {
+                let operation = Operation::read(control, &body, Caller::ANONYMOUS, NOW)?;
+                operation
+                    .page("")
+                    .map(drop)
+                    .expect("an accepted operation has a first page");
+                Ok(())
+            }
             Route::ListRuns => query.run_list().map(drop),
             Route::ListTokens { .. } | Route::ListEvents { .. } | Route::ListTimeouts { .. } => {
                 query.after().map(drop)
@@ -213,6 +231,7 @@ impl Request<'_> {
             | Route::ReadDocument { .. }
             | Route::ListDocuments { .. }
             | Route::ReadRun { .. }
+            | Route::ReadOperation { .. }
             | Route::ReadTimeout { .. }
             | Route::ReadDeliverable { .. }
             | Route::ReadResumeOptions { .. }

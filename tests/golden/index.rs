@@ -1,8 +1,12 @@
 //! Messages from a run's object to the index. Objects, queue consumer and sweep may be of different versions.
 
+use curfew::api::bulk::Operation;
+use curfew::api::control::Control;
 use curfew::index::batch::RemovedRun;
+use curfew::index::batch::{IndexUpdate, decode, operation_message};
 use curfew::index::run_summary::{ProbeResponse, RunSummary};
-use serde_json::json;
+use curfew::protocol::caller::{Caller, WorkflowScope};
+use serde_json::{Value, json};
 
 use super::time::at_the_gate;
 use super::{check_json, read};
@@ -31,4 +35,34 @@ fn messages_of_the_first_build_can_be_read() {
     let first = r#"{"revision": 3, "summary": {"id": "run-1", "status": "running"}}"#;
     let summary: RunSummary = serde_json::from_str(first).expect("an older message can be read");
     assert_eq!((summary.revision, summary.at, summary.due_at), (3, 0, None));
+}
+
+/// The rows of bulk operations in D1, and the message that has one continued.
+#[test]
+fn operations() {
+    let caller = Caller {
+        name: Some("ada".into()),
+        workflows: WorkflowScope::new(vec!["order-*".into()]).expect("valid"),
+    };
+    let operation = |control: Control, caller: Caller, body: Value| {
+        let operation = Operation::read(&control, &body, caller, 1_700_000_000_000);
+        operation.expect("valid")
+    };
+    let filter = json!({"filter": {"status": ["running"], "tag": "a"}, "with": {"reason": "closed"}});
+    let ids = json!({"ids": ["run-1", "run-2"], "with": {"by_ms": 60_000}});
+    let operations = [
+        operation(Control::Cancel, caller, filter),
+        operation(Control::Extend, Caller::ANONYMOUS, ids),
+    ];
+    check_json("operations.json", &json!(operations));
+    let again: Vec<Operation> = serde_json::from_str(&read("operations.json")).expect("rows can be read");
+    check_json("operations.json", &json!(again));
+    let message = operation_message("op-1");
+    check_json(
+        "operation_message.json",
+        &serde_json::from_str(&message).expect("JSON"),
+    );
+    let updates = decode(&message).expect("a message can be read").updates;
+    let operation = "op-1".to_string();
+    assert_eq!(updates, [IndexUpdate::Operation { operation }]);
 }

@@ -241,6 +241,7 @@ fn every_request_keeps_its_shape() {
 fn calls() {
     let call = |caller| RunCall {
         caller,
+        operation: None,
         request: RunRequest::Pause,
     };
     let workflows = WorkflowScope::new(vec!["order-*".into(), "refund".into()]).expect("valid");
@@ -249,6 +250,11 @@ fn calls() {
         workflows,
     };
     let calls = [call(Some(bound)), call(Some(Caller::default())), call(None)];
+    let of_operation = RunCall {
+        operation: Some("op-1".into()),
+        ..call(Some(Caller::default()))
+    };
+    check_json("run_call_of_an_operation.json", &json!(of_operation));
     check_json("run_calls.json", &json!(calls));
     let again: Vec<RunCall> = serde_json::from_str(&read("run_calls.json")).expect("calls can be read");
     assert_eq!(json!(again), json!(calls));
@@ -259,6 +265,7 @@ fn calls() {
 fn what_javascript_writes_by_hand() {
     let call = RunCall {
         caller: None,
+        operation: None,
         request: RunRequest::Abandon,
     };
     assert_eq!(json!(call), json!({"request": "abandon"}));

@@ -30,6 +30,27 @@ fn a_duration_counts_from_the_deadline() {
 }
 
 #[test]
+fn an_operation_extends_a_run_once() {
+    let mut run = Driver::start(one(json!({})));
+    run.at(2_000).extend_for("op-1", 10_000).check(
+        "
+        run running until 71000
+        event run_extended by_ms 10000
+        announce
+    ",
+    );
+    run.reload().at(3_000).extend_for("op-1", 10_000).check("");
+    assert_eq!(run.answer, Ok(()));
+    run.at(4_000).extend_for("op-2", 10_000).check(
+        "
+        run running until 81000
+        event run_extended by_ms 10000
+        announce
+    ",
+    );
+}
+
+#[test]
 fn an_absolute_time_becomes_the_deadline() {
     let mut run = Driver::start(one(json!({})));
     run.at(2_000).extend_until(100_000).check(

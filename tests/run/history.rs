@@ -211,10 +211,12 @@ impl History {
             9 | 10 if rng.chance(50) => Event::ExtendRequested {
                 extension: Extension::By(1 + rng.below(30_000)),
                 by: None,
+                operation: None,
             },
             9 | 10 => Event::ExtendRequested {
                 extension: Extension::Until(self.now + rng.below(90_000)),
                 by: None,
+                operation: None,
             },
             11 if !waiting.is_empty() && rng.chance(50) => {
                 let token = *rng.pick(&waiting);

@@ -95,6 +95,7 @@ fn extend(run: &mut Driver, by_ms: u64) {
     run.feed(Event::ExtendRequested {
         extension: Extension::By(by_ms),
         by: None,
+        operation: None,
     });
     assert_eq!(run.answer, Ok(()));
 }

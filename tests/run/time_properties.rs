@@ -101,6 +101,7 @@ impl Supervised {
             15 => Event::ExtendRequested {
                 extension: Extension::By(rng.below(30_000)),
                 by: None,
+                operation: None,
             },
             16 => Event::ParentHolds {
                 number: rng.below(9),

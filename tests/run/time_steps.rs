@@ -19,6 +19,16 @@ impl Driver {
         self.feed(Event::ExtendRequested {
             extension: Extension::By(by_ms),
             by: self.caller.clone(),
+            operation: None,
+        })
+    }
+
+    /// As a bulk operation.
+    pub fn extend_for(&mut self, operation: &str, by_ms: u64) -> &mut Driver {
+        self.feed(Event::ExtendRequested {
+            extension: Extension::By(by_ms),
+            by: self.caller.clone(),
+            operation: Some(operation.into()),
         })
     }
 
@@ -26,6 +36,7 @@ impl Driver {
         self.feed(Event::ExtendRequested {
             extension: Extension::Until(moment),
             by: self.caller.clone(),
+            operation: None,
         })
     }
 

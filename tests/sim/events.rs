@@ -70,6 +70,7 @@ impl Environment {
         for write in writes.iter().rev() {
             if let Write::SaveToken(token) = write
                 && seen.insert(token.id)
+                && !is_skipped(writes, token)
             {
                 self.check_events_of(id, store, token);
             }
@@ -132,4 +133,15 @@ impl Environment {
             }
         }
     }
+}
+
+/// A person has skipped the failed token: it goes on with its result, and what it would have emitted is dropped.
+fn is_skipped(writes: &[Write], token: &Token) -> bool {
+    writes.iter().any(|write| {
+        let Write::SaveGate(gate) = write else {
+            return false;
+        };
+        let choice = gate.decision.as_ref().map(|decision| decision.choice.as_str());
+        choice == Some("skip") && gate.token_id == Some(token.id.to_string())
+    })
 }

@@ -446,7 +446,12 @@ impl Simulation {
         caller: Option<Caller>,
         request: RunRequest,
     ) -> Option<RunResponse> {
-        let text = json!(RunCall { caller, request }).to_string();
+        let text = json!(RunCall {
+            caller,
+            operation: None,
+            request
+        })
+        .to_string();
         let budget = self.budget();
         self.with_host(id, |host| ready(host.respond(&budget, &text)))
     }

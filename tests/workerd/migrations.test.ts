@@ -25,6 +25,19 @@ test("0007 migrates tags and parents", () => {
   assert.deepEqual(rows("SELECT id, tags FROM runs ORDER BY id"), [["a", '["x","y","x"]'], ["b", "[]"]]);
 });
 
+test("0011 makes the table of operations, and the statements of the sweep use its indexes", () => {
+  const database = new DatabaseSync(":memory:");
+  apply(database, files);
+  const insert = database.prepare("INSERT INTO operations (id, kind, request, created_at, updated_at, ended_at) VALUES (?, 'cancel', '{}', 1, ?, ?)");
+  insert.run("open", 5, null);
+  insert.run("ended", 5, 7);
+  const plan = (where: string): string => JSON.stringify(database.prepare(`EXPLAIN QUERY PLAN SELECT id FROM operations WHERE ${where}`).all());
+  assert.match(plan("ended_at IS NULL AND updated_at <= 9 ORDER BY updated_at LIMIT 1"), /operations_open/);
+  assert.match(plan("ended_at <= 9 ORDER BY ended_at LIMIT 1"), /operations_ended/);
+  const [row] = database.prepare("SELECT cursor, total, done, failed, skipped, errors FROM operations WHERE id = 'open'").all();
+  assert.deepEqual({ ...row }, { cursor: "", total: null, done: 0, failed: 0, skipped: 0, errors: "[]" });
+});
+
 test("0009 makes a key for callbacks; only a database with documents forwards capabilities of earlier builds, for 30 days", () => {
   const at = files.findIndex((name) => name.startsWith("0009_"));
   const settings = (document: boolean): Record<string, string> => {

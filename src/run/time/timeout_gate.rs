@@ -273,7 +273,12 @@ impl Run {
         &mut self,
         extension: Extension,
         by: Option<String>,
+        operation: Option<String>,
     ) -> Result<(), Rejection> {
+        // The answer to the operation was lost.
+        if operation.is_some() && self.header.extended_by_operation == operation {
+            return Ok(());
+        }
         if self.has_ended() {
             return Err(Rejection::CannotExtend(self.header.status));
         }
@@ -297,6 +302,9 @@ impl Run {
             self.close_run_gate(GateStatus::Decided, Some(decision));
         }
         self.apply_extension(to, by.as_deref());
+        if operation.is_some() {
+            self.header.extended_by_operation = operation;
+        }
         Ok(())
     }
 

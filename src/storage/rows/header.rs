@@ -82,6 +82,8 @@ pub struct HeaderRow {
     pub settled_order: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<RowEvent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extended_by_operation: Option<String>,
 }
 
 /// Rows of older builds do not have the field.
@@ -135,6 +137,7 @@ impl HeaderRow {
             on_end: header.on_end,
             settled_order: header.settled_order,
             events: header.events,
+            extended_by_operation: header.extended_by_operation,
         }
     }
 
@@ -189,6 +192,7 @@ impl HeaderRow {
             on_end: self.on_end,
             settled_order: self.settled_order,
             events: self.events,
+            extended_by_operation: self.extended_by_operation,
         }
     }
 }

@@ -8,8 +8,11 @@ use web_sys::{Request, Response};
 use worker::{Env, Result, Url};
 
 use crate::api::auth::Identity;
+use crate::api::batch;
 use crate::api::body;
+use crate::api::bulk::Operation;
 use crate::api::callback::unknown as unknown_callback;
+use crate::api::control::Control;
 use crate::api::error::Error;
 use crate::api::event::{self, TriggerOutcome, TriggeredStart};
 use crate::api::query::Query;
@@ -22,12 +25,13 @@ use crate::protocol::caller::Caller;
 use crate::protocol::run::{PageRequest, RunRequest, WorkflowResponse};
 use crate::run::Capability;
 use crate::worker::api::authorize;
+use crate::worker::api::batch::start_all;
 use crate::worker::api::callback;
 use crate::worker::api::catalogue::Catalogue;
 use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
 use crate::worker::api::respond::{self, ApiResult, response};
-use crate::worker::index::{breakers, gates, runs};
+use crate::worker::index::{breakers, gates, operations, runs};
 use crate::worker::platform::http_client::{self, Peer};
 use crate::worker::platform::{self, deadline};
 use crate::worker::run_client::{CallError, RunClient};
@@ -56,13 +60,16 @@ pub async fn fetch(request: Request, env: Env) -> Result<Response> {
     let answer = match answer {
         Ok(ApiResponse::Json(result)) => response(result)?,
         Ok(ApiResponse::Ready(response)) => response,
-        Err(error) => {
-            let message = error.to_string();
-            platform::log(json!({"level": "error", "event": "request_failed", "message": message}));
-            response(Err(Error::not_migrated(&message).unwrap_or_else(Error::internal)))?
-        }
+        Err(error) => response(Err(failure(&error)))?,
     };
     Ok(respond::finish(&answer, identity.roles))
+}
+
+/// The cause is logged.
+pub fn failure(error: &worker::Error) -> Error {
+    let message = error.to_string();
+    platform::log(json!({"level": "error", "event": "request_failed", "message": message}));
+    Error::not_migrated(&message).unwrap_or_else(Error::internal)
 }
 
 enum ApiResponse {
@@ -121,6 +128,8 @@ async fn handle(
         BodyRule::Empty
         | BodyRule::Document { .. }
         | BodyRule::Start
+        | BodyRule::Batch
+        | BodyRule::Bulk(_)
         | BodyRule::Payload
         | BodyRule::CallbackResult
         | BodyRule::Control { .. } => match read_bytes(request)
@@ -167,6 +176,15 @@ async fn handle(
                 }
                 Err(error) => Err(error),
             }
+        }
+        Route::StartBatch => match batch::items(&body) {
+            Ok(items) => Ok((200, batch::response(start_all(env, &caller, items).await))),
+            Err(error) => Err(error),
+        },
+        Route::StartOperation { control } => start_operation(env, caller, &control, &body).await?,
+        Route::ReadOperation { id } => {
+            let view = operations::read(&env.d1("DB")?, &caller, &id).await?;
+            view.map(|view| (200, view))
         }
         Route::ReadRun { run } => match query.wait_ms() {
             Ok(wait_ms) => return forward(env, Some(&caller), &run, RunRequest::Read { wait_ms }).await,
@@ -418,9 +436,7 @@ async fn forward(env: &Env, caller: Option<&Caller>, run: &str, request: RunRequ
     let client = RunClient::new(env, run, timeout_ms).on_behalf_of(caller);
     match client.forward(&request).await {
         Ok(response) => Ok(ApiResponse::Ready(response)),
-        Err(CallError::TimedOut) => Ok(ApiResponse::Json(Err(timed_out()))),
-        Err(CallError::OtherBuild) => Ok(ApiResponse::Json(Err(other_build()))),
-        Err(CallError::Failed(message)) => Err(worker::Error::RustError(message)),
+        Err(error) => Ok(ApiResponse::Json(Err(call_error(error)))),
     }
 }
 
@@ -449,12 +465,38 @@ async fn forward_on_version(
     }
 }
 
+/// What a caller reads when an object does not answer.
+pub fn call_error(error: CallError) -> Error {
+    match error {
+        CallError::TimedOut => timed_out(),
+        CallError::OtherBuild => other_build(),
+        CallError::Failed(message) => failure(&worker::Error::RustError(message)),
+    }
+}
+
 fn other_build() -> Error {
     Error::new(
         503,
         "other_build",
         "a new version of Curfew is being deployed; nothing was done, repeat the request",
     )
+}
+
+/// The work is done in the background: see `operations`.
+async fn start_operation(env: &Env, caller: Caller, control: &Control, body: &Value) -> Result<ApiResult> {
+    let now = platform::now();
+    let operation = match Operation::read(control, body, caller, now) {
+        Ok(operation) => operation,
+        Err(error) => return Ok(Err(error)),
+    };
+    let kind = operation.request.audited_action().unwrap_or_default();
+    let id = operations::create(env, kind, &operation, now).await?;
+    audit(
+        "start_operation",
+        &operation.caller,
+        json!({"kind": kind, "operation_id": id}),
+    );
+    Ok(Ok((202, json!({"operation_id": id}))))
 }
 
 /// Forwards the result of an async action. What the object does not know gets the response of every wrong capability.

@@ -2,6 +2,7 @@
 
 mod access;
 mod authorize;
+mod batch;
 mod callback;
 mod catalogue;
 pub mod fetch;

@@ -77,42 +77,14 @@ pub async fn prepare(
     body: StartBody,
     rules: &TimeoutRules,
 ) -> Result<std::result::Result<StartRun, Error>> {
-    if limits::depth_of(&body.input) > limits::DEPTH {
-        return Ok(Err(Error::too_deep("the input")));
+    match resolved(env, workflow, body.request.version, rules).await? {
+        Ok(resolved) => prepare_resolved(env, &resolved, body).await,
+        Err(error) => Ok(Err(error)),
     }
-    let resolved = match runnable(env, workflow, body.request.version, rules).await? {
-        Ok(resolved) => resolved,
-        Err(error) => return Ok(Err(error)),
-    };
-    let run_id = match &body.run_id {
-        Some(id) => id.clone(),
-        None => platform::random_id()?,
-    };
-    let callback_secret = callback_secret(env, &resolved, &run_id).await?;
-    let start = StartRun::new(run_id, body, &resolved);
-    Ok(start.map(|start| StartRun {
-        callback_secret,
-        ..start
-    }))
 }
 
-/// For a run that is to go on with another version of its workflow.
-pub async fn version_for_run(
-    env: &Env,
-    workflow: &str,
-    version: u64,
-    run_id: &str,
-) -> Result<std::result::Result<ResolvedVersion, Error>> {
-    let resolved = match runnable(env, workflow, Some(version), &time_rules(env)).await? {
-        Ok(resolved) => resolved,
-        Err(error) => return Ok(Err(error)),
-    };
-    let callback_secret = callback_secret(env, &resolved, run_id).await?;
-    Ok(Ok(resolved.for_run(callback_secret)))
-}
-
-/// The workflow, if this deployment can run it.
-async fn runnable(
+/// The workflow, if this deployment can run it. Without a version: the newest one.
+pub async fn resolved(
     env: &Env,
     workflow: &str,
     version: Option<u64>,
@@ -129,6 +101,41 @@ async fn runnable(
         return Ok(Err(Error::new(422, "no_public_url", PUBLIC_URL_ADVICE)));
     }
     Ok(Ok(resolved))
+}
+
+pub async fn prepare_resolved(
+    env: &Env,
+    resolved: &ResolvedWorkflow,
+    body: StartBody,
+) -> Result<std::result::Result<StartRun, Error>> {
+    if limits::depth_of(&body.input) > limits::DEPTH {
+        return Ok(Err(Error::too_deep("the input")));
+    }
+    let run_id = match &body.run_id {
+        Some(id) => id.clone(),
+        None => platform::random_id()?,
+    };
+    let callback_secret = callback_secret(env, resolved, &run_id).await?;
+    let start = StartRun::new(run_id, body, resolved);
+    Ok(start.map(|start| StartRun {
+        callback_secret,
+        ..start
+    }))
+}
+
+/// For a run that is to go on with another version of its workflow.
+pub async fn version_for_run(
+    env: &Env,
+    workflow: &str,
+    version: u64,
+    run_id: &str,
+) -> Result<std::result::Result<ResolvedVersion, Error>> {
+    let resolved = match resolved(env, workflow, Some(version), &time_rules(env)).await? {
+        Ok(resolved) => resolved,
+        Err(error) => return Ok(Err(error)),
+    };
+    let callback_secret = callback_secret(env, &resolved, run_id).await?;
+    Ok(Ok(resolved.for_run(callback_secret)))
 }
 
 async fn callback_secret(env: &Env, resolved: &ResolvedWorkflow, run_id: &str) -> Result<Option<String>> {
@@ -151,7 +158,6 @@ fn cached(workflow: &str, version: u64) -> Option<Rc<ResolvedWorkflow>> {
     RESOLVED.with_borrow_mut(|cache| cache.get(&key(workflow, version)))
 }
 
-/// Without a version: the newest one.
 async fn resolve(
     env: &Env,
     workflow: &str,

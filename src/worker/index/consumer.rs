@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use worker::{D1Database, MessageBatch, MessageExt, QueueRetryOptionsBuilder, Result};
+use worker::{D1Database, Env, MessageBatch, MessageExt, QueueRetryOptionsBuilder, Result};
 
-use super::{breakers, gates, latencies, runs};
+use super::{breakers, gates, latencies, operations, runs};
 use crate::index::batch::{DecodedMessage, IndexUpdate, decode};
 use crate::index::chunks::{Chunks, Row, json_array};
 use crate::index::run_summary::{RunSummary, newest};
@@ -33,11 +33,13 @@ struct Rows {
     removed: Vec<Row>,
     breakers: Vec<Row>,
     latencies: Vec<Row>,
+    /// Ids of operations to continue.
+    operations: Vec<String>,
 }
 
 /// Saves a batch. Only messages with a row that D1 refused are retried. Unreadable messages are logged and acknowledged: a retry
 /// would not help.
-pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
+pub async fn save(batch: MessageBatch<()>, env: &Env, database: &D1Database) {
     let messages: Vec<_> = batch.raw_iter().collect();
     let mut rows = Rows::default();
     for (message, raw) in messages.iter().enumerate() {
@@ -52,6 +54,7 @@ pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
             Err(error) => report_unreadable(&error.to_string()),
         }
     }
+    let operations = std::mem::take(&mut rows.operations);
     let Saved { rows_written, failed } = rows.save(database).await;
     platform::log(json!({
         "level": "info", "event": "index_saved", "messages": messages.len(), "again": failed.len(),
@@ -64,6 +67,14 @@ pub async fn save(batch: MessageBatch<()>, database: &D1Database) {
         match failed.contains(&message) {
             true => raw.retry_with_options(&retry),
             false => raw.ack(),
+        }
+    }
+    // After the updates, which do not wait for it. What is not done is continued by the sweep.
+    for id in operations {
+        if let Err(error) = operations::work(env, &id).await {
+            platform::log(json!({
+                "level": "error", "event": "operation_failed", "operation_id": id, "message": error.to_string(),
+            }));
         }
     }
 }
@@ -80,6 +91,7 @@ impl Rows {
                 IndexUpdate::Run(summary) => self.runs.push((message, summary)),
                 IndexUpdate::Gate { gate } => self.gates.push(row(gate.to_string())),
                 IndexUpdate::Removed { removed } => self.removed.push(row(json!(removed).to_string())),
+                IndexUpdate::Operation { operation } => self.operations.push(operation),
                 IndexUpdate::Latency { latency } => self.latencies.push(row(latency.to_string())),
                 IndexUpdate::Breaker { breaker, revision } => {
                     let state = json!({"breaker": breaker, "revision": revision});

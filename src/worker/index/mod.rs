@@ -5,5 +5,6 @@ pub mod consumer;
 pub mod event_starts;
 pub mod gates;
 pub mod latencies;
+pub mod operations;
 pub mod page;
 pub mod runs;

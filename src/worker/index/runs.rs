@@ -107,6 +107,15 @@ pub async fn list(database: &D1Database, list: &RunList) -> Result<Page> {
     })
 }
 
+/// The ids of a page, and the cursor of the next one.
+pub async fn ids(database: &D1Database, run_list: &RunList) -> Result<(Vec<String>, Option<String>)> {
+    let page = list(database, run_list).await?.body;
+    let items = page["items"].as_array().into_iter().flatten();
+    let ids = items.filter_map(|item| item["id"].as_str());
+    let next_cursor = page["next_cursor"].as_str();
+    Ok((ids.map(str::to_string).collect(), next_cursor.map(str::to_string)))
+}
+
 fn js_value(binding: &Binding) -> JsValue {
     match binding {
         Binding::Text(text) => JsValue::from(text.as_str()),

@@ -2,6 +2,7 @@
 
 pub mod ai;
 pub mod background;
+pub mod concurrent;
 pub mod deadline;
 pub mod executor_client;
 pub mod http_client;
