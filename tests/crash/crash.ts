@@ -12,6 +12,7 @@ import { Client, WAIT_MS } from "./client.ts";
 import { startRunPool } from "./run-pool.ts";
 import { between } from "./seeded-random.ts";
 import { checkRuns, debugReport, type StartedRun } from "./run-checks.ts";
+import { endingKinds } from "./endings.ts";
 import { workflowKinds } from "./workflows.ts";
 import { startRecordingPeer } from "./recording-peer.ts";
 import { startProcess, type CurfewProcess } from "./process.ts";
@@ -49,8 +50,10 @@ const peer = await startRecordingPeer({
   deliverCallback: (url, effect) => void client.sendOnce("POST", new URL(url).pathname, { output: effect }).catch((error) => log(String(error))),
 });
 const directory = mkdtempSync(join(tmpdir(), "curfew-crash-"));
-const kinds = workflowKinds();
+const kinds = [...workflowKinds(), ...endingKinds()];
 const kills: string[] = [];
+/** Requests of compensations and end handlers that were open when the process was killed. */
+let interruptedEndings = 0;
 
 let instance: CurfewProcess = await startProcess(directory, VARS);
 client.url = instance.url;
@@ -65,6 +68,7 @@ while (kills.length < KILLS) {
   await elapse(lasts);
   await until("an open request", () => peer.open() > 0);
   const words = `kill ${kills.length + 1} after ${lasts} ms: ${pool.live.size} runs in flight, ${peer.open()} requests open`;
+  interruptedEndings += peer.openOfEndings();
   client.url = undefined;
   await instance.kill();
   kills.push(`${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
@@ -79,10 +83,12 @@ await pool.done;
 log(`all ${pool.runs.length} runs are done, ${pool.unfinished.size} of them unfinished`);
 
 const wrong = new Map<StartedRun, string[]>([...pool.unfinished].map(([run, why]) => [run, [why]]));
-const sum = { requests: 0, repeated: 0 };
-for (const [run, { violations, requests, repeated }] of await checkRuns(pool.runs, client, peer)) {
+const sum = { requests: 0, repeated: 0, undone: 0, endings: 0 };
+for (const [run, { violations, requests, repeated, undone }] of await checkRuns(pool.runs, client, peer)) {
   sum.requests += requests;
   sum.repeated += repeated;
+  sum.undone += undone;
+  sum.endings += run.kind.ending ? 1 : 0;
   if (violations.length > 0) wrong.set(run, [...(wrong.get(run) ?? []), ...violations]);
 }
 for (const [run, violations] of wrong) {
@@ -97,6 +103,7 @@ await peer.close();
 const words = [
   `${pool.runs.length} runs over ${KILLS} kills`,
   `${sum.requests} requests at the peer, ${sum.repeated} of them a second time`,
+  `${sum.endings} runs ended with compensations and undid ${sum.undone} steps, ${interruptedEndings} of these calls were open at a kill`,
   `${client.repeated} client requests without a response, ${client.serverErrors.length} with an error`,
 ];
 log(words.join("; "));

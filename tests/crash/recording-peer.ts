@@ -9,6 +9,8 @@ export interface StepRequest {
   previous: number;
   /** The callback URL of an async action. */
   callback_url?: string;
+  /** The status of the run, in requests of runs that end with compensations. */
+  status?: string;
 }
 
 /** An effect of the peer. Each effect has its own receipt. */
@@ -29,6 +31,8 @@ export interface RecordingPeer {
   requests: Map<string, RecordedRequest[]>;
   /** The number of requests without a response. */
   open(): number;
+  /** Those of them that undo a step or belong to an end handler. */
+  openOfEndings(): number;
   close(): Promise<void>;
 }
 
@@ -45,7 +49,7 @@ export interface PeerOptions {
 export async function startRecordingPeer({ delayMs, deliverCallback }: PeerOptions): Promise<RecordingPeer> {
   const requests = new Map<string, RecordedRequest[]>();
   const done = new Map<string, Effect>();
-  let [receipts, open] = [0, 0];
+  let [receipts, open, openOfEndings] = [0, 0, 0];
 
   const server = createServer(async (request, response) => {
     const [, manner, run, step] = (request.url ?? "").split("/");
@@ -58,8 +62,13 @@ export async function startRecordingPeer({ delayMs, deliverCallback }: PeerOptio
     const effect = (manner === "keyed" && done.get(key)) || { value: next(wanted.value), receipt: ++receipts };
     if (manner === "keyed") done.set(key, effect);
     requests.set(name, [...(requests.get(name) ?? []), { ...wanted, ...effect, at: Date.now(), key }]);
+    const ofEnding = /^(undo-|report)/.test(step ?? "") ? 1 : 0;
     open += 1;
-    response.on("close", () => (open -= 1));
+    openOfEndings += ofEnding;
+    response.on("close", () => {
+      open -= 1;
+      openOfEndings -= ofEnding;
+    });
     const respond = () => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(effect));
     if (!wanted.callback_url) return void setTimeout(respond, delayMs(name));
     respond();
@@ -73,6 +82,7 @@ export async function startRecordingPeer({ delayMs, deliverCallback }: PeerOptio
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
     open: () => open,
+    openOfEndings: () => openOfEndings,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

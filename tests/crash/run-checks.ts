@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { RunView, TokenView } from "../workerd/api-types.ts";
 import type { Client } from "./client.ts";
+import { checkEnding } from "./ending-checks.ts";
 import type { Kind } from "./workflows.ts";
 import type { Effect, RecordedRequest, RecordingPeer } from "./recording-peer.ts";
 
@@ -23,6 +24,8 @@ export interface RunCheck {
   /** Requests at the peer, and how many of them were repetitions. */
   requests: number;
   repeated: number;
+  /** Steps whose work was undone. */
+  undone: number;
 }
 
 /** All violations of a run. */
@@ -34,9 +37,14 @@ async function checkRun(run: StartedRun, client: Client, peer: RecordingPeer): P
     if (!isDeepStrictEqual(is, should)) violations.push(`${what}: is ${JSON.stringify(is)}, should be ${JSON.stringify(should)}`);
   };
 
+  if (run.kind.ending) {
+    expectEqual("the end", view.status, run.kind.ending.status);
+    if (violations.length > 0) return { violations, requests: 0, repeated: 0, undone: 0 };
+    return { violations, ...(await checkEnding(run, run.kind.ending, client, peer, expectEqual)) };
+  }
   expectEqual("the end", [view.status, view.error], ["completed", null]);
   // Later violations are consequences of this one.
-  if (violations.length > 0) return { violations, requests: 0, repeated: 0 };
+  if (violations.length > 0) return { violations, requests: 0, repeated: 0, undone: 0 };
   if (run.end) expectEqual("the final view does not change", [view.status, view.output, view.ended_at], [run.end.status, run.end.output, run.end.ended_at]);
   const output: Record<string, Effect> = view.output ?? {};
   expectEqual("the output", Object.fromEntries(Object.entries(output).map(([step, { value }]) => [step, value])), run.kind.values(run.n));
@@ -46,7 +54,7 @@ async function checkRun(run: StartedRun, client: Client, peer: RecordingPeer): P
   expectEqual("the attempt of the run", view.attempt, 1);
 
   const attempts = new Map([...tokens, ...(await tokensOfChildren(run, tokens, client))].map((token) => [stepOf(token), token.epoch]));
-  const sum = { requests: 0, repeated: 0 };
+  const sum = { requests: 0, repeated: 0, undone: 0 };
   for (const [step, before] of run.kind.calls(run.n)) {
     const requests: RecordedRequest[] = peer.requests.get(`${run.id}/${step}`) ?? [];
     const receipts = [...new Set(requests.map(({ receipt }) => receipt))];

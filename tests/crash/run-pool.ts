@@ -57,7 +57,7 @@ export function startRunPool({ client, peer, kinds, seed, inFlight, unpolled, co
     await client.start(kind.documents.at(-1)!.id, id, { base, n });
     if (kind.interact) {
       await reached(calls[0]![0]);
-      await kind.interact(client, id, n);
+      await kind.interact(client, id, n, reached);
     }
     if (run.unpolled) await reached(calls.at(-1)![0]);
     run.end = await client.ended(id);

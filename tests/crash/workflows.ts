@@ -2,6 +2,7 @@
 // `{step: {value, receipt}}`. The expected values are computed here independently of Curfew.
 import { singleAttempt, workflow, type WorkflowDocument } from "../workerd/document-builders.ts";
 import type { Client } from "./client.ts";
+import type { Ending } from "./endings.ts";
 import { next } from "./recording-peer.ts";
 
 type Json = Record<string, unknown>;
@@ -18,8 +19,10 @@ export interface Kind {
   calls(n: number): [step: string, before: string | null][];
   /** Requires a peer that honours the key. */
   keyedOnly?: boolean;
+  /** Present in kinds that do not complete. */
+  ending?: Ending;
   /** What a client has to do during the run. May be repeated. */
-  interact?(client: Client, runId: string, n: number): Promise<void>;
+  interact?(client: Client, runId: string, n: number, reached: (step: string) => Promise<unknown>): Promise<void>;
 }
 
 const HTTP: Json = {

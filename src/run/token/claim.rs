@@ -5,10 +5,12 @@ use serde_json::json;
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::format_duration;
+use crate::definition::action::ExecutionTimeoutPolicy;
+use crate::definition::node::NodeRole;
 use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
-use crate::run::token::{Lane, TokenId, TokenStatus};
+use crate::run::token::{Lane, Token, TokenId, TokenStatus};
 
 /// Consecutive unclaimed attempts after which the token times out.
 const UNCLAIMED_MAX: u32 = 3;
@@ -147,7 +149,7 @@ impl Run {
     /// A claimed attempt missed its heartbeat deadline.
     pub(in crate::run) fn reap_attempt(&mut self, id: TokenId) {
         let token = self.tokens.live(id);
-        let may_retry = self.may_retry(token, self.on_timeout_of_action(token));
+        let may_retry = self.may_retry(token, self.policy_of_reaping(token));
         let after = format_duration(self.settings.heartbeat_ms);
         self.note(
             RunEventKind::AttemptReaped,
@@ -167,5 +169,16 @@ impl Run {
             token.reason = Some("timeout_reaped_by_watchdog".into());
         });
         self.end_unsuccessfully(id, TokenStatus::Failed, failure);
+    }
+
+    /// Compensations and end handlers run at least once, so a lost consumer does not end them unless the action says so.
+    fn policy_of_reaping(&self, token: &Token) -> Option<ExecutionTimeoutPolicy> {
+        let of_action = self.on_timeout_of_action(token);
+        match self.snapshot.workflow.nodes[token.node].role {
+            NodeRole::Declared => of_action,
+            NodeRole::Compensation { .. } | NodeRole::EndHandler => {
+                of_action.or(Some(ExecutionTimeoutPolicy::Retry))
+            }
+        }
     }
 }
