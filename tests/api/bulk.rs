@@ -158,3 +158,19 @@ fn answers_are_counted() {
     assert_eq!((counts.failed, counts.errors.len()), (202, ERRORS_MAX));
     assert!(json!(counts.errors).to_string().len() < 50_000);
 }
+
+/// What belongs to one run would be ignored, or would fit only some of the runs.
+#[test]
+fn a_token_or_a_version_is_refused_in_a_retry_of_many_runs() {
+    let retry = |with: Value| {
+        let body = json!({"ids": ["a"], "with": with});
+        Operation::read(&Control::Retry, &body, Caller::ANONYMOUS, NOW)
+    };
+    assert!(retry(json!({"mode": "retry_step"})).is_ok());
+    for (field, value) in [("token_id", json!("t1")), ("version", json!(2))] {
+        let mut with = json!({"mode": "retry_step"});
+        with[field] = value;
+        let error = retry(with).expect_err("refused");
+        assert_eq!(error.pointer, Some(format!("/with/{field}")), "{error:?}");
+    }
+}
