@@ -171,6 +171,15 @@ impl CheckedDecision<'_> {
         );
     }
 
+    /// A join has gone on with the branches that were there at its deadline.
+    fn has_join_gone_on(&self) -> bool {
+        let mut events = self.decision.writes().iter().filter_map(Write::event);
+        events.any(|event| {
+            event.kind == RunEventKind::SyncTimedOut
+                && event.fields.get("policy_applied") == Some(&"proceed_with_available".into())
+        })
+    }
+
     /// A run that ends cancels every child that a token still waited for.
     fn check_children_are_cancelled(&self) {
         if !self.decision.commands().contains(&Command::NotifyRunEnded) {
@@ -186,8 +195,12 @@ impl CheckedDecision<'_> {
         };
         for token in ended {
             let waited = self.before.status_of(token.id.0) == Some(TokenStatus::WaitingForSubworkflow);
-            // An abandoned child goes on without its parent.
-            let is_abandoned = token.reason.as_deref() == Some("abandoned");
+            // An abandoned child goes on without its parent, and so may that of a branch that its join did not wait for.
+            let is_abandoned = match token.reason.as_deref() {
+                Some("abandoned") => true,
+                Some("sync_timeout") => self.has_join_gone_on(),
+                _other => false,
+            };
             if !waited || is_abandoned || reported == Some(token.id.to_string()) {
                 continue;
             }
