@@ -87,7 +87,8 @@ test("cancel and retry name their callers", async () => {
 });
 
 test("a refused request, a repeated start and a read leave no audit line", async () => {
-  const run = await started(named, gated(), { run_id: freshId("quiet") }, ADA);
+  const document = workflow({ nodes: [{ id: "listen", wait: { signal: "go" } }], timeout: "5m" });
+  const run = await started(named, document, { run_id: freshId("quiet") }, ADA);
   await send(named, 200, "POST", `/v1/workflows/${run.workflow_id}/runs`, { run_id: run.id }, BOB);
   await send(named, 200, "GET", `/v1/runs/${run.id}`, undefined, BOB);
   await send(named, 409, "POST", `/v1/runs/${run.id}/resume`, {}, BOB);

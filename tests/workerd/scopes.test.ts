@@ -134,7 +134,10 @@ test("a run that does not exist is a 404", async () => {
 });
 
 test("within its workflows a credential does what its roles allow", async () => {
-  const document = await store(mine(gated()), MINE);
+  const { nodes, ...rest } = gated();
+  const heard = { id: "heard", wait: { signal: "go" } };
+  const transitions = [{ from_node_id: "ask", to_node_id: "heard" }];
+  const document = await store(mine({ ...rest, nodes: [...nodes, heard], transitions }), MINE);
   assert.equal((await curfew.api("PUT", `/v1/workflows/${document.id}`, document, MINE)).status, 200);
   assert.equal((await curfew.api("GET", `/v1/workflows/${document.id}`, undefined, MINE)).status, 200);
   const id = await start(document.id, {}, MINE);
