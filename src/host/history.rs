@@ -15,8 +15,8 @@ use crate::host::platform::{Error, Platform, Result, Storage};
 use crate::host::requests::{done, refused};
 use crate::protocol::run::{PageRequest, RunResponse};
 use crate::run::{
-    InstanceId, NeededRows, Past, ReadRows, Rejection, RestartPoint, ResumePlan, ResumeRows, Rewind,
-    RunEvent, Token, TokenId, WrittenAt,
+    HistoryEvent, InstanceId, NeededRows, Past, ReadRows, Rejection, RestartPoint, ResumePlan, ResumeRows,
+    Rewind, RunEvent, Token, TokenId, WrittenAt,
 };
 use crate::storage::pages::{ListedRow, page_length, pages};
 use crate::storage::restore::{self, PastReader};
@@ -57,14 +57,16 @@ impl<P: Platform> Host<P> {
             None => u64::MAX,
         };
         let mut items: BTreeMap<u64, Value> = BTreeMap::new();
+        let run_id = self.run_id();
         for listed in storage.list_row_events(after, limit + 1)? {
             if listed.event.seq < last {
-                items.insert(listed.event.seq, recovery::row_event(&listed).map_err(Error)?);
+                let event = listed.history_event().map_err(Error)?;
+                items.insert(event.seq, recovery::event(&run_id, event));
             }
         }
-        let run_id = self.run_id();
         self.each_row(&page, |listed, row| {
-            items.insert(listed.number, recovery::event(&run_id, &entry(listed, row)?));
+            let event = HistoryEvent::of_log(&entry(listed, row)?);
+            items.insert(listed.number, recovery::event(&run_id, event));
             Ok(())
         })?;
         let more = next.is_some() || items.len() as u64 > limit;

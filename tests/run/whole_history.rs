@@ -1,6 +1,7 @@
 //! The whole history of a run: every event, in the order of commits, with numbers that rise and never change.
 
 use curfew::api::recovery;
+use curfew::run::HistoryEvent;
 use curfew::storage::rows::TokenRow;
 use serde_json::{Value, json};
 
@@ -12,10 +13,11 @@ fn history(run: &Driver) -> Vec<Value> {
     let on_rows = run.store.list_row_events(0, u64::MAX).expect("rows can be read");
     let on_rows = on_rows
         .iter()
-        .map(|listed| recovery::row_event(listed).expect("a known row"));
+        .map(|listed| listed.history_event().expect("a known row"));
     let entries = run.store.entries();
-    let of_rows = entries.iter().map(|entry| recovery::event("run-1", entry));
-    let mut all: Vec<Value> = on_rows.chain(of_rows).collect();
+    let of_log = entries.iter().map(HistoryEvent::of_log);
+    let all = on_rows.chain(of_log).map(|event| recovery::event("run-1", event));
+    let mut all: Vec<Value> = all.collect();
     all.sort_by_key(|event| event["seq"].as_u64());
     let numbers: Vec<u64> = all.iter().filter_map(|event| event["seq"].as_u64()).collect();
     let expected: Vec<u64> = (1..=all.len() as u64).collect();

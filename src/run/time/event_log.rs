@@ -106,6 +106,10 @@ impl EventLog {
         self.has_rows
     }
 
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
     /// The number of the next event.
     pub fn next_seq(&mut self) -> u64 {
         self.last_seq += 1;
