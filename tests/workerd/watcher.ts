@@ -28,8 +28,14 @@ export interface Watcher {
   close(): void;
 }
 
-/** Reads the stream in the background until it ends or is closed. */
-export async function watch(url: string, runId: string, query = "", headers: Record<string, string> = {}): Promise<Watcher> {
+/** Reads the stream in the background until it ends or is closed. `onSent` is called with each message as it arrives. */
+export async function watch(
+  url: string,
+  runId: string,
+  query = "",
+  headers: Record<string, string> = {},
+  onSent: (sent: SentEvent) => void = () => {},
+): Promise<Watcher> {
   const controller = new AbortController();
   const response = await fetch(`${url}/v1/runs/${runId}/live${query}`, { headers, signal: controller.signal });
   const sent: SentEvent[] = [];
@@ -57,7 +63,7 @@ export async function watch(url: string, runId: string, query = "", headers: Rec
     for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
       rest += chunk;
       for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
-        take(rest.slice(0, end), watcher);
+        take(rest.slice(0, end), watcher, onSent);
         rest = rest.slice(end + 2);
       }
     }
@@ -70,7 +76,7 @@ export async function watch(url: string, runId: string, query = "", headers: Rec
   return watcher;
 }
 
-function take(block: string, watcher: Watcher): void {
+function take(block: string, watcher: Watcher, onSent: (sent: SentEvent) => void): void {
   const fields: Record<string, string> = {};
   for (const line of block.split("\n")) {
     if (line.startsWith(":")) {
@@ -83,5 +89,7 @@ function take(block: string, watcher: Watcher): void {
   if (fields["retry"] !== undefined) watcher.retry = Number(fields["retry"]);
   if (fields["data"] === undefined) return;
   const id = fields["id"];
-  watcher.sent.push({ ...(id === undefined ? {} : { id }), event: fields["event"] ?? "message", data: JSON.parse(fields["data"]) });
+  const sent = { ...(id === undefined ? {} : { id }), event: fields["event"] ?? "message", data: JSON.parse(fields["data"]) };
+  watcher.sent.push(sent);
+  onSent(sent);
 }
