@@ -1,5 +1,6 @@
 // `npm run check`: every lint. All of them run even when one fails, so that one call shows every problem.
 import { checkFileLengths } from "./file_lengths.mjs";
+import { checkContract } from "./openapi.mjs";
 import { setUp } from "./setup.mjs";
 import { run, script, step, StepFailed } from "./terminal.mjs";
 import { node22, quietEnvironment, root, WASM_TARGET } from "./toolchain.mjs";
@@ -12,6 +13,7 @@ const command = (command, args) => () => run(command, args, { cwd: root, env: qu
 /** A function, because set-up installs Node 22. @returns {Array<[title: string, check: () => Promise<void>]>} */
 const checks = () => [
   ["file lengths", checkFileLengths],
+  ["the OpenAPI document", checkContract],
   ["rustfmt", command("cargo", ["fmt", "--check"])],
   ["rustfmt, tools/bindgen", command("cargo", ["fmt", "--check", "--manifest-path", "tools/bindgen/Cargo.toml"])],
   ["clippy, native", command("cargo", ["clippy", "--all-targets", "--locked", "--", "-D", "warnings"])],

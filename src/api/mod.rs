@@ -5,6 +5,7 @@ pub mod batch;
 pub mod body;
 pub mod bulk;
 pub mod callback;
+pub mod contract;
 pub mod control;
 pub mod cursor;
 pub mod error;

@@ -10,6 +10,8 @@ use crate::definition::snapshot::DocumentKind;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     Health,
+    /// The OpenAPI document.
+    ReadContract,
     PutDocument {
         kind: DocumentKind,
         id: String,
@@ -126,7 +128,7 @@ impl Route {
         const HISTORY: &[&str] = &["after", "limit", "cursor"];
         let (read, start, admin) = (Some(Role::Read), Some(Role::Start), Some(Role::Admin));
         match self {
-            Route::Health => rules(None, BodyRule::Ignored, NONE),
+            Route::Health | Route::ReadContract => rules(None, BodyRule::Ignored, NONE),
             Route::PutDocument { id, .. } => rules(admin, BodyRule::Document { id }, NONE),
             Route::ReadDocument { .. } => rules(read, BodyRule::Ignored, &["version"]),
             Route::ListDocuments { .. } => rules(read, BodyRule::Ignored, PAGE),
@@ -171,6 +173,10 @@ impl Route {
         let allowed: &[&str] = match segments.as_slice() {
             ["healthz"] => match method {
                 "GET" => return Ok(Route::Health),
+                _ => &["GET"],
+            },
+            ["openapi.json"] => match method {
+                "GET" => return Ok(Route::ReadContract),
                 _ => &["GET"],
             },
             ["v1", "runs"] => match method {

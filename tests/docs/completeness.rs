@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{blocks, read, root};
 
 /// A name that nothing knows: the answer lists what is known in its place.
-const PROBE: &str = "zzzzzzzzzz";
+pub(super) const PROBE: &str = "zzzzzzzzzz";
 
 /// The text between a heading and the next one.
 fn section(page: &str, heading: &str) -> String {
@@ -294,13 +294,43 @@ fn assert_codes_are_told(page: &str, codes: &BTreeSet<String>) {
     assert!(missing.is_empty(), "{page} does not tell of {missing:?}");
 }
 
+/// Codes whose source is not `Error::new(409, "run_exists", ...)`: a constant, a table, or JavaScript.
+const OTHER_CODES: &[&str] = &[
+    "409 event_limit",
+    "422 over_hard_limit",
+    "422 under_minimum",
+    "429 too_many_watchers",
+];
+
+/// Every `status code` of the API.
+pub(super) fn error_codes() -> BTreeSet<String> {
+    let text = sources(&root().join("src"));
+    let calls = text
+        .match_indices("Error::new(")
+        .map(|(at, call)| &text[at + call.len()..]);
+    let codes = calls.filter_map(|rest| {
+        let (status, rest) = rest.split_once(',')?;
+        let status: u16 = status.trim().parse().ok()?;
+        let code = rest.trim_start().strip_prefix('"')?.split('"').next()?;
+        Some(format!("{status} {code}"))
+    });
+    let mut codes: BTreeSet<String> = codes.collect();
+    for other in OTHER_CODES {
+        let code = other.split(' ').nth(1).expect("a code");
+        assert!(text.contains(&format!("\"{code}\"")), "nothing has the code {code}");
+        codes.insert(other.to_string());
+    }
+    codes
+}
+
 #[test]
 fn every_error_code_is_on_the_page_for_callers() {
-    // `Error::new(409, "run_exists", ...)`
-    let codes = literals_after("Error::new(", |rest| {
-        let (status, rest) = rest.split_once(',')?;
-        status.parse::<u16>().ok().map(|_| rest)
-    });
+    let codes = error_codes();
+    let codes: BTreeSet<String> = codes
+        .iter()
+        .filter_map(|code| code.split(' ').nth(1))
+        .map(str::to_string)
+        .collect();
     assert!(
         codes.contains("run_exists") && codes.contains("unauthorized"),
         "{codes:?}"
@@ -322,7 +352,7 @@ fn every_failure_code_is_on_the_page_for_authors() {
 }
 
 /// The variants of an enum, from its source.
-fn variants_of(path: &str, name: &str) -> BTreeSet<String> {
+pub(super) fn variants_of(path: &str, name: &str) -> BTreeSet<String> {
     let text = read(path);
     let (_, body) = text
         .split_once(&format!("pub enum {name} {{\n"))
@@ -334,7 +364,7 @@ fn variants_of(path: &str, name: &str) -> BTreeSet<String> {
 }
 
 /// The name at the beginning of a variant, as its source or `Debug` writes it.
-fn variant_name(text: &str) -> String {
+pub(super) fn variant_name(text: &str) -> String {
     text.chars().take_while(char::is_ascii_alphanumeric).collect()
 }
 

@@ -2,6 +2,7 @@
 //! variable of the code is on its page.
 
 mod completeness;
+mod contract;
 mod examples;
 mod links;
 

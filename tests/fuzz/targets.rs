@@ -229,6 +229,7 @@ impl Request<'_> {
                 None => Err(callback::unknown()),
             },
             Route::Health
+            | Route::ReadContract
             | Route::PutDocument { .. }
             | Route::ReadDocument { .. }
             | Route::ListDocuments { .. }

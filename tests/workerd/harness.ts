@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Log, LogLevel, Miniflare, type MiniflareOptions, type WorkerdStructuredLog } from "miniflare";
+import { checkAnswer } from "./contract.ts";
 import { until } from "./poll.ts";
 import type { EventView, RunView, TimeoutView, TokenView } from "./api-types.ts";
 
@@ -54,7 +55,7 @@ export interface Curfew {
   /** The console output of the Workers. */
   logs: string[];
   miniflare: Miniflare;
-  /** `body`: a string is sent as it is, anything else as JSON. */
+  /** `body`: a string is sent as it is, anything else as JSON. Throws if the answer breaks the OpenAPI document. */
   api(method: string, path: string, body?: unknown, token?: string): Promise<ApiResponse>;
   /** Stores a workflow; throws the response if it is refused. */
   store(workflow: { id: string }): Promise<number>;
@@ -138,6 +139,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
       signal: AbortSignal.timeout(45_000),
     });
     const text = await reply.text();
+    checkAnswer(method, path, { status: reply.status, headers: reply.headers, text });
     return { status: reply.status, headers: reply.headers, text, json: parsed(text) };
   };
 

@@ -12,6 +12,7 @@ use crate::api::batch;
 use crate::api::body;
 use crate::api::bulk::Operation;
 use crate::api::callback::unknown as unknown_callback;
+use crate::api::contract;
 use crate::api::control::Control;
 use crate::api::error::Error;
 use crate::api::event::{self, TriggerOutcome, TriggeredStart};
@@ -38,6 +39,7 @@ use crate::worker::platform::http_client::{self, Peer};
 use crate::worker::platform::{self, deadline};
 use crate::worker::run_client::{CallError, RunClient};
 
+const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
 /// How long an object may take to respond, in addition to the wait that the caller asked for.
 const OBJECT_MS: u64 = 10_000;
@@ -145,6 +147,9 @@ async fn handle(
     let caller = identity.caller.or_named(body::name_in(&route, &body));
     let result = match route {
         Route::Health => Ok((200, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))),
+        Route::ReadContract => {
+            return Ok(ApiResponse::Ready(respond::text(200, JSON, contract::OPENAPI)?));
+        }
         Route::PutDocument { kind, id } => put_document(env, &caller, kind, &id, body).await?,
         Route::ReadDocument { kind, id } => match query.version() {
             Ok(version) => read_document(env, kind, &id, version).await?,

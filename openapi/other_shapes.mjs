@@ -1,0 +1,134 @@
+// Errors, documents, batches, bulk operations, events and breakers.
+import { any, flag, list, moment, object, oneOf, orNull, ref, text, whole } from "./shapes.mjs";
+import { CODES } from "./codes.mjs";
+
+const codes = [...new Set(Object.keys(CODES).map((code) => code.split(" ")[1]))].sort();
+
+/** @type {Record<string, import("./shapes.mjs").Schema>} */
+export const otherShapes = {
+  Problem: object("A problem of a document or a body.", {
+    pointer: text("Where it is: a JSON pointer."),
+    code: text("A stable code."),
+    message: text("What is wrong and what to do."),
+    "severity?": oneOf("A document with an error is refused; one with warnings only is stored.", ["error", "warning"]),
+  }),
+  ErrorBody: object("Why a request was refused.", {
+    code: text("A stable code.", { enum: codes }),
+    message: text("What is wrong and what to do."),
+    "pointer?": text("Where in the body it is: a JSON pointer."),
+    "details?": {
+      description: "More about it; what it is depends on the code.",
+      anyOf: [
+        list("`invalid_document`, `invalid_request` and `invalid_input`: every problem, 100 at most for a body.", ref("Problem")),
+        list(
+          "`version_does_not_fit`: the places that do not fit.",
+          object("A place that does not fit.", {
+            node_id: orNull(text("The node.")),
+            "token_id?": text("The token."),
+            reason: text("What does not fit."),
+          }),
+        ),
+        object("`invalid_request` of a query: what is known.", {
+          parameter: text("The parameter."),
+          known: list("The known names.", text("A name.")),
+          nearest: orNull(text("The known name that is most like it.")),
+        }),
+        object("`decision_needed`: the gate to decide.", { gate_id: orNull(text("Its id.")) }),
+        object("`gate_closed`: how it was closed.", { status: text("The status of the gate."), decision: orNull(ref("Decision")) }),
+        object("`event_limit`: which event, and the limit.", {
+          root_event: object("The first event of the chain.", { event: text("Its name."), key: text("Its key.") }),
+          limit: whole("How many runs an event may start."),
+        }),
+      ],
+    },
+  }),
+  Error: object("The answer to a request that was refused.", { error: ref("ErrorBody") }),
+  StoredDocument: object("Where a document was stored.", {
+    id: text("The id of the document."),
+    version: whole("Its version.", { minimum: 1 }),
+    warnings: list("What may not be meant.", ref("Problem")),
+  }),
+  Document: object("A document of the catalogue.", {
+    id: text("The id of the document."),
+    version: whole("The version that was read.", { minimum: 1 }),
+    created_at: moment("When that version was stored."),
+    "created_by?": text("The name of the caller that stored it."),
+    document: { type: "object", description: "The document, as it was stored." },
+  }),
+  DocumentSummary: object("A document in a list.", {
+    id: text("The id of the document."),
+    version: whole("Its newest version.", { minimum: 1 }),
+    created_at: moment("When that version was stored."),
+    "created_by?": text("The name of the caller that stored it."),
+  }),
+  BatchAnswer: object("What each start of a batch was answered with.", {
+    items: list("In the order of the request.", {
+      description: "The answer to one start.",
+      oneOf: [
+        object("A run that was started, or exists already.", {
+          status: { enum: [200, 201], description: "201: the run is new. 200: it existed with the same request." },
+          run: {
+            description: "The run. Cut to its id where the answer would be too large.",
+            oneOf: [ref("Run"), object("A run that was cut.", { id: text("Its id."), truncated: flag("It was cut.", { const: true }) })],
+          },
+        }),
+        object("A start that was refused.", {
+          status: { type: "integer", minimum: 400, maximum: 599, description: "The status that the start alone would have got." },
+          error: ref("ErrorBody"),
+        }),
+      ],
+    }),
+  }),
+  Operation: object("A bulk operation.", {
+    id: text("The id of the operation."),
+    kind: oneOf("What is done to each run.", ["cancel", "pause", "resume", "extend", "retry"]),
+    status: oneOf("Whether it is done.", ["running", "completed"]),
+    created_at: moment("When it was asked for."),
+    created_by: orNull(text("The name of the caller that asked for it.")),
+    ended_at: orNull(moment("When it was done.")),
+    total: orNull(whole("The number of runs. Null until the end if a filter selects them.")),
+    done: whole("Runs that are now as the operation asks."),
+    failed: whole("Runs that refused it."),
+    skipped: whole("Runs that had nothing to do."),
+    errors: list(
+      "The first 100 refusals.",
+      object("A refusal of a run.", { run_id: text("The run."), code: text("The code of the refusal."), message: text("Why, cut at 300 characters.") }),
+    ),
+  }),
+  EventAnswer: object("What an event has started.", {
+    event: text("The name of the event."),
+    key: text("Its key. Publish the event again with it, and nothing is started twice."),
+    runs: list(
+      "The runs that it has started, now or before.",
+      object("A run that it has started.", {
+        id: text("The run."),
+        workflow_id: text("Its workflow."),
+        created: flag("Whether it was started now."),
+      }),
+    ),
+    refused: list(
+      "Workflows that could not be started.",
+      object("A workflow that could not be started.", { workflow_id: text("The workflow."), error: ref("ErrorBody") }),
+    ),
+  }),
+  Breaker: object("A circuit breaker.", {
+    key: text("Its key."),
+    state: oneOf("`open`: calls are refused. `half_open`: one call is tried. `escalated`: it was open for too long.", [
+      "closed",
+      "open",
+      "half_open",
+      "escalated",
+    ]),
+    failures: whole("Failures in a row."),
+    opened_at: orNull(moment("When it opened.")),
+    trial_at: orNull(moment("When the next call is tried.")),
+    escalated_at: orNull(moment("When it was escalated.")),
+    updated_at: moment("When it last changed."),
+  }),
+  Health: object("The Worker answers.", {
+    status: { const: "ok", description: "Always `ok`." },
+    version: text("The version of Curfew."),
+  }),
+  Empty: { type: "object", description: "Nothing to say.", additionalProperties: false },
+  Any: any("Any JSON."),
+};
