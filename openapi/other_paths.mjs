@@ -155,4 +155,15 @@ export const otherPaths = {
       errors: ["429 rate_limited"],
     },
   },
+  "/schema/{name}.json": {
+    get: {
+      id: "readSchema",
+      tag: "Service",
+      summary: "The JSON Schema of documents, for editors and people. It needs no credential.",
+      role: null,
+      parameters: [inPath("name", "The kind of documents.", { type: "string", enum: ["workflow", "task", "action"], description: "A kind." })],
+      answers: { 200: { description: "The schema.", schema: { type: "object", description: "A JSON Schema 2020-12." }, type: "application/schema+json" } },
+      errors: ["404 not_found", "429 rate_limited"],
+    },
+  },
 };

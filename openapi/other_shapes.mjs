@@ -34,7 +34,7 @@ export const otherShapes = {
           nearest: orNull(text("The known name that is most like it.")),
         }),
         object("`decision_needed`: the gate to decide.", { gate_id: orNull(text("Its id.")) }),
-        object("`gate_closed`: how it was closed.", { status: text("The status of the gate."), decision: orNull(ref("Decision")) }),
+        object("`gate_closed`: how it was closed.", { status: text("The status of the gate."), decision: orNull(ref("Decision", "How it was decided.")) }),
         object("`event_limit`: which event, and the limit.", {
           root_event: object("The first event of the chain.", { event: text("Its name."), key: text("Its key.") }),
           limit: whole("How many runs an event may start."),

@@ -210,7 +210,7 @@ export const runShapes = {
     timeout_at: orNull(moment("When it decides by itself.")),
     reminded_at: orNull(moment("When a reminder was last sent.")),
     status: oneOf("`cancelled`: the token or the run ended before a decision.", ["open", "decided", "timed_out", "cancelled"]),
-    decision: orNull(ref("Decision")),
+    decision: orNull(ref("Decision", "How it was decided.")),
     "truncated?": flag("Something was cut in this list; the message of a decision with a wrong choice has all choices.", { const: true }),
   }),
 };

@@ -12,6 +12,10 @@ pub enum Route {
     Health,
     /// The OpenAPI document.
     ReadContract,
+    /// The JSON Schema of documents.
+    ReadSchema {
+        kind: DocumentKind,
+    },
     PutDocument {
         kind: DocumentKind,
         id: String,
@@ -128,7 +132,9 @@ impl Route {
         const HISTORY: &[&str] = &["after", "limit", "cursor"];
         let (read, start, admin) = (Some(Role::Read), Some(Role::Start), Some(Role::Admin));
         match self {
-            Route::Health | Route::ReadContract => rules(None, BodyRule::Ignored, NONE),
+            Route::Health | Route::ReadContract | Route::ReadSchema { .. } => {
+                rules(None, BodyRule::Ignored, NONE)
+            }
             Route::PutDocument { id, .. } => rules(admin, BodyRule::Document { id }, NONE),
             Route::ReadDocument { .. } => rules(read, BodyRule::Ignored, &["version"]),
             Route::ListDocuments { .. } => rules(read, BodyRule::Ignored, PAGE),
@@ -177,6 +183,10 @@ impl Route {
             },
             ["openapi.json"] => match method {
                 "GET" => return Ok(Route::ReadContract),
+                _ => &["GET"],
+            },
+            ["schema", file] if schema_of(file).is_some() => match (method, schema_of(file)) {
+                ("GET", Some(kind)) => return Ok(Route::ReadSchema { kind }),
                 _ => &["GET"],
             },
             ["v1", "runs"] => match method {
@@ -332,6 +342,12 @@ impl Route {
         )
         .with_header("allow", allowed.join(", ")))
     }
+}
+
+/// The kind whose schema has this file name.
+fn schema_of(file: &str) -> Option<DocumentKind> {
+    let name = file.strip_suffix(".json")?;
+    DocumentKind::parse(&format!("{name}s"))
 }
 
 /// The last part of `runs:cancel`. Some clients percent-encode the `:`.

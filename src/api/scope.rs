@@ -36,7 +36,7 @@ pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> 
         // `check_operation` follows, when its creator is known.
         Route::ReadOperation { .. } => Ok(()),
         // Not bound to a credential.
-        Route::Health | Route::ReadContract | Route::Callback { .. } => Ok(()),
+        Route::Health | Route::ReadContract | Route::ReadSchema { .. } | Route::Callback { .. } => Ok(()),
     }
 }
 

@@ -7,7 +7,6 @@ use crate::base::ids;
 use crate::base::text::shorten;
 use crate::base::time::Limit;
 use crate::cel::{Expression, Template};
-use crate::definition::NOW;
 use crate::definition::event::EmitEvent;
 use crate::definition::http_request::HttpRequest;
 use crate::definition::llm::{self, LlmCall};
@@ -22,6 +21,7 @@ use crate::definition::secret;
 use crate::definition::service_call::ServiceCall;
 use crate::definition::shell::Shell;
 use crate::definition::timeouts::TimeoutLayer;
+use crate::definition::{NOW, SCHEMA};
 use crate::json_schema::Schema;
 
 /// What happens when an attempt exceeds its deadline.
@@ -177,6 +177,7 @@ impl Action {
             true => reader.required_id("id"),
             false => reader.id("id").or(Some(String::new())),
         };
+        reader.value(SCHEMA);
         reader.string("name");
         reader.string("description");
         let kind = read_kind(&reader);

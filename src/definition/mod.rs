@@ -6,6 +6,9 @@
 /// The name of the present moment in expressions (Unix ms): of the decision, and inside a task of the beginning of its step.
 pub const NOW: &str = "now";
 
+/// The field by which editors find the schema of a document. It is ignored.
+const SCHEMA: &str = "$schema";
+
 pub mod action;
 mod adaptive;
 pub mod call_time;

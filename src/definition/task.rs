@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::base::limits;
 use crate::base::time::{Limit, format_duration};
+use crate::definition::SCHEMA;
 use crate::definition::action::Action;
 use crate::definition::problem::Problems;
 use crate::definition::reader::Reader;
@@ -88,6 +89,7 @@ impl Task {
     pub fn read(value: &Value, pointer: &str, problems: &Problems) -> Option<Task> {
         let reader = Reader::new(value, pointer, problems)?;
         let id = reader.required_id("id");
+        reader.value(SCHEMA);
         reader.string("name");
         reader.string("description");
         let steps = read_steps(&reader);

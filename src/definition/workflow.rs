@@ -6,7 +6,6 @@ use serde_json::Value;
 use crate::base::limits::{self, RunLimits};
 use crate::base::time::Limit;
 use crate::cel::Template;
-use crate::definition::NOW;
 use crate::definition::ending::{
     CompensationRules, EndHandler, add_compensations, read_compensation, read_end_handlers,
 };
@@ -18,6 +17,7 @@ use crate::definition::reader::Reader;
 use crate::definition::task::{Dispatch, warn_of_long_queue};
 use crate::definition::timeouts::{TimeoutGate, Timeouts, read_timeout_gate, read_timeouts};
 use crate::definition::transition::{Transition, read_node_reference, read_transitions};
+use crate::definition::{NOW, SCHEMA};
 use crate::json_schema::Schema;
 
 #[derive(Clone, Debug)]
@@ -83,6 +83,7 @@ impl Workflow {
     pub fn read(value: &Value, problems: &Problems) -> Option<Workflow> {
         let reader = Reader::new(value, "", problems)?;
         let id = reader.required_id("id");
+        reader.value(SCHEMA);
         reader.string("name");
         reader.string("description");
         let tags = read_tags(&reader);

@@ -38,12 +38,12 @@ const WORKFLOWS = [
   { id: "completes", nodes: [{ id: "a" }], output_mapping: { answer: 42 }, tags: ["quick"] },
   { id: "fails", nodes: [{ id: "a", task_id: "t" }], tasks: [{ id: "t", steps: [{ action: assertion }] }] },
   { id: "times-out", timeout: "50ms", on_timeout: "cancel_all", nodes: [{ id: "a", wait: { sleep: "1h" } }] },
-  { id: "compensates", nodes: [{ id: "a", compensate: { action_id: "undo" } }, { id: "b", task_id: "t" }], transitions: [{ from_node_id: "a", to_node_id: "b" }], tasks: [{ id: "t", steps: [{ action: assertion }] }], actions: [compensation] },
+  { id: "compensates", nodes: [{ id: "a", action_id: "undo", compensate: { action_id: "undo" } }, { id: "b", task_id: "t" }], transitions: [{ from_node_id: "a", to_node_id: "b" }], tasks: [{ id: "t", steps: [{ action: assertion }] }], actions: [compensation] },
   { id: "asks", nodes: [{ id: "a", gate: { prompt: "Go on?", input_schema: { type: "object" } } }] },
   { id: "times-out-at-a-gate", timeout: "50ms", nodes: [{ id: "a", wait: { sleep: "1h" } }] },
   { id: "sleeps", nodes: [{ id: "a", wait: { sleep: "1h" } }], tags: ["slow"] },
   { id: "hears", nodes: [{ id: "a", wait: { signal: "paid", timeout: "1h" } }] },
-  { id: "fans-out", nodes: [{ id: "a" }, { id: "b" }, { id: "c" }], transitions: [{ from_node_id: "a", to_node_id: "b", spawn_count: 3 }, { from_node_id: "b", to_node_id: "c", synchronization: { strategy: "all" } }] },
+  { id: "fans-out", nodes: [{ id: "a" }, { id: "b" }, { id: "c" }], transitions: [{ id: "each", from_node_id: "a", to_node_id: "b", spawn_count: 3 }, { from_node_id: "b", to_node_id: "c", synchronization: { sibling_group: "each" } }] },
   { id: "triggered", trigger: { event: "order.paid" }, nodes: [{ id: "a" }] },
 ];
 

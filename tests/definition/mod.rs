@@ -14,5 +14,6 @@ mod mutations;
 mod one_mistake;
 mod references;
 mod schema_differential;
+mod schemas;
 mod secrets;
 mod timeouts;

@@ -317,7 +317,10 @@ pub(super) fn error_codes() -> BTreeSet<String> {
     let mut codes: BTreeSet<String> = codes.collect();
     for other in OTHER_CODES {
         let code = other.split(' ').nth(1).expect("a code");
-        assert!(text.contains(&format!("\"{code}\"")), "nothing has the code {code}");
+        assert!(
+            text.contains(&format!("\"{code}\"")),
+            "nothing has the code {code}"
+        );
         codes.insert(other.to_string());
     }
     codes
@@ -382,6 +385,7 @@ fn calls_on_the_page_are_the_routes() {
         let filled = path.split('/').map(|part| match part {
             "{kind}" => "workflows",
             "{n}" => "1",
+            "{file}" => "task.json",
             part if part.starts_with('{') => "x",
             part => part,
         });

@@ -99,7 +99,11 @@ fn every_call_is_a_route_with_its_role_and_parameters() {
         }
         let known = names_of(rules.parameters.unwrap_or_default().iter().copied());
         assert_eq!(call.parameters("query"), known, "{name}");
-        let in_path = call.path.split('{').skip(1).filter_map(|part| part.split('}').next());
+        let in_path = call
+            .path
+            .split('{')
+            .skip(1)
+            .filter_map(|part| part.split('}').next());
         assert_eq!(call.parameters("path"), names_of(in_path), "{name}");
         let has_body = !call.operation["requestBody"].is_null();
         assert_eq!(has_body, rules.body != BodyRule::Ignored, "{name}");
@@ -116,15 +120,24 @@ fn every_route_is_a_call() {
     assert_eq!(seen, variants_of("src/api/routes.rs", "Route"));
     let all: BTreeSet<String> = calls.iter().map(Call::name).collect();
     for kind in ["workflows", "tasks", "actions"] {
-        for call in ["GET /v1/{kind}", "GET /v1/{kind}/{one_id}", "PUT /v1/{kind}/{one_id}"] {
-            let call = call.replace("{kind}", kind).replace("one", kind.trim_end_matches('s'));
+        for call in [
+            "GET /v1/{kind}",
+            "GET /v1/{kind}/{one_id}",
+            "PUT /v1/{kind}/{one_id}",
+        ] {
+            let call = call
+                .replace("{kind}", kind)
+                .replace("one", kind.trim_end_matches('s'));
             assert!(all.contains(&call), "{call} is missing");
         }
     }
     let controls = variants_of("src/api/control.rs", "Control");
     let names = controls.iter().map(|control| control.to_lowercase());
     for name in names.filter(|name| Control::named(name).is_some()) {
-        assert!(all.contains(&format!("POST /v1/runs/{{run_id}}/{name}")), "{name}");
+        assert!(
+            all.contains(&format!("POST /v1/runs/{{run_id}}/{name}")),
+            "{name}"
+        );
         let for_many = all.contains(&format!("POST /v1/runs:{name}"));
         assert_eq!(for_many, Control::named_for_many(&name).is_some(), "{name}");
     }
@@ -293,8 +306,7 @@ fn golden_views_have_their_shapes() {
         }
         let shape = SHAPES.iter().find(|(prefix, _)| name.starts_with(prefix));
         let (prefix, shape) = shape.unwrap_or_else(|| panic!("{name} has no shape in the contract"));
-        let view: Value =
-            serde_json::from_str(&fs::read_to_string(&path).expect("a view")).expect("JSON");
+        let view: Value = serde_json::from_str(&fs::read_to_string(&path).expect("a view")).expect("JSON");
         let problems: Vec<String> = validators[shape]
             .iter_errors(&view)
             .map(|error| format!("{}: {error}", error.instance_path()))

@@ -37,12 +37,12 @@ fn pages() -> Vec<String> {
 }
 
 /// A fenced block of a page.
-struct Block {
-    page: String,
-    line: usize,
+pub struct Block {
+    pub page: String,
+    pub line: usize,
     /// What stands behind the opening fence: a language and, for this test, what the block holds.
-    info: String,
-    text: String,
+    pub info: String,
+    pub text: String,
 }
 
 impl Block {
@@ -51,7 +51,7 @@ impl Block {
     }
 }
 
-fn blocks() -> Vec<Block> {
+pub fn blocks() -> Vec<Block> {
     let mut blocks = Vec::new();
     for page in pages() {
         let mut open: Option<Block> = None;

@@ -230,6 +230,7 @@ impl Request<'_> {
             },
             Route::Health
             | Route::ReadContract
+            | Route::ReadSchema { .. }
             | Route::PutDocument { .. }
             | Route::ReadDocument { .. }
             | Route::ListDocuments { .. }

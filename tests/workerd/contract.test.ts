@@ -1,9 +1,11 @@
 // The OpenAPI document: it is served to everyone, it is valid, and the harness finds answers that break it.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { breach, document } from "./contract.ts";
-import { roleVars, startCurfew, type Curfew } from "./harness.ts";
+import { ADMIN, roleVars, root, startCurfew, type Curfew } from "./harness.ts";
 
 let guarded: Curfew;
 
@@ -21,6 +23,20 @@ test("the document is served without a credential, as it is in the repository", 
   assert.equal(document.info.version, version);
   assert.equal((await guarded.api("POST", "/openapi.json", {})).status, 405);
   assert.equal((await guarded.api("GET", "/openapi.json?pretty=1")).status, 400);
+});
+
+test("the schemas of documents are served without a credential", async () => {
+  for (const name of ["workflow", "task", "action"]) {
+    const response = await guarded.api("GET", `/schema/${name}.json`);
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("content-type"), "application/schema+json");
+    assert.equal(response.text, readFileSync(join(root, `schema/${name}.json`), "utf8"));
+  }
+  assert.equal((await guarded.api("GET", "/schema/nothing.json")).status, 404);
+  const stored = { $schema: `${guarded.url}/schema/workflow.json`, id: "with-schema", nodes: [{ id: "a" }] };
+  assert.equal((await guarded.api("PUT", "/v1/workflows/with-schema", stored, ADMIN)).status, 201);
+  const started = await guarded.api("POST", "/v1/workflows/with-schema/runs?wait_ms=10000", {}, ADMIN);
+  assert.equal(started.json.status, "completed");
 });
 
 test("the document is valid OpenAPI, and every name in it is used once", async () => {

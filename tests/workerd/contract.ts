@@ -83,7 +83,7 @@ export function breach(method: string, url: string, answer: Answer): string | un
   const type = (answer.headers.get("content-type") ?? "").split(";")[0]!;
   if (Object.keys(content).length === 0) return answer.text === "" ? undefined : "the document has no body here";
   if (!(type in content)) return `the content type is "${type}", in the document ${Object.keys(content).join(" or ")}`;
-  if (method === "HEAD" || type !== "application/json") return undefined;
+  if (method === "HEAD" || !/[/+]json$/.test(type)) return undefined;
   let body: unknown;
   try {
     body = JSON.parse(answer.text);

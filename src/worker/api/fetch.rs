@@ -40,6 +40,7 @@ use crate::worker::platform::{self, deadline};
 use crate::worker::run_client::{CallError, RunClient};
 
 const JSON: &str = "application/json";
+const JSON_SCHEMA: &str = "application/schema+json";
 const NDJSON: &str = "application/x-ndjson";
 /// How long an object may take to respond, in addition to the wait that the caller asked for.
 const OBJECT_MS: u64 = 10_000;
@@ -149,6 +150,10 @@ async fn handle(
         Route::Health => Ok((200, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))),
         Route::ReadContract => {
             return Ok(ApiResponse::Ready(respond::text(200, JSON, contract::OPENAPI)?));
+        }
+        Route::ReadSchema { kind } => {
+            let schema = contract::schema(kind);
+            return Ok(ApiResponse::Ready(respond::text(200, JSON_SCHEMA, schema)?));
         }
         Route::PutDocument { kind, id } => put_document(env, &caller, kind, &id, body).await?,
         Route::ReadDocument { kind, id } => match query.version() {

@@ -1,0 +1,100 @@
+// What the schemas of documents share. `null` counts as not written, except for a duration, where it means "no limit".
+import { orNull } from "./shapes.mjs";
+
+/** @typedef {import("./shapes.mjs").Schema} Schema */
+
+export const ID = "^[a-z0-9_-]{1,64}$";
+export const NAME = "^[A-Za-z0-9._-]{1,128}$";
+const DURATION = "^(([0-9]+\\.?[0-9]*|\\.[0-9]+)(ms|s|m|h))+$";
+/** A text with an expression in it. */
+export const EXPRESSION = "\\$\\{";
+/** Above it no operator can set `CURFEW_TIMEOUT_MAX_MS`. */
+const MILLIS_MAX = 1_000_000_000_000_000;
+const VERSION_MAX = Number.MAX_SAFE_INTEGER;
+
+/** @param {string} name */
+export const part = (name) => ({ $ref: `#/$defs/${name}` });
+/** @param {string} description */
+export const id = (description) => ({ type: "string", pattern: ID, description });
+/** @param {string} description */
+export const version = (description) => ({ type: "integer", minimum: 1, maximum: VERSION_MAX, description });
+/** @param {string} description */
+export const string = (description) => ({ type: "string", description });
+/** Any JSON in which strings may hold `${...}`. @param {string} description */
+export const template = (description) => ({ description });
+/** @param {string} description */
+export const expression = (description) => ({ type: "string", description });
+/** @param {string} description @param {readonly string[]} names @param {string} [byDefault] */
+export const choice = (description, names, byDefault) => ({
+  type: "string",
+  enum: [...names],
+  description,
+  ...(byDefault === undefined ? {} : { default: byDefault }),
+});
+/** @param {string} description */
+export const jsonSchema = (description) => ({ type: ["object", "boolean"], description: `${description} A JSON Schema, draft 2020-12.` });
+/** Of a mapping. @param {string} description */
+export const targets = (description) => ({ type: "object", description });
+/** One value or a list of them. @param {Schema} one */
+export const oneOrMore = ({ description, ...one }) => ({ description, anyOf: [one, { type: "array", minItems: 1, items: one }] });
+/** A value, or a text with an expression that gives one. @param {Schema} schema */
+export const orExpression = ({ description, ...schema }) => ({ description, anyOf: [schema, { type: "string", pattern: EXPRESSION }] });
+
+/**
+ * Both spellings of a duration, as fields of an object.
+ * @param {string} name
+ * @param {string} description
+ * @param {{ never?: boolean, or?: Schema[], orMillis?: Schema[] }} [more] `never`: null means "no limit"
+ * @returns {Record<string, Schema>}
+ */
+export function duration(name, description, { never = true, or = [], orMillis = [] } = {}) {
+  const text = { type: "string", pattern: DURATION };
+  const millis = { type: "integer", minimum: 1, maximum: MILLIS_MAX };
+  const none = never ? [{ type: "null" }] : [];
+  return {
+    [`${name}?!`]: { description: `${description} Written like "500ms", "30s", "2m" or "1h30m".`, anyOf: [text, ...or, ...none] },
+    [`${name}_ms?!`]: { description: `${description} Milliseconds.`, anyOf: [millis, ...orMillis, ...none] },
+  };
+}
+
+/** Both spellings of a duration at once are refused. @param {string[]} names */
+export const oneSpelling = (...names) => names.map((name) => ({ not: { required: [name, `${name}_ms`] } }));
+
+/** The field is written, and not null. @param {string} field */
+export const has = (field) => ({ required: [field], properties: { [field]: { not: { type: "null" } } } });
+/** The fields are not written, or null. @param {string[]} fields */
+export const without = (fields) => ({ properties: Object.fromEntries(fields.map((field) => [field, { type: "null" }])) });
+/** @param {Schema} condition @param {Schema} then */
+export const when = (condition, then) => ({ if: condition, then });
+
+/**
+ * An object without other fields. The name of an optional field ends with `?`, and it may be null; one that ends with `?!` says itself
+ * whether it may.
+ * @param {string} description
+ * @param {Record<string, Schema>} fields
+ * @param {Schema[]} [rules]
+ * @returns {Schema}
+ */
+export function object(description, fields, rules = []) {
+  const required = Object.keys(fields).filter((name) => !name.includes("?"));
+  const properties = Object.entries(fields).map(([name, schema]) => {
+    const isOptional = name.endsWith("?") && (schema.type !== undefined || schema.anyOf !== undefined || schema.$ref !== undefined);
+    return [name.replace(/\?!?$/, ""), isOptional ? orNull(schema) : schema];
+  });
+  return {
+    type: "object",
+    description,
+    ...(required.length > 0 ? { required } : {}),
+    properties: Object.fromEntries(properties),
+    additionalProperties: false,
+    ...(rules.length > 0 ? { allOf: rules } : {}),
+  };
+}
+
+/** A field that any document may have. */
+export const forPeople = {
+  "name?": string("A name for people."),
+  "description?": string("A text for people."),
+};
+/** Editors read it, Curfew does not. */
+export const schemaField = { "$schema?!": { description: "The address of this schema, for editors. Curfew ignores it." } };
