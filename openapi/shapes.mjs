@@ -26,7 +26,9 @@ export const ref = (name, description) => ({ $ref: `#/components/schemas/${name}
 /** The same, or null. @param {Schema} schema @returns {Schema} */
 export function orNull(schema) {
   const { description, ...rest } = schema;
-  if (typeof rest.type === "string" && !rest.enum) return { description, ...rest, type: [rest.type, "null"] };
+  // Other keywords would apply to null, too.
+  const isPlain = ["enum", "const", "allOf", "anyOf", "oneOf", "not"].every((keyword) => !(keyword in rest));
+  if (typeof rest.type === "string" && isPlain) return { description, ...rest, type: [rest.type, "null"] };
   return { description, anyOf: [rest, { type: "null" }] };
 }
 

