@@ -35,9 +35,13 @@ const extension = {
   ...object("How much longer the run may take: exactly one of the three.", {
     "by_ms?": whole("So much longer. Milliseconds.", { minimum: 1, maximum: DAYS_30_MS }),
     "by?": text(`So much longer: ${DURATION}.`),
-    "until?": { description: "Until then: Unix milliseconds, or ISO 8601.", type: ["integer", "string"], minimum: 0 },
+    "until?": { description: "Until then: Unix milliseconds, or ISO 8601. Null counts as absent.", type: ["integer", "string", "null"], minimum: 0 },
   }),
-  oneOf: [{ required: ["by_ms"] }, { required: ["by"] }, { required: ["until"] }],
+  oneOf: [
+    { required: ["by_ms"], properties: { until: { type: "null" } } },
+    { required: ["by"], properties: { until: { type: "null" } } },
+    { required: ["until"], properties: { until: { type: ["integer", "string"] }, by: false, by_ms: false } },
+  ],
 };
 const mode = oneOf("`retry_step`: go on from what failed. `discard_and_retry`: drop what the failed steps did. `escalate`: ask a person first.", [
   "retry_step",

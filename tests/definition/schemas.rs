@@ -17,7 +17,7 @@ use crate::docs::blocks;
 use crate::run::generator;
 use crate::run::rng::Rng;
 
-const MUTATIONS: u64 = 6_000;
+const MUTATIONS: u64 = 90_000;
 const KINDS: [DocumentKind; 3] = [
     DocumentKind::Workflows,
     DocumentKind::Tasks,
