@@ -84,7 +84,7 @@ const IMPLEMENTATIONS = {
       "base_url?": words("The address of the API; that of the provider by default."),
       "api_key?": words("The key of the API: a `${secret.NAME}`."),
       "headers?": orExpression({ type: "object", description: "More headers of the request." }),
-      "max_tokens?": orExpression({ type: "integer", minimum: 1, description: "The most tokens of the answer." }),
+      "max_tokens?": orExpression({ type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: "The most tokens of the answer." }),
       "temperature?": orExpression({ type: "number", minimum: 0, maximum: 2, description: "How freely the model chooses." }),
       "top_p?": orExpression({ type: "number", minimum: 0, maximum: 1, description: "The share of likely tokens that it chooses from." }),
       "stop?": { description: "Texts at which the answer ends.", anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }] },

@@ -17,7 +17,7 @@ use crate::docs::blocks;
 use crate::run::generator;
 use crate::run::rng::Rng;
 
-const MUTATIONS: u64 = 90_000;
+const MUTATIONS: u64 = 6_000;
 const KINDS: [DocumentKind; 3] = [
     DocumentKind::Workflows,
     DocumentKind::Tasks,
@@ -53,6 +53,8 @@ fn is_beyond(problem: &Problem, document: &Value) -> bool {
     match problem.code {
         // The length of a duration that is a text: "0s".
         "out_of_range" => value.is_string(),
+        // A text that begins an expression, and does not end it.
+        "wrong_type" => value.as_str().is_some_and(|text| text.contains("${")),
         // A timeout is retried by `on_timeout` only.
         "invalid_choice" => problem.pointer.contains("/retry_on/") && value == "timeout",
         code => BEYOND.contains(&code),

@@ -41,6 +41,9 @@ function templateOf(path: string): string | undefined {
   return templates.find((it) => it.parts.length === parts.length && it.parts.every((part, index) => matches(part, parts[index]!)))?.template;
 }
 
+/** Whether the document has the path. */
+export const isKnownPath = (path: string): boolean => templateOf(path.split(/[?#]/)[0]!) !== undefined;
+
 const escaped = (name: string) => name.replaceAll("~", "~0").replaceAll("/", "~1");
 
 /** A JSON pointer into the document, behind references. */

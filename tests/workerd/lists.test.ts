@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startCurfew, type ApiResponse, type Curfew } from "./harness.ts";
+import { gateView, runView } from "./index-rows.ts";
 
 const ROWS = 50_000;
 /** Ten rows start in each millisecond, so that pages end between runs with the same start. */
@@ -11,6 +12,14 @@ const LAST_AT = FIRST_AT + Math.floor((ROWS - 1) / 10);
 
 /** Of a thousand rows one has failed, one is paused, 48 run with a deadline, the others have completed. */
 const STATUS = "CASE n % 1000 WHEN 7 THEN 'failed' WHEN 8 THEN 'paused' ELSE iif(n % 1000 BETWEEN 100 AND 147, 'running', 'completed') END";
+const VIEW = runView({
+  id: "id",
+  workflow_id: "workflow_id",
+  status: "status",
+  started_at: "started_at",
+  tags: "tags",
+  parent: "iif(parent IS NULL, NULL, json_object('run_id', parent, 'token_id', 't1'))",
+});
 const FILL = `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1 - 1),
     facts AS (SELECT n, printf('row-%05d', n) AS id, ${STATUS} AS status, ?2 + n / 10 AS started_at,
       CASE WHEN n % 5000 = 42 THEN 'rare' WHEN n % 2 = 0 THEN 'even' ELSE 'odd' END AS workflow_id,
@@ -19,8 +28,7 @@ const FILL = `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FRO
       CASE WHEN n % 500 = 0 THEN 'boss' WHEN n % 2 = 1 THEN 'crowd' END AS parent FROM numbers)
   INSERT INTO runs (id, workflow_id, version, status, tags, started_at, ended_at, timeout_at, revision, summary, due_at, updated_at)
   SELECT id, workflow_id, 1, status, tags, started_at, iif(status IN ('running', 'paused'), NULL, started_at + 5),
-    iif(n % 3 = 0, NULL, ?2 + 1000000 - n / 7), 1, json_object('id', id, 'workflow_id', workflow_id, 'status', status, 'started_at', started_at,
-      'tags', json(tags), 'parent', iif(parent IS NULL, NULL, json_object('run_id', parent, 'token_id', 't1'))), NULL, 9000000000000
+    iif(n % 3 = 0, NULL, ?2 + 1000000 - n / 7), 1, ${VIEW}, NULL, 9000000000000
   FROM facts`;
 
 interface ListedRun {
@@ -219,7 +227,7 @@ test("open gates are read by their index, page by page, also with the same start
   const database = await curfew.miniflare.getD1Database("DB", "curfew");
   const fill = `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 9999)
     INSERT INTO gates (run_id, id, status, opened_at, view)
-    SELECT printf('gate_%05d', n), 'g1', iif(n % 10 = 0, 'open', 'decided'), 9 + n / 700, json_object('run_id', printf('gate_%05d', n)) FROM numbers`;
+    SELECT printf('gate_%05d', n), 'g1', iif(n % 10 = 0, 'open', 'decided'), 9 + n / 700, ${gateView("printf('gate_%05d', n)")} FROM numbers`;
   await database.prepare(fill).run();
   const found: string[] = [];
   for (let cursor: string | null = ""; cursor !== null; ) {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { callWorkflow, childRunId, freshId, workflow, type WorkflowDocument } from "./document-builders.ts";
 import { startCurfew, type ApiResponse, type Curfew } from "./harness.ts";
+import { gateView, runView } from "./index-rows.ts";
 import { until } from "./poll.ts";
 import type { GateView, RunView } from "./api-types.ts";
 
@@ -261,8 +262,9 @@ test("lists for some workflows read a bounded number of rows", async () => {
   const database = await curfew.miniflare.getD1Database("DB", "curfew");
   const numbers = "WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2999)";
   // Of a hundred rows one is of a workflow that is reached. All are older than those of the other tests.
-  await database.exec(`${numbers} INSERT INTO runs (id, workflow_id, version, status, tags, started_at, revision, summary, updated_at) SELECT printf('row-%05d', n), iif(n % 100 = 7, 'mine-row', 'row'), 1, 'completed', '[]', 1000 + n, 1, json_object('id', printf('row-%05d', n), 'workflow_id', iif(n % 100 = 7, 'mine-row', 'row')), 9000000000000 FROM numbers`);
-  await database.exec(`${numbers} INSERT INTO gates (run_id, id, status, opened_at, view) SELECT printf('row-%05d', n), 'g1', 'open', 1000 + n, json_object('run_id', printf('row-%05d', n)) FROM numbers`);
+  const view = runView({ id: "printf('row-%05d', n)", workflow_id: "iif(n % 100 = 7, 'mine-row', 'row')", status: "'completed'", started_at: "1000 + n" });
+  await database.exec(`${numbers} INSERT INTO runs (id, workflow_id, version, status, tags, started_at, revision, summary, updated_at) SELECT printf('row-%05d', n), iif(n % 100 = 7, 'mine-row', 'row'), 1, 'completed', '[]', 1000 + n, 1, ${view}, 9000000000000 FROM numbers`);
+  await database.exec(`${numbers} INSERT INTO gates (run_id, id, status, opened_at, view) SELECT printf('row-%05d', n), 'g1', 'open', 1000 + n, ${gateView("printf('row-%05d', n)")} FROM numbers`);
   const rowsRead = (response: ApiResponse): number => Number(/rows_read=(\d+)/.exec(response.headers.get("x-curfew-bill") ?? "")?.[1] ?? Number.NaN);
   const expected = Array.from({ length: 30 }, (_, index) => `row-${String(index * 100 + 7).padStart(5, "0")}`);
   for (const [path, idOf, order] of [
