@@ -99,6 +99,12 @@ export function breach(method: string, url: string, answer: Answer): string | un
   return `the body does not fit ${place.pointer}: ${problems.slice(0, 8).join("; ")}`;
 }
 
+/** Throws if a value that is sent another way than as the body of an answer has not this shape of the document. */
+export function checkShape(name: string, value: unknown): void {
+  const validate = validator(`/components/schemas/${name}`);
+  if (!validate(value)) throw new Error(`the contract (src/api/openapi.json): no ${name}: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(value)}`);
+}
+
 /** Throws if the answer is not what the document says. */
 export function checkAnswer(method: string, path: string, answer: Answer): void {
   const found = breach(method, path, answer);

@@ -2,6 +2,7 @@
 // counts requests.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { checkShape } from "./contract.ts";
 import { assertCompleted } from "./assertions.ts";
 import { ask, freshId, markAction, markNode, oneRequest, oneTask, request, set, workflow, type WorkflowDocument } from "./document-builders.ts";
 import { startCurfew, type ApiResponse, type Curfew } from "./harness.ts";
@@ -166,6 +167,7 @@ describe("recovery", { concurrency: 6 }, () => {
     assert.ok(text.endsWith("}\n"), text);
     const [line, ...others] = text.trimEnd().split("\n").map((line) => JSON.parse(line));
     assert.deepEqual(others, []);
+    checkShape("TimeoutLine", line);
     const { timestamp, elapsed_ms, ...rest } = line;
     assert.deepEqual(rest, {
       run_id: run.id,

@@ -1,5 +1,6 @@
 // Clients that watch a run: server-sent events by fetch, and a WebSocket.
 import type { EventView } from "./api-types.ts";
+import { checkAnswer, checkShape } from "./contract.ts";
 import { until } from "./poll.ts";
 
 /** One message of an event stream. */
@@ -49,7 +50,11 @@ export async function watch(
     sent,
     comments,
     retry: undefined,
-    events: () => sent.filter(({ id }) => id !== undefined).map(({ data }) => data),
+    events: () => {
+      const events = sent.filter(({ id }) => id !== undefined).map(({ data }) => data);
+      for (const event of events) checkShape("Event", event);
+      return events;
+    },
     isEnded: () => hasEnded,
     ended: async (deadlineMs) => {
       await until(`the end of the stream of ${runId}`, () => hasEnded, deadlineMs);
@@ -57,6 +62,7 @@ export async function watch(
     },
     close: () => controller.abort(),
   };
+  checkAnswer("GET", `/v1/runs/${runId}/live${query}`, watcher);
   if (!isStream) return watcher;
   const read = async () => {
     let rest = "";
