@@ -193,6 +193,9 @@ pub fn token(id: u64, status: TokenStatus, row: TokenRow, run_ends_at: Option<Mi
         "output": row.output,
         "steps": row.steps,
     });
+    if let Some(progress) = row.progress {
+        view["progress"] = json!(progress);
+    }
     match (role, row.compensates) {
         (Some(_), Some(compensates)) => {
             view["compensation"] = json!(true);

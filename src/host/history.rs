@@ -15,8 +15,8 @@ use crate::host::platform::{Error, Platform, Result, Storage};
 use crate::host::requests::{done, refused};
 use crate::protocol::run::{PageRequest, RunResponse};
 use crate::run::{
-    InstanceId, NeededRows, Past, ReadRows, Rejection, RestartPoint, ResumePlan, ResumeRows, Rewind,
-    RunEvent, Token, TokenId, WrittenAt,
+    InstanceId, NeededRows, Past, Progress, ReadRows, Rejection, RestartPoint, ResumePlan, ResumeRows,
+    Rewind, Run, RunEvent, Token, TokenId, WrittenAt,
 };
 use crate::storage::pages::{ListedRow, page_length, pages};
 use crate::storage::restore::{self, PastReader};
@@ -34,11 +34,19 @@ const ITEMS: u64 = 1_000;
 impl<P: Platform> Host<P> {
     pub(super) fn tokens(&self, page: PageRequest) -> Result<RunResponse> {
         let PageRequest { after, limit } = bounded(page);
-        let (page, next) = first_page(self.platform.storage().list_tokens(after, limit + 1)?, limit);
+        let mut listed = self.platform.storage().list_tokens(after, limit + 1)?;
+        // The progress of a token is in memory. The page is as long as fits with it.
+        self.with_run(|run| {
+            for row in &mut listed {
+                row.bytes += progress_of(run, row.number).map_or(0, json_bytes) as u64;
+            }
+        })?;
+        let (page, next) = first_page(listed, limit);
         let run_ends_at = self.with_run(|run| run.header.limit_due_at())?;
         let mut items = Vec::new();
         self.each_row(&page, |listed, row| {
-            let row = serde_json::from_str::<TokenRow>(row)?;
+            let mut row = serde_json::from_str::<TokenRow>(row)?;
+            row.progress = self.with_run(|run| progress_of(run, listed.number).cloned().map(Box::new))?;
             let status = parse_status(&listed.status).map_err(Error)?;
             items.push(views::token(listed.number, status, row, run_ends_at));
             Ok(())
@@ -276,6 +284,11 @@ impl<P: Platform> Host<P> {
         }
         Ok(())
     }
+}
+
+/// How far the attempt of a token that is executing has come.
+fn progress_of(run: &Run, token: u64) -> Option<&Progress> {
+    run.live_token(TokenId(token))?.progress.as_deref()
 }
 
 fn bounded(page: PageRequest) -> PageRequest {

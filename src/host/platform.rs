@@ -10,7 +10,7 @@ use crate::host::delivery::Delivery;
 use crate::host::subrequests::SubrequestBudget;
 use crate::index::batch::RemovedRun;
 use crate::protocol::task::TaskMessage;
-use crate::run::{Decision, Event, Patch, Run, WrittenAt};
+use crate::run::{Decision, Event, Patch, Run, Token, WrittenAt};
 use crate::storage::commit::Commit;
 use crate::storage::pages::ListedRow;
 use crate::storage::restore::Rows;
@@ -145,6 +145,10 @@ pub trait Platform {
 
     /// Publishes again what the index's queue refused.
     fn publish_refused(&self);
+
+    /// Shows the progress of an executing token to those who watch the run. It is not saved in the direct lane; losing it costs
+    /// a moment until the next one.
+    fn publish_progress(&self, _run: &Run, _token: &Token) {}
 
     /// Until `notify_run_ended`, at most for `millis`.
     fn wait_for_end(&self, millis: u64) -> impl Future<Output = ()>;

@@ -255,10 +255,15 @@ impl<P: Platform> Host<P> {
                 };
                 (event, ResponseBody::Order)
             }
-            RunRequest::Heartbeat { token_id, epoch } => {
+            RunRequest::Heartbeat {
+                token_id,
+                epoch,
+                progress,
+            } => {
                 let event = Event::Heartbeat {
                     token: token_id,
                     epoch,
+                    progress: progress.map(Box::new),
                 };
                 (event, ResponseBody::Heartbeat)
             }

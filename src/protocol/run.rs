@@ -9,7 +9,7 @@ use crate::base::time::Millis;
 use crate::protocol::caller::Caller;
 use crate::protocol::child::{ChildReport, ChildStatusUpdate, ParentSender};
 use crate::protocol::start::{ResolvedVersion, StartRun};
-use crate::protocol::task::TaskReport;
+use crate::protocol::task::{StepProgress, TaskReport};
 
 /// Part of the URL of every request and a header of every response. A build that speaks another protocol refuses the
 /// request, and its response is not taken for an answer: both would be misread.
@@ -120,6 +120,9 @@ pub enum RunRequest {
     Heartbeat {
         token_id: String,
         epoch: u64,
+        /// The whole progress, if it has changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<StepProgress>,
     },
     Report(TaskReport),
     /// A claimed attempt ended without a report.

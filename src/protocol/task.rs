@@ -109,6 +109,49 @@ pub struct Artifact {
     pub text: String,
 }
 
+/// How far an attempt has come, while it runs. The executor of a connection sends it as a line that begins with
+/// `PROGRESS_LINE`, if the coordinator asked for progress; a queue consumer sends it with its heartbeats.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskProgress {
+    pub token_id: String,
+    pub epoch: u64,
+    pub progress: StepProgress,
+}
+
+/// What precedes the JSON of a `TaskProgress` in its line. A report begins with `{`.
+pub const PROGRESS_LINE: &str = "progress ";
+
+/// The step under way, and the output so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepProgress {
+    pub step_ref: String,
+    /// From 0.
+    pub step_index: u32,
+    pub steps_total: u32,
+    /// The call of the step that is under way, from 1: each retry of a call counts.
+    pub attempt: u32,
+    /// So many artifacts of the progress before this one are unchanged, and `partial` follows them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub keep: usize,
+    /// The results of finished steps, and the text that has arrived of the step under way, in the order of the steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<Artifact>,
+}
+
+impl StepProgress {
+    /// The whole progress, after the one before it.
+    pub fn after(mut self, mut before: Vec<Artifact>) -> StepProgress {
+        before.truncate(std::mem::take(&mut self.keep));
+        before.append(&mut self.partial);
+        self.partial = before;
+        self
+    }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 /// The context of a task before its unfinished step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {

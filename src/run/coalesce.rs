@@ -147,7 +147,7 @@ fn row_of(write: &Write) -> Option<Row> {
 }
 
 /// Attempts that were dispatched and ended within the batch are neither dispatched nor aborted. The summary is published
-/// once.
+/// once, and so is the progress of an attempt.
 fn last_commands(run: &Run, mut commands: Vec<Command>) -> Vec<Command> {
     let is_executing = |(token, epoch): &(TokenId, u64)| {
         let token = run.live_token(*token);
@@ -160,10 +160,12 @@ fn last_commands(run: &Run, mut commands: Vec<Command>) -> Vec<Command> {
         .filter(|attempt| !is_executing(attempt))
         .collect();
     let mut publishes = false;
+    let mut progressed = BTreeSet::new();
     retain_last(&mut commands, |command| match command {
         Command::DispatchTask(order) => !ended_in_batch.contains(&(order.token, order.epoch)),
         Command::AbortAttempt { token, epoch } => !ended_in_batch.contains(&(*token, *epoch)),
         Command::PublishRun => !std::mem::replace(&mut publishes, true),
+        Command::PublishProgress { token, epoch } => progressed.insert((*token, *epoch)),
         Command::EnqueueAttempt { .. }
         | Command::RespondToClaim(_)
         | Command::DeliverMessage { .. }

@@ -93,6 +93,11 @@ pub enum Command {
         token: TokenId,
         millis: u64,
     },
+    /// Show the new progress of an attempt to those who watch the run. It is on the token.
+    PublishProgress {
+        token: TokenId,
+        epoch: u64,
+    },
     /// Answer the requests that wait for the run's end.
     NotifyRunEnded,
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::base::time::Millis;
-use crate::protocol::task::TaskReport;
+use crate::protocol::task::{StepProgress, TaskReport};
 use crate::run::context::Context;
 use crate::run::fan::{Instance, InstanceId, InstanceStatus};
 use crate::run::message::{ChildReport, ChildStatusUpdate};
@@ -49,10 +49,11 @@ pub enum Event {
         capability: Box<Capability>,
         result: Box<CallbackResult>,
     },
-    /// A claimed attempt is still running.
+    /// An attempt is still running. `progress`: how far it has come, if that has changed.
     Heartbeat {
         token: String,
         epoch: u64,
+        progress: Option<Box<StepProgress>>,
     },
     /// A call ended without a valid report.
     CallLost {

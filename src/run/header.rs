@@ -193,6 +193,8 @@ pub struct Settings {
     pub claim_ms: u64,
     /// How long a claimed attempt may go without a heartbeat.
     pub heartbeat_ms: u64,
+    /// How often the progress of a claimed attempt is saved at most.
+    pub progress_save_ms: u64,
     /// The minimum time an async action has for its callback.
     pub suspend_ms: u64,
     /// How many attempts of a token may be lost before the token fails.
@@ -216,6 +218,7 @@ impl Default for Settings {
             resend_ms: 10 * SECOND,
             claim_ms: 30 * SECOND,
             heartbeat_ms: 300 * SECOND,
+            progress_save_ms: 30 * SECOND,
             suspend_ms: 30 * SECOND,
             lost_max: 5,
             retention_ms: 30 * DAY,

@@ -54,6 +54,8 @@ pub(in crate::run) struct PendingChanges {
     pub token_timeout: Option<TokenTimeout>,
     /// Latencies of nodes with an adaptive limit.
     pub latencies: Vec<(String, TokenId, u64)>,
+    /// Attempts with new progress.
+    pub progressed: Vec<(TokenId, u64)>,
 }
 
 impl Run {
@@ -171,6 +173,9 @@ impl Run {
                 token,
                 millis,
             });
+        }
+        for (token, epoch) in changes.progressed {
+            commands.push(Command::PublishProgress { token, epoch });
         }
         if changes.ended {
             commands.push(Command::NotifyRunEnded);

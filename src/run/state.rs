@@ -249,7 +249,11 @@ impl Run {
                 claimant,
             } => self.claimed(&token, epoch, claimant),
             Event::CallbackReceived { capability, result } => self.callback_received(&capability, *result),
-            Event::Heartbeat { token, epoch } => self.heartbeat(&token, epoch),
+            Event::Heartbeat {
+                token,
+                epoch,
+                progress,
+            } => self.heartbeat(&token, epoch, progress.map(|progress| *progress)),
             Event::TaskReported(report) => self.task_reported(*report),
             Event::CallLost {
                 token,

@@ -73,6 +73,9 @@ pub(super) async fn call_until_final(
         if deadline_at.is_some_and(|deadline| deadline <= runtime.now()) {
             return Err(Stopped::Deadline { partial: None });
         }
+        if let Some(progress) = runtime.progress().filter(|_| !history.retries.is_empty()) {
+            progress.call_began(history.retries.len() as u32 + 1);
+        }
         let mut stopped = match call_once(runtime, ActionCall { deadline_at, ..call }).await {
             Ok(result) => return Ok(result),
             Err(stopped) => stopped,

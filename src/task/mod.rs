@@ -10,6 +10,7 @@ pub mod llm;
 pub mod mcp;
 pub mod partial;
 mod pass;
+pub mod progress;
 pub mod redact;
 pub mod redirect;
 pub mod request;

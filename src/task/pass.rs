@@ -20,15 +20,16 @@ pub(super) struct Pass<'a> {
     pub(super) secrets: &'a SecretStore,
     /// Of the step under way.
     pub(super) calls: CallHistory,
-    /// The index of the step it begins with.
+    /// The index of the step it begins with, and of the one under way.
     first: usize,
+    pub(super) current: usize,
     /// Business retries before this pass.
     pub(super) rounds_before: u32,
     /// The end of the run, if it is why the failed step was not called again.
     pub(super) gave_up_before: Option<Millis>,
     pub(super) context: TaskContext,
     steps: Vec<StepReport>,
-    partial: Partial,
+    pub(super) partial: Partial,
     /// The step whose result is the context's last one. It becomes an artifact only when it is needed: most tasks complete, and
     /// many have a single step.
     pub(super) last_finished: Option<String>,
@@ -66,6 +67,7 @@ impl<'a> Pass<'a> {
             secrets,
             calls: CallHistory::default(),
             first,
+            current: first,
             rounds_before,
             gave_up_before: None,
             context,
@@ -80,7 +82,8 @@ impl<'a> Pass<'a> {
         runtime: &impl Runtime,
         assignment: &Assignment<'_>,
     ) -> Result<(), FailedPass> {
-        for step in assignment.task.steps.iter().skip(self.first) {
+        for (index, step) in assignment.task.steps.iter().enumerate().skip(self.first) {
+            self.current = index;
             let began = runtime.now();
             self.context.now = began;
             let ended = match self.condition_outcome(step, assignment.input, runtime.meter()) {

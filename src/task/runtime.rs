@@ -10,6 +10,7 @@ use crate::cel::Scope;
 use crate::definition::action::Action;
 use crate::protocol::task::RetryReport;
 use crate::task::breaker::{Admission, Permit};
+use crate::task::progress::ProgressCell;
 use crate::task::secrets::{CallSecrets, SecretStore};
 
 /// What a task needs of the platform, which has one thread: nothing is `Send`.
@@ -27,6 +28,10 @@ pub trait Runtime {
     fn note_retry(&self, step_ref: &str, retry: &RetryReport);
     /// Counts the computation of a task that runs inside a decision of a run.
     fn meter(&self) -> Option<&Meter> {
+        None
+    }
+    /// Where the progress of the task is written, if it is sent anywhere.
+    fn progress(&self) -> Option<&ProgressCell> {
         None
     }
     /// Whether the breaker with this key admits a call that ends at `deadline_at`. Without breakers every call is admitted.

@@ -92,6 +92,12 @@ impl Pass<'_> {
             | ActionKind::ServiceCall(_)
             | ActionKind::LlmCall(_)
             | ActionKind::Shell(_) => {
+                if let Some(progress) = runtime.progress() {
+                    // An artifact of the step before is needed now. Otherwise it would be made when this step has ended.
+                    self.note_finished();
+                    let steps_total = assignment.task.steps.len();
+                    progress.step_began(&step.reference, self.current, steps_total, self.partial.so_far());
+                }
                 let mut scope = bindings.scope(&self.context);
                 scope.bind("callback", &assignment.callback);
                 let call = ActionCall {

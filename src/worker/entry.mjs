@@ -108,6 +108,7 @@ export default class Entry extends WorkerEntrypoint {
     const executor = {
       execute: (id, order, sink) => instance.execute(id, order, this.env, sink),
       cancel: (id) => instance.cancel(id),
+      progress: (id) => instance.progress(id),
     };
     return serve(request, executor, callsInFlight, (error) => logFailure("execute", error));
   }

@@ -79,6 +79,11 @@ export default class Entry {
   cancel(id) {
     guarded(() => wasm.cancel(id));
   }
+
+  /** @param {number} id @returns {string | undefined} */
+  progress(id) {
+    return guarded(() => wasm.progress(id));
+  }
 }
 
 /**

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{check_json, read};
 use crate::run::driver::{Driver, SETTINGS};
+use crate::run::progress::progress;
 
 fn start() -> Driver {
     let settings = Settings {
@@ -32,6 +33,15 @@ fn claimed_without_report() -> Driver {
     run
 }
 
+/// Claimed, and working on its second step.
+fn progressed() -> Driver {
+    let mut run = start();
+    run.at(2_000).claim("t1@1");
+    run.at(32_000).progress("t1@1", progress(2, "Dear A"));
+    run.reload();
+    run
+}
+
 /// Waits for a deployment with an executor.
 fn unroutable() -> Driver {
     let routes = Routes {
@@ -50,6 +60,7 @@ fn rows_and_views_of_the_queue_lane() {
     for (name, run) in [
         ("in_queue", unclaimed()),
         ("claimed", claimed_without_report()),
+        ("progressed", progressed()),
         ("unroutable", unroutable()),
     ] {
         let (status, row) = run.store.tokens[&1].clone();

@@ -35,6 +35,7 @@ pub const SETTINGS: Settings = Settings {
     resend_ms: 10_000,
     claim_ms: 30_000,
     heartbeat_ms: 300_000,
+    progress_save_ms: 30_000,
     suspend_ms: 30_000,
     lost_max: 5,
     retention_ms: 10_000_000,

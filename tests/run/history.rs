@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::driver::{ROOM, child_of, create_run, failed, store_document, succeeded, timed_out};
 use super::generator;
+use super::progress::progress;
 use super::rng::Rng;
 use crate::sim::store::Store;
 
@@ -38,6 +39,7 @@ pub const SETTINGS: Settings = Settings {
     no_route_ms: 300_000,
     resend_ms: 10_000,
     claim_ms: 30_000,
+    progress_save_ms: 30_000,
     heartbeat_ms: 300_000,
     suspend_ms: 30_000,
     grace_ms: 500,
@@ -156,6 +158,7 @@ impl History {
             35 => Event::Heartbeat {
                 token: token.to_string(),
                 epoch,
+                progress: rng.chance(50).then(|| Box::new(progress(rng.below(3), "so far"))),
             },
             20..=27 => self.external_event(rng),
             _ if rng.chance(40) => Event::CancelRequested {

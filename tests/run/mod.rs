@@ -34,6 +34,7 @@ mod mappings;
 mod merges;
 mod moves;
 mod pause_propagation;
+pub mod progress;
 mod properties;
 mod queue;
 mod queue_recovery;

@@ -98,6 +98,7 @@ fn render_command(command: &Command) -> String {
             token,
             millis,
         } => format!("latency {node_id} {token} {millis}"),
+        Command::PublishProgress { token, epoch } => format!("progress {token}@{epoch}"),
         Command::NotifyRunEnded => "ended".into(),
     }
 }

@@ -12,6 +12,11 @@ pub enum InFlight {
         connection: ConnectionId,
         report: TaskReport,
     },
+    /// The line of an attempt's progress.
+    Progress {
+        connection: ConnectionId,
+        line: String,
+    },
     ConnectionClosed {
         connection: ConnectionId,
     },

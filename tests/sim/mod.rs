@@ -13,6 +13,7 @@ mod in_flight;
 mod operators;
 mod outcome;
 mod platform;
+mod progress;
 mod properties;
 mod queue;
 mod running_time;
@@ -158,6 +159,9 @@ fn every_run_ends_and_no_property_breaks() {
         ("simulations without operators", total.unattended),
         ("reused connections", total.connections_reused),
         ("reports handled together", total.reports_batched),
+        ("progress shown to watchers", total.progress_published),
+        ("progress saved with its token", total.progress_saved),
+        ("timeouts with the output so far", total.recorded_outputs),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
     }

@@ -52,6 +52,11 @@ pub struct Outcome {
     pub connections_reused: u64,
     /// Reports that were handled as one batch with others.
     pub reports_batched: u64,
+    /// Progress that was shown to the watchers of a run, and rows of tokens with progress.
+    pub progress_published: u64,
+    pub progress_saved: u64,
+    /// Records of timeouts with the output so far of attempts.
+    pub recorded_outputs: u64,
 }
 
 impl Outcome {
@@ -99,5 +104,8 @@ impl Outcome {
         self.unattended += other.unattended;
         self.connections_reused += other.connections_reused;
         self.reports_batched += other.reports_batched;
+        self.progress_published += other.progress_published;
+        self.progress_saved += other.progress_saved;
+        self.recorded_outputs += other.recorded_outputs;
     }
 }

@@ -11,7 +11,9 @@ use curfew::host::{
     SubrequestBudget,
 };
 use curfew::protocol::task::{TaskMessage, TaskReport};
-use curfew::run::{Decision, Event, Patch, Run, RunEventKind, TokenId, TokenStatus, Write, WrittenAt};
+use curfew::run::{
+    Decision, Event, Lane, Patch, Run, RunEventKind, Token, TokenId, TokenStatus, Write, WrittenAt,
+};
 use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX};
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::Rows;
@@ -20,6 +22,7 @@ use serde_json::Value;
 
 use super::environment::{ConnectionId, Environment};
 use super::in_flight::Sender;
+use super::progress::check_published;
 use super::properties::CheckedDecision;
 use super::running_time::RunningTime;
 use super::store::Store;
@@ -138,10 +141,17 @@ impl SimPlatform {
         for write in &writes {
             match write {
                 Write::SaveToken(token) => {
+                    let is_saved = token.progress.is_some() && token.lane == Some(Lane::Queue);
+                    environment.outcome.borrow_mut().progress_saved += u64::from(is_saved);
                     environment.count_token(token);
                     environment.check_answer(&self.run, &self.durable.store.borrow(), token);
                 }
-                Write::SaveEvent(event) => environment.count_event(event),
+                Write::SaveEvent(event) => {
+                    let record = event.record.as_ref();
+                    let has_output = record.is_some_and(|record| !record.partial_artifacts.is_empty());
+                    environment.outcome.borrow_mut().recorded_outputs += u64::from(has_output);
+                    environment.count_event(event);
+                }
                 _others => {}
             }
         }
@@ -266,6 +276,13 @@ impl Platform for SimPlatform {
     }
 
     fn publish_refused(&self) {}
+
+    fn publish_progress(&self, run: &Run, token: &Token) {
+        check_published(run, token.id, token.epoch);
+        if self.life.performs() {
+            self.environment.outcome.borrow_mut().progress_published += 1;
+        }
+    }
 
     async fn wait_for_end(&self, _millis: u64) {}
 

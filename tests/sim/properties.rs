@@ -50,6 +50,7 @@ impl CheckedDecision<'_> {
         self.check_children_are_cancelled();
         self.check_nothing_reopened_is_lost();
         self.check_names();
+        self.check_progress();
     }
 
     /// An event of the run names the caller that asked for it, and no other. Children have the name of the first start.

@@ -41,6 +41,7 @@ const SETTINGS: Settings = Settings {
     claim_ms: 30_000,
     // Short, or most attempts would meet their own deadline before their silence is noticed.
     heartbeat_ms: 45_000,
+    progress_save_ms: 10_000,
     suspend_ms: 30_000,
     grace_ms: 500,
     watch_ms: 30_000,
@@ -328,6 +329,11 @@ impl Simulation {
                     host.reports_arrived(connection.number, &lines.join("\n"));
                     host.platform.reports_are_handled(&[]);
                 });
+            }
+            InFlight::Progress { connection, line } => {
+                if connection.incarnation == self.runs[&connection.run].incarnation {
+                    self.on_connection(&connection, |host| host.reports_arrived(connection.number, &line));
+                }
             }
             InFlight::ConnectionClosed { connection } => {
                 let incarnation = self.runs[&connection.run].incarnation;

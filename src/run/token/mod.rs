@@ -7,6 +7,7 @@ pub mod claim;
 pub mod deadline;
 pub mod lane;
 pub mod order;
+pub mod progress;
 pub mod report;
 pub mod route;
 pub mod tokens;
@@ -28,6 +29,7 @@ use crate::run::recovery::rewind::WrittenAt;
 use crate::run::recovery::undo::{Patch, UNDO_INLINE_BYTES};
 use crate::run::time::row_events::RowEvent;
 use crate::run::token::deadline::TokenDeadline;
+use crate::run::token::progress::Progress;
 use crate::run::token::unroutable::Unroutable;
 use crate::run::wait::escalation::Escalation;
 
@@ -248,8 +250,10 @@ pub struct Token {
     pub context_on_token: Vec<(String, Option<Value>)>,
     /// How long the run was paused since `started_at`.
     pub stopped_ms: u64,
-    /// The progress of an unfinished attempt. The next attempt continues from it.
+    /// The finished steps of an unfinished attempt. The next attempt continues from them.
     pub checkpoint: Option<Box<Checkpoint>>,
+    /// How far the attempt that is executing has come. None in any other status.
+    pub progress: Option<Box<Progress>>,
     /// The end of the run that interrupted it.
     pub interrupted: Option<Interrupted>,
     /// The remaining time of an interrupted wait.
@@ -351,6 +355,7 @@ impl Token {
             context_on_token: Vec::new(),
             stopped_ms: 0,
             checkpoint: None,
+            progress: None,
             interrupted: None,
             sleep_left_ms: None,
             work_of: None,

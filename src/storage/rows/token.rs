@@ -13,8 +13,8 @@ use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::protocol::task::{Checkpoint, StepReport};
 use crate::run::{
-    Compensates, Escalation, InstanceId, Interrupted, JoinWait, Lane, Patch, QueueClaim, RowEvent, Run,
-    Token, TokenDeadline, TokenId, TokenStatus, TokenSummary, TokenUndo, UNDO_INLINE_BYTES, Unroutable,
+    Compensates, Escalation, InstanceId, Interrupted, JoinWait, Lane, Patch, Progress, QueueClaim, RowEvent,
+    Run, Token, TokenDeadline, TokenId, TokenStatus, TokenSummary, TokenUndo, UNDO_INLINE_BYTES, Unroutable,
     WrittenAt, last_seq,
 };
 use crate::storage::rows::instance::BranchRow;
@@ -115,6 +115,9 @@ pub struct TokenRow {
     pub warned: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Box<Checkpoint>>,
+    /// Of an attempt of the queue that is executing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Box<Progress>>,
     #[serde(default, rename = "cut", skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interrupted>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,6 +181,8 @@ impl TokenRow {
             timeout_reason: token.deadline.reason,
             warned: token.deadline.warned,
             checkpoint: token.checkpoint,
+            // The call of a direct attempt ends with the object's memory, and so does its progress.
+            progress: token.progress.filter(|_| token.lane == Some(Lane::Queue)),
             interrupted: token.interrupted,
             sleep_left_ms: token.sleep_left_ms,
             work_of: token.work_of.map(|id| id.0),
@@ -233,6 +238,13 @@ impl TokenRow {
             context_on_token: self.context_on_token,
             stopped_ms: self.stopped_ms,
             checkpoint: self.checkpoint,
+            progress: self.progress.map(|progress| {
+                let saved_at = Some(progress.at);
+                Box::new(Progress {
+                    saved_at,
+                    ..*progress
+                })
+            }),
             interrupted: self.interrupted,
             sleep_left_ms: self.sleep_left_ms,
             work_of: self.work_of.map(TokenId),

@@ -132,6 +132,14 @@ impl<'a> ResponseDecoder<'a> {
         }
     }
 
+    /// The text that a stream has brought so far. It only grows. Empty for plain JSON, which is not streamed.
+    pub fn streamed(&self) -> &str {
+        match self.body {
+            Body::Events(_) => &self.completion.text,
+            Body::NotBegun | Body::Whole(_) => "",
+        }
+    }
+
     /// A model that has used up its tokens may stop inside a secret that it repeats.
     pub(super) fn redact_cut_text(&mut self) {
         let reason = self.completion.finish_reason.as_deref();

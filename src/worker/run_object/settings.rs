@@ -51,6 +51,8 @@ fn settings(env: &Env) -> Settings {
         resend_ms: number("CURFEW_RING_MS", default.resend_ms),
         claim_ms: number("CURFEW_CLAIM_MS", default.claim_ms),
         heartbeat_ms: number("CURFEW_SILENCE_MS", default.heartbeat_ms),
+        // With the heartbeats of the consumer.
+        progress_save_ms: heartbeat_ms(env),
         suspend_ms: number("CURFEW_SUSPEND_MS", default.suspend_ms),
         retry_delay_ms: number("CURFEW_RETRY_DELAY_MS", default.retry_delay_ms),
         retention_ms: number("CURFEW_RETENTION_MS", default.retention_ms),

@@ -13,12 +13,12 @@ use crate::index::pending::Pending;
 use crate::protocol::task::TaskMessage;
 use crate::storage::restore::Snapshots;
 use crate::worker::api::prepare_start::{PUBLIC_URL_ADVICE, public_url};
-use crate::worker::platform::executor_client::{Connection, Handlers};
+use crate::worker::platform::executor_client::{Connection, Handlers, Intervals};
 use crate::worker::platform::{self, deadline, http_client};
 use crate::worker::run_object::deliver;
 use crate::worker::run_object::settings;
 use crate::worker::run_object::storage::ObjectStorage;
-use crate::worker::task_consumer::heartbeat_ms;
+use crate::worker::task_consumer::intervals;
 
 thread_local! {
     /// Shared by all objects of the isolate.
@@ -32,7 +32,7 @@ pub struct Workerd {
     storage: ObjectStorage,
     executor: Option<http_client::Peer>,
     handlers: Handlers,
-    heartbeat_ms: u64,
+    intervals: Intervals,
     /// Changes that the index has yet to learn of.
     pub pending: RefCell<Pending>,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
@@ -47,7 +47,7 @@ pub fn host(state: State, env: Env) -> Rc<Host<Workerd>> {
             storage: ObjectStorage::new(state),
             executor: http_client::service(&env, "EXECUTOR"),
             handlers: handlers(host),
-            heartbeat_ms: heartbeat_ms(&env),
+            intervals: intervals(&env),
             env,
             pending: RefCell::default(),
             waiting: RefCell::default(),
@@ -135,7 +135,7 @@ impl Platform for Workerd {
 
     fn connect(&self, number: u32) -> Option<Connection> {
         let executor = self.executor.as_ref()?;
-        Some(self.handlers.connect(executor, number, self.heartbeat_ms))
+        Some(self.handlers.connect(executor, number, self.intervals))
     }
 
     fn send_one(&self, number: u32, order: &str) -> Option<Connection> {
