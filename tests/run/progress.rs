@@ -55,13 +55,7 @@ impl Driver {
         };
         let artifacts = record.partial_artifacts.iter();
         artifacts
-            .map(|it| {
-                (
-                    it.token_id.clone(),
-                    it.artifact.name.clone(),
-                    it.artifact.text.clone(),
-                )
-            })
+            .map(|it| (it.token_id.clone(), it.name.clone(), it.text.clone()))
             .collect()
     }
 }
@@ -304,11 +298,8 @@ fn a_record_says_that_it_was_cut() {
     assert!(record.artifacts_cut);
     let bytes = json!(record).to_string().len();
     assert!(bytes < 300_000, "{bytes}");
-    let texts = record
-        .partial_artifacts
-        .iter()
-        .filter(|it| it.artifact.name == "ask");
-    let lengths: Vec<usize> = texts.map(|it| it.artifact.text.len()).collect();
+    let texts = record.partial_artifacts.iter().filter(|it| it.name == "ask");
+    let lengths: Vec<usize> = texts.map(|it| it.text.len()).collect();
     assert_eq!(lengths.len(), 39);
     assert!(lengths.iter().all(|length| *length > 900), "{lengths:?}");
 }
@@ -377,7 +368,7 @@ fn a_reaped_attempt_has_a_record_with_what_it_had_streamed() {
         assert_eq!(records[0].timeout_event.timeout_ms, Some(300_000));
         assert_eq!(json!(records[0].error), json!({"code": "attempt_reaped"}));
         assert_eq!(records[0].last_known_state.step_ref.as_deref(), Some("ask"));
-        let text = records[0].partial_artifacts.last().map(|it| &*it.artifact.text);
+        let text = records[0].partial_artifacts.last().map(|it| &*it.text);
         assert_eq!(text, Some("so far"));
         let reaped: Vec<Value> = run
             .events()

@@ -9,7 +9,6 @@ import { startPeer, type Peer, type Reply } from "./peer.ts";
 import { until } from "./poll.ts";
 import type { TokenView } from "./api-types.ts";
 
-type Json = Record<string, unknown>;
 const KEY = "sk-0123456789-abcdef";
 
 /** Direct calls only. */

@@ -18,8 +18,10 @@ pub struct RecordedArtifact {
     pub node_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_id: Option<String>,
-    #[serde(flatten)]
-    pub artifact: Artifact,
+    pub name: String,
+    pub complete: bool,
+    pub bytes: u64,
+    pub text: String,
 }
 
 impl From<Artifact> for RecordedArtifact {
@@ -27,7 +29,10 @@ impl From<Artifact> for RecordedArtifact {
         RecordedArtifact {
             node_id: None,
             token_id: None,
-            artifact,
+            name: artifact.name,
+            complete: artifact.complete,
+            bytes: artifact.bytes,
+            text: artifact.text,
         }
     }
 }
@@ -67,7 +72,7 @@ fn artifacts(node_id: &str, token: &Token) -> Vec<RecordedArtifact> {
     let named = partial.map(|artifact| RecordedArtifact {
         node_id: Some(node_id.to_string()),
         token_id: Some(token.id.to_string()),
-        artifact: artifact.clone(),
+        ..RecordedArtifact::from(artifact.clone())
     });
     named.collect()
 }
@@ -92,19 +97,18 @@ fn cut(artifacts: Vec<RecordedArtifact>, bytes_max: usize) -> Vec<RecordedArtifa
     let mut left = bytes_max;
     let mut kept = Vec::new();
     for mut recorded in artifacts.into_iter().rev() {
-        let text = json_bytes(&recorded.artifact.text);
+        let text = json_bytes(&recorded.text);
         // Two for the quotes, one for the comma after it, one because `false` is longer than `true`.
         let around = json_bytes(&recorded) - text + 4;
         let Some(room) = left.checked_sub(around) else {
             break;
         };
-        let artifact = &mut recorded.artifact;
-        let end = fitting(&artifact.text, room);
-        if end < artifact.text.len() {
-            artifact.text.truncate(end);
-            artifact.complete = false;
+        let end = fitting(&recorded.text, room);
+        if end < recorded.text.len() {
+            recorded.text.truncate(end);
+            recorded.complete = false;
         }
-        left = room - (json_bytes(&artifact.text) - 2);
+        left = room - (json_bytes(&recorded.text) - 2);
         kept.push(recorded);
     }
     kept.reverse();
@@ -169,7 +173,7 @@ mod tests {
         let (artifacts, is_cut) = recorded(&tokens);
         let shown: Vec<_> = artifacts
             .iter()
-            .map(|it| (it.token_id.as_deref(), &*it.artifact.name, &*it.artifact.text))
+            .map(|it| (it.token_id.as_deref(), &*it.name, &*it.text))
             .collect();
         assert_eq!(
             shown,
@@ -185,7 +189,9 @@ mod tests {
     #[test]
     fn the_room_is_shared_and_who_needs_less_leaves_more() {
         let long = "€\u{1}\"".repeat(16 << 10);
-        let mut tokens: Vec<Token> = (1..=9).map(|number| token(number, &[long.clone()])).collect();
+        let mut tokens: Vec<Token> = (1..=9)
+            .map(|number| token(number, std::slice::from_ref(&long)))
+            .collect();
         tokens.push(token(10, &["short".to_string()]));
         let (artifacts, is_cut) = recorded(&tokens);
         assert!(is_cut);
@@ -199,13 +205,13 @@ mod tests {
             "{}",
             json_bytes(&artifacts)
         );
-        let lengths: Vec<usize> = artifacts.iter().map(|it| it.artifact.text.len()).collect();
+        let lengths: Vec<usize> = artifacts.iter().map(|it| it.text.len()).collect();
         assert!(
             lengths[..8].windows(2).all(|pair| pair[0] == pair[1]),
             "{lengths:?}"
         );
-        assert_eq!(artifacts[9].artifact.text, "short");
-        assert_eq!(artifacts[0].artifact.bytes, 5 * (16 << 10));
+        assert_eq!(artifacts[9].text, "short");
+        assert_eq!(artifacts[0].bytes, 5 * (16 << 10));
     }
 
     #[test]
@@ -213,11 +219,11 @@ mod tests {
         let long = "x".repeat(200 << 10);
         let (artifacts, is_cut) = recorded(&[token(1, &[long.clone(), long, "end".to_string()])]);
         assert!(is_cut);
-        let lengths: Vec<usize> = artifacts.iter().map(|it| it.artifact.text.len()).collect();
+        let lengths: Vec<usize> = artifacts.iter().map(|it| it.text.len()).collect();
         assert_eq!((lengths.len(), lengths[1], lengths[2]), (3, 200 << 10, 3));
         assert_eq!(
             [false, true, false],
-            [0, 1, 2].map(|index| artifacts[index].artifact.complete)
+            [0, 1, 2].map(|index| artifacts[index].complete)
         );
     }
 
