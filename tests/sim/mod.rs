@@ -162,6 +162,7 @@ fn every_run_ends_and_no_property_breaks() {
         ("progress shown to watchers", total.progress_published),
         ("progress saved with its token", total.progress_saved),
         ("timeouts with the output so far", total.recorded_outputs),
+        ("events that watchers got", total.events_published),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
     }

@@ -57,6 +57,8 @@ pub struct Outcome {
     pub progress_saved: u64,
     /// Records of timeouts with the output so far of attempts.
     pub recorded_outputs: u64,
+    /// Events that watchers got.
+    pub events_published: u64,
 }
 
 impl Outcome {
@@ -107,5 +109,6 @@ impl Outcome {
         self.progress_published += other.progress_published;
         self.progress_saved += other.progress_saved;
         self.recorded_outputs += other.recorded_outputs;
+        self.events_published += other.events_published;
     }
 }
