@@ -11,8 +11,9 @@ use curfew::base::failure::{Failure, FailureClass};
 use curfew::base::time::Millis;
 use curfew::breaker::machine::CallOutcome;
 use curfew::definition::action::ActionKind;
-use curfew::protocol::task::{RetryReport, TaskOrder};
+use curfew::protocol::task::{RetryReport, StepProgress, TaskOrder};
 use curfew::task::breaker::{Admission, Permit};
+use curfew::task::progress::ProgressCell;
 use curfew::task::run_task::{Assignment, run_task};
 use curfew::task::runtime::{ActionCall, Runtime, Stopped};
 use curfew::task::secrets::SecretStore;
@@ -53,6 +54,10 @@ pub struct FakeRuntime {
     pub trace: RefCell<Vec<String>>,
     /// The idempotency key of each call.
     pub keys: RefCell<Vec<String>>,
+    /// Where the task writes its progress, if it is sent.
+    pub progress: Option<ProgressCell>,
+    /// What was sent of it: when a call began, and when its text had arrived.
+    pub sent: RefCell<Vec<StepProgress>>,
 }
 
 impl FakeRuntime {
@@ -70,6 +75,17 @@ impl FakeRuntime {
             admissions: RefCell::default(),
             trace: RefCell::default(),
             keys: RefCell::default(),
+            progress: None,
+            sent: RefCell::default(),
+        }
+    }
+
+    /// The sender of heartbeats sends the progress now, after this text has arrived.
+    fn send_progress(&self, arrived: &str) {
+        if let Some(progress) = &self.progress {
+            progress.streamed(arrived);
+            let change = progress.take_change(self.secrets.redactor());
+            self.sent.borrow_mut().extend(change);
         }
     }
 
@@ -113,6 +129,12 @@ impl Runtime for FakeRuntime {
             .push(format!("call {} {input}{body}{by}", call.step_ref));
         let (step, answer) = self.answers.borrow_mut().pop_front().expect("an answer is left");
         assert_eq!(step, call.step_ref, "the answer is for another step");
+        self.send_progress("");
+        if let PeerResponse::BreaksOff(arrived) = &answer {
+            self.send_progress(arrived);
+        } else if let PeerResponse::Endless(arrived) = &answer {
+            self.send_progress(arrived);
+        }
         match answer {
             PeerResponse::Result(result) => Ok(result),
             PeerResponse::Failure(message) => {
@@ -157,6 +179,10 @@ impl Runtime for FakeRuntime {
 
     fn secrets(&self) -> &SecretStore {
         &self.secrets
+    }
+
+    fn progress(&self) -> Option<&ProgressCell> {
+        self.progress.as_ref()
     }
 
     async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {

@@ -11,6 +11,7 @@ mod llm_responses;
 mod llm_task;
 mod mcp;
 mod partial;
+mod progress;
 mod redaction;
 mod redirects;
 mod requests;
