@@ -48,6 +48,8 @@ pub struct Faults {
     pub no_heartbeats: u64,
     /// Another deployment, with or without the routes to executors.
     pub deployment: u64,
+    /// The object gives the run up, as after panics in a row.
+    pub abandon: u64,
     /// Not a fault: an operator does what a run waits for.
     pub operator: u64,
 }
@@ -82,6 +84,7 @@ impl Faults {
             operator: weight(40),
             commit_fails: weight(40),
             oversized: weight(16),
+            abandon: weight(2),
         }
     }
 }

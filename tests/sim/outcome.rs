@@ -8,6 +8,8 @@ pub struct Outcome {
     pub failed_commits: u64,
     /// Runs that were given up because their wakes could not be committed.
     pub given_up: u64,
+    /// Runs that were given up after their end was decided.
+    pub ends_given_up: u64,
     /// Tokens that failed because something was too large.
     pub too_large: u64,
     pub evictions: u64,
@@ -61,6 +63,7 @@ impl Outcome {
         self.crashes_after_commit += other.crashes_after_commit;
         self.failed_commits += other.failed_commits;
         self.given_up += other.given_up;
+        self.ends_given_up += other.ends_given_up;
         self.too_large += other.too_large;
         self.evictions += other.evictions;
         self.rejections += other.rejections;

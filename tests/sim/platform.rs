@@ -35,6 +35,8 @@ pub struct Durable {
     pub deleted: Cell<bool>,
     /// Every moment at which the run ended: it may have been retried.
     pub ends: RefCell<BTreeSet<Millis>>,
+    /// The rest of an end was given up.
+    pub given_up: Cell<bool>,
     pub running_time: RefCell<RunningTime>,
 }
 
@@ -144,6 +146,11 @@ impl SimPlatform {
                 Write::SaveEvent(event) => environment.count_event(event),
                 _others => {}
             }
+        }
+        let mut events = writes.iter().filter_map(Write::event);
+        if events.any(|event| event.fields.contains_key("given_up")) {
+            self.durable.given_up.set(true);
+            environment.outcome.borrow_mut().ends_given_up += 1;
         }
         // Read from the row, because a run may end in the decision that starts it.
         let ended_at = self

@@ -49,6 +49,7 @@ impl CheckedDecision<'_> {
         self.check_calls();
         self.check_children_are_cancelled();
         self.check_nothing_reopened_is_lost();
+        self.check_all_that_was_interrupted_goes_on();
         self.check_names();
     }
 
@@ -216,6 +217,32 @@ impl CheckedDecision<'_> {
             assert!(
                 is_cancelled || !has_child,
                 "the child of {} was not cancelled: {:?}",
+                token.id,
+                self.decision
+            );
+        }
+    }
+
+    /// When a run is brought back every token that its end interrupted has a successor.
+    fn check_all_that_was_interrupted_goes_on(&self) {
+        let mut events = self.decision.writes().iter().filter_map(Write::event);
+        let is_retried = events.any(|event| event.kind == RunEventKind::RunRetried);
+        let header = &self.run.header;
+        // At one of its limits the run ends before it has created all of them.
+        if !is_retried || header.status.is_terminal() || header.ending.is_some() {
+            return;
+        }
+        let end = self.before.header().map(|header| header.ends);
+        let past = self.before.past().expect("rows can be read");
+        for token in &past.tokens {
+            if token.interrupted.map(|it| it.end) != end {
+                continue;
+            }
+            let goes_on =
+                |write: &Write| matches!(write, Write::SaveToken(next) if next.parent == Some(token.id));
+            assert!(
+                self.decision.writes().iter().any(goes_on),
+                "{} was interrupted and does not go on: {:?}",
                 token.id,
                 self.decision
             );
