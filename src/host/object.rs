@@ -1,6 +1,6 @@
 //! One run in memory and the loop around it: an event comes in, its decision is committed, then performed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use serde_json::value::RawValue;
@@ -38,6 +38,8 @@ pub struct Host<P: Platform> {
     /// Shared by the objects of an isolate.
     pub(super) snapshots: Rc<RefCell<Snapshots>>,
     run: RefCell<Option<Run>>,
+    /// How often the run was loaded.
+    pub(super) loads: Cell<u64>,
     pub(super) calls: ExecutorCalls<P::Connection>,
     /// The order that answers the claim being handled.
     claimed: RefCell<Option<AttemptOrder>>,
@@ -71,6 +73,7 @@ impl<P: Platform> Host<P> {
             config,
             snapshots,
             run: RefCell::default(),
+            loads: Cell::default(),
             calls: ExecutorCalls::default(),
             claimed: RefCell::default(),
             child_snapshots: RefCell::default(),
@@ -107,6 +110,7 @@ impl<P: Platform> Host<P> {
         }
         let run = restore::run(rows, self.config.settings, &mut self.snapshots.borrow_mut())?;
         *self.run.borrow_mut() = Some(run);
+        self.loads.set(self.loads.get() + 1);
         Ok(Some(Restored::Now))
     }
 

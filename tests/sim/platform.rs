@@ -320,6 +320,7 @@ impl Platform for SimPlatform {
             starts_sent: &environment.starts_sent.borrow(),
         }
         .check();
+        environment.count_features(run, &event, accepted, decision.writes());
         let waits = run.live_tokens().filter(|token| {
             token.status == TokenStatus::Pending && token.epoch == 0 && token.watch_at == Some(now)
         });

@@ -75,6 +75,12 @@ impl CheckedDecision<'_> {
                 "{event:?} after {:?}",
                 self.event
             );
+            // These follow from a request only.
+            let is_asked_for = match event.kind {
+                RunEventKind::RunExtended | RunEventKind::RunRetried | RunEventKind::RunRestarted => true,
+                _other => false,
+            };
+            assert!(!is_asked_for || by == caller, "{event:?} after {:?}", self.event);
         }
         assert_eq!(self.run.header.started_by.as_deref(), Some(STARTER));
     }
@@ -153,7 +159,8 @@ impl CheckedDecision<'_> {
             self.now,
             self.run
         );
-        assert!(self.run.alarm_at() <= Some(next), "{:?}", self.run.alarm_at());
+        let alarm_at = self.run.alarm_at();
+        assert!(alarm_at.is_some_and(|at| at <= next), "{alarm_at:?}");
     }
 
     fn check_calls(&self) {
@@ -181,13 +188,15 @@ impl CheckedDecision<'_> {
         })
     }
 
-    /// A run that ends cancels every child that a token still waited for.
+    /// A run that ends, or decides to, cancels every child that a token still waited for.
     fn check_children_are_cancelled(&self) {
-        if !self.decision.commands().contains(&Command::NotifyRunEnded) {
+        let mut events = self.decision.writes().iter().filter_map(Write::event);
+        let is_decided = events.any(|event| event.kind == RunEventKind::RunCompensating);
+        if !is_decided && !self.decision.commands().contains(&Command::NotifyRunEnded) {
             return;
         }
         let ended = self.decision.writes().iter().filter_map(|write| match write {
-            Write::SaveToken(token) => Some(&**token),
+            Write::SaveToken(token) if token.status.is_terminal() => Some(&**token),
             _other => None,
         });
         let reported = match self.event {
