@@ -15,9 +15,18 @@ use crate::run::{DecisionBatch, Event, Message, ParentSender, StartRefusal, Star
 /// A message of the outbox on its way.
 #[derive(Clone)]
 pub struct Delivery {
-    pub id: u64,
+    pub id: DeliveryId,
     pub kind: DeliveryKind,
     pub payload: Payload,
+}
+
+/// A message, as the run that is in memory numbers it. A run that is loaded again may give the number of a message that has
+/// arrived to another, while a repeated delivery of the first is still on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryId {
+    message: u64,
+    /// How often the run had been loaded.
+    load: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +206,10 @@ impl<P: Platform> Host<P> {
                 (DeliveryKind::Event, Payload::Event(event))
             }
         };
+        let id = DeliveryId {
+            message: id,
+            load: self.loads.get(),
+        };
         Ok(Delivery { id, kind, payload })
     }
 
@@ -218,14 +231,19 @@ impl<P: Platform> Host<P> {
         Ok(text)
     }
 
-    /// The result of a delivery. One commit: a refused start is recorded if and only if its message leaves the outbox.
+    /// The result of a delivery. One commit: a refused start is recorded if and only if its message leaves the outbox. A result
+    /// from before the run was loaded again counts for nothing: the loaded run sends every message that is left.
     pub fn delivery_ended(
         &self,
         budget: &SubrequestBudget,
-        id: u64,
+        id: DeliveryId,
         kind: DeliveryKind,
         result: DeliveryResult,
     ) {
+        if id.load != self.loads.get() {
+            return;
+        }
+        let id = id.message;
         let events = match events_of(id, kind, result) {
             Ok(events) => events,
             Err(error) => {

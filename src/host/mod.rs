@@ -16,7 +16,7 @@ mod platform;
 mod requests;
 mod subrequests;
 
-pub use delivery::{Delivery, DeliveryKind, DeliveryResult, EmittedEvent, Payload, Published};
+pub use delivery::{Delivery, DeliveryId, DeliveryKind, DeliveryResult, EmittedEvent, Payload, Published};
 pub use executor_calls::Attempt;
 pub use object::{Config, Host};
 pub use platform::{Connection, Error, IndexChange, LiveEvents, Platform, Result, Storage};

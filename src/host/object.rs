@@ -38,6 +38,8 @@ pub struct Host<P: Platform> {
     /// Shared by the objects of an isolate.
     pub(super) snapshots: Rc<RefCell<Snapshots>>,
     run: RefCell<Option<Run>>,
+    /// How often the run was loaded.
+    pub(super) loads: Cell<u64>,
     pub(super) calls: ExecutorCalls<P::Connection>,
     /// The order that answers the claim being handled.
     claimed: RefCell<Option<AttemptOrder>>,
@@ -73,6 +75,7 @@ impl<P: Platform> Host<P> {
             config,
             snapshots,
             run: RefCell::default(),
+            loads: Cell::default(),
             calls: ExecutorCalls::default(),
             claimed: RefCell::default(),
             child_snapshots: RefCell::default(),
@@ -111,6 +114,7 @@ impl<P: Platform> Host<P> {
         let run = restore::run(rows, self.config.settings, &mut self.snapshots.borrow_mut())?;
         self.published_seq.set(run.last_event_seq());
         *self.run.borrow_mut() = Some(run);
+        self.loads.set(self.loads.get() + 1);
         Ok(Some(Restored::Now))
     }
 

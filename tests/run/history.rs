@@ -165,6 +165,7 @@ impl History {
                 reason: None,
                 by: None,
             },
+            _ if rng.chance(10) => Event::Abandoned,
             _ => Event::Loaded,
         };
         (now, event)

@@ -25,6 +25,7 @@ mod foreign_senders;
 mod gate_clock;
 mod gates;
 pub mod generator;
+mod given_up;
 pub mod graphs;
 pub mod history;
 mod lanes;

@@ -79,9 +79,13 @@ impl Environment {
         self.rng.borrow_mut().chance(percent)
     }
 
-    pub fn fault(&self, chance: impl FnOnce(&Faults) -> u64) -> bool {
+    pub fn fault(&self, chance: fn(&Faults) -> u64) -> bool {
         let percent = chance(&self.faults.borrow());
-        self.chance(percent)
+        let happens = self.chance(percent);
+        if happens {
+            self.count_fault(chance);
+        }
+        happens
     }
 
     pub fn pick<T: Clone>(&self, choices: &[T]) -> T {

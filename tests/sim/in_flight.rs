@@ -1,6 +1,6 @@
 //! Messages on their way between objects, executors, queue consumers and operators.
 
-use curfew::host::{Attempt, Delivery, DeliveryKind, DeliveryResult, SubrequestBudget};
+use curfew::host::{Attempt, Delivery, DeliveryId, DeliveryKind, DeliveryResult, SubrequestBudget};
 use curfew::protocol::caller::Caller;
 use curfew::protocol::run::{RetryMode, RunRequest};
 use curfew::protocol::task::{TaskMessage, TaskReport};
@@ -58,7 +58,7 @@ pub enum InFlight {
     /// The end of the call that carried it.
     DeliveryEnded {
         to: Sender,
-        id: u64,
+        id: DeliveryId,
         kind: DeliveryKind,
         result: DeliveryResult,
     },

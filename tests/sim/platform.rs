@@ -39,6 +39,8 @@ pub struct Durable {
     pub deleted: Cell<bool>,
     /// Every moment at which the run ended: it may have been retried.
     pub ends: RefCell<BTreeSet<Millis>>,
+    /// The rest of an end was given up.
+    pub given_up: Cell<bool>,
     pub running_time: RefCell<RunningTime>,
 }
 
@@ -155,6 +157,11 @@ impl SimPlatform {
                 }
                 _others => {}
             }
+        }
+        let mut events = writes.iter().filter_map(Write::event);
+        if events.any(|event| event.fields.contains_key("given_up")) {
+            self.durable.given_up.set(true);
+            environment.outcome.borrow_mut().ends_given_up += 1;
         }
         // Read from the row, because a run may end in the decision that starts it.
         let ended_at = self
@@ -357,6 +364,7 @@ impl Platform for SimPlatform {
             starts_sent: &environment.starts_sent.borrow(),
         }
         .check();
+        environment.count_features(run, &event, accepted, decision.writes());
         let waits = run.live_tokens().filter(|token| {
             token.status == TokenStatus::Pending && token.epoch == 0 && token.watch_at == Some(now)
         });

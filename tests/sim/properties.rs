@@ -49,6 +49,7 @@ impl CheckedDecision<'_> {
         self.check_calls();
         self.check_children_are_cancelled();
         self.check_nothing_reopened_is_lost();
+        self.check_all_that_was_interrupted_goes_on();
         self.check_names();
         self.check_progress();
     }
@@ -75,6 +76,12 @@ impl CheckedDecision<'_> {
                 "{event:?} after {:?}",
                 self.event
             );
+            // These follow from a request only.
+            let is_asked_for = match event.kind {
+                RunEventKind::RunExtended | RunEventKind::RunRetried | RunEventKind::RunRestarted => true,
+                _other => false,
+            };
+            assert!(!is_asked_for || by == caller, "{event:?} after {:?}", self.event);
         }
         assert_eq!(self.run.header.started_by.as_deref(), Some(STARTER));
     }
@@ -153,7 +160,8 @@ impl CheckedDecision<'_> {
             self.now,
             self.run
         );
-        assert!(self.run.alarm_at() <= Some(next), "{:?}", self.run.alarm_at());
+        let alarm_at = self.run.alarm_at();
+        assert!(alarm_at.is_some_and(|at| at <= next), "{alarm_at:?}");
     }
 
     fn check_calls(&self) {
@@ -181,13 +189,15 @@ impl CheckedDecision<'_> {
         })
     }
 
-    /// A run that ends cancels every child that a token still waited for.
+    /// A run that ends, or decides to, cancels every child that a token still waited for.
     fn check_children_are_cancelled(&self) {
-        if !self.decision.commands().contains(&Command::NotifyRunEnded) {
+        let mut events = self.decision.writes().iter().filter_map(Write::event);
+        let is_decided = events.any(|event| event.kind == RunEventKind::RunCompensating);
+        if !is_decided && !self.decision.commands().contains(&Command::NotifyRunEnded) {
             return;
         }
         let ended = self.decision.writes().iter().filter_map(|write| match write {
-            Write::SaveToken(token) => Some(&**token),
+            Write::SaveToken(token) if token.status.is_terminal() => Some(&**token),
             _other => None,
         });
         let reported = match self.event {
@@ -217,6 +227,32 @@ impl CheckedDecision<'_> {
             assert!(
                 is_cancelled || !has_child,
                 "the child of {} was not cancelled: {:?}",
+                token.id,
+                self.decision
+            );
+        }
+    }
+
+    /// When a run is brought back every token that its end interrupted has a successor.
+    fn check_all_that_was_interrupted_goes_on(&self) {
+        let mut events = self.decision.writes().iter().filter_map(Write::event);
+        let is_retried = events.any(|event| event.kind == RunEventKind::RunRetried);
+        let header = &self.run.header;
+        // At one of its limits the run ends before it has created all of them.
+        if !is_retried || header.status.is_terminal() || header.ending.is_some() {
+            return;
+        }
+        let end = self.before.header().map(|header| header.ends);
+        let past = self.before.past().expect("rows can be read");
+        for token in &past.tokens {
+            if token.interrupted.map(|it| it.end) != end {
+                continue;
+            }
+            let goes_on =
+                |write: &Write| matches!(write, Write::SaveToken(next) if next.parent == Some(token.id));
+            assert!(
+                self.decision.writes().iter().any(goes_on),
+                "{} was interrupted and does not go on: {:?}",
                 token.id,
                 self.decision
             );

@@ -31,7 +31,7 @@ use crate::run::driver::{callback_key, store_document};
 use crate::run::generator;
 use crate::run::rng::Rng;
 
-const SETTINGS: Settings = Settings {
+pub(super) const SETTINGS: Settings = Settings {
     retry_delay_ms: 1_000,
     queue: false,
     routes: Routes::ALL,
@@ -50,7 +50,7 @@ const SETTINGS: Settings = Settings {
     timeout_max_ms: 2_592_000_000,
 };
 
-const SILENCE_MS: u64 = 45_000;
+pub(super) const SILENCE_MS: u64 = 45_000;
 /// The caller that starts the first run.
 pub(super) const STARTER: &str = "eve";
 /// How much later `entry.mjs` sets an alarm again whose handler failed.
@@ -188,7 +188,7 @@ impl Simulation {
             self.check_children_are_paused();
         }
         for run in self.runs.values() {
-            run.check_end();
+            self.environment.outcome.borrow_mut().joins_continued += run.check_end();
         }
         self.check_ends();
         self.environment.check_all_published();
@@ -214,6 +214,7 @@ impl Simulation {
             let store = run.store();
             let Some(header) = store.header() else { continue };
             outcome.runs += 1;
+            outcome.children += u64::from(header.parent.is_some());
             let error = header.error.as_ref();
             outcome.given_up += u64::from(error.is_some_and(|it| it.code == "internal_error"));
             let count = match header.status.name() {
@@ -505,7 +506,7 @@ impl Simulation {
 }
 
 /// The simulated platform never waits.
-fn ready<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn ready<T>(future: impl Future<Output = T>) -> T {
     let mut context = Context::from_waker(Waker::noop());
     match pin!(future).poll(&mut context) {
         Poll::Ready(value) => value,

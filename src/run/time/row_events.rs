@@ -227,16 +227,19 @@ impl Run {
         if self.event_log.has_noted_end() {
             return;
         }
-        let kind = match status {
-            RunStatus::Completed => RunEventKind::RunCompleted,
-            RunStatus::Failed => RunEventKind::RunFailed,
-            RunStatus::TimedOut => RunEventKind::RunTimedOut,
-            RunStatus::Cancelled => RunEventKind::RunCancelled,
-            RunStatus::Running | RunStatus::Waiting | RunStatus::Paused | RunStatus::Compensating => {
-                unreachable!("a run does not end as {status:?}")
-            }
-        };
-        self.note_on_header(kind, Value::Null);
+        self.note_on_header(kind_of_end(status), Value::Null);
+    }
+}
+
+pub(in crate::run) fn kind_of_end(status: RunStatus) -> RunEventKind {
+    match status {
+        RunStatus::Completed => RunEventKind::RunCompleted,
+        RunStatus::Failed => RunEventKind::RunFailed,
+        RunStatus::TimedOut => RunEventKind::RunTimedOut,
+        RunStatus::Cancelled => RunEventKind::RunCancelled,
+        RunStatus::Running | RunStatus::Waiting | RunStatus::Paused | RunStatus::Compensating => {
+            unreachable!("a run does not end as {status:?}")
+        }
     }
 }
 
