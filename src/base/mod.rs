@@ -1,5 +1,6 @@
 //! Types that every room uses: time, ids, limits, failures, JSON text and its size, the computation meter, a cache.
 
+pub mod base64;
 pub mod base64url;
 pub mod compute;
 pub mod constant_time;
