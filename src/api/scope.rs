@@ -24,6 +24,7 @@ pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> 
         | Route::ListTokens { .. }
         | Route::ListEvents { .. }
         | Route::ListTimeouts { .. }
+        | Route::ListNotifications { .. }
         | Route::ReadTimeout { .. }
         | Route::ReadDeliverable { .. }
         | Route::ReadResumeOptions { .. }

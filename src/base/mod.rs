@@ -12,3 +12,4 @@ pub mod lru_cache;
 pub mod suggest;
 pub mod text;
 pub mod time;
+pub mod truncate;

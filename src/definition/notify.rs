@@ -16,7 +16,7 @@ use crate::definition::secret::SECRET;
 /// The coordinator's variable with targets for all workflows.
 pub const NOTIFY: &str = "CURFEW_NOTIFY";
 
-/// The kinds of events that a target may ask for: all kinds of `run::RunEventKind`.
+/// The kinds of events that a target may ask for: those of `run::RunEventKind`, in the same order.
 pub const EVENT_KINDS: &[&str] = &[
     "run_started",
     "run_completed",
@@ -59,7 +59,7 @@ pub const EVENT_KINDS: &[&str] = &[
 /// An address and the kinds of events that are posted to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotifyTarget {
-    pub on: Vec<String>,
+    pub on: EventKinds,
     /// Texts in which `${secret.NAME}` may stand. Names of headers are in lower case.
     pub url: String,
     pub headers: Vec<(String, String)>,
@@ -69,9 +69,22 @@ pub struct NotifyTarget {
     pub workflows: Option<Vec<String>>,
 }
 
-impl NotifyTarget {
-    pub fn asks_for(&self, kind: &str) -> bool {
-        self.on.iter().any(|on| on == kind)
+/// A set of kinds: one bit for each of `EVENT_KINDS`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventKinds(u64);
+
+impl EventKinds {
+    /// `kind` is an index of `EVENT_KINDS`.
+    pub fn contains(self, kind: usize) -> bool {
+        self.0 & 1 << kind != 0
+    }
+
+    pub fn union(self, other: EventKinds) -> EventKinds {
+        EventKinds(self.0 | other.0)
+    }
+
+    fn insert(&mut self, kind: usize) {
+        self.0 |= 1 << kind;
     }
 }
 
@@ -165,7 +178,7 @@ fn read_target(reader: Reader, is_variable: bool) -> Option<NotifyTarget> {
     })
 }
 
-fn read_kinds(reader: &Reader) -> Option<Vec<String>> {
+fn read_kinds(reader: &Reader) -> Option<EventKinds> {
     reader.require("on");
     let elements = reader.array("on");
     if elements.is_empty() {
@@ -175,15 +188,15 @@ fn read_kinds(reader: &Reader) -> Option<Vec<String>> {
         }
         return None;
     }
-    let mut kinds = Vec::new();
+    let mut kinds = EventKinds::default();
     for element in elements {
         let text = element.value.as_str();
-        match text.filter(|text| EVENT_KINDS.contains(text)) {
-            Some(kind) if kinds.iter().any(|known| known == kind) => {
-                let message = format!("\"{kind}\" is there twice; leave one out");
+        match EVENT_KINDS.iter().position(|kind| text == Some(kind)) {
+            Some(kind) if kinds.contains(kind) => {
+                let message = format!("\"{}\" is there twice; leave one out", EVENT_KINDS[kind]);
                 reader.problems().report(&element.pointer, "duplicate", message);
             }
-            Some(kind) => kinds.push(kind.to_string()),
+            Some(kind) => kinds.insert(kind),
             // A later build that knows more kinds may have stored the document.
             None if reader.problems().is_prechecked() => {}
             None => {

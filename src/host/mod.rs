@@ -10,6 +10,7 @@ mod dispatch;
 mod executor_calls;
 mod go_on;
 mod history;
+mod notify;
 mod object;
 mod platform;
 mod requests;

@@ -161,6 +161,7 @@ impl<P: Platform> Host<P> {
             RunRequest::ListTokens(page) => return self.tokens(page),
             RunRequest::ListEvents(page) => return self.events(page),
             RunRequest::ListTimeouts(page) => return self.timeouts(page),
+            RunRequest::ListNotifications(page) => return self.notifications(page),
             RunRequest::ReadTimeoutLines => return self.timeout_lines(),
             RunRequest::ReadTimeout { id } => return self.timeout(id),
             RunRequest::ReadResumeOptions => return self.resume_options(),

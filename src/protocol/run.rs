@@ -49,6 +49,7 @@ pub enum RunRequest {
     ListTokens(PageRequest),
     ListEvents(PageRequest),
     ListTimeouts(PageRequest),
+    ListNotifications(PageRequest),
     /// Every timeout of the run as a line of its log.
     ReadTimeoutLines,
     ReadTimeout {
@@ -144,6 +145,7 @@ impl RunRequest {
             | RunRequest::ListTokens(_)
             | RunRequest::ListEvents(_)
             | RunRequest::ListTimeouts(_)
+            | RunRequest::ListNotifications(_)
             | RunRequest::ReadTimeoutLines
             | RunRequest::ReadTimeout { .. }
             | RunRequest::ReadResumeOptions
@@ -197,6 +199,7 @@ impl RunRequest {
             | RunRequest::ListTokens(_)
             | RunRequest::ListEvents(_)
             | RunRequest::ListTimeouts(_)
+            | RunRequest::ListNotifications(_)
             | RunRequest::ReadTimeoutLines
             | RunRequest::ReadTimeout { .. }
             | RunRequest::ReadResumeOptions

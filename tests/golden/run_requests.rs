@@ -91,6 +91,7 @@ fn requests() -> Vec<RunRequest> {
         RunRequest::ListTokens(page),
         RunRequest::ListEvents(page),
         RunRequest::ListTimeouts(page),
+        RunRequest::ListNotifications(page),
         RunRequest::ReadTimeoutLines,
         RunRequest::ReadTimeout { id: 4 },
         RunRequest::ReadResumeOptions,

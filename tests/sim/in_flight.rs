@@ -2,6 +2,7 @@
 
 use curfew::host::{Attempt, Delivery, DeliveryKind, DeliveryResult, SubrequestBudget};
 use curfew::protocol::caller::Caller;
+use curfew::protocol::notification::{NotificationOrder, NotificationReport};
 use curfew::protocol::run::{RetryMode, RunRequest};
 use curfew::protocol::task::{TaskMessage, TaskReport};
 
@@ -56,6 +57,17 @@ pub enum InFlight {
         id: u64,
         kind: DeliveryKind,
         result: DeliveryResult,
+    },
+    /// A notification on its way to its receiver.
+    Notification {
+        from: Sender,
+        number: u64,
+        order: Box<NotificationOrder>,
+    },
+    NotificationEnded {
+        to: Sender,
+        number: u64,
+        report: NotificationReport,
     },
 }
 

@@ -10,6 +10,7 @@ mod events;
 mod executor;
 mod faults;
 mod in_flight;
+pub mod notifications;
 mod operators;
 mod outcome;
 mod platform;
@@ -158,6 +159,12 @@ fn every_run_ends_and_no_property_breaks() {
         ("simulations without operators", total.unattended),
         ("reused connections", total.connections_reused),
         ("reports handled together", total.reports_batched),
+        ("notifications", total.notifications),
+        (
+            "notifications to a receiver that is down",
+            total.notifications_failed,
+        ),
+        ("notifications received twice", total.notifications_repeated),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
     }

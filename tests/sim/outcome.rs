@@ -52,6 +52,10 @@ pub struct Outcome {
     pub connections_reused: u64,
     /// Reports that were handled as one batch with others.
     pub reports_batched: u64,
+    /// Notifications that were received, once or again, and attempts that failed.
+    pub notifications: u64,
+    pub notifications_repeated: u64,
+    pub notifications_failed: u64,
 }
 
 impl Outcome {
@@ -99,5 +103,8 @@ impl Outcome {
         self.unattended += other.unattended;
         self.connections_reused += other.connections_reused;
         self.reports_batched += other.reports_batched;
+        self.notifications += other.notifications;
+        self.notifications_repeated += other.notifications_repeated;
+        self.notifications_failed += other.notifications_failed;
     }
 }

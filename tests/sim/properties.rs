@@ -38,7 +38,9 @@ pub fn calls_of(commands: &[Command]) -> u32 {
         Command::DispatchTask(order) => Some(order.clone()),
         _others => None,
     });
-    invocations(orders.collect()).len() as u32
+    let is_notification = |command: &&Command| matches!(command, Command::SendNotification(_));
+    let notifications = commands.iter().filter(is_notification).count();
+    (invocations(orders.collect()).len() + notifications) as u32
 }
 
 impl CheckedDecision<'_> {

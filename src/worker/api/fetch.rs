@@ -214,6 +214,13 @@ async fn handle(
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         },
+        Route::ListNotifications { run } => match (query.after(), query.limit()) {
+            (Ok(after), Ok(limit)) => {
+                let request = RunRequest::ListNotifications(PageRequest { after, limit });
+                return forward(env, Some(&caller), &run, request).await;
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        },
         Route::ListTimeouts { run } => {
             let accept = header(request, "accept").unwrap_or_default();
             if accept.contains(NDJSON) {
