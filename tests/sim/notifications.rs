@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use curfew::base::time::{MINUTE, Millis};
 use curfew::protocol::notification::{NotificationOrder, NotificationReport};
-use curfew::run::{Notification, NotificationStatus, Write};
+use curfew::run::{Notification, NotificationStatus};
+use curfew::storage::commit::NOTIFICATION;
 use serde_json::{Value, json};
 
 use super::environment::Environment;
@@ -48,17 +49,20 @@ pub struct Receivers {
 }
 
 impl Environment {
-    pub fn check_notifications(&self, run: &str, writes: &[Write]) {
+    /// After each commit: what is saved keeps its content, and what counts as delivered was received.
+    pub fn check_notifications(&self, run: &str, store: &Store) {
         let mut receivers = self.receivers.borrow_mut();
-        for write in writes {
-            let Write::SaveNotification(notification) = write else {
-                continue;
-            };
+        let rows = store
+            .run
+            .range(NOTIFICATION.to_string().."notification0".to_string());
+        for (key, row) in rows {
+            let notification: Notification = serde_json::from_str(row).expect("a notification can be read");
             let receiver = (run.to_string(), notification.target.url.clone());
-            check_kind(notification);
+            check_kind(&notification);
             let content = (notification.id.clone(), notification.kind.clone());
             let saved = receivers.saved.entry(receiver.clone()).or_default();
-            let before = saved.insert(notification.number, content.clone());
+            let number = key[NOTIFICATION.len()..].parse().expect("a number");
+            let before = saved.insert(number, content.clone());
             assert!(
                 before.is_none_or(|before| before == content),
                 "{content:?} has changed"

@@ -133,7 +133,7 @@ impl SimPlatform {
         let writes = self.uncommitted.take();
         let environment = &self.environment;
         environment.check_events(&self.run, &self.durable.store.borrow(), &writes);
-        environment.check_notifications(&self.run, &writes);
+        environment.check_notifications(&self.run, &self.durable.store.borrow());
         let mut running_time = self.durable.running_time.borrow_mut();
         let stopped = running_time.committed(environment.now.get(), &self.durable.store.borrow(), &writes);
         environment.outcome.borrow_mut().clocks_stopped += u64::from(stopped);

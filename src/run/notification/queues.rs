@@ -49,6 +49,15 @@ struct Queue {
     may_have_left: bool,
 }
 
+impl Queue {
+    fn due(at: Millis) -> Queue {
+        Queue {
+            due_at: at,
+            ..Queue::default()
+        }
+    }
+}
+
 /// A notification that is to be posted.
 pub(super) struct Posted<'a> {
     pub target: &'a NotificationTarget,
@@ -157,7 +166,8 @@ impl Notifications {
         };
         self.by_number.insert(number, notification);
         self.changed.insert(number);
-        let queue = self.queues.entry(posted.target.clone()).or_default();
+        let queue = self.queues.entry(posted.target.clone());
+        let queue = queue.or_insert_with(|| Queue::due(posted.now));
         queue.pending.push_back(number);
     }
 
@@ -281,7 +291,7 @@ impl Notifications {
             false => {
                 *queue = Queue {
                     pending: std::mem::take(&mut queue.pending),
-                    ..Queue::default()
+                    ..Queue::due(now)
                 };
             }
         }
