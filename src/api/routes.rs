@@ -50,6 +50,9 @@ pub enum Route {
     ListTimeouts {
         run: String,
     },
+    ListNotifications {
+        run: String,
+    },
     ReadTimeout {
         run: String,
         id: u64,
@@ -136,7 +139,9 @@ impl Route {
             Route::ReadOperation { .. } => rules(read, BodyRule::Ignored, NONE),
             Route::ListRuns => rules(read, BodyRule::Ignored, run_filter::PARAMETERS),
             Route::ReadRun { .. } => rules(read, BodyRule::Ignored, WAIT),
-            Route::ListTokens { .. } => rules(read, BodyRule::Ignored, PAGE),
+            Route::ListTokens { .. } | Route::ListNotifications { .. } => {
+                rules(read, BodyRule::Ignored, PAGE)
+            }
             Route::ListEvents { .. } | Route::ListTimeouts { .. } => rules(read, BodyRule::Ignored, HISTORY),
             Route::WatchRun { .. } => rules(read, BodyRule::Ignored, &["after", "kinds"]),
             Route::ReadTimeout { .. } => rules(read, BodyRule::Ignored, NONE),
@@ -195,6 +200,10 @@ impl Route {
             },
             ["v1", "runs", run, "timeouts"] => match method {
                 "GET" => return Ok(Route::ListTimeouts { run: run_id(run)? }),
+                _ => &["GET"],
+            },
+            ["v1", "runs", run, "notifications"] => match method {
+                "GET" => return Ok(Route::ListNotifications { run: run_id(run)? }),
                 _ => &["GET"],
             },
             ["v1", "runs", run, "timeouts", id] => match (method, id.parse()) {

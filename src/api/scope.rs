@@ -25,6 +25,7 @@ pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> 
         | Route::ListEvents { .. }
         | Route::WatchRun { .. }
         | Route::ListTimeouts { .. }
+        | Route::ListNotifications { .. }
         | Route::ReadTimeout { .. }
         | Route::ReadDeliverable { .. }
         | Route::ReadResumeOptions { .. }

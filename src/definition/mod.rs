@@ -22,6 +22,7 @@ pub mod llm;
 mod mapping;
 pub mod mcp_tool;
 pub mod node;
+pub mod notify;
 pub mod path;
 pub mod problem;
 pub mod reader;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::api::error::Error as ApiError;
+use crate::api::notifications;
 use crate::api::recovery;
 use crate::api::views;
 use crate::base::failure::Failure;
@@ -87,6 +88,26 @@ impl<P: Platform> Host<P> {
         let more = next.is_some() || events.len() as u64 > limit;
         events.truncate(limit as usize);
         Ok((events, more))
+    }
+
+    /// From memory: the run holds the few that are kept.
+    pub(super) fn notifications(&self, page: PageRequest) -> Result<RunResponse> {
+        let PageRequest { after, limit } = bounded(page);
+        let view = self.with_run(|run| {
+            let mut kept = run.notifications().filter(|it| it.number > after).peekable();
+            let (mut items, mut last) = (Vec::new(), after);
+            while let Some(next) = kept.next_if(|_| (items.len() as u64) < limit) {
+                last = next.number;
+                items.push(notifications::view(next));
+            }
+            let next_cursor = kept.peek().map(|_| last.to_string());
+            let mut view = json!({"items": items, "next_cursor": next_cursor});
+            if let Some(message) = run.invalid_notify_setting() {
+                view["problem"] = json!(message);
+            }
+            view
+        })?;
+        done(&view)
     }
 
     pub(super) fn timeouts(&self, page: PageRequest) -> Result<RunResponse> {

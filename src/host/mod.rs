@@ -11,6 +11,7 @@ mod executor_calls;
 mod go_on;
 mod history;
 mod live;
+mod notify;
 mod object;
 mod platform;
 mod requests;

@@ -423,6 +423,7 @@ impl<P: Platform> Host<P> {
                 }),
                 Command::RespondToClaim(order) => *self.claimed.borrow_mut() = Some(order),
                 Command::DeliverMessage { id, message } => self.deliver(budget, id, message),
+                Command::SendNotification(notification) => self.send_notification(budget, &notification),
                 Command::PublishRun => self.platform.publish(IndexChange::Run),
                 Command::PublishGate(gate) => self.platform.publish(IndexChange::Gate(gate.id)),
                 Command::PublishLatency {

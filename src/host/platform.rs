@@ -9,6 +9,7 @@ use crate::base::time::Millis;
 use crate::host::delivery::Delivery;
 use crate::host::subrequests::SubrequestBudget;
 use crate::index::batch::RemovedRun;
+use crate::protocol::notification::NotificationOrder;
 use crate::protocol::task::TaskMessage;
 use crate::run::{Decision, Event, Patch, Run, Token, WrittenAt};
 use crate::storage::commit::Commit;
@@ -151,6 +152,9 @@ pub trait Platform {
 
     /// Sends a message of the outbox. The result comes back by `Host::delivery_ended`; one that is lost is sent again.
     fn deliver(&self, budget: &SubrequestBudget, delivery: Delivery);
+
+    /// Lets an executor post a notification. The report comes back by `Host::notification_ended`; one that is lost is sent again.
+    fn notify(&self, budget: &SubrequestBudget, number: u64, order: NotificationOrder);
 
     /// Losing a change costs a stale list until the sweep finds it.
     fn publish(&self, change: IndexChange);

@@ -162,6 +162,7 @@ impl<P: Platform> Host<P> {
             RunRequest::ListEvents(page) => return self.events(page),
             RunRequest::ReadLive { after } => return self.live_page(after),
             RunRequest::ListTimeouts(page) => return self.timeouts(page),
+            RunRequest::ListNotifications(page) => return self.notifications(page),
             RunRequest::ReadTimeoutLines => return self.timeout_lines(),
             RunRequest::ReadTimeout { id } => return self.timeout(id),
             RunRequest::ReadResumeOptions => return self.resume_options(),

@@ -6,4 +6,3 @@ pub mod index_view;
 pub mod pending;
 pub mod run_query;
 pub mod run_summary;
-pub mod truncate;

@@ -53,6 +53,7 @@ pub enum RunRequest {
         after: u64,
     },
     ListTimeouts(PageRequest),
+    ListNotifications(PageRequest),
     /// Every timeout of the run as a line of its log.
     ReadTimeoutLines,
     ReadTimeout {
@@ -152,6 +153,7 @@ impl RunRequest {
             | RunRequest::ListEvents(_)
             | RunRequest::ReadLive { .. }
             | RunRequest::ListTimeouts(_)
+            | RunRequest::ListNotifications(_)
             | RunRequest::ReadTimeoutLines
             | RunRequest::ReadTimeout { .. }
             | RunRequest::ReadResumeOptions
@@ -206,6 +208,7 @@ impl RunRequest {
             | RunRequest::ListEvents(_)
             | RunRequest::ReadLive { .. }
             | RunRequest::ListTimeouts(_)
+            | RunRequest::ListNotifications(_)
             | RunRequest::ReadTimeoutLines
             | RunRequest::ReadTimeout { .. }
             | RunRequest::ReadResumeOptions

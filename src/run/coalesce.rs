@@ -87,7 +87,10 @@ impl DecisionBatch {
 
     /// The executor calls that these decisions need.
     pub fn calls(&self) -> u32 {
-        calls_for(self.decision.commands().iter().filter_map(Command::dispatched))
+        let commands = self.decision.commands();
+        let is_notification = |command: &&Command| matches!(command, Command::SendNotification(_));
+        let notifications = commands.iter().filter(is_notification).count() as u32;
+        calls_for(commands.iter().filter_map(Command::dispatched)) + notifications
     }
 
     /// Merges the decisions. `run` is in the state after the last of them.
@@ -120,6 +123,7 @@ enum Row {
     Gate(String),
     Signals(String),
     Message(u64),
+    Notification(u64),
 }
 
 fn last_writes(mut writes: Vec<Write>) -> Vec<Write> {
@@ -140,6 +144,8 @@ fn row_of(write: &Write) -> Option<Row> {
         Write::SaveGate(gate) => Row::Gate(gate.id.clone()),
         Write::SaveSignals { name, .. } => Row::Signals(name.clone()),
         Write::SaveMessage { id, .. } | Write::DeleteMessage { id } => Row::Message(*id),
+        Write::SaveNotification(notification) => Row::Notification(notification.number),
+        Write::DeleteNotification { number } => Row::Notification(*number),
         Write::SaveSnapshot(_) | Write::SaveInput(_) | Write::SaveEvent(_) | Write::DeleteFailedWakes => {
             return None;
         }
@@ -169,6 +175,7 @@ fn last_commands(run: &Run, mut commands: Vec<Command>) -> Vec<Command> {
         Command::EnqueueAttempt { .. }
         | Command::RespondToClaim(_)
         | Command::DeliverMessage { .. }
+        | Command::SendNotification(_)
         | Command::PublishGate(_)
         | Command::PublishLatency { .. }
         | Command::NotifyRunEnded => true,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::base::time::Millis;
+use crate::protocol::notification::NotificationReport;
 use crate::protocol::task::{StepProgress, TaskReport};
 use crate::run::context::Context;
 use crate::run::fan::{Instance, InstanceId, InstanceStatus};
@@ -91,6 +92,11 @@ pub enum Event {
     DeliveryUnfinished {
         id: u64,
         after: Option<String>,
+    },
+    /// An executor tried to deliver a notification, or could not be reached.
+    NotificationAnswered {
+        number: u64,
+        report: NotificationReport,
     },
     SignalReceived {
         name: String,
@@ -240,6 +246,7 @@ impl Event {
             | Event::DeliveryUnfinished { .. }
             | Event::ChildRefused { .. }
             | Event::StartsRefused { .. }
+            | Event::NotificationAnswered { .. }
             | Event::SignalReceived { .. }
             | Event::GateDecided { .. }
             | Event::PauseRequested { .. }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::base::failure::Failure;
 use crate::base::limits::TIMEOUT_MAX_MS;
 use crate::base::time::{DAY, Millis, SECOND};
+use crate::run::notification::NotifySettings;
 use crate::run::recovery::compensate::CompensationResult;
 use crate::run::recovery::ending::{EndPhase, Ending, HandlerResult};
 use crate::run::time::row_events::RowEvent;
@@ -203,6 +204,7 @@ pub struct Settings {
     pub retention_ms: u64,
     /// The longest computed sleep.
     pub timeout_max_ms: u64,
+    pub notify: NotifySettings,
 }
 
 impl Default for Settings {
@@ -223,6 +225,7 @@ impl Default for Settings {
             lost_max: 5,
             retention_ms: 30 * DAY,
             timeout_max_ms: TIMEOUT_MAX_MS,
+            notify: NotifySettings::DEFAULT,
         }
     }
 }

@@ -8,6 +8,7 @@ mod event;
 mod fan;
 mod header;
 mod message;
+mod notification;
 mod outbox;
 mod pending_changes;
 mod recovery;
@@ -33,6 +34,9 @@ pub use header::{
     hops_of, root_event_of,
 };
 pub use message::{ChildReport, ChildStatusUpdate, Message};
+pub use notification::{
+    DeploymentTarget, NOTIFICATIONS_SKIPPED, Notification, NotificationStatus, NotifySettings, Skipped,
+};
 pub use recovery::compensate::{
     COMPENSATED, CompensatedToken, Compensates, CompensationResult, CompensationStatus, NeededRows, ReadRows,
 };

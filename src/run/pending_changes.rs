@@ -9,7 +9,7 @@ use crate::run::header::RunStatus;
 use crate::run::recovery::undo::Patch;
 use crate::run::state::Run;
 use crate::run::time::row_events::TokenTimeout;
-use crate::run::token::lane::BatchCounts;
+use crate::run::token::lane::{BatchCounts, calls_for};
 use crate::run::token::order::AttemptOrder;
 use crate::run::token::{TokenId, TokenStatus};
 
@@ -146,6 +146,11 @@ impl Run {
         if changes.forget_failed_wakes {
             writes.push(Write::DeleteFailedWakes);
         }
+        self.post_notifications(&writes);
+        let calls = changes.remaining_calls.saturating_sub(calls_for(orders.iter()));
+        self.notifications.send_due(changes.now, calls);
+        let (notifications, sends) = self.notifications.take_changes();
+        writes.extend(notifications);
         let alarm = self.move_alarm();
         let mut commands = Vec::new();
         for (token, epoch) in aborts {
@@ -163,6 +168,7 @@ impl Run {
         }
         commands.extend(changes.claim_response.map(Command::RespondToClaim));
         commands.extend(deliveries);
+        commands.extend(sends);
         if changes.publish_run {
             commands.push(Command::PublishRun);
         }

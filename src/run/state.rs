@@ -21,6 +21,7 @@ use crate::run::header::{
     ChildIds, Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of,
     root_event_of,
 };
+use crate::run::notification::Notifications;
 use crate::run::outbox::Outbox;
 use crate::run::pending_changes::PendingChanges;
 use crate::run::recovery::compensate::Compensations;
@@ -53,6 +54,7 @@ pub struct Run {
     pub(in crate::run) waits: Waits,
     pub(in crate::run) event_log: EventLog,
     pub(in crate::run) outbox: Outbox,
+    pub(in crate::run) notifications: Notifications,
     pub(in crate::run) compensations: Compensations,
     pub(in crate::run) former: Option<FormerVersion>,
     /// Consecutive wakes whose decision could not be saved.
@@ -189,6 +191,7 @@ impl Run {
             waits: Waits::default(),
             event_log: EventLog::default(),
             outbox: Outbox::default(),
+            notifications: Notifications::default(),
             compensations: Compensations::default(),
             former: None,
             failed_wakes: 0,
@@ -286,6 +289,10 @@ impl Run {
             }
             Event::DeliveryUnfinished { id, after } => {
                 self.outbox.unfinished(id, after, self.changes.now);
+                Ok(())
+            }
+            Event::NotificationAnswered { number, report } => {
+                self.notification_answered(number, report);
                 Ok(())
             }
             Event::SignalReceived { name, payload, by } => self.signal_received(name, payload, by.as_deref()),

@@ -8,6 +8,7 @@ mod emit;
 pub mod inline;
 pub mod llm;
 pub mod mcp;
+pub mod notification;
 pub mod partial;
 mod pass;
 pub mod progress;

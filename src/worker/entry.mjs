@@ -108,6 +108,7 @@ export default class Entry extends WorkerEntrypoint {
     /** @type {import("./platform/executor_server.mjs").Executor} */
     const executor = {
       execute: (id, order, sink) => instance.execute(id, order, this.env, sink),
+      notify: (id, order, sink) => instance.notify(id, order, this.env, sink),
       cancel: (id) => instance.cancel(id),
       progress: (id) => instance.progress(id),
     };

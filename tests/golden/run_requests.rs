@@ -93,6 +93,7 @@ fn requests() -> Vec<RunRequest> {
         RunRequest::ListEvents(page),
         RunRequest::ReadLive { after: 20 },
         RunRequest::ListTimeouts(page),
+        RunRequest::ListNotifications(page),
         RunRequest::ReadTimeoutLines,
         RunRequest::ReadTimeout { id: 4 },
         RunRequest::ReadResumeOptions,

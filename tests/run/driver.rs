@@ -13,8 +13,8 @@ use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{
     CallbackKey, CallbackSecret, ChildReport, Command, Decision, Event, GateDecision, Message, NeededRows,
-    NewRun, ParentLink, ReadRows, Rejection, Routes, Run, RunStatus, Settings, StartRequest, TokenId,
-    TriggeredBy,
+    NewRun, NotifySettings, ParentLink, ReadRows, Rejection, Routes, Run, RunStatus, Settings, StartRequest,
+    TokenId, TriggeredBy,
 };
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
@@ -40,6 +40,7 @@ pub const SETTINGS: Settings = Settings {
     lost_max: 5,
     retention_ms: 10_000_000,
     timeout_max_ms: 2_592_000_000,
+    notify: NotifySettings::DEFAULT,
 };
 
 /// The default call budget of a decision: effectively unlimited.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use curfew::base::time::Millis;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{
-    ChildReport, ChildStatusUpdate, Command, Decision, Event, Extension, GateDecision, RetryMode, Routes,
-    Run, RunStatus, Settings, Token, TokenId, TokenStatus, Write,
+    ChildReport, ChildStatusUpdate, Command, Decision, Event, Extension, GateDecision, NotifySettings,
+    RetryMode, Routes, Run, RunStatus, Settings, Token, TokenId, TokenStatus, Write,
 };
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
@@ -47,6 +47,7 @@ pub const SETTINGS: Settings = Settings {
     lost_max: 3,
     retention_ms: 100_000_000,
     timeout_max_ms: 2_592_000_000,
+    notify: NotifySettings::DEFAULT,
 };
 
 /// Decisions at gates, weighted towards the choices of node gates.

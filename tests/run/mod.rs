@@ -34,6 +34,7 @@ mod many_deadlines;
 mod mappings;
 mod merges;
 mod moves;
+mod notifications;
 mod pause_propagation;
 pub mod progress;
 mod properties;

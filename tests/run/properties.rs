@@ -122,10 +122,17 @@ fn check_run(run: &Run) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The lines of a decision without those of the outbox. After a reload every message of the outbox is due at once, because
-/// deliveries are not recorded, so messages and their alarms may differ.
+/// The lines of a decision without those of the outbox and of notifications. After a reload each of them is due at once, because
+/// deliveries under way are not recorded, so messages and their alarms may differ.
 fn of_the_run(decision: &Decision, run: &Run) -> Vec<String> {
-    const OF_MESSAGES: &[&str] = &["message", "unmessage", "deliver", "alarm"];
+    const OF_MESSAGES: &[&str] = &[
+        "message",
+        "unmessage",
+        "deliver",
+        "notification",
+        "notify",
+        "alarm",
+    ];
     let lines = render(decision, run).into_iter();
     lines
         .filter(|line| !OF_MESSAGES.contains(&line.split(' ').next().unwrap_or_default()))
@@ -209,7 +216,7 @@ proptest! {
                     matches!(write, Write::DeleteMessage { .. })
                         || matches!(write, Write::SaveEvent(entry) if entry.kind == RunEventKind::LateResultDiscarded)
                 };
-                let may_be_done = |command: &Command| matches!(command, Command::DeliverMessage { .. });
+                let may_be_done = |command: &Command| matches!(command, Command::DeliverMessage { .. } | Command::SendNotification(_));
                 let is_allowed = decision.writes().iter().all(may_be_written) && decision.commands().iter().all(may_be_done);
                 prop_assert!(is_allowed, "an ended run did {decision:?}");
             }
@@ -267,7 +274,7 @@ proptest! {
         let mut history = History::random(&mut rng, before);
         let store = history.store();
         let mut loaded = store.recall(history.settings).map_err(TestCaseError::fail)?;
-        let posted = |write: &Write| matches!(write, Write::SaveMessage { .. });
+        let posted = |write: &Write| matches!(write, Write::SaveMessage { .. } | Write::SaveNotification(_));
         let has_outbox = history.decisions.iter().flat_map(Decision::writes).any(posted);
         let mut messages = Messages::default();
         for decision in &history.decisions {

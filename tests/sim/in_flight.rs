@@ -2,6 +2,7 @@
 
 use curfew::host::{Attempt, Delivery, DeliveryId, DeliveryKind, DeliveryResult, SubrequestBudget};
 use curfew::protocol::caller::Caller;
+use curfew::protocol::notification::{NotificationOrder, NotificationReport};
 use curfew::protocol::run::{RetryMode, RunRequest};
 use curfew::protocol::task::{TaskMessage, TaskReport};
 
@@ -61,6 +62,17 @@ pub enum InFlight {
         id: DeliveryId,
         kind: DeliveryKind,
         result: DeliveryResult,
+    },
+    /// A notification on its way to its receiver.
+    Notification {
+        from: Sender,
+        number: u64,
+        order: Box<NotificationOrder>,
+    },
+    NotificationEnded {
+        to: Sender,
+        number: u64,
+        report: NotificationReport,
     },
 }
 

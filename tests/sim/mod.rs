@@ -12,6 +12,7 @@ mod executor;
 mod faults;
 mod features;
 mod in_flight;
+pub mod notifications;
 mod operators;
 mod outcome;
 mod platform;

@@ -87,6 +87,10 @@ counters! {
     progress_saved,
     /// Records of timeouts with the output so far of attempts.
     recorded_outputs,
+    /// Notifications that were received, once or again, and attempts that failed.
+    notifications,
+    notifications_repeated,
+    notifications_failed,
     /// Events that watchers got.
     events_published,
 }

@@ -11,11 +11,12 @@ use curfew::host::{
     Attempt, Connection, Delivery, DeliveryKind, Error, IndexChange, LiveEvents, Payload, Platform, Result,
     Storage, SubrequestBudget,
 };
+use curfew::protocol::notification::NotificationOrder;
 use curfew::protocol::task::{TaskMessage, TaskReport};
 use curfew::run::{
     Decision, Event, Lane, Patch, Run, RunEventKind, Token, TokenId, TokenStatus, Write, WrittenAt,
 };
-use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX};
+use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX, notification_key};
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::Rows;
 use curfew::storage::rows::ListedRowEvent;
@@ -138,6 +139,7 @@ impl SimPlatform {
         let writes = self.uncommitted.take();
         let environment = &self.environment;
         environment.check_events(&self.run, &self.durable.store.borrow(), &writes);
+        environment.check_notifications(&self.run, &self.durable.store.borrow());
         let mut running_time = self.durable.running_time.borrow_mut();
         let stopped = running_time.committed(environment.now.get(), &self.durable.store.borrow(), &writes);
         environment.outcome.borrow_mut().clocks_stopped += u64::from(stopped);
@@ -277,6 +279,18 @@ impl Platform for SimPlatform {
             budget: budget.clone(),
         };
         self.environment.send_message(from, delivery);
+    }
+
+    fn notify(&self, budget: &SubrequestBudget, number: u64, order: NotificationOrder) {
+        if !self.life.performs() {
+            return;
+        }
+        let from = Sender {
+            run: self.run.clone(),
+            incarnation: self.incarnation,
+            budget: budget.clone(),
+        };
+        self.environment.send_notification(from, number, order);
     }
 
     fn publish(&self, _change: IndexChange) {
@@ -494,6 +508,7 @@ impl Storage for SimPlatform {
 fn posted_key(write: &Write) -> Option<String> {
     match write {
         Write::SaveMessage { id, .. } => Some(format!("{OUTBOX}{id}")),
+        Write::SaveNotification(notification) => Some(notification_key(notification.number)),
         _others => None,
     }
 }

@@ -38,7 +38,9 @@ pub fn calls_of(commands: &[Command]) -> u32 {
         Command::DispatchTask(order) => Some(order.clone()),
         _others => None,
     });
-    invocations(orders.collect()).len() as u32
+    let is_notification = |command: &&Command| matches!(command, Command::SendNotification(_));
+    let notifications = commands.iter().filter(is_notification).count();
+    (invocations(orders.collect()).len() + notifications) as u32
 }
 
 impl CheckedDecision<'_> {
@@ -146,8 +148,9 @@ impl CheckedDecision<'_> {
         let is_deferred = |token: &Token| {
             token.status == TokenStatus::Pending && token.watch_at.is_some_and(|at| at <= self.now)
         };
-        // Nor does an event go out in a turn without calls.
-        let full = self.run.live_tokens().any(is_deferred) || self.remaining_calls == 0;
+        // Nor does an event or a notification go out in a turn without calls.
+        let has_calls = calls_of(self.decision.commands()) < self.remaining_calls;
+        let full = self.run.live_tokens().any(is_deferred) || !has_calls;
         // A clock that goes on in this wake may bring the warning of its limit, which the next wake finds.
         let goes_on = self
             .before

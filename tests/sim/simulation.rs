@@ -17,7 +17,7 @@ use curfew::protocol::caller::Caller;
 use curfew::protocol::run::{RunCall, RunRequest, RunResponse};
 use curfew::protocol::start::StartRun;
 use curfew::protocol::task::TaskReport;
-use curfew::run::{Routes, Settings};
+use curfew::run::{NotifySettings, Routes, Settings};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -48,6 +48,7 @@ pub(super) const SETTINGS: Settings = Settings {
     lost_max: 5,
     retention_ms: 86_400_000,
     timeout_max_ms: 2_592_000_000,
+    notify: NotifySettings::DEFAULT,
 };
 
 pub(super) const SILENCE_MS: u64 = 45_000;
@@ -187,8 +188,11 @@ impl Simulation {
             }
             self.check_children_are_paused();
         }
-        for run in self.runs.values() {
+        for (id, run) in &self.runs {
             self.environment.outcome.borrow_mut().joins_continued += run.check_end();
+            if run.store().header().is_some() {
+                self.environment.check_all_received(id, &run.store());
+            }
         }
         self.check_ends();
         self.environment.check_all_published();
@@ -345,6 +349,25 @@ impl Simulation {
                 }
             }
             InFlight::Message { from, delivery } => self.deliver(from, delivery),
+            InFlight::Notification { from, number, order } => {
+                if let Some(report) = self.environment.receive(&order) {
+                    let delay = self.environment.below(300);
+                    let ended = InFlight::NotificationEnded {
+                        to: from,
+                        number,
+                        report,
+                    };
+                    self.environment.post(delay, ended);
+                }
+            }
+            InFlight::NotificationEnded { to, number, report } => {
+                // A call ends with the object that made it.
+                if to.incarnation == self.runs[&to.run].incarnation {
+                    self.with_host(&to.run, |host| {
+                        host.notification_ended(&to.budget, number, report)
+                    });
+                }
+            }
             InFlight::DeliveryEnded { to, id, kind, result } => {
                 // A call ends with the object that made it.
                 if to.incarnation == self.runs[&to.run].incarnation {

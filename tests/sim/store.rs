@@ -12,7 +12,7 @@ use curfew::run::{
     last_seq,
 };
 use curfew::storage::commit::{
-    CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, event_key, token_key, undo_key,
+    CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, NOTIFICATION, UNDO, event_key, token_key, undo_key,
 };
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::{self, PastReader, Rows, Snapshots};
@@ -86,7 +86,9 @@ impl Store {
             // A result that comes too late is noted, also by a run that has ended; and what it had to say may take
             // several turns to be said.
             let goes_on = key.starts_with("outbox/") && self.run.contains_key(key);
-            if ended && !key.starts_with("event/") && !goes_on {
+            // Notifications are delivered after the end, too.
+            let is_notification = key.starts_with(NOTIFICATION);
+            if ended && !key.starts_with("event/") && !goes_on && !is_notification {
                 return Err(format!("the run has ended and {key} changed to {value}"));
             }
             // A retry or a restart may replace the snapshot, and says so.
@@ -115,6 +117,8 @@ impl Store {
             let may_go = match key.split('/').next() {
                 Some("outbox") => was_there || posted.contains(key),
                 Some("context") => !ended,
+                // Only the last ones are kept.
+                Some("notification") => was_there || posted.contains(key),
                 // A wake that was saved, or the end.
                 Some(FAILED_WAKES) => was_there,
                 _others => false,
@@ -473,6 +477,19 @@ impl Store {
             .get(&undo_key(token.0, at))
             .expect("the row that the token speaks of");
         serde_json::from_str(row).expect("a way back can be read")
+    }
+
+    /// Number and kind of every event of the history.
+    pub fn all_events(&self) -> Vec<(u64, String)> {
+        let kind = |kind: RunEventKind| json!(kind).as_str().unwrap_or_default().to_string();
+        let on_rows = self.list_row_events(0, u64::MAX).expect("rows can be read");
+        let on_rows = on_rows
+            .iter()
+            .map(|listed| (listed.event.seq, kind(listed.event.kind)));
+        let entries = self.entries();
+        on_rows
+            .chain(entries.iter().map(|event| (event.seq, kind(event.kind))))
+            .collect()
     }
 
     /// The events of the run, oldest first.

@@ -216,6 +216,13 @@ async fn handle(
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         },
+        Route::ListNotifications { run } => match (query.after(), query.limit()) {
+            (Ok(after), Ok(limit)) => {
+                let request = RunRequest::ListNotifications(PageRequest { after, limit });
+                return forward(env, Some(&caller), &run, request).await;
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        },
         Route::WatchRun { run } => match Watch::read(&query, header(request, "last-event-id").as_deref()) {
             Ok(watch) => match live::watch(request, env, &caller, &run, watch).await {
                 Ok(response) => return Ok(ApiResponse::Ready(response)),

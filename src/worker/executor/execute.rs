@@ -49,10 +49,10 @@ extern "C" {
     pub type ReportSink;
 
     #[wasm_bindgen(method)]
-    fn report(this: &ReportSink, id: u32, report: &str);
+    pub(super) fn report(this: &ReportSink, id: u32, report: &str);
 
     #[wasm_bindgen(method)]
-    fn fail(this: &ReportSink, message: &str);
+    pub(super) fn fail(this: &ReportSink, message: &str);
 
     #[wasm_bindgen(method, getter)]
     fn clock(this: &ReportSink) -> Clock;
@@ -171,7 +171,7 @@ struct WorkerRuntime<'a> {
 }
 
 /// All listed secrets, read once.
-fn secret_store(env: &Env) -> Rc<SecretStore> {
+pub(super) fn secret_store(env: &Env) -> Rc<SecretStore> {
     SECRET_STORE.with_borrow_mut(|store| {
         let read = || {
             let setting = platform::json_variable(env, SECRETS).unwrap_or_default();
@@ -185,9 +185,13 @@ fn secret_store(env: &Env) -> Rc<SecretStore> {
     })
 }
 
+pub(super) fn may_call_private(env: &Env) -> bool {
+    platform::variable(env, ALLOW_PRIVATE).as_deref() == Some("on")
+}
+
 impl WorkerRuntime<'_> {
     fn may_call_private(&self) -> bool {
-        platform::variable(self.env, ALLOW_PRIVATE).as_deref() == Some("on")
+        may_call_private(self.env)
     }
 
     fn service(&self, binding: &str) -> Result<Peer, Failure> {

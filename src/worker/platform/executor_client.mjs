@@ -8,6 +8,9 @@ const PIECE = 256 * 1024;
 
 const EXECUTE = "http://executor/execute";
 
+/** Where notifications are sent; `workerd.rs` has the same path. */
+export const NOTIFY_PATH = "/notify";
+
 /** In the request: how often the executor shall send a heartbeat. In the response: that it does. */
 export const HEARTBEAT_HEADER = "curfew-heartbeat-ms";
 

@@ -1,6 +1,6 @@
 // @ts-check
 // The executor's side of a connection; executor_client.mjs has the coordinator's.
-import { HEARTBEAT_HEADER, PROGRESS_HEADER, receiveLines, sendLines } from "./executor_client.mjs";
+import { HEARTBEAT_HEADER, NOTIFY_PATH, PROGRESS_HEADER, receiveLines, sendLines } from "./executor_client.mjs";
 import { Clock } from "./clock.mjs";
 import { callWasm, nextId } from "./wasm_call.mjs";
 
@@ -9,6 +9,7 @@ import { callWasm, nextId } from "./wasm_call.mjs";
  * line to send for a task whose progress has changed.
  * @typedef {{
  *   execute: (id: number, order: string, sink: ReportSink) => void,
+ *   notify: (id: number, order: string, sink: ReportSink) => void,
  *   cancel: (id: number) => void,
  *   progress?: (id: number) => string | undefined,
  * }} Executor
@@ -21,7 +22,7 @@ import { callWasm, nextId } from "./wasm_call.mjs";
  */
 
 /**
- * Serves one order in the body of a request, with its report in the response; or, over a WebSocket, orders as they come, each
+ * Serves one order, or one notification, in the body of a request, with its report in the response; or, over a WebSocket, orders as they come, each
  * reported as soon as its task ends, so that a slow task does not delay a fast one. The tasks end when the coordinator closes the
  * connection: nothing else keeps the invocation alive.
  * @param {Request} request
@@ -50,7 +51,8 @@ export async function serve(request, executor, inFlight, onError) {
     const order = await request.text();
     /** @type {ReportSink} */
     const sink = { report: (_, report) => resolve(report), fail: reject, clock };
-    callWasm(() => executor.execute(id, order, sink));
+    const isNotification = new URL(request.url).pathname === NOTIFY_PATH;
+    callWasm(() => (isNotification ? executor.notify(id, order, sink) : executor.execute(id, order, sink)));
     return new Response(await promise);
   } catch (error) {
     onError(error);

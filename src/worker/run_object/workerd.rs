@@ -10,6 +10,7 @@ use worker::{Env, State};
 use crate::base::time::Millis;
 use crate::host::{self, Delivery, Host, IndexChange, LiveEvents, Platform, SubrequestBudget};
 use crate::index::pending::Pending;
+use crate::protocol::notification::NotificationOrder;
 use crate::protocol::task::TaskMessage;
 use crate::storage::restore::Snapshots;
 use crate::worker::api::prepare_start::{PUBLIC_URL_ADVICE, public_url};
@@ -160,6 +161,14 @@ impl Platform for Workerd {
             let Delivery { id, kind, payload } = delivery;
             let result = deliver::send(&host.platform.env, &budget, payload).await;
             host.delivery_ended(&budget, id, kind, result);
+        });
+    }
+
+    fn notify(&self, budget: &SubrequestBudget, number: u64, order: NotificationOrder) {
+        let (host, budget) = (self.host(), budget.clone());
+        wasm_bindgen_futures::spawn_local(async move {
+            let report = deliver::notify(host.platform.executor.as_ref(), &order).await;
+            host.notification_ended(&budget, number, report);
         });
     }
 
