@@ -8,6 +8,7 @@ mod event;
 mod fan;
 mod header;
 mod message;
+mod metrics;
 mod outbox;
 mod pending_changes;
 mod recovery;
@@ -33,6 +34,10 @@ pub use header::{
     hops_of, root_event_of,
 };
 pub use message::{ChildReport, ChildStatusUpdate, Message};
+pub use metrics::{
+    Histogram, LATENESS_BOUNDS_MS, MeasuredEvent, MeasuredRows, MeasuredToken, NODE_BOUNDS_MS, OTHER,
+    RUN_BOUNDS_MS, RunMetrics,
+};
 pub use recovery::compensate::{
     COMPENSATED, CompensatedToken, Compensates, CompensationResult, CompensationStatus, NeededRows, ReadRows,
 };

@@ -227,6 +227,7 @@ impl Request<'_> {
                 None => Err(callback::unknown()),
             },
             Route::Health
+            | Route::Metrics
             | Route::PutDocument { .. }
             | Route::ReadDocument { .. }
             | Route::ListDocuments { .. }

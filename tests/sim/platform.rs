@@ -11,7 +11,9 @@ use curfew::host::{
     SubrequestBudget,
 };
 use curfew::protocol::task::{TaskMessage, TaskReport};
-use curfew::run::{Decision, Event, Patch, Run, RunEventKind, TokenId, TokenStatus, Write, WrittenAt};
+use curfew::run::{
+    Decision, Event, MeasuredRows, Patch, Run, RunEventKind, TokenId, TokenStatus, Write, WrittenAt,
+};
 use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX};
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::Rows;
@@ -432,6 +434,14 @@ impl Storage for SimPlatform {
 
     fn undo(&self, token: u64, at: WrittenAt) -> Result<Vec<Patch>> {
         Ok(self.durable.store.borrow().undo(token, at))
+    }
+
+    fn measured(&self) -> Result<MeasuredRows> {
+        self.durable.store.borrow().measured().map_err(Error)
+    }
+
+    fn rows_written(&self) -> u64 {
+        0
     }
 
     fn lateness(&self) -> Result<Vec<(String, u64, u64, u64)>> {
