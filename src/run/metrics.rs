@@ -38,8 +38,28 @@ pub const OTHER: &str = "other";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
     /// Each measurement is in one of them only. `u64::MAX` is the last one.
+    #[serde(with = "bounds")]
     pub counts: BTreeMap<u64, u64>,
     pub sum_ms: u64,
+}
+
+/// Bounds as texts: what holds a histogram may be read by way of a value whose keys are texts only.
+mod bounds {
+    use std::collections::BTreeMap;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(counts: &BTreeMap<u64, u64>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(counts.iter().map(|(bound, count)| (bound.to_string(), count)))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u64, u64>, D::Error> {
+        let counts = BTreeMap::<String, u64>::deserialize(deserializer)?.into_iter();
+        counts
+            .map(|(bound, count)| Ok((bound.parse().map_err(D::Error::custom)?, count)))
+            .collect()
+    }
 }
 
 impl Histogram {

@@ -31,6 +31,21 @@ fn run_summaries_and_probe_responses() {
         let response: ProbeResponse = serde_json::from_str(&read(name)).expect("a response can be read");
         check_json(name, &json!(response));
     }
+    for (name, is_expected) in [
+        (
+            "run_summary.json",
+            (|update| matches!(update, IndexUpdate::Run(_))) as fn(&IndexUpdate) -> bool,
+        ),
+        ("removed.json", |update| {
+            matches!(update, IndexUpdate::Removed { .. })
+        }),
+    ] {
+        let message = decode(&read(name)).expect("a message can be read");
+        assert!(
+            message.updates.iter().all(is_expected) && message.unreadable == 0,
+            "{message:?}"
+        );
+    }
     let summary: RunSummary = serde_json::from_str(&read("run_summary.json")).expect("a summary can be read");
     check_json("run_summary.json", &json!(summary));
 }

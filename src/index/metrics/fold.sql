@@ -47,7 +47,7 @@ placed AS (
 added AS (
     SELECT workflow, node, name, more FROM placed
     UNION ALL
-    SELECT '', '', 'recent/' || ?2 || '/' || substr(name, 6), more FROM placed WHERE node = '' AND name LIKE 'ends/%'
+    SELECT '', '', 'recent/' || CAST(?2 AS INTEGER) || '/' || substr(name, 6), more FROM placed WHERE node = '' AND name LIKE 'ends/%'
 )
 INSERT INTO metrics (workflow, node, samples)
     SELECT workflow, node, json_group_object(name, more)
