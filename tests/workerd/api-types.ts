@@ -60,6 +60,7 @@ export interface TokenView {
   reason: string | null;
   error: ErrorView | null;
   output: any;
+  compensation?: true;
   steps: {
     ref: string;
     status: string;
