@@ -4,6 +4,7 @@
 mod completeness;
 mod examples;
 mod links;
+mod logs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
