@@ -104,7 +104,7 @@ pub struct RunMetrics {
     pub rows_written: u64,
     /// When the run was started, retried or restarted last.
     #[serde(skip)]
-    began_at: Millis,
+    pub began_at: Millis,
 }
 
 fn is_zero(count: &u64) -> bool {

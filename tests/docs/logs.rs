@@ -1,8 +1,10 @@
-//! The events of log lines are those in the tables of docs/operations.md.
+//! The events of log lines and the metrics are those in the tables of docs/operations.md.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+
+use curfew::index::metrics::text::{Row, exposition};
 
 use super::{read, root};
 
@@ -102,4 +104,35 @@ fn every_event_of_a_log_line_is_in_the_table_and_the_other_way_round() {
         missing.is_empty() && unknown.is_empty(),
         "missing on the page: {missing:?}; not in the code: {unknown:?}"
     );
+}
+
+#[test]
+fn every_metric_is_in_the_table_and_the_other_way_round() {
+    // All of them: some are left out while there is nothing to show.
+    let rows = [
+        ("parked_since", "", "", 1),
+        ("samples", "sweep", "{\"last/pass\": 1}", 0),
+    ]
+    .map(|(kind, node, text, number)| Row {
+        kind: kind.into(),
+        workflow: String::new(),
+        node: node.into(),
+        text: text.into(),
+        number,
+    });
+    let text = exposition(rows.into(), 0);
+    let typed = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let shown: BTreeSet<String> = typed.map(str::to_string).collect();
+    let page = read("docs/operations.md");
+    let (_, section) = page.split_once("\n## Metrics\n").expect("a section \"Metrics\"");
+    let section = section.split("\n### ").next().unwrap_or(section);
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let documented: BTreeSet<String> = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let name = cells[1].trim_matches('`').split('{').next().unwrap_or_default();
+            format!("{name} {}", cells[2])
+        })
+        .collect();
+    assert_eq!(shown, documented);
 }
