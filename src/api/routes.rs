@@ -10,6 +10,8 @@ use crate::definition::snapshot::DocumentKind;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     Health,
+    /// For Prometheus.
+    Metrics,
     PutDocument {
         kind: DocumentKind,
         id: String,
@@ -130,6 +132,7 @@ impl Route {
         let (read, start, admin) = (Some(Role::Read), Some(Role::Start), Some(Role::Admin));
         match self {
             Route::Health => rules(None, BodyRule::Ignored, NONE),
+            Route::Metrics => rules(read, BodyRule::Ignored, NONE),
             Route::PutDocument { id, .. } => rules(admin, BodyRule::Document { id }, NONE),
             Route::ReadDocument { .. } => rules(read, BodyRule::Ignored, &["version"]),
             Route::ListDocuments { .. } => rules(read, BodyRule::Ignored, PAGE),
@@ -176,6 +179,10 @@ impl Route {
         let allowed: &[&str] = match segments.as_slice() {
             ["healthz"] => match method {
                 "GET" => return Ok(Route::Health),
+                _ => &["GET"],
+            },
+            ["metrics"] => match method {
+                "GET" => return Ok(Route::Metrics),
                 _ => &["GET"],
             },
             ["v1", "runs"] => match method {

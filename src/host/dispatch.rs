@@ -65,11 +65,16 @@ impl<P: Platform> Host<P> {
         Ok(())
     }
 
-    fn log_limit(&self, order: &AttemptOrder) {
+    pub(super) fn log_limit(&self, order: &AttemptOrder) {
         if let Some((millis, source)) = order.limit {
+            let node_id = self.with_run(|run| {
+                let token = run.live_token(order.token)?;
+                Some(run.snapshot().workflow.nodes[token.node].id.clone())
+            });
             self.platform.log(json!({
                 "level": "info", "event": "timeout_set", "run_id": self.run_id(),
-                "token_id": order.token.to_string(), "timeout_ms": millis, "source": source,
+                "token_id": order.token.to_string(), "node_id": node_id.ok().flatten(), "epoch": order.epoch,
+                "timeout_ms": millis, "source": source,
             }));
         }
     }

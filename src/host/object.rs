@@ -12,12 +12,12 @@ use crate::host::executor_calls::{Attempt, ExecutorCalls};
 use crate::host::platform::{Error, IndexChange, Platform, Result, Storage};
 use crate::host::subrequests::SubrequestBudget;
 use crate::index::batch::RemovedRun;
-use crate::index::run_summary::ProbeResponse;
+use crate::index::run_summary::{ProbeResponse, RunSummary};
 use crate::protocol::start::StartRun;
 use crate::protocol::task::TaskMessage;
 use crate::run::{
     AttemptOrder, CallbackSecret, Command, Decision, DecisionBatch, Event, NewRun, Rejection, Run, RunEvent,
-    Settings, Write,
+    RunEventKind, Settings, Write,
 };
 use crate::storage::commit::Commit;
 use crate::storage::restore::{self, Snapshots};
@@ -47,6 +47,8 @@ pub struct Host<P: Platform> {
     pub(super) child_snapshots: RefCell<Vec<(String, Weak<RawValue>)>>,
     /// The number of the last event that was committed.
     pub(super) published_seq: Cell<u64>,
+    /// Rows of the run that were written before the storage began to count, less those of others that it counted before.
+    rows_before: Cell<i64>,
 }
 
 /// Whether the run was in memory already.
@@ -80,6 +82,7 @@ impl<P: Platform> Host<P> {
             claimed: RefCell::default(),
             child_snapshots: RefCell::default(),
             published_seq: Cell::default(),
+            rows_before: Cell::new(0),
         }
     }
 
@@ -113,6 +116,8 @@ impl<P: Platform> Host<P> {
         }
         let run = restore::run(rows, self.config.settings, &mut self.snapshots.borrow_mut())?;
         self.published_seq.set(run.last_event_seq());
+        self.rows_before
+            .set(run.header.rows_written as i64 - storage.rows_written() as i64);
         *self.run.borrow_mut() = Some(run);
         self.loads.set(self.loads.get() + 1);
         Ok(Some(Restored::Now))
@@ -137,6 +142,7 @@ impl<P: Platform> Host<P> {
     pub(super) async fn start(&self, budget: &SubrequestBudget, start: StartRun) -> Result<Started> {
         let snapshot = self.parse_snapshot(start.stored.get())?;
         let storage = self.platform.storage();
+        let rows_of_others = storage.rows_written();
         // A new table is filled without an await in between, so that no other request finds it empty.
         if self.run.borrow().is_some() || !storage.create_table()? {
             self.load(budget).await?;
@@ -174,6 +180,7 @@ impl<P: Platform> Host<P> {
         }
         self.published_seq.set(0);
         *self.run.borrow_mut() = Some(run);
+        self.rows_before.set(-(rows_of_others as i64));
         if let Err(error) = self.carry_out(budget, decision) {
             // The empty table would be taken for a run.
             storage.remove_table()?;
@@ -200,11 +207,12 @@ impl<P: Platform> Host<P> {
             return Ok(ProbeResponse::default());
         }
         self.wake(0, budget)?;
-        let run = self.run.borrow();
         // The wake may have deleted it.
-        Ok(run.as_ref().map_or_else(ProbeResponse::default, |run| {
-            ProbeResponse::of(run, self.platform.now())
-        }))
+        if self.run.borrow().is_none() {
+            return Ok(ProbeResponse::default());
+        }
+        let summary = self.summary()?;
+        self.with_run(|run| ProbeResponse::of(run, summary))
     }
 
     /// An event that ends the run before anything that is due: that may be what cannot be carried out. `check` comes first.
@@ -369,22 +377,62 @@ impl<P: Platform> Host<P> {
     fn carry_out(&self, budget: &SubrequestBudget, decision: Decision) -> Result<()> {
         match decision {
             Decision::Update {
-                writes,
+                mut writes,
                 alarm,
                 commands,
             } => {
+                self.count_rows(&mut writes, alarm);
                 self.commit(&writes, alarm)?;
                 self.publish_events(&writes)?;
-                self.perform(budget, commands)
+                self.perform(budget, commands)?;
+                if writes.iter().filter_map(Write::event).any(is_measured_at_once) {
+                    self.platform.publish(IndexChange::Run);
+                }
+                Ok(())
             }
             Decision::DeleteStorage => {
-                let removed = self.with_run(RemovedRun::of)?;
+                // With the last summary: the message of the end may have been lost, and nothing asks an ended run for it.
+                let last = self.summary()?;
+                let removed = self.with_run(|run| RemovedRun::of(run, last))?;
                 *self.run.borrow_mut() = None;
                 self.platform.storage().delete_all();
                 self.platform.publish(IndexChange::Removed(removed));
                 Ok(())
             }
         }
+    }
+
+    /// The saved header says how many rows the run has written, with those of this commit. Rows that patches need besides
+    /// their token are rare and counted by the next header.
+    fn count_rows(&self, writes: &mut [Write], alarm: Option<Millis>) {
+        let of_commit = writes.len() as i64 + i64::from(alarm.is_some());
+        let before = self.rows_before.get() + self.platform.storage().rows_written() as i64;
+        let rows = u64::try_from(before + of_commit).unwrap_or(0);
+        for write in writes {
+            if let Write::SaveRun(header) = write {
+                header.rows_written = rows.max(header.rows_written);
+                if let Some(run) = &mut *self.run.borrow_mut() {
+                    run.note_rows_written(header.rows_written);
+                }
+            }
+        }
+    }
+
+    /// The run's entry in the index, with its metrics. They are counted from the rows if the run was loaded.
+    pub fn summary(&self) -> Result<RunSummary> {
+        let is_loaded = self.with_run(|run| run.metrics().is_none())?;
+        if is_loaded {
+            match self.platform.storage().measured() {
+                Ok(rows) => {
+                    if let Some(run) = &mut *self.run.borrow_mut() {
+                        run.restore_metrics(rows);
+                    }
+                }
+                // The summary goes without metrics; the next one has them.
+                Err(error) => self.report("metrics_unreadable", &error),
+            }
+        }
+        self.with_run(|run| RunSummary::of(run, self.platform.now()))
     }
 
     fn commit(&self, writes: &[Write], alarm: Option<Millis>) -> Result<()> {
@@ -500,4 +548,9 @@ impl<P: Platform> Host<P> {
         self.platform
             .log(json!({"level": "error", "event": event, "message": error.0}));
     }
+}
+
+/// Timeouts and late results are rare and soon of interest. Late results come when the run has ended and publishes nothing more.
+fn is_measured_at_once(event: &RunEvent) -> bool {
+    event.record.is_some() || event.kind == RunEventKind::LateResultDiscarded
 }

@@ -11,7 +11,7 @@ use crate::host::subrequests::SubrequestBudget;
 use crate::index::batch::RemovedRun;
 use crate::protocol::notification::NotificationOrder;
 use crate::protocol::task::TaskMessage;
-use crate::run::{Decision, Event, Patch, Run, Token, WrittenAt};
+use crate::run::{Decision, Event, MeasuredRows, Patch, Run, Token, WrittenAt};
 use crate::storage::commit::Commit;
 use crate::storage::pages::ListedRow;
 use crate::storage::restore::Rows;
@@ -98,6 +98,12 @@ pub trait Storage {
 
     /// The undo record of one of a token's writes, where it is a row of its own.
     fn undo(&self, token: u64, at: WrittenAt) -> Result<Vec<Patch>>;
+
+    /// What the metrics of the run are counted from, besides what is in memory.
+    fn measured(&self) -> Result<MeasuredRows>;
+
+    /// Rows written since the object came into memory, as the platform bills them.
+    fn rows_written(&self) -> u64;
 
     /// How late deadlines were enforced: scope, count, total and maximal milliseconds.
     fn lateness(&self) -> Result<Vec<(String, u64, u64, u64)>>;

@@ -375,6 +375,7 @@ impl<P: Platform> Host<P> {
             let error = ApiError::new(409, "stale_attempt", "the attempt did not begin");
             return Ok(refused(&error));
         };
+        self.log_limit(&order);
         let order = self.order_text(&order)?;
         Ok(RunResponse::Done(order))
     }

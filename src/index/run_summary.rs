@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::base::time::Millis;
 use crate::index::index_view;
-use crate::run::{GateState, GateStatus, Run};
+use crate::run::{GateState, GateStatus, Run, RunMetrics};
 
 /// Gates in a probe response, the newest first.
 const GATES_MAX: usize = 100;
@@ -27,6 +27,12 @@ pub struct RunSummary {
     /// The run's deadline or, while it waits at its own gate, the deadline of the gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Millis>,
+    /// Since when the run is paused or waits for a person as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked_since: Option<Millis>,
+    /// What the run has added to the metrics so far. `None`: an earlier build sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<RunMetrics>,
     /// The run's entry in lists.
     pub summary: Value,
 }
@@ -37,6 +43,8 @@ impl RunSummary {
             revision: run.header.revision,
             at: now,
             due_at: run.ends_by(),
+            parked_since: run.parked_since(),
+            metrics: run.metrics().cloned(),
             summary: index_view::run(&run.header),
         }
     }
@@ -76,14 +84,14 @@ pub struct ProbeResponse {
 }
 
 impl ProbeResponse {
-    pub fn of(run: &Run, now: Millis) -> ProbeResponse {
+    pub fn of(run: &Run, summary: RunSummary) -> ProbeResponse {
         let mut gates: Vec<&GateState> = run.gates().collect();
         // Open gates come first.
         gates.sort_by_key(|gate| (gate.status != GateStatus::Open, std::cmp::Reverse(gate.opened_at)));
         gates.truncate(GATES_MAX);
         let bytes = index_view::GATE_BYTES.min(GATES_BYTES / gates.len().max(1));
         ProbeResponse {
-            summary: Some(RunSummary::of(run, now)),
+            summary: Some(summary),
             gates: gates
                 .into_iter()
                 .map(|gate| index_view::gate(&run.header.id, gate, bytes))

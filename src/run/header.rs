@@ -82,6 +82,9 @@ pub struct Header {
     pub events: Vec<RowEvent>,
     /// The last bulk operation that extended the run.
     pub extended_by_operation: Option<String>,
+    /// Rows that the object has written for the run, this header included. Those after the last saved header are not counted if
+    /// the object leaves memory.
+    pub rows_written: u64,
 }
 
 /// The format of the ids of a run's children. A run keeps the format it started with, so that it still finds children

@@ -8,6 +8,7 @@ mod event;
 mod fan;
 mod header;
 mod message;
+mod metrics;
 mod notification;
 mod outbox;
 mod pending_changes;
@@ -34,6 +35,10 @@ pub use header::{
     hops_of, root_event_of,
 };
 pub use message::{ChildReport, ChildStatusUpdate, Message};
+pub use metrics::{
+    Histogram, LATENESS_BOUNDS_MS, MeasuredEvent, MeasuredRows, MeasuredToken, NODE_BOUNDS_MS, OTHER,
+    RUN_BOUNDS_MS, RunMetrics,
+};
 pub use notification::{
     DeploymentTarget, NOTIFICATIONS_SKIPPED, Notification, NotificationStatus, NotifySettings, Skipped,
 };

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::base::time::Millis;
 use crate::run::decision::{Command, Decision, Write};
 use crate::run::header::RunStatus;
+use crate::run::metrics::MeasuredEvent;
 use crate::run::recovery::undo::Patch;
 use crate::run::state::Run;
 use crate::run::time::row_events::TokenTimeout;
@@ -52,6 +53,8 @@ pub(in crate::run) struct PendingChanges {
     pub timeouts_noted: BTreeSet<TokenId>,
     /// Why a timeout of the run or of a join ends tokens.
     pub token_timeout: Option<TokenTimeout>,
+    /// Events that were noted on the row of the run.
+    pub on_header: Vec<MeasuredEvent>,
     /// Latencies of nodes with an adaptive limit.
     pub latencies: Vec<(String, TokenId, u64)>,
     /// Attempts with new progress.
@@ -91,6 +94,7 @@ impl Run {
             self.number_interrupted_tokens();
         }
         let tokens = self.tokens.take_changes();
+        self.measure(changes.on_header, &events, &tokens.ended);
         if changes.delete {
             return Decision::DeleteStorage;
         }

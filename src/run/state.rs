@@ -21,6 +21,7 @@ use crate::run::header::{
     ChildIds, Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of,
     root_event_of,
 };
+use crate::run::metrics::RunMetrics;
 use crate::run::notification::Notifications;
 use crate::run::outbox::Outbox;
 use crate::run::pending_changes::PendingChanges;
@@ -63,6 +64,8 @@ pub struct Run {
     pub(in crate::run) work: Meter,
     /// Steps that earlier decisions of the same turn used.
     steps_before: u64,
+    /// `None` until they are needed.
+    pub(in crate::run) metrics: Option<RunMetrics>,
     pub(in crate::run) changes: PendingChanges,
 }
 
@@ -146,9 +149,11 @@ impl Run {
             settled_order: 0,
             events: Vec::new(),
             extended_by_operation: None,
+            rows_written: 0,
         };
         let initial = workflow.initial_node;
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
+        run.metrics = Some(RunMetrics::default());
         run.changes.now = now;
         run.changes.remaining_calls = remaining_calls;
         run.changes.is_new_run = true;
@@ -197,6 +202,7 @@ impl Run {
             failed_wakes: 0,
             work: Meter::default(),
             steps_before: 0,
+            metrics: None,
             changes: PendingChanges::default(),
         }
     }

@@ -13,6 +13,8 @@ export interface CurfewProcess {
   /** kill -9: nothing is flushed. */
   kill(): Promise<void>;
   stop(): Promise<void>;
+  /** Lets the objects of these runs publish themselves to the index: a kill loses what was in the local queue. */
+  probe(runIds: string[]): Promise<void>;
 }
 
 export async function startProcess(directory: string, vars: Record<string, string>, executorVars: Record<string, string> = {}): Promise<CurfewProcess> {
@@ -37,6 +39,11 @@ export async function startProcess(directory: string, vars: Record<string, strin
       await exited;
       // Two processes with one storage would be another test.
       await until("workerd to end", () => !isAlive(workerdPid));
+    },
+    probe: async (runIds) => {
+      const probed = once(child, "message");
+      child.send(runIds);
+      await probed;
     },
     stop: async () => {
       child.disconnect();

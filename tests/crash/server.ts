@@ -20,4 +20,13 @@ process.on("disconnect", async () => {
 });
 const workerd = children.find((child) => /workerd/.test(child.spawnfile) && child.exitCode === null);
 if (workerd?.pid === undefined) throw new Error("miniflare started no workerd");
+// Run ids: their summaries are sent to the index once more, as the sweep would do for runs that it knows of.
+process.on("message", async (ids: string[]) => {
+  const queue = await curfew.miniflare.getQueueProducer<string>("INDEX_QUEUE", "curfew");
+  for (const id of ids) {
+    const { json } = await curfew.sendToRun(id, "probe");
+    await queue.send(JSON.stringify(json.standing), { contentType: "text" });
+  }
+  process.send?.("probed");
+});
 process.send?.({ url: curfew.url, workerdPid: workerd.pid } satisfies ServerReady);

@@ -230,6 +230,7 @@ impl Request<'_> {
                 None => Err(callback::unknown()),
             },
             Route::Health
+            | Route::Metrics
             | Route::PutDocument { .. }
             | Route::ReadDocument { .. }
             | Route::ListDocuments { .. }

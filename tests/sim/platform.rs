@@ -14,7 +14,7 @@ use curfew::host::{
 use curfew::protocol::notification::NotificationOrder;
 use curfew::protocol::task::{TaskMessage, TaskReport};
 use curfew::run::{
-    Decision, Event, Lane, Patch, Run, RunEventKind, Token, TokenId, TokenStatus, Write, WrittenAt,
+    Decision, Event, Lane, MeasuredRows, Patch, Run, RunEventKind, Token, TokenId, TokenStatus, Write, WrittenAt,
 };
 use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX, notification_key};
 use curfew::storage::pages::ListedRow;
@@ -498,6 +498,14 @@ impl Storage for SimPlatform {
 
     fn undo(&self, token: u64, at: WrittenAt) -> Result<Vec<Patch>> {
         Ok(self.durable.store.borrow().undo(token, at))
+    }
+
+    fn measured(&self) -> Result<MeasuredRows> {
+        self.durable.store.borrow().measured().map_err(Error)
+    }
+
+    fn rows_written(&self) -> u64 {
+        0
     }
 
     fn lateness(&self) -> Result<Vec<(String, u64, u64, u64)>> {

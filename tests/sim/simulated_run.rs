@@ -77,7 +77,12 @@ impl SimulatedRun {
         let alarm_at = store.alarm_at;
         if let Some(host) = &self.host {
             // After a failed commit the run is not in memory.
-            let _not_in_memory = host.with_run(|run| self.check_alarm(run, now));
+            let _not_in_memory = host.with_run(|run| {
+                self.check_alarm(run, now);
+                if now % 16 == 0 {
+                    self.check_metrics(run);
+                }
+            });
         }
         if alarm_at.is_none() && !self.is_paused() {
             // Only others can move it on: an operator, a signal, a child.
@@ -95,6 +100,17 @@ impl SimulatedRun {
                 };
                 assert!(!forgotten, "nothing would wake t{id}: {status} {row}");
             }
+        }
+    }
+
+    /// What was counted is what the rows say, so that nothing is lost or counted twice by a crash.
+    fn check_metrics(&self, run: &Run) {
+        if let Some(metrics) = run.metrics() {
+            let rows = self
+                .store()
+                .measured()
+                .expect("the rows of a run can be measured");
+            assert_eq!(*metrics, run.counted_from(rows));
         }
     }
 

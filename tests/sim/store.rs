@@ -7,13 +7,14 @@ use curfew::base::limits::ROW_BYTES;
 use curfew::base::time::Millis;
 use curfew::definition::snapshot::Snapshot;
 use curfew::run::{
-    Event, GONE, HistoryEvent, Instance, NewVersion, Past, Patch, Rejection, RestartPoint, ResumeRows,
+    Event, GONE, HistoryEvent, Instance, MeasuredRows, NewVersion, Past, Patch, Rejection, RestartPoint, ResumeRows,
     RetryMode, Rewind, RowEvent, Run, RunEvent, RunEventKind, Settings, TokenId, TokenStatus, WrittenAt,
     last_seq,
 };
 use curfew::storage::commit::{
     CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, NOTIFICATION, UNDO, event_key, token_key, undo_key,
 };
+use curfew::storage::measured;
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::{self, PastReader, Rows, Snapshots};
 use curfew::storage::rows::{
@@ -350,6 +351,18 @@ impl Store {
     }
 
     /// How late deadlines were enforced: scope, count, total and maximal milliseconds.
+    /// What the metrics of the run are counted from.
+    pub fn measured(&self) -> Result<MeasuredRows, String> {
+        let mut rows = MeasuredRows::default();
+        for event in self.entries() {
+            measured::add_event(&mut rows, event.seq, &self.run[&event_key(event.seq)])?;
+        }
+        for (status, row) in self.tokens.values() {
+            measured::add_token(&mut rows, status, row)?;
+        }
+        Ok(rows)
+    }
+
     pub fn lateness(&self) -> Vec<(String, u64, u64, u64)> {
         let mut by_scope: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
         for record in self.entries().into_iter().filter_map(|event| event.record) {

@@ -71,6 +71,8 @@ pub enum TimeoutScope {
 }
 
 impl TimeoutScope {
+    pub const LAYERS: [&'static str; 4] = ["workflow", "execution", "synchronization", "gate"];
+
     /// The layer of the deadline, as metrics name it.
     pub fn layer(self) -> &'static str {
         match self {

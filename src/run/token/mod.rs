@@ -19,7 +19,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::failure::Failure;
+use crate::base::failure::{Failure, FailureClass};
 use crate::base::text::json_bytes;
 use crate::base::time::Millis;
 use crate::protocol::task::{Checkpoint, StepReport};
@@ -235,6 +235,8 @@ pub struct Token {
     pub cause: Option<Failure>,
     pub output: Option<Value>,
     pub steps: Vec<StepReport>,
+    /// Calls that executors repeated, in all attempts, by the class of the failure before each.
+    pub retried: BTreeMap<FailureClass, u64>,
     /// How often each transition of a cycle fired on the path to this token.
     pub loops: BTreeMap<String, u64>,
     pub branch: Option<Branch>,
@@ -345,6 +347,7 @@ impl Token {
             cause: None,
             output: None,
             steps: Vec::new(),
+            retried: BTreeMap::new(),
             loops: BTreeMap::new(),
             branch: None,
             join: None,

@@ -84,6 +84,8 @@ pub struct HeaderRow {
     pub events: Vec<RowEvent>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extended_by_operation: Option<String>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rows_written: u64,
 }
 
 /// Rows of older builds do not have the field.
@@ -138,6 +140,7 @@ impl HeaderRow {
             settled_order: header.settled_order,
             events: header.events,
             extended_by_operation: header.extended_by_operation,
+            rows_written: header.rows_written,
         }
     }
 
@@ -193,6 +196,7 @@ impl HeaderRow {
             settled_order: self.settled_order,
             events: self.events,
             extended_by_operation: self.extended_by_operation,
+            rows_written: self.rows_written,
         }
     }
 }

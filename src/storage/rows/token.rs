@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{is_false, is_zero, optional_values, present};
-use crate::base::failure::Failure;
+use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::protocol::task::{Checkpoint, StepReport};
@@ -68,6 +68,8 @@ pub struct TokenRow {
     pub output: Option<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepReport>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retried: BTreeMap<FailureClass, u64>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub loops: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -211,6 +213,7 @@ impl TokenRow {
             cause: token.cause,
             output: token.output,
             steps: token.steps,
+            retried: token.retried,
             loops: token.loops,
         }
     }
@@ -284,6 +287,7 @@ impl TokenRow {
             cause: self.cause,
             output: self.output,
             steps: self.steps,
+            retried: self.retried,
             loops: self.loops,
         })
     }

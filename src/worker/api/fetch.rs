@@ -33,7 +33,7 @@ use crate::worker::api::live;
 use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
 use crate::worker::api::respond::{self, ApiResult, response};
-use crate::worker::index::{breakers, gates, operations, runs};
+use crate::worker::index::{breakers, gates, metrics, operations, runs};
 use crate::worker::platform::http_client::{self, Peer};
 use crate::worker::platform::{self, deadline};
 use crate::worker::run_client::{CallError, RunClient};
@@ -145,6 +145,10 @@ async fn handle(
     let caller = identity.caller.or_named(body::name_in(&route, &body));
     let result = match route {
         Route::Health => Ok((200, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))),
+        Route::Metrics => {
+            let (text, rows_read) = metrics::scrape(&env.d1("DB")?).await?;
+            return Ok(ApiResponse::Ready(respond::metrics(&text, rows_read)?));
+        }
         Route::PutDocument { kind, id } => put_document(env, &caller, kind, &id, body).await?,
         Route::ReadDocument { kind, id } => match query.version() {
             Ok(version) => read_document(env, kind, &id, version).await?,

@@ -275,13 +275,9 @@ impl Runtime for WorkerRuntime<'_> {
     }
 
     fn note_retry(&self, step_ref: &str, retry: &RetryReport) {
-        let event = match retry.class == FailureClass::RateLimited {
-            true => "rate_limited",
-            false => "action_retried",
-        };
-        platform::log(json!({
+        let mut line = json!({
             "level": "warn",
-            "event": event,
+            "event": "action_retried",
             "run_id": self.order.run_id,
             "token_id": self.order.token_id,
             "epoch": self.order.epoch,
@@ -289,6 +285,10 @@ impl Runtime for WorkerRuntime<'_> {
             "class": retry.class,
             "code": retry.code,
             "delay_ms": retry.delay_ms,
-        }));
+        });
+        if retry.class == FailureClass::RateLimited {
+            line["event"] = json!("rate_limited");
+        }
+        platform::log(line);
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use worker::{D1Database, Env, MessageBatch, MessageExt, QueueRetryOptionsBuilder, Result};
 
 use super::{breakers, gates, latencies, operations, runs};
-use crate::index::batch::{DecodedMessage, IndexUpdate, decode};
+use crate::index::batch::{DecodedMessage, IndexUpdate, RemovedRun, decode};
 use crate::index::chunks::{Chunks, Row, json_array};
+use crate::index::metrics::samples;
 use crate::index::run_summary::{RunSummary, newest};
 use crate::worker::platform;
 
@@ -90,7 +91,7 @@ impl Rows {
             match update {
                 IndexUpdate::Run(summary) => self.runs.push((message, summary)),
                 IndexUpdate::Gate { gate } => self.gates.push(row(gate.to_string())),
-                IndexUpdate::Removed { removed } => self.removed.push(row(json!(removed).to_string())),
+                IndexUpdate::Removed { removed } => self.removed.push(row(removed_row(&removed).to_string())),
                 IndexUpdate::Operation { operation } => self.operations.push(operation),
                 IndexUpdate::Latency { latency } => self.latencies.push(row(latency.to_string())),
                 IndexUpdate::Breaker { breaker, revision } => {
@@ -125,10 +126,18 @@ struct Saved {
 
 fn run_rows(summaries: Vec<(usize, RunSummary)>) -> Vec<Row> {
     let rows = newest(summaries).into_iter().map(|(message, summary)| Row {
-        text: json!(summary).to_string(),
+        text: samples::row(&summary).to_string(),
         message,
     });
     rows.collect()
+}
+
+/// The last summary, where the statement that counts its metrics looks for it, and what the removal needs.
+fn removed_row(removed: &RemovedRun) -> Value {
+    let mut row = removed.last.as_deref().map_or_else(|| json!({}), samples::row);
+    row["run_id"] = json!(removed.run_id);
+    row["ended_at"] = json!(removed.ended_at);
+    row
 }
 
 async fn save_rows(kind: Kind, rows: Vec<Row>, database: &D1Database, saved: &mut Saved) {
@@ -158,7 +167,7 @@ async fn save_rows(kind: Kind, rows: Vec<Row>, database: &D1Database, saved: &mu
 /// Saves the probe responses of a sweep. The next pass repeats what could not be saved.
 pub(in crate::worker) async fn save_probed(
     summaries: Vec<RunSummary>,
-    gates: Vec<serde_json::Value>,
+    gates: Vec<Value>,
     database: &D1Database,
 ) -> Result<()> {
     let rows = Rows {
