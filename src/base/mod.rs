@@ -1,4 +1,4 @@
-//! Types that every room uses: time, ids, limits, failures, JSON text and its size, the computation meter, a cache.
+//! Types that every room uses: time, ids, limits, failures, JSON text and its size, the computation meter, a cache, trace ids.
 
 pub mod base64url;
 pub mod compute;
@@ -11,3 +11,4 @@ pub mod lru_cache;
 pub mod suggest;
 pub mod text;
 pub mod time;
+pub mod trace;

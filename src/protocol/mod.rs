@@ -6,3 +6,4 @@ pub mod child;
 pub mod run;
 pub mod start;
 pub mod task;
+pub mod trace;

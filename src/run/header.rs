@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::base::failure::Failure;
 use crate::base::limits::TIMEOUT_MAX_MS;
 use crate::base::time::{DAY, Millis, SECOND};
+use crate::base::trace::{RunSpans, TraceId, TraceParent};
 use crate::run::recovery::compensate::CompensationResult;
 use crate::run::recovery::ending::{EndPhase, Ending, HandlerResult};
 use crate::run::time::row_events::RowEvent;
@@ -81,6 +82,8 @@ pub struct Header {
     pub events: Vec<RowEvent>,
     /// The last bulk operation that extended the run.
     pub extended_by_operation: Option<String>,
+    /// The span of the caller, of the parent's token or of the emitting token.
+    pub traceparent: Option<TraceParent>,
 }
 
 /// The format of the ids of a run's children. A run keeps the format it started with, so that it still finds children
@@ -96,6 +99,25 @@ pub enum ChildIds {
 }
 
 impl Header {
+    /// The ids of the run's spans.
+    pub fn spans(&self) -> RunSpans<'_> {
+        RunSpans {
+            run_id: &self.id,
+            started_at: self.started_at,
+        }
+    }
+
+    /// The same for all attempts of the run.
+    pub fn trace_id(&self) -> TraceId {
+        let continued = self.traceparent.map(|parent| parent.trace_id);
+        continued.unwrap_or_else(|| self.spans().trace_id())
+    }
+
+    /// Whether the run's spans may be exported: unless it continues a trace that is not recorded.
+    pub fn is_sampled(&self) -> bool {
+        self.traceparent.is_none_or(|parent| parent.sampled)
+    }
+
     /// What a child that this run starts knows of it.
     pub fn link_to_child(&self, token_id: String, epoch: u64) -> ParentLink {
         ParentLink {

@@ -25,3 +25,4 @@ pub mod status;
 mod step;
 pub mod task_cache;
 pub mod task_result;
+pub mod trace;

@@ -54,6 +54,9 @@ fn checkpoint() -> Checkpoint {
             attempts: 1,
             duration_ms: 40,
             retries: Vec::new(),
+            started_at: None,
+            span_id: None,
+            gen_ai: None,
         }],
         events: Vec::new(),
         rounds_before: 0,
@@ -96,6 +99,9 @@ fn task_reports() {
         attempts,
         duration_ms: 12,
         retries: Vec::new(),
+        started_at: None,
+        span_id: None,
+        gen_ai: None,
     };
     let report = |status, output: Option<Value>, error, steps| TaskReport {
         token_id: "t2".into(),

@@ -8,3 +8,4 @@ pub mod latencies;
 pub mod operations;
 pub mod page;
 pub mod runs;
+pub mod traces;

@@ -7,6 +7,7 @@ use worker::Env;
 use crate::base::limits::TIMEOUT_CEILING_MS;
 use crate::host::Config;
 use crate::run::{Routes, Settings};
+use crate::worker::index::traces;
 use crate::worker::platform::{self, http_client};
 use crate::worker::task_consumer::heartbeat_ms;
 
@@ -20,6 +21,7 @@ pub fn config(env: &Env) -> Config {
         let config = Config {
             settings: settings(env),
             silence_ms: silence_ms(env),
+            exports_traces: traces::is_configured(env),
         };
         CONFIG.set(Some(config));
         config
