@@ -32,6 +32,8 @@ fn task_orders() {
             idempotency_key: "run-1:t1",
             resume_from: None,
             action_timeouts: None,
+            traceparent: None,
+            records_spans: false,
         };
         check_json(name, &json!(order));
         let text = read(name);
@@ -83,6 +85,8 @@ fn an_order_with_a_checkpoint() {
         idempotency_key: "run-1:t1",
         resume_from: Some(raw(&text)),
         action_timeouts: Some(timeouts),
+        traceparent: None,
+        records_spans: false,
     };
     check_json("order_with_checkpoint.json", &json!(order));
     let text = read("order_with_checkpoint.json");
@@ -141,6 +145,7 @@ fn task_reports() {
         class,
         code: code.into(),
         delay_ms,
+        after_ms: None,
     })
     .to_vec();
     let emitted = |name: &str, payload| Emitted {

@@ -47,6 +47,7 @@ fn summary(id: &str, started_at: u64, revision: u64, at: u64) -> RunSummary {
         at,
         due_at: None,
         summary: json!({"id": id, "status": RunStatus::Running, "started_at": started_at}),
+        ends: 0,
     }
 }
 

@@ -123,6 +123,7 @@ impl Simulation {
             triggered_by: None,
             callback_secret: Some(callback_key().secret_of("run-1")),
             started_by: None,
+            traceparent: None,
         };
         let starter = Caller {
             name: Some(STARTER.into()),
@@ -465,6 +466,7 @@ impl Simulation {
             let config = Config {
                 settings,
                 silence_ms: SILENCE_MS,
+                exports_traces: false,
             };
             Host::new(platform, config, Rc::clone(&environment.snapshots))
         });
