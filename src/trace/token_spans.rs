@@ -286,7 +286,7 @@ fn describe_gen_ai(span: &mut Span, call: &GenAi) {
     span.optional_text("gen_ai.tool.name", call.tool.as_deref());
 }
 
-/// Steps of attempts that timed out without a report. The span of the call exists at its peer, which has its id.
+/// Steps of attempts whose report did not come: a timeout or a callback was faster. Peers of their calls have the ids of the spans.
 fn interrupted_steps(
     context: RunContext,
     token: &TracedToken,
@@ -296,21 +296,27 @@ fn interrupted_steps(
 ) -> Vec<Span> {
     let mut spans = Vec::new();
     for (attempt, attempt_span) in attempts.iter().zip(attempt_spans) {
-        let Some(end) = attempt.end.filter(|end| end.kind == "token_timed_out") else {
+        let timeout = attempt.end.filter(|end| end.kind == "token_timed_out");
+        let was_called_back = attempt.end.is_none() && token.status == "completed" && token.steps.is_empty();
+        if timeout.is_none() && !was_called_back {
             continue;
-        };
+        }
         if known.iter().any(|span| span.parent == Some(attempt_span.span_id)) {
             continue;
         }
-        let (step_ref, action) = match (&token.only_step, &end.step_ref) {
+        let stopped = timeout.and_then(|timeout| timeout.step_ref.as_deref());
+        let (step_ref, action) = match (&token.only_step, stopped) {
             (Some((step_ref, action)), _) => (step_ref.as_str(), Some(action.as_str())),
-            (None, Some(step_ref)) => (step_ref.as_str(), None),
+            (None, Some(step_ref)) => (step_ref, None),
             (None, None) => continue,
         };
         let id = attempt_span.span_id.step(step_ref, 0);
         let time = attempt_span.time;
         let mut span = step_span(context, token, attempt_span, id, step_ref, action, time);
-        span.fail("timeout", None);
+        match timeout {
+            Some(_) => span.fail("timeout", None),
+            None => span.end_as("completed", None),
+        }
         spans.push(span);
     }
     spans

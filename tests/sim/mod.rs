@@ -19,6 +19,7 @@ mod running_time;
 mod simulated_run;
 mod simulation;
 pub mod store;
+mod traces;
 mod versions;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -158,6 +159,7 @@ fn every_run_ends_and_no_property_breaks() {
         ("simulations without operators", total.unattended),
         ("reused connections", total.connections_reused),
         ("reports handled together", total.reports_batched),
+        ("spans", total.spans),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
     }
