@@ -206,13 +206,20 @@ mod tests {
         assert!(parent.sampled);
         let flags = |flags: &str| TraceParent::parse(&VALID.replace("-01", flags)).map(|it| it.to_string());
         assert_eq!(flags("-00"), Some(VALID.replace("-01", "-00")));
-        assert_eq!(flags("-03"), Some(VALID.to_string()), "unknown flags are not passed on");
+        assert_eq!(
+            flags("-03"),
+            Some(VALID.to_string()),
+            "unknown flags are not passed on"
+        );
         assert_eq!(flags("-fe"), Some(VALID.replace("-01", "-00")));
     }
 
     #[test]
     fn a_later_version_is_read_as_far_as_it_is_known() {
-        for header in [VALID.replacen("00", "01", 1), VALID.replacen("00", "fe", 1) + "-what-follows"] {
+        for header in [
+            VALID.replacen("00", "01", 1),
+            VALID.replacen("00", "fe", 1) + "-what-follows",
+        ] {
             let parent = TraceParent::parse(&header).expect("a later version");
             assert_eq!(parent.to_string(), VALID);
         }

@@ -17,11 +17,7 @@ impl<P: Platform> Host<P> {
     /// With `span` as the parent of what follows, if the run's spans are exported. Otherwise the caller's context goes on as it
     /// came, because a span that is never exported would be missing in the caller's trace. A run without either passes on
     /// nothing: a receiver would take the header for a decision about sampling.
-    pub(super) fn context_of(
-        &self,
-        header: &Header,
-        span: impl FnOnce() -> SpanId,
-    ) -> Option<PassedContext> {
+    pub(super) fn context_of(&self, header: &Header, span: impl FnOnce() -> SpanId) -> Option<PassedContext> {
         if self.exports_traces() && header.is_sampled() {
             return Some(PassedContext {
                 traceparent: TraceParent {

@@ -172,7 +172,9 @@ fn only_part(header: &Header) -> Option<Part> {
 
 /// `events` are all events of the run and its header, in their order.
 fn part_among(header: &Header, number: u64, events: &[Turn]) -> Option<Part> {
-    let ends = events.iter().filter_map(|event| Some((event, event.kind.end_status()?)));
+    let ends = events
+        .iter()
+        .filter_map(|event| Some((event, event.kind.end_status()?)));
     let ends: Vec<(&Turn, RunStatus)> = ends.collect();
     let index = usize::try_from(number).ok()?.checked_sub(1)?;
     let (end, status) = *ends.get(index)?;

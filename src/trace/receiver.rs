@@ -72,9 +72,13 @@ pub fn headers(setting: Option<&str>) -> Result<Vec<(String, String)>, String> {
 pub enum ExportOutcome {
     Accepted,
     /// The receiver took some of them and says that the rest would be refused again.
-    AcceptedInPart { rejected: u64 },
+    AcceptedInPart {
+        rejected: u64,
+    },
     /// To be sent again; the receiver may say when.
-    Retry { after_ms: Option<u64> },
+    Retry {
+        after_ms: Option<u64>,
+    },
     /// Sending them again would not help.
     Refused,
 }

@@ -41,7 +41,10 @@ pub(super) fn of(
         attempt_spans.push(attempt_span(context, &span, token, attempt, index == last));
     }
     if let Some(joins_at) = &token.joins_at {
-        let from = attempt_spans.last().map_or(span.time.end, |it| it.time.end);
+        let children = events.iter().filter(|event| event.kind == "subworkflow_ended");
+        let child_ended_at = children.last().map(|event| event.at);
+        let attempt_ended_at = attempt_spans.last().map(|attempt| attempt.time.end);
+        let from = child_ended_at.or(attempt_ended_at).unwrap_or(span.time.end);
         let id = context.spans.join(token.id);
         let time = Interval::new(from, span.time.end);
         let mut join = span.child(id, format!("join {joins_at}"), time);
@@ -49,7 +52,13 @@ pub(super) fn of(
         spans.push(join);
     }
     spans.extend(step_spans(context, token, &attempt_spans));
-    spans.extend(interrupted_steps(context, token, &attempts, &attempt_spans, &spans));
+    spans.extend(interrupted_steps(
+        context,
+        token,
+        &attempts,
+        &attempt_spans,
+        &spans,
+    ));
     add_events(&mut span, events);
     spans.extend(attempt_spans);
     spans.push(span);
@@ -118,7 +127,9 @@ fn attempts_of<'a>(span: &Span, token: &TracedToken, events: &'a [TracedEvent]) 
     }
     // Rows of earlier builds have no events.
     if attempts.is_empty()
-        && let Some(started_at) = token.started_at.filter(|_| token.epoch > 0 && !token.steps.is_empty())
+        && let Some(started_at) = token
+            .started_at
+            .filter(|_| token.epoch > 0 && !token.steps.is_empty())
     {
         attempts.push(Attempt {
             epoch: token.epoch,
@@ -188,11 +199,23 @@ fn step_spans(context: RunContext, token: &TracedToken, attempts: &[Span]) -> Ve
         if report.status == StepStatus::Skipped {
             continue;
         }
-        let attempt = attempts.iter().rev().find(|it| is_step_of(it, report)).unwrap_or(last);
+        let attempt = attempts
+            .iter()
+            .rev()
+            .find(|it| is_step_of(it, report))
+            .unwrap_or(last);
         let id = report
             .span_id
             .unwrap_or_else(|| attempt.span_id.step(&report.reference, 0));
-        let mut span = step_span(context, token, attempt, id, &report.reference, step.action.as_deref(), time);
+        let mut span = step_span(
+            context,
+            token,
+            attempt,
+            id,
+            &report.reference,
+            step.action.as_deref(),
+            time,
+        );
         describe_step(&mut span, step, token.error.as_ref());
         spans.push(span);
     }
@@ -245,10 +268,7 @@ fn describe_step(span: &mut Span, step: &TracedStep, error: Option<&TracedError>
         let class = serde_json::to_value(retry.class).unwrap_or_default();
         let class = class.as_str().unwrap_or_default().to_string();
         let attributes = vec![
-            (
-                "error.type",
-                AttributeValue::Text(code_of(&retry.code)),
-            ),
+            ("error.type", AttributeValue::Text(code_of(&retry.code))),
             ("curfew.error.class", AttributeValue::Text(class)),
             ("curfew.retry.delay_ms", AttributeValue::Number(retry.delay_ms)),
         ];

@@ -31,12 +31,18 @@ impl Simulation {
             for end in 1..=*ends {
                 let spans = self.trace_of(id, end);
                 assert_eq!(spans, self.trace_of(id, end), "{id} {end}");
-                let of_run: Vec<&Span> = spans.iter().filter(|span| span.name.starts_with("run ")).collect();
+                let of_run: Vec<&Span> = spans
+                    .iter()
+                    .filter(|span| span.name.starts_with("run "))
+                    .collect();
                 assert_eq!(of_run.len(), 1, "{id} has one span for end {end} of {ends}");
                 roots.insert(of_run[0].span_id);
                 for span in spans {
                     let name = span.name.clone();
-                    assert!(all.insert(span.span_id, span).is_none(), "two spans {name} of {id}");
+                    assert!(
+                        all.insert(span.span_id, span).is_none(),
+                        "two spans {name} of {id}"
+                    );
                 }
             }
         }

@@ -38,7 +38,8 @@ pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(LlmRequest, St
     let scope = call.scope;
     let rendered = RenderedCall::of(llm, scope)?;
     let model = rendered.model.clone();
-    call.notes.model_called(llm.provider, &model, call.secrets.redactor());
+    call.notes
+        .model_called(llm.provider, &model, call.secrets.redactor());
     let (base_url, path) = match llm.provider {
         Provider::OpenAi => (OPENAI_URL, "chat/completions"),
         Provider::Anthropic => (ANTHROPIC_URL, "messages"),

@@ -180,7 +180,10 @@ async fn handle(
             }
         }
         Route::StartBatch => match batch::items(&body) {
-            Ok(items) => Ok((200, batch::response(start_all(env, &caller, items, traceparent(request)).await))),
+            Ok(items) => Ok((
+                200,
+                batch::response(start_all(env, &caller, items, traceparent(request)).await),
+            )),
             Err(error) => Err(error),
         },
         Route::StartOperation { control } => start_operation(env, caller, &control, &body).await?,

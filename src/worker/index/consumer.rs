@@ -100,7 +100,9 @@ pub async fn save(batch: MessageBatch<()>, env: &Env, database: &D1Database) {
         match delay {
             None => raw.ack(),
             Some(seconds) => {
-                let retry = QueueRetryOptionsBuilder::new().with_delay_seconds(seconds).build();
+                let retry = QueueRetryOptionsBuilder::new()
+                    .with_delay_seconds(seconds)
+                    .build();
                 raw.retry_with_options(&retry);
             }
         }

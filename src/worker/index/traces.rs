@@ -219,7 +219,9 @@ impl Export<'_> {
     }
 
     fn stop(&mut self, request: &ExportRequest<usize>, asked_ms: Option<u64>, mut line: Value) {
-        let pause_ms = asked_ms.unwrap_or(0).clamp(self.receiver.repeat_ms, receiver::PAUSE_MAX_MS);
+        let pause_ms = asked_ms
+            .unwrap_or(0)
+            .clamp(self.receiver.repeat_ms, receiver::PAUSE_MAX_MS);
         PAUSED_UNTIL.set(platform::now().saturating_add(pause_ms));
         self.is_stopped = true;
         self.asked_ms = asked_ms;
@@ -247,7 +249,9 @@ impl Export<'_> {
         }));
         EXPORTED.with_borrow_mut(|recent| exported.into_iter().for_each(|key| recent.add(key)));
         let failed = self.failed.into_iter();
-        failed.map(|(index, asked_ms)| (ended[index].0, asked_ms)).collect()
+        failed
+            .map(|(index, asked_ms)| (ended[index].0, asked_ms))
+            .collect()
     }
 }
 
@@ -283,8 +287,7 @@ async fn post(receiver: &Receiver, body: &str) -> Result<(ExportOutcome, u16), S
         let retry_after = retry_after.and_then(|header| retry_after_ms(&header, platform::now()));
         Ok((receiver::outcome(status, &bytes, retry_after), status))
     };
-    let ended: Option<Result<_, http_client::Error>> =
-        deadline::within(RECEIVER_MS, exchange).await;
+    let ended: Option<Result<_, http_client::Error>> = deadline::within(RECEIVER_MS, exchange).await;
     match ended {
         Some(answered) => answered.map_err(String::from),
         None => Err("no answer in time".into()),
