@@ -5,12 +5,15 @@ use std::rc::Rc;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::base::trace::TraceParent;
 use crate::host::object::Host;
 use crate::host::platform::{Error, Platform, Result};
 use crate::host::subrequests::SubrequestBudget;
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::protocol::start::{EventRef, StartRun};
-use crate::run::{DecisionBatch, Event, Message, ParentSender, StartRefusal, StartRequest};
+use crate::run::{
+    DecisionBatch, Event, Header, Message, ParentSender, StartRefusal, StartRequest, TokenId, token_of_key,
+};
 
 /// A message of the outbox on its way.
 #[derive(Clone)]
@@ -58,6 +61,8 @@ pub struct EmittedEvent {
     pub root: Option<EventRef>,
     /// The name that the runs it starts are given.
     pub started_by: Option<String>,
+    /// The trace context that the runs it starts continue.
+    pub traceparent: Option<TraceParent>,
 }
 
 /// What came of a delivery.
@@ -103,6 +108,7 @@ impl<P: Platform> Host<P> {
                 node_decides,
             } => {
                 let stored = self.child_snapshot(&node_id)?;
+                let token = TokenId::parse(&token_id);
                 let command = self.with_run(|run| StartRun {
                     callback_secret: run.header.callback_secret_of(&run_id),
                     run_id: run_id.clone(),
@@ -117,6 +123,7 @@ impl<P: Platform> Host<P> {
                     parent: Some(run.header.link_to_child(token_id, epoch)),
                     triggered_by: None,
                     started_by: run.header.started_by.clone(),
+                    traceparent: token.and_then(|token| self.context_after(&run.header, token)),
                 })?;
                 let wait_ms = None;
                 let request = RunRequest::Start { command, wait_ms };
@@ -194,7 +201,11 @@ impl<P: Platform> Host<P> {
                 after,
                 root,
             } => {
+                let token = token_of_key(&key);
+                let traceparent =
+                    self.with_run(|run| token.and_then(|token| self.context_after(&run.header, token)))?;
                 let event = EmittedEvent {
+                    traceparent,
                     name,
                     key,
                     payload,
@@ -211,6 +222,12 @@ impl<P: Platform> Host<P> {
             load: self.loads.get(),
         };
         Ok(Delivery { id, kind, payload })
+    }
+
+    /// The trace context of what a token starts.
+    fn context_after(&self, header: &Header, token: TokenId) -> Option<TraceParent> {
+        let context = self.context_of(header, || header.spans().token(token.0));
+        context.map(|context| context.traceparent)
     }
 
     /// The snapshot of the workflow that a node calls, as text: written once for all children that start together.

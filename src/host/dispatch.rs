@@ -195,6 +195,9 @@ impl<P: Platform> Host<P> {
         };
         let text = self.with_run(|run| {
             let task = run.snapshot().tasks.get(order.task).ok_or("the task is gone")?;
+            let spans = run.header.spans();
+            let context = self.context_of(&run.header, || spans.attempt(order.token.0, order.epoch));
+            let traceparent = context.map(|context| context.traceparent.to_string());
             to_json(&TaskOrder {
                 run_id: &run.header.id,
                 token_id: &token_id,
@@ -207,6 +210,8 @@ impl<P: Platform> Host<P> {
                 resume_from: checkpoint.as_deref(),
                 action_timeouts: order.action_timeouts,
                 callback_url: callback_url.as_deref(),
+                traceparent: traceparent.as_deref(),
+                records_spans: context.is_some_and(|context| context.records_spans),
             })
             .map_err(|error| error.to_string())
         });

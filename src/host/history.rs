@@ -30,7 +30,7 @@ const LINES: u64 = 10_000;
 const ALL: u64 = u32::MAX as u64;
 
 /// Items of one answer.
-const ITEMS: u64 = 1_000;
+pub(super) const ITEMS: u64 = 1_000;
 
 impl<P: Platform> Host<P> {
     pub(super) fn tokens(&self, page: PageRequest) -> Result<RunResponse> {
@@ -300,7 +300,7 @@ impl<P: Platform> Host<P> {
     }
 
     /// Reads the rows in their order and holds a page of them at a time.
-    fn each_row(
+    pub(super) fn each_row(
         &self,
         listed: &[ListedRow],
         mut read: impl FnMut(&ListedRow, &str) -> Result<()>,
@@ -327,7 +327,7 @@ fn bounded(page: PageRequest) -> PageRequest {
 }
 
 /// As many of the rows as make one answer, and where the next one begins.
-fn first_page(mut listed: Vec<ListedRow>, limit: u64) -> (Vec<ListedRow>, Option<String>) {
+pub(super) fn first_page(mut listed: Vec<ListedRow>, limit: u64) -> (Vec<ListedRow>, Option<String>) {
     let length = page_length(&listed, limit as usize);
     let more = listed.len() > length;
     listed.truncate(length);
@@ -335,7 +335,7 @@ fn first_page(mut listed: Vec<ListedRow>, limit: u64) -> (Vec<ListedRow>, Option
     (listed, last.filter(|_| more))
 }
 
-fn entry(listed: &ListedRow, row: &str) -> Result<RunEvent> {
+pub(super) fn entry(listed: &ListedRow, row: &str) -> Result<RunEvent> {
     let entry: RunEvent = serde_json::from_str(row)
         .map_err(|wrong| Error(format!("event {} cannot be read: {wrong}", listed.number)))?;
     Ok(RunEvent {

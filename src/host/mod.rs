@@ -16,6 +16,8 @@ mod object;
 mod platform;
 mod requests;
 mod subrequests;
+mod trace_context;
+mod trace_pages;
 
 pub use delivery::{Delivery, DeliveryId, DeliveryKind, DeliveryResult, EmittedEvent, Payload, Published};
 pub use executor_calls::Attempt;

@@ -28,6 +28,8 @@ pub struct Config {
     pub settings: Settings,
     /// How long an executor may give no sign of life before its call counts as lost.
     pub silence_ms: u64,
+    /// Whether the spans of ended runs are exported.
+    pub exports_traces: bool,
 }
 
 /// The run of one object. Every method returns with the run as it was committed: a decision that cannot be committed leaves
@@ -84,6 +86,10 @@ impl<P: Platform> Host<P> {
             published_seq: Cell::default(),
             rows_before: Cell::new(0),
         }
+    }
+
+    pub(super) fn exports_traces(&self) -> bool {
+        self.config.exports_traces
     }
 
     /// Restores the run if it is not in memory. `false`: there is no run.
@@ -165,6 +171,7 @@ impl<P: Platform> Host<P> {
                 None => CallbackSecret::Random(self.platform.random_id()?),
             },
             started_by: start.started_by,
+            traceparent: start.traceparent,
         };
         if let Err(too_large) = new.check_size() {
             storage.remove_table()?;

@@ -167,6 +167,7 @@ impl<P: Platform> Host<P> {
             RunRequest::ReadTimeout { id } => return self.timeout(id),
             RunRequest::ReadResumeOptions => return self.resume_options(),
             RunRequest::ReadDeliverable => return self.deliverable(),
+            RunRequest::ReadTrace { end, cursor } => return self.trace_page(end, cursor),
             RunRequest::ReadWorkflow => {
                 let workflow_id = self.with_run(|run| run.header.workflow_id.clone())?;
                 return done(&WorkflowResponse { workflow_id });

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::base::time::Millis;
 use crate::index::index_view;
-use crate::run::{GateState, GateStatus, Run, RunMetrics};
+use crate::run::{GateState, GateStatus, Run, RunMetrics, RunStatus};
 
 /// Gates in a probe response, the newest first.
 const GATES_MAX: usize = 100;
@@ -35,6 +35,13 @@ pub struct RunSummary {
     pub metrics: Option<RunMetrics>,
     /// The run's entry in lists.
     pub summary: Value,
+    /// How often the run has ended. Each end is exported as a trace once.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ends: u64,
+}
+
+fn is_zero(ends: &u64) -> bool {
+    *ends == 0
 }
 
 impl RunSummary {
@@ -46,12 +53,42 @@ impl RunSummary {
             parked_since: run.parked_since(),
             metrics: run.metrics().cloned(),
             summary: index_view::run(&run.header),
+            ends: run.header.ends,
         }
+    }
+
+    /// The end that the summary tells of, if the run has ended.
+    pub fn ended(&self) -> Option<EndedRun> {
+        let status = self.summary["status"].as_str()?;
+        let mut statuses = RunStatus::ALL.into_iter();
+        let status = statuses.find(|known| known.name() == status)?;
+        status.is_terminal().then_some(EndedRun {
+            run_id: self.summary["id"].as_str()?.to_string(),
+            started_at: self.summary["started_at"].as_u64()?,
+            end: Some(self.ends).filter(|ends| *ends > 0),
+        })
     }
 
     fn is_newer_than(&self, other: &RunSummary) -> bool {
         let age = |it: &RunSummary| (it.summary["started_at"].as_u64(), it.revision, it.at);
         age(self) > age(other)
+    }
+}
+
+/// One end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedRun {
+    pub run_id: String,
+    pub started_at: Millis,
+    /// Its number. Absent in messages of earlier builds.
+    pub end: Option<u64>,
+}
+
+impl EndedRun {
+    /// Identifies the end.
+    pub fn key(&self) -> String {
+        let end = self.end.unwrap_or(0);
+        format!("{}/{}/{end}", self.run_id, self.started_at)
     }
 }
 

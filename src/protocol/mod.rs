@@ -7,3 +7,4 @@ pub mod notification;
 pub mod run;
 pub mod start;
 pub mod task;
+pub mod trace;

@@ -10,6 +10,7 @@ use crate::protocol::caller::Caller;
 use crate::protocol::child::{ChildReport, ChildStatusUpdate, ParentSender};
 use crate::protocol::start::{ResolvedVersion, StartRun};
 use crate::protocol::task::{StepProgress, TaskReport};
+use crate::protocol::trace::TraceCursor;
 
 /// Part of the URL of every request and a header of every response. A build that speaks another protocol refuses the
 /// request, and its response is not taken for an answer: both would be misread.
@@ -62,6 +63,13 @@ pub enum RunRequest {
     /// The ways in which an ended run can go on.
     ReadResumeOptions,
     ReadDeliverable,
+    /// A page of what the trace of an ended run is made of.
+    ReadTrace {
+        /// The number of the end. `None`: the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<u64>,
+        cursor: TraceCursor,
+    },
     Cancel {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -158,6 +166,7 @@ impl RunRequest {
             | RunRequest::ReadTimeout { .. }
             | RunRequest::ReadResumeOptions
             | RunRequest::ReadDeliverable
+            | RunRequest::ReadTrace { .. }
             | RunRequest::Cancel { .. }
             | RunRequest::Pause
             | RunRequest::Resume
@@ -213,6 +222,7 @@ impl RunRequest {
             | RunRequest::ReadTimeout { .. }
             | RunRequest::ReadResumeOptions
             | RunRequest::ReadDeliverable
+            | RunRequest::ReadTrace { .. }
             | RunRequest::Callback { .. }
             | RunRequest::CancelChild { .. }
             | RunRequest::HoldChild { .. }

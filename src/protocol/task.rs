@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Millis;
+use crate::base::trace::SpanId;
 
 /// One attempt of a token, as the executor gets it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,6 +36,12 @@ pub struct TaskOrder<'a> {
     /// Where the result of an async action is to be posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<&'a str>,
+    /// The trace context of the attempt's calls, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<&'a str>,
+    /// The span in `traceparent` is the attempt's, and each step has its own. Otherwise the header is passed on as it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub records_spans: bool,
 }
 
 impl TaskOrder<'_> {
@@ -206,6 +213,50 @@ pub struct StepReport {
     /// The failure of each attempt but the last one, and the delay after it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retries: Vec<RetryReport>,
+    /// When it began, and the span that its calls carried. Only of an order that records spans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span_id: Option<SpanId>,
+    /// Of a step that calls a model or a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gen_ai: Option<Box<GenAi>>,
+}
+
+/// The last call of a model or a tool. Texts have at most `GEN_AI_CHARACTERS` characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GenAi {
+    pub operation: GenAiOperation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+}
+
+pub const GEN_AI_CHARACTERS: usize = 128;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GenAiOperation {
+    Chat,
+    ExecuteTool,
+}
+
+impl GenAiOperation {
+    pub fn name(self) -> &'static str {
+        match self {
+            GenAiOperation::Chat => "chat",
+            GenAiOperation::ExecuteTool => "execute_tool",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,6 +264,9 @@ pub struct RetryReport {
     pub class: FailureClass,
     pub code: String,
     pub delay_ms: u64,
+    /// When the call failed, counted from the beginning of its step. Absent in reports of earlier builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_ms: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

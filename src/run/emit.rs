@@ -15,6 +15,12 @@ use crate::run::token::TokenId;
 /// The error code of a start refused by the limit of runs per event, and the name of that limit.
 pub const EVENT_LIMIT: &str = "event_limit";
 
+/// The token that emitted an event with this key.
+pub fn token_of_key(key: &str) -> Option<TokenId> {
+    let (_, token) = key.rsplit_once('/')?.0.rsplit_once('/')?;
+    TokenId::parse(token)
+}
+
 impl Run {
     /// Checks that the events may be emitted: their size, and the length of the event chain.
     pub(in crate::run) fn check_events(&self, events: &[Emitted]) -> Result<(), Failure> {

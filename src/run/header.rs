@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::base::failure::Failure;
 use crate::base::limits::TIMEOUT_MAX_MS;
 use crate::base::time::{DAY, Millis, SECOND};
+use crate::base::trace::{RunSpans, TraceId, TraceParent};
 use crate::run::notification::NotifySettings;
 use crate::run::recovery::compensate::CompensationResult;
 use crate::run::recovery::ending::{EndPhase, Ending, HandlerResult};
@@ -85,6 +86,8 @@ pub struct Header {
     /// Rows that the object has written for the run, this header included. Those after the last saved header are not counted if
     /// the object leaves memory.
     pub rows_written: u64,
+    /// The span of the caller, of the parent's token or of the emitting token.
+    pub traceparent: Option<TraceParent>,
 }
 
 /// The format of the ids of a run's children. A run keeps the format it started with, so that it still finds children
@@ -100,6 +103,25 @@ pub enum ChildIds {
 }
 
 impl Header {
+    /// The ids of the run's spans.
+    pub fn spans(&self) -> RunSpans<'_> {
+        RunSpans {
+            run_id: &self.id,
+            started_at: self.started_at,
+        }
+    }
+
+    /// The same for all attempts of the run.
+    pub fn trace_id(&self) -> TraceId {
+        let continued = self.traceparent.map(|parent| parent.trace_id);
+        continued.unwrap_or_else(|| self.spans().trace_id())
+    }
+
+    /// Whether the run's spans may be exported: unless it continues a trace that is not recorded.
+    pub fn is_sampled(&self) -> bool {
+        self.traceparent.is_none_or(|parent| parent.sampled)
+    }
+
     /// What a child that this run starts knows of it.
     pub fn link_to_child(&self, token_id: String, epoch: u64) -> ParentLink {
         ParentLink {

@@ -24,7 +24,7 @@ mod wait;
 pub use coalesce::DecisionBatch;
 pub use context::{Context, GONE};
 pub use decision::{Command, Decision, Write};
-pub use emit::EVENT_LIMIT;
+pub use emit::{EVENT_LIMIT, token_of_key};
 pub use event::{
     Event, Extension, InstanceSummary, ParentSender, Past, RestartPoint, ResumeRows, RetryMode, StartRefusal,
     TokenSummary,

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::base::compute::Meter;
 use crate::base::failure::Failure;
 use crate::base::time::{Limit, Millis};
+use crate::base::trace::TraceParent;
 use crate::cel::Scope;
 use crate::definition::NOW;
 use crate::definition::snapshot::Snapshot;
@@ -88,6 +89,7 @@ pub struct NewRun {
     /// Kept if the run needs it.
     pub callback_secret: CallbackSecret,
     pub started_by: Option<String>,
+    pub traceparent: Option<TraceParent>,
 }
 
 /// The run's own limit, ignoring the remaining time of its parent.
@@ -150,6 +152,7 @@ impl Run {
             events: Vec::new(),
             extended_by_operation: None,
             rows_written: 0,
+            traceparent: new.traceparent,
         };
         let initial = workflow.initial_node;
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));

@@ -27,3 +27,4 @@ pub mod status;
 mod step;
 pub mod task_cache;
 pub mod task_result;
+pub mod trace;

@@ -86,9 +86,10 @@ impl<'a> Pass<'a> {
             self.current = index;
             let began = runtime.now();
             self.context.now = began;
+            self.calls = CallHistory::beginning_at(began);
             let ended = match self.condition_outcome(step, assignment.input, runtime.meter()) {
                 Ok(ConditionOutcome::Skip) => {
-                    self.report(step, StepStatus::Skipped, 0);
+                    self.report(step, assignment, StepStatus::Skipped, 0);
                     continue;
                 }
                 Ok(ConditionOutcome::Succeed) => return Ok(()),
@@ -102,7 +103,7 @@ impl<'a> Pass<'a> {
             };
             let duration_ms = runtime.now().saturating_sub(began);
             match ended {
-                Ok(()) => self.report(step, StepStatus::Completed, duration_ms),
+                Ok(()) => self.report(step, assignment, StepStatus::Completed, duration_ms),
                 Err(stopped) => self.step_failed(runtime, step, assignment, stopped, duration_ms)?,
             }
         }
@@ -146,7 +147,7 @@ impl<'a> Pass<'a> {
             true => StepStatus::TimedOut,
             false => StepStatus::Failed,
         };
-        self.report(step, status, duration_ms);
+        self.report(step, assignment, status, duration_ms);
         let retry = match step.on_failure {
             StepFailurePolicy::Continue if !is_task_out_of_time => {
                 self.gave_up_before = None;
@@ -202,14 +203,19 @@ impl<'a> Pass<'a> {
         self.partial.stopped(&step.reference, &text);
     }
 
-    fn report(&mut self, step: &Step, status: StepStatus, duration_ms: u64) {
-        let retries = std::mem::take(&mut self.calls).retries;
+    fn report(&mut self, step: &Step, assignment: &Assignment<'_>, status: StepStatus, duration_ms: u64) {
+        let calls = std::mem::take(&mut self.calls);
+        let trace = assignment.trace.filter(|_| status != StepStatus::Skipped);
+        let span_id = trace.and_then(|trace| trace.span_of(&step.reference, self.rounds_before));
         self.steps.push(StepReport {
             reference: step.reference.clone(),
             status,
-            attempts: u32::from(status != StepStatus::Skipped) + retries.len() as u32,
+            attempts: u32::from(status != StepStatus::Skipped) + calls.retries.len() as u32,
             duration_ms,
-            retries,
+            retries: calls.retries,
+            started_at: span_id.map(|_| calls.began_at),
+            span_id,
+            gen_ai: calls.gen_ai,
         });
     }
 

@@ -17,6 +17,9 @@ const TASKS: &str = "curfew-tasks";
 
 #[event(start)]
 fn start() {
+    if cfg!(debug_assertions) {
+        return console_error_panic_hook::set_once();
+    }
     // Without the message, which may quote an input. The stack follows with the trap (`wasm_instance.mjs`).
     std::panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);

@@ -22,7 +22,7 @@ fn path(name: &str) -> PathBuf {
         .join(name)
 }
 
-fn read(name: &str) -> String {
+pub fn read(name: &str) -> String {
     std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}; see CURFEW_BLESS"))
 }
 
@@ -39,6 +39,6 @@ fn check(name: &str, text: &str) {
 }
 
 #[track_caller]
-fn check_json(name: &str, value: &Value) {
+pub fn check_json(name: &str, value: &Value) {
     check(name, &format!("{value:#}\n"));
 }

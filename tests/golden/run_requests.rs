@@ -27,6 +27,7 @@ fn start() -> StartRun {
         triggered_by: None,
         callback_secret: None,
         started_by: None,
+        traceparent: None,
     }
 }
 

@@ -48,6 +48,9 @@ fn checkpoint() -> Checkpoint {
             attempts: 1,
             duration_ms: 40,
             retries: Vec::new(),
+            started_at: None,
+            span_id: None,
+            gen_ai: None,
         }],
         events: Vec::new(),
         rounds_before: 0,
@@ -63,6 +66,9 @@ fn halfway(attempt: &str) -> TaskReport {
         attempts: 1,
         duration_ms: 40,
         retries: Vec::new(),
+        started_at: None,
+        span_id: None,
+        gen_ai: None,
     };
     report.steps = vec![
         step("load", StepStatus::Completed),

@@ -33,6 +33,8 @@ fn task_orders() {
             idempotency_key: "run-1:t1",
             resume_from: None,
             action_timeouts: None,
+            traceparent: None,
+            records_spans: false,
         };
         check_json(name, &json!(order));
         let text = read(name);
@@ -55,6 +57,9 @@ fn checkpoint() -> Checkpoint {
             attempts: 1,
             duration_ms: 40,
             retries: Vec::new(),
+            started_at: None,
+            span_id: None,
+            gen_ai: None,
         }],
         events: Vec::new(),
         rounds_before: 0,
@@ -81,6 +86,8 @@ fn an_order_with_a_checkpoint() {
         idempotency_key: "run-1:t1",
         resume_from: Some(raw(&text)),
         action_timeouts: Some(timeouts),
+        traceparent: None,
+        records_spans: false,
     };
     check_json("order_with_checkpoint.json", &json!(order));
     let text = read("order_with_checkpoint.json");
@@ -97,6 +104,9 @@ fn task_reports() {
         attempts,
         duration_ms: 12,
         retries: Vec::new(),
+        started_at: None,
+        span_id: None,
+        gen_ai: None,
     };
     let report = |status, output: Option<Value>, error, steps| TaskReport {
         token_id: "t2".into(),
@@ -136,6 +146,7 @@ fn task_reports() {
         class,
         code: code.into(),
         delay_ms,
+        after_ms: None,
     })
     .to_vec();
     let emitted = |name: &str, payload| Emitted {

@@ -49,6 +49,7 @@ fn summary(id: &str, started_at: u64, revision: u64, at: u64) -> RunSummary {
         parked_since: None,
         metrics: None,
         summary: json!({"id": id, "status": RunStatus::Running, "started_at": started_at}),
+        ends: 0,
     }
 }
 

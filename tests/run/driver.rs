@@ -185,6 +185,7 @@ impl Start {
             triggered_by: self.triggered_by,
             callback_secret: CallbackSecret::Derived(callback_secret),
             started_by: self.started_by,
+            traceparent: None,
         };
         Run::create(now, room, settings, new)
     }

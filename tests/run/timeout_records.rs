@@ -84,6 +84,9 @@ fn partial_artifacts_and_steps_of_the_report() {
         attempts: 1,
         duration_ms: 10,
         retries: Vec::new(),
+        started_at: None,
+        span_id: None,
+        gen_ai: None,
     };
     let artifact = Artifact {
         name: "fetch".into(),

@@ -32,6 +32,7 @@ impl Object {
         let config = Config {
             settings: SETTINGS,
             silence_ms: SILENCE_MS,
+            exports_traces: false,
         };
         let object = Object {
             host: Host::new(platform, config, Rc::default()),

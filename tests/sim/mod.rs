@@ -23,6 +23,7 @@ mod running_time;
 mod simulated_run;
 mod simulation;
 pub mod store;
+mod traces;
 mod versions;
 
 use std::ops::Range;

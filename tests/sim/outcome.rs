@@ -91,6 +91,8 @@ counters! {
     notifications,
     notifications_repeated,
     notifications_failed,
+    /// Spans of exported traces.
+    spans,
     /// Events that watchers got.
     events_published,
 }

@@ -14,7 +14,8 @@ use curfew::host::{
 use curfew::protocol::notification::NotificationOrder;
 use curfew::protocol::task::{TaskMessage, TaskReport};
 use curfew::run::{
-    Decision, Event, Lane, MeasuredRows, Patch, Run, RunEventKind, Token, TokenId, TokenStatus, Write, WrittenAt,
+    Decision, Event, Lane, MeasuredRows, Patch, Run, RunEventKind, Token, TokenId, TokenStatus, Write,
+    WrittenAt,
 };
 use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX, notification_key};
 use curfew::storage::pages::ListedRow;

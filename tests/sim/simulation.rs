@@ -69,7 +69,7 @@ pub(super) const FIRST_RUN: &str = "run-1";
 
 pub struct Simulation {
     pub(super) environment: Rc<Environment>,
-    settings: Settings,
+    pub(super) settings: Settings,
     /// Calls that one invocation of an object may make.
     invocation_calls: u32,
     pub(super) runs: BTreeMap<String, SimulatedRun>,
@@ -125,6 +125,7 @@ impl Simulation {
             triggered_by: None,
             callback_secret: Some(callback_key().secret_of("run-1")),
             started_by: None,
+            traceparent: None,
         };
         let starter = Caller {
             name: Some(STARTER.into()),
@@ -157,7 +158,7 @@ impl Simulation {
         self.faulty_events
     }
 
-    fn stop_faults(&mut self) {
+    pub(super) fn stop_faults(&mut self) {
         *self.environment.faults.borrow_mut() = Faults::default();
     }
 
@@ -197,6 +198,7 @@ impl Simulation {
         self.check_ends();
         self.environment.check_all_published();
         self.count_ends();
+        self.check_traces();
         self.environment.outcome.take()
     }
 
@@ -495,6 +497,7 @@ impl Simulation {
             let config = Config {
                 settings,
                 silence_ms: SILENCE_MS,
+                exports_traces: true,
             };
             Host::new(platform, config, Rc::clone(&environment.snapshots))
         });

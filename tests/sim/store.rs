@@ -7,9 +7,9 @@ use curfew::base::limits::ROW_BYTES;
 use curfew::base::time::Millis;
 use curfew::definition::snapshot::Snapshot;
 use curfew::run::{
-    Event, GONE, HistoryEvent, Instance, MeasuredRows, NewVersion, Past, Patch, Rejection, RestartPoint, ResumeRows,
-    RetryMode, Rewind, RowEvent, Run, RunEvent, RunEventKind, Settings, TokenId, TokenStatus, WrittenAt,
-    last_seq,
+    Event, GONE, HistoryEvent, Instance, MeasuredRows, NewVersion, Past, Patch, Rejection, RestartPoint,
+    ResumeRows, RetryMode, Rewind, RowEvent, Run, RunEvent, RunEventKind, Settings, TokenId, TokenStatus,
+    WrittenAt, last_seq,
 };
 use curfew::storage::commit::{
     CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, NOTIFICATION, UNDO, event_key, token_key, undo_key,

@@ -19,6 +19,7 @@ use curfew::task::runtime::{ActionCall, Runtime, Stopped};
 use curfew::task::secrets::SecretStore;
 use curfew::task::task_cache::TaskCache;
 use curfew::task::task_result::TaskResult;
+use curfew::task::trace::TaskTrace;
 use serde_json::{Value, json};
 
 pub const START: Millis = 1_000;
@@ -311,6 +312,7 @@ fn order_in(runtime: &FakeRuntime, task: Value, more: Value) -> TaskRun {
         deadline_at: order.deadline_at,
         run_ends_at: order.run_ends_at,
         resume_from: order.checkpoint(),
+        trace: TaskTrace::of(&order),
         action_timeouts: order.action_timeouts.unwrap_or_default(),
     };
     let result = block_on(run_task(runtime, assignment));

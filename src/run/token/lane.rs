@@ -107,6 +107,7 @@ impl Run {
                 resume_from: order.checkpoint.map(|checkpoint| *checkpoint),
                 action_timeouts: ActionTimeouts::default(),
                 callback: serde_json::Value::Null,
+                trace: None,
             },
         );
         self.take_report(id, result.into_report(id.to_string(), order.epoch));

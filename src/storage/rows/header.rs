@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{is_false, is_zero};
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
+use crate::base::trace::TraceParent;
 use crate::run::{
     CallbackSecret, ChildIds, CompensationResult, Ending, HandlerResult, Header, ParentLink, PauseReason,
     RowEvent, RunStatus, StartRequest, TriggeredBy, hops_of, root_event_of,
@@ -86,6 +87,8 @@ pub struct HeaderRow {
     pub extended_by_operation: Option<String>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rows_written: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceParent>,
 }
 
 /// Rows of older builds do not have the field.
@@ -141,6 +144,7 @@ impl HeaderRow {
             events: header.events,
             extended_by_operation: header.extended_by_operation,
             rows_written: header.rows_written,
+            traceparent: header.traceparent,
         }
     }
 
@@ -197,6 +201,7 @@ impl HeaderRow {
             events: self.events,
             extended_by_operation: self.extended_by_operation,
             rows_written: self.rows_written,
+            traceparent: self.traceparent,
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::api::query::Query;
 use crate::api::routes::{BodyRule, Route};
 use crate::api::scope;
 use crate::base::limits;
+use crate::base::trace::{TRACEPARENT, TraceParent};
 use crate::definition::event::trigger_event;
 use crate::definition::snapshot::{self, CheckError, DocumentKind, Library};
 use crate::protocol::caller::Caller;
@@ -175,7 +176,8 @@ async fn handle(
                 Err(error) => return Ok(ApiResponse::Json(Err(error))),
             };
             match prepare_start::from_request(env, &workflow, &body).await? {
-                Ok(command) => {
+                Ok(mut command) => {
+                    command.traceparent = traceparent(request);
                     let run = command.run_id.clone();
                     let wait_ms = Some(wait_ms);
                     return forward(env, Some(&caller), &run, RunRequest::Start { command, wait_ms }).await;
@@ -184,7 +186,10 @@ async fn handle(
             }
         }
         Route::StartBatch => match batch::items(&body) {
-            Ok(items) => Ok((200, batch::response(start_all(env, &caller, items).await))),
+            Ok(items) => Ok((
+                200,
+                batch::response(start_all(env, &caller, items, traceparent(request)).await),
+            )),
             Err(error) => Err(error),
         },
         Route::StartOperation { control } => start_operation(env, caller, &control, &body).await?,
@@ -264,7 +269,7 @@ async fn handle(
         Route::Callback { capability } => return deliver_callback(env, capability, body).await,
         Route::PublishEvent { name } => {
             let key = header(request, "idempotency-key");
-            publish(env, &caller, &name, key, &body).await?
+            publish(env, &caller, &name, key, &body, traceparent(request)).await?
         }
         Route::ListGates => match query.gate_page() {
             Ok((after, limit)) => {
@@ -300,6 +305,11 @@ async fn handle(
 pub fn header(request: &Request, name: &str) -> Option<String> {
     // `get` fails for an invalid header name only.
     request.headers().get(name).ok().flatten()
+}
+
+/// The trace that the request belongs to. An invalid header counts as none.
+fn traceparent(request: &Request) -> Option<TraceParent> {
+    TraceParent::parse(&header(request, TRACEPARENT)?)
 }
 
 /// The bytes of the body. Holds no more than the limit in memory.
@@ -410,6 +420,7 @@ async fn publish(
     name: &str,
     key: Option<String>,
     payload: &Value,
+    traceparent: Option<TraceParent>,
 ) -> Result<ApiResult> {
     let key = match key {
         None => platform::random_id()?,
@@ -425,6 +436,7 @@ async fn publish(
         hops: 1,
         root: None,
         started_by: caller.name.as_deref(),
+        traceparent,
     };
     let workflows = publish_event::triggered(env, name).await?;
     if let Err(error) = scope::check_event(name, &workflows, &caller.workflows) {

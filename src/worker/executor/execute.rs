@@ -25,6 +25,7 @@ use crate::task::secret_hosts::SECRETS;
 use crate::task::secrets::SecretStore;
 use crate::task::task_cache::TaskCache;
 use crate::task::task_result::TaskResult;
+use crate::task::trace::TaskTrace;
 use crate::worker::executor::breaker_client;
 use crate::worker::executor::http;
 use crate::worker::executor::llm::llm_call;
@@ -154,6 +155,7 @@ fn assignment<'a>(order: &TaskOrder, task: &'a Task, input: &'a Value) -> Assign
         deadline_at: order.deadline_at,
         run_ends_at: order.run_ends_at,
         resume_from: order.checkpoint(),
+        trace: TaskTrace::of(order),
         callback: match order.callback_url {
             Some(url) => json!({"url": url}),
             None => Value::Null,

@@ -39,6 +39,7 @@ pub async fn llm_call(
         // Dropping `talk` closes the connection to the provider.
         Some(deadline_at) => deadline::within(deadline_at.saturating_sub(now()), talk).await,
     };
+    decoder.note_usage(call.notes);
     match ended {
         None => Err(Stopped::Deadline {
             partial: Some(decoder.text_so_far()),

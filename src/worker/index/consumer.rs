@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use worker::{D1Database, Env, MessageBatch, MessageExt, QueueRetryOptionsBuilder, Result};
 
-use super::{breakers, gates, latencies, operations, runs};
+use super::{breakers, gates, latencies, operations, runs, traces};
 use crate::index::batch::{DecodedMessage, IndexUpdate, RemovedRun, decode};
 use crate::index::chunks::{Chunks, Row, json_array};
 use crate::index::metrics::samples;
-use crate::index::run_summary::{RunSummary, newest};
+use crate::index::run_summary::{EndedRun, RunSummary, newest};
 use crate::worker::platform;
 
 /// The delay before a failed message is delivered again. With the queue's `max_retries`, messages survive a database that is down
@@ -56,6 +56,10 @@ pub async fn save(batch: MessageBatch<()>, env: &Env, database: &D1Database) {
         }
     }
     let operations = std::mem::take(&mut rows.operations);
+    let ended = match traces::is_configured(env) {
+        true => rows.ended(),
+        false => Vec::new(),
+    };
     let Saved { rows_written, failed } = rows.save(database).await;
     platform::log(json!({
         "level": "info", "event": "index_saved", "messages": messages.len(), "again": failed.len(),
@@ -64,9 +68,11 @@ pub async fn save(batch: MessageBatch<()>, env: &Env, database: &D1Database) {
     let retry = QueueRetryOptionsBuilder::new()
         .with_delay_seconds(RETRY_DELAY_SECONDS)
         .build();
+    let traced: BTreeSet<usize> = ended.iter().map(|(message, _)| *message).collect();
     for (message, raw) in messages.iter().enumerate() {
         match failed.contains(&message) {
             true => raw.retry_with_options(&retry),
+            false if traced.contains(&message) => {}
             false => raw.ack(),
         }
     }
@@ -76,6 +82,30 @@ pub async fn save(batch: MessageBatch<()>, env: &Env, database: &D1Database) {
             platform::log(json!({
                 "level": "error", "event": "operation_failed", "operation_id": id, "message": error.to_string(),
             }));
+        }
+    }
+    let unsent = traces::export(env, ended).await;
+    for message in traced.difference(&failed) {
+        let raw = &messages[*message];
+        let age_ms = platform::now().saturating_sub(raw.timestamp().as_millis());
+        let delay = match unsent.get(message) {
+            None => None,
+            Some(asked_ms) => {
+                let delay = traces::retry_delay_seconds(env, age_ms, *asked_ms);
+                if delay.is_none() {
+                    platform::log(json!({"level": "error", "event": "traces_dropped", "age_ms": age_ms}));
+                }
+                delay
+            }
+        };
+        match delay {
+            None => raw.ack(),
+            Some(seconds) => {
+                let retry = QueueRetryOptionsBuilder::new()
+                    .with_delay_seconds(seconds)
+                    .build();
+                raw.retry_with_options(&retry);
+            }
         }
     }
 }
@@ -100,6 +130,16 @@ impl Rows {
                 }
             }
         }
+    }
+
+    /// The ends that the batch tells of, each once.
+    fn ended(&self) -> Vec<(usize, EndedRun)> {
+        let mut known = BTreeSet::new();
+        let ended = self.runs.iter().filter_map(|(message, summary)| {
+            let run = summary.ended()?;
+            known.insert(run.key()).then_some((*message, run))
+        });
+        ended.collect()
     }
 
     async fn save(self, database: &D1Database) -> Saved {

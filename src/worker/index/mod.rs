@@ -9,3 +9,4 @@ pub mod metrics;
 pub mod operations;
 pub mod page;
 pub mod runs;
+pub mod traces;

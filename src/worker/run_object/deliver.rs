@@ -72,6 +72,7 @@ async fn publish(env: &Env, budget: &SubrequestBudget, event: EmittedEvent) -> R
         hops: event.hops,
         root: event.root.as_ref(),
         started_by: event.started_by.as_deref(),
+        traceparent: event.traceparent,
     };
     let after = event.after.as_deref().unwrap_or_default();
     let starts = publish_event::start_page(env, &occurrence, after, |wanted| budget.take(wanted));

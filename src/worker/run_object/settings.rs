@@ -8,6 +8,7 @@ use crate::base::limits::TIMEOUT_CEILING_MS;
 use crate::definition::notify::NOTIFY;
 use crate::host::Config;
 use crate::run::{DeploymentTarget, NotifySettings, Routes, Settings};
+use crate::worker::index::traces;
 use crate::worker::platform::{self, http_client};
 use crate::worker::task_consumer::heartbeat_ms;
 
@@ -21,6 +22,7 @@ pub fn config(env: &Env) -> Config {
         let config = Config {
             settings: settings(env),
             silence_ms: silence_ms(env),
+            exports_traces: traces::is_configured(env),
         };
         CONFIG.set(Some(config));
         config
