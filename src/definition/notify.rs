@@ -9,52 +9,13 @@ use crate::base::limits;
 use crate::base::suggest::closest;
 use crate::base::text::shorten;
 use crate::cel::{Template, TextPart};
+use crate::definition::event_kinds::EVENT_KINDS;
 use crate::definition::problem::Problems;
 use crate::definition::reader::{Element, Reader, read_template};
 use crate::definition::secret::SECRET;
 
 /// The coordinator's variable with targets for all workflows.
 pub const NOTIFY: &str = "CURFEW_NOTIFY";
-
-/// The kinds of events that a target may ask for: those of `run::RunEventKind`, in the same order.
-pub const EVENT_KINDS: &[&str] = &[
-    "run_started",
-    "run_completed",
-    "run_compensating",
-    "run_failed",
-    "run_timed_out",
-    "run_cancelled",
-    "run_paused",
-    "run_resumed",
-    "run_extended",
-    "run_retried",
-    "run_restarted",
-    "token_created",
-    "token_dispatched",
-    "token_completed",
-    "token_failed",
-    "token_timed_out",
-    "token_cancelled",
-    "token_retried",
-    "fan_out_started",
-    "fan_in_started",
-    "fan_in_completed",
-    "sync_timed_out",
-    "gate_opened",
-    "gate_reminded",
-    "gate_decided",
-    "gate_timed_out",
-    "late_result_discarded",
-    "deadline_warning",
-    "signal_received",
-    "subworkflow_started",
-    "subworkflow_ended",
-    "subworkflow_paused",
-    "subworkflow_resumed",
-    "limit_exceeded",
-    "dispatch_rung_again",
-    "attempt_reaped",
-];
 
 /// An address and the kinds of events that are posted to it.
 #[derive(Clone, Debug, PartialEq, Eq)]

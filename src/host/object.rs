@@ -495,13 +495,7 @@ impl<P: Platform> Host<P> {
                     })?;
                     self.platform.publish(IndexChange::Latency(latency));
                 }
-                Command::PublishProgress { token, epoch } => self.with_run(|run| {
-                    let token = run.live_token(token).filter(|token| token.epoch == epoch);
-                    // It may have ended in the same commit.
-                    if let Some(token) = token.filter(|token| token.progress.is_some()) {
-                        self.platform.publish_progress(run, token);
-                    }
-                })?,
+                Command::PublishProgress { token, epoch } => self.publish_progress(token, epoch)?,
                 Command::NotifyRunEnded => self.platform.notify_run_ended(),
             }
         }

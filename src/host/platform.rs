@@ -11,7 +11,7 @@ use crate::host::subrequests::SubrequestBudget;
 use crate::index::batch::RemovedRun;
 use crate::protocol::notification::NotificationOrder;
 use crate::protocol::task::TaskMessage;
-use crate::run::{Decision, Event, MeasuredRows, Patch, Run, Token, WrittenAt};
+use crate::run::{Decision, Event, MeasuredRows, Patch, Run, WrittenAt};
 use crate::storage::commit::Commit;
 use crate::storage::pages::ListedRow;
 use crate::storage::restore::Rows;
@@ -168,10 +168,6 @@ pub trait Platform {
     /// Publishes again what the index's queue refused.
     fn publish_refused(&self);
 
-    /// Shows the progress of an executing token to those who watch the run. It is not saved in the direct lane; losing it costs
-    /// a moment until the next one.
-    fn publish_progress(&self, _run: &Run, _token: &Token) {}
-
     /// Until `notify_run_ended`, at most for `millis`.
     fn wait_for_end(&self, millis: u64) -> impl Future<Output = ()>;
 
@@ -182,6 +178,10 @@ pub trait Platform {
 
     /// A watcher that is lost, or that was not reached, asks for what it lacks.
     fn publish_events(&self, events: LiveEvents);
+
+    /// The progress of an executing token, for clients that watch the run. It is not saved in the direct lane; losing it costs a
+    /// moment until the next one.
+    fn publish_progress(&self, line: &str);
 
     /// Observers of the simulator, around every decision.
     fn deciding(&self, _run: &Run, _event: &Event, _remaining_calls: u32) {}

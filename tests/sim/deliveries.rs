@@ -52,6 +52,7 @@ impl Object {
             triggered_by: None,
             callback_secret: Some(callback_key().secret_of("run-1")),
             started_by: Some("eve".into()),
+            traceparent: None,
         };
         let wait_ms = None;
         let answer = object.ask(RunRequest::Start { command, wait_ms });

@@ -14,8 +14,7 @@ use curfew::host::{
 use curfew::protocol::notification::NotificationOrder;
 use curfew::protocol::task::{TaskMessage, TaskReport};
 use curfew::run::{
-    Decision, Event, Lane, MeasuredRows, Patch, Run, RunEventKind, Token, TokenId, TokenStatus, Write,
-    WrittenAt,
+    Decision, Event, Lane, MeasuredRows, Patch, Run, RunEventKind, TokenId, TokenStatus, Write, WrittenAt,
 };
 use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX, notification_key};
 use curfew::storage::pages::ListedRow;
@@ -300,8 +299,8 @@ impl Platform for SimPlatform {
 
     fn publish_refused(&self) {}
 
-    fn publish_progress(&self, run: &Run, token: &Token) {
-        check_published(run, token.id, token.epoch);
+    fn publish_progress(&self, line: &str) {
+        check_published(&self.durable.store.borrow(), line);
         if self.life.performs() {
             self.environment.outcome.borrow_mut().progress_published += 1;
         }

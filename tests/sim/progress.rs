@@ -3,12 +3,13 @@
 
 use curfew::host::Attempt;
 use curfew::protocol::task::{Artifact, PROGRESS_LINE, StepProgress, TaskProgress};
-use curfew::run::{Command, Event, Lane, Run, TokenId, TokenStatus, Write};
-use serde_json::json;
+use curfew::run::{Command, Event, Lane, TokenId, TokenStatus, Write};
+use serde_json::{Value, json};
 
 use super::environment::{ConnectionId, Environment};
 use super::in_flight::InFlight;
 use super::properties::CheckedDecision;
+use super::store::Store;
 
 fn name_of(run: &str, attempt: Attempt) -> String {
     format!("{run}/{}@{}", attempt.0, attempt.1)
@@ -104,9 +105,20 @@ impl CheckedDecision<'_> {
     }
 }
 
-/// The progress that watchers of the run are shown is on a token that is executing.
-pub fn check_published(run: &Run, token: TokenId, epoch: u64) {
-    let token = run.live_token(token).expect("its progress is of a live token");
-    assert_eq!((token.status, token.epoch), (TokenStatus::Executing, epoch));
-    assert!(token.progress.is_some());
+/// The progress that watchers of the run are sent is of a token that is executing, according to its row.
+pub fn check_published(store: &Store, line: &str) {
+    let view = line.strip_prefix("- progress ").expect("a line of progress");
+    let view: Value = serde_json::from_str(view).expect("progress is JSON");
+    let token = view["token_id"].as_str().and_then(TokenId::parse);
+    let (status, row) = &store.tokens[&token.expect("an id").0];
+    let row: Value = serde_json::from_str(row).expect("a row is JSON");
+    assert_eq!(
+        (status.as_str(), &row["epoch"]),
+        ("executing", &view["epoch"]),
+        "{line}"
+    );
+    assert!(
+        view["step_ref"].is_string() && view["partial"].is_array(),
+        "{line}"
+    );
 }

@@ -213,4 +213,10 @@ impl Platform for Workerd {
             watchers.publish(after, last, &events.lines, events.has_ended);
         }
     }
+
+    fn publish_progress(&self, line: &str) {
+        if let Some(watchers) = &self.watchers {
+            watchers.publish_progress(line);
+        }
+    }
 }
