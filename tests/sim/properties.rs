@@ -468,7 +468,7 @@ impl Environment {
 
     pub fn count_token(&self, token: &Token) {
         let outcome = &mut *self.outcome.borrow_mut();
-        let is_unroutable = token.unroutable.is_some_and(|it| !it.is_logged);
+        let is_unroutable = token.unroutable.as_ref().is_some_and(|it| !it.is_logged);
         outcome.unroutable += u64::from(is_unroutable);
         let code = token.error.as_ref().map(|error| error.code.as_str());
         outcome.no_route += u64::from(code == Some("no_route"));

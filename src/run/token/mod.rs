@@ -267,7 +267,7 @@ pub struct Token {
     /// It failed and waits for a person's decision.
     pub escalation: Option<Box<Escalation>>,
     /// It waits for a route to an executor.
-    pub unroutable: Option<Unroutable>,
+    pub unroutable: Option<Box<Unroutable>>,
     /// It undoes the work of another token.
     pub compensates: Option<Box<Compensates>>,
     /// Its part of the run's history.

@@ -131,7 +131,7 @@ pub struct TokenRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation: Option<Box<Escalation>>,
     #[serde(default, rename = "stranded", skip_serializing_if = "Option::is_none")]
-    pub unroutable: Option<Unroutable>,
+    pub unroutable: Option<Box<Unroutable>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensates: Option<Box<Compensates>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
