@@ -7,6 +7,7 @@ import { fan, freshId, oneTask, request, type WorkflowDocument } from "./documen
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer, type Reply } from "./peer.ts";
 import { until } from "./poll.ts";
+import { watch, type Watcher } from "./watcher.ts";
 import type { TokenView } from "./api-types.ts";
 
 const KEY = "sk-0123456789-abcdef";
@@ -83,6 +84,28 @@ for (const lane of ["direct", "queue"] as const) {
       assertCompleted(run);
       assert.equal(run.output.text, "Once upon a time");
       assert.deepEqual((await at().tokens(id)).map(({ progress }) => progress), [undefined]);
+    });
+
+    test("the text so far is in the live stream, and is sent at once to a client that comes later", async () => {
+      const { step } = model(["Once ", "upon ", "a time"], { everyMs: 1_500, ends: true });
+      const id = await started(at(), oneTask([step], { task, node: { timeout: "20s" } }));
+      const watcher = await watch(at().url, id);
+      const other = await watch(at().url, id, "?kinds=run_completed");
+      const texts = (from: Watcher) => from.sent.filter(({ event }) => event === "progress").map(({ data }) => data.partial[0]?.text);
+      const [token] = await until("progress", () => (texts(watcher).includes("Once ") ? at().tokens(id) : undefined));
+      const late = await watch(at().url, id, "?kinds=progress");
+      await until("the progress so far", () => texts(late).length > 0);
+      const sent = watcher.sent.find(({ event }) => event === "progress")!;
+      assert.equal(sent.id, undefined, "progress has no number: a client that connects again continues with events");
+      const { kind, token_id, node_id, epoch } = sent.data;
+      assert.deepEqual({ kind, token_id, node_id, epoch }, { kind: "progress", token_id: token!.id, node_id: token!.node_id, epoch: 1 });
+      const events = await watcher.ended();
+      assert.equal(events.at(-1)?.kind, "run_completed");
+      assert.ok(texts(watcher).includes("Once upon "));
+      assert.deepEqual(events, await at().events(id), "the history is whole");
+      await Promise.all([other.ended(), late.ended()]);
+      assert.deepEqual(texts(other), [], "who asks for other kinds gets no progress");
+      assert.deepEqual(late.events(), []);
     });
 
     test("finished steps, the step under way and its retries are shown", async () => {
