@@ -9,6 +9,7 @@ mod recovery;
 mod rows;
 mod run_requests;
 mod time;
+mod traces;
 mod wire;
 
 use std::path::PathBuf;

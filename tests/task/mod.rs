@@ -19,3 +19,4 @@ mod retries;
 mod secrets;
 mod shell;
 mod steps;
+mod traces;

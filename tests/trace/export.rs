@@ -137,7 +137,11 @@ fn waits_and_ends_are_where_they_were() {
     assert_eq!((attempt.time.start, attempt.time.end), (2_000, 2_970));
     let joins = named(&spans, "join done");
     assert_eq!((joins[0].time.start, joins[0].time.end), (2_970, 3_500));
-    assert_eq!((joins[1].time.start, joins[1].time.end), (3_100, 3_500), "from the end of the child");
+    assert_eq!(
+        (joins[1].time.start, joins[1].time.end),
+        (3_100, 3_500),
+        "from the end of the child"
+    );
     let gate = only(&spans, "gate");
     assert_eq!(gate.parent, Some(only(&spans, "gate approve").span_id));
     assert_eq!(
