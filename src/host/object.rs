@@ -1,6 +1,6 @@
 //! One run in memory and the loop around it: an event comes in, its decision is committed, then performed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use serde_json::value::RawValue;
@@ -45,6 +45,8 @@ pub struct Host<P: Platform> {
     claimed: RefCell<Option<AttemptOrder>>,
     /// Snapshots of children that are being started, by the node that calls them.
     pub(super) child_snapshots: RefCell<Vec<(String, Weak<RawValue>)>>,
+    /// The number of the last event that was committed.
+    pub(super) published_seq: Cell<u64>,
 }
 
 /// Whether the run was in memory already.
@@ -76,6 +78,7 @@ impl<P: Platform> Host<P> {
             calls: ExecutorCalls::default(),
             claimed: RefCell::default(),
             child_snapshots: RefCell::default(),
+            published_seq: Cell::default(),
         }
     }
 
@@ -112,6 +115,7 @@ impl<P: Platform> Host<P> {
             return Ok(None);
         }
         let run = restore::run(rows, self.config.settings, &mut self.snapshots.borrow_mut())?;
+        self.published_seq.set(run.last_event_seq());
         *self.run.borrow_mut() = Some(run);
         Ok(Some(Restored::Now))
     }
@@ -171,6 +175,7 @@ impl<P: Platform> Host<P> {
                 "source": run.limit_source(),
             }));
         }
+        self.published_seq.set(0);
         *self.run.borrow_mut() = Some(run);
         if let Err(error) = self.carry_out(budget, decision) {
             // The empty table would be taken for a run.
@@ -372,6 +377,7 @@ impl<P: Platform> Host<P> {
                 commands,
             } => {
                 self.commit(&writes, alarm)?;
+                self.publish_events(&writes)?;
                 self.perform(budget, commands)
             }
             Decision::DeleteStorage => {

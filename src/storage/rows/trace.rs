@@ -92,7 +92,7 @@ fn traced(seq: u64, at: Millis, kind: RunEventKind, fields: &Map<String, Value>)
     TracedEvent {
         seq,
         at,
-        kind: kind.name(),
+        kind: kind.name().to_string(),
         token_id: text("token_id"),
         epoch: number("epoch"),
         code: text("code"),
