@@ -74,3 +74,16 @@ impl Run {
         self.note(RunEventKind::LimitExceeded, fields);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_an_emitted_event_names_its_token() {
+        assert_eq!(token_of_key("run-1~t3/1700000000000/t12/0"), Some(TokenId(12)));
+        for other in ["", "order-7", "t12", "a/t1", "t1/0/", "a/b/t01/0"] {
+            assert_eq!(token_of_key(other), None, "{other}");
+        }
+    }
+}

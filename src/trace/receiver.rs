@@ -30,6 +30,9 @@ pub fn traces_url(setting: &str) -> Result<String, String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("{} is neither http nor https", url.scheme()));
     }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it holds a user or a password; write a header \"authorization\" instead".into());
+    }
     let path = url.path().trim_end_matches('/').to_string();
     if !path.ends_with(TRACES_PATH) {
         url.set_path(&format!("{path}{TRACES_PATH}"));

@@ -41,8 +41,8 @@ pub(super) fn of(
         attempt_spans.push(attempt_span(context, &span, token, attempt, index == last));
     }
     if let Some(joins_at) = &token.joins_at {
-        let children = events.iter().filter(|event| event.kind == "subworkflow_ended");
-        let child_ended_at = children.last().map(|event| event.at);
+        let mut children = events.iter().filter(|event| event.kind == "subworkflow_ended");
+        let child_ended_at = children.next_back().map(|event| event.at);
         let attempt_ended_at = attempt_spans.last().map(|attempt| attempt.time.end);
         let from = child_ended_at.or(attempt_ended_at).unwrap_or(span.time.end);
         let id = context.spans.join(token.id);
@@ -85,8 +85,8 @@ fn token_span(context: RunContext, run_span: &Span, token: &TracedToken, events:
         span.optional_text("curfew.branch.group", branch.group.as_deref());
         span.number("curfew.branch.index", u64::from(branch.index));
     }
-    let children = events.iter().filter_map(|event| event.child_run_id.as_deref());
-    span.optional_text("curfew.child.run.id", children.last());
+    let mut children = events.iter().filter_map(|event| event.child_run_id.as_deref());
+    span.optional_text("curfew.child.run.id", children.next_back());
     span.end_as(&token.status, token.error.as_ref());
     span
 }

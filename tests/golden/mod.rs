@@ -10,6 +10,7 @@ mod recovery;
 mod rows;
 mod run_requests;
 mod time;
+mod traces;
 mod wire;
 
 use std::path::PathBuf;

@@ -21,3 +21,4 @@ mod retries;
 mod secrets;
 mod shell;
 mod steps;
+mod traces;

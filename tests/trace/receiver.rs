@@ -27,6 +27,7 @@ fn the_path_is_added_unless_it_is_there() {
     );
     assert_eq!(url("ftp://a.example"), "ftp is neither http nor https");
     assert!(url("a.example").starts_with("it is no URL"));
+    assert!(!url("https://ada:hunter2@a.example").contains("hunter2"));
 }
 
 #[test]

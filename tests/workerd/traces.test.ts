@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { assertCompleted } from "./assertions.ts";
-import { ask, callWorkflow, chainOf, childRunId, fan, freshId, oneRequest, oneTask, request, set, workflow } from "./document-builders.ts";
+import { chainOf, fan, freshId, oneRequest, oneTask, request, set, workflow } from "./document-builders.ts";
 import { startCurfew, type Curfew } from "./harness.ts";
 import { startSdkServer, type SdkServer } from "./mcp-servers.ts";
 import { startOtlpReceiver, type OtlpReceiver, type Span } from "./otlp-receiver.ts";
