@@ -60,7 +60,7 @@ export interface TokenView {
   reason: string | null;
   error: ErrorView | null;
   output: any;
-  compensation?: true;
+  compensation?: boolean;
   steps: {
     ref: string;
     status: string;
