@@ -2,87 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::api::error::Error;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::{Millis, format_moment};
 use crate::run::{
-    COMPENSATED, CompensationResult, FinalAction, Header, Past, PauseReason, REACHED_A_LIMIT, ResumePlan,
-    Run, RunEvent, RunEventKind, RunStatus, TimeoutRecord, TokenId, TokenStatus, TokenSummary, is_resumable,
+    COMPENSATED, CompensationResult, Header, HistoryEvent, Past, PauseReason, REACHED_A_LIMIT, ResumePlan,
+    Run, RunEvent, RunStatus, TimeoutRecord, TokenId, TokenStatus, TokenSummary, is_resumable,
 };
-use crate::storage::rows::{EventSubject, ListedRowEvent};
 
 /// Limits of one deliverable.
 const NODES_SHOWN: usize = 1_000;
 const ERRORS_SHOWN: usize = 100;
 
-pub fn event(run_id: &str, entry: &RunEvent) -> Value {
-    let mut view = json!({"seq": entry.seq, "at": entry.at, "kind": entry.kind});
+pub fn event(run_id: &str, event: HistoryEvent) -> Value {
+    let mut view = json!({"seq": event.seq, "at": event.at, "kind": event.kind});
     if let Value::Object(fields) = &mut view {
-        fields.extend(fields_of(entry));
+        fields.extend(event.fields);
     }
-    if entry.record.is_some() {
-        view["recovery_path"] = json!(recovery_path(run_id, entry.seq));
+    if event.has_record {
+        view["recovery_path"] = json!(recovery_path(run_id, event.seq));
     }
     view
-}
-
-/// An event that stands on the row of what it happened to.
-pub fn row_event(listed: &ListedRowEvent) -> Result<Value, String> {
-    let event = &listed.event;
-    let mut view = json!({"seq": event.seq, "at": event.at, "kind": event.kind});
-    match listed.subject()? {
-        EventSubject::Run => {}
-        EventSubject::Token(id) => view["token_id"] = json!(id.to_string()),
-        EventSubject::Gate(id) => {
-            view["gate_id"] = json!(id);
-            if let Some(token_id) = &listed.token_id {
-                view["token_id"] = json!(token_id);
-            }
-        }
-        EventSubject::Instance(number) => view["instance"] = json!(number),
-    }
-    if let Some(node_id) = &listed.node_id {
-        // What marks a compensation or an end handler is no part of the id.
-        let (shown, role) = node_id.split_once('~').unwrap_or((node_id, ""));
-        view["node_id"] = json!(shown);
-        if role == "compensate" {
-            view["compensation"] = json!(true);
-        }
-    }
-    if event.kind == RunEventKind::TokenDispatched {
-        view["epoch"] = json!(1);
-    }
-    if let (Value::Object(view), Some(fields)) = (&mut view, &event.fields) {
-        view.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
-    }
-    Ok(view)
-}
-
-/// Kinds whose cause older builds saved as `by`, which now is the name of a caller.
-const CAUSED: [RunEventKind; 4] = [
-    RunEventKind::RunPaused,
-    RunEventKind::RunResumed,
-    RunEventKind::RunTimedOut,
-    RunEventKind::RunFailed,
-];
-
-fn fields_of(entry: &RunEvent) -> Map<String, Value> {
-    let mut fields = entry.fields.clone();
-    if CAUSED.contains(&entry.kind)
-        && !fields.contains_key("cause")
-        && let Some(cause) = fields.remove("by")
-    {
-        fields.insert("cause".into(), cause);
-    }
-    if let Some(policy) = fields.get_mut("policy_applied") {
-        // Earlier builds saved the final action of the record.
-        if let Ok(action) = serde_json::from_value::<FinalAction>(policy.clone()) {
-            *policy = json!(action.policy());
-        }
-    }
-    fields
 }
 
 fn recovery_path(run_id: &str, seq: u64) -> String {

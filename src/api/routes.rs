@@ -45,6 +45,10 @@ pub enum Route {
     ListEvents {
         run: String,
     },
+    /// Events as they are committed.
+    WatchRun {
+        run: String,
+    },
     ListTimeouts {
         run: String,
     },
@@ -137,6 +141,7 @@ impl Route {
             Route::ReadRun { .. } => rules(read, BodyRule::Ignored, WAIT),
             Route::ListTokens { .. } => rules(read, BodyRule::Ignored, PAGE),
             Route::ListEvents { .. } | Route::ListTimeouts { .. } => rules(read, BodyRule::Ignored, HISTORY),
+            Route::WatchRun { .. } => rules(read, BodyRule::Ignored, &["after", "kinds"]),
             Route::ReadTimeout { .. } => rules(read, BodyRule::Ignored, NONE),
             Route::ReadDeliverable { .. } | Route::ReadResumeOptions { .. } => {
                 rules(read, BodyRule::Ignored, NONE)
@@ -189,6 +194,10 @@ impl Route {
             },
             ["v1", "runs", run, "events"] => match method {
                 "GET" => return Ok(Route::ListEvents { run: run_id(run)? }),
+                _ => &["GET"],
+            },
+            ["v1", "runs", run, "live"] => match method {
+                "GET" => return Ok(Route::WatchRun { run: run_id(run)? }),
                 _ => &["GET"],
             },
             ["v1", "runs", run, "timeouts"] => match method {

@@ -43,6 +43,8 @@ pub struct Host<P: Platform> {
     claimed: RefCell<Option<AttemptOrder>>,
     /// Snapshots of children that are being started, by the node that calls them.
     pub(super) child_snapshots: RefCell<Vec<(String, Weak<RawValue>)>>,
+    /// The number of the last event that was committed.
+    pub(super) published_seq: Cell<u64>,
     /// Rows of the run that were written before the storage began to count, less those of others that it counted before.
     rows_before: Cell<i64>,
 }
@@ -76,6 +78,7 @@ impl<P: Platform> Host<P> {
             calls: ExecutorCalls::default(),
             claimed: RefCell::default(),
             child_snapshots: RefCell::default(),
+            published_seq: Cell::default(),
             rows_before: Cell::new(0),
         }
     }
@@ -109,6 +112,7 @@ impl<P: Platform> Host<P> {
             return Ok(None);
         }
         let run = restore::run(rows, self.config.settings, &mut self.snapshots.borrow_mut())?;
+        self.published_seq.set(run.last_event_seq());
         self.rows_before
             .set(run.header.rows_written as i64 - storage.rows_written() as i64);
         *self.run.borrow_mut() = Some(run);
@@ -170,6 +174,7 @@ impl<P: Platform> Host<P> {
                 "source": run.limit_source(),
             }));
         }
+        self.published_seq.set(0);
         *self.run.borrow_mut() = Some(run);
         self.rows_before.set(-(rows_of_others as i64));
         if let Err(error) = self.carry_out(budget, decision) {
@@ -374,6 +379,7 @@ impl<P: Platform> Host<P> {
             } => {
                 self.count_rows(&mut writes, alarm);
                 self.commit(&writes, alarm)?;
+                self.publish_events(&writes)?;
                 self.perform(budget, commands)?;
                 if writes.iter().filter_map(Write::event).any(is_measured_at_once) {
                     self.platform.publish(IndexChange::Run);

@@ -50,6 +50,7 @@ pub use rejection::{FourEyes, Rejection};
 pub use restore::StoredRun;
 pub use state::{NewRun, Run};
 pub use time::event_log::{LATE_NOTED, RunEvent, RunEventKind};
+pub use time::history_event::{EventSubject, HistoryEvent};
 pub use time::row_events::{RowEvent, last_seq};
 pub use time::timeout_record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
 pub use token::deadline::TokenDeadline;

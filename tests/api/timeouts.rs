@@ -1,9 +1,14 @@
 //! `GET /timeouts` and `GET /events`: timeout records, log lines and the lateness of each layer.
 
 use curfew::api::recovery::{event, lateness, timeout, timeout_line};
+use curfew::run::{HistoryEvent, RunEvent};
 use serde_json::{Value, json};
 
 use crate::run::driver::Driver;
+
+fn view(entry: &RunEvent) -> Value {
+    event("run-1", HistoryEvent::of_log(entry))
+}
 
 fn document() -> Value {
     json!({
@@ -96,7 +101,7 @@ fn the_log_line_of_a_run_timeout_has_no_step() {
 #[test]
 fn events_are_flat_and_link_to_their_records() {
     let run = timed_out();
-    let events: Vec<Value> = run.events().iter().map(|entry| event("run-1", entry)).collect();
+    let events: Vec<Value> = run.events().iter().map(view).collect();
     assert_eq!(
         events,
         [
@@ -122,7 +127,7 @@ fn an_event_of_an_earlier_build_shows_the_name_of_its_policy() {
     ] {
         let mut entry = timed_out().events()[0].clone();
         entry.fields.insert("policy_applied".into(), json!(saved));
-        assert_eq!(event("run-1", &entry)["policy_applied"], json!(shown));
+        assert_eq!(view(&entry)["policy_applied"], json!(shown));
     }
 }
 

@@ -1,7 +1,7 @@
 //! API views of runs that timed out, failed or were cancelled, and of deliverables.
 
 use curfew::api::{recovery, rejection};
-use curfew::run::{RetryMode, Run, RunEvent, RunStatus};
+use curfew::run::{HistoryEvent, RetryMode, Run, RunEvent, RunStatus};
 use serde_json::{Value, json};
 
 use super::check_json;
@@ -62,11 +62,11 @@ fn views_of_events() {
     let run = late();
     check_json(
         "view_event_warning.json",
-        &recovery::event("run-1", &entry(&run, 1)),
+        &recovery::event("run-1", HistoryEvent::of_log(&entry(&run, 1))),
     );
     check_json(
         "view_event_timeout.json",
-        &recovery::event("run-1", &entry(&run, 2)),
+        &recovery::event("run-1", HistoryEvent::of_log(&entry(&run, 2))),
     );
 }
 
@@ -88,7 +88,7 @@ fn views_of_another_version() {
     run.retry_on(RetryMode::RetryStep, 2, document("${input.x}"));
     check_json(
         "view_event_retried_on_another_version.json",
-        &recovery::event("run-1", &entry(&run, 2)),
+        &recovery::event("run-1", HistoryEvent::of_log(&entry(&run, 2))),
     );
 }
 

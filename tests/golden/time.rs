@@ -4,8 +4,8 @@ use curfew::api::{recovery, views};
 use curfew::base::failure::{Failure, FailureClass};
 use curfew::protocol::task::{Artifact, Checkpoint, StepReport, StepStatus, TaskReport};
 use curfew::run::{
-    ChildStatusUpdate, Escalation, GateState, Header, Interrupted, Message, PauseReason, RunEvent, Token,
-    TokenId, TokenStatus, Write,
+    ChildStatusUpdate, Escalation, GateState, Header, HistoryEvent, Interrupted, Message, PauseReason,
+    RunEvent, Token, TokenId, TokenStatus, Write,
 };
 use curfew::storage::rows::{HeaderRow, InstanceRow, TokenRow};
 use serde_json::{Value, json};
@@ -124,11 +124,11 @@ fn rows_of_timeout_events() {
 #[test]
 fn the_cause_of_an_older_event() {
     let older: RunEvent = serde_json::from_str(&read("row_event_run_paused_first.json")).expect("a row");
-    let view = recovery::event("run-1", &older);
+    let view = recovery::event("run-1", HistoryEvent::of_log(&older));
     assert_eq!((&view["cause"], &view["by"]), (&json!("person"), &Value::Null));
     let newer = read("row_event_run_resumed_by_a_caller.json");
     let newer: RunEvent = serde_json::from_str(&newer).expect("a row");
-    let view = recovery::event("run-1", &newer);
+    let view = recovery::event("run-1", HistoryEvent::of_log(&newer));
     assert_eq!((&view["cause"], &view["by"]), (&json!("person"), &json!("ada")));
 }
 

@@ -158,6 +158,7 @@ fn every_run_ends_and_no_property_breaks() {
         ("simulations without operators", total.unattended),
         ("reused connections", total.connections_reused),
         ("reports handled together", total.reports_batched),
+        ("events that watchers got", total.events_published),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
     }

@@ -52,6 +52,8 @@ pub struct Outcome {
     pub connections_reused: u64,
     /// Reports that were handled as one batch with others.
     pub reports_batched: u64,
+    /// Events that watchers got.
+    pub events_published: u64,
 }
 
 impl Outcome {
@@ -99,5 +101,6 @@ impl Outcome {
         self.unattended += other.unattended;
         self.connections_reused += other.connections_reused;
         self.reports_batched += other.reports_batched;
+        self.events_published += other.events_published;
     }
 }

@@ -13,6 +13,7 @@
 pub mod clock;
 pub mod due;
 pub mod event_log;
+pub mod history_event;
 pub mod pause;
 pub mod row_events;
 pub mod timeout_gate;

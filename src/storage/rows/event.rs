@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::run::{RowEvent, TokenId};
+use crate::run::{EventSubject, HistoryEvent, RowEvent, TokenId};
 use crate::storage::commit::{GATE, HEADER, INSTANCE, TOKEN};
 
 /// An event with the part of its row that its view needs.
@@ -16,31 +16,32 @@ pub struct ListedRowEvent {
     pub event: RowEvent,
 }
 
-/// What an event happened to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventSubject {
-    Run,
-    Token(TokenId),
-    Gate(String),
-    Instance(u64),
-}
-
 impl ListedRowEvent {
     /// An error means that the row is none of those that have events: a bug.
-    pub fn subject(&self) -> Result<EventSubject, String> {
+    pub fn history_event(&self) -> Result<HistoryEvent, String> {
+        Ok(HistoryEvent::of_row(&self.event, &self.subject()?))
+    }
+
+    fn subject(&self) -> Result<EventSubject<'_>, String> {
         let unknown = || format!("row {} has no events", self.key);
+        let node_id = self.node_id.as_deref();
         if self.key == HEADER {
             return Ok(EventSubject::Run);
         }
         if let Some(id) = self.key.strip_prefix(GATE) {
-            return Ok(EventSubject::Gate(id.to_string()));
+            let token_id = self.token_id.as_deref();
+            return Ok(EventSubject::Gate {
+                id,
+                node_id,
+                token_id,
+            });
         }
         if let Some(number) = self.key.strip_prefix(INSTANCE) {
             return number.parse().map(EventSubject::Instance).map_err(|_| unknown());
         }
         let number = self.key.strip_prefix(TOKEN).ok_or_else(unknown)?;
-        let number = number.parse().map_err(|_| unknown())?;
-        Ok(EventSubject::Token(TokenId(number)))
+        let id = TokenId(number.parse().map_err(|_| unknown())?);
+        Ok(EventSubject::Token { id, node_id })
     }
 }
 

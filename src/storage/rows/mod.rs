@@ -9,7 +9,7 @@ mod token;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use event::{EventSubject, ListedRowEvent, events_of};
+pub use event::{ListedRowEvent, events_of};
 pub use header::HeaderRow;
 pub use instance::{BranchRow, FanInRow, InstanceRow};
 pub use token::{
