@@ -536,6 +536,10 @@ impl<P: Platform> Host<P> {
         let mut line = json!({"level": "info", "event": event.kind, "run_id": self.run_id()});
         if let Value::Object(fields) = &mut line {
             fields.extend(event.fields.clone());
+            // What a caller wrote is on the run only.
+            if event.kind == RunEventKind::RunCancelled {
+                fields.remove("reason");
+            }
         }
         if let Some(record) = &event.record {
             line["level"] = json!("warn");

@@ -32,7 +32,7 @@ pub struct RunSummary {
     pub parked_since: Option<Millis>,
     /// What the run has added to the metrics so far. `None`: an earlier build sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metrics: Option<RunMetrics>,
+    pub metrics: Option<Box<RunMetrics>>,
     /// The run's entry in lists.
     pub summary: Value,
     /// How often the run has ended. Each end is exported as a trace once.
@@ -51,7 +51,7 @@ impl RunSummary {
             at: now,
             due_at: run.ends_by(),
             parked_since: run.parked_since(),
-            metrics: run.metrics().cloned(),
+            metrics: run.metrics().cloned().map(Box::new),
             summary: index_view::run(&run.header),
             ends: run.header.ends,
         }

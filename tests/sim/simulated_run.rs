@@ -79,7 +79,7 @@ impl SimulatedRun {
             // After a failed commit the run is not in memory.
             let _not_in_memory = host.with_run(|run| {
                 self.check_alarm(run, now);
-                if now % 16 == 0 {
+                if now.is_multiple_of(16) {
                     self.check_metrics(run);
                 }
             });

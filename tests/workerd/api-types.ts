@@ -62,7 +62,7 @@ export interface TokenView {
   output: any;
   /** Of a token that is executing. */
   progress?: { at: number; step_ref: string; step_index: number; steps_total: number; attempt: number; partial: ArtifactView[] };
-  compensation?: true;
+  compensation?: boolean;
   steps: {
     ref: string;
     status: string;

@@ -113,7 +113,7 @@ const DATA_PATHS = /\/(signals|callbacks|events|gates)\/[^/]+$/;
 /** Records the inputs in a request, and what the response shows of a run's data. */
 function recordExchange(path: string, body: unknown, response: unknown): void {
   const sent = parsedBody(body);
-  recordData(DATA_PATHS.test(path) ? { ...sent, choice: undefined, by: undefined } : [sent?.input, sent?.items?.map?.((item: any) => item?.input)]);
+  recordData(DATA_PATHS.test(path) ? { ...sent, choice: undefined, by: undefined } : [sent?.input, sent?.reason, sent?.items?.map?.((item: any) => item?.input)]);
   const seen = response as any;
   for (const view of [seen, ...(Array.isArray(seen?.items) ? seen.items : [])]) recordData([view?.input, view?.output, view?.context, view?.partial_artifacts]);
 }

@@ -214,12 +214,39 @@ describe("a zoo of runs", () => {
     assert.ok(!JSON.stringify([...samples.keys()]).includes(ids[0]!), "no run ids");
   });
 
-  test("a scrape is one statement, and a batch of the index one more than before", async () => {
+  test("a scrape reads few rows", async () => {
     const response = await curfew.api("GET", "/metrics");
     assert.match(response.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
     const rows = Number(/rows_read=(\d+)/.exec(response.headers.get("x-curfew-bill") ?? "")?.[1]);
     assert.ok(rows > 0 && rows < 500, `${rows}`);
   });
+});
+
+test("a scrape is one statement, a batch of the index one more than it was, a pass of the sweep one more", async () => {
+  const curfew = await startCurfew({ entry: "tests/workerd/workers/statement-counter.mjs" });
+  try {
+    const statements = async (): Promise<{ prepared: string[]; transactions: number[] }> => (await curfew.api("GET", "/statements")).json;
+    const document = oneTask([set({ a: 1 })]);
+    await curfew.store(document);
+    await statements();
+    await curfew.ended(await curfew.start(document.id));
+    await until("the index", () => curfew.logLines("index_saved").length > 0);
+    const { prepared, transactions } = await statements();
+    // Metrics, tags, the run, tags.
+    assert.ok(transactions.every((size) => size === 4), JSON.stringify(transactions));
+    assert.equal(prepared.filter((sql) => sql.startsWith("WITH")).length, transactions.length, JSON.stringify(prepared));
+    await scrape(curfew);
+    const scraped = await statements();
+    assert.deepEqual([scraped.prepared.length, scraped.transactions.length], [1, 0], JSON.stringify(scraped));
+    await sweep(curfew);
+    const swept = await until("the pass to be measured", async () => {
+      const { samples } = await scrape(curfew);
+      return samples.get("workflow_timeout_enforcer_cycle_duration_seconds_count") === 1;
+    }).then(statements);
+    assert.equal(swept.prepared.filter((sql) => sql.startsWith("INSERT INTO metrics")).length, 1, JSON.stringify(swept.prepared));
+  } finally {
+    await curfew.dispose();
+  }
 });
 
 test("metrics need the role read, and a credential for all workflows", async () => {
