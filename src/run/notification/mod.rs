@@ -18,7 +18,6 @@ use crate::definition::event_kinds::EVENT_KINDS;
 use crate::definition::notify::{NotifyTarget, parse_variable};
 use crate::protocol::caller::WorkflowScope;
 use crate::protocol::notification::NotificationTarget;
-use crate::run::time::event_log::RunEventKind;
 
 pub(in crate::run) use queues::Notifications;
 
@@ -108,11 +107,6 @@ impl Notification {
         }
         json_text(&body)
     }
-}
-
-/// The name of a kind of events.
-pub(in crate::run) fn name_of(kind: RunEventKind) -> &'static str {
-    EVENT_KINDS[kind as usize]
 }
 
 /// What a deployment sets for notifications.
