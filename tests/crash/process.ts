@@ -15,10 +15,10 @@ export interface CurfewProcess {
   stop(): Promise<void>;
 }
 
-export async function startProcess(directory: string, vars: Record<string, string>): Promise<CurfewProcess> {
+export async function startProcess(directory: string, vars: Record<string, string>, executorVars: Record<string, string> = {}): Promise<CurfewProcess> {
   const [storage, scratch] = [join(directory, "disk"), join(directory, "scratch")];
   for (const path of [storage, scratch]) mkdirSync(path, { recursive: true });
-  const child = fork(fileURLToPath(new URL("server.ts", import.meta.url)), [storage, JSON.stringify(vars)], {
+  const child = fork(fileURLToPath(new URL("server.ts", import.meta.url)), [storage, JSON.stringify(vars), JSON.stringify(executorVars)], {
     // miniflare's temporary files are removed with the directory.
     env: { ...process.env, TMPDIR: scratch },
     execArgv: ["--disable-warning=ExperimentalWarning"],

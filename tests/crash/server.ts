@@ -11,8 +11,8 @@ export interface ServerReady {
 const children: ChildProcess[] = [];
 subscribe("child_process", (message) => children.push((message as { process: ChildProcess }).process));
 
-const [persistTo, vars = "{}"] = process.argv.slice(2);
-const curfew = await startCurfew({ ...(persistTo ? { persistTo } : {}), vars: JSON.parse(vars) });
+const [persistTo, vars = "{}", executorVars = "{}"] = process.argv.slice(2);
+const curfew = await startCurfew({ ...(persistTo ? { persistTo } : {}), vars: JSON.parse(vars), executorVars: JSON.parse(executorVars) });
 // When the driver ends for any reason, this process and its workerd end, too.
 process.on("disconnect", async () => {
   await curfew.dispose();

@@ -93,6 +93,20 @@ export interface EventView {
   [field: string]: any;
 }
 
+export interface NotificationView {
+  id: string;
+  target: string;
+  kind: string;
+  seq: number;
+  status: "pending" | "delivered" | "failed" | "refused";
+  attempts: number;
+  created_at: number;
+  last_error?: string;
+  delivered_at?: number;
+  ended_at?: number;
+  next_attempt_at?: number;
+}
+
 export interface TimeoutView {
   id: number;
   timeout_event: { timestamp: string; scope: string; timeout_ms: number; elapsed_ms: number; due_at: number; lateness_ms: number };
