@@ -75,6 +75,11 @@ export default class Entry {
     guarded(() => wasm.execute(id, order, env, sink));
   }
 
+  /** @param {number} id @param {string} order @param {any} env @param {any} sink @returns {void} */
+  notify(id, order, env, sink) {
+    guarded(() => wasm.notify(id, order, env, sink));
+  }
+
   /** @param {number} id @returns {void} */
   cancel(id) {
     guarded(() => wasm.cancel(id));

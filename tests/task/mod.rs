@@ -10,6 +10,7 @@ mod llm_requests;
 mod llm_responses;
 mod llm_task;
 mod mcp;
+mod notifications;
 mod partial;
 mod redaction;
 mod redirects;

@@ -77,8 +77,11 @@ test("a gate and the end are posted, signed and in their order", async () => {
   await curfew.store(document);
   const id = await curfew.start(document.id);
   const [opened] = await until("the gate at the target", () => peer.seen(path).length > 0 && peer.seen(path));
-  const { json: gates } = await curfew.api("GET", "/v1/gates?limit=1000");
-  assert.deepEqual(bodyOf(opened!).gate, gates.items.find((gate: any) => gate.run_id === id));
+  const gate = await until("the gate in the list", async () => {
+    const { json } = await curfew.api("GET", "/v1/gates?limit=1000");
+    return json.items.find(({ run_id }: any) => run_id === id);
+  });
+  assert.deepEqual(bodyOf(opened!).gate, gate);
   await decide(curfew, id);
   const items = await settled(curfew, id, 3);
   const seen = peer.seen(path);
@@ -179,8 +182,9 @@ test("nothing is lost when workerd is killed twice while the target is down", as
     await process.kill();
     isUp = true;
     process = await startProcess(directory, vars, executorVars);
+    // No request wakes the runs, which have ended: their alarms do.
+    await until("everything", () => new Set(peer.seen(path).map(idOf)).size === 9, 60_000);
     for (const id of ids) {
-      // The run has ended; its alarm would do the same, but later.
       const items = await settled(client, id, 3, 40_000);
       assert.deepEqual(items.map(({ kind, status }) => [kind, status]), [
         ["gate_opened", "delivered"],
