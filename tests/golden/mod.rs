@@ -3,6 +3,7 @@
 
 mod graph;
 mod index;
+mod notifications;
 mod older;
 mod queue;
 mod recovery;

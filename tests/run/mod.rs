@@ -33,6 +33,7 @@ mod many_deadlines;
 mod mappings;
 mod merges;
 mod moves;
+mod notifications;
 mod pause_propagation;
 mod properties;
 mod queue;

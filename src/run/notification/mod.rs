@@ -37,7 +37,7 @@ pub struct Notification {
     pub seq: u64,
     pub status: NotificationStatus,
     pub created_at: Millis,
-    /// Saved with the answer to an attempt: one whose answer was lost is not counted.
+    /// Attempts that were answered: one whose answer was lost is not counted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -213,8 +213,6 @@ impl Notifications {
             queue.in_flight = true;
             queue.may_have_left = true;
             queue.due_at = now.saturating_add(ANSWER_MS);
-            let notification = self.by_number.get_mut(&number);
-            notification.expect("what is in a queue is there").attempts += 1;
             self.sent.insert(number);
         }
     }
@@ -230,6 +228,7 @@ impl Notifications {
         let Some(notification) = self.by_number.get_mut(&number).filter(|it| it.is_pending()) else {
             return;
         };
+        notification.attempts += 1;
         let target = notification.target.clone();
         match report {
             NotificationReport::Delivered => self.end(number, NotificationStatus::Delivered, None, now),
