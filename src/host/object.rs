@@ -1,6 +1,6 @@
 //! One run in memory and the loop around it: an event comes in, its decision is committed, then performed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use serde_json::value::RawValue;
@@ -43,6 +43,8 @@ pub struct Host<P: Platform> {
     claimed: RefCell<Option<AttemptOrder>>,
     /// Snapshots of children that are being started, by the node that calls them.
     pub(super) child_snapshots: RefCell<Vec<(String, Weak<RawValue>)>>,
+    /// The number of the last event that was committed.
+    pub(super) published_seq: Cell<u64>,
 }
 
 /// Whether the run was in memory already.
@@ -74,6 +76,7 @@ impl<P: Platform> Host<P> {
             calls: ExecutorCalls::default(),
             claimed: RefCell::default(),
             child_snapshots: RefCell::default(),
+            published_seq: Cell::default(),
         }
     }
 
@@ -106,6 +109,7 @@ impl<P: Platform> Host<P> {
             return Ok(None);
         }
         let run = restore::run(rows, self.config.settings, &mut self.snapshots.borrow_mut())?;
+        self.published_seq.set(run.last_event_seq());
         *self.run.borrow_mut() = Some(run);
         Ok(Some(Restored::Now))
     }
@@ -164,6 +168,7 @@ impl<P: Platform> Host<P> {
                 "source": run.limit_source(),
             }));
         }
+        self.published_seq.set(0);
         *self.run.borrow_mut() = Some(run);
         if let Err(error) = self.carry_out(budget, decision) {
             // The empty table would be taken for a run.
@@ -365,6 +370,7 @@ impl<P: Platform> Host<P> {
                 commands,
             } => {
                 self.commit(&writes, alarm)?;
+                self.publish_events(&writes)?;
                 self.perform(budget, commands)
             }
             Decision::DeleteStorage => {

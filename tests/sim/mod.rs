@@ -165,6 +165,7 @@ fn every_run_ends_and_no_property_breaks() {
             total.notifications_failed,
         ),
         ("notifications received twice", total.notifications_repeated),
+        ("events that watchers got", total.events_published),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
     }

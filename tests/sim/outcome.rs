@@ -56,6 +56,8 @@ pub struct Outcome {
     pub notifications: u64,
     pub notifications_repeated: u64,
     pub notifications_failed: u64,
+    /// Events that watchers got.
+    pub events_published: u64,
 }
 
 impl Outcome {
@@ -106,5 +108,6 @@ impl Outcome {
         self.notifications += other.notifications;
         self.notifications_repeated += other.notifications_repeated;
         self.notifications_failed += other.notifications_failed;
+        self.events_published += other.events_published;
     }
 }
