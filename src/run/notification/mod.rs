@@ -14,10 +14,9 @@ use serde_json::{Value, json};
 
 use crate::base::text::json_text;
 use crate::base::time::{DAY, Millis, SECOND};
-use crate::definition::notify::{EVENT_KINDS, NotifyTarget, parse_variable};
+use crate::definition::notify::{NotifyTarget, parse_variable};
 use crate::protocol::caller::WorkflowScope;
 use crate::protocol::notification::NotificationTarget;
-use crate::run::time::event_log::RunEventKind;
 
 pub(in crate::run) use queues::Notifications;
 
@@ -107,11 +106,6 @@ impl Notification {
         }
         json_text(&body)
     }
-}
-
-/// The name of a kind of events.
-pub(in crate::run) fn name_of(kind: RunEventKind) -> &'static str {
-    EVENT_KINDS[kind as usize]
 }
 
 /// What a deployment sets for notifications.

@@ -4,8 +4,8 @@ use crate::base::hmac::{hex_128, hmac_sha256};
 use crate::definition::notify::{EventKinds, NotifyTarget};
 use crate::protocol::notification::{NotificationReport, NotificationTarget};
 use crate::run::decision::Write;
+use crate::run::notification::Notification;
 use crate::run::notification::queues::Posted;
-use crate::run::notification::{Notification, name_of};
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::time::row_events::RowEvent;
@@ -65,7 +65,7 @@ impl Run {
                 let posted = Posted {
                     target,
                     of_deployment: *of_deployment,
-                    kind: name_of(event.kind),
+                    kind: event.kind.name(),
                     seq: event.seq,
                     is_end: event.kind.is_end(),
                     now: self.changes.now,
