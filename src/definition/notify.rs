@@ -306,6 +306,13 @@ fn read_headers(reader: &Reader) -> Option<Vec<(String, String)>> {
         reader.report("headers", "limit_exceeded", message);
         return None;
     }
+    let length = |(name, element): &(&str, Element)| name.len() + element.value.as_str().map_or(0, str::len);
+    let bytes: usize = entries.iter().map(length).sum();
+    if bytes > limits::NOTIFY_TEXT_BYTES {
+        let message = format!("{bytes} bytes; the limit is {}", limits::NOTIFY_TEXT_BYTES);
+        reader.report("headers", "limit_exceeded", message);
+        return None;
+    }
     let mut headers: Vec<(String, String)> = Vec::new();
     for (name, element) in entries {
         let name = name.to_ascii_lowercase();

@@ -156,6 +156,11 @@ fn headers_are_texts_that_belong_to_the_target() {
     ] {
         with("headers", headers, &[problem]);
     }
+    with(
+        "headers",
+        json!({"x-a": "x".repeat(1_500), "x-b": "x".repeat(600)}),
+        &["/notify/0/headers limit_exceeded: 2106 bytes; the limit is 2048"],
+    );
     let many: serde_json::Map<String, Value> = (0..21).map(|n| (format!("x-{n}"), json!("1"))).collect();
     with(
         "headers",

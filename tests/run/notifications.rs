@@ -527,3 +527,24 @@ fn targets_of_the_deployment_count_when_the_event_happens() {
     );
     assert!(run.notification(3).of_deployment && !run.notification(2).of_deployment);
 }
+
+#[test]
+fn many_targets_share_what_may_wait() {
+    let targets: Vec<Value> = (0..10)
+        .map(|n| json!({"on": ["gate_opened"], "url": format!("https://{n}.example")}))
+        .collect();
+    let run = Driver::start(json!({
+        "nodes": [{"id": "start"}, {"id": "ask", "gate": {}}],
+        "transitions": [{"from_node_id": "start", "to_node_id": "ask", "spawn_count": 90}],
+        "timeout_ms": null,
+        "notify": targets,
+    }));
+    let kinds: Vec<&str> = run.run.notifications().map(|it| it.kind.as_str()).collect();
+    let summaries = kinds
+        .iter()
+        .filter(|kind| **kind == "notifications_skipped")
+        .count();
+    assert_eq!((kinds.len(), summaries), (510, 10));
+    let skipped = run.run.notifications().filter_map(|it| it.skipped.as_ref());
+    assert_eq!(skipped.map(|it| it.count).sum::<u64>(), 900 - 500);
+}

@@ -210,7 +210,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     },
     timeouts,
     visibleText: async (runId) => {
-      const paths = ["", "/tokens", "/events?limit=1000", "/timeouts", "/resume", "/deliverable"];
+      const paths = ["", "/tokens", "/events?limit=1000", "/timeouts", "/resume", "/deliverable", "/notifications"];
       const responses = await Promise.all(paths.map((path) => api("GET", `/v1/runs/${runId}${path}`)));
       return [...responses.map(({ text }) => text), JSON.stringify(await timeouts(runId)), ...logs].join("\n");
     },

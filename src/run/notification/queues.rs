@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::base::limits::{NOTIFICATIONS_KEPT, NOTIFICATIONS_PENDING};
+use crate::base::limits::{NOTIFICATIONS_KEPT, NOTIFICATIONS_PENDING, NOTIFICATIONS_PENDING_OF_RUN};
 use crate::base::time::{HOUR, Millis, SECOND};
 use crate::protocol::notification::{NotificationReport, NotificationTarget};
 use crate::run::decision::{Command, Write};
@@ -113,6 +113,10 @@ impl Notifications {
         queues.map(|queue| queue.due_at).min()
     }
 
+    fn pending(&self) -> usize {
+        self.queues.values().map(|queue| queue.pending.len()).sum()
+    }
+
     fn in_flight(&self) -> usize {
         self.queues.values().filter(|queue| queue.in_flight).count()
     }
@@ -132,8 +136,9 @@ impl Notifications {
             .queues
             .get(posted.target)
             .map_or(0, |queue| queue.pending.len());
-        let most = NOTIFICATIONS_PENDING + if posted.is_end { ENDS_PENDING } else { 0 };
-        let is_summary = length >= most;
+        let is_full = length >= NOTIFICATIONS_PENDING || self.pending() >= NOTIFICATIONS_PENDING_OF_RUN;
+        let is_posted_anyway = posted.is_end && length < NOTIFICATIONS_PENDING + ENDS_PENDING;
+        let is_summary = is_full && !is_posted_anyway;
         if is_summary && self.add_to_summary(posted) {
             return;
         }
