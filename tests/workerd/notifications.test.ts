@@ -337,3 +337,16 @@ test("wrong targets are refused at their place", async () => {
   ]);
   assert.ok(!refused.text.includes("plain\""), "a secret is not quoted");
 });
+
+test("a run without targets writes no row for them; a notification costs two", async () => {
+  const rows = async (notify: Record<string, unknown>[] | undefined): Promise<number> => {
+    const { id } = await curfew.runToEnd(oneTask([set({ a: 1 })], { task: { dispatch: "direct" }, workflow: notify ? { notify } : {} }));
+    await settled(curfew, id, notify?.length ?? 0);
+    const bill = (await curfew.api("GET", `/v1/runs/${id}`)).headers.get("x-curfew-bill") ?? "";
+    return Number(/rows_written=(\d+)/.exec(bill)?.[1]);
+  };
+  const target = (name: string) => ({ on: ENDS, url: `${peer.url}/ok/${freshId(name)}` });
+  const [none, one, two] = [await rows(undefined), await rows([target("one")]), await rows([target("one"), target("two")])];
+  assert.equal(none, 9, "2 for the node and 7 besides");
+  assert.deepEqual([one - none, two - none], [2, 4]);
+});
