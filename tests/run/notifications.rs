@@ -548,3 +548,31 @@ fn many_targets_share_what_may_wait() {
     let skipped = run.run.notifications().filter_map(|it| it.skipped.as_ref());
     assert_eq!(skipped.map(|it| it.count).sum::<u64>(), 900 - 500);
 }
+
+/// With one call for each decision and all slots taken, those without an answer are sent again one by one.
+#[test]
+fn what_waits_for_a_slot_takes_no_call() {
+    let targets: Vec<Value> = (0..6)
+        .map(|n| json!({"on": ["run_started"], "url": format!("https://{n}.example")}))
+        .collect();
+    let document = json!({"nodes": [{"id": "ask", "gate": {}}], "timeout_ms": null, "notify": targets});
+    let mut run = Driver::start_in(1, document);
+    for expected in [1, 1, 1, 0] {
+        run.fire_alarm("");
+        assert_eq!(run.lines_of("notify").len(), expected);
+    }
+    run.at(START + 30_000);
+    for number in 1..=4 {
+        run.fire_alarm("");
+        let again = format!("notify {number} https://{}.example run_started", number - 1);
+        assert_eq!(run.lines_of("notify"), [again]);
+    }
+    let message = "m".repeat(5_000);
+    run.answer(1, failed(&message, None));
+    assert!(
+        run.notification(1)
+            .last_error
+            .as_ref()
+            .is_some_and(|error| error.len() < 1_200)
+    );
+}

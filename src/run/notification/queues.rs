@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::base::limits::{NOTIFICATIONS_KEPT, NOTIFICATIONS_PENDING, NOTIFICATIONS_PENDING_OF_RUN};
+use crate::base::text::truncate;
 use crate::base::time::{HOUR, Millis, SECOND};
 use crate::protocol::notification::{NotificationReport, NotificationTarget};
 use crate::run::decision::{Command, Write};
@@ -20,6 +21,9 @@ pub(super) const RETRY_MAX_MS: u64 = HOUR;
 
 /// Ends of the run that are posted although the queue of their target is full.
 const ENDS_PENDING: usize = 20;
+
+/// What is kept of the message of an attempt.
+const ERROR_BYTES: usize = 1 << 10;
 
 #[derive(Debug, Default)]
 pub(in crate::run) struct Notifications {
@@ -195,7 +199,7 @@ impl Notifications {
     }
 
     /// Sends what is due, with at most `calls` calls. What could not be sent stays due: the alarm brings a decision with calls.
-    pub fn send_due(&mut self, now: Millis, calls: u32) {
+    pub fn send_due(&mut self, now: Millis, mut calls: u32) {
         if self.queues.is_empty() {
             return;
         }
@@ -207,13 +211,14 @@ impl Notifications {
             .map(|queue| (queue.due_at, queue))
             .collect();
         due.sort_by_key(|(due_at, _)| *due_at);
-        for (_, queue) in due.into_iter().take(calls as usize) {
-            if !queue.in_flight {
-                if slots == 0 {
-                    continue;
-                }
-                slots -= 1;
+        for (_, queue) in due {
+            match (queue.in_flight, slots) {
+                _ if calls == 0 => return,
+                (false, 0) => continue,
+                (false, _) => slots -= 1,
+                (true, _) => {}
             }
+            calls -= 1;
             let number = queue.pending[0];
             queue.in_flight = true;
             queue.may_have_left = true;
@@ -262,7 +267,7 @@ impl Notifications {
                 let delay_ms = delay_ms.max(retry_after_ms.unwrap_or(0).min(RETRY_MAX_MS));
                 // The last attempt is made at the end of the time.
                 let at = now.saturating_add(delay_ms).min(given_up_at);
-                notification.last_error = Some(message);
+                notification.last_error = Some(truncate(message, ERROR_BYTES));
                 notification.next_attempt_at = Some(at);
                 self.changed.insert(number);
                 if let Some(queue) = self.queues.get_mut(&target) {
@@ -276,7 +281,7 @@ impl Notifications {
     fn end(&mut self, number: u64, status: NotificationStatus, error: Option<String>, now: Millis) {
         let notification = self.by_number.get_mut(&number).expect("looked up by the caller");
         notification.status = status;
-        notification.last_error = error;
+        notification.last_error = error.map(|message| truncate(message, ERROR_BYTES));
         notification.next_attempt_at = None;
         notification.ended_at = Some(now);
         notification.body = None;
@@ -305,8 +310,8 @@ impl Notifications {
     /// The last number is kept, so that numbers are not used again, and so is what the target's refusal is known by.
     fn forget_oldest(&mut self) {
         while self.ended.len() > NOTIFICATIONS_KEPT {
-            let is_kept = |number: &&u64| !self.by_number[number].gone;
-            let Some(oldest) = self.ended.iter().find(is_kept).copied() else {
+            let may_go = |number: &&u64| !self.by_number[number].gone;
+            let Some(oldest) = self.ended.iter().find(may_go).copied() else {
                 return;
             };
             self.ended.remove(&oldest);
