@@ -334,9 +334,10 @@ impl Run {
         rows: &[RunEvent],
         ended: &[Token],
     ) {
-        let Some(mut metrics) = self.metrics.take() else {
+        let Some(metrics) = &mut self.metrics else {
             return;
         };
+        let nodes = &self.snapshot.workflow.nodes;
         on_header.extend(rows.iter().map(MeasuredEvent::of));
         // A run may be restarted and end in one decision.
         on_header.sort_by_key(|event| event.seq);
@@ -346,13 +347,11 @@ impl Run {
         for token in ended {
             let millis = work_ms(token.status, token.created_at, token.started_at, token.ended_at);
             if let Some(millis) = millis {
-                let nodes = &self.snapshot.workflow.nodes;
                 let is_named = nodes.len() <= NAMED_NODES || token.node < NAMED_NODES;
                 let name = if is_named { &nodes[token.node].id } else { OTHER };
                 metrics.count_node(name, millis);
             }
         }
-        self.metrics = Some(metrics);
     }
 
     pub(in crate::run) fn measure_retries(&mut self, retried: &BTreeMap<FailureClass, u64>) {
