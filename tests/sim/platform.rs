@@ -35,7 +35,7 @@ pub struct Durable {
     pub deleted: Cell<bool>,
     /// Every moment at which the run ended: it may have been retried.
     pub ends: RefCell<BTreeSet<Millis>>,
-    /// The rest of an end was given up.
+    /// The rest of the last end was given up.
     pub given_up: Cell<bool>,
     pub running_time: RefCell<RunningTime>,
 }
@@ -147,10 +147,14 @@ impl SimPlatform {
                 _others => {}
             }
         }
-        let mut events = writes.iter().filter_map(Write::event);
-        if events.any(|event| event.fields.contains_key("given_up")) {
-            self.durable.given_up.set(true);
-            environment.outcome.borrow_mut().ends_given_up += 1;
+        for event in writes.iter().filter_map(Write::event) {
+            if event.fields.contains_key("given_up") {
+                self.durable.given_up.set(true);
+                environment.outcome.borrow_mut().ends_given_up += 1;
+            }
+            if event.kind == RunEventKind::RunRetried {
+                self.durable.given_up.set(false);
+            }
         }
         // Read from the row, because a run may end in the decision that starts it.
         let ended_at = self
