@@ -10,6 +10,7 @@ import { start } from "./contenders.ts";
 import { indexRows } from "./cost.ts";
 import { credentialFigures } from "./credentials.ts";
 import { printTable, rounded, type Cell } from "./figures.ts";
+import { liveFigures } from "./live.ts";
 import { isMissed, limitsOf, MEASURED_ON, missedLimits } from "./limits.ts";
 import { sizeFigures } from "./size.ts";
 import { alarmFloorWorkers, timeFigures, timeTable } from "./time.ts";
@@ -27,12 +28,13 @@ try {
     loop: await loopFigures(curfew),
     cold: await coldFigures(),
     credentials: await credentialFigures(),
+    live: await liveFigures(curfew),
     time: await timeFigures(curfew),
     size: await sizeFigures(),
   };
   printTable(workloadTable(results.workloads));
   console.log();
-  const { throughput: many, loop, cold, credentials } = results;
+  const { throughput: many, loop, cold, credentials, live } = results;
   printTable([
     [`${many.runs} runs of ${many.steps} steps, ${many.inFlight} in flight`, "runs/s", "CPU ms/run", "KiB/run"],
     ...(["floor", "workflows", "curfew"] as const).map((contender) => [
@@ -50,6 +52,8 @@ try {
     [`loaded from the disk with ${cold.tokens} tokens, p50 and p95 ms`, cold.many.p50_ms, cold.many.p95_ms],
     [`checking one of ${credentials.tokens} credentials, p50 and p95 ms more`, credentials.added_ms, credentials.p95_added_ms],
     ["one step with a credential and without, p50 ms", rounded(credentials.one_step_ms + credentials.one_step_added_ms), credentials.one_step_ms],
+    [`chain of ${live.nodes} with one watcher and with ${live.watchers}, times one without`, live.one_watcher_ratio, live.all_watchers_ratio],
+    [`an event until it reaches each of ${live.watchers} watchers, p50 and p99 ms`, live.late_p50_ms, live.late_p99_ms],
     ["CPU before the first request, ms", results.size.startup_active_ms, ""],
   ]);
   console.log();

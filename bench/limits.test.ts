@@ -33,6 +33,7 @@ const within = (): Results => ({
     waiting: { rows_while_it_waits: 0, alarm_before_the_end_ms: 0 },
   },
   credentials: { added_ms: 0.03 },
+  live: { watchers: 20, one_watcher_ratio: 1.04, late_p99_ms: 9 },
   size: { gzip_kib: 1262 },
 });
 

@@ -26,6 +26,7 @@ export interface Results {
     waiting: { rows_while_it_waits: number; alarm_before_the_end_ms: number };
   };
   credentials: { added_ms: number };
+  live: { watchers: number; one_watcher_ratio: number; late_p99_ms: number };
   size: { gzip_kib: number };
 }
 
@@ -39,7 +40,7 @@ export interface Limit {
 }
 
 export function limitsOf(results: Results): Limit[] {
-  const { workloads, throughput, rows, loop, time, credentials, size } = results;
+  const { workloads, throughput, rows, loop, time, credentials, live, size } = results;
   const ratio = (name: string, contender = "curfew") => workloads.find((workload) => workload.name === name)?.ratios[contender] ?? Number.NaN;
   const later = (own: Late, floor: Late) => own.late_p99_ms - floor.late_p99_ms;
   return [
@@ -62,6 +63,8 @@ export function limitsOf(results: Results): Limit[] {
     atMost("rows written while a run waits for 30 days", time.waiting.rows_while_it_waits, 0),
     atMost("ms from the alarm of that wait to its end", time.waiting.alarm_before_the_end_ms, 0),
     atMost("ms that checking a credential adds to a request", credentials.added_ms, 0.1),
+    atMost("chain of 50 with one watcher, times one without", live.one_watcher_ratio, 1.1),
+    atMost(`an event until it reaches each of ${live.watchers} watchers: p99, ms`, live.late_p99_ms, 20),
     // 1 289 before credentials, scopes, compensations and the stopped clock.
     atMost("Worker, KiB gzipped", size.gzip_kib, 1500),
   ];

@@ -9,6 +9,7 @@ pub mod control;
 pub mod cursor;
 pub mod error;
 pub mod event;
+pub mod live;
 pub mod query;
 pub mod recovery;
 pub mod rejection;

@@ -43,6 +43,10 @@ pub enum Route {
     ListEvents {
         run: String,
     },
+    /// Events as they are committed.
+    WatchRun {
+        run: String,
+    },
     ListTimeouts {
         run: String,
     },
@@ -134,6 +138,7 @@ impl Route {
             Route::ReadRun { .. } => rules(read, BodyRule::Ignored, WAIT),
             Route::ListTokens { .. } => rules(read, BodyRule::Ignored, PAGE),
             Route::ListEvents { .. } | Route::ListTimeouts { .. } => rules(read, BodyRule::Ignored, HISTORY),
+            Route::WatchRun { .. } => rules(read, BodyRule::Ignored, &["after", "kinds"]),
             Route::ReadTimeout { .. } => rules(read, BodyRule::Ignored, NONE),
             Route::ReadDeliverable { .. } | Route::ReadResumeOptions { .. } => {
                 rules(read, BodyRule::Ignored, NONE)
@@ -182,6 +187,10 @@ impl Route {
             },
             ["v1", "runs", run, "events"] => match method {
                 "GET" => return Ok(Route::ListEvents { run: run_id(run)? }),
+                _ => &["GET"],
+            },
+            ["v1", "runs", run, "live"] => match method {
+                "GET" => return Ok(Route::WatchRun { run: run_id(run)? }),
                 _ => &["GET"],
             },
             ["v1", "runs", run, "timeouts"] => match method {

@@ -23,6 +23,7 @@ pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> 
         Route::ReadRun { .. }
         | Route::ListTokens { .. }
         | Route::ListEvents { .. }
+        | Route::WatchRun { .. }
         | Route::ListTimeouts { .. }
         | Route::ReadTimeout { .. }
         | Route::ReadDeliverable { .. }

@@ -12,6 +12,7 @@ pub mod call_time;
 pub mod ending;
 mod escalate;
 pub mod event;
+pub mod event_kinds;
 pub mod fan;
 pub mod graph;
 mod hard_limits;

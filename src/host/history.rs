@@ -46,9 +46,18 @@ impl<P: Platform> Host<P> {
         done(&json!({"items": items, "next_cursor": next}))
     }
 
-    /// The whole history: events with a row of their own, and those on other rows, in the order of their numbers.
     pub(super) fn events(&self, page: PageRequest) -> Result<RunResponse> {
-        let PageRequest { after, limit } = bounded(page);
+        let (events, more) = self.events_after(bounded(page))?;
+        let next = events.last().map(|event| event.seq.to_string()).filter(|_| more);
+        let run_id = self.run_id();
+        let events = events.into_iter().map(|event| recovery::event(&run_id, event));
+        done(&json!({"items": events.collect::<Vec<Value>>(), "next_cursor": next}))
+    }
+
+    /// A page of the whole history: events with a row of their own, and those on other rows, in the order of their numbers; and
+    /// whether there are more.
+    pub(super) fn events_after(&self, page: PageRequest) -> Result<(Vec<HistoryEvent>, bool)> {
+        let PageRequest { after, limit } = page;
         let storage = self.platform.storage();
         let (page, next) = first_page(storage.list_events(after, limit + 1)?, limit);
         // Events on other rows are shown up to where the page of rows ends.
@@ -56,24 +65,20 @@ impl<P: Platform> Host<P> {
             Some(_) => page.last().map_or(after, |row| row.number),
             None => u64::MAX,
         };
-        let mut items: BTreeMap<u64, Value> = BTreeMap::new();
-        let run_id = self.run_id();
+        let mut events: Vec<HistoryEvent> = Vec::new();
         for listed in storage.list_row_events(after, limit + 1)? {
             if listed.event.seq < last {
-                let event = listed.history_event().map_err(Error)?;
-                items.insert(event.seq, recovery::event(&run_id, event));
+                events.push(listed.history_event().map_err(Error)?);
             }
         }
         self.each_row(&page, |listed, row| {
-            let event = HistoryEvent::of_log(&entry(listed, row)?);
-            items.insert(listed.number, recovery::event(&run_id, event));
+            events.push(HistoryEvent::of_log(&entry(listed, row)?));
             Ok(())
         })?;
-        let more = next.is_some() || items.len() as u64 > limit;
-        let items: Vec<(u64, Value)> = items.into_iter().take(limit as usize).collect();
-        let next = items.last().map(|(seq, _)| seq.to_string()).filter(|_| more);
-        let items: Vec<Value> = items.into_iter().map(|(_, item)| item).collect();
-        done(&json!({"items": items, "next_cursor": next}))
+        events.sort_unstable_by_key(|event| event.seq);
+        let more = next.is_some() || events.len() as u64 > limit;
+        events.truncate(limit as usize);
+        Ok((events, more))
     }
 
     pub(super) fn timeouts(&self, page: PageRequest) -> Result<RunResponse> {

@@ -45,6 +45,8 @@ pub struct Host<P: Platform> {
     claimed: RefCell<Option<AttemptOrder>>,
     /// Snapshots of children that are being started, by the node that calls them.
     pub(super) child_snapshots: RefCell<Vec<(String, Weak<RawValue>)>>,
+    /// The number of the last event that was committed.
+    pub(super) published_seq: Cell<u64>,
 }
 
 /// Whether the run was in memory already.
@@ -77,6 +79,7 @@ impl<P: Platform> Host<P> {
             calls: ExecutorCalls::default(),
             claimed: RefCell::default(),
             child_snapshots: RefCell::default(),
+            published_seq: Cell::default(),
         }
     }
 
@@ -109,6 +112,7 @@ impl<P: Platform> Host<P> {
             return Ok(None);
         }
         let run = restore::run(rows, self.config.settings, &mut self.snapshots.borrow_mut())?;
+        self.published_seq.set(run.last_event_seq());
         *self.run.borrow_mut() = Some(run);
         self.loads.set(self.loads.get() + 1);
         Ok(Some(Restored::Now))
@@ -168,6 +172,7 @@ impl<P: Platform> Host<P> {
                 "source": run.limit_source(),
             }));
         }
+        self.published_seq.set(0);
         *self.run.borrow_mut() = Some(run);
         if let Err(error) = self.carry_out(budget, decision) {
             // The empty table would be taken for a run.
@@ -369,6 +374,7 @@ impl<P: Platform> Host<P> {
                 commands,
             } => {
                 self.commit(&writes, alarm)?;
+                self.publish_events(&writes)?;
                 self.perform(budget, commands)
             }
             Decision::DeleteStorage => {

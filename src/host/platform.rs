@@ -112,6 +112,18 @@ pub enum IndexChange {
     Removed(RemovedRun),
 }
 
+/// The events of one commit, for clients that watch the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveEvents {
+    /// The number of the last event before them.
+    pub after: u64,
+    pub last: u64,
+    /// One JSON object a line.
+    pub lines: String,
+    /// The run has ended: nothing follows.
+    pub has_ended: bool,
+}
+
 pub trait Platform {
     type Connection: Connection;
     type Storage: Storage;
@@ -150,6 +162,12 @@ pub trait Platform {
     fn wait_for_end(&self, millis: u64) -> impl Future<Output = ()>;
 
     fn notify_run_ended(&self);
+
+    /// Whether a client watches the run.
+    fn is_watched(&self) -> bool;
+
+    /// A watcher that is lost, or that was not reached, asks for what it lacks.
+    fn publish_events(&self, events: LiveEvents);
 
     /// Observers of the simulator, around every decision.
     fn deciding(&self, _run: &Run, _event: &Event, _remaining_calls: u32) {}

@@ -160,6 +160,7 @@ impl<P: Platform> Host<P> {
             }
             RunRequest::ListTokens(page) => return self.tokens(page),
             RunRequest::ListEvents(page) => return self.events(page),
+            RunRequest::ReadLive { after } => return self.live_page(after),
             RunRequest::ListTimeouts(page) => return self.timeouts(page),
             RunRequest::ReadTimeoutLines => return self.timeout_lines(),
             RunRequest::ReadTimeout { id } => return self.timeout(id),

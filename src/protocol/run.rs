@@ -48,6 +48,10 @@ pub enum RunRequest {
     ReadWorkflow,
     ListTokens(PageRequest),
     ListEvents(PageRequest),
+    /// The history after number `after`, for a client that watches the run. The response is a `LivePage` and the events.
+    ReadLive {
+        after: u64,
+    },
     ListTimeouts(PageRequest),
     /// Every timeout of the run as a line of its log.
     ReadTimeoutLines,
@@ -143,6 +147,7 @@ impl RunRequest {
             RunRequest::ReadWorkflow
             | RunRequest::ListTokens(_)
             | RunRequest::ListEvents(_)
+            | RunRequest::ReadLive { .. }
             | RunRequest::ListTimeouts(_)
             | RunRequest::ReadTimeoutLines
             | RunRequest::ReadTimeout { .. }
@@ -196,6 +201,7 @@ impl RunRequest {
             | RunRequest::ReadWorkflow
             | RunRequest::ListTokens(_)
             | RunRequest::ListEvents(_)
+            | RunRequest::ReadLive { .. }
             | RunRequest::ListTimeouts(_)
             | RunRequest::ReadTimeoutLines
             | RunRequest::ReadTimeout { .. }
@@ -312,6 +318,16 @@ pub struct HeartbeatResponse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkflowResponse {
     pub workflow_id: String,
+}
+
+/// The first line of the response to `RunRequest::ReadLive`; each further line is an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LivePage {
+    /// The number of the last event of the page. It is that of the run if the page is the last.
+    pub last: u64,
+    pub last_of_run: u64,
+    /// The run has ended.
+    pub ended: bool,
 }
 
 /// The body of the response to `RunRequest::Abandon`.

@@ -7,6 +7,7 @@
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { errorResponse } from "./platform/api_response.mjs";
 import { serve } from "./platform/executor_server.mjs";
+import { Watchers } from "./platform/live_sockets.mjs";
 import { handleRequest, handleText } from "./platform/object_request.mjs";
 import WasmEntry, { BreakerObject as WasmBreakerObject, RunObject as WasmRunObject } from "../../build/index.js";
 
@@ -134,19 +135,38 @@ export default class Entry extends WorkerEntrypoint {
 
 export class RunObject extends DurableObject {
   #wasm;
+  #watchers;
   /** Consecutive panics of the alarm. */
   #panics = 0;
 
   /** @param {DurableObjectState} ctx @param {any} env */
   constructor(ctx, env) {
     super(ctx, env);
+    // Before the wasm object, which looks for it.
+    this.#watchers = new Watchers(ctx, (call) => bounded(() => handleText(this.#wasm, call), CEILING_MS));
     // After a panic it creates a new Rust object, which loads the run from SQLite.
     this.#wasm = new WasmRunObject(ctx, env);
   }
 
   /** @param {Request} request */
   fetch(request) {
-    return responded("RunObject.fetch", () => handleRequest(this.#wasm, request), CEILING_MS);
+    return responded("RunObject.fetch", () => handleRequest(this.#wasm, this.#watchers, request), CEILING_MS);
+  }
+
+  // The three handlers of sockets that hibernate.
+  /** @param {WebSocket} socket @param {string | ArrayBuffer} message */
+  webSocketMessage(socket, message) {
+    this.#watchers.confirmed(socket, message);
+  }
+
+  /** @param {WebSocket} socket */
+  webSocketClose(socket) {
+    this.#watchers.closed(socket);
+  }
+
+  /** @param {WebSocket} socket */
+  webSocketError(socket) {
+    this.#watchers.closed(socket);
   }
 
   async alarm() {

@@ -84,7 +84,8 @@ impl<'a> RunClient<'a> {
             request,
         };
         let text = to_json(&call).map_err(|error| CallError::Failed(error.to_string()))?;
-        let answer = Request::post(REQUEST_URL, &text).send(&self.stub()?).await;
+        let stub = stub(self.env, self.run_id)?;
+        let answer = Request::post(REQUEST_URL, &text).send(&stub).await;
         let answer = answer.map_err(|error| CallError::Failed(error.into()))?;
         match answer.header(PROTOCOL_HEADER).as_deref() == Some(PROTOCOL) {
             true => Ok(answer),
@@ -93,12 +94,12 @@ impl<'a> RunClient<'a> {
             false => Err(CallError::OtherBuild),
         }
     }
+}
 
-    /// A new stub for each request: a stub stays broken after its object left memory during a call.
-    fn stub(&self) -> Result<Peer, CallError> {
-        let runs = self.env.durable_object("RUNS");
-        let stub = runs.and_then(|runs| runs.get_by_name(self.run_id));
-        stub.map(|stub| stub.into_rpc())
-            .map_err(|error| CallError::Failed(error.to_string()))
-    }
+/// A new stub for each request: a stub stays broken after its object left memory during a call.
+pub fn stub(env: &Env, run_id: &str) -> Result<Peer, CallError> {
+    let runs = env.durable_object("RUNS");
+    let stub = runs.and_then(|runs| runs.get_by_name(run_id));
+    stub.map(|stub| stub.into_rpc())
+        .map_err(|error| CallError::Failed(error.to_string()))
 }

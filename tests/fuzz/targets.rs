@@ -3,6 +3,7 @@
 use curfew::api::auth::{Credential, RequestHead, Role, SettingTexts, Settings};
 use curfew::api::bulk::Operation;
 use curfew::api::error::Error;
+use curfew::api::live::Watch;
 use curfew::api::query::Query;
 use curfew::api::routes::Route;
 use curfew::api::start::StartBody;
@@ -214,6 +215,7 @@ impl Request<'_> {
             Route::ListTokens { .. } | Route::ListEvents { .. } | Route::ListTimeouts { .. } => {
                 query.after().map(drop)
             }
+            Route::WatchRun { .. } => Watch::read(&query, self.header("last-event-id")).map(drop),
             Route::PublishEvent { .. } => self.header("idempotency-key").map_or(Ok(()), event::check_key),
             Route::Callback { capability } => match Capability::parse(capability) {
                 Some(known) => {

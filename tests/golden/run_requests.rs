@@ -5,8 +5,8 @@ use std::rc::Rc;
 use curfew::protocol::caller::{Caller, WorkflowScope};
 use curfew::protocol::child::{ChildReport, ChildStatusUpdate, ParentSender, RunStatus};
 use curfew::protocol::run::{
-    AbandonResponse, Extension, GateDecision, HeartbeatResponse, PROTOCOL, PageRequest, REQUEST_URL,
-    RetryMode, RunCall, RunRequest, RunResponse, WorkflowResponse,
+    AbandonResponse, Extension, GateDecision, HeartbeatResponse, LivePage, PROTOCOL, PageRequest,
+    REQUEST_URL, RetryMode, RunCall, RunRequest, RunResponse, WorkflowResponse,
 };
 use curfew::protocol::start::{EventRef, ParentLink, ResolvedVersion, StartRequest, StartRun, TriggeredBy};
 use curfew::protocol::task::{ReportStatus, TaskMessage, TaskReport};
@@ -90,6 +90,7 @@ fn requests() -> Vec<RunRequest> {
         RunRequest::Read { wait_ms: 0 },
         RunRequest::ListTokens(page),
         RunRequest::ListEvents(page),
+        RunRequest::ReadLive { after: 20 },
         RunRequest::ListTimeouts(page),
         RunRequest::ReadTimeoutLines,
         RunRequest::ReadTimeout { id: 4 },
@@ -223,6 +224,16 @@ fn the_workflow_of_a_run() {
         workflow_id: "order".into(),
     };
     check_json("run_response_workflow.json", &json!(response));
+}
+
+#[test]
+fn a_page_for_a_watcher() {
+    let page = LivePage {
+        last: 220,
+        last_of_run: 4_321,
+        ended: false,
+    };
+    check_json("run_response_live.json", &json!(page));
 }
 
 #[test]

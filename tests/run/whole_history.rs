@@ -1,7 +1,8 @@
 //! The whole history of a run: every event, in the order of commits, with numbers that rise and never change.
 
 use curfew::api::recovery;
-use curfew::run::HistoryEvent;
+use curfew::definition::event_kinds::EVENT_KINDS;
+use curfew::run::RunEventKind;
 use curfew::storage::rows::TokenRow;
 use serde_json::{Value, json};
 
@@ -10,15 +11,8 @@ use super::graphs::three;
 
 /// Every event as `/events` shows it, in order.
 fn history(run: &Driver) -> Vec<Value> {
-    let on_rows = run.store.list_row_events(0, u64::MAX).expect("rows can be read");
-    let on_rows = on_rows
-        .iter()
-        .map(|listed| listed.history_event().expect("a known row"));
-    let entries = run.store.entries();
-    let of_log = entries.iter().map(HistoryEvent::of_log);
-    let all = on_rows.chain(of_log).map(|event| recovery::event("run-1", event));
-    let mut all: Vec<Value> = all.collect();
-    all.sort_by_key(|event| event["seq"].as_u64());
+    let all = run.store.history(0).into_iter();
+    let all: Vec<Value> = all.map(|event| recovery::event("run-1", event)).collect();
     let numbers: Vec<u64> = all.iter().filter_map(|event| event["seq"].as_u64()).collect();
     let expected: Vec<u64> = (1..=all.len() as u64).collect();
     assert_eq!(numbers, expected, "each number once, none left out");
@@ -234,4 +228,17 @@ fn events_beyond_what_a_row_holds_are_rows_of_their_own() {
     assert_eq!(epochs, (1..=41).collect::<Vec<u64>>());
     let row: TokenRow = serde_json::from_str(&run.store.tokens[&1].1).expect("a row");
     assert_eq!(row.events.len(), 32);
+}
+
+/// Documents and queries name kinds by this list.
+#[test]
+fn the_list_of_kinds_is_whole() {
+    for name in EVENT_KINDS {
+        let kind: RunEventKind = serde_json::from_value(json!(name)).expect("a kind");
+        assert_eq!(kind.name(), *name);
+    }
+    let source = include_str!("../../src/run/time/event_log.rs");
+    let (_, variants) = source.split_once("pub enum RunEventKind {").expect("the enum");
+    let (variants, _) = variants.split_once("\n}").expect("its end");
+    assert_eq!(variants.matches(',').count(), EVENT_KINDS.len());
 }

@@ -82,6 +82,8 @@ counters! {
     connections_reused,
     /// Reports that were handled as one batch with others.
     reports_batched,
+    /// Events that watchers got.
+    events_published,
 }
 
 impl Outcome {

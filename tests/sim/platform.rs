@@ -5,10 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use curfew::api::recovery;
 use curfew::base::time::Millis;
 use curfew::host::{
-    Attempt, Connection, Delivery, DeliveryKind, Error, IndexChange, Payload, Platform, Result, Storage,
-    SubrequestBudget,
+    Attempt, Connection, Delivery, DeliveryKind, Error, IndexChange, LiveEvents, Payload, Platform, Result,
+    Storage, SubrequestBudget,
 };
 use curfew::protocol::task::{TaskMessage, TaskReport};
 use curfew::run::{Decision, Event, Patch, Run, RunEventKind, TokenId, TokenStatus, Write, WrittenAt};
@@ -282,6 +283,32 @@ impl Platform for SimPlatform {
 
     fn notify_run_ended(&self) {
         self.life.performs();
+    }
+
+    fn is_watched(&self) -> bool {
+        true
+    }
+
+    /// What watchers get is what `/events` shows.
+    fn publish_events(&self, events: LiveEvents) {
+        let store = self.durable.store.borrow();
+        let stored = store.history(events.after).into_iter();
+        let stored = stored.map(|event| {
+            let (seq, kind) = (event.seq, event.kind.name());
+            format!("{seq} {kind} {}", recovery::event(&self.run, event))
+        });
+        let stored: Vec<String> = stored.collect();
+        assert_eq!(
+            events.lines,
+            stored.join("\n"),
+            "{}: after {}",
+            self.run,
+            events.after
+        );
+        assert_eq!(events.last, events.after + stored.len() as u64);
+        let header = store.header().expect("a run that is watched has a header");
+        assert_eq!(events.has_ended, header.ended_at.is_some());
+        self.environment.outcome.borrow_mut().events_published += stored.len() as u64;
     }
 
     fn deciding(&self, run: &Run, event: &Event, remaining_calls: u32) {

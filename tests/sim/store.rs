@@ -7,8 +7,9 @@ use curfew::base::limits::ROW_BYTES;
 use curfew::base::time::Millis;
 use curfew::definition::snapshot::Snapshot;
 use curfew::run::{
-    Event, GONE, Instance, NewVersion, Past, Patch, Rejection, RestartPoint, ResumeRows, RetryMode, Rewind,
-    RowEvent, Run, RunEvent, RunEventKind, Settings, TokenId, TokenStatus, WrittenAt, last_seq,
+    Event, GONE, HistoryEvent, Instance, NewVersion, Past, Patch, Rejection, RestartPoint, ResumeRows,
+    RetryMode, Rewind, RowEvent, Run, RunEvent, RunEventKind, Settings, TokenId, TokenStatus, WrittenAt,
+    last_seq,
 };
 use curfew::storage::commit::{
     CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, event_key, token_key, undo_key,
@@ -483,6 +484,22 @@ impl Store {
             entry
         })
         .collect()
+    }
+
+    /// The whole history after number `after`, as `/events` reads it.
+    pub fn history(&self, after: u64) -> Vec<HistoryEvent> {
+        let on_rows = self.list_row_events(after, u64::MAX).expect("rows can be read");
+        let on_rows = on_rows
+            .iter()
+            .map(|listed| listed.history_event().expect("a known row"));
+        let entries = self.entries();
+        let of_log = entries
+            .iter()
+            .filter(|entry| entry.seq > after)
+            .map(HistoryEvent::of_log);
+        let mut all: Vec<HistoryEvent> = on_rows.chain(of_log).collect();
+        all.sort_by_key(|event| event.seq);
+        all
     }
 
     pub fn recall(&self, settings: Settings) -> Result<Run, String> {

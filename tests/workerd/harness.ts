@@ -288,7 +288,8 @@ export function moduleWorker(name: string, path: string, config: Partial<WorkerO
 
 /** The modules that coordinator and executor communicate with. */
 export function executorProtocolModules(): Manifest["modules"] {
-  const paths = ["api_response", "executor_client", "executor_server", "clock", "object_request", "wasm_call"].map((name) => `src/worker/platform/${name}.mjs`);
+  const directory = "src/worker/platform";
+  const paths = readdirSync(join(root, directory)).filter((name) => name.endsWith(".mjs")).map((name) => `${directory}/${name}`);
   return Object.fromEntries(paths.map((path) => [path, { type: "esm", contents: readFileSync(join(root, path), "utf8") }]));
 }
 

@@ -69,6 +69,47 @@ pub enum RunEventKind {
 pub const LATE_NOTED: usize = 100;
 
 impl RunEventKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            RunEventKind::RunStarted => "run_started",
+            RunEventKind::RunCompleted => "run_completed",
+            RunEventKind::RunCompensating => "run_compensating",
+            RunEventKind::RunFailed => "run_failed",
+            RunEventKind::RunTimedOut => "run_timed_out",
+            RunEventKind::RunCancelled => "run_cancelled",
+            RunEventKind::RunPaused => "run_paused",
+            RunEventKind::RunResumed => "run_resumed",
+            RunEventKind::RunExtended => "run_extended",
+            RunEventKind::RunRetried => "run_retried",
+            RunEventKind::RunRestarted => "run_restarted",
+            RunEventKind::TokenCreated => "token_created",
+            RunEventKind::TokenDispatched => "token_dispatched",
+            RunEventKind::TokenCompleted => "token_completed",
+            RunEventKind::TokenFailed => "token_failed",
+            RunEventKind::TokenTimedOut => "token_timed_out",
+            RunEventKind::TokenCancelled => "token_cancelled",
+            RunEventKind::TokenRetried => "token_retried",
+            RunEventKind::FanOutStarted => "fan_out_started",
+            RunEventKind::FanInStarted => "fan_in_started",
+            RunEventKind::FanInCompleted => "fan_in_completed",
+            RunEventKind::SyncTimedOut => "sync_timed_out",
+            RunEventKind::GateOpened => "gate_opened",
+            RunEventKind::GateReminded => "gate_reminded",
+            RunEventKind::GateDecided => "gate_decided",
+            RunEventKind::GateTimedOut => "gate_timed_out",
+            RunEventKind::LateResultDiscarded => "late_result_discarded",
+            RunEventKind::DeadlineWarning => "deadline_warning",
+            RunEventKind::SignalReceived => "signal_received",
+            RunEventKind::SubworkflowStarted => "subworkflow_started",
+            RunEventKind::SubworkflowEnded => "subworkflow_ended",
+            RunEventKind::SubworkflowPaused => "subworkflow_paused",
+            RunEventKind::SubworkflowResumed => "subworkflow_resumed",
+            RunEventKind::LimitExceeded => "limit_exceeded",
+            RunEventKind::DispatchRungAgain => "dispatch_rung_again",
+            RunEventKind::AttemptReaped => "attempt_reaped",
+        }
+    }
+
     /// The run has ended with this event.
     pub fn is_end(self) -> bool {
         matches!(

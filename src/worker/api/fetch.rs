@@ -15,6 +15,7 @@ use crate::api::callback::unknown as unknown_callback;
 use crate::api::control::Control;
 use crate::api::error::Error;
 use crate::api::event::{self, TriggerOutcome, TriggeredStart};
+use crate::api::live::Watch;
 use crate::api::query::Query;
 use crate::api::routes::{BodyRule, Route};
 use crate::api::scope;
@@ -28,6 +29,7 @@ use crate::worker::api::authorize;
 use crate::worker::api::batch::start_all;
 use crate::worker::api::callback;
 use crate::worker::api::catalogue::Catalogue;
+use crate::worker::api::live;
 use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
 use crate::worker::api::respond::{self, ApiResult, response};
@@ -213,6 +215,13 @@ async fn handle(
                 .await;
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
+        },
+        Route::WatchRun { run } => match Watch::read(&query, header(request, "last-event-id").as_deref()) {
+            Ok(watch) => match live::watch(request, env, &caller, &run, watch).await {
+                Ok(response) => return Ok(ApiResponse::Ready(response)),
+                Err(error) => Err(call_error(error)),
+            },
+            Err(error) => Err(error),
         },
         Route::ListTimeouts { run } => {
             let accept = header(request, "accept").unwrap_or_default();

@@ -6,6 +6,7 @@ mod batch;
 mod callback;
 mod catalogue;
 pub mod fetch;
+pub mod live;
 pub mod prepare_start;
 pub mod publish_event;
 pub mod respond;

@@ -10,6 +10,7 @@ pub mod inline_executor;
 mod js_operation;
 pub mod rate_limit;
 pub mod rs256;
+pub mod watchers;
 
 use wasm_bindgen::prelude::*;
 

@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use worker::{Env, State};
 
 use crate::base::time::Millis;
-use crate::host::{self, Delivery, Host, IndexChange, Platform, SubrequestBudget};
+use crate::host::{self, Delivery, Host, IndexChange, LiveEvents, Platform, SubrequestBudget};
 use crate::index::pending::Pending;
 use crate::protocol::task::TaskMessage;
 use crate::storage::restore::Snapshots;
 use crate::worker::api::prepare_start::{PUBLIC_URL_ADVICE, public_url};
 use crate::worker::platform::executor_client::{Connection, Handlers};
+use crate::worker::platform::watchers::Watchers;
 use crate::worker::platform::{self, deadline, http_client};
 use crate::worker::run_object::deliver;
 use crate::worker::run_object::settings;
@@ -33,6 +34,7 @@ pub struct Workerd {
     executor: Option<http_client::Peer>,
     handlers: Handlers,
     heartbeat_ms: u64,
+    watchers: Option<Watchers>,
     /// Changes that the index has yet to learn of.
     pub pending: RefCell<Pending>,
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
@@ -44,6 +46,7 @@ pub fn host(state: State, env: Env) -> Rc<Host<Workerd>> {
     Rc::new_cyclic(|host: &Weak<Host<Workerd>>| {
         let platform = Workerd {
             host: Weak::clone(host),
+            watchers: Watchers::of(state.as_raw()),
             storage: ObjectStorage::new(state),
             executor: http_client::service(&env, "EXECUTOR"),
             handlers: handlers(host),
@@ -188,6 +191,17 @@ impl Platform for Workerd {
         for sender in self.waiting.take() {
             // A request that does not wait any more has dropped its receiver.
             sender.send(()).ok();
+        }
+    }
+
+    fn is_watched(&self) -> bool {
+        self.watchers.as_ref().is_some_and(Watchers::is_watched)
+    }
+
+    fn publish_events(&self, events: LiveEvents) {
+        if let Some(watchers) = &self.watchers {
+            let (after, last) = (events.after as f64, events.last as f64);
+            watchers.publish(after, last, &events.lines, events.has_ended);
         }
     }
 }

@@ -1,0 +1,179 @@
+// @ts-check
+// The API's side of a client that watches a run: a WebSocket to the run's object (live_sockets.mjs), and server-sent events or a
+// WebSocket to the client. The object hibernates while nothing happens; this side does not, and waits for free.
+
+/** Where a watcher connects; the number is PROTOCOL of src/protocol/run.rs. An object of another build answers 503 there. */
+export const LIVE_URL = "http://run/live/2";
+
+/** The header with the JSON of the RunCall that authorizes a watcher, percent-encoded. */
+export const CALL_HEADER = "curfew-live-call";
+
+/** When the client shall connect again after a lost connection. */
+const RETRY_MS = 2_000;
+/** A comment this often shows the client that the connection is alive, and this side when it is not. */
+const ALIVE_MS = 15_000;
+
+/** So many events, or characters, are confirmed together. The object sends about eight times as many unconfirmed ones. */
+const CONFIRM_EVENTS = 64;
+const CONFIRM_CHARACTERS = 32 * 1024;
+
+/** A WebSocket does not say what its client has read. One that sends nothing for so long may not be reading. */
+const SILENT_CHARACTERS = 8 * 1024 * 1024;
+
+/**
+ * @typedef {{ id: string, kind: string, data: string }} Line an event; what is no part of the history has the id "-"
+ */
+
+/**
+ * The response to a client that watches a run, or what the object refuses it with.
+ * @param {Fetcher} object
+ * @param {string} call the JSON of a RunCall
+ * @param {string[]} kinds empty for all
+ * @param {boolean} asSocket
+ * @returns {Promise<Response>}
+ */
+export async function watchRun(object, call, kinds, asSocket) {
+  const headers = { upgrade: "websocket", [CALL_HEADER]: encodeURIComponent(call) };
+  const response = await object.fetch(LIVE_URL, { headers });
+  const { webSocket: socket } = response;
+  if (!socket) return response;
+  const source = new Source(socket, kinds);
+  return asSocket ? toSocket(source) : toEventStream(source);
+}
+
+/** The events that an object sends, filtered, in their order. */
+class Source {
+  #socket;
+  #kinds;
+  #unconfirmedEvents = 0;
+  #unconfirmedCharacters = 0;
+
+  /** @param {WebSocket} socket @param {string[]} kinds */
+  constructor(socket, kinds) {
+    this.#socket = socket;
+    this.#kinds = new Set(kinds);
+  }
+
+  /**
+   * @param {(lines: Line[], confirm: () => void) => void} onLines calls `confirm` when it has passed them on
+   * @param {(hasEnded: boolean) => void} onClosed
+   */
+  start(onLines, onClosed) {
+    this.#socket.addEventListener("message", ({ data }) => {
+      const lines = String(data).split("\n").map(parseLine);
+      const wanted = lines.filter(({ kind }) => this.#kinds.size === 0 || this.#kinds.has(kind));
+      onLines(wanted, () => this.#confirm(lines, String(data).length));
+    });
+    this.#socket.addEventListener("close", ({ code }) => onClosed(code === 1000));
+    this.#socket.addEventListener("error", () => onClosed(false));
+    this.#socket.accept();
+  }
+
+  close() {
+    try {
+      this.#socket.close(1000, "the client is gone");
+    } catch {
+      // It is closed already.
+    }
+  }
+
+  /** @param {Line[]} lines @param {number} characters */
+  #confirm(lines, characters) {
+    this.#unconfirmedEvents += lines.length;
+    this.#unconfirmedCharacters += characters;
+    const last = lines.findLast(({ id }) => id !== "-");
+    if (!last || (this.#unconfirmedEvents < CONFIRM_EVENTS && this.#unconfirmedCharacters < CONFIRM_CHARACTERS)) return;
+    this.#unconfirmedEvents = 0;
+    this.#unconfirmedCharacters = 0;
+    try {
+      this.#socket.send(last.id);
+    } catch {
+      // It is closed already.
+    }
+  }
+}
+
+/** @param {string} line @returns {Line} */
+function parseLine(line) {
+  const first = line.indexOf(" ");
+  const second = line.indexOf(" ", first + 1);
+  return { id: line.slice(0, first), kind: line.slice(first + 1, second), data: line.slice(second + 1) };
+}
+
+/** @param {Source} source */
+function toEventStream(source) {
+  const { readable, writable } = new IdentityTransformStream();
+  const writer = writable.getWriter();
+  const encoder = new TextEncoder();
+  let isOpen = true;
+  let pending = 0;
+  /** What is written, in its order; a write ends when the client has taken it. */
+  let written = Promise.resolve();
+  const end = () => {
+    isOpen = false;
+    clearInterval(alive);
+  };
+  /** @param {string} text @param {() => void} [then] */
+  const write = (text, then) => {
+    pending += 1;
+    written = written.then(async () => {
+      if (isOpen && text !== "") await writer.write(encoder.encode(text));
+      pending -= 1;
+      then?.();
+    });
+    written.catch(() => {
+      // The client is gone.
+      end();
+      source.close();
+    });
+  };
+  const alive = setInterval(() => pending === 0 && write(": alive\n\n"), ALIVE_MS);
+  write(`retry: ${RETRY_MS}\n\n`);
+  source.start(
+    (lines, confirm) => write(lines.map(eventOf).join(""), confirm),
+    () => {
+      clearInterval(alive);
+      written.then(() => writer.close()).catch(() => {});
+    },
+  );
+  const headers = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
+  return new Response(readable, { headers });
+}
+
+/** @param {Line} line */
+const eventOf = ({ id, kind, data }) => (id === "-" ? `event: ${kind}\ndata: ${data}\n\n` : `id: ${id}\ndata: ${data}\n\n`);
+
+/** @param {Source} source */
+function toSocket(source) {
+  const { 0: client, 1: server } = new WebSocketPair();
+  let sinceMessage = 0;
+  /** @param {number} code @param {string} reason */
+  const close = (code, reason) => {
+    source.close();
+    try {
+      server.close(code, reason);
+    } catch {
+      // It is closed already.
+    }
+  };
+  server.addEventListener("message", () => (sinceMessage = 0));
+  server.addEventListener("close", () => close(1000, ""));
+  server.addEventListener("error", () => close(1011, ""));
+  server.accept();
+  source.start(
+    (lines, confirm) => {
+      for (const { data } of lines) {
+        sinceMessage += data.length;
+        try {
+          server.send(data);
+        } catch {
+          return source.close();
+        }
+      }
+      if (sinceMessage > SILENT_CHARACTERS) return close(1013, "send a message now and then, and connect again after the last event");
+      confirm();
+    },
+    (hasEnded) => (hasEnded ? close(1000, "ended") : close(1012, "connect again after the last event")),
+  );
+  return new Response(null, { status: 101, webSocket: client });
+}
