@@ -164,11 +164,6 @@ impl SimPlatform {
             .borrow()
             .header()
             .and_then(|header| header.ended_at);
-        let decided_at = writes.iter().filter_map(Write::event).find_map(|event| {
-            let is_decided = event.kind == RunEventKind::RunCompensating;
-            is_decided.then_some(event.at)
-        });
-        self.durable.ends.borrow_mut().extend(decided_at);
         self.durable.ends.borrow_mut().extend(ended_at);
     }
 

@@ -1,14 +1,14 @@
 //! One run with its object: what is in memory, what is stored, when its alarm rings.
 
 use std::cell::Ref;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use curfew::base::time::{MINUTE, Millis};
 use curfew::definition::ending::EndStatus;
 use curfew::definition::snapshot::Snapshot;
 use curfew::host::Host;
-use curfew::run::{GateState, GateStatus, Run, RunStatus, TokenId, TokenStatus, TokenSummary};
+use curfew::run::{GateState, GateStatus, Run, RunEventKind, RunStatus, TokenId, TokenStatus, TokenSummary};
 use curfew::storage::rows::{HeaderRow, parse_status};
 use serde_json::Value;
 
@@ -180,10 +180,16 @@ impl SimulatedRun {
                 store
             );
         }
+        let events = store.entries().into_iter();
+        let decided_ends: BTreeSet<Millis> = events
+            .filter(|event| event.kind == RunEventKind::RunCompensating)
+            .map(|event| event.at)
+            .collect();
+        let ends = |at: &Millis| decided_ends.contains(at) || self.durable.ends.borrow().contains(at);
         for (place, count) in &fired {
             let found = continued.get(place).copied().unwrap_or(0);
             assert!(
-                found == *count || self.durable.ends.borrow().contains(&place.1),
+                found == *count || ends(&place.1),
                 "{count} joins fired and {found} tokens went on at {place:?}: {:?}",
                 store
             );
