@@ -6,7 +6,6 @@ use curfew::definition::node::{NodeKind, NodeRole};
 use curfew::definition::snapshot::Snapshot;
 use curfew::definition::wait::Wait;
 use curfew::run::{Event, Run, RunEventKind, Token, Write};
-use serde_json::json;
 
 use super::environment::Environment;
 use super::faults::Faults;
@@ -82,7 +81,7 @@ impl Environment {
 }
 
 fn event_name(kind: RunEventKind) -> String {
-    format!("event {}", json!(kind).as_str().unwrap_or_default())
+    format!("event {}", kind.name())
 }
 
 fn kind_of(snapshot: &Snapshot, token: &Token) -> &'static str {

@@ -40,7 +40,7 @@ pub struct Durable {
     pub deleted: Cell<bool>,
     /// Every moment at which the run ended: it may have been retried.
     pub ends: RefCell<BTreeSet<Millis>>,
-    /// The rest of an end was given up.
+    /// The rest of the last end was given up.
     pub given_up: Cell<bool>,
     pub running_time: RefCell<RunningTime>,
 }
@@ -160,10 +160,14 @@ impl SimPlatform {
                 _others => {}
             }
         }
-        let mut events = writes.iter().filter_map(Write::event);
-        if events.any(|event| event.fields.contains_key("given_up")) {
-            self.durable.given_up.set(true);
-            environment.outcome.borrow_mut().ends_given_up += 1;
+        for event in writes.iter().filter_map(Write::event) {
+            if event.fields.contains_key("given_up") {
+                self.durable.given_up.set(true);
+                environment.outcome.borrow_mut().ends_given_up += 1;
+            }
+            if event.kind == RunEventKind::RunRetried {
+                self.durable.given_up.set(false);
+            }
         }
         // Read from the row, because a run may end in the decision that starts it.
         let ended_at = self
@@ -172,11 +176,6 @@ impl SimPlatform {
             .borrow()
             .header()
             .and_then(|header| header.ended_at);
-        let decided_at = writes.iter().filter_map(Write::event).find_map(|event| {
-            let is_decided = event.kind == RunEventKind::RunCompensating;
-            is_decided.then_some(event.at)
-        });
-        self.durable.ends.borrow_mut().extend(decided_at);
         self.durable.ends.borrow_mut().extend(ended_at);
     }
 

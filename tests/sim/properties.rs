@@ -6,8 +6,8 @@ use curfew::base::time::{MINUTE, Millis};
 use curfew::definition::fan::{BranchFailurePolicy, Strategy};
 use curfew::protocol::run::RunRequest;
 use curfew::run::{
-    Command, Decision, Event, GateStatus, InstanceId, Message, PauseReason, Run, RunEvent, RunEventKind,
-    RunStatus, Token, TokenStatus, Write, invocations,
+    Command, Decision, Event, GateStatus, Instance, InstanceId, Message, PauseReason, Run, RunEvent,
+    RunEventKind, RunStatus, Token, TokenStatus, Write, invocations,
 };
 use curfew::storage::rows::TokenRow;
 
@@ -52,6 +52,7 @@ impl CheckedDecision<'_> {
         self.check_children_are_cancelled();
         self.check_nothing_reopened_is_lost();
         self.check_all_that_was_interrupted_goes_on();
+        self.check_no_join_is_left();
         self.check_names();
         self.check_progress();
     }
@@ -236,6 +237,18 @@ impl CheckedDecision<'_> {
         }
     }
 
+    /// Tokens wait at joins for tokens that work: once all wait, every join has fired or failed.
+    fn check_no_join_is_left(&self) {
+        let header = &self.run.header;
+        if header.status.is_terminal() || header.ending.is_some() || header.paused_at.is_some() {
+            return;
+        }
+        let mut live = self.run.live_tokens().peekable();
+        let all_wait =
+            live.peek().is_some() && live.all(|token| token.status == TokenStatus::WaitingForSiblings);
+        assert!(!all_wait, "no token will arrive any more: {:?}", self.run);
+    }
+
     /// When a run is brought back every token that its end interrupted has a successor.
     fn check_all_that_was_interrupted_goes_on(&self) {
         let mut events = self.decision.writes().iter().filter_map(Write::event);
@@ -277,13 +290,23 @@ impl CheckedDecision<'_> {
         });
         let live: Vec<&Token> = self.run.live_tokens().chain(saved).collect();
         let past = self.before.past().expect("rows can be read");
+        // At one of its limits the run ends before it has created all of them.
+        let mut events = self.decision.writes().iter().filter_map(Write::event);
+        if events.any(|event| event.kind == RunEventKind::LimitExceeded) {
+            return;
+        }
+        // Also those that a join has closed in this very decision, because it failed again.
+        let closed = self.decision.writes().iter().filter_map(|write| match write {
+            Write::SaveInstance(instance) if instance.is_closed() => Some(&**instance),
+            _other => None,
+        });
+        let reopened: Vec<&Instance> = self.run.instances().chain(closed).collect();
+        let inner: BTreeSet<(InstanceId, u32)> = reopened
+            .iter()
+            .filter_map(|inner| inner.parent.as_ref().map(|it| (it.instance, it.index)))
+            .collect();
         // A join that has fired has decided about the branches it went on without.
-        for instance in self.run.instances().filter(|instance| !instance.has_fired()) {
-            let inner: BTreeSet<(InstanceId, u32)> = self
-                .run
-                .instances()
-                .filter_map(|inner| inner.parent.as_ref().map(|it| (it.instance, it.index)))
-                .collect();
+        for instance in reopened.into_iter().filter(|instance| !instance.has_fired()) {
             let workflow = &self.run.snapshot().workflow;
             let needs_all = |transition: usize| {
                 let join = workflow.transitions[transition].synchronization.as_ref();
