@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use crate::base::text::json_text;
 use crate::base::time::{DAY, Millis, SECOND};
-use crate::definition::event_kinds::EVENT_KINDS;
 use crate::definition::notify::{NotifyTarget, parse_variable};
 use crate::protocol::caller::WorkflowScope;
 use crate::protocol::notification::NotificationTarget;
