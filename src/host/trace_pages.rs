@@ -226,8 +226,12 @@ fn traced_run(run: &Run, part: Part, is_first: bool) -> TracedRun {
     }
 }
 
+/// By the number of its first event: a run may end and go on within a millisecond. Gates of earlier builds have no events.
 fn is_within(gate: &GateState, part: Part) -> bool {
-    (part.began_at..=part.ended_at).contains(&gate.opened_at)
+    match gate.events.first() {
+        Some(opened) => part.after < opened.seq && opened.seq <= part.up_to,
+        None => (part.began_at..=part.ended_at).contains(&gate.opened_at),
+    }
 }
 
 fn traced_gate(gate: &GateState) -> TracedGate {
