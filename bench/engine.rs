@@ -82,6 +82,7 @@ fn run(snapshot: &Rc<Snapshot>, settings: Settings, number: usize) -> (usize, us
         triggered_by: None,
         callback_secret: CallbackSecret::Random(String::new()),
         started_by: None,
+        traceparent: None,
     };
     let (mut run, mut decision) = Run::create(1_000, ROOM, settings, new);
     let (mut events, mut bytes) = (1, 0);

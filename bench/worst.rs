@@ -321,6 +321,7 @@ pub fn longest(worst: &Worst) -> Longest {
         triggered_by: None,
         callback_secret: CallbackSecret::Random(String::new()),
         started_by: None,
+        traceparent: None,
     };
     let mut longest = Longest {
         steps: 0,

@@ -18,6 +18,8 @@ pub mod task;
 
 pub mod run;
 
+pub mod trace;
+
 pub mod api;
 pub mod index;
 pub mod storage;

@@ -11,3 +11,4 @@ mod rooms;
 mod run;
 mod sim;
 mod task;
+mod trace;

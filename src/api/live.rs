@@ -8,6 +8,9 @@ use crate::base::suggest::{closest, known_names};
 use crate::base::text::shorten;
 use crate::definition::event_kinds::EVENT_KINDS;
 
+/// What a watcher gets besides the events of the history.
+pub const PROGRESS: &str = "progress";
+
 /// The part of a run's history that a watcher gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
@@ -38,8 +41,11 @@ impl Watch {
 fn read_kinds(text: &str) -> Result<Vec<&'static str>, Error> {
     let kinds = text.split(',').map(|name| {
         let name = name.trim();
-        let known = EVENT_KINDS.iter().find(|known| **known == name);
-        known.copied().ok_or_else(|| unknown_kind(name))
+        let mut known = EVENT_KINDS.iter().chain(&[PROGRESS]);
+        known
+            .find(|known| **known == name)
+            .copied()
+            .ok_or_else(|| unknown_kind(name))
     });
     kinds.collect()
 }

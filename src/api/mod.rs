@@ -11,6 +11,7 @@ pub mod cursor;
 pub mod error;
 pub mod event;
 pub mod live;
+pub mod notifications;
 pub mod query;
 pub mod recovery;
 pub mod rejection;

@@ -64,6 +64,9 @@ pub fn timeout(run: &Run, entry: &RunEvent, ended: &[TokenSummary]) -> Option<Va
         "final_action": record.final_action,
         "recovery_path": recovery_path(&run.header.id, entry.seq),
     });
+    if record.artifacts_cut {
+        view["artifacts_cut"] = json!(true);
+    }
     if let Some(error) = &record.error {
         view["error"] = json!(error);
     }

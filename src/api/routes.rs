@@ -16,6 +16,8 @@ pub enum Route {
     ReadSchema {
         kind: DocumentKind,
     },
+    /// For Prometheus.
+    Metrics,
     PutDocument {
         kind: DocumentKind,
         id: String,
@@ -54,6 +56,9 @@ pub enum Route {
         run: String,
     },
     ListTimeouts {
+        run: String,
+    },
+    ListNotifications {
         run: String,
     },
     ReadTimeout {
@@ -135,6 +140,7 @@ impl Route {
             Route::Health | Route::ReadContract | Route::ReadSchema { .. } => {
                 rules(None, BodyRule::Ignored, NONE)
             }
+            Route::Metrics => rules(read, BodyRule::Ignored, NONE),
             Route::PutDocument { id, .. } => rules(admin, BodyRule::Document { id }, NONE),
             Route::ReadDocument { .. } => rules(read, BodyRule::Ignored, &["version"]),
             Route::ListDocuments { .. } => rules(read, BodyRule::Ignored, PAGE),
@@ -144,7 +150,9 @@ impl Route {
             Route::ReadOperation { .. } => rules(read, BodyRule::Ignored, NONE),
             Route::ListRuns => rules(read, BodyRule::Ignored, run_filter::PARAMETERS),
             Route::ReadRun { .. } => rules(read, BodyRule::Ignored, WAIT),
-            Route::ListTokens { .. } => rules(read, BodyRule::Ignored, PAGE),
+            Route::ListTokens { .. } | Route::ListNotifications { .. } => {
+                rules(read, BodyRule::Ignored, PAGE)
+            }
             Route::ListEvents { .. } | Route::ListTimeouts { .. } => rules(read, BodyRule::Ignored, HISTORY),
             Route::WatchRun { .. } => rules(read, BodyRule::Ignored, &["after", "kinds"]),
             Route::ReadTimeout { .. } => rules(read, BodyRule::Ignored, NONE),
@@ -189,6 +197,10 @@ impl Route {
                 ("GET", Some(kind)) => return Ok(Route::ReadSchema { kind }),
                 _ => &["GET"],
             },
+            ["metrics"] => match method {
+                "GET" => return Ok(Route::Metrics),
+                _ => &["GET"],
+            },
             ["v1", "runs"] => match method {
                 "GET" => return Ok(Route::ListRuns),
                 _ => &["GET"],
@@ -211,6 +223,10 @@ impl Route {
             },
             ["v1", "runs", run, "timeouts"] => match method {
                 "GET" => return Ok(Route::ListTimeouts { run: run_id(run)? }),
+                _ => &["GET"],
+            },
+            ["v1", "runs", run, "notifications"] => match method {
+                "GET" => return Ok(Route::ListNotifications { run: run_id(run)? }),
                 _ => &["GET"],
             },
             ["v1", "runs", run, "timeouts", id] => match (method, id.parse()) {

@@ -19,12 +19,14 @@ pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> 
             DocumentKind::Tasks | DocumentKind::Actions => check_shared(kind.name(), reached),
         },
         Route::ListBreakers | Route::ResetBreaker { .. } => check_shared("breakers", reached),
+        Route::Metrics => check_shared("metrics", reached),
         // The object of the run checks.
         Route::ReadRun { .. }
         | Route::ListTokens { .. }
         | Route::ListEvents { .. }
         | Route::WatchRun { .. }
         | Route::ListTimeouts { .. }
+        | Route::ListNotifications { .. }
         | Route::ReadTimeout { .. }
         | Route::ReadDeliverable { .. }
         | Route::ReadResumeOptions { .. }

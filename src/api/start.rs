@@ -164,6 +164,7 @@ impl StartRun {
             triggered_by: None,
             callback_secret: None,
             started_by: None,
+            traceparent: None,
         })
     }
 }

@@ -136,21 +136,7 @@ fn deadlines(run: &Run) -> Vec<Value> {
 }
 
 pub fn gate(run_id: &str, gate: &GateState) -> Value {
-    json!({
-        "id": gate.id,
-        "run_id": run_id,
-        "node_id": gate.node_id,
-        "token_id": gate.token_id,
-        "kind": gate.kind,
-        "prompt": gate.prompt,
-        "choices": gate.choices,
-        "input_schema": gate.input_schema,
-        "opened_at": gate.opened_at,
-        "timeout_at": gate.timeout_at,
-        "reminded_at": gate.reminded_at,
-        "status": gate.status,
-        "decision": gate.decision,
-    })
+    gate.view(run_id)
 }
 
 /// The deadline shown is the token's or its run's, whichever is earlier. It has no moment while its clock stands still.
@@ -193,6 +179,9 @@ pub fn token(id: u64, status: TokenStatus, row: TokenRow, run_ends_at: Option<Mi
         "output": row.output,
         "steps": row.steps,
     });
+    if let Some(progress) = row.progress {
+        view["progress"] = json!(progress);
+    }
     match (role, row.compensates) {
         (Some(_), Some(compensates)) => {
             view["compensation"] = json!(true);

@@ -37,6 +37,12 @@ macro_rules! failure_classes {
             pub const NAMES: &[&str] = &[$($name),*];
             pub const ALL: &[FailureClass] = &[$(FailureClass::$class),*];
 
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(FailureClass::$class => $name,)*
+                }
+            }
+
             pub fn parse(name: &str) -> Option<FailureClass> {
                 match name {
                     $($name => Some(FailureClass::$class),)*

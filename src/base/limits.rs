@@ -55,6 +55,19 @@ pub const BREAKER_KEY_LENGTH: usize = 128;
 pub const TAGS: usize = 20;
 /// Handlers in `on_end`.
 pub const END_HANDLERS: usize = 20;
+/// Targets in `notify`, and as many in the deployment's variable.
+pub const NOTIFY_TARGETS: usize = 10;
+pub const NOTIFY_HEADERS: usize = 20;
+/// The URL of a target, and all of its headers together, before secrets are filled in.
+pub const NOTIFY_TEXT_BYTES: usize = 2 << 10;
+/// The body of a notification. Longer texts in it are cut.
+pub const NOTIFICATION_BYTES: usize = 16 << 10;
+/// Notifications that wait for one target. Further ones are counted in a summary.
+pub const NOTIFICATIONS_PENDING: usize = 100;
+/// Notifications that wait for all targets of a run together, so that runs which share an isolate fit into its memory.
+pub const NOTIFICATIONS_PENDING_OF_RUN: usize = 500;
+/// Notifications of a run that stay listed after they were delivered or given up.
+pub const NOTIFICATIONS_KEPT: usize = 100;
 pub const TIMEOUT_MIN_MS: u64 = 1;
 pub const TIMEOUT_MAX_MS: u64 = 30 * crate::base::time::DAY;
 /// The highest `TIMEOUT_MAX_MS` that an operator may configure. Added to any date, it is still an exact JavaScript number.

@@ -1,5 +1,6 @@
-//! Types that every room uses: time, ids, limits, failures, JSON text and its size, the computation meter, a cache.
+//! Types that every room uses: time, ids, limits, failures, JSON text and its size, the computation meter, a cache, trace ids.
 
+pub mod base64;
 pub mod base64url;
 pub mod compute;
 pub mod constant_time;
@@ -11,3 +12,5 @@ pub mod lru_cache;
 pub mod suggest;
 pub mod text;
 pub mod time;
+pub mod trace;
+pub mod truncate;

@@ -79,6 +79,13 @@ pub enum ActionKind {
 }
 
 impl ActionKind {
+    /// The name in documents.
+    pub fn text(&self) -> &'static str {
+        let name = self.name();
+        let found = KINDS.iter().find(|(_, kind)| *kind == name);
+        found.expect("`KINDS` has every kind").0
+    }
+
     fn name(&self) -> ActionKindName {
         match self {
             ActionKind::HttpRequest(_) => ActionKindName::HttpRequest,
@@ -122,7 +129,7 @@ pub(super) const CONDITION_NAMES: &[&str] = &["input", "state", "output", NOW];
 /// A breaker's key excludes the time, too: it would make a breaker of its own for every call.
 const BREAKER_NAMES: &[&str] = &["input", "state", "output"];
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum ActionKindName {
     HttpRequest,
     McpTool,

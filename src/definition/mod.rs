@@ -25,6 +25,7 @@ pub mod llm;
 mod mapping;
 pub mod mcp_tool;
 pub mod node;
+pub mod notify;
 pub mod path;
 pub mod problem;
 pub mod reader;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::base::limits;
 use crate::base::time::{Limit, format_duration};
 use crate::definition::SCHEMA;
-use crate::definition::action::Action;
+use crate::definition::action::{Action, ActionKind};
 use crate::definition::problem::Problems;
 use crate::definition::reader::Reader;
 use crate::definition::step::{Step, StepAction, read_steps};
@@ -139,6 +139,15 @@ impl Task {
     pub fn calls(&self) -> usize {
         let calls = |step: &&Step| !matches!(&step.action, StepAction::Inline(action) if action.is_pure());
         self.steps.iter().filter(calls).count()
+    }
+
+    /// A step brings its output bit by bit.
+    pub fn streams(&self) -> bool {
+        let streams = |step: &Step| match &step.action {
+            StepAction::Inline(action) => matches!(action.kind, ActionKind::LlmCall(_)),
+            StepAction::Reference { .. } => false,
+        };
+        self.steps.iter().any(streams)
     }
 
     /// The step of a task with one step, and its action. Their limits apply to the task.

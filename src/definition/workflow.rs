@@ -12,6 +12,7 @@ use crate::definition::ending::{
 use crate::definition::event::Trigger;
 use crate::definition::graph;
 use crate::definition::node::{NO_MATCH_POLICIES, NoMatchPolicy, Node, NodeRole, UnreadNodes, read_nodes};
+use crate::definition::notify::{NotifyTarget, read_targets};
 use crate::definition::problem::{Problems, pointer_to};
 use crate::definition::reader::Reader;
 use crate::definition::task::{Dispatch, warn_of_long_queue};
@@ -45,6 +46,8 @@ pub struct Workflow {
     pub clock: RunClock,
     pub compensation: CompensationRules,
     pub end_handlers: Vec<EndHandler>,
+    /// Where events of its runs are posted.
+    pub notify: Vec<NotifyTarget>,
 }
 
 /// Whether the run's own limit counts the time in front of a person.
@@ -120,6 +123,7 @@ impl Workflow {
             .unwrap_or_default();
         add_compensations(&reader.array("nodes"), &mut nodes, problems);
         let end_handlers = read_end_handlers(&reader, &mut nodes);
+        let notify = read_targets(&reader);
         reader.finish();
         Some(Workflow {
             id: id?,
@@ -153,6 +157,7 @@ impl Workflow {
             }),
             compensation,
             end_handlers,
+            notify,
         })
     }
 

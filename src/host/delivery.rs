@@ -5,19 +5,31 @@ use std::rc::Rc;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::base::trace::TraceParent;
 use crate::host::object::Host;
 use crate::host::platform::{Error, Platform, Result};
 use crate::host::subrequests::SubrequestBudget;
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::protocol::start::{EventRef, StartRun};
-use crate::run::{DecisionBatch, Event, Message, ParentSender, StartRefusal, StartRequest};
+use crate::run::{
+    DecisionBatch, Event, Header, Message, ParentSender, StartRefusal, StartRequest, TokenId, token_of_key,
+};
 
 /// A message of the outbox on its way.
 #[derive(Clone)]
 pub struct Delivery {
-    pub id: u64,
+    pub id: DeliveryId,
     pub kind: DeliveryKind,
     pub payload: Payload,
+}
+
+/// A message, as the run that is in memory numbers it. A run that is loaded again may give the number of a message that has
+/// arrived to another, while a repeated delivery of the first is still on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryId {
+    message: u64,
+    /// How often the run had been loaded.
+    load: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +61,8 @@ pub struct EmittedEvent {
     pub root: Option<EventRef>,
     /// The name that the runs it starts are given.
     pub started_by: Option<String>,
+    /// The trace context that the runs it starts continue.
+    pub traceparent: Option<TraceParent>,
 }
 
 /// What came of a delivery.
@@ -94,6 +108,7 @@ impl<P: Platform> Host<P> {
                 node_decides,
             } => {
                 let stored = self.child_snapshot(&node_id)?;
+                let token = TokenId::parse(&token_id);
                 let command = self.with_run(|run| StartRun {
                     callback_secret: run.header.callback_secret_of(&run_id),
                     run_id: run_id.clone(),
@@ -108,6 +123,7 @@ impl<P: Platform> Host<P> {
                     parent: Some(run.header.link_to_child(token_id, epoch)),
                     triggered_by: None,
                     started_by: run.header.started_by.clone(),
+                    traceparent: token.and_then(|token| self.context_after(&run.header, token)),
                 })?;
                 let wait_ms = None;
                 let request = RunRequest::Start { command, wait_ms };
@@ -185,7 +201,11 @@ impl<P: Platform> Host<P> {
                 after,
                 root,
             } => {
+                let token = token_of_key(&key);
+                let traceparent =
+                    self.with_run(|run| token.and_then(|token| self.context_after(&run.header, token)))?;
                 let event = EmittedEvent {
+                    traceparent,
                     name,
                     key,
                     payload,
@@ -197,7 +217,17 @@ impl<P: Platform> Host<P> {
                 (DeliveryKind::Event, Payload::Event(event))
             }
         };
+        let id = DeliveryId {
+            message: id,
+            load: self.loads.get(),
+        };
         Ok(Delivery { id, kind, payload })
+    }
+
+    /// The trace context of what a token starts.
+    fn context_after(&self, header: &Header, token: TokenId) -> Option<TraceParent> {
+        let context = self.context_of(header, || header.spans().token(token.0));
+        context.map(|context| context.traceparent)
     }
 
     /// The snapshot of the workflow that a node calls, as text: written once for all children that start together.
@@ -218,14 +248,19 @@ impl<P: Platform> Host<P> {
         Ok(text)
     }
 
-    /// The result of a delivery. One commit: a refused start is recorded if and only if its message leaves the outbox.
+    /// The result of a delivery. One commit: a refused start is recorded if and only if its message leaves the outbox. A result
+    /// from before the run was loaded again counts for nothing: the loaded run sends every message that is left.
     pub fn delivery_ended(
         &self,
         budget: &SubrequestBudget,
-        id: u64,
+        id: DeliveryId,
         kind: DeliveryKind,
         result: DeliveryResult,
     ) {
+        if id.load != self.loads.get() {
+            return;
+        }
+        let id = id.message;
         let events = match events_of(id, kind, result) {
             Ok(events) => events,
             Err(error) => {

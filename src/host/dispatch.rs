@@ -9,7 +9,7 @@ use crate::host::executor_calls::Attempt;
 use crate::host::object::{Accepted, Host};
 use crate::host::platform::{Platform, Result};
 use crate::host::subrequests::SubrequestBudget;
-use crate::protocol::task::{TaskOrder, TaskReport};
+use crate::protocol::task::{PROGRESS_LINE, TaskOrder, TaskProgress, TaskReport};
 use crate::run::{AttemptOrder, DecisionBatch, Event, TokenId, invocations};
 
 const NO_EXECUTOR: &str = "no service binding EXECUTOR is configured";
@@ -65,16 +65,21 @@ impl<P: Platform> Host<P> {
         Ok(())
     }
 
-    fn log_limit(&self, order: &AttemptOrder) {
+    pub(super) fn log_limit(&self, order: &AttemptOrder) {
         if let Some((millis, source)) = order.limit {
+            let node_id = self.with_run(|run| {
+                let token = run.live_token(order.token)?;
+                Some(run.snapshot().workflow.nodes[token.node].id.clone())
+            });
             self.platform.log(json!({
                 "level": "info", "event": "timeout_set", "run_id": self.run_id(),
-                "token_id": order.token.to_string(), "timeout_ms": millis, "source": source,
+                "token_id": order.token.to_string(), "node_id": node_id.ok().flatten(), "epoch": order.epoch,
+                "timeout_ms": millis, "source": source,
             }));
         }
     }
 
-    /// Reports that arrived together, one per line. Their decisions are committed as one.
+    /// Reports and progress that arrived together, one per line. Their decisions are committed as one.
     pub fn reports_arrived(&self, number: u32, text: &str) {
         let Some(budget) = self.calls.budget_of(number) else {
             return;
@@ -82,7 +87,13 @@ impl<P: Platform> Host<P> {
         let mut batch = DecisionBatch::default();
         let handled = text
             .split('\n')
-            .try_for_each(|line| self.handle_report(number, line, &budget, &mut batch));
+            .try_for_each(|line| match line.strip_prefix(PROGRESS_LINE) {
+                Some(progress) => {
+                    self.handle_progress(number, progress, &budget, &mut batch);
+                    Ok(())
+                }
+                None => self.handle_report(number, line, &budget, &mut batch),
+            });
         if let Err(error) = self.carry_out_batch(batch, &budget) {
             self.report("feed_failed", &error);
         }
@@ -111,6 +122,30 @@ impl<P: Platform> Host<P> {
         self.log_unaccepted(attempt, self.feed_into(batch, budget, event));
         self.calls.report_handled(number, attempt);
         Ok(())
+    }
+
+    /// Progress that cannot be read, or is of another attempt, changes nothing: the report still counts.
+    fn handle_progress(&self, number: u32, line: &str, budget: &SubrequestBudget, batch: &mut DecisionBatch) {
+        let is_ordered = |read: &TaskProgress| {
+            let token = TokenId::parse(&read.token_id);
+            token.is_some_and(|token| self.calls.was_ordered(number, (token, read.epoch)))
+        };
+        let read = serde_json::from_str(line).ok().filter(is_ordered);
+        let Some(read) = read else {
+            self.platform.log(json!({
+                "level": "warn", "event": "progress_ignored", "run_id": self.run_id(), "bytes": line.len(),
+            }));
+            return;
+        };
+        let event = Event::Heartbeat {
+            token: read.token_id,
+            epoch: read.epoch,
+            progress: Some(Box::new(read.progress)),
+        };
+        // An attempt that was aborted may still send some.
+        if let Err(error) = self.feed_into(batch, budget, event) {
+            self.report("feed_failed", &error);
+        }
     }
 
     /// No more reports come by this connection.
@@ -160,6 +195,9 @@ impl<P: Platform> Host<P> {
         };
         let text = self.with_run(|run| {
             let task = run.snapshot().tasks.get(order.task).ok_or("the task is gone")?;
+            let spans = run.header.spans();
+            let context = self.context_of(&run.header, || spans.attempt(order.token.0, order.epoch));
+            let traceparent = context.map(|context| context.traceparent.to_string());
             to_json(&TaskOrder {
                 run_id: &run.header.id,
                 token_id: &token_id,
@@ -172,6 +210,8 @@ impl<P: Platform> Host<P> {
                 resume_from: checkpoint.as_deref(),
                 action_timeouts: order.action_timeouts,
                 callback_url: callback_url.as_deref(),
+                traceparent: traceparent.as_deref(),
+                records_spans: context.is_some_and(|context| context.records_spans),
             })
             .map_err(|error| error.to_string())
         });

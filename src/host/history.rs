@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::api::error::Error as ApiError;
+use crate::api::notifications;
 use crate::api::recovery;
 use crate::api::views;
 use crate::base::failure::Failure;
@@ -15,8 +16,8 @@ use crate::host::platform::{Error, Platform, Result, Storage};
 use crate::host::requests::{done, refused};
 use crate::protocol::run::{PageRequest, RunResponse};
 use crate::run::{
-    HistoryEvent, InstanceId, NeededRows, Past, ReadRows, Rejection, RestartPoint, ResumePlan, ResumeRows,
-    Rewind, RunEvent, Token, TokenId, WrittenAt,
+    HistoryEvent, InstanceId, NeededRows, Past, Progress, ReadRows, Rejection, RestartPoint, ResumePlan,
+    ResumeRows, Rewind, Run, RunEvent, Token, TokenId, WrittenAt,
 };
 use crate::storage::pages::{ListedRow, page_length, pages};
 use crate::storage::restore::{self, PastReader};
@@ -29,16 +30,24 @@ const LINES: u64 = 10_000;
 const ALL: u64 = u32::MAX as u64;
 
 /// Items of one answer.
-const ITEMS: u64 = 1_000;
+pub(super) const ITEMS: u64 = 1_000;
 
 impl<P: Platform> Host<P> {
     pub(super) fn tokens(&self, page: PageRequest) -> Result<RunResponse> {
         let PageRequest { after, limit } = bounded(page);
-        let (page, next) = first_page(self.platform.storage().list_tokens(after, limit + 1)?, limit);
+        let mut listed = self.platform.storage().list_tokens(after, limit + 1)?;
+        // The progress of a token is in memory. The page is as long as fits with it.
+        self.with_run(|run| {
+            for row in &mut listed {
+                row.bytes += progress_of(run, row.number).map_or(0, json_bytes) as u64;
+            }
+        })?;
+        let (page, next) = first_page(listed, limit);
         let run_ends_at = self.with_run(|run| run.header.limit_due_at())?;
         let mut items = Vec::new();
         self.each_row(&page, |listed, row| {
-            let row = serde_json::from_str::<TokenRow>(row)?;
+            let mut row = serde_json::from_str::<TokenRow>(row)?;
+            row.progress = self.with_run(|run| progress_of(run, listed.number).cloned().map(Box::new))?;
             let status = parse_status(&listed.status).map_err(Error)?;
             items.push(views::token(listed.number, status, row, run_ends_at));
             Ok(())
@@ -79,6 +88,26 @@ impl<P: Platform> Host<P> {
         let more = next.is_some() || events.len() as u64 > limit;
         events.truncate(limit as usize);
         Ok((events, more))
+    }
+
+    /// From memory: the run holds the few that are kept.
+    pub(super) fn notifications(&self, page: PageRequest) -> Result<RunResponse> {
+        let PageRequest { after, limit } = bounded(page);
+        let view = self.with_run(|run| {
+            let mut kept = run.notifications().filter(|it| it.number > after).peekable();
+            let (mut items, mut last) = (Vec::new(), after);
+            while let Some(next) = kept.next_if(|_| (items.len() as u64) < limit) {
+                last = next.number;
+                items.push(notifications::view(next));
+            }
+            let next_cursor = kept.peek().map(|_| last.to_string());
+            let mut view = json!({"items": items, "next_cursor": next_cursor});
+            if let Some(message) = run.invalid_notify_setting() {
+                view["problem"] = json!(message);
+            }
+            view
+        })?;
+        done(&view)
     }
 
     pub(super) fn timeouts(&self, page: PageRequest) -> Result<RunResponse> {
@@ -271,7 +300,7 @@ impl<P: Platform> Host<P> {
     }
 
     /// Reads the rows in their order and holds a page of them at a time.
-    fn each_row(
+    pub(super) fn each_row(
         &self,
         listed: &[ListedRow],
         mut read: impl FnMut(&ListedRow, &str) -> Result<()>,
@@ -285,6 +314,11 @@ impl<P: Platform> Host<P> {
     }
 }
 
+/// How far the attempt of a token that is executing has come.
+fn progress_of(run: &Run, token: u64) -> Option<&Progress> {
+    run.live_token(TokenId(token))?.progress.as_deref()
+}
+
 fn bounded(page: PageRequest) -> PageRequest {
     PageRequest {
         limit: page.limit.clamp(1, ITEMS),
@@ -293,7 +327,7 @@ fn bounded(page: PageRequest) -> PageRequest {
 }
 
 /// As many of the rows as make one answer, and where the next one begins.
-fn first_page(mut listed: Vec<ListedRow>, limit: u64) -> (Vec<ListedRow>, Option<String>) {
+pub(super) fn first_page(mut listed: Vec<ListedRow>, limit: u64) -> (Vec<ListedRow>, Option<String>) {
     let length = page_length(&listed, limit as usize);
     let more = listed.len() > length;
     listed.truncate(length);
@@ -301,7 +335,7 @@ fn first_page(mut listed: Vec<ListedRow>, limit: u64) -> (Vec<ListedRow>, Option
     (listed, last.filter(|_| more))
 }
 
-fn entry(listed: &ListedRow, row: &str) -> Result<RunEvent> {
+pub(super) fn entry(listed: &ListedRow, row: &str) -> Result<RunEvent> {
     let entry: RunEvent = serde_json::from_str(row)
         .map_err(|wrong| Error(format!("event {} cannot be read: {wrong}", listed.number)))?;
     Ok(RunEvent {

@@ -11,12 +11,15 @@ mod executor_calls;
 mod go_on;
 mod history;
 mod live;
+mod notify;
 mod object;
 mod platform;
 mod requests;
 mod subrequests;
+mod trace_context;
+mod trace_pages;
 
-pub use delivery::{Delivery, DeliveryKind, DeliveryResult, EmittedEvent, Payload, Published};
+pub use delivery::{Delivery, DeliveryId, DeliveryKind, DeliveryResult, EmittedEvent, Payload, Published};
 pub use executor_calls::Attempt;
 pub use object::{Config, Host};
 pub use platform::{Connection, Error, IndexChange, LiveEvents, Platform, Result, Storage};

@@ -12,12 +12,12 @@ use crate::host::executor_calls::{Attempt, ExecutorCalls};
 use crate::host::platform::{Error, IndexChange, Platform, Result, Storage};
 use crate::host::subrequests::SubrequestBudget;
 use crate::index::batch::RemovedRun;
-use crate::index::run_summary::ProbeResponse;
+use crate::index::run_summary::{ProbeResponse, RunSummary};
 use crate::protocol::start::StartRun;
 use crate::protocol::task::TaskMessage;
 use crate::run::{
     AttemptOrder, CallbackSecret, Command, Decision, DecisionBatch, Event, NewRun, Rejection, Run, RunEvent,
-    Settings, Write,
+    RunEventKind, Settings, Write,
 };
 use crate::storage::commit::Commit;
 use crate::storage::restore::{self, Snapshots};
@@ -28,6 +28,8 @@ pub struct Config {
     pub settings: Settings,
     /// How long an executor may give no sign of life before its call counts as lost.
     pub silence_ms: u64,
+    /// Whether the spans of ended runs are exported.
+    pub exports_traces: bool,
 }
 
 /// The run of one object. Every method returns with the run as it was committed: a decision that cannot be committed leaves
@@ -38,6 +40,8 @@ pub struct Host<P: Platform> {
     /// Shared by the objects of an isolate.
     pub(super) snapshots: Rc<RefCell<Snapshots>>,
     run: RefCell<Option<Run>>,
+    /// How often the run was loaded.
+    pub(super) loads: Cell<u64>,
     pub(super) calls: ExecutorCalls<P::Connection>,
     /// The order that answers the claim being handled.
     claimed: RefCell<Option<AttemptOrder>>,
@@ -45,6 +49,8 @@ pub struct Host<P: Platform> {
     pub(super) child_snapshots: RefCell<Vec<(String, Weak<RawValue>)>>,
     /// The number of the last event that was committed.
     pub(super) published_seq: Cell<u64>,
+    /// Rows of the run that were written before the storage began to count, less those of others that it counted before.
+    rows_before: Cell<i64>,
 }
 
 /// Whether the run was in memory already.
@@ -73,11 +79,17 @@ impl<P: Platform> Host<P> {
             config,
             snapshots,
             run: RefCell::default(),
+            loads: Cell::default(),
             calls: ExecutorCalls::default(),
             claimed: RefCell::default(),
             child_snapshots: RefCell::default(),
             published_seq: Cell::default(),
+            rows_before: Cell::new(0),
         }
+    }
+
+    pub(super) fn exports_traces(&self) -> bool {
+        self.config.exports_traces
     }
 
     /// Restores the run if it is not in memory. `false`: there is no run.
@@ -110,7 +122,10 @@ impl<P: Platform> Host<P> {
         }
         let run = restore::run(rows, self.config.settings, &mut self.snapshots.borrow_mut())?;
         self.published_seq.set(run.last_event_seq());
+        self.rows_before
+            .set(run.header.rows_written as i64 - storage.rows_written() as i64);
         *self.run.borrow_mut() = Some(run);
+        self.loads.set(self.loads.get() + 1);
         Ok(Some(Restored::Now))
     }
 
@@ -133,6 +148,7 @@ impl<P: Platform> Host<P> {
     pub(super) async fn start(&self, budget: &SubrequestBudget, start: StartRun) -> Result<Started> {
         let snapshot = self.parse_snapshot(start.stored.get())?;
         let storage = self.platform.storage();
+        let rows_of_others = storage.rows_written();
         // A new table is filled without an await in between, so that no other request finds it empty.
         if self.run.borrow().is_some() || !storage.create_table()? {
             self.load(budget).await?;
@@ -155,6 +171,7 @@ impl<P: Platform> Host<P> {
                 None => CallbackSecret::Random(self.platform.random_id()?),
             },
             started_by: start.started_by,
+            traceparent: start.traceparent,
         };
         if let Err(too_large) = new.check_size() {
             storage.remove_table()?;
@@ -170,6 +187,7 @@ impl<P: Platform> Host<P> {
         }
         self.published_seq.set(0);
         *self.run.borrow_mut() = Some(run);
+        self.rows_before.set(-(rows_of_others as i64));
         if let Err(error) = self.carry_out(budget, decision) {
             // The empty table would be taken for a run.
             storage.remove_table()?;
@@ -196,11 +214,12 @@ impl<P: Platform> Host<P> {
             return Ok(ProbeResponse::default());
         }
         self.wake(0, budget)?;
-        let run = self.run.borrow();
         // The wake may have deleted it.
-        Ok(run.as_ref().map_or_else(ProbeResponse::default, |run| {
-            ProbeResponse::of(run, self.platform.now())
-        }))
+        if self.run.borrow().is_none() {
+            return Ok(ProbeResponse::default());
+        }
+        let summary = self.summary()?;
+        self.with_run(|run| ProbeResponse::of(run, summary))
     }
 
     /// An event that ends the run before anything that is due: that may be what cannot be carried out. `check` comes first.
@@ -365,22 +384,62 @@ impl<P: Platform> Host<P> {
     fn carry_out(&self, budget: &SubrequestBudget, decision: Decision) -> Result<()> {
         match decision {
             Decision::Update {
-                writes,
+                mut writes,
                 alarm,
                 commands,
             } => {
+                self.count_rows(&mut writes, alarm);
                 self.commit(&writes, alarm)?;
                 self.publish_events(&writes)?;
-                self.perform(budget, commands)
+                self.perform(budget, commands)?;
+                if writes.iter().filter_map(Write::event).any(is_measured_at_once) {
+                    self.platform.publish(IndexChange::Run);
+                }
+                Ok(())
             }
             Decision::DeleteStorage => {
-                let removed = self.with_run(RemovedRun::of)?;
+                // With the last summary: the message of the end may have been lost, and nothing asks an ended run for it.
+                let last = self.summary()?;
+                let removed = self.with_run(|run| RemovedRun::of(run, last))?;
                 *self.run.borrow_mut() = None;
                 self.platform.storage().delete_all();
                 self.platform.publish(IndexChange::Removed(removed));
                 Ok(())
             }
         }
+    }
+
+    /// The saved header says how many rows the run has written, with those of this commit. Rows that patches need besides
+    /// their token are rare and counted by the next header.
+    fn count_rows(&self, writes: &mut [Write], alarm: Option<Millis>) {
+        let of_commit = writes.len() as i64 + i64::from(alarm.is_some());
+        let before = self.rows_before.get() + self.platform.storage().rows_written() as i64;
+        let rows = u64::try_from(before + of_commit).unwrap_or(0);
+        for write in writes {
+            if let Write::SaveRun(header) = write {
+                header.rows_written = rows.max(header.rows_written);
+                if let Some(run) = &mut *self.run.borrow_mut() {
+                    run.note_rows_written(header.rows_written);
+                }
+            }
+        }
+    }
+
+    /// The run's entry in the index, with its metrics. They are counted from the rows if the run was loaded.
+    pub fn summary(&self) -> Result<RunSummary> {
+        let is_loaded = self.with_run(|run| run.metrics().is_none())?;
+        if is_loaded {
+            match self.platform.storage().measured() {
+                Ok(rows) => {
+                    if let Some(run) = &mut *self.run.borrow_mut() {
+                        run.restore_metrics(rows);
+                    }
+                }
+                // The summary goes without metrics; the next one has them.
+                Err(error) => self.report("metrics_unreadable", &error),
+            }
+        }
+        self.with_run(|run| RunSummary::of(run, self.platform.now()))
     }
 
     fn commit(&self, writes: &[Write], alarm: Option<Millis>) -> Result<()> {
@@ -419,6 +478,7 @@ impl<P: Platform> Host<P> {
                 }),
                 Command::RespondToClaim(order) => *self.claimed.borrow_mut() = Some(order),
                 Command::DeliverMessage { id, message } => self.deliver(budget, id, message),
+                Command::SendNotification(notification) => self.send_notification(budget, &notification),
                 Command::PublishRun => self.platform.publish(IndexChange::Run),
                 Command::PublishGate(gate) => self.platform.publish(IndexChange::Gate(gate.id)),
                 Command::PublishLatency {
@@ -435,6 +495,7 @@ impl<P: Platform> Host<P> {
                     })?;
                     self.platform.publish(IndexChange::Latency(latency));
                 }
+                Command::PublishProgress { token, epoch } => self.publish_progress(token, epoch)?,
                 Command::NotifyRunEnded => self.platform.notify_run_ended(),
             }
         }
@@ -475,6 +536,10 @@ impl<P: Platform> Host<P> {
         let mut line = json!({"level": "info", "event": event.kind, "run_id": self.run_id()});
         if let Value::Object(fields) = &mut line {
             fields.extend(event.fields.clone());
+            // What a caller wrote is on the run only.
+            if event.kind == RunEventKind::RunCancelled {
+                fields.remove("reason");
+            }
         }
         if let Some(record) = &event.record {
             line["level"] = json!("warn");
@@ -488,4 +553,9 @@ impl<P: Platform> Host<P> {
         self.platform
             .log(json!({"level": "error", "event": event, "message": error.0}));
     }
+}
+
+/// Timeouts and late results are rare and soon of interest. Late results come when the run has ended and publishes nothing more.
+fn is_measured_at_once(event: &RunEvent) -> bool {
+    event.record.is_some() || event.kind == RunEventKind::LateResultDiscarded
 }

@@ -9,8 +9,9 @@ use crate::base::time::Millis;
 use crate::host::delivery::Delivery;
 use crate::host::subrequests::SubrequestBudget;
 use crate::index::batch::RemovedRun;
+use crate::protocol::notification::NotificationOrder;
 use crate::protocol::task::TaskMessage;
-use crate::run::{Decision, Event, Patch, Run, WrittenAt};
+use crate::run::{Decision, Event, MeasuredRows, Patch, Run, WrittenAt};
 use crate::storage::commit::Commit;
 use crate::storage::pages::ListedRow;
 use crate::storage::restore::Rows;
@@ -98,6 +99,12 @@ pub trait Storage {
     /// The undo record of one of a token's writes, where it is a row of its own.
     fn undo(&self, token: u64, at: WrittenAt) -> Result<Vec<Patch>>;
 
+    /// What the metrics of the run are counted from, besides what is in memory.
+    fn measured(&self) -> Result<MeasuredRows>;
+
+    /// Rows written since the object came into memory, as the platform bills them.
+    fn rows_written(&self) -> u64;
+
     /// How late deadlines were enforced: scope, count, total and maximal milliseconds.
     fn lateness(&self) -> Result<Vec<(String, u64, u64, u64)>>;
 }
@@ -152,6 +159,9 @@ pub trait Platform {
     /// Sends a message of the outbox. The result comes back by `Host::delivery_ended`; one that is lost is sent again.
     fn deliver(&self, budget: &SubrequestBudget, delivery: Delivery);
 
+    /// Lets an executor post a notification. The report comes back by `Host::notification_ended`; one that is lost is sent again.
+    fn notify(&self, budget: &SubrequestBudget, number: u64, order: NotificationOrder);
+
     /// Losing a change costs a stale list until the sweep finds it.
     fn publish(&self, change: IndexChange);
 
@@ -168,6 +178,10 @@ pub trait Platform {
 
     /// A watcher that is lost, or that was not reached, asks for what it lacks.
     fn publish_events(&self, events: LiveEvents);
+
+    /// The progress of an executing token, for clients that watch the run. It is not saved in the direct lane; losing it costs a
+    /// moment until the next one.
+    fn publish_progress(&self, line: &str);
 
     /// Observers of the simulator, around every decision.
     fn deciding(&self, _run: &Run, _event: &Event, _remaining_calls: u32) {}

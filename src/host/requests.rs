@@ -162,10 +162,12 @@ impl<P: Platform> Host<P> {
             RunRequest::ListEvents(page) => return self.events(page),
             RunRequest::ReadLive { after } => return self.live_page(after),
             RunRequest::ListTimeouts(page) => return self.timeouts(page),
+            RunRequest::ListNotifications(page) => return self.notifications(page),
             RunRequest::ReadTimeoutLines => return self.timeout_lines(),
             RunRequest::ReadTimeout { id } => return self.timeout(id),
             RunRequest::ReadResumeOptions => return self.resume_options(),
             RunRequest::ReadDeliverable => return self.deliverable(),
+            RunRequest::ReadTrace { end, cursor } => return self.trace_page(end, cursor),
             RunRequest::ReadWorkflow => {
                 let workflow_id = self.with_run(|run| run.header.workflow_id.clone())?;
                 return done(&WorkflowResponse { workflow_id });
@@ -256,10 +258,15 @@ impl<P: Platform> Host<P> {
                 };
                 (event, ResponseBody::Order)
             }
-            RunRequest::Heartbeat { token_id, epoch } => {
+            RunRequest::Heartbeat {
+                token_id,
+                epoch,
+                progress,
+            } => {
                 let event = Event::Heartbeat {
                     token: token_id,
                     epoch,
+                    progress: progress.map(Box::new),
                 };
                 (event, ResponseBody::Heartbeat)
             }
@@ -369,6 +376,7 @@ impl<P: Platform> Host<P> {
             let error = ApiError::new(409, "stale_attempt", "the attempt did not begin");
             return Ok(refused(&error));
         };
+        self.log_limit(&order);
         let order = self.order_text(&order)?;
         Ok(RunResponse::Done(order))
     }

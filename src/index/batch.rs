@@ -41,15 +41,19 @@ pub fn operation_message(id: &str) -> String {
 pub struct RemovedRun {
     pub run_id: String,
     pub ended_at: Millis,
+    /// Of the run when it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Box<RunSummary>>,
 }
 
 impl RemovedRun {
-    pub fn of(run: &Run) -> RemovedRun {
+    pub fn of(run: &Run, last: RunSummary) -> RemovedRun {
         let header = &run.header;
         RemovedRun {
             run_id: header.id.clone(),
             // Only ended runs are removed. The start is the safe fallback: it removes no row of a later run.
             ended_at: header.ended_at.unwrap_or(header.started_at),
+            last: Some(Box::new(last)),
         }
     }
 }

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-/// Well below D1's limit, because up to three statements of one transaction get the same text.
-const CHUNK_BYTES: usize = 300_000;
+/// Well below D1's limit, because up to four statements of one transaction get the same text.
+const CHUNK_BYTES: usize = 225_000;
 /// Stops the bisection when the database is down and every chunk fails.
 const FAILURES_MAX: u32 = 20;
 

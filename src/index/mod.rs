@@ -3,7 +3,7 @@
 pub mod batch;
 pub mod chunks;
 pub mod index_view;
+pub mod metrics;
 pub mod pending;
 pub mod run_query;
 pub mod run_summary;
-pub mod truncate;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::base::time::Millis;
 use crate::index::index_view;
-use crate::run::{GateState, GateStatus, Run};
+use crate::run::{GateState, GateStatus, Run, RunMetrics, RunStatus};
 
 /// Gates in a probe response, the newest first.
 const GATES_MAX: usize = 100;
@@ -27,8 +27,21 @@ pub struct RunSummary {
     /// The run's deadline or, while it waits at its own gate, the deadline of the gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Millis>,
+    /// Since when the run is paused or waits for a person as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked_since: Option<Millis>,
+    /// What the run has added to the metrics so far. `None`: an earlier build sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Box<RunMetrics>>,
     /// The run's entry in lists.
     pub summary: Value,
+    /// How often the run has ended. Each end is exported as a trace once.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ends: u64,
+}
+
+fn is_zero(ends: &u64) -> bool {
+    *ends == 0
 }
 
 impl RunSummary {
@@ -37,13 +50,45 @@ impl RunSummary {
             revision: run.header.revision,
             at: now,
             due_at: run.ends_by(),
+            parked_since: run.parked_since(),
+            metrics: run.metrics().cloned().map(Box::new),
             summary: index_view::run(&run.header),
+            ends: run.header.ends,
         }
+    }
+
+    /// The end that the summary tells of, if the run has ended.
+    pub fn ended(&self) -> Option<EndedRun> {
+        let status = self.summary["status"].as_str()?;
+        let mut statuses = RunStatus::ALL.into_iter();
+        let status = statuses.find(|known| known.name() == status)?;
+        status.is_terminal().then_some(EndedRun {
+            run_id: self.summary["id"].as_str()?.to_string(),
+            started_at: self.summary["started_at"].as_u64()?,
+            end: Some(self.ends).filter(|ends| *ends > 0),
+        })
     }
 
     fn is_newer_than(&self, other: &RunSummary) -> bool {
         let age = |it: &RunSummary| (it.summary["started_at"].as_u64(), it.revision, it.at);
         age(self) > age(other)
+    }
+}
+
+/// One end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedRun {
+    pub run_id: String,
+    pub started_at: Millis,
+    /// Its number. Absent in messages of earlier builds.
+    pub end: Option<u64>,
+}
+
+impl EndedRun {
+    /// Identifies the end.
+    pub fn key(&self) -> String {
+        let end = self.end.unwrap_or(0);
+        format!("{}/{}/{end}", self.run_id, self.started_at)
     }
 }
 
@@ -76,14 +121,14 @@ pub struct ProbeResponse {
 }
 
 impl ProbeResponse {
-    pub fn of(run: &Run, now: Millis) -> ProbeResponse {
+    pub fn of(run: &Run, summary: RunSummary) -> ProbeResponse {
         let mut gates: Vec<&GateState> = run.gates().collect();
         // Open gates come first.
         gates.sort_by_key(|gate| (gate.status != GateStatus::Open, std::cmp::Reverse(gate.opened_at)));
         gates.truncate(GATES_MAX);
         let bytes = index_view::GATE_BYTES.min(GATES_BYTES / gates.len().max(1));
         ProbeResponse {
-            summary: Some(RunSummary::of(run, now)),
+            summary: Some(summary),
             gates: gates
                 .into_iter()
                 .map(|gate| index_view::gate(&run.header.id, gate, bytes))

@@ -3,6 +3,8 @@
 pub mod breaker;
 pub mod caller;
 pub mod child;
+pub mod notification;
 pub mod run;
 pub mod start;
 pub mod task;
+pub mod trace;

@@ -9,7 +9,8 @@ use crate::base::time::Millis;
 use crate::protocol::caller::Caller;
 use crate::protocol::child::{ChildReport, ChildStatusUpdate, ParentSender};
 use crate::protocol::start::{ResolvedVersion, StartRun};
-use crate::protocol::task::TaskReport;
+use crate::protocol::task::{StepProgress, TaskReport};
+use crate::protocol::trace::TraceCursor;
 
 /// Part of the URL of every request and a header of every response. A build that speaks another protocol refuses the
 /// request, and its response is not taken for an answer: both would be misread.
@@ -53,6 +54,7 @@ pub enum RunRequest {
         after: u64,
     },
     ListTimeouts(PageRequest),
+    ListNotifications(PageRequest),
     /// Every timeout of the run as a line of its log.
     ReadTimeoutLines,
     ReadTimeout {
@@ -61,6 +63,13 @@ pub enum RunRequest {
     /// The ways in which an ended run can go on.
     ReadResumeOptions,
     ReadDeliverable,
+    /// A page of what the trace of an ended run is made of.
+    ReadTrace {
+        /// The number of the end. `None`: the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<u64>,
+        cursor: TraceCursor,
+    },
     Cancel {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -124,6 +133,9 @@ pub enum RunRequest {
     Heartbeat {
         token_id: String,
         epoch: u64,
+        /// The whole progress, if it has changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<StepProgress>,
     },
     Report(TaskReport),
     /// A claimed attempt ended without a report.
@@ -149,10 +161,12 @@ impl RunRequest {
             | RunRequest::ListEvents(_)
             | RunRequest::ReadLive { .. }
             | RunRequest::ListTimeouts(_)
+            | RunRequest::ListNotifications(_)
             | RunRequest::ReadTimeoutLines
             | RunRequest::ReadTimeout { .. }
             | RunRequest::ReadResumeOptions
             | RunRequest::ReadDeliverable
+            | RunRequest::ReadTrace { .. }
             | RunRequest::Cancel { .. }
             | RunRequest::Pause
             | RunRequest::Resume
@@ -203,10 +217,12 @@ impl RunRequest {
             | RunRequest::ListEvents(_)
             | RunRequest::ReadLive { .. }
             | RunRequest::ListTimeouts(_)
+            | RunRequest::ListNotifications(_)
             | RunRequest::ReadTimeoutLines
             | RunRequest::ReadTimeout { .. }
             | RunRequest::ReadResumeOptions
             | RunRequest::ReadDeliverable
+            | RunRequest::ReadTrace { .. }
             | RunRequest::Callback { .. }
             | RunRequest::CancelChild { .. }
             | RunRequest::HoldChild { .. }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::base::trace::TraceParent;
+
 /// Everything a run begins with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StartRun {
@@ -25,6 +27,9 @@ pub struct StartRun {
     /// The name of the caller that led to this start. Not part of the request: another caller may repeat a start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_by: Option<String>,
+    /// The trace that the run continues. Not part of the request either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceParent>,
 }
 
 /// Another version of a run's workflow, resolved as for a start.

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Millis;
+use crate::base::trace::SpanId;
 
 /// One attempt of a token, as the executor gets it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,6 +36,12 @@ pub struct TaskOrder<'a> {
     /// Where the result of an async action is to be posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<&'a str>,
+    /// The trace context of the attempt's calls, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<&'a str>,
+    /// The span in `traceparent` is the attempt's, and each step has its own. Otherwise the header is passed on as it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub records_spans: bool,
 }
 
 impl TaskOrder<'_> {
@@ -109,6 +116,49 @@ pub struct Artifact {
     pub text: String,
 }
 
+/// How far an attempt has come, while it runs. The executor of a connection sends it as a line that begins with
+/// `PROGRESS_LINE`, if the coordinator asked for progress; a queue consumer sends it with its heartbeats.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskProgress {
+    pub token_id: String,
+    pub epoch: u64,
+    pub progress: StepProgress,
+}
+
+/// What precedes the JSON of a `TaskProgress` in its line. A report begins with `{`.
+pub const PROGRESS_LINE: &str = "progress ";
+
+/// The step under way, and the output so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepProgress {
+    pub step_ref: String,
+    /// From 0.
+    pub step_index: u32,
+    pub steps_total: u32,
+    /// The call of the step that is under way, from 1: each retry of a call counts.
+    pub attempt: u32,
+    /// So many artifacts of the progress before this one are unchanged, and `partial` follows them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub keep: usize,
+    /// The results of finished steps, and the text that has arrived of the step under way, in the order of the steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<Artifact>,
+}
+
+impl StepProgress {
+    /// The whole progress, after the one before it.
+    pub fn after(mut self, mut before: Vec<Artifact>) -> StepProgress {
+        before.truncate(std::mem::take(&mut self.keep));
+        before.append(&mut self.partial);
+        self.partial = before;
+        self
+    }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 /// The context of a task before its unfinished step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
@@ -163,6 +213,50 @@ pub struct StepReport {
     /// The failure of each attempt but the last one, and the delay after it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retries: Vec<RetryReport>,
+    /// When it began, and the span that its calls carried. Only of an order that records spans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span_id: Option<SpanId>,
+    /// Of a step that calls a model or a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gen_ai: Option<Box<GenAi>>,
+}
+
+/// The last call of a model or a tool. Texts have at most `GEN_AI_CHARACTERS` characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GenAi {
+    pub operation: GenAiOperation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+}
+
+pub const GEN_AI_CHARACTERS: usize = 128;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GenAiOperation {
+    Chat,
+    ExecuteTool,
+}
+
+impl GenAiOperation {
+    pub fn name(self) -> &'static str {
+        match self {
+            GenAiOperation::Chat => "chat",
+            GenAiOperation::ExecuteTool => "execute_tool",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,6 +264,9 @@ pub struct RetryReport {
     pub class: FailureClass,
     pub code: String,
     pub delay_ms: u64,
+    /// When the call failed, counted from the beginning of its step. Absent in reports of earlier builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_ms: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

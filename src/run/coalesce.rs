@@ -87,7 +87,10 @@ impl DecisionBatch {
 
     /// The executor calls that these decisions need.
     pub fn calls(&self) -> u32 {
-        calls_for(self.decision.commands().iter().filter_map(Command::dispatched))
+        let commands = self.decision.commands();
+        let is_notification = |command: &&Command| matches!(command, Command::SendNotification(_));
+        let notifications = commands.iter().filter(is_notification).count() as u32;
+        calls_for(commands.iter().filter_map(Command::dispatched)) + notifications
     }
 
     /// Merges the decisions. `run` is in the state after the last of them.
@@ -120,6 +123,7 @@ enum Row {
     Gate(String),
     Signals(String),
     Message(u64),
+    Notification(u64),
 }
 
 fn last_writes(mut writes: Vec<Write>) -> Vec<Write> {
@@ -140,6 +144,8 @@ fn row_of(write: &Write) -> Option<Row> {
         Write::SaveGate(gate) => Row::Gate(gate.id.clone()),
         Write::SaveSignals { name, .. } => Row::Signals(name.clone()),
         Write::SaveMessage { id, .. } | Write::DeleteMessage { id } => Row::Message(*id),
+        Write::SaveNotification(notification) => Row::Notification(notification.number),
+        Write::DeleteNotification { number } => Row::Notification(*number),
         Write::SaveSnapshot(_) | Write::SaveInput(_) | Write::SaveEvent(_) | Write::DeleteFailedWakes => {
             return None;
         }
@@ -147,7 +153,7 @@ fn row_of(write: &Write) -> Option<Row> {
 }
 
 /// Attempts that were dispatched and ended within the batch are neither dispatched nor aborted. The summary is published
-/// once.
+/// once, and so is the progress of an attempt.
 fn last_commands(run: &Run, mut commands: Vec<Command>) -> Vec<Command> {
     let is_executing = |(token, epoch): &(TokenId, u64)| {
         let token = run.live_token(*token);
@@ -160,13 +166,16 @@ fn last_commands(run: &Run, mut commands: Vec<Command>) -> Vec<Command> {
         .filter(|attempt| !is_executing(attempt))
         .collect();
     let mut publishes = false;
+    let mut progressed = BTreeSet::new();
     retain_last(&mut commands, |command| match command {
         Command::DispatchTask(order) => !ended_in_batch.contains(&(order.token, order.epoch)),
         Command::AbortAttempt { token, epoch } => !ended_in_batch.contains(&(*token, *epoch)),
         Command::PublishRun => !std::mem::replace(&mut publishes, true),
+        Command::PublishProgress { token, epoch } => progressed.insert((*token, *epoch)),
         Command::EnqueueAttempt { .. }
         | Command::RespondToClaim(_)
         | Command::DeliverMessage { .. }
+        | Command::SendNotification(_)
         | Command::PublishGate(_)
         | Command::PublishLatency { .. }
         | Command::NotifyRunEnded => true,

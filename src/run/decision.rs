@@ -9,6 +9,7 @@ use crate::base::time::Millis;
 use crate::run::fan::Instance;
 use crate::run::header::Header;
 use crate::run::message::Message;
+use crate::run::notification::Notification;
 use crate::run::time::event_log::RunEvent;
 use crate::run::token::order::AttemptOrder;
 use crate::run::token::{Token, TokenId};
@@ -58,6 +59,10 @@ pub enum Write {
     DeleteMessage {
         id: u64,
     },
+    SaveNotification(Box<Notification>),
+    DeleteNotification {
+        number: u64,
+    },
     /// This commit saves a wake, so the count of consecutive failed wakes is reset.
     DeleteFailedWakes,
 }
@@ -84,6 +89,8 @@ pub enum Command {
         id: u64,
         message: Message,
     },
+    /// Let an executor post a notification. What became of it is reported as an event.
+    SendNotification(Box<Notification>),
     /// Publish the run's summary to the index.
     PublishRun,
     PublishGate(Box<GateState>),
@@ -92,6 +99,11 @@ pub enum Command {
         node_id: String,
         token: TokenId,
         millis: u64,
+    },
+    /// Show the new progress of an attempt to those who watch the run. It is on the token.
+    PublishProgress {
+        token: TokenId,
+        epoch: u64,
     },
     /// Answer the requests that wait for the run's end.
     NotifyRunEnded,

@@ -15,6 +15,12 @@ use crate::run::token::TokenId;
 /// The error code of a start refused by the limit of runs per event, and the name of that limit.
 pub const EVENT_LIMIT: &str = "event_limit";
 
+/// The token that emitted an event with this key.
+pub fn token_of_key(key: &str) -> Option<TokenId> {
+    let (_, token) = key.rsplit_once('/')?.0.rsplit_once('/')?;
+    TokenId::parse(token)
+}
+
 impl Run {
     /// Checks that the events may be emitted: their size, and the length of the event chain.
     pub(in crate::run) fn check_events(&self, events: &[Emitted]) -> Result<(), Failure> {
@@ -66,5 +72,18 @@ impl Run {
             "workflow_ids": workflows,
         });
         self.note(RunEventKind::LimitExceeded, fields);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_an_emitted_event_names_its_token() {
+        assert_eq!(token_of_key("run-1~t3/1700000000000/t12/0"), Some(TokenId(12)));
+        for other in ["", "order-7", "t12", "a/t1", "t1/0/", "a/b/t01/0"] {
+            assert_eq!(token_of_key(other), None, "{other}");
+        }
     }
 }

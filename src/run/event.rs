@@ -5,7 +5,8 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::base::time::Millis;
-use crate::protocol::task::TaskReport;
+use crate::protocol::notification::NotificationReport;
+use crate::protocol::task::{StepProgress, TaskReport};
 use crate::run::context::Context;
 use crate::run::fan::{Instance, InstanceId, InstanceStatus};
 use crate::run::message::{ChildReport, ChildStatusUpdate};
@@ -49,10 +50,11 @@ pub enum Event {
         capability: Box<Capability>,
         result: Box<CallbackResult>,
     },
-    /// A claimed attempt is still running.
+    /// An attempt is still running. `progress`: how far it has come, if that has changed.
     Heartbeat {
         token: String,
         epoch: u64,
+        progress: Option<Box<StepProgress>>,
     },
     /// A call ended without a valid report.
     CallLost {
@@ -90,6 +92,11 @@ pub enum Event {
     DeliveryUnfinished {
         id: u64,
         after: Option<String>,
+    },
+    /// An executor tried to deliver a notification, or could not be reached.
+    NotificationAnswered {
+        number: u64,
+        report: NotificationReport,
     },
     SignalReceived {
         name: String,
@@ -239,6 +246,7 @@ impl Event {
             | Event::DeliveryUnfinished { .. }
             | Event::ChildRefused { .. }
             | Event::StartsRefused { .. }
+            | Event::NotificationAnswered { .. }
             | Event::SignalReceived { .. }
             | Event::GateDecided { .. }
             | Event::PauseRequested { .. }

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use crate::base::failure::Failure;
 use crate::base::limits::TIMEOUT_MAX_MS;
 use crate::base::time::{DAY, Millis, SECOND};
+use crate::base::trace::{RunSpans, TraceId, TraceParent};
+use crate::run::notification::NotifySettings;
 use crate::run::recovery::compensate::CompensationResult;
 use crate::run::recovery::ending::{EndPhase, Ending, HandlerResult};
 use crate::run::time::row_events::RowEvent;
@@ -81,6 +83,11 @@ pub struct Header {
     pub events: Vec<RowEvent>,
     /// The last bulk operation that extended the run.
     pub extended_by_operation: Option<String>,
+    /// Rows that the object has written for the run, this header included. Those after the last saved header are not counted if
+    /// the object leaves memory.
+    pub rows_written: u64,
+    /// The span of the caller, of the parent's token or of the emitting token.
+    pub traceparent: Option<TraceParent>,
 }
 
 /// The format of the ids of a run's children. A run keeps the format it started with, so that it still finds children
@@ -96,6 +103,25 @@ pub enum ChildIds {
 }
 
 impl Header {
+    /// The ids of the run's spans.
+    pub fn spans(&self) -> RunSpans<'_> {
+        RunSpans {
+            run_id: &self.id,
+            started_at: self.started_at,
+        }
+    }
+
+    /// The same for all attempts of the run.
+    pub fn trace_id(&self) -> TraceId {
+        let continued = self.traceparent.map(|parent| parent.trace_id);
+        continued.unwrap_or_else(|| self.spans().trace_id())
+    }
+
+    /// Whether the run's spans may be exported: unless it continues a trace that is not recorded.
+    pub fn is_sampled(&self) -> bool {
+        self.traceparent.is_none_or(|parent| parent.sampled)
+    }
+
     /// What a child that this run starts knows of it.
     pub fn link_to_child(&self, token_id: String, epoch: u64) -> ParentLink {
         ParentLink {
@@ -193,6 +219,8 @@ pub struct Settings {
     pub claim_ms: u64,
     /// How long a claimed attempt may go without a heartbeat.
     pub heartbeat_ms: u64,
+    /// How often the progress of a claimed attempt is saved at most.
+    pub progress_save_ms: u64,
     /// The minimum time an async action has for its callback.
     pub suspend_ms: u64,
     /// How many attempts of a token may be lost before the token fails.
@@ -201,6 +229,7 @@ pub struct Settings {
     pub retention_ms: u64,
     /// The longest computed sleep.
     pub timeout_max_ms: u64,
+    pub notify: NotifySettings,
 }
 
 impl Default for Settings {
@@ -216,10 +245,12 @@ impl Default for Settings {
             resend_ms: 10 * SECOND,
             claim_ms: 30 * SECOND,
             heartbeat_ms: 300 * SECOND,
+            progress_save_ms: 30 * SECOND,
             suspend_ms: 30 * SECOND,
             lost_max: 5,
             retention_ms: 30 * DAY,
             timeout_max_ms: TIMEOUT_MAX_MS,
+            notify: NotifySettings::DEFAULT,
         }
     }
 }

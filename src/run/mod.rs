@@ -8,6 +8,8 @@ mod event;
 mod fan;
 mod header;
 mod message;
+mod metrics;
+mod notification;
 mod outbox;
 mod pending_changes;
 mod recovery;
@@ -22,7 +24,7 @@ mod wait;
 pub use coalesce::DecisionBatch;
 pub use context::{Context, GONE};
 pub use decision::{Command, Decision, Write};
-pub use emit::EVENT_LIMIT;
+pub use emit::{EVENT_LIMIT, token_of_key};
 pub use event::{
     Event, Extension, InstanceSummary, ParentSender, Past, RestartPoint, ResumeRows, RetryMode, StartRefusal,
     TokenSummary,
@@ -33,6 +35,13 @@ pub use header::{
     hops_of, root_event_of,
 };
 pub use message::{ChildReport, ChildStatusUpdate, Message};
+pub use metrics::{
+    Histogram, LATENESS_BOUNDS_MS, MeasuredEvent, MeasuredRows, MeasuredToken, NODE_BOUNDS_MS, OTHER,
+    RUN_BOUNDS_MS, RunMetrics,
+};
+pub use notification::{
+    DeploymentTarget, NOTIFICATIONS_SKIPPED, Notification, NotificationStatus, NotifySettings, Skipped,
+};
 pub use recovery::compensate::{
     COMPENSATED, CompensatedToken, Compensates, CompensationResult, CompensationStatus, NeededRows, ReadRows,
 };
@@ -46,11 +55,13 @@ pub use restore::StoredRun;
 pub use state::{NewRun, Run};
 pub use time::event_log::{LATE_NOTED, RunEvent, RunEventKind};
 pub use time::history_event::{EventSubject, HistoryEvent};
+pub use time::partial_artifacts::RecordedArtifact;
 pub use time::row_events::{RowEvent, last_seq};
 pub use time::timeout_record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
 pub use token::deadline::TokenDeadline;
 pub use token::lane::{BatchKind, invocations};
 pub use token::order::{AttemptOrder, LimitSource};
+pub use token::progress::Progress;
 pub use token::unroutable::{Routes, Unroutable};
 pub use token::{Interrupted, JoinWait, Lane, QueueClaim, Token, TokenId, TokenStatus, TokenUndo};
 pub use wait::callback::CallbackResult;

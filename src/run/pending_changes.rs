@@ -6,10 +6,11 @@ use std::rc::Rc;
 use crate::base::time::Millis;
 use crate::run::decision::{Command, Decision, Write};
 use crate::run::header::RunStatus;
+use crate::run::metrics::MeasuredEvent;
 use crate::run::recovery::undo::Patch;
 use crate::run::state::Run;
 use crate::run::time::row_events::TokenTimeout;
-use crate::run::token::lane::BatchCounts;
+use crate::run::token::lane::{BatchCounts, calls_for};
 use crate::run::token::order::AttemptOrder;
 use crate::run::token::{TokenId, TokenStatus};
 
@@ -52,8 +53,12 @@ pub(in crate::run) struct PendingChanges {
     pub timeouts_noted: BTreeSet<TokenId>,
     /// Why a timeout of the run or of a join ends tokens.
     pub token_timeout: Option<TokenTimeout>,
+    /// Events that were noted on the row of the run.
+    pub on_header: Vec<MeasuredEvent>,
     /// Latencies of nodes with an adaptive limit.
     pub latencies: Vec<(String, TokenId, u64)>,
+    /// Attempts with new progress.
+    pub progressed: Vec<(TokenId, u64)>,
 }
 
 impl Run {
@@ -89,6 +94,7 @@ impl Run {
             self.number_interrupted_tokens();
         }
         let tokens = self.tokens.take_changes();
+        self.measure(changes.on_header, &events, &tokens.ended);
         if changes.delete {
             return Decision::DeleteStorage;
         }
@@ -144,6 +150,11 @@ impl Run {
         if changes.forget_failed_wakes {
             writes.push(Write::DeleteFailedWakes);
         }
+        self.post_notifications(&writes);
+        let calls = changes.remaining_calls.saturating_sub(calls_for(orders.iter()));
+        self.notifications.send_due(changes.now, calls);
+        let (notifications, sends) = self.notifications.take_changes();
+        writes.extend(notifications);
         let alarm = self.move_alarm();
         let mut commands = Vec::new();
         for (token, epoch) in aborts {
@@ -161,6 +172,7 @@ impl Run {
         }
         commands.extend(changes.claim_response.map(Command::RespondToClaim));
         commands.extend(deliveries);
+        commands.extend(sends);
         if changes.publish_run {
             commands.push(Command::PublishRun);
         }
@@ -171,6 +183,9 @@ impl Run {
                 token,
                 millis,
             });
+        }
+        for (token, epoch) in changes.progressed {
+            commands.push(Command::PublishProgress { token, epoch });
         }
         if changes.ended {
             commands.push(Command::NotifyRunEnded);

@@ -14,6 +14,7 @@ use crate::run::context::Context;
 use crate::run::fan::Instance;
 use crate::run::header::{Header, Settings};
 use crate::run::message::Message;
+use crate::run::notification::Notification;
 use crate::run::pending_changes::PendingChanges;
 use crate::run::state::Run;
 use crate::run::time::event_log::EventLog;
@@ -38,6 +39,8 @@ pub struct StoredRun {
     pub gates: Vec<GateState>,
     pub signals: BTreeMap<String, Vec<Value>>,
     pub outbox: Vec<(u64, Message)>,
+    /// In the order of their numbers.
+    pub notifications: Vec<Notification>,
     pub alarm_at: Option<Millis>,
     /// The number of the last event that is a row, or 0; the last one on the row of an ended token; and the attempts whose
     /// late result was logged.
@@ -93,6 +96,10 @@ impl Run {
         for (id, message) in stored.outbox {
             run.outbox.restore(id, message);
         }
+        for notification in stored.notifications {
+            run.notifications.restore(notification);
+        }
+        run.notifications.seen(last_seq);
         run.changes = PendingChanges::default();
         Ok(run)
     }

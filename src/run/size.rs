@@ -43,7 +43,7 @@ impl NewRun {
 
 impl Token {
     /// Upper bound for the size of its row.
-    fn row_bytes(&self) -> usize {
+    pub(in crate::run) fn row_bytes(&self) -> usize {
         TOKEN_BYTES + self.value_bytes()
     }
 

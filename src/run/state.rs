@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::base::compute::Meter;
 use crate::base::failure::Failure;
 use crate::base::time::{Limit, Millis};
+use crate::base::trace::TraceParent;
 use crate::cel::Scope;
 use crate::definition::NOW;
 use crate::definition::snapshot::Snapshot;
@@ -21,6 +22,8 @@ use crate::run::header::{
     ChildIds, Header, ParentLink, RunStatus, Settings, StartRequest, TriggeredBy, facts_of, hops_of,
     root_event_of,
 };
+use crate::run::metrics::RunMetrics;
+use crate::run::notification::Notifications;
 use crate::run::outbox::Outbox;
 use crate::run::pending_changes::PendingChanges;
 use crate::run::recovery::compensate::Compensations;
@@ -53,6 +56,7 @@ pub struct Run {
     pub(in crate::run) waits: Waits,
     pub(in crate::run) event_log: EventLog,
     pub(in crate::run) outbox: Outbox,
+    pub(in crate::run) notifications: Notifications,
     pub(in crate::run) compensations: Compensations,
     pub(in crate::run) former: Option<FormerVersion>,
     /// Consecutive wakes whose decision could not be saved.
@@ -61,6 +65,8 @@ pub struct Run {
     pub(in crate::run) work: Meter,
     /// Steps that earlier decisions of the same turn used.
     steps_before: u64,
+    /// `None` until they are needed.
+    pub(in crate::run) metrics: Option<RunMetrics>,
     pub(in crate::run) changes: PendingChanges,
 }
 
@@ -83,6 +89,7 @@ pub struct NewRun {
     /// Kept if the run needs it.
     pub callback_secret: CallbackSecret,
     pub started_by: Option<String>,
+    pub traceparent: Option<TraceParent>,
 }
 
 /// The run's own limit, ignoring the remaining time of its parent.
@@ -144,9 +151,12 @@ impl Run {
             settled_order: 0,
             events: Vec::new(),
             extended_by_operation: None,
+            rows_written: 0,
+            traceparent: new.traceparent,
         };
         let initial = workflow.initial_node;
         let mut run = Run::build(header, new.snapshot, settings, Context::new(Rc::new(new.input)));
+        run.metrics = Some(RunMetrics::default());
         run.changes.now = now;
         run.changes.remaining_calls = remaining_calls;
         run.changes.is_new_run = true;
@@ -189,11 +199,13 @@ impl Run {
             waits: Waits::default(),
             event_log: EventLog::default(),
             outbox: Outbox::default(),
+            notifications: Notifications::default(),
             compensations: Compensations::default(),
             former: None,
             failed_wakes: 0,
             work: Meter::default(),
             steps_before: 0,
+            metrics: None,
             changes: PendingChanges::default(),
         }
     }
@@ -249,7 +261,11 @@ impl Run {
                 claimant,
             } => self.claimed(&token, epoch, claimant),
             Event::CallbackReceived { capability, result } => self.callback_received(&capability, *result),
-            Event::Heartbeat { token, epoch } => self.heartbeat(&token, epoch),
+            Event::Heartbeat {
+                token,
+                epoch,
+                progress,
+            } => self.heartbeat(&token, epoch, progress.map(|progress| *progress)),
             Event::TaskReported(report) => self.task_reported(*report),
             Event::CallLost {
                 token,
@@ -282,6 +298,10 @@ impl Run {
             }
             Event::DeliveryUnfinished { id, after } => {
                 self.outbox.unfinished(id, after, self.changes.now);
+                Ok(())
+            }
+            Event::NotificationAnswered { number, report } => {
+                self.notification_answered(number, report);
                 Ok(())
             }
             Event::SignalReceived { name, payload, by } => self.signal_received(name, payload, by.as_deref()),

@@ -69,6 +69,10 @@ impl Commit {
                 Write::SaveEvent(entry) => commit.save(event_key(entry.seq), entry)?,
                 Write::SaveSignals { name, payloads } => commit.save(format!("{SIGNALS}{name}"), payloads)?,
                 Write::SaveMessage { id, message } => commit.save(format!("{OUTBOX}{id}"), message)?,
+                Write::SaveNotification(notification) => {
+                    commit.save(notification_key(notification.number), notification)?;
+                }
+                Write::DeleteNotification { number } => commit.deleted.push(notification_key(*number)),
                 Write::DeleteContext { key } => commit.deleted.push(format!("{CONTEXT}{key}")),
                 Write::DeleteMessage { id } => commit.deleted.push(format!("{OUTBOX}{id}")),
                 Write::DeleteFailedWakes => commit.deleted.push(FAILED_WAKES.to_string()),
@@ -172,6 +176,13 @@ pub const INSTANCE: &str = "instance/";
 pub const GATE: &str = "gate/";
 pub const SIGNALS: &str = "signals/";
 pub const OUTBOX: &str = "outbox/";
+
+/// Keys of notifications sort by number.
+pub const NOTIFICATION: &str = "notification/";
+
+pub fn notification_key(number: u64) -> String {
+    format!("{NOTIFICATION}{number:012}")
+}
 
 /// Keys of events sort by number, so that a range of keys is a range of events.
 pub const EVENT: &str = "event/";

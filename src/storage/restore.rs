@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::base::lru_cache::LruCache;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
-use crate::run::{Instance, Misfit, Past, Run, Settings, StoredRun, Token, TokenId};
-use crate::storage::commit::{CONTEXT, FAILED_WAKES, GATE, HEADER, INSTANCE, OUTBOX, SIGNALS};
+use crate::run::{Instance, Misfit, Notification, Past, Run, Settings, StoredRun, Token, TokenId};
+use crate::storage::commit::{CONTEXT, FAILED_WAKES, GATE, HEADER, INSTANCE, NOTIFICATION, OUTBOX, SIGNALS};
 use crate::storage::rows::{self, COMPLETED_WITH_CONTEXT, HeaderRow, InstanceRow, TokenRow, parse_status};
 
 /// The rows of a run; values are JSON text.
@@ -77,6 +77,7 @@ pub fn run(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Result<
         gates: Vec::new(),
         signals: BTreeMap::new(),
         outbox: Vec::new(),
+        notifications: Vec::new(),
         alarm_at: rows.alarm_at,
         last_event: rows.last_event,
         last_token_event: rows.last_token_event,
@@ -104,8 +105,18 @@ pub fn run(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Result<
             stored
                 .outbox
                 .push((id, serde_json::from_str(value).map_err(unreadable)?));
+        } else if let Some(number) = key.strip_prefix(NOTIFICATION) {
+            let notification: Notification = serde_json::from_str(value).map_err(unreadable)?;
+            let number = number.parse().map_err(|_| format!("row {key} has no number"))?;
+            stored.notifications.push(Notification {
+                number,
+                ..notification
+            });
         }
     }
+    stored
+        .notifications
+        .sort_by_key(|notification| notification.number);
     // Keys sort as text, but an inner instance must come after its outer one.
     stored.instances.sort_by_key(|instance| instance.id);
     Run::restore(snapshot, settings, stored)

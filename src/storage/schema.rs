@@ -88,6 +88,16 @@ pub const LIST_TIMEOUTS: &str = "SELECT id, key, status, octet_length(value) FRO
 pub const LOAD_LATENESS: &str = "SELECT value ->> '$.record.timeout_event.scope', count(*), \
          sum(value ->> '$.record.timeout_event.lateness_ms'), max(value ->> '$.record.timeout_event.lateness_ms') \
      FROM run WHERE key >= 'event/' AND key < 'event0' AND value ->> '$.record' IS NOT NULL GROUP BY 1";
+/// What the metrics of a run are counted from, without the texts of results. Events without what they say.
+pub const LOAD_MEASURED_EVENTS: &str = "SELECT key, \
+         json_object('at', value -> '$.at', 'kind', value -> '$.kind', 'record', value -> '$.record') \
+     FROM run WHERE key >= 'event/' AND key < 'event0' AND (value ->> '$.record' IS NOT NULL OR value ->> '$.kind' IN \
+         ('run_started', 'run_completed', 'run_failed', 'run_timed_out', 'run_cancelled', 'run_retried', 'run_restarted', \
+          'token_retried', 'late_result_discarded', 'dispatch_rung_again'))";
+pub const LOAD_MEASURED_TOKENS: &str = "SELECT status, json_object('node_id', value -> '$.node_id', \
+         'created_at', value -> '$.created_at', 'started_at', value -> '$.started_at', 'ended_at', value -> '$.ended_at', \
+         'retried', json(ifnull(value -> '$.retried', '{}'))) \
+     FROM run WHERE status IN ('completed', 'completed+', 'failed', 'timed_out', 'cancelled')";
 pub const LIST_INSTANCES: &str = "SELECT id, key, status, octet_length(value) FROM run \
      WHERE key > ? AND key < 'instance0' ORDER BY key LIMIT ?";
 pub const LIST_TOKENS: &str = "SELECT id, key, status, octet_length(value) FROM run \

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::base::failure::FailureClass;
 use crate::base::text::shorten_to;
-use crate::protocol::task::RetryReport;
+use crate::base::time::Millis;
+use crate::protocol::task::{GenAi, RetryReport};
 use crate::task::breaker::{Admission, key_of, open, outcome_of};
 use crate::task::redact::Redactor;
 use crate::task::retry::{self, End, Ends, NotRetried, RetryDecision, Situation};
@@ -26,6 +27,9 @@ pub(super) struct Bounds {
 #[derive(Debug, Default)]
 pub(super) struct CallHistory {
     pub retries: Vec<RetryReport>,
+    /// When the step began.
+    pub began_at: Millis,
+    pub gen_ai: Option<Box<GenAi>>,
     /// A retry was due, but there was no time for it.
     pub not_retried: Option<NotRetried>,
     /// How the last call that was made failed.
@@ -33,6 +37,13 @@ pub(super) struct CallHistory {
 }
 
 impl CallHistory {
+    pub fn beginning_at(began_at: Millis) -> CallHistory {
+        CallHistory {
+            began_at,
+            ..CallHistory::default()
+        }
+    }
+
     /// There was no time because of the end of the run, and for no other reason.
     pub fn gave_up_for_run(&self) -> bool {
         self.not_retried.is_some_and(|it| it.end == End::Run)
@@ -73,6 +84,9 @@ pub(super) async fn call_until_final(
         if deadline_at.is_some_and(|deadline| deadline <= runtime.now()) {
             return Err(Stopped::Deadline { partial: None });
         }
+        if let Some(progress) = runtime.progress().filter(|_| !history.retries.is_empty()) {
+            progress.call_began(history.retries.len() as u32 + 1);
+        }
         let mut stopped = match call_once(runtime, ActionCall { deadline_at, ..call }).await {
             Ok(result) => return Ok(result),
             Err(stopped) => stopped,
@@ -103,6 +117,7 @@ pub(super) async fn call_until_final(
                     class,
                     code: code.to_string(),
                     delay_ms,
+                    after_ms: Some(situation.now.saturating_sub(history.began_at)),
                 };
                 runtime.note_retry(call.step_ref, &report);
                 history.retries.push(report);

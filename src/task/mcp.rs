@@ -41,6 +41,7 @@ impl McpCall {
         let scope = call.scope;
         let url = parse_url(&text(&tool.server_url, scope, "server_url")?)?;
         let name = text(&tool.tool, scope, "tool")?;
+        call.notes.tool_called(&name, call.secrets.redactor());
         let arguments = match &tool.arguments {
             Some(arguments) => render(arguments, scope, "arguments")?,
             None => call.input.clone(),
@@ -50,7 +51,7 @@ impl McpCall {
             other => object(other, "arguments")?,
         };
         let headers = tool.headers.as_ref();
-        let mut base = Outgoing::new(url, "POST", headers, json!({}), scope, key)?;
+        let mut base = Outgoing::new(url, "POST", headers, json!({}), scope, key)?.traced_by(call)?;
         // These override the action's own: the transport needs them.
         base.set_header("content-type", "application/json")?;
         base.set_header("accept", "application/json, text/event-stream")?;

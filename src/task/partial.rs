@@ -2,6 +2,7 @@
 //! one. Each is cut when it is added, so that memory holds no more than a report does.
 
 use std::io;
+use std::rc::Rc;
 
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ pub const ARTIFACT_BYTES: usize = 16 << 10;
 pub const ARTIFACTS_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Default)]
-pub(super) struct Partial(Vec<Artifact>);
+pub(super) struct Partial(Vec<Rc<Artifact>>);
 
 impl Partial {
     pub(super) fn finished(&mut self, step: &str, result: &Value) {
@@ -34,27 +35,42 @@ impl Partial {
 
     fn push(&mut self, step: &str, start: Start, finished: bool) {
         let text = text_of(start.kept);
-        self.0.push(Artifact {
+        self.0.push(Rc::new(Artifact {
             name: step.to_string(),
             complete: finished && text.len() as u64 == start.bytes,
             bytes: start.bytes,
             text,
-        });
+        }));
     }
 
-    /// All artifacts in the order of their steps. The latest are cut last, because they show where the task stopped.
-    pub(super) fn into_artifacts(mut self) -> Vec<Artifact> {
-        let mut left = ARTIFACTS_BYTES;
-        for artifact in self.0.iter_mut().rev() {
-            let end = artifact.text.floor_char_boundary(left);
-            if end < artifact.text.len() {
-                artifact.text.truncate(end);
-                artifact.complete = false;
-            }
-            left -= end;
-        }
-        self.0
+    /// All artifacts so far, shared.
+    pub(super) fn so_far(&self) -> Vec<Rc<Artifact>> {
+        self.0.clone()
     }
+
+    /// All artifacts in the order of their steps.
+    pub(super) fn into_artifacts(self) -> Vec<Artifact> {
+        bounded(self.0.into_iter().map(Rc::unwrap_or_clone).collect())
+    }
+}
+
+/// Cuts the texts to what all artifacts of a report may have. The latest are cut last, because they show where the task is.
+pub fn bounded(artifacts: Vec<Artifact>) -> Vec<Artifact> {
+    bounded_to(artifacts, ARTIFACTS_BYTES)
+}
+
+/// As `bounded`, to so many bytes of text.
+pub fn bounded_to(mut artifacts: Vec<Artifact>, bytes_max: usize) -> Vec<Artifact> {
+    let mut left = bytes_max;
+    for artifact in artifacts.iter_mut().rev() {
+        let end = artifact.text.floor_char_boundary(left);
+        if end < artifact.text.len() {
+            artifact.text.truncate(end);
+            artifact.complete = false;
+        }
+        left -= end;
+    }
+    artifacts
 }
 
 /// The valid UTF-8 that bytes begin with. The last character may have arrived only in part.

@@ -20,15 +20,16 @@ pub(super) struct Pass<'a> {
     pub(super) secrets: &'a SecretStore,
     /// Of the step under way.
     pub(super) calls: CallHistory,
-    /// The index of the step it begins with.
+    /// The index of the step it begins with, and of the one under way.
     first: usize,
+    pub(super) current: usize,
     /// Business retries before this pass.
     pub(super) rounds_before: u32,
     /// The end of the run, if it is why the failed step was not called again.
     pub(super) gave_up_before: Option<Millis>,
     pub(super) context: TaskContext,
     steps: Vec<StepReport>,
-    partial: Partial,
+    pub(super) partial: Partial,
     /// The step whose result is the context's last one. It becomes an artifact only when it is needed: most tasks complete, and
     /// many have a single step.
     pub(super) last_finished: Option<String>,
@@ -66,6 +67,7 @@ impl<'a> Pass<'a> {
             secrets,
             calls: CallHistory::default(),
             first,
+            current: first,
             rounds_before,
             gave_up_before: None,
             context,
@@ -80,12 +82,14 @@ impl<'a> Pass<'a> {
         runtime: &impl Runtime,
         assignment: &Assignment<'_>,
     ) -> Result<(), FailedPass> {
-        for step in assignment.task.steps.iter().skip(self.first) {
+        for (index, step) in assignment.task.steps.iter().enumerate().skip(self.first) {
+            self.current = index;
             let began = runtime.now();
             self.context.now = began;
+            self.calls = CallHistory::beginning_at(began);
             let ended = match self.condition_outcome(step, assignment.input, runtime.meter()) {
                 Ok(ConditionOutcome::Skip) => {
-                    self.report(step, StepStatus::Skipped, 0);
+                    self.report(step, assignment, StepStatus::Skipped, 0);
                     continue;
                 }
                 Ok(ConditionOutcome::Succeed) => return Ok(()),
@@ -99,7 +103,7 @@ impl<'a> Pass<'a> {
             };
             let duration_ms = runtime.now().saturating_sub(began);
             match ended {
-                Ok(()) => self.report(step, StepStatus::Completed, duration_ms),
+                Ok(()) => self.report(step, assignment, StepStatus::Completed, duration_ms),
                 Err(stopped) => self.step_failed(runtime, step, assignment, stopped, duration_ms)?,
             }
         }
@@ -143,7 +147,7 @@ impl<'a> Pass<'a> {
             true => StepStatus::TimedOut,
             false => StepStatus::Failed,
         };
-        self.report(step, status, duration_ms);
+        self.report(step, assignment, status, duration_ms);
         let retry = match step.on_failure {
             StepFailurePolicy::Continue if !is_task_out_of_time => {
                 self.gave_up_before = None;
@@ -199,14 +203,19 @@ impl<'a> Pass<'a> {
         self.partial.stopped(&step.reference, &text);
     }
 
-    fn report(&mut self, step: &Step, status: StepStatus, duration_ms: u64) {
-        let retries = std::mem::take(&mut self.calls).retries;
+    fn report(&mut self, step: &Step, assignment: &Assignment<'_>, status: StepStatus, duration_ms: u64) {
+        let calls = std::mem::take(&mut self.calls);
+        let trace = assignment.trace.filter(|_| status != StepStatus::Skipped);
+        let span_id = trace.and_then(|trace| trace.span_of(&step.reference, self.rounds_before));
         self.steps.push(StepReport {
             reference: step.reference.clone(),
             status,
-            attempts: u32::from(status != StepStatus::Skipped) + retries.len() as u32,
+            attempts: u32::from(status != StepStatus::Skipped) + calls.retries.len() as u32,
             duration_ms,
-            retries,
+            retries: calls.retries,
+            started_at: span_id.map(|_| calls.began_at),
+            span_id,
+            gen_ai: calls.gen_ai,
         });
     }
 

@@ -126,11 +126,35 @@ impl Redactor {
     pub fn cut_text(&self, text: String) -> String {
         let mut text = self.text(text);
         let values = self.long.iter().flat_map(|search| &search.values);
-        if let Some(start) = values.filter_map(|value| tail_of(&text, value)).min() {
+        if let Some(start) = values.filter_map(|value| tail_of(&text, value, TAIL_BYTES)).min() {
             text.truncate(start);
             text += REDACTED;
         }
         text
+    }
+
+    /// Like `text`, for the beginning of a text that goes on. The end that may be the beginning of a value is left out: it comes
+    /// with the rest, or never. The result for a longer text begins with the result for a shorter one.
+    pub fn text_so_far(&self, text: &str) -> String {
+        // A short value counts if it is the whole text, which nobody knows yet.
+        if self.short.iter().any(|value| value.starts_with(text)) {
+            return String::new();
+        }
+        let Some(search) = &self.long else {
+            return text.to_string();
+        };
+        let tails = search.values.iter().filter_map(|value| tail_of(text, value, 0));
+        let known = tails.min().unwrap_or(text.len());
+        let mut clean = String::with_capacity(known);
+        let mut kept = 0;
+        // A value that ends after `known` overlaps with the one that may have begun.
+        for (start, end) in search.spans(text).into_iter().filter(|(start, _)| *start < known) {
+            clean.push_str(&text[kept..start]);
+            clean.push_str(REDACTED);
+            kept = end;
+        }
+        clean.push_str(text.get(kept..known).unwrap_or_default());
+        clean
     }
 
     /// Like `text`, for a message with quotations that are cut at a `…`, inside the quotes or after them.
@@ -245,8 +269,9 @@ fn is_short(value: &str) -> bool {
     value.chars().count() < SHORT_CHARACTERS
 }
 
-/// Where the beginning of a value starts with which the text ends.
-fn tail_of(text: &str, value: &str) -> Option<usize> {
+/// Where the beginning of a value starts with which the text ends, if that has at least so many bytes of the value. An escape
+/// that is not complete has none.
+fn tail_of(text: &str, value: &str, bytes_min: usize) -> Option<usize> {
     // No encoding uses more than six bytes for one of the value.
     let first = text.len().saturating_sub(value.len().saturating_mul(6));
     let starts = text.char_indices().map(|(start, _)| start);
@@ -255,7 +280,7 @@ fn tail_of(text: &str, value: &str) -> Option<usize> {
         ENCODINGS
             .into_iter()
             .any(|encoding| match match_start(&text[*start..], value, encoding) {
-                Match::Begun(bytes) => bytes >= TAIL_BYTES,
+                Match::Begun(bytes) => bytes >= bytes_min,
                 Match::Whole(_) | Match::No => false,
             })
     })
@@ -428,6 +453,70 @@ mod tests {
             ("pa%22ss-%F0%9F", "[redacted]"),
         ] {
             assert_eq!(wide.cut_text(text.into()), clean, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_goes_on_shows_no_beginning_of_a_value() {
+        let redactor = redactor(&[
+            "tok-123456",
+            "tok-123456-and-more",
+            "56-other",
+            "pin",
+            "pa\"ss-🔑-word",
+        ]);
+        for (text, shown) in [
+            ("it is", "it is"),
+            ("it is t", "it is "),
+            ("it is tok-12345", "it is "),
+            ("it is tok-123456", "it is "),
+            ("it is tok-123456-and", "it is "),
+            ("it is tok-123456!", "it is [redacted]!"),
+            ("it is tok-123456-o", "it is [redacted]"),
+            ("it is tok-123456-other", "it is [redacted]"),
+            ("it is tok-123456-other!", "it is [redacted]!"),
+            ("it is tok-123456-or", "it is [redacted]-or"),
+            ("it is tok-12345.", "it is tok-12345."),
+            (r"it is \u0074ok-1\u00", "it is "),
+            (r"it is \", "it is "),
+            ("it is tok%2D12%3", "it is "),
+            ("100 %", "100 "),
+            ("100 % of", "100 % of"),
+            ("pi", ""),
+            ("pin", ""),
+            ("pint", "pin"),
+            ("pint of", "pint of"),
+            (r#"{"k":"pa\"ss-"#, r#"{"k":""#),
+            ("", ""),
+        ] {
+            assert_eq!(redactor.text_so_far(text), shown, "{text}");
+        }
+        assert_eq!(super::Redactor::default().text_so_far("anything"), "anything");
+    }
+
+    /// What was shown of a text stays true, and nothing of a value is ever shown.
+    #[test]
+    fn a_text_that_goes_on_only_grows() {
+        let pieces = [
+            "a", "b", "ab", "aba", "%62", "\\u0061", "bab", " ", "ü", "aab", "cab",
+        ];
+        let values = ["abab-ü", "ab-üab", "bab ab", "aababa", "babaab"];
+        let redactor = redactor(&values);
+        let mut seed = 11u64;
+        for _ in 0..2_000 {
+            let mut text = String::new();
+            let mut shown = String::new();
+            for _ in 0..12 {
+                seed = seed
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                text += pieces[(seed >> 33) as usize % pieces.len()];
+                text += if seed >> 62 == 0 { "-ü" } else { "" };
+                let now = redactor.text_so_far(&text);
+                assert!(now.starts_with(&shown), "{text:?}: {shown:?} became {now:?}");
+                assert!(!redactor.finds(&now), "{text:?}: {now:?}");
+                shown = now;
+            }
         }
     }
 

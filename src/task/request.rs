@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::base::failure::Failure;
+use crate::base::trace::TRACEPARENT;
 use crate::cel::{Scope, Template};
 use crate::definition::http_request::HttpRequest;
 use crate::definition::service_call::ServiceCall;
@@ -51,7 +52,8 @@ impl Outgoing {
         };
         let method = text(&request.method, scope, "method")?;
         Outgoing::new(url, &method, request.headers.as_ref(), body, scope, key)?
-            .called_back_at(call.callback_url)
+            .called_back_at(call.callback_url)?
+            .traced_by(call)
     }
 
     /// The request to the user's own Worker. Its body is the step's input, unless the action writes one.
@@ -67,14 +69,24 @@ impl Outgoing {
         // The binding selects the Worker; the host is not used.
         let url = parse_url(&format!("http://service/{}", path.trim_start_matches('/')))?;
         Outgoing::new(url, &method, service.headers.as_ref(), body, scope, key)?
-            .called_back_at(call.callback_url)
+            .called_back_at(call.callback_url)?
+            .traced_by(call)
+    }
+
+    /// Adds the trace context of the call.
+    pub(super) fn traced_by(self, call: &ActionCall) -> Result<Outgoing, Failure> {
+        self.with_default(TRACEPARENT, call.traceparent)
     }
 
     /// Adds the callback header, unless the implementation writes its own.
-    fn called_back_at(mut self, url: Option<&str>) -> Result<Outgoing, Failure> {
-        let is_written = self.headers.iter().any(|(name, _)| name == CALLBACK_HEADER);
-        if let Some(url) = url.filter(|_| !is_written) {
-            self.set_header(CALLBACK_HEADER, url)?;
+    fn called_back_at(self, url: Option<&str>) -> Result<Outgoing, Failure> {
+        self.with_default(CALLBACK_HEADER, url)
+    }
+
+    fn with_default(mut self, name: &str, value: Option<&str>) -> Result<Outgoing, Failure> {
+        let is_written = self.headers.iter().any(|(written, _)| written == name);
+        if let Some(value) = value.filter(|_| !is_written) {
+            self.set_header(name, value)?;
         }
         Ok(self)
     }

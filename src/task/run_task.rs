@@ -11,6 +11,7 @@ use crate::task::context::check;
 use crate::task::pass::{FailedPass, Pass};
 use crate::task::runtime::Runtime;
 use crate::task::task_result::TaskResult;
+use crate::task::trace::TaskTrace;
 
 /// A task and what limits it.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub struct Assignment<'a> {
     /// Where an earlier attempt of the token stopped.
     pub resume_from: Option<Checkpoint>,
     pub action_timeouts: ActionTimeouts,
+    pub trace: Option<TaskTrace>,
     /// `callback` in the implementation of an async action.
     pub callback: Value,
 }

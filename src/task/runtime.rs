@@ -10,7 +10,9 @@ use crate::cel::Scope;
 use crate::definition::action::Action;
 use crate::protocol::task::RetryReport;
 use crate::task::breaker::{Admission, Permit};
+use crate::task::progress::ProgressCell;
 use crate::task::secrets::{CallSecrets, SecretStore};
+use crate::task::trace::CallNotes;
 
 /// What a task needs of the platform, which has one thread: nothing is `Send`.
 #[allow(async_fn_in_trait)]
@@ -27,6 +29,10 @@ pub trait Runtime {
     fn note_retry(&self, step_ref: &str, retry: &RetryReport);
     /// Counts the computation of a task that runs inside a decision of a run.
     fn meter(&self) -> Option<&Meter> {
+        None
+    }
+    /// Where the progress of the task is written, if it is sent anywhere.
+    fn progress(&self) -> Option<&ProgressCell> {
         None
     }
     /// Whether the breaker with this key admits a call that ends at `deadline_at`. Without breakers every call is admitted.
@@ -48,6 +54,10 @@ pub struct ActionCall<'a> {
     pub rounds_before: u32,
     /// Where the result of an async action is to be posted.
     pub callback_url: Option<&'a str>,
+    /// The trace context that the call carries.
+    pub traceparent: Option<&'a str>,
+    /// What the call adds to the report of its step.
+    pub notes: &'a CallNotes,
     /// Text is redacted before it is cut: half a secret would not be found.
     pub secrets: CallSecrets<'a>,
 }

@@ -64,7 +64,7 @@ impl SecretStore {
         Ok(Some(Value::Object(values)))
     }
 
-    fn value(&self, name: &str) -> Result<&str, Failure> {
+    pub(super) fn value(&self, name: &str) -> Result<&str, Failure> {
         let refused = |message| Err(Failure::permanent(NOT_ALLOWED, message));
         if let Some(invalid) = &self.invalid {
             return refused(format!(
@@ -82,7 +82,7 @@ impl SecretStore {
         }
     }
 
-    fn check(&self, name: &str, destination: Destination) -> Result<(), Failure> {
+    pub(super) fn check(&self, name: &str, destination: Destination) -> Result<(), Failure> {
         let mut listed = self.listed.iter().map(|(secret, _)| secret);
         let Some(secret) = listed.find(|secret| secret.name == name) else {
             // The call has no value of it.

@@ -65,7 +65,7 @@ pub fn order(shell: &Shell, call: &ActionCall, key: &str, now: Millis) -> Result
         "stdin": stdin,
         "timeout_ms": call.deadline_at.map(|at| time_for(at.saturating_sub(now))),
     });
-    Outgoing::new(url, "POST", shell.headers.as_ref(), body, scope, key)
+    Outgoing::new(url, "POST", shell.headers.as_ref(), body, scope, key)?.traced_by(call)
 }
 
 /// The part of the call's time that the command gets: at least nine tenths.

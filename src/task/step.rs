@@ -20,6 +20,7 @@ use crate::task::retry::Ends;
 use crate::task::run_task::Assignment;
 use crate::task::runtime::{ActionCall, Runtime, Stopped};
 use crate::task::secrets::CallSecrets;
+use crate::task::trace::CallNotes;
 
 /// What an action did, before its result is checked and kept.
 struct Performed {
@@ -92,8 +93,17 @@ impl Pass<'_> {
             | ActionKind::ServiceCall(_)
             | ActionKind::LlmCall(_)
             | ActionKind::Shell(_) => {
+                if let Some(progress) = runtime.progress() {
+                    // An artifact of the step before is needed now. Otherwise it would be made when this step has ended.
+                    self.note_finished();
+                    let steps_total = assignment.task.steps.len();
+                    progress.step_began(&step.reference, self.current, steps_total, self.partial.so_far());
+                }
                 let mut scope = bindings.scope(&self.context);
                 scope.bind("callback", &assignment.callback);
+                let notes = CallNotes::default();
+                let trace = assignment.trace;
+                let traceparent = trace.map(|trace| trace.header_of(&step.reference, self.rounds_before));
                 let call = ActionCall {
                     action,
                     scope: &scope,
@@ -102,15 +112,18 @@ impl Pass<'_> {
                     step_ref: &step.reference,
                     rounds_before: self.rounds_before,
                     callback_url: assignment.callback["url"].as_str().filter(|_| action.is_async()),
+                    traceparent: traceparent.as_deref(),
+                    notes: &notes,
                     secrets: CallSecrets {
                         store: self.secrets,
                         action,
                         task: assignment.task,
                     },
                 };
-                let result = call_until_final(runtime, call, bounds, &mut self.calls).await?;
+                let result = call_until_final(runtime, call, bounds, &mut self.calls).await;
+                self.calls.gen_ai = notes.into_gen_ai();
                 // Redacted before any step can read it and turn a secret into something that is not recognized.
-                self.secrets.redactor().value(result).into()
+                self.secrets.redactor().value(result?).into()
             }
         };
         self.keep(step, action, assignment.input, performed, meter)?;

@@ -108,7 +108,9 @@ export default class Entry extends WorkerEntrypoint {
     /** @type {import("./platform/executor_server.mjs").Executor} */
     const executor = {
       execute: (id, order, sink) => instance.execute(id, order, this.env, sink),
+      notify: (id, order, sink) => instance.notify(id, order, this.env, sink),
       cancel: (id) => instance.cancel(id),
+      progress: (id) => instance.progress(id),
     };
     return serve(request, executor, callsInFlight, (error) => logFailure("execute", error));
   }

@@ -17,7 +17,14 @@ const TASKS: &str = "curfew-tasks";
 
 #[event(start)]
 fn start() {
-    console_error_panic_hook::set_once();
+    if cfg!(debug_assertions) {
+        return console_error_panic_hook::set_once();
+    }
+    // Without the message, which may quote an input. The stack follows with the trap (`wasm_instance.mjs`).
+    std::panic::set_hook(Box::new(|panic| {
+        let location = panic.location().map(ToString::to_string);
+        platform::log(json!({"level": "error", "event": "panicked", "location": location}));
+    }));
 }
 
 #[event(fetch)]

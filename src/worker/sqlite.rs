@@ -8,8 +8,9 @@ use wasm_bindgen::prelude::*;
 use worker::{Error, Result, SqlStorage, SqlStorageValue, Storage};
 
 use crate::base::time::Millis;
-use crate::run::{Patch, WrittenAt};
+use crate::run::{MeasuredRows, Patch, WrittenAt};
 use crate::storage::commit::{Commit, EVENT, INSTANCE, TOKEN, event_key, token_key, undo_key};
+use crate::storage::measured;
 use crate::storage::pages::ListedRow;
 use crate::storage::restore::Rows;
 use crate::storage::row_ids::RowIds;
@@ -238,6 +239,21 @@ impl Sqlite {
                 (text(scope), integer(count), integer(sum), integer(most))
             })
             .collect())
+    }
+
+    /// What the metrics of the run are counted from.
+    pub fn measured(&self) -> Result<MeasuredRows> {
+        let mut rows = MeasuredRows::default();
+        for row in self.read(schema::LOAD_MEASURED_EVENTS, Vec::new())? {
+            let [key, event] = columns(&row);
+            let seq = event_number(&text(key)).unwrap_or(0);
+            measured::add_event(&mut rows, seq, &text(event))?;
+        }
+        for row in self.read(schema::LOAD_MEASURED_TOKENS, Vec::new())? {
+            let [status, token] = columns(&row);
+            measured::add_token(&mut rows, &text(status), &text(token))?;
+        }
+        Ok(rows)
     }
 
     pub fn commit(&self, commit: &Commit) -> Result<()> {

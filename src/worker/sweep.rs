@@ -10,12 +10,13 @@ use wasm_bindgen::JsValue;
 use worker::{D1Database, Env, Result};
 
 use crate::base::time::Millis;
+use crate::index::metrics::samples::SweepPass;
 use crate::index::run_summary::{ProbeResponse, RunSummary};
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::run::Settings;
-use crate::worker::index::{consumer, event_starts, operations, runs};
-use crate::worker::platform;
+use crate::worker::index::{consumer, event_starts, metrics, operations, runs};
 use crate::worker::platform::concurrent::run_all;
+use crate::worker::platform::{self, log_error};
 use crate::worker::run_client::RunClient;
 
 /// How overdue a run must be: its alarm comes first, and may be a minute late.
@@ -76,16 +77,43 @@ struct ProbeResults {
 /// One pass. Errors and results are logged.
 pub async fn sweep(env: &Env) {
     let began_at = platform::now();
-    let line = match pass(env, began_at).await {
-        Ok(line) => line,
-        Err(error) => json!({"level": "error", "event": "sweep_failed", "message": error.to_string()}),
-    };
-    let mut line = line;
-    line["duration_ms"] = json!(platform::now().saturating_sub(began_at));
-    platform::log(line);
+    let duration_ms = || platform::now().saturating_sub(began_at);
+    match pass(env, began_at).await {
+        Ok(found) => {
+            platform::log(json!({
+                "level": "info", "event": "sweep", "found": found.total, "rung": found.probed, "gone": found.gone,
+                "left": found.total.saturating_sub(found.probed + found.gone), "duration_ms": duration_ms(),
+            }));
+            if let Err(error) = measure(env, &found, duration_ms()).await {
+                log_error("sweep_not_measured", &error.to_string());
+            }
+        }
+        Err(error) => platform::log(json!({
+            "level": "error", "event": "sweep_failed", "message": error.to_string(), "duration_ms": duration_ms(),
+        })),
+    }
 }
 
-async fn pass(env: &Env, began_at: Millis) -> Result<Value> {
+/// What a pass found and did.
+struct PassResult {
+    overdue: usize,
+    total: usize,
+    probed: usize,
+    gone: usize,
+}
+
+async fn measure(env: &Env, found: &PassResult, duration_ms: u64) -> Result<()> {
+    let pass = SweepPass {
+        ended_at: platform::now(),
+        duration_ms,
+        overdue: found.overdue as u64,
+        others: (found.total - found.overdue) as u64,
+        woken: found.probed as u64,
+    };
+    metrics::add_sweep(pass, &env.d1("DB")?).await
+}
+
+async fn pass(env: &Env, began_at: Millis) -> Result<PassResult> {
     let database = env.d1("DB")?;
     let setting = |name: &str, default: u64| platform::number(env, name).unwrap_or(default);
     let late_ms = setting("CURFEW_SWEEP_LATE_MS", OVERDUE_MS);
@@ -105,7 +133,8 @@ async fn pass(env: &Env, began_at: Millis) -> Result<Value> {
         EXPIRED_MAX.into(),
     ];
     let expired = rows(&database, EXPIRED, &bindings).await?;
-    let found = overdue.first().map_or(0, |row| row.total) + quiet.len() + expired.len();
+    let overdue_total = overdue.first().map_or(0, |row| row.total);
+    let total = overdue_total + quiet.len() + expired.len();
     let all = overdue.into_iter().chain(quiet).chain(expired);
     let ids: Vec<String> = all.map(|row| row.id).collect();
     let results = probe_all(env, ids, began_at).await;
@@ -114,10 +143,12 @@ async fn pass(env: &Env, began_at: Millis) -> Result<Value> {
     event_starts::remove_old(&database, began_at).await?;
     let stalled_at = began_at.saturating_sub(late_ms);
     operations::sweep(env, began_at, stalled_at, began_at.saturating_sub(retention_ms)).await?;
-    Ok(json!({
-        "level": "info", "event": "sweep", "found": found, "rung": probed, "gone": gone,
-        "left": found.saturating_sub(probed + gone),
-    }))
+    Ok(PassResult {
+        overdue: overdue_total,
+        total,
+        probed,
+        gone,
+    })
 }
 
 async fn rows(database: &D1Database, statement: &str, bindings: &[JsValue]) -> Result<Vec<Row>> {

@@ -1,5 +1,6 @@
 //! Consumer of the task queue: each message names an attempt, which is claimed from its run's object, run by an executor and
-//! reported back. Heartbeats tell the object that the attempt is still worked on, and the consumer that it still counts.
+//! reported back. Heartbeats tell the object that the attempt is still worked on and how far it is, and the consumer that it
+//! still counts.
 
 use std::pin::pin;
 
@@ -9,8 +10,10 @@ use worker::{Env, MessageBatch, MessageExt};
 
 use crate::base::time::Millis;
 use crate::protocol::run::{HeartbeatResponse, RunRequest, RunResponse};
-use crate::protocol::task::{TaskMessage, TaskReport};
-use crate::worker::platform::http_client::{self, Peer, Request};
+use crate::protocol::task::{PROGRESS_LINE, StepProgress, TaskMessage, TaskProgress, TaskReport};
+use crate::worker::platform::executor_client::Intervals;
+use crate::worker::platform::executor_stream::{ExecutorStream, Incoming};
+use crate::worker::platform::http_client;
 use crate::worker::platform::{deadline, log_error, now, number};
 use crate::worker::run_client::{CallError, RunClient};
 
@@ -19,6 +22,7 @@ const OBJECT_MS: u64 = 10_000;
 /// How often a report is sent before the attempt is left to the object's watch.
 const REPORTS: u32 = 5;
 const HEARTBEAT_MS: u64 = 30_000;
+const PROGRESS_MS: u64 = 1_000;
 /// When to send the next heartbeat to an object that should know by now that its run is over, and answers otherwise or not at
 /// all: its clock may be behind ours.
 const RECHECK_MS: u64 = 250;
@@ -26,6 +30,14 @@ const RECHECK_MS: u64 = 250;
 /// How often the holder of an attempt sends a heartbeat, and an executor on its connection.
 pub fn heartbeat_ms(env: &Env) -> u64 {
     number(env, "CURFEW_HEARTBEAT_MS").unwrap_or(HEARTBEAT_MS)
+}
+
+/// How often an executor shall send a heartbeat, and may send progress.
+pub fn intervals(env: &Env) -> Intervals {
+    Intervals {
+        heartbeat_ms: heartbeat_ms(env),
+        progress_ms: number(env, "CURFEW_PROGRESS_MS").unwrap_or(PROGRESS_MS),
+    }
 }
 
 /// Whether the queue delivers the message again.
@@ -109,51 +121,69 @@ async fn execute_with_heartbeats(
     order: &str,
     env: &Env,
 ) -> Option<Result<String, String>> {
-    let heartbeat_ms = heartbeat_ms(env);
-    let heartbeat = RunRequest::Heartbeat {
+    let intervals = intervals(env);
+    let heartbeat = |progress: Option<StepProgress>| RunRequest::Heartbeat {
         token_id: task.token_id.clone(),
         epoch: task.epoch,
+        progress,
     };
     // The executor does not stop when the run ends, because the run may be extended. A heartbeat at that moment finds out.
     let mut run_ends_at = run_ends_at(order);
     let Some(executor) = http_client::service(env, "EXECUTOR") else {
         return Some(Err("no service binding EXECUTOR is configured".into()));
     };
-    let mut execution = pin!(execute(&executor, order));
+    let mut stream = ExecutorStream::open(&executor, intervals, order);
+    let mut latest = StepProgress::default();
+    let mut heartbeat_at = now().saturating_add(intervals.heartbeat_ms);
     loop {
         let until_end = run_ends_at.map(|at| at.saturating_sub(now()).max(RECHECK_MS));
-        let pause_ms = until_end.map_or(heartbeat_ms, |millis| millis.min(heartbeat_ms));
-        match select(execution, deadline::sleep(pause_ms)).await {
-            Either::Left((outcome, _)) => return Some(outcome),
-            Either::Right((_, running)) => {
-                execution = running;
-                match send(object, &heartbeat).await {
-                    Some(RunResponse::NotFound(_) | RunResponse::Conflict(_)) => return None,
-                    Some(RunResponse::Done(body)) => run_ends_at = self::run_ends_at(&body),
-                    Some(
-                        RunResponse::Created(_) | RunResponse::TooLarge(_) | RunResponse::Refused { .. },
-                    )
-                    | None => {}
+        let until_heartbeat = heartbeat_at.saturating_sub(now());
+        let pause_ms = until_end.map_or(until_heartbeat, |millis| millis.min(until_heartbeat));
+        let progress = match select(pin!(stream.next()), deadline::sleep(pause_ms)).await {
+            Either::Left((Incoming::Lines(lines), _)) => {
+                let (progress, report) = read_lines(&lines, std::mem::take(&mut latest));
+                latest = progress;
+                if let Some(report) = report {
+                    return Some(Ok(report));
                 }
+                // The whole of it: the object may have left memory since the last one.
+                Some(latest.clone())
+            }
+            Either::Left((Incoming::Closed(reason), _)) => {
+                return Some(Err(
+                    reason.unwrap_or_else(|| "the executor ended without an answer".into())
+                ));
+            }
+            Either::Right(_) => None,
+        };
+        heartbeat_at = now().saturating_add(intervals.heartbeat_ms);
+        match send(object, &heartbeat(progress)).await {
+            Some(RunResponse::NotFound(_) | RunResponse::Conflict(_)) => return None,
+            Some(RunResponse::Done(body)) => run_ends_at = self::run_ends_at(&body),
+            Some(RunResponse::Created(_) | RunResponse::TooLarge(_) | RunResponse::Refused { .. }) | None => {
             }
         }
     }
+}
+
+/// The progress after these lines, and the report if one of them is it.
+fn read_lines(lines: &str, mut latest: StepProgress) -> (StepProgress, Option<String>) {
+    for line in lines.split('\n') {
+        let Some(json) = line.strip_prefix(PROGRESS_LINE) else {
+            return (latest, Some(line.to_string()));
+        };
+        // Progress that cannot be read changes nothing: the report still counts.
+        if let Ok(read) = serde_json::from_str::<TaskProgress>(json) {
+            latest = read.progress.after(latest.partial);
+        }
+    }
+    (latest, None)
 }
 
 /// Of an order, or of the response to a heartbeat.
 fn run_ends_at(text: &str) -> Option<Millis> {
     let read: HeartbeatResponse = serde_json::from_str(text).unwrap_or_default();
     read.run_ends_at
-}
-
-async fn execute(executor: &Peer, order: &str) -> Result<String, String> {
-    let answer = Request::post("http://executor/execute", order)
-        .send(executor)
-        .await?;
-    match answer.status() {
-        200 => Ok(answer.text().await?),
-        status => Err(format!("the executor answered with status {status}")),
-    }
 }
 
 /// `None` if there was no response.

@@ -20,7 +20,7 @@ isolate.addEventListener("error", (event) => recordTrap(/** @type {ErrorEvent} *
 /** @param {unknown} error */
 function recordTrap(error) {
   if (!(error instanceof WebAssembly.RuntimeError)) return;
-  console.error("Critical", error);
+  console.error(JSON.stringify({ level: "error", event: "wasm_trapped", stack: error.stack }));
   state.criticalError = true;
 }
 
@@ -32,7 +32,7 @@ function recordTrap(error) {
  */
 function guarded(call) {
   if (state.criticalError) {
-    console.log("Reinitializing Wasm application");
+    console.log(JSON.stringify({ level: "warn", event: "wasm_replaced" }));
     wasm.__wbg_reset_state();
     state.criticalError = false;
   }
@@ -75,9 +75,19 @@ export default class Entry {
     guarded(() => wasm.execute(id, order, env, sink));
   }
 
+  /** @param {number} id @param {string} order @param {any} env @param {any} sink @returns {void} */
+  notify(id, order, env, sink) {
+    guarded(() => wasm.notify(id, order, env, sink));
+  }
+
   /** @param {number} id @returns {void} */
   cancel(id) {
     guarded(() => wasm.cancel(id));
+  }
+
+  /** @param {number} id @returns {string | undefined} */
+  progress(id) {
+    return guarded(() => wasm.progress(id));
   }
 }
 

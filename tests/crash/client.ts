@@ -1,7 +1,7 @@
 // A client of a Curfew whose process is killed: requests without a response are repeated.
 import { until } from "../workerd/poll.ts";
 import type { ApiResponse } from "../workerd/harness.ts";
-import type { EventView, RunView, TokenView } from "../workerd/api-types.ts";
+import type { EventView, RunView, TimeoutView, TokenView } from "../workerd/api-types.ts";
 
 /** The longest wait for one condition. */
 export const WAIT_MS = 90_000;
@@ -43,7 +43,8 @@ export class Client {
         this.serverErrors.push({ at: Date.now(), what: `${method} ${path}`, status: response.status, text });
         return undefined;
       }
-      return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
+      const isJson = response.headers.get("content-type") === "application/json";
+      return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
     } catch {
       this.repeated += 1;
       return undefined;
@@ -87,6 +88,11 @@ export class Client {
 
   async events(runId: string): Promise<EventView[]> {
     return (await this.expect([200], "GET", `/v1/runs/${runId}/events?limit=1000`)).items;
+  }
+
+  async timeouts(runId: string): Promise<TimeoutView[]> {
+    const { items } = await this.expect([200], "GET", `/v1/runs/${runId}/timeouts?limit=1000`);
+    return Promise.all(items.map(({ recovery_path }: TimeoutView) => this.expect([200], "GET", recovery_path)));
   }
 
   /** Waits for a gate of the run. Reads the run itself, because lists may be stale; the gate has its token's number. */

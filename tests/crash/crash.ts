@@ -15,6 +15,7 @@ import { checkRuns, debugReport, type StartedRun } from "./run-checks.ts";
 import { endingKinds } from "./endings.ts";
 import { workflowKinds } from "./workflows.ts";
 import { startRecordingPeer } from "./recording-peer.ts";
+import { checkMetrics } from "./metrics-check.ts";
 import { startProcess, type CurfewProcess } from "./process.ts";
 
 const KILLS = Number(process.env["CURFEW_CRASH_KILLS"] ?? "3");
@@ -91,6 +92,8 @@ for (const [run, { violations, requests, repeated, undone }] of await checkRuns(
   sum.endings += run.kind.ending ? 1 : 0;
   if (violations.length > 0) wrong.set(run, [...(wrong.get(run) ?? []), ...violations]);
 }
+const wrongMetrics = await checkMetrics(pool.runs, client, instance);
+for (const violation of wrongMetrics) console.error(`[crash] ${violation}`);
 for (const [run, violations] of wrong) {
   console.error(`[crash] run ${run.id} (${run.kind.name}); seed ${SEED}, kills at ${kills.join(", ")}`);
   for (const violation of violations) console.error(`  ${violation}`);
@@ -112,10 +115,10 @@ const longest = kinds.map(({ name }) => {
   return `${name} ${(Math.max(0, ...took) / 1000).toFixed(1)} s`;
 });
 log(`the longest of each kind: ${longest.join(", ")}`);
-if (wrong.size > 0) {
-  log(`${wrong.size} runs have violations; seed ${SEED}; their storage is kept: ${directory}`);
+if (wrong.size > 0 || wrongMetrics.length > 0) {
+  log(`${wrong.size} runs and ${wrongMetrics.length} metrics have violations; seed ${SEED}; their storage is kept: ${directory}`);
   process.exitCode = 1;
 } else {
   rmSync(directory, { recursive: true, force: true });
-  log("every run ended as expected");
+  log("every run ended as expected, and the metrics say what happened");
 }

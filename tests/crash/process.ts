@@ -13,12 +13,14 @@ export interface CurfewProcess {
   /** kill -9: nothing is flushed. */
   kill(): Promise<void>;
   stop(): Promise<void>;
+  /** Lets the objects of these runs publish themselves to the index: a kill loses what was in the local queue. */
+  probe(runIds: string[]): Promise<void>;
 }
 
-export async function startProcess(directory: string, vars: Record<string, string>): Promise<CurfewProcess> {
+export async function startProcess(directory: string, vars: Record<string, string>, executorVars: Record<string, string> = {}): Promise<CurfewProcess> {
   const [storage, scratch] = [join(directory, "disk"), join(directory, "scratch")];
   for (const path of [storage, scratch]) mkdirSync(path, { recursive: true });
-  const child = fork(fileURLToPath(new URL("server.ts", import.meta.url)), [storage, JSON.stringify(vars)], {
+  const child = fork(fileURLToPath(new URL("server.ts", import.meta.url)), [storage, JSON.stringify(vars), JSON.stringify(executorVars)], {
     // miniflare's temporary files are removed with the directory.
     env: { ...process.env, TMPDIR: scratch },
     execArgv: ["--disable-warning=ExperimentalWarning"],
@@ -37,6 +39,11 @@ export async function startProcess(directory: string, vars: Record<string, strin
       await exited;
       // Two processes with one storage would be another test.
       await until("workerd to end", () => !isAlive(workerdPid));
+    },
+    probe: async (runIds) => {
+      const probed = once(child, "message");
+      child.send(runIds);
+      await probed;
     },
     stop: async () => {
       child.disconnect();

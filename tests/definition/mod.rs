@@ -11,6 +11,7 @@ mod inline;
 mod kinds;
 mod llm;
 mod mutations;
+mod notify;
 mod one_mistake;
 mod references;
 mod schema_differential;

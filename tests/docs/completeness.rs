@@ -143,7 +143,13 @@ fn parts() -> Vec<Part> {
         ("## on_end", workflow_with("on_end", json!([probe()]))),
         ("## compensate", node_with("compensate", probe())),
     ];
+    let notifications = vec![("## notify", workflow_with("notify", json!([probe()])))];
     let mut parts = of_page("docs/documents.md", DocumentKind::Workflows, workflows);
+    parts.extend(of_page(
+        "docs/notifications.md",
+        DocumentKind::Workflows,
+        notifications,
+    ));
     parts.extend(of_page("docs/ends.md", DocumentKind::Workflows, ends));
     parts.extend(of_page("docs/tasks.md", DocumentKind::Tasks, tasks));
     parts.extend(of_page("docs/actions.md", DocumentKind::Actions, actions));

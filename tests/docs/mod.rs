@@ -5,6 +5,7 @@ mod completeness;
 mod contract;
 mod examples;
 mod links;
+mod logs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ fn read(path: &str) -> String {
 fn pages() -> Vec<String> {
     let at_root = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_string);
     let mut pages = at_root.to_vec();
-    for directory in ["docs", "examples/runner"] {
+    for directory in ["docs", "examples/runner", "examples/monitoring"] {
         let entries = fs::read_dir(root().join(directory)).expect("a directory of pages");
         let names = entries.map(|entry| entry.expect("an entry").file_name());
         let names = names.map(|name| name.into_string().expect("a name in UTF-8"));

@@ -212,9 +212,10 @@ impl Request<'_> {
                 Ok(())
             }
             Route::ListRuns => query.run_list().map(drop),
-            Route::ListTokens { .. } | Route::ListEvents { .. } | Route::ListTimeouts { .. } => {
-                query.after().map(drop)
-            }
+            Route::ListTokens { .. }
+            | Route::ListEvents { .. }
+            | Route::ListTimeouts { .. }
+            | Route::ListNotifications { .. } => query.after().map(drop),
             Route::WatchRun { .. } => Watch::read(&query, self.header("last-event-id")).map(drop),
             Route::PublishEvent { .. } => self.header("idempotency-key").map_or(Ok(()), event::check_key),
             Route::Callback { capability } => match Capability::parse(capability) {
@@ -231,6 +232,7 @@ impl Request<'_> {
             Route::Health
             | Route::ReadContract
             | Route::ReadSchema { .. }
+            | Route::Metrics
             | Route::PutDocument { .. }
             | Route::ReadDocument { .. }
             | Route::ListDocuments { .. }

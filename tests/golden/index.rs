@@ -15,15 +15,36 @@ use super::{check_json, read};
 fn run_summaries_and_probe_responses() {
     let run = at_the_gate();
     check_json("run_summary.json", &json!(RunSummary::of(&run.run, 61_000)));
-    check_json("probe_response.json", &json!(ProbeResponse::of(&run.run, 61_000)));
+    check_json(
+        "probe_response.json",
+        &json!(ProbeResponse::of(&run.run, RunSummary::of(&run.run, 61_000))),
+    );
     check_json(
         "probe_response_without_run.json",
         &json!(ProbeResponse::default()),
     );
-    check_json("removed.json", &json!({"removed": RemovedRun::of(&run.run)}));
+    check_json(
+        "removed.json",
+        &json!({"removed": RemovedRun::of(&run.run, RunSummary::of(&run.run, 70_000))}),
+    );
     for name in ["probe_response.json", "probe_response_without_run.json"] {
         let response: ProbeResponse = serde_json::from_str(&read(name)).expect("a response can be read");
         check_json(name, &json!(response));
+    }
+    for (name, is_expected) in [
+        (
+            "run_summary.json",
+            (|update| matches!(update, IndexUpdate::Run(_))) as fn(&IndexUpdate) -> bool,
+        ),
+        ("removed.json", |update| {
+            matches!(update, IndexUpdate::Removed { .. })
+        }),
+    ] {
+        let message = decode(&read(name)).expect("a message can be read");
+        assert!(
+            message.updates.iter().all(is_expected) && message.unreadable == 0,
+            "{message:?}"
+        );
     }
     let summary: RunSummary = serde_json::from_str(&read("run_summary.json")).expect("a summary can be read");
     check_json("run_summary.json", &json!(summary));

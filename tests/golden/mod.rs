@@ -3,12 +3,14 @@
 
 mod graph;
 mod index;
+mod notifications;
 mod older;
 mod queue;
 mod recovery;
 mod rows;
 mod run_requests;
 mod time;
+mod traces;
 mod wire;
 
 use std::path::PathBuf;
@@ -21,7 +23,7 @@ fn path(name: &str) -> PathBuf {
         .join(name)
 }
 
-fn read(name: &str) -> String {
+pub fn read(name: &str) -> String {
     std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}; see CURFEW_BLESS"))
 }
 
@@ -38,6 +40,6 @@ fn check(name: &str, text: &str) {
 }
 
 #[track_caller]
-fn check_json(name: &str, value: &Value) {
+pub fn check_json(name: &str, value: &Value) {
     check(name, &format!("{value:#}\n"));
 }

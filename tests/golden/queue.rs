@@ -1,12 +1,13 @@
 //! Rows and views of attempts in the queue, and of attempts that were claimed from it.
 
 use curfew::api::views;
-use curfew::run::{Routes, Settings};
+use curfew::run::{Routes, RunEvent, Settings};
 use curfew::storage::rows::{TokenRow, parse_status};
 use serde_json::json;
 
 use super::{check_json, read};
 use crate::run::driver::{Driver, SETTINGS};
+use crate::run::progress::progress;
 
 fn start() -> Driver {
     let settings = Settings {
@@ -32,6 +33,15 @@ fn claimed_without_report() -> Driver {
     run
 }
 
+/// Claimed, and working on its second step.
+fn progressed() -> Driver {
+    let mut run = start();
+    run.at(2_000).claim("t1@1");
+    run.at(32_000).progress("t1@1", progress(2, "Dear A"));
+    run.reload();
+    run
+}
+
 /// Waits for a deployment with an executor.
 fn unroutable() -> Driver {
     let routes = Routes {
@@ -50,6 +60,7 @@ fn rows_and_views_of_the_queue_lane() {
     for (name, run) in [
         ("in_queue", unclaimed()),
         ("claimed", claimed_without_report()),
+        ("progressed", progressed()),
         ("unroutable", unroutable()),
     ] {
         let (status, row) = run.store.tokens[&1].clone();
@@ -70,6 +81,22 @@ fn rows_and_views_of_the_queue_lane() {
         let view = views::token(1, status_read, read_row(), run.run.header.timeout_at);
         check_json(&format!("view_token_{name}.json"), &view);
     }
+}
+
+/// No heartbeat came: the record has what came before.
+#[test]
+fn the_row_of_a_reaped_attempt() {
+    let mut run = progressed();
+    run.at(340_000).wake("");
+    let reaped = run.events().into_iter().map(|entry| json!(entry));
+    let row = reaped
+        .into_iter()
+        .find(|row| row["kind"] == json!("attempt_reaped"));
+    let row = row.expect("the attempt was reaped");
+    check_json("row_event_attempt_reaped.json", &row);
+    let again: RunEvent =
+        serde_json::from_str(&read("row_event_attempt_reaped.json")).expect("it can be read");
+    assert_eq!(json!(again), row);
 }
 
 #[test]

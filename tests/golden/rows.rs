@@ -81,6 +81,9 @@ fn step_report() -> StepReport {
         attempts: 1,
         duration_ms: 3,
         retries: Vec::new(),
+        started_at: None,
+        span_id: None,
+        gen_ai: None,
     }
 }
 

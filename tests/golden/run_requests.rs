@@ -14,6 +14,7 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use super::{check_json, read};
+use crate::run::progress::progress;
 
 fn start() -> StartRun {
     let stored = to_raw_value(&json!({"version": 3, "workflow": {"id": "order"}})).expect("this is JSON");
@@ -26,6 +27,7 @@ fn start() -> StartRun {
         triggered_by: None,
         callback_secret: None,
         started_by: None,
+        traceparent: None,
     }
 }
 
@@ -92,6 +94,7 @@ fn requests() -> Vec<RunRequest> {
         RunRequest::ListEvents(page),
         RunRequest::ReadLive { after: 20 },
         RunRequest::ListTimeouts(page),
+        RunRequest::ListNotifications(page),
         RunRequest::ReadTimeoutLines,
         RunRequest::ReadTimeout { id: 4 },
         RunRequest::ReadResumeOptions,
@@ -178,6 +181,7 @@ fn requests() -> Vec<RunRequest> {
         RunRequest::Heartbeat {
             token_id: "t1".into(),
             epoch: 1,
+            progress: None,
         },
         RunRequest::Report(TaskReport {
             token_id: "t1".into(),
@@ -207,6 +211,11 @@ fn requests() -> Vec<RunRequest> {
         RunRequest::Restart {
             from_node_id: None,
             version: Some(version(None)),
+        },
+        RunRequest::Heartbeat {
+            token_id: "t1".into(),
+            epoch: 1,
+            progress: Some(progress(2, "Dear A")),
         },
     ]
 }

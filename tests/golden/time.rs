@@ -14,6 +14,7 @@ use super::rows::full_token;
 use super::{check_json, read};
 use crate::run::driver::{Driver, SETTINGS, succeeded, timed_out};
 use crate::run::graphs::three;
+use crate::run::progress::progress;
 
 /// Two steps, the second of them slow. The run has a limit and a timeout gate.
 fn document() -> Value {
@@ -47,6 +48,9 @@ fn checkpoint() -> Checkpoint {
             attempts: 1,
             duration_ms: 40,
             retries: Vec::new(),
+            started_at: None,
+            span_id: None,
+            gen_ai: None,
         }],
         events: Vec::new(),
         rounds_before: 0,
@@ -62,6 +66,9 @@ fn halfway(attempt: &str) -> TaskReport {
         attempts: 1,
         duration_ms: 40,
         retries: Vec::new(),
+        started_at: None,
+        span_id: None,
+        gen_ai: None,
     };
     report.steps = vec![
         step("load", StepStatus::Completed),
@@ -118,6 +125,23 @@ fn rows_of_timeout_events() {
         check_json(name, &row);
         check_json(name, &json!(run.store.entries()[number - 1]));
     }
+}
+
+/// The record of a join names the tokens whose output it has.
+#[test]
+fn the_row_of_a_join_that_timed_out() {
+    let mut run = Driver::start(three(json!({"timeout_ms": 5_000})));
+    run.at(2_000).succeed("t2@1", json!(1));
+    run.at(3_000).progress("t3@1", progress(1, "Dear A"));
+    run.at(7_000).wake("t3@1 t4@1");
+    let row = event_row(&run, 1);
+    assert_eq!(row["kind"], json!("sync_timed_out"));
+    check_json("row_event_sync_timed_out.json", &row);
+    let mut event: RunEvent = serde_json::from_str(&read("row_event_sync_timed_out.json")).expect("a row");
+    assert_eq!(json!(event), row);
+    let record = event.record.as_mut().expect("it has a record");
+    record.artifacts_cut = true;
+    check_json("record_with_cut_artifacts.json", &json!(record));
 }
 
 /// The first builds saved the cause of a pause as `by`.

@@ -3,8 +3,8 @@
 use curfew::api::views;
 use curfew::base::failure::FailureClass;
 use curfew::protocol::task::{
-    ActionTimeouts, Artifact, Checkpoint, Emitted, ReportStatus, RetryReport, StepReport, StepStatus,
-    TaskOrder, TaskReport,
+    ActionTimeouts, Artifact, Checkpoint, Emitted, PROGRESS_LINE, ReportStatus, RetryReport, StepProgress,
+    StepReport, StepStatus, TaskOrder, TaskProgress, TaskReport,
 };
 use curfew::storage::rows::TokenRow;
 use serde_json::value::RawValue;
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::rows::{failure, full_header, full_token, midway};
 use super::{check_json, read};
 use crate::run::driver::Driver;
+use crate::run::progress::progress;
 
 #[test]
 fn task_orders() {
@@ -32,6 +33,8 @@ fn task_orders() {
             idempotency_key: "run-1:t1",
             resume_from: None,
             action_timeouts: None,
+            traceparent: None,
+            records_spans: false,
         };
         check_json(name, &json!(order));
         let text = read(name);
@@ -54,6 +57,9 @@ fn checkpoint() -> Checkpoint {
             attempts: 1,
             duration_ms: 40,
             retries: Vec::new(),
+            started_at: None,
+            span_id: None,
+            gen_ai: None,
         }],
         events: Vec::new(),
         rounds_before: 0,
@@ -80,6 +86,8 @@ fn an_order_with_a_checkpoint() {
         idempotency_key: "run-1:t1",
         resume_from: Some(raw(&text)),
         action_timeouts: Some(timeouts),
+        traceparent: None,
+        records_spans: false,
     };
     check_json("order_with_checkpoint.json", &json!(order));
     let text = read("order_with_checkpoint.json");
@@ -96,6 +104,9 @@ fn task_reports() {
         attempts,
         duration_ms: 12,
         retries: Vec::new(),
+        started_at: None,
+        span_id: None,
+        gen_ai: None,
     };
     let report = |status, output: Option<Value>, error, steps| TaskReport {
         token_id: "t2".into(),
@@ -135,6 +146,7 @@ fn task_reports() {
         class,
         code: code.into(),
         delay_ms,
+        after_ms: None,
     })
     .to_vec();
     let emitted = |name: &str, payload| Emitted {
@@ -197,6 +209,26 @@ fn task_reports() {
         let again: TaskReport = serde_json::from_str(&read(name)).expect("a report can be read");
         assert_eq!(again, report, "{name}");
     }
+}
+
+/// A change after an earlier one, and the least that there can be.
+#[test]
+fn task_progress() {
+    let of = |progress: StepProgress| TaskProgress {
+        token_id: "t2".into(),
+        epoch: 1,
+        progress,
+    };
+    let mut change = progress(2, "Dear A");
+    change.keep = 1;
+    change.partial.remove(0);
+    let mut least = progress(1, "");
+    least.partial.clear();
+    let lines = [of(change), of(least)];
+    check_json("task_progress.json", &json!(lines));
+    let again: Vec<TaskProgress> = serde_json::from_str(&read("task_progress.json")).expect("it can be read");
+    assert_eq!(again, lines);
+    assert_eq!(PROGRESS_LINE, "progress ");
 }
 
 /// An executor of a newer build may send more fields, one of an older build fewer.

@@ -131,7 +131,7 @@ fn a_probe_response_is_bounded_for_any_number_of_gates() {
         ],
     });
     let run = Driver::start_with(Settings::default(), document, json!({"text": "x".repeat(5_000)}));
-    let response = ProbeResponse::of(&run.run, run.now);
+    let response = ProbeResponse::of(&run.run, RunSummary::of(&run.run, run.now));
     assert_eq!(response.gates.len(), 100);
     assert!(
         json!(response).to_string().len() <= 2 * MESSAGE_BYTES,

@@ -2,5 +2,6 @@
 
 mod batch;
 mod index_view;
+mod metrics;
 mod run_lists;
 mod run_summary;

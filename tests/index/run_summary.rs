@@ -46,7 +46,10 @@ fn summary(id: &str, started_at: u64, revision: u64, at: u64) -> RunSummary {
         revision,
         at,
         due_at: None,
+        parked_since: None,
+        metrics: None,
         summary: json!({"id": id, "status": RunStatus::Running, "started_at": started_at}),
+        ends: 0,
     }
 }
 
@@ -85,14 +88,14 @@ fn a_probe_response_lists_open_gates_first() {
     });
     let mut run = Driver::start(document);
     run.decide("g2", "yes");
-    let response = ProbeResponse::of(&run.run, run.now);
+    let response = ProbeResponse::of(&run.run, RunSummary::of(&run.run, run.now));
     assert_eq!(response.gates.len(), 100);
     assert!(response.gates.iter().all(|gate| gate["status"] == "open"));
     for id in 3..=120 {
         run.decide(&format!("g{id}"), "yes");
     }
     let open = |gate: &&Value| gate["status"] == "open";
-    let response = ProbeResponse::of(&run.run, run.now);
+    let response = ProbeResponse::of(&run.run, RunSummary::of(&run.run, run.now));
     assert_eq!(response.gates.iter().take_while(open).count(), 31);
     assert_eq!(response.gates.len(), 100);
 }

@@ -13,8 +13,8 @@ use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{
     CallbackKey, CallbackSecret, ChildReport, Command, Decision, Event, GateDecision, Message, NeededRows,
-    NewRun, ParentLink, ReadRows, Rejection, Routes, Run, RunStatus, Settings, StartRequest, TokenId,
-    TriggeredBy,
+    NewRun, NotifySettings, ParentLink, ReadRows, Rejection, Routes, Run, RunStatus, Settings, StartRequest,
+    TokenId, TriggeredBy,
 };
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
@@ -35,10 +35,12 @@ pub const SETTINGS: Settings = Settings {
     resend_ms: 10_000,
     claim_ms: 30_000,
     heartbeat_ms: 300_000,
+    progress_save_ms: 30_000,
     suspend_ms: 30_000,
     lost_max: 5,
     retention_ms: 10_000_000,
     timeout_max_ms: 2_592_000_000,
+    notify: NotifySettings::DEFAULT,
 };
 
 /// The default call budget of a decision: effectively unlimited.
@@ -183,6 +185,7 @@ impl Start {
             triggered_by: self.triggered_by,
             callback_secret: CallbackSecret::Derived(callback_secret),
             started_by: self.started_by,
+            traceparent: None,
         };
         Run::create(now, room, settings, new)
     }

@@ -106,6 +106,9 @@ pub fn workflow(rng: &mut Rng) -> Value {
             {"action_id": *rng.pick(&["work", "reckon"]), "input_mapping": {"x": "${input.x}", "was": "${run.status}"}},
         ]);
     }
+    if rng.chance(30) {
+        document["notify"] = crate::sim::notifications::targets();
+    }
     complete_document(document)
 }
 

@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use curfew::base::time::Millis;
 use curfew::protocol::task::{ReportStatus, TaskReport};
 use curfew::run::{
-    ChildReport, ChildStatusUpdate, Command, Decision, Event, Extension, GateDecision, RetryMode, Routes,
-    Run, RunStatus, Settings, Token, TokenId, TokenStatus, Write,
+    ChildReport, ChildStatusUpdate, Command, Decision, Event, Extension, GateDecision, NotifySettings,
+    RetryMode, Routes, Run, RunStatus, Settings, Token, TokenId, TokenStatus, Write,
 };
 use curfew::storage::commit::Commit;
 use serde_json::{Value, json};
 
 use super::driver::{ROOM, child_of, create_run, failed, store_document, succeeded, timed_out};
 use super::generator;
+use super::progress::progress;
 use super::rng::Rng;
 use crate::sim::store::Store;
 
@@ -38,6 +39,7 @@ pub const SETTINGS: Settings = Settings {
     no_route_ms: 300_000,
     resend_ms: 10_000,
     claim_ms: 30_000,
+    progress_save_ms: 30_000,
     heartbeat_ms: 300_000,
     suspend_ms: 30_000,
     grace_ms: 500,
@@ -45,6 +47,7 @@ pub const SETTINGS: Settings = Settings {
     lost_max: 3,
     retention_ms: 100_000_000,
     timeout_max_ms: 2_592_000_000,
+    notify: NotifySettings::DEFAULT,
 };
 
 /// Decisions at gates, weighted towards the choices of node gates.
@@ -156,12 +159,14 @@ impl History {
             35 => Event::Heartbeat {
                 token: token.to_string(),
                 epoch,
+                progress: rng.chance(50).then(|| Box::new(progress(rng.below(3), "so far"))),
             },
             20..=27 => self.external_event(rng),
             _ if rng.chance(40) => Event::CancelRequested {
                 reason: None,
                 by: None,
             },
+            _ if rng.chance(10) => Event::Abandoned,
             _ => Event::Loaded,
         };
         (now, event)

@@ -37,7 +37,11 @@ impl Driver {
     pub fn heartbeat(&mut self, attempt: &str) -> &mut Driver {
         let (token, epoch) = parse_attempt(attempt);
         let token = token.to_string();
-        self.feed(Event::Heartbeat { token, epoch })
+        self.feed(Event::Heartbeat {
+            token,
+            epoch,
+            progress: None,
+        })
     }
 }
 
@@ -357,7 +361,7 @@ fn a_silent_attempt_is_reaped() {
         "
         run failed attempt_reaped/timeout: nothing was heard of the attempt for 5m0s
         token t1 a failed@2 (timeout_reaped_by_watchdog) attempt_reaped/timeout: nothing was heard of the attempt for 5m0s
-        event attempt_reaped t1
+        event attempt_reaped t1 {tool late 0 fail}
         event run_failed t1 a
         alarm 10302000
         announce

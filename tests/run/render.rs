@@ -5,8 +5,8 @@
 
 use curfew::base::failure::Failure;
 use curfew::run::{
-    AttemptOrder, Command, Decision, GONE, GateState, Header, Instance, Message, Rejection, Run, RunEvent,
-    Token, Write,
+    AttemptOrder, Command, Decision, GONE, GateState, Header, Instance, Message, Notification, Rejection,
+    Run, RunEvent, Token, Write,
 };
 use serde_json::{Value, json};
 
@@ -80,6 +80,8 @@ fn render_write(write: &Write, run: &Run) -> String {
         Write::SaveSignals { name, payloads } => format!("signals {name} = {}", json!(payloads)),
         Write::SaveMessage { id, message } => format!("message {id} {}", render_message(message)),
         Write::DeleteMessage { id } => format!("unmessage {id}"),
+        Write::SaveNotification(notification) => render_notification(notification),
+        Write::DeleteNotification { number } => format!("unnotification {number}"),
         Write::DeleteFailedWakes => "forget failed wakes".to_string(),
     }
 }
@@ -91,6 +93,12 @@ fn render_command(command: &Command) -> String {
         Command::EnqueueAttempt { token, epoch } => format!("enqueue {token}@{epoch}"),
         Command::RespondToClaim(order) => format!("hand {}", render_order(order)),
         Command::DeliverMessage { id, message } => format!("deliver {id} {}", render_message(message)),
+        Command::SendNotification(notification) => {
+            format!(
+                "notify {} {} {}",
+                notification.number, notification.target.url, notification.kind
+            )
+        }
         Command::PublishRun => "announce".into(),
         Command::PublishGate(gate) => format!("announce {} {}", gate.id, wire_name(&gate.status)),
         Command::PublishLatency {
@@ -98,8 +106,33 @@ fn render_command(command: &Command) -> String {
             token,
             millis,
         } => format!("latency {node_id} {token} {millis}"),
+        Command::PublishProgress { token, epoch } => format!("progress {token}@{epoch}"),
         Command::NotifyRunEnded => "ended".into(),
     }
+}
+
+/// Number, address, kind and status, then what there is to say about its attempts.
+fn render_notification(notification: &Notification) -> String {
+    let mut line = format!(
+        "notification {} {} {} {}",
+        notification.number,
+        notification.target.url,
+        notification.kind,
+        wire_name(&notification.status)
+    );
+    if notification.attempts > 0 {
+        line += &format!(" after {}", notification.attempts);
+    }
+    if let Some(error) = &notification.last_error {
+        line += &format!(": {error}");
+    }
+    if let Some(skipped) = &notification.skipped {
+        line += &format!(
+            " for {} ({}-{})",
+            skipped.count, skipped.first_seq, skipped.last_seq
+        );
+    }
+    line
 }
 
 fn render_order(order: &AttemptOrder) -> String {

@@ -311,7 +311,7 @@ proptest! {
         }
         let mut loaded = run.driver.store.recall(SETTINGS).map_err(TestCaseError::fail)?;
         let of_the_run = |decision: &Decision, of: &curfew::run::Run| -> Vec<String> {
-            const OF_MESSAGES: &[&str] = &["message", "unmessage", "deliver", "alarm"];
+            const OF_MESSAGES: &[&str] = &["message", "unmessage", "deliver", "notification", "notify", "alarm"];
             let lines = render(decision, of).into_iter();
             lines.filter(|line| !OF_MESSAGES.contains(&line.split(' ').next().unwrap_or_default())).collect()
         };

@@ -84,6 +84,9 @@ fn partial_artifacts_and_steps_of_the_report() {
         attempts: 1,
         duration_ms: 10,
         retries: Vec::new(),
+        started_at: None,
+        span_id: None,
+        gen_ai: None,
     };
     let artifact = Artifact {
         name: "fetch".into(),
@@ -112,7 +115,7 @@ fn partial_artifacts_and_steps_of_the_report() {
         json!(["step", 4_000, 4_000, 0, "fail"]),
         "of several actions none is the one"
     );
-    assert_eq!(record.partial_artifacts, [artifact]);
+    assert_eq!(record.partial_artifacts, [artifact.into()]);
     let message = "step a timed out: context deadline exceeded (in step fetch of node a)";
     run.assert_status(&format!("failed execution_timeout/timeout: {message}"));
     assert_eq!(record.last_known_state.step_ref.as_deref(), Some("fetch"));

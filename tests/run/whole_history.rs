@@ -1,8 +1,6 @@
 //! The whole history of a run: every event, in the order of commits, with numbers that rise and never change.
 
 use curfew::api::recovery;
-use curfew::definition::event_kinds::EVENT_KINDS;
-use curfew::run::RunEventKind;
 use curfew::storage::rows::TokenRow;
 use serde_json::{Value, json};
 
@@ -228,17 +226,4 @@ fn events_beyond_what_a_row_holds_are_rows_of_their_own() {
     assert_eq!(epochs, (1..=41).collect::<Vec<u64>>());
     let row: TokenRow = serde_json::from_str(&run.store.tokens[&1].1).expect("a row");
     assert_eq!(row.events.len(), 32);
-}
-
-/// Documents and queries name kinds by this list.
-#[test]
-fn the_list_of_kinds_is_whole() {
-    for name in EVENT_KINDS {
-        let kind: RunEventKind = serde_json::from_value(json!(name)).expect("a kind");
-        assert_eq!(kind.name(), *name);
-    }
-    let source = include_str!("../../src/run/time/event_log.rs");
-    let (_, variants) = source.split_once("pub enum RunEventKind {").expect("the enum");
-    let (variants, _) = variants.split_once("\n}").expect("its end");
-    assert_eq!(variants.matches(',').count(), EVENT_KINDS.len());
 }

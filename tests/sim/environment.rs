@@ -11,6 +11,7 @@ use curfew::storage::restore::Snapshots;
 use super::events::Bus;
 use super::faults::Faults;
 use super::in_flight::InFlight;
+use super::notifications::Receivers;
 use super::outcome::Outcome;
 use crate::run::rng::Rng;
 
@@ -26,6 +27,7 @@ pub struct Environment {
     /// Every attempt that an executor or a consumer received.
     pub attempts: RefCell<BTreeSet<(String, Attempt)>>,
     pub bus: RefCell<Bus>,
+    pub receivers: RefCell<Receivers>,
     /// Children whose start has left their parent.
     pub starts_sent: RefCell<BTreeSet<String>>,
     pub outcome: RefCell<Outcome>,
@@ -63,6 +65,7 @@ impl Environment {
             connections: RefCell::default(),
             attempts: RefCell::default(),
             bus: RefCell::default(),
+            receivers: RefCell::default(),
             starts_sent: RefCell::default(),
             outcome: RefCell::default(),
             snapshots: Rc::default(),
@@ -79,9 +82,13 @@ impl Environment {
         self.rng.borrow_mut().chance(percent)
     }
 
-    pub fn fault(&self, chance: impl FnOnce(&Faults) -> u64) -> bool {
+    pub fn fault(&self, chance: fn(&Faults) -> u64) -> bool {
         let percent = chance(&self.faults.borrow());
-        self.chance(percent)
+        let happens = self.chance(percent);
+        if happens {
+            self.count_fault(chance);
+        }
+        happens
     }
 
     pub fn pick<T: Clone>(&self, choices: &[T]) -> T {

@@ -104,6 +104,7 @@ impl Environment {
             true => self.below(200_000),
             false => self.below(400),
         };
+        self.send_progress(connection, order.attempt, delay);
         let closed = || InFlight::ConnectionClosed {
             connection: connection.clone(),
         };

@@ -1,7 +1,8 @@
 //! Messages on their way between objects, executors, queue consumers and operators.
 
-use curfew::host::{Attempt, Delivery, DeliveryKind, DeliveryResult, SubrequestBudget};
+use curfew::host::{Attempt, Delivery, DeliveryId, DeliveryKind, DeliveryResult, SubrequestBudget};
 use curfew::protocol::caller::Caller;
+use curfew::protocol::notification::{NotificationOrder, NotificationReport};
 use curfew::protocol::run::{RetryMode, RunRequest};
 use curfew::protocol::task::{TaskMessage, TaskReport};
 
@@ -11,6 +12,11 @@ pub enum InFlight {
     Report {
         connection: ConnectionId,
         report: TaskReport,
+    },
+    /// The line of an attempt's progress.
+    Progress {
+        connection: ConnectionId,
+        line: String,
     },
     ConnectionClosed {
         connection: ConnectionId,
@@ -53,9 +59,20 @@ pub enum InFlight {
     /// The end of the call that carried it.
     DeliveryEnded {
         to: Sender,
-        id: u64,
+        id: DeliveryId,
         kind: DeliveryKind,
         result: DeliveryResult,
+    },
+    /// A notification on its way to its receiver.
+    Notification {
+        from: Sender,
+        number: u64,
+        order: Box<NotificationOrder>,
+    },
+    NotificationEnded {
+        to: Sender,
+        number: u64,
+        report: NotificationReport,
     },
 }
 

@@ -22,6 +22,10 @@ impl Simulation {
             self.run_mut(&id).evict();
         }
         let environment = self.environment.clone();
+        if environment.fault(|faults| faults.abandon) {
+            self.run_mut(&id).evict();
+            self.request(&id, RunRequest::Abandon);
+        }
         if environment.fault(|faults| faults.deployment) {
             let routes = Routes {
                 executor: environment.chance(50),
@@ -49,13 +53,12 @@ impl Simulation {
         }
         if environment.fault(|faults| faults.restart) {
             let version = self.some_version(&id);
-            self.ask(
-                &id,
-                RunRequest::Restart {
-                    from_node_id: None,
-                    version,
-                },
-            );
+            let from_node_id = self.some_node(&id);
+            let restart = RunRequest::Restart {
+                from_node_id,
+                version,
+            };
+            self.ask(&id, restart);
         }
         if environment.fault(|faults| faults.retry) {
             self.retry_some(&ids);
@@ -69,6 +72,21 @@ impl Simulation {
                 self.take_care(id);
             }
         }
+    }
+
+    /// A node to restart from, which the run may not have come to yet. `None`: from the beginning.
+    fn some_node(&self, id: &str) -> Option<String> {
+        let run = &self.runs[id];
+        if run.is_over() || self.environment.chance(50) {
+            return None;
+        }
+        let snapshot = run.store().snapshot();
+        let nodes = snapshot["workflow"]["nodes"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let node = self.environment.pick(&nodes);
+        node["id"].as_str().map(str::to_string)
     }
 
     fn retry_some(&mut self, ids: &[String]) {

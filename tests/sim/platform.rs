@@ -11,9 +11,12 @@ use curfew::host::{
     Attempt, Connection, Delivery, DeliveryKind, Error, IndexChange, LiveEvents, Payload, Platform, Result,
     Storage, SubrequestBudget,
 };
+use curfew::protocol::notification::NotificationOrder;
 use curfew::protocol::task::{TaskMessage, TaskReport};
-use curfew::run::{Decision, Event, Patch, Run, RunEventKind, TokenId, TokenStatus, Write, WrittenAt};
-use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX};
+use curfew::run::{
+    Decision, Event, Lane, MeasuredRows, Patch, Run, RunEventKind, TokenId, TokenStatus, Write, WrittenAt,
+};
+use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX, notification_key};
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::Rows;
 use curfew::storage::rows::ListedRowEvent;
@@ -21,6 +24,7 @@ use serde_json::Value;
 
 use super::environment::{ConnectionId, Environment};
 use super::in_flight::Sender;
+use super::progress::check_published;
 use super::properties::CheckedDecision;
 use super::running_time::RunningTime;
 use super::store::Store;
@@ -36,6 +40,8 @@ pub struct Durable {
     pub deleted: Cell<bool>,
     /// Every moment at which the run ended: it may have been retried.
     pub ends: RefCell<BTreeSet<Millis>>,
+    /// The rest of the last end was given up.
+    pub given_up: Cell<bool>,
     pub running_time: RefCell<RunningTime>,
 }
 
@@ -133,17 +139,34 @@ impl SimPlatform {
         let writes = self.uncommitted.take();
         let environment = &self.environment;
         environment.check_events(&self.run, &self.durable.store.borrow(), &writes);
+        environment.check_notifications(&self.run, &self.durable.store.borrow());
         let mut running_time = self.durable.running_time.borrow_mut();
         let stopped = running_time.committed(environment.now.get(), &self.durable.store.borrow(), &writes);
         environment.outcome.borrow_mut().clocks_stopped += u64::from(stopped);
         for write in &writes {
             match write {
                 Write::SaveToken(token) => {
+                    let is_saved = token.progress.is_some() && token.lane == Some(Lane::Queue);
+                    environment.outcome.borrow_mut().progress_saved += u64::from(is_saved);
                     environment.count_token(token);
                     environment.check_answer(&self.run, &self.durable.store.borrow(), token);
                 }
-                Write::SaveEvent(event) => environment.count_event(event),
+                Write::SaveEvent(event) => {
+                    let record = event.record.as_ref();
+                    let has_output = record.is_some_and(|record| !record.partial_artifacts.is_empty());
+                    environment.outcome.borrow_mut().recorded_outputs += u64::from(has_output);
+                    environment.count_event(event);
+                }
                 _others => {}
+            }
+        }
+        for event in writes.iter().filter_map(Write::event) {
+            if event.fields.contains_key("given_up") {
+                self.durable.given_up.set(true);
+                environment.outcome.borrow_mut().ends_given_up += 1;
+            }
+            if event.kind == RunEventKind::RunRetried {
+                self.durable.given_up.set(false);
             }
         }
         // Read from the row, because a run may end in the decision that starts it.
@@ -153,11 +176,6 @@ impl SimPlatform {
             .borrow()
             .header()
             .and_then(|header| header.ended_at);
-        let decided_at = writes.iter().filter_map(Write::event).find_map(|event| {
-            let is_decided = event.kind == RunEventKind::RunCompensating;
-            is_decided.then_some(event.at)
-        });
-        self.durable.ends.borrow_mut().extend(decided_at);
         self.durable.ends.borrow_mut().extend(ended_at);
     }
 
@@ -262,11 +280,30 @@ impl Platform for SimPlatform {
         self.environment.send_message(from, delivery);
     }
 
+    fn notify(&self, budget: &SubrequestBudget, number: u64, order: NotificationOrder) {
+        if !self.life.performs() {
+            return;
+        }
+        let from = Sender {
+            run: self.run.clone(),
+            incarnation: self.incarnation,
+            budget: budget.clone(),
+        };
+        self.environment.send_notification(from, number, order);
+    }
+
     fn publish(&self, _change: IndexChange) {
         self.life.performs();
     }
 
     fn publish_refused(&self) {}
+
+    fn publish_progress(&self, line: &str) {
+        check_published(&self.durable.store.borrow(), line);
+        if self.life.performs() {
+            self.environment.outcome.borrow_mut().progress_published += 1;
+        }
+    }
 
     async fn wait_for_end(&self, _millis: u64) {}
 
@@ -340,6 +377,7 @@ impl Platform for SimPlatform {
             starts_sent: &environment.starts_sent.borrow(),
         }
         .check();
+        environment.count_features(run, &event, accepted, decision.writes());
         let waits = run.live_tokens().filter(|token| {
             token.status == TokenStatus::Pending && token.epoch == 0 && token.watch_at == Some(now)
         });
@@ -461,6 +499,14 @@ impl Storage for SimPlatform {
         Ok(self.durable.store.borrow().undo(token, at))
     }
 
+    fn measured(&self) -> Result<MeasuredRows> {
+        self.durable.store.borrow().measured().map_err(Error)
+    }
+
+    fn rows_written(&self) -> u64 {
+        0
+    }
+
     fn lateness(&self) -> Result<Vec<(String, u64, u64, u64)>> {
         Ok(self.durable.store.borrow().lateness())
     }
@@ -469,6 +515,7 @@ impl Storage for SimPlatform {
 fn posted_key(write: &Write) -> Option<String> {
     match write {
         Write::SaveMessage { id, .. } => Some(format!("{OUTBOX}{id}")),
+        Write::SaveNotification(notification) => Some(notification_key(notification.number)),
         _others => None,
     }
 }

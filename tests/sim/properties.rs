@@ -6,8 +6,8 @@ use curfew::base::time::{MINUTE, Millis};
 use curfew::definition::fan::{BranchFailurePolicy, Strategy};
 use curfew::protocol::run::RunRequest;
 use curfew::run::{
-    Command, Decision, Event, GateStatus, InstanceId, Message, PauseReason, Run, RunEvent, RunEventKind,
-    RunStatus, Token, TokenStatus, Write, invocations,
+    Command, Decision, Event, GateStatus, Instance, InstanceId, Message, PauseReason, Run, RunEvent,
+    RunEventKind, RunStatus, Token, TokenStatus, Write, invocations,
 };
 use curfew::storage::rows::TokenRow;
 
@@ -38,7 +38,9 @@ pub fn calls_of(commands: &[Command]) -> u32 {
         Command::DispatchTask(order) => Some(order.clone()),
         _others => None,
     });
-    invocations(orders.collect()).len() as u32
+    let is_notification = |command: &&Command| matches!(command, Command::SendNotification(_));
+    let notifications = commands.iter().filter(is_notification).count();
+    (invocations(orders.collect()).len() + notifications) as u32
 }
 
 impl CheckedDecision<'_> {
@@ -49,7 +51,10 @@ impl CheckedDecision<'_> {
         self.check_calls();
         self.check_children_are_cancelled();
         self.check_nothing_reopened_is_lost();
+        self.check_all_that_was_interrupted_goes_on();
+        self.check_no_join_is_left();
         self.check_names();
+        self.check_progress();
     }
 
     /// An event of the run names the caller that asked for it, and no other. Children have the name of the first start.
@@ -74,6 +79,12 @@ impl CheckedDecision<'_> {
                 "{event:?} after {:?}",
                 self.event
             );
+            // These follow from a request only.
+            let is_asked_for = match event.kind {
+                RunEventKind::RunExtended | RunEventKind::RunRetried | RunEventKind::RunRestarted => true,
+                _other => false,
+            };
+            assert!(!is_asked_for || by == caller, "{event:?} after {:?}", self.event);
         }
         assert_eq!(self.run.header.started_by.as_deref(), Some(STARTER));
     }
@@ -138,8 +149,9 @@ impl CheckedDecision<'_> {
         let is_deferred = |token: &Token| {
             token.status == TokenStatus::Pending && token.watch_at.is_some_and(|at| at <= self.now)
         };
-        // Nor does an event go out in a turn without calls.
-        let full = self.run.live_tokens().any(is_deferred) || self.remaining_calls == 0;
+        // Nor does an event or a notification go out in a turn without calls.
+        let has_calls = calls_of(self.decision.commands()) < self.remaining_calls;
+        let full = self.run.live_tokens().any(is_deferred) || !has_calls;
         // A clock that goes on in this wake may bring the warning of its limit, which the next wake finds.
         let goes_on = self
             .before
@@ -152,7 +164,8 @@ impl CheckedDecision<'_> {
             self.now,
             self.run
         );
-        assert!(self.run.alarm_at() <= Some(next), "{:?}", self.run.alarm_at());
+        let alarm_at = self.run.alarm_at();
+        assert!(alarm_at.is_some_and(|at| at <= next), "{alarm_at:?}");
     }
 
     fn check_calls(&self) {
@@ -180,13 +193,15 @@ impl CheckedDecision<'_> {
         })
     }
 
-    /// A run that ends cancels every child that a token still waited for.
+    /// A run that ends, or decides to, cancels every child that a token still waited for.
     fn check_children_are_cancelled(&self) {
-        if !self.decision.commands().contains(&Command::NotifyRunEnded) {
+        let mut events = self.decision.writes().iter().filter_map(Write::event);
+        let is_decided = events.any(|event| event.kind == RunEventKind::RunCompensating);
+        if !is_decided && !self.decision.commands().contains(&Command::NotifyRunEnded) {
             return;
         }
         let ended = self.decision.writes().iter().filter_map(|write| match write {
-            Write::SaveToken(token) => Some(&**token),
+            Write::SaveToken(token) if token.status.is_terminal() => Some(&**token),
             _other => None,
         });
         let reported = match self.event {
@@ -222,6 +237,44 @@ impl CheckedDecision<'_> {
         }
     }
 
+    /// Tokens wait at joins for tokens that work: once all wait, every join has fired or failed.
+    fn check_no_join_is_left(&self) {
+        let header = &self.run.header;
+        if header.status.is_terminal() || header.ending.is_some() || header.paused_at.is_some() {
+            return;
+        }
+        let mut live = self.run.live_tokens().peekable();
+        let all_wait =
+            live.peek().is_some() && live.all(|token| token.status == TokenStatus::WaitingForSiblings);
+        assert!(!all_wait, "no token will arrive any more: {:?}", self.run);
+    }
+
+    /// When a run is brought back every token that its end interrupted has a successor.
+    fn check_all_that_was_interrupted_goes_on(&self) {
+        let mut events = self.decision.writes().iter().filter_map(Write::event);
+        let is_retried = events.any(|event| event.kind == RunEventKind::RunRetried);
+        let header = &self.run.header;
+        // At one of its limits the run ends before it has created all of them.
+        if !is_retried || header.status.is_terminal() || header.ending.is_some() {
+            return;
+        }
+        let end = self.before.header().map(|header| header.ends);
+        let past = self.before.past().expect("rows can be read");
+        for token in &past.tokens {
+            if token.interrupted.map(|it| it.end) != end {
+                continue;
+            }
+            let goes_on =
+                |write: &Write| matches!(write, Write::SaveToken(next) if next.parent == Some(token.id));
+            assert!(
+                self.decision.writes().iter().any(goes_on),
+                "{} was interrupted and does not go on: {:?}",
+                token.id,
+                self.decision
+            );
+        }
+    }
+
     /// When a run is brought back every branch of an instance that is open again goes on, has arrived, had come to the
     /// end of its path, or is one that the joins can do without.
     fn check_nothing_reopened_is_lost(&self) {
@@ -237,13 +290,23 @@ impl CheckedDecision<'_> {
         });
         let live: Vec<&Token> = self.run.live_tokens().chain(saved).collect();
         let past = self.before.past().expect("rows can be read");
+        // At one of its limits the run ends before it has created all of them.
+        let mut events = self.decision.writes().iter().filter_map(Write::event);
+        if events.any(|event| event.kind == RunEventKind::LimitExceeded) {
+            return;
+        }
+        // Also those that a join has closed in this very decision, because it failed again.
+        let closed = self.decision.writes().iter().filter_map(|write| match write {
+            Write::SaveInstance(instance) if instance.is_closed() => Some(&**instance),
+            _other => None,
+        });
+        let reopened: Vec<&Instance> = self.run.instances().chain(closed).collect();
+        let inner: BTreeSet<(InstanceId, u32)> = reopened
+            .iter()
+            .filter_map(|inner| inner.parent.as_ref().map(|it| (it.instance, it.index)))
+            .collect();
         // A join that has fired has decided about the branches it went on without.
-        for instance in self.run.instances().filter(|instance| !instance.has_fired()) {
-            let inner: BTreeSet<(InstanceId, u32)> = self
-                .run
-                .instances()
-                .filter_map(|inner| inner.parent.as_ref().map(|it| (it.instance, it.index)))
-                .collect();
+        for instance in reopened.into_iter().filter(|instance| !instance.has_fired()) {
             let workflow = &self.run.snapshot().workflow;
             let needs_all = |transition: usize| {
                 let join = workflow.transitions[transition].synchronization.as_ref();
@@ -428,7 +491,7 @@ impl Environment {
 
     pub fn count_token(&self, token: &Token) {
         let outcome = &mut *self.outcome.borrow_mut();
-        let is_unroutable = token.unroutable.is_some_and(|it| !it.is_logged);
+        let is_unroutable = token.unroutable.as_ref().is_some_and(|it| !it.is_logged);
         outcome.unroutable += u64::from(is_unroutable);
         let code = token.error.as_ref().map(|error| error.code.as_str());
         outcome.no_route += u64::from(code == Some("no_route"));

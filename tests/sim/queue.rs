@@ -1,6 +1,8 @@
 //! The task queue and its consumers: messages that are lost, late or duplicated, and consumers that stop with a claim, send no
 //! heartbeats, report twice, or report to a run that went on without them.
 
+use std::rc::Rc;
+
 use curfew::host::Attempt;
 use curfew::protocol::run::{RunRequest, RunResponse};
 use curfew::protocol::task::TaskMessage;
@@ -127,12 +129,24 @@ impl Simulation {
     }
 
     pub(super) fn heartbeat(&mut self, run: &str, attempt: Attempt, left: u64) {
+        let environment = Rc::clone(&self.environment);
+        let progress = environment
+            .chance(60)
+            .then(|| environment.progress_of(run, attempt));
         let request = RunRequest::Heartbeat {
             token_id: attempt.0.to_string(),
             epoch: attempt.1,
+            progress,
         };
+        if environment.fault(|faults| faults.duplicated) {
+            let again = InFlight::Request {
+                run: run.to_string(),
+                caller: None,
+                request: request.clone(),
+            };
+            environment.post(environment.below(60_000), again);
+        }
         let response = self.request(run, request);
-        let environment = &self.environment;
         match response {
             // The attempt does not count any more. Most consumers stop; a report that is sent all the same changes nothing.
             Some(RunResponse::Conflict(_) | RunResponse::NotFound(_)) => {

@@ -1,14 +1,14 @@
 //! One run with its object: what is in memory, what is stored, when its alarm rings.
 
 use std::cell::Ref;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use curfew::base::time::{MINUTE, Millis};
 use curfew::definition::ending::EndStatus;
 use curfew::definition::snapshot::Snapshot;
 use curfew::host::Host;
-use curfew::run::{GateState, GateStatus, Run, RunStatus, TokenId, TokenStatus, TokenSummary};
+use curfew::run::{GateState, GateStatus, Run, RunEventKind, RunStatus, TokenId, TokenStatus, TokenSummary};
 use curfew::storage::rows::{HeaderRow, parse_status};
 use serde_json::Value;
 
@@ -77,7 +77,12 @@ impl SimulatedRun {
         let alarm_at = store.alarm_at;
         if let Some(host) = &self.host {
             // After a failed commit the run is not in memory.
-            let _not_in_memory = host.with_run(|run| self.check_alarm(run, now));
+            let _not_in_memory = host.with_run(|run| {
+                self.check_alarm(run, now);
+                if now.is_multiple_of(16) {
+                    self.check_metrics(run);
+                }
+            });
         }
         if alarm_at.is_none() && !self.is_paused() {
             // Only others can move it on: an operator, a signal, a child.
@@ -95,6 +100,17 @@ impl SimulatedRun {
                 };
                 assert!(!forgotten, "nothing would wake t{id}: {status} {row}");
             }
+        }
+    }
+
+    /// What was counted is what the rows say, so that nothing is lost or counted twice by a crash.
+    fn check_metrics(&self, run: &Run) {
+        if let Some(metrics) = run.metrics() {
+            let rows = self
+                .store()
+                .measured()
+                .expect("the rows of a run can be measured");
+            assert_eq!(*metrics, run.counted_from(rows));
         }
     }
 
@@ -125,14 +141,13 @@ impl SimulatedRun {
         3 * snapshot.workflow.compensation.timeout_ms + 3 * MINUTE
     }
 
-    /// What must be true of a run that is over.
-    pub fn check_end(&self) {
+    /// What must be true of a run that is over. Returns the number of joins that were continued.
+    pub fn check_end(&self) -> u64 {
         let store = self.store();
         // A start that was never committed is no run.
-        if store.header().is_none() {
-            return;
-        }
-        let header = store.header().expect("a run was started");
+        let Some(header) = store.header() else {
+            return 0;
+        };
         assert!(
             header.status.is_terminal(),
             "storage deleted under a live run: {header:?}"
@@ -145,13 +160,13 @@ impl SimulatedRun {
             assert!(row.contains("\"closed\":true"), "{key} is still open: {row}");
         }
         assert!(self.open_gates().is_empty(), "an ended run still asks");
-        self.check_continuations();
-        check_compensations(&header, &store);
+        check_compensations(&header, &store, self.durable.given_up.get());
+        self.check_continuations()
     }
 
     /// Every join that fired has one continuation: a token born there and then of one that waited there. Only the end
-    /// of the run at that very moment may have come between.
-    fn check_continuations(&self) {
+    /// of the run at that very moment may have come between. Returns their number.
+    fn check_continuations(&self) -> u64 {
         let store = self.store();
         let parse = |text: &String| serde_json::from_str::<Value>(text).expect("rows are JSON");
         let mut fired: BTreeMap<(String, u64), u64> = BTreeMap::new();
@@ -173,6 +188,7 @@ impl SimulatedRun {
                 *continued.entry((node, born_at)).or_default() += 1;
             }
         }
+        let continuations: u64 = continued.values().sum();
         for (place, count) in &continued {
             assert!(
                 fired.get(place) >= Some(count),
@@ -180,24 +196,36 @@ impl SimulatedRun {
                 store
             );
         }
+        let events = store.entries().into_iter();
+        let decided_ends: BTreeSet<Millis> = events
+            .filter(|event| event.kind == RunEventKind::RunCompensating)
+            .map(|event| event.at)
+            .collect();
+        let ends = |at: &Millis| decided_ends.contains(at) || self.durable.ends.borrow().contains(at);
         for (place, count) in &fired {
             let found = continued.get(place).copied().unwrap_or(0);
             assert!(
-                found == *count || self.durable.ends.borrow().contains(&place.1),
+                found == *count || ends(&place.1),
                 "{count} joins fired and {found} tokens went on at {place:?}: {:?}",
                 store
             );
         }
+        continuations
     }
 }
 
-/// The work of a run that ended once was undone in reverse order of its completion, and each end handler ran once.
-fn check_compensations(header: &HeaderRow, store: &Store) {
-    let is_given_up = header
+/// The work of a run was undone in reverse order of its completion, and each end handler ran once. Where the last end was given
+/// up, the rest of it was not tried. No run that has compensated is retried, so only the last end did. Restarts and other
+/// versions are left out.
+fn check_compensations(header: &HeaderRow, store: &Store, is_given_up: bool) {
+    // It failed at once.
+    let has_failed_at_once = header
         .error
         .as_ref()
         .is_some_and(|error| error.code == "internal_error");
-    if header.ends != 1 || header.attempt != 1 || is_given_up {
+    let mut events = store.entries().into_iter();
+    let has_other_version = events.any(|event| event.fields.contains_key("from_version"));
+    if header.attempt != 1 || has_other_version || has_failed_at_once {
         return;
     }
     let snapshot = Snapshot::parse(&store.run["snapshot"]).expect("a snapshot can be read");
@@ -228,12 +256,15 @@ fn check_compensations(header: &HeaderRow, store: &Store) {
         let node = workflow.node_index(&token.node_id);
         node.is_some_and(|node| workflow.nodes[node].compensate.is_some())
     };
-    let mut done: Vec<&TokenSummary> = past
+    // A retried token that goes on with the work of another has its result.
+    let works: BTreeMap<TokenId, &TokenSummary> = past
         .tokens
         .iter()
         .filter(has_compensation)
         .filter(|token| token.has_output)
+        .map(|token| (token.work_of.unwrap_or(token.id), token))
         .collect();
+    let mut done: Vec<&TokenSummary> = works.into_values().collect();
     done.sort_by_key(|token| std::cmp::Reverse((token.exit_order, token.id)));
     let done: Vec<TokenId> = done.into_iter().map(|token| token.id).collect();
     assert_eq!(
@@ -248,7 +279,7 @@ fn check_compensations(header: &HeaderRow, store: &Store) {
             .any(|error| error.code == "compensation_timeout")
     });
     assert!(
-        tried.len() == done.len() || out_of_time,
+        tried.len() == done.len() || out_of_time || is_given_up,
         "{tried:?} of {done:?}: {header:?}"
     );
 }

@@ -17,7 +17,7 @@ use curfew::protocol::caller::Caller;
 use curfew::protocol::run::{RunCall, RunRequest, RunResponse};
 use curfew::protocol::start::StartRun;
 use curfew::protocol::task::TaskReport;
-use curfew::run::{Routes, Settings};
+use curfew::run::{NotifySettings, Routes, Settings};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ use crate::run::driver::{callback_key, store_document};
 use crate::run::generator;
 use crate::run::rng::Rng;
 
-const SETTINGS: Settings = Settings {
+pub(super) const SETTINGS: Settings = Settings {
     retry_delay_ms: 1_000,
     queue: false,
     routes: Routes::ALL,
@@ -41,15 +41,17 @@ const SETTINGS: Settings = Settings {
     claim_ms: 30_000,
     // Short, or most attempts would meet their own deadline before their silence is noticed.
     heartbeat_ms: 45_000,
+    progress_save_ms: 10_000,
     suspend_ms: 30_000,
     grace_ms: 500,
     watch_ms: 30_000,
     lost_max: 5,
     retention_ms: 86_400_000,
     timeout_max_ms: 2_592_000_000,
+    notify: NotifySettings::DEFAULT,
 };
 
-const SILENCE_MS: u64 = 45_000;
+pub(super) const SILENCE_MS: u64 = 45_000;
 /// The caller that starts the first run.
 pub(super) const STARTER: &str = "eve";
 /// How much later `entry.mjs` sets an alarm again whose handler failed.
@@ -67,7 +69,7 @@ pub(super) const FIRST_RUN: &str = "run-1";
 
 pub struct Simulation {
     pub(super) environment: Rc<Environment>,
-    settings: Settings,
+    pub(super) settings: Settings,
     /// Calls that one invocation of an object may make.
     invocation_calls: u32,
     pub(super) runs: BTreeMap<String, SimulatedRun>,
@@ -123,6 +125,7 @@ impl Simulation {
             triggered_by: None,
             callback_secret: Some(callback_key().secret_of("run-1")),
             started_by: None,
+            traceparent: None,
         };
         let starter = Caller {
             name: Some(STARTER.into()),
@@ -155,7 +158,7 @@ impl Simulation {
         self.faulty_events
     }
 
-    fn stop_faults(&mut self) {
+    pub(super) fn stop_faults(&mut self) {
         *self.environment.faults.borrow_mut() = Faults::default();
     }
 
@@ -186,12 +189,16 @@ impl Simulation {
             }
             self.check_children_are_paused();
         }
-        for run in self.runs.values() {
-            run.check_end();
+        for (id, run) in &self.runs {
+            self.environment.outcome.borrow_mut().joins_continued += run.check_end();
+            if run.store().header().is_some() {
+                self.environment.check_all_received(id, &run.store());
+            }
         }
         self.check_ends();
         self.environment.check_all_published();
         self.count_ends();
+        self.check_traces();
         self.environment.outcome.take()
     }
 
@@ -213,6 +220,7 @@ impl Simulation {
             let store = run.store();
             let Some(header) = store.header() else { continue };
             outcome.runs += 1;
+            outcome.children += u64::from(header.parent.is_some());
             let error = header.error.as_ref();
             outcome.given_up += u64::from(error.is_some_and(|it| it.code == "internal_error"));
             let count = match header.status.name() {
@@ -329,6 +337,11 @@ impl Simulation {
                     host.platform.reports_are_handled(&[]);
                 });
             }
+            InFlight::Progress { connection, line } => {
+                if connection.incarnation == self.runs[&connection.run].incarnation {
+                    self.on_connection(&connection, |host| host.reports_arrived(connection.number, &line));
+                }
+            }
             InFlight::ConnectionClosed { connection } => {
                 let incarnation = self.runs[&connection.run].incarnation;
                 if connection.incarnation == incarnation {
@@ -338,6 +351,25 @@ impl Simulation {
                 }
             }
             InFlight::Message { from, delivery } => self.deliver(from, delivery),
+            InFlight::Notification { from, number, order } => {
+                if let Some(report) = self.environment.receive(&order) {
+                    let delay = self.environment.below(300);
+                    let ended = InFlight::NotificationEnded {
+                        to: from,
+                        number,
+                        report,
+                    };
+                    self.environment.post(delay, ended);
+                }
+            }
+            InFlight::NotificationEnded { to, number, report } => {
+                // A call ends with the object that made it.
+                if to.incarnation == self.runs[&to.run].incarnation {
+                    self.with_host(&to.run, |host| {
+                        host.notification_ended(&to.budget, number, report)
+                    });
+                }
+            }
             InFlight::DeliveryEnded { to, id, kind, result } => {
                 // A call ends with the object that made it.
                 if to.incarnation == self.runs[&to.run].incarnation {
@@ -465,6 +497,7 @@ impl Simulation {
             let config = Config {
                 settings,
                 silence_ms: SILENCE_MS,
+                exports_traces: true,
             };
             Host::new(platform, config, Rc::clone(&environment.snapshots))
         });
@@ -499,7 +532,7 @@ impl Simulation {
 }
 
 /// The simulated platform never waits.
-fn ready<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn ready<T>(future: impl Future<Output = T>) -> T {
     let mut context = Context::from_waker(Waker::noop());
     match pin!(future).poll(&mut context) {
         Poll::Ready(value) => value,

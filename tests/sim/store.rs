@@ -7,13 +7,14 @@ use curfew::base::limits::ROW_BYTES;
 use curfew::base::time::Millis;
 use curfew::definition::snapshot::Snapshot;
 use curfew::run::{
-    Event, GONE, HistoryEvent, Instance, NewVersion, Past, Patch, Rejection, RestartPoint, ResumeRows,
-    RetryMode, Rewind, RowEvent, Run, RunEvent, RunEventKind, Settings, TokenId, TokenStatus, WrittenAt,
-    last_seq,
+    Event, GONE, HistoryEvent, Instance, MeasuredRows, NewVersion, Past, Patch, Rejection, RestartPoint,
+    ResumeRows, RetryMode, Rewind, RowEvent, Run, RunEvent, RunEventKind, Settings, TokenId, TokenStatus,
+    WrittenAt, last_seq,
 };
 use curfew::storage::commit::{
-    CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, UNDO, event_key, token_key, undo_key,
+    CONTEXT, Commit, EVENT, EVENT_END, FAILED_WAKES, NOTIFICATION, UNDO, event_key, token_key, undo_key,
 };
+use curfew::storage::measured;
 use curfew::storage::pages::ListedRow;
 use curfew::storage::restore::{self, PastReader, Rows, Snapshots};
 use curfew::storage::rows::{
@@ -86,7 +87,9 @@ impl Store {
             // A result that comes too late is noted, also by a run that has ended; and what it had to say may take
             // several turns to be said.
             let goes_on = key.starts_with("outbox/") && self.run.contains_key(key);
-            if ended && !key.starts_with("event/") && !goes_on {
+            // Notifications are delivered after the end, too.
+            let is_notification = key.starts_with(NOTIFICATION);
+            if ended && !key.starts_with("event/") && !goes_on && !is_notification {
                 return Err(format!("the run has ended and {key} changed to {value}"));
             }
             // A retry or a restart may replace the snapshot, and says so.
@@ -115,6 +118,8 @@ impl Store {
             let may_go = match key.split('/').next() {
                 Some("outbox") => was_there || posted.contains(key),
                 Some("context") => !ended,
+                // Only the last ones are kept.
+                Some("notification") => was_there || posted.contains(key),
                 // A wake that was saved, or the end.
                 Some(FAILED_WAKES) => was_there,
                 _others => false,
@@ -346,6 +351,18 @@ impl Store {
     }
 
     /// How late deadlines were enforced: scope, count, total and maximal milliseconds.
+    /// What the metrics of the run are counted from.
+    pub fn measured(&self) -> Result<MeasuredRows, String> {
+        let mut rows = MeasuredRows::default();
+        for event in self.entries() {
+            measured::add_event(&mut rows, event.seq, &self.run[&event_key(event.seq)])?;
+        }
+        for (status, row) in self.tokens.values() {
+            measured::add_token(&mut rows, status, row)?;
+        }
+        Ok(rows)
+    }
+
     pub fn lateness(&self) -> Vec<(String, u64, u64, u64)> {
         let mut by_scope: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
         for record in self.entries().into_iter().filter_map(|event| event.record) {
@@ -473,6 +490,19 @@ impl Store {
             .get(&undo_key(token.0, at))
             .expect("the row that the token speaks of");
         serde_json::from_str(row).expect("a way back can be read")
+    }
+
+    /// Number and kind of every event of the history.
+    pub fn all_events(&self) -> Vec<(u64, String)> {
+        let kind = |kind: RunEventKind| json!(kind).as_str().unwrap_or_default().to_string();
+        let on_rows = self.list_row_events(0, u64::MAX).expect("rows can be read");
+        let on_rows = on_rows
+            .iter()
+            .map(|listed| (listed.event.seq, kind(listed.event.kind)));
+        let entries = self.entries();
+        on_rows
+            .chain(entries.iter().map(|event| (event.seq, kind(event.kind))))
+            .collect()
     }
 
     /// The events of the run, oldest first.

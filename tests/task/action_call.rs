@@ -6,6 +6,7 @@ use curfew::definition::step::StepAction;
 use curfew::task::runtime::ActionCall;
 use curfew::task::secrets::{CallSecrets, SecretStore};
 use curfew::task::task_cache::TaskCache;
+use curfew::task::trace::CallNotes;
 use serde_json::{Value, json};
 
 /// Calls `use_it` with the call of an action over `input`.
@@ -53,6 +54,8 @@ pub fn calling_with<T>(
         step_ref: "a",
         rounds_before: 0,
         callback_url: None,
+        traceparent: None,
+        notes: &CallNotes::default(),
         secrets: CallSecrets {
             store,
             action,

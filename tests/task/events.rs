@@ -174,6 +174,7 @@ fn a_pure_task_emits_inside_the_coordinator() {
             resume_from: None,
             action_timeouts: ActionTimeouts::default(),
             callback: Value::Null,
+            trace: None,
         },
     );
     assert_eq!(done.events.len(), 1);

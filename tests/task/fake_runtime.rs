@@ -11,13 +11,15 @@ use curfew::base::failure::{Failure, FailureClass};
 use curfew::base::time::Millis;
 use curfew::breaker::machine::CallOutcome;
 use curfew::definition::action::ActionKind;
-use curfew::protocol::task::{RetryReport, TaskOrder};
+use curfew::protocol::task::{RetryReport, StepProgress, TaskOrder};
 use curfew::task::breaker::{Admission, Permit};
+use curfew::task::progress::ProgressCell;
 use curfew::task::run_task::{Assignment, run_task};
 use curfew::task::runtime::{ActionCall, Runtime, Stopped};
 use curfew::task::secrets::SecretStore;
 use curfew::task::task_cache::TaskCache;
 use curfew::task::task_result::TaskResult;
+use curfew::task::trace::TaskTrace;
 use serde_json::{Value, json};
 
 pub const START: Millis = 1_000;
@@ -53,6 +55,10 @@ pub struct FakeRuntime {
     pub trace: RefCell<Vec<String>>,
     /// The idempotency key of each call.
     pub keys: RefCell<Vec<String>>,
+    /// Where the task writes its progress, if it is sent.
+    pub progress: Option<ProgressCell>,
+    /// What was sent of it: when a call began, and when its text had arrived.
+    pub sent: RefCell<Vec<StepProgress>>,
 }
 
 impl FakeRuntime {
@@ -70,6 +76,17 @@ impl FakeRuntime {
             admissions: RefCell::default(),
             trace: RefCell::default(),
             keys: RefCell::default(),
+            progress: None,
+            sent: RefCell::default(),
+        }
+    }
+
+    /// The sender of heartbeats sends the progress now, after this text has arrived.
+    fn send_progress(&self, arrived: &str) {
+        if let Some(progress) = &self.progress {
+            progress.streamed(arrived);
+            let change = progress.take_change(self.secrets.redactor());
+            self.sent.borrow_mut().extend(change);
         }
     }
 
@@ -113,6 +130,12 @@ impl Runtime for FakeRuntime {
             .push(format!("call {} {input}{body}{by}", call.step_ref));
         let (step, answer) = self.answers.borrow_mut().pop_front().expect("an answer is left");
         assert_eq!(step, call.step_ref, "the answer is for another step");
+        self.send_progress("");
+        if let PeerResponse::BreaksOff(arrived) = &answer {
+            self.send_progress(arrived);
+        } else if let PeerResponse::Endless(arrived) = &answer {
+            self.send_progress(arrived);
+        }
         match answer {
             PeerResponse::Result(result) => Ok(result),
             PeerResponse::Failure(message) => {
@@ -157,6 +180,10 @@ impl Runtime for FakeRuntime {
 
     fn secrets(&self) -> &SecretStore {
         &self.secrets
+    }
+
+    fn progress(&self) -> Option<&ProgressCell> {
+        self.progress.as_ref()
     }
 
     async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {
@@ -285,6 +312,7 @@ fn order_in(runtime: &FakeRuntime, task: Value, more: Value) -> TaskRun {
         deadline_at: order.deadline_at,
         run_ends_at: order.run_ends_at,
         resume_from: order.checkpoint(),
+        trace: TaskTrace::of(&order),
         action_timeouts: order.action_timeouts.unwrap_or_default(),
     };
     let result = block_on(run_task(runtime, assignment));

@@ -10,6 +10,7 @@ use curfew::task::llm::request::{self, LlmRequest};
 use curfew::task::runtime::ActionCall;
 use curfew::task::secrets::{CallSecrets, SecretStore};
 use curfew::task::task_cache::TaskCache;
+use curfew::task::trace::CallNotes;
 use serde_json::{Value, json};
 
 use super::fake_runtime::with;
@@ -49,6 +50,8 @@ fn request(implementation: Value, input: Value) -> Result<LlmRequest, Failure> {
         step_ref: "a",
         rounds_before: 0,
         callback_url: None,
+        traceparent: None,
+        notes: &CallNotes::default(),
         secrets: CallSecrets {
             store: &SecretStore::default(),
             action,

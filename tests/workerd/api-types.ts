@@ -60,6 +60,9 @@ export interface TokenView {
   reason: string | null;
   error: ErrorView | null;
   output: any;
+  /** Of a token that is executing. */
+  progress?: { at: number; step_ref: string; step_index: number; steps_total: number; attempt: number; partial: ArtifactView[] };
+  compensation?: boolean;
   steps: {
     ref: string;
     status: string;
@@ -67,6 +70,16 @@ export interface TokenView {
     duration_ms: number;
     retries?: { class: string; code: string; delay_ms: number }[];
   }[];
+}
+
+export interface ArtifactView {
+  name: string;
+  complete: boolean;
+  bytes: number;
+  text: string;
+  /** Where it comes from, in the record of a join or a run. */
+  node_id?: string;
+  token_id?: string;
 }
 
 export interface GateView {
@@ -93,11 +106,26 @@ export interface EventView {
   [field: string]: any;
 }
 
+export interface NotificationView {
+  id: string;
+  target: string;
+  kind: string;
+  seq: number;
+  status: "pending" | "delivered" | "failed" | "refused";
+  attempts: number;
+  created_at: number;
+  last_error?: string;
+  delivered_at?: number;
+  ended_at?: number;
+  next_attempt_at?: number;
+}
+
 export interface TimeoutView {
   id: number;
   timeout_event: { timestamp: string; scope: string; timeout_ms: number; elapsed_ms: number; due_at: number; lateness_ms: number };
   last_known_state: { node_id?: string; token_id?: string; step_ref?: string; phase: string; progress: any };
-  partial_artifacts: { name: string; complete: boolean; bytes: number; text: string }[];
+  partial_artifacts: ArtifactView[];
+  artifacts_cut?: boolean;
   context_for_resume: { last_successful_checkpoint: { token_id: string; node_id: string; at: number } | null; state: any };
   retry_count: number;
   final_action: string;

@@ -61,6 +61,7 @@ const CALLS: [method: string, path: string, body: unknown, role: string][] = [
   ["GET", "/v1/runs/some-run/tokens", undefined, "read"],
   ["GET", "/v1/runs/some-run/events", undefined, "read"],
   ["GET", "/v1/runs/some-run/timeouts", undefined, "read"],
+  ["GET", "/v1/runs/some-run/notifications", undefined, "read"],
   ["GET", "/v1/runs/some-run/timeouts/1", undefined, "read"],
   ["GET", "/v1/runs/some-run/resume", undefined, "read"],
   ["GET", "/v1/runs/some-run/deliverable", undefined, "read"],

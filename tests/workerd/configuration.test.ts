@@ -8,7 +8,7 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { compatibility, executorFlags, root, startCurfew } from "./harness.ts";
 
-const GZIP_KIB_MAX = 1536;
+const GZIP_KIB_MAX = 1792;
 const outputDirectory = mkdtempSync(join(tmpdir(), "curfew-bundle-"));
 after(() => rmSync(outputDirectory, { recursive: true, force: true }));
 

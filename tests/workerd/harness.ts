@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Log, LogLevel, Miniflare, type MiniflareOptions, type WorkerdStructuredLog } from "miniflare";
 import { checkAnswer, isKnownPath } from "./contract.ts";
+import { recordData, recordLine, recordSecret } from "./log-check.ts";
 import { until } from "./poll.ts";
 import type { EventView, RunView, TimeoutView, TokenView } from "./api-types.ts";
 
@@ -109,13 +110,41 @@ export const roleVars = { CURFEW_TOKENS: JSON.stringify({ [READ]: "read", [OPERA
 const EXECUTOR = "curfew-executor";
 const TERMINAL = ["completed", "failed", "timed_out", "cancelled"];
 
+/** What a request carries for a run. */
+const DATA_PATHS = /\/(signals|callbacks|events|gates)\/[^/]+$/;
+
+/** Records the inputs in a request, and what the response shows of a run's data. */
+function recordExchange(path: string, body: unknown, response: unknown): void {
+  const sent = parsedBody(body);
+  recordData(DATA_PATHS.test(path) ? { ...sent, choice: undefined, by: undefined } : [sent?.input, sent?.reason, sent?.items?.map?.((item: any) => item?.input)]);
+  const seen = response as any;
+  for (const view of [seen, ...(Array.isArray(seen?.items) ? seen.items : [])]) recordData([view?.input, view?.output, view?.context, view?.partial_artifacts]);
+}
+
+function parsedBody(body: unknown): any {
+  return typeof body === "string" ? parsed(body) : body;
+}
+
+/** The configured secrets, and the tokens of callers. */
+function recordSecrets({ vars = {}, executorVars = {} }: CurfewOptions): void {
+  for (const token of Object.keys(parsed(vars["CURFEW_TOKENS"] ?? "{}") ?? {})) recordSecret(token);
+  const declared = executorVars["CURFEW_SECRETS"];
+  const names = typeof declared === "string" ? (declared.match(/[A-Z][A-Z0-9_]*/g) ?? []) : Object.keys(declared ?? {});
+  for (const name of names) {
+    const value = executorVars[name];
+    if (typeof value === "string") recordSecret(value);
+  }
+}
+
 export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> {
   const logs: string[] = [];
+  recordSecrets(options);
   const miniflare = new Miniflare({
     ...localOptions,
     log: new Log(LogLevel.ERROR),
     handleStructuredLogs: ({ level, message }: WorkerdStructuredLog) => {
       logs.push(message);
+      recordLine(message);
       if (process.env["CURFEW_TEST_LOGS"]) console.error(`[${level}] ${message}`);
     },
     ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
@@ -146,7 +175,9 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     });
     const text = await reply.text();
     if (isChecked(path)) checkAnswer(method, path, { status: reply.status, headers: reply.headers, text });
-    return { status: reply.status, headers: reply.headers, text, json: parsed(text) };
+    const json = parsed(text);
+    recordExchange(path, body, json);
+    return { status: reply.status, headers: reply.headers, text, json };
   };
 
   const expectStatus = (response: ApiResponse, wanted: number[], what: string): ApiResponse => {
@@ -218,7 +249,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     },
     timeouts,
     visibleText: async (runId) => {
-      const paths = ["", "/tokens", "/events?limit=1000", "/timeouts", "/resume", "/deliverable"];
+      const paths = ["", "/tokens", "/events?limit=1000", "/timeouts", "/resume", "/deliverable", "/notifications"];
       const responses = await Promise.all(paths.map((path) => api("GET", `/v1/runs/${runId}${path}`)));
       return [...responses.map(({ text }) => text), JSON.stringify(await timeouts(runId)), ...logs].join("\n");
     },

@@ -88,7 +88,7 @@ test("a refused row affects neither its message nor the others", async () => {
   await until("the unknown values to be logged", () => curfew.logLines("announcement_unreadable")[0]);
 });
 
-test("rows written for a run: one, three in indexes, and one for each tag", async () => {
+test("rows written for a run: one, three in indexes, one for each tag; for its batch one of the totals and one for each node", async () => {
   const written = async (document: { id: string }): Promise<number> => {
     const before = curfew.logLines("index_saved").length;
     const run = await curfew.runToEnd(document);
@@ -97,8 +97,8 @@ test("rows written for a run: one, three in indexes, and one for each tag", asyn
     assert.equal(saved.messages, 1);
     return saved.rows_written;
   };
-  assert.equal(await written(oneTask([set({ x: 1 })])), 4);
-  assert.equal(await written(oneTask([set({ x: 1 })], { workflow: { tags: ["a", "b", "c"] } })), 7);
+  assert.equal(await written(oneTask([set({ x: 1 })])), 4 + 2);
+  assert.equal(await written(oneTask([set({ x: 1 })], { workflow: { tags: ["a", "b", "c"] } })), 7 + 2);
 });
 
 test("a removed run leaves the index, with its gates and tags", async () => {

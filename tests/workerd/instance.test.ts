@@ -23,7 +23,7 @@ const sleeping = workflow({
   transitions: [{ from_node_id: "sleep", to_node_id: "end" }],
 });
 
-const replacements = () => curfew.logs.filter((line) => line.includes("Reinitializing Wasm application")).length;
+const replacements = () => curfew.logLines("wasm_replaced").length;
 
 async function trap(): Promise<void> {
   assert.equal((await curfew.api("GET", "/__trap")).text, "trapped");

@@ -54,3 +54,19 @@ test("0009 makes a key for callbacks; only a database with documents forwards ca
   const days = (Number(used["callback_older_until"]) - Date.now()) / 86_400_000;
   assert.ok(days > 29.99 && days <= 30, `${days}`);
 });
+
+test("0012 adds the metrics to an index of an earlier build, and a scrape uses its indexes", () => {
+  const database = new DatabaseSync(":memory:");
+  const at = files.findIndex((name) => name.startsWith("0012_"));
+  apply(database, files.slice(0, at));
+  database.exec("INSERT INTO runs (id, workflow_id, version, status, started_at, revision, summary) VALUES ('a', 'w', 1, 'running', 10, 1, '{}')");
+  database.exec("INSERT INTO breakers (key, state, failures, updated_at, revision) VALUES ('k', 'open', 3, 1, 1)");
+  apply(database, files.slice(at));
+  assert.deepEqual({ ...database.prepare("SELECT metrics, parked_since FROM runs").get() }, { metrics: null, parked_since: null });
+  const scrape = readFileSync(join(root, "src/index/metrics/scrape.sql"), "utf8");
+  const plan = database.prepare(`EXPLAIN QUERY PLAN ${scrape}`).all(201, 10_000).map(({ detail }) => String(detail));
+  for (const index of ["runs_parked", "breakers_not_closed"]) assert.ok(plan.some((step) => step.includes(index)), plan.join("; "));
+  assert.ok(!plan.some((step) => step === "SCAN runs"), plan.join("; "));
+  const rows = database.prepare(scrape).all(201, 10_000).map((row) => Object.values(row));
+  assert.deepEqual(rows, [["breaker", "", "k", "open", 0], ["parked", "", "", "", 0]]);
+});

@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
+import { recordData } from "./log-check.ts";
 
 export interface RecordedRequest {
   method: string;
@@ -232,6 +233,7 @@ function sendStream(response: ServerResponse, status: number, { chunks, everyMs,
 }
 
 function json(response: ServerResponse, status: number, body: unknown): void {
+  recordData(body);
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 

@@ -65,7 +65,7 @@ const indexed = (...ids: string[]) =>
     return ids.every((id) => listed.includes(id));
   });
 
-const READS = ["", "?wait_ms=50", "/tokens", "/events", "/timeouts", "/timeouts/1", "/deliverable", "/resume"];
+const READS = ["", "?wait_ms=50", "/tokens", "/events", "/timeouts", "/timeouts/1", "/deliverable", "/resume", "/notifications"];
 const CONTROLS: [name: string, body: unknown][] = [
   ["cancel", {}],
   ["pause", {}],

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::base::failure::Failure;
 use crate::run::event::{Past, TokenSummary};
-use crate::run::recovery::ending::{EndPhase, expired_failure, shortened};
+use crate::run::recovery::ending::{EndPhase, shortened};
 use crate::run::state::Run;
 use crate::run::token::{Token, TokenId, TokenStatus};
 
@@ -49,9 +49,24 @@ pub const COMPENSATED: &str =
     "the run has compensated what it had done; restart it from the beginning to do it again";
 
 impl CompensationResult {
-    /// Compensations were tried: what the run had done is undone, or half undone.
+    /// Given up before the first compensation.
+    pub(in crate::run) fn not_begun() -> CompensationResult {
+        CompensationResult {
+            status: CompensationStatus::Failed,
+            done: Vec::new(),
+            failed: Vec::new(),
+            omitted: 0,
+        }
+    }
+
+    /// Compensations were tried, or it is not known whether they were: what the run had done is undone, or half undone.
     pub fn undid_work(&self) -> bool {
-        !self.done.is_empty() || !self.failed.is_empty()
+        !self.done.is_empty() || !self.failed.is_empty() || self.omitted > 0
+    }
+
+    /// A later end of the run does not undo the same work.
+    pub(in crate::run) fn settles_work(&self) -> bool {
+        self.status == CompensationStatus::Completed || self.undid_work()
     }
 }
 
@@ -231,8 +246,8 @@ impl Run {
         }
     }
 
-    /// There is no time left for what remains.
-    pub(in crate::run) fn give_up_compensations(&mut self) {
+    /// What remains is not tried, because of `failure`.
+    pub(in crate::run) fn give_up_compensations(&mut self, failure: &Failure) {
         let remaining = self.compensations.remaining.as_mut().map(std::mem::take);
         for token_id in remaining.into_iter().flatten().rev() {
             let node_id = self.compensations.node_ids.get(&token_id);
@@ -241,7 +256,7 @@ impl Run {
             self.note_failed_compensation(CompensatedToken {
                 node_id,
                 token_id,
-                error: Some(expired_failure("it was not tried")),
+                error: Some(failure.clone()),
             });
         }
     }

@@ -10,9 +10,10 @@ use crate::base::time::{MINUTE, Millis};
 use crate::definition::ending::EndStatus;
 use crate::definition::node::NodeRole;
 use crate::run::header::{RunStatus, facts_of};
-use crate::run::recovery::compensate::CompensatedToken;
+use crate::run::recovery::compensate::{CompensatedToken, CompensationResult};
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
+use crate::run::time::row_events::kind_of_end;
 use crate::run::time::timeout_record::TimeoutRecord;
 use crate::run::token::{Token, TokenId, TokenStatus};
 
@@ -86,6 +87,9 @@ pub(in crate::run) struct End<'a> {
 }
 
 pub(in crate::run) type EventParts = (RunEventKind, Value, Option<TimeoutRecord>);
+
+/// The code of a failure that is a bug of Curfew.
+pub(in crate::run) const INTERNAL_ERROR: &str = "internal_error";
 
 /// So many minutes after its time a compensation whose rows cannot be read is given up.
 const EXPIRATIONS_MAX: u32 = 5;
@@ -292,7 +296,7 @@ impl Run {
                 if !self.compensations.is_over(expired) {
                     return false;
                 }
-                self.give_up_compensations();
+                self.give_up_compensations(&expired_failure("it was not tried"));
                 self.header.compensation = Some(self.compensation_result());
                 self.begin_phase(EndPhase::Handling { next: 0 });
                 true
@@ -391,6 +395,51 @@ impl Run {
         }
     }
 
+    /// The rest of the end cannot be decided or saved because of a bug: the run ends as it was going to, without it.
+    pub(in crate::run) fn give_up_ending(&mut self) {
+        let live: Vec<TokenId> = self.tokens.keys().copied().collect();
+        for id in live {
+            match self.snapshot.workflow.nodes[self.tokens.live(id).node].role {
+                NodeRole::Declared => self.drop_token(id),
+                NodeRole::Compensation { .. } | NodeRole::EndHandler => {
+                    self.abort_work(id, INTERNAL_ERROR);
+                    let failure = given_up_failure("it was stopped");
+                    self.end_in_ending(id, TokenStatus::Cancelled, Some(failure));
+                }
+            }
+        }
+        let ending = self.ending_mut();
+        let (phase, status) = (ending.phase, ending.status);
+        let event = ending.event.get_or_insert_with(|| EndEvent {
+            kind: kind_of_end(status),
+            fields: Map::new(),
+        });
+        event.fields.insert("given_up".into(), json!(INTERNAL_ERROR));
+        let first_handler = match phase {
+            EndPhase::Settling => {
+                let compensates = self.compensates(status);
+                self.header.compensation = compensates.then(CompensationResult::not_begun);
+                0
+            }
+            EndPhase::Compensating => {
+                self.compensations.give_up_reading();
+                self.give_up_compensations(&given_up_failure("it was not tried"));
+                self.header.compensation = Some(self.compensation_result());
+                0
+            }
+            EndPhase::Handling { next } => next,
+        };
+        let handlers = self.snapshot.workflow.end_handlers.iter().skip(first_handler);
+        let status = end_status(status);
+        let skipped = handlers.filter(|handler| handler.on.contains(&status)).count();
+        let skipped = (0..skipped).map(|_| HandlerResult {
+            status: TokenStatus::Cancelled,
+            error: Some(given_up_failure("the end handler was not run")),
+        });
+        self.ending_mut().handled.extend(skipped);
+        self.reach_end();
+    }
+
     fn reach_end(&mut self) {
         let ending = self
             .header
@@ -413,5 +462,15 @@ pub(in crate::run) fn expired_failure(what: &str) -> Failure {
         "compensation_timeout",
         FailureClass::Timeout,
         format!("the time of compensation.timeout is over: {what}"),
+    )
+}
+
+fn given_up_failure(what: &str) -> Failure {
+    Failure::new(
+        INTERNAL_ERROR,
+        FailureClass::Permanent,
+        format!(
+            "Curfew could not decide or save the end of the run, several times in a row: a bug of Curfew; {what}"
+        ),
     )
 }

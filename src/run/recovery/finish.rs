@@ -5,7 +5,8 @@ use crate::base::failure::{Failure, FailureClass};
 use crate::base::limits::{OUTPUT_BYTES, TooLarge};
 use crate::base::text::json_bytes;
 use crate::run::header::{LIMIT_EXCEEDED, RunStatus};
-use crate::run::recovery::ending::End;
+use crate::run::recovery::compensate::CompensationResult;
+use crate::run::recovery::ending::{End, INTERNAL_ERROR};
 use crate::run::rejection::Rejection;
 use crate::run::state::{Run, Vars};
 use crate::run::time::event_log::RunEventKind;
@@ -74,13 +75,18 @@ impl Run {
         });
     }
 
-    /// Fails a run that cannot be decided or saved because of a bug, without handling what is due.
+    /// Ends a run that cannot be decided or saved because of a bug, without handling what is due. It fails, unless its end was
+    /// decided before: then it ends that way.
     pub(in crate::run) fn abandoned(&mut self) -> Result<(), Rejection> {
         if self.header.status.is_terminal() {
             return Err(Rejection::RunFinished);
         }
+        if self.is_ending() {
+            self.give_up_ending();
+            return Ok(());
+        }
         let failure = Failure::new(
-            "internal_error",
+            INTERNAL_ERROR,
             FailureClass::Permanent,
             "Curfew could not decide or save what was due in this run, several times in a row, and gave it up: a bug of \
              Curfew. What was done is kept; GET .../resume says which ways back are open",
@@ -89,9 +95,7 @@ impl Run {
         let fields = json!({"code": failure.code, "class": failure.class});
         self.end_live_tokens(TokenStatus::Cancelled, "run_failed");
         self.note(RunEventKind::RunFailed, fields);
-        if self.header.ending.take().is_none() {
-            self.header.ends += 1;
-        }
+        self.header.ends += 1;
         self.finish(RunStatus::Failed, None, Some(failure));
         Ok(())
     }
@@ -182,7 +186,8 @@ impl Run {
         self.start_clock(self.changes.now);
         self.header.paused_at = None;
         self.header.pause_reasons.clear();
-        if status == RunStatus::Completed || self.header.compensation.is_some() {
+        let compensation = self.header.compensation.as_ref();
+        if status == RunStatus::Completed || compensation.is_some_and(CompensationResult::settles_work) {
             self.header.settled_order = self.tokens.count_done();
         }
         self.note_end(status);

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use serde_json::json;
 
 use crate::base::failure::Failure;
+use crate::definition::node::NodeRole;
 use crate::definition::snapshot::Snapshot;
 use crate::run::event::{InstanceSummary, Past, ResumeRows, RetryMode, TokenSummary};
 use crate::run::fan::quorum::{BranchCounts, may_fire};
@@ -144,16 +145,20 @@ impl Run {
     /// As `resume_plan`, with the joins of another version.
     pub fn resume_plan_on(&self, snapshot: &Snapshot, past: &Past) -> ResumePlan {
         let end = self.header.ends;
+        let is_closed = |instance: &&InstanceSummary| instance.is_closed_by(end);
+        let closed: Vec<&InstanceSummary> = past.instances.iter().filter(is_closed).collect();
+        let mut instances: BTreeSet<InstanceId> = closed.iter().map(|instance| instance.id).collect();
         let is_interrupted = |token: &&TokenSummary| token.interrupted.is_some_and(|cut| cut.end == end);
+        // Earlier builds could fail a run whose cancellation had been decided, and marked what was live then.
+        let is_reopened = |token: &&TokenSummary| token.branch.is_none_or(|(id, _)| instances.contains(&id));
         let mut tokens: BTreeSet<TokenId> = past
             .tokens
             .iter()
             .filter(is_interrupted)
+            .filter(is_reopened)
+            .filter(|token| self.is_declared(&token.node_id))
             .map(|token| token.id)
             .collect();
-        let is_closed = |instance: &&InstanceSummary| instance.is_closed_by(end);
-        let closed: Vec<&InstanceSummary> = past.instances.iter().filter(is_closed).collect();
-        let mut instances: BTreeSet<InstanceId> = closed.iter().map(|instance| instance.id).collect();
         let by_branch = Branches::of(past);
         let mut open = closed;
         while let Some(instance) = open.pop() {
@@ -188,6 +193,13 @@ impl Run {
             tokens: tokens.into_iter().collect(),
             instances: instances.into_iter().collect(),
         }
+    }
+
+    /// Whether the node is none of the run's compensations and end handlers.
+    fn is_declared(&self, node_id: &str) -> bool {
+        let workflow = &self.snapshot.workflow;
+        let node = workflow.node_index(node_id);
+        node.is_none_or(|node| workflow.nodes[node].role == NodeRole::Declared)
     }
 
     pub(in crate::run) fn retry_requested(

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::base::time::Millis;
+use crate::run::header::RunStatus;
 use crate::run::state::Run;
 use crate::run::time::timeout_record::TimeoutRecord;
 
@@ -110,15 +111,20 @@ impl RunEventKind {
         }
     }
 
-    /// The run has ended with this event.
+    /// How the run has ended with this event, if it has.
+    pub fn end_status(self) -> Option<RunStatus> {
+        let ends = [
+            (RunEventKind::RunCompleted, RunStatus::Completed),
+            (RunEventKind::RunFailed, RunStatus::Failed),
+            (RunEventKind::RunTimedOut, RunStatus::TimedOut),
+            (RunEventKind::RunCancelled, RunStatus::Cancelled),
+        ];
+        let end = ends.into_iter().find(|(kind, _)| *kind == self);
+        end.map(|(_, status)| status)
+    }
+
     pub fn is_end(self) -> bool {
-        matches!(
-            self,
-            RunEventKind::RunCompleted
-                | RunEventKind::RunFailed
-                | RunEventKind::RunTimedOut
-                | RunEventKind::RunCancelled
-        )
+        self.end_status().is_some()
     }
 }
 

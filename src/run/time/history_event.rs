@@ -161,6 +161,8 @@ impl Run {
                 | Write::SaveSignals { .. }
                 | Write::SaveMessage { .. }
                 | Write::DeleteMessage { .. }
+                | Write::SaveNotification(_)
+                | Write::DeleteNotification { .. }
                 | Write::DeleteFailedWakes => {}
             }
         }

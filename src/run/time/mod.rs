@@ -14,6 +14,7 @@ pub mod clock;
 pub mod due;
 pub mod event_log;
 pub mod history_event;
+pub mod partial_artifacts;
 pub mod pause;
 pub mod row_events;
 pub mod timeout_gate;

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::base::time::Millis;
 use crate::run::fan::InstanceId;
 use crate::run::header::RunStatus;
+use crate::run::metrics::MeasuredEvent;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
 use crate::run::time::timeout_gate::WORKFLOW_TIMEOUT;
@@ -140,6 +141,7 @@ impl Run {
     pub(in crate::run) fn note_on_header(&mut self, kind: RunEventKind, fields: Value) {
         match self.row_event(self.header.events.len(), kind, fields) {
             Ok(event) => {
+                self.changes.on_header.push(MeasuredEvent::on_row(&event));
                 self.header.events.push(event);
                 self.changes.header_changed = true;
             }
@@ -227,16 +229,19 @@ impl Run {
         if self.event_log.has_noted_end() {
             return;
         }
-        let kind = match status {
-            RunStatus::Completed => RunEventKind::RunCompleted,
-            RunStatus::Failed => RunEventKind::RunFailed,
-            RunStatus::TimedOut => RunEventKind::RunTimedOut,
-            RunStatus::Cancelled => RunEventKind::RunCancelled,
-            RunStatus::Running | RunStatus::Waiting | RunStatus::Paused | RunStatus::Compensating => {
-                unreachable!("a run does not end as {status:?}")
-            }
-        };
-        self.note_on_header(kind, Value::Null);
+        self.note_on_header(kind_of_end(status), Value::Null);
+    }
+}
+
+pub(in crate::run) fn kind_of_end(status: RunStatus) -> RunEventKind {
+    match status {
+        RunStatus::Completed => RunEventKind::RunCompleted,
+        RunStatus::Failed => RunEventKind::RunFailed,
+        RunStatus::TimedOut => RunEventKind::RunTimedOut,
+        RunStatus::Cancelled => RunEventKind::RunCancelled,
+        RunStatus::Running | RunStatus::Waiting | RunStatus::Paused | RunStatus::Compensating => {
+            unreachable!("a run does not end as {status:?}")
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use crate::base::time::Millis;
 use crate::definition::timeouts::TimeoutLayer;
-use crate::protocol::task::Artifact;
+use crate::protocol::task::StepStatus;
 use crate::run::state::Run;
+use crate::run::time::partial_artifacts::{self, RecordedArtifact};
 use crate::run::token::{Token, TokenId};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,7 +17,10 @@ pub struct TimeoutRecord {
     pub timeout_event: TimeoutEvent,
     pub last_known_state: LastKnownState,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub partial_artifacts: Vec<Artifact>,
+    pub partial_artifacts: Vec<RecordedArtifact>,
+    /// Some of the output so far is not in `partial_artifacts`, because a record has room for so much.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub artifacts_cut: bool,
     pub retry_count: u32,
     pub final_action: FinalAction,
     /// The reason, if it does not follow from the scope.
@@ -67,6 +71,8 @@ pub enum TimeoutScope {
 }
 
 impl TimeoutScope {
+    pub const LAYERS: [&'static str; 4] = ["workflow", "execution", "synchronization", "gate"];
+
     /// The layer of the deadline, as metrics name it.
     pub fn layer(self) -> &'static str {
         match self {
@@ -133,14 +139,22 @@ impl Run {
         let completed = token
             .steps
             .iter()
-            .filter(|step| step.status == crate::protocol::task::StepStatus::Completed)
+            .filter(|step| step.status == StepStatus::Completed)
             .count();
-        let stopped = token.steps.iter().find(|step| {
-            matches!(
-                step.status,
-                crate::protocol::task::StepStatus::TimedOut | crate::protocol::task::StepStatus::Failed
-            )
-        });
+        let stopped = token
+            .steps
+            .iter()
+            .find(|step| matches!(step.status, StepStatus::TimedOut | StepStatus::Failed))
+            .map(|step| step.reference.clone());
+        let mut progress = json!({"steps_completed": completed, "steps_total": total});
+        let known = token.progress.as_deref();
+        if let Some(known) = known {
+            progress["steps_completed"] = json!(completed.max(known.step_index as usize));
+            progress["step_index"] = json!(known.step_index);
+            progress["attempt"] = json!(known.attempt);
+            progress["at"] = json!(known.at);
+        }
+        let partial = known.into_iter().flat_map(|known| known.partial.iter().cloned());
         let began_at = token.deadline.began_at().or(token.started_at);
         let began_at = began_at.unwrap_or(token.created_at);
         TimeoutRecord {
@@ -148,11 +162,12 @@ impl Run {
             last_known_state: LastKnownState {
                 node_id: Some(self.snapshot.workflow.nodes[token.node].id.clone()),
                 token_id: Some(token.id.to_string()),
-                step_ref: stopped.map(|step| step.reference.clone()),
+                step_ref: stopped.or_else(|| known.map(|known| known.step_ref.clone())),
                 phase: token.status.name().to_string(),
-                progress: json!({"steps_completed": completed, "steps_total": total}),
+                progress,
             },
-            partial_artifacts: Vec::new(),
+            partial_artifacts: partial.map(RecordedArtifact::from).collect(),
+            artifacts_cut: false,
             retry_count: token.retry_count,
             final_action,
             error: None,
@@ -175,6 +190,8 @@ impl Run {
         for token in at_work.clone() {
             *nodes.entry(self.node_id(token)).or_default() += 1;
         }
+        let working = at_work.clone().map(|token| (self.node_id(token), token));
+        let (partial_artifacts, artifacts_cut) = partial_artifacts::shared(working);
         let at_work: Vec<Value> = at_work.take(SHOWN).map(|token| self.place_of(token)).collect();
         let counts: Value = self
             .tokens
@@ -200,7 +217,8 @@ impl Run {
                     "at_work": at_work,
                 }),
             },
-            partial_artifacts: Vec::new(),
+            partial_artifacts,
+            artifacts_cut,
             retry_count: 0,
             final_action,
             error: None,
@@ -211,7 +229,7 @@ impl Run {
         self.snapshot.workflow.nodes[token.node].shown_id()
     }
 
-    /// Where a token is: its node, and its branch if it has one.
+    /// Where a token is: its node, its branch if it has one, and the step of its attempt if that is known.
     fn place_of(&self, token: &Token) -> Value {
         let mut place = json!({
             "token_id": token.id.to_string(),
@@ -220,6 +238,12 @@ impl Run {
         });
         if let Some(branch) = &token.branch {
             place["branch"] = json!(branch.index);
+        }
+        if let Some(progress) = &token.progress {
+            place["step_ref"] = json!(progress.step_ref);
+            place["step_index"] = json!(progress.step_index);
+            place["steps_total"] = json!(progress.steps_total);
+            place["attempt"] = json!(progress.attempt);
         }
         place
     }

@@ -14,7 +14,7 @@ pub enum Timer {
     Token(TokenId),
     /// An instance that waits at the join of a node: its deadline, or the warning before it.
     Join(InstanceId, usize),
-    /// A message of the outbox is re-sent.
+    /// A message of the outbox or a notification is sent again.
     Message,
     /// The run's limit is near.
     RunWarning,
@@ -116,7 +116,8 @@ impl Run {
     /// While its clock stands still at gates everything but its own limit has.
     fn first_of_each_kind(&self) -> [Option<(Millis, Timer)>; 5] {
         let armed = |at: Option<Millis>, timer: Timer| at.map(|at| (at, timer));
-        let message = armed(self.outbox.next_due_at(), Timer::Message);
+        let sends = [self.outbox.next_due_at(), self.notifications.next_due_at()];
+        let message = armed(sends.into_iter().flatten().min(), Timer::Message);
         if let Some(deleted_at) = self.deleted_at() {
             return [message, Some((deleted_at, Timer::Retention)), None, None, None];
         }

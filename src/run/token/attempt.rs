@@ -8,6 +8,7 @@ use crate::definition::action::ExecutionTimeoutPolicy;
 use crate::protocol::task::Artifact;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
+use crate::run::time::partial_artifacts::RecordedArtifact;
 use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutError, TimeoutRecord};
 use crate::run::token::{Lane, Token, TokenId, TokenStatus};
 
@@ -127,7 +128,10 @@ impl Run {
         let mut record = self.record_of_token(token, passed, action);
         match reported {
             None => {}
-            Some(Reported::Stopped { partial, .. }) => record.partial_artifacts = partial.clone(),
+            // The report is newer than the progress, and has all of it.
+            Some(Reported::Stopped { partial, .. }) => {
+                record.partial_artifacts = partial.iter().cloned().map(RecordedArtifact::from).collect();
+            }
             Some(Reported::NoCallback) => {
                 record.error = Some(TimeoutError {
                     code: TOOL_TIMEOUT.into(),

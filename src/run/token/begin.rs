@@ -204,6 +204,7 @@ impl Run {
             token.stopped_ms = 0;
             token.claim.unclaimed = 0;
             token.claim.heartbeat_extended = false;
+            token.progress = None;
             token.found_route();
             token.watch_at = watch_ms.map(|millis| now.saturating_add(millis));
             order.epoch = token.epoch;

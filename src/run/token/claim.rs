@@ -7,13 +7,18 @@ use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::format_duration;
 use crate::definition::action::ExecutionTimeoutPolicy;
 use crate::definition::node::NodeRole;
+use crate::protocol::task::StepProgress;
 use crate::run::rejection::Rejection;
 use crate::run::state::Run;
 use crate::run::time::event_log::RunEventKind;
+use crate::run::time::timeout_record::{FinalAction, Passed, TimeoutError};
 use crate::run::token::{Lane, Token, TokenId, TokenStatus};
 
 /// Consecutive unclaimed attempts after which the token times out.
 const UNCLAIMED_MAX: u32 = 3;
+
+/// The error code of an attempt whose heartbeats stayed away.
+const ATTEMPT_REAPED: &str = "attempt_reaped";
 
 impl Run {
     /// Puts the next attempt into the queue. Its time limit starts with the claim.
@@ -73,10 +78,20 @@ impl Run {
         (claimed_by.is_some() && claimed_by == claimant).then_some(id)
     }
 
-    /// Moves the heartbeat deadline. It is saved, because the object does not stay in memory between two heartbeats, but not
-    /// for every heartbeat, because rows cost. At least three quarters of `heartbeat_ms` always remain.
-    pub(in crate::run) fn heartbeat(&mut self, token_id: &str, epoch: u64) -> Result<(), Rejection> {
+    /// Takes over the progress, and moves the heartbeat deadline. It is saved, because the object does not stay in memory
+    /// between two heartbeats, but not for every heartbeat, because rows cost. At least three quarters of `heartbeat_ms` always
+    /// remain.
+    pub(in crate::run) fn heartbeat(
+        &mut self,
+        token_id: &str,
+        epoch: u64,
+        progress: Option<StepProgress>,
+    ) -> Result<(), Rejection> {
         let id = self.current_attempt(token_id, epoch, TokenStatus::Executing)?;
+        let has_progress = progress.is_some();
+        if let Some(progress) = progress {
+            self.note_progress(id, progress);
+        }
         let silence_ms = self.settings.heartbeat_ms;
         let soon = self.clock().saturating_add(silence_ms / 4 * 3);
         let at = self.clock().saturating_add(silence_ms);
@@ -85,15 +100,23 @@ impl Run {
         if token.lane != Some(Lane::Queue) {
             return Ok(());
         }
-        let is_first = token.claim.claimed_by.is_some();
-        if is_first || token.claim.heartbeat_extended || token.watch_at.is_none_or(|watch_at| watch_at < soon)
-        {
+        // Progress comes soon after the claim. The row that it will be saved with is early enough for the claim, too.
+        let is_first = token.claim.claimed_by.is_some() && !has_progress;
+        let is_late = token.claim.heartbeat_extended || token.watch_at.is_none_or(|watch_at| watch_at < soon);
+        if is_first || is_late || self.is_progress_due(id) {
+            let now = self.changes.now;
             self.change(id, |token| {
                 token.watch_at = Some(at);
                 token.claim.heartbeat_extended = false;
                 // A consumer that sends heartbeats has its order, so a repeated claim is rejected from now on.
                 token.claim.claimed_by = None;
+                if let Some(progress) = &mut token.progress {
+                    progress.saved_at = Some(now);
+                    progress.is_unsaved = false;
+                }
             });
+        } else if has_progress {
+            self.touch(id, |token| token.claim.claimed_by = None);
         }
         Ok(())
     }
@@ -151,15 +174,29 @@ impl Run {
         let token = self.tokens.live(id);
         let may_retry = self.may_retry(token, self.policy_of_reaping(token));
         let after = format_duration(self.settings.heartbeat_ms);
-        self.note(
+        let passed = Passed {
+            scope: self.scope_of(token.node),
+            due_at: token.watch_at.unwrap_or(self.changes.now),
+            timeout_ms: Some(self.settings.heartbeat_ms),
+        };
+        let action = match may_retry {
+            true => FinalAction::Retry,
+            false => FinalAction::Fail,
+        };
+        let mut record = self.record_of_token(token, passed, action);
+        record.error = Some(TimeoutError {
+            code: ATTEMPT_REAPED.into(),
+        });
+        self.note_with(
             RunEventKind::AttemptReaped,
             json!({"token_id": id.to_string(), "epoch": token.epoch}),
+            Some(record),
         );
         if may_retry {
             return self.retry_after_timeout(id);
         }
         let failure = Failure::new(
-            "attempt_reaped",
+            ATTEMPT_REAPED,
             FailureClass::Timeout,
             format!("nothing was heard of the attempt for {after}"),
         );

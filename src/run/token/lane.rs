@@ -61,11 +61,16 @@ impl Run {
 
     /// Whether an attempt uses a plain request instead of the WebSocket: its own limit is short and no other order follows
     /// from it. A WebSocket costs more, but while it is open the platform keeps the object in memory and the executor can
-    /// signal that it is alive. The run's limit does not count here because it may be extended.
+    /// signal that it is alive, and send what a model has streamed. The run's limit does not count here because it may be
+    /// extended.
     pub(in crate::run) fn is_short_and_last(&self, token: &Token) -> bool {
         let is_last = token.branch.is_none() && self.snapshot.routes_from(token.node).is_empty();
         let limit_ms = self.execution_limit(token.node).limit.millis();
-        is_last && limit_ms.is_some_and(|millis| millis <= DIRECT_MAX_MS)
+        let streams = || {
+            let task = self.snapshot.task_of(token.node);
+            task.is_some_and(|task| task.task.streams())
+        };
+        is_last && limit_ms.is_some_and(|millis| millis <= DIRECT_MAX_MS) && !streams()
     }
 
     /// Nothing more can begin in this decision; remaining due work is left to the next.
@@ -102,6 +107,7 @@ impl Run {
                 resume_from: order.checkpoint.map(|checkpoint| *checkpoint),
                 action_timeouts: ActionTimeouts::default(),
                 callback: serde_json::Value::Null,
+                trace: None,
             },
         );
         self.take_report(id, result.into_report(id.to_string(), order.epoch));

@@ -7,6 +7,7 @@ pub mod claim;
 pub mod deadline;
 pub mod lane;
 pub mod order;
+pub mod progress;
 pub mod report;
 pub mod route;
 pub mod tokens;
@@ -18,7 +19,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::failure::Failure;
+use crate::base::failure::{Failure, FailureClass};
 use crate::base::text::json_bytes;
 use crate::base::time::Millis;
 use crate::protocol::task::{Checkpoint, StepReport};
@@ -28,6 +29,7 @@ use crate::run::recovery::rewind::WrittenAt;
 use crate::run::recovery::undo::{Patch, UNDO_INLINE_BYTES};
 use crate::run::time::row_events::RowEvent;
 use crate::run::token::deadline::TokenDeadline;
+use crate::run::token::progress::Progress;
 use crate::run::token::unroutable::Unroutable;
 use crate::run::wait::escalation::Escalation;
 
@@ -233,6 +235,8 @@ pub struct Token {
     pub cause: Option<Failure>,
     pub output: Option<Value>,
     pub steps: Vec<StepReport>,
+    /// Calls that executors repeated, in all attempts, by the class of the failure before each.
+    pub retried: BTreeMap<FailureClass, u64>,
     /// How often each transition of a cycle fired on the path to this token.
     pub loops: BTreeMap<String, u64>,
     pub branch: Option<Branch>,
@@ -248,8 +252,10 @@ pub struct Token {
     pub context_on_token: Vec<(String, Option<Value>)>,
     /// How long the run was paused since `started_at`.
     pub stopped_ms: u64,
-    /// The progress of an unfinished attempt. The next attempt continues from it.
+    /// The finished steps of an unfinished attempt. The next attempt continues from them.
     pub checkpoint: Option<Box<Checkpoint>>,
+    /// How far the attempt that is executing has come. None in any other status.
+    pub progress: Option<Box<Progress>>,
     /// The end of the run that interrupted it.
     pub interrupted: Option<Interrupted>,
     /// The remaining time of an interrupted wait.
@@ -261,7 +267,7 @@ pub struct Token {
     /// It failed and waits for a person's decision.
     pub escalation: Option<Box<Escalation>>,
     /// It waits for a route to an executor.
-    pub unroutable: Option<Unroutable>,
+    pub unroutable: Option<Box<Unroutable>>,
     /// It undoes the work of another token.
     pub compensates: Option<Box<Compensates>>,
     /// Its part of the run's history.
@@ -341,6 +347,7 @@ impl Token {
             cause: None,
             output: None,
             steps: Vec::new(),
+            retried: BTreeMap::new(),
             loops: BTreeMap::new(),
             branch: None,
             join: None,
@@ -351,6 +358,7 @@ impl Token {
             context_on_token: Vec::new(),
             stopped_ms: 0,
             checkpoint: None,
+            progress: None,
             interrupted: None,
             sleep_left_ms: None,
             work_of: None,

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Millis;
 use crate::protocol::task::{ReportStatus, TaskReport};
+use crate::run::metrics::retries_of;
 use crate::run::rejection::Rejection;
 use crate::run::size::bounded_artifacts;
 use crate::run::state::Run;
@@ -41,6 +42,7 @@ impl Run {
 
     /// Applies a report of the current attempt.
     pub(in crate::run) fn take_report(&mut self, id: TokenId, report: TaskReport) {
+        self.count_retries(id, &report);
         self.change(id, |token| {
             token.steps = report.steps;
             token.checkpoint = report.checkpoint;
@@ -80,6 +82,27 @@ impl Run {
                 self.execution_timed_out(id, Some(reported));
             }
         }
+    }
+
+    /// An attempt that resumed at a checkpoint reports the steps before it once more.
+    fn count_retries(&mut self, id: TokenId, report: &TaskReport) {
+        let mut retries = retries_of(&report.steps);
+        if retries.is_empty() {
+            return;
+        }
+        let checkpoint = self.tokens.live(id).checkpoint.as_deref();
+        for (class, before) in checkpoint.map(|it| retries_of(&it.steps)).unwrap_or_default() {
+            if let Some(count) = retries.get_mut(&class) {
+                *count = count.saturating_sub(before);
+            }
+        }
+        retries.retain(|_, count| *count > 0);
+        self.measure_retries(&retries);
+        self.change(id, |token| {
+            for (class, count) in retries {
+                *token.retried.entry(class).or_default() += count;
+            }
+        });
     }
 
     /// The run has not ended, and its deadline is now later than `reported`, because it was extended or paused.

@@ -140,6 +140,8 @@ impl Tokens {
             );
             *self.counts.entry(status).or_default() -= 1;
             *self.counts.entry(next).or_default() += 1;
+            // It is of the attempt that was executing.
+            token.progress = None;
         }
         Rescheduled { from, to }
     }

@@ -86,14 +86,14 @@ impl Run {
         let token = self.tokens.live(id);
         let (epoch, now) = (token.epoch, self.changes.now);
         let next_at = now.saturating_add(self.settings.pending_ms);
-        let Some(unroutable) = token.unroutable else {
+        let Some(unroutable) = token.unroutable.as_deref().copied() else {
             let unroutable = Unroutable {
                 since: now,
                 is_logged: false,
             };
             let ends_at = now.saturating_add(self.settings.no_route_ms);
             return self.change(id, |token| {
-                token.unroutable = Some(unroutable);
+                token.unroutable = Some(Box::new(unroutable));
                 token.watch_at = Some(next_at.min(ends_at));
                 token.reason = Some("no_route".into());
             });
@@ -112,10 +112,10 @@ impl Run {
             json!({"token_id": id.to_string(), "epoch": epoch, "reason": "no_route"}),
         );
         self.change(id, |token| {
-            token.unroutable = Some(Unroutable {
+            token.unroutable = Some(Box::new(Unroutable {
                 is_logged: true,
                 ..unroutable
-            });
+            }));
             token.watch_at = watch_at;
         });
     }

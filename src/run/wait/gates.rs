@@ -45,6 +45,17 @@ impl Gates {
         self.by_id.get(self.open_run_gate.as_ref()?)
     }
 
+    /// The open gate of a token, or without a token that of the whole run.
+    pub fn open_of(&self, token_id: Option<&str>) -> Option<&GateState> {
+        match token_id {
+            None => self.run_gate(),
+            Some(token_id) => {
+                let mut open = self.by_id.values().filter(|gate| is_open(gate));
+                open.find(|gate| gate.token_id.as_deref() == Some(token_id))
+            }
+        }
+    }
+
     pub fn open(&mut self, gate: GateState) {
         if gate.token_id.is_none() {
             self.open_run_gate = Some(gate.id.clone());

@@ -14,6 +14,7 @@ pub mod capability;
 pub mod child;
 pub mod escalation;
 pub mod gate;
+mod gate_view;
 pub mod gates;
 pub mod node_gate;
 pub mod signal;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{is_false, is_zero};
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
+use crate::base::trace::TraceParent;
 use crate::run::{
     CallbackSecret, ChildIds, CompensationResult, Ending, HandlerResult, Header, ParentLink, PauseReason,
     RowEvent, RunStatus, StartRequest, TriggeredBy, hops_of, root_event_of,
@@ -84,6 +85,10 @@ pub struct HeaderRow {
     pub events: Vec<RowEvent>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extended_by_operation: Option<String>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rows_written: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceParent>,
 }
 
 /// Rows of older builds do not have the field.
@@ -138,6 +143,8 @@ impl HeaderRow {
             settled_order: header.settled_order,
             events: header.events,
             extended_by_operation: header.extended_by_operation,
+            rows_written: header.rows_written,
+            traceparent: header.traceparent,
         }
     }
 
@@ -193,6 +200,8 @@ impl HeaderRow {
             settled_order: self.settled_order,
             events: self.events,
             extended_by_operation: self.extended_by_operation,
+            rows_written: self.rows_written,
+            traceparent: self.traceparent,
         }
     }
 }

@@ -5,6 +5,7 @@ mod event;
 mod header;
 mod instance;
 mod token;
+mod trace;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,6 +17,7 @@ pub use token::{
     COMPLETED_WITH_CONTEXT, TokenRow, context_on_token, error_of, parse_status, past_token, patches_of,
     status_of,
 };
+pub use trace::{traced_event, traced_row_event, traced_token};
 
 /// Distinguishes a `null` from an absent field.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{is_false, is_zero, optional_values, present};
-use crate::base::failure::Failure;
+use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::protocol::task::{Checkpoint, StepReport};
 use crate::run::{
-    Compensates, Escalation, InstanceId, Interrupted, JoinWait, Lane, Patch, QueueClaim, RowEvent, Run,
-    Token, TokenDeadline, TokenId, TokenStatus, TokenSummary, TokenUndo, UNDO_INLINE_BYTES, Unroutable,
+    Compensates, Escalation, InstanceId, Interrupted, JoinWait, Lane, Patch, Progress, QueueClaim, RowEvent,
+    Run, Token, TokenDeadline, TokenId, TokenStatus, TokenSummary, TokenUndo, UNDO_INLINE_BYTES, Unroutable,
     WrittenAt, last_seq,
 };
 use crate::storage::rows::instance::BranchRow;
@@ -69,6 +69,8 @@ pub struct TokenRow {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepReport>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retried: BTreeMap<FailureClass, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub loops: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchRow>,
@@ -115,6 +117,9 @@ pub struct TokenRow {
     pub warned: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Box<Checkpoint>>,
+    /// Of an attempt of the queue that is executing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Box<Progress>>,
     #[serde(default, rename = "cut", skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interrupted>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,7 +131,7 @@ pub struct TokenRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation: Option<Box<Escalation>>,
     #[serde(default, rename = "stranded", skip_serializing_if = "Option::is_none")]
-    pub unroutable: Option<Unroutable>,
+    pub unroutable: Option<Box<Unroutable>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensates: Option<Box<Compensates>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -178,6 +183,8 @@ impl TokenRow {
             timeout_reason: token.deadline.reason,
             warned: token.deadline.warned,
             checkpoint: token.checkpoint,
+            // The call of a direct attempt ends with the object's memory, and so does its progress.
+            progress: token.progress.filter(|_| token.lane == Some(Lane::Queue)),
             interrupted: token.interrupted,
             sleep_left_ms: token.sleep_left_ms,
             work_of: token.work_of.map(|id| id.0),
@@ -206,6 +213,7 @@ impl TokenRow {
             cause: token.cause,
             output: token.output,
             steps: token.steps,
+            retried: token.retried,
             loops: token.loops,
         }
     }
@@ -233,6 +241,13 @@ impl TokenRow {
             context_on_token: self.context_on_token,
             stopped_ms: self.stopped_ms,
             checkpoint: self.checkpoint,
+            progress: self.progress.map(|progress| {
+                let saved_at = Some(progress.at);
+                Box::new(Progress {
+                    saved_at,
+                    ..*progress
+                })
+            }),
             interrupted: self.interrupted,
             sleep_left_ms: self.sleep_left_ms,
             work_of: self.work_of.map(TokenId),
@@ -272,6 +287,7 @@ impl TokenRow {
             cause: self.cause,
             output: self.output,
             steps: self.steps,
+            retried: self.retried,
             loops: self.loops,
         })
     }

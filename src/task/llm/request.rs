@@ -38,6 +38,8 @@ pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(LlmRequest, St
     let scope = call.scope;
     let rendered = RenderedCall::of(llm, scope)?;
     let model = rendered.model.clone();
+    call.notes
+        .model_called(llm.provider, &model, call.secrets.redactor());
     let (base_url, path) = match llm.provider {
         Provider::OpenAi => (OPENAI_URL, "chat/completions"),
         Provider::Anthropic => (ANTHROPIC_URL, "messages"),
@@ -76,7 +78,7 @@ pub fn of(llm: &LlmCall, call: &ActionCall, key: &str) -> Result<(LlmRequest, St
         }
     }
     request.set_headers(llm.headers.as_ref(), scope)?;
-    Ok((LlmRequest::Http(request), model))
+    Ok((LlmRequest::Http(request.traced_by(call)?), model))
 }
 
 /// `path` below the base URL, whose query stays. Anthropic's base URL may be written with or without `/v1`.

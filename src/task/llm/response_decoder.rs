@@ -12,6 +12,7 @@ use crate::task::partial::text_of;
 use crate::task::redact::Redactor;
 use crate::task::runtime::Stopped;
 use crate::task::sse::{SseEvent, SseParser, TooLarge};
+use crate::task::trace::CallNotes;
 
 /// The largest stream. Its events wrap a few characters in hundreds of bytes.
 const STREAM_BYTES: usize = 128 * RESULT_BYTES;
@@ -124,11 +125,26 @@ impl<'a> ResponseDecoder<'a> {
         broken_off(why)
     }
 
+    /// Notes the model and the tokens, as far as they have arrived.
+    pub fn note_usage(&self, notes: &CallNotes) {
+        let completion = &self.completion;
+        let (input, output) = (completion.input_tokens, completion.output_tokens);
+        notes.model_answered(completion.model.as_deref(), input, output, self.redactor);
+    }
+
     /// The text that has arrived; of plain JSON, its source.
     pub fn text_so_far(self) -> String {
         match self.body {
             Body::Whole(bytes) => text_of(bytes),
             Body::NotBegun | Body::Events(_) => self.completion.text,
+        }
+    }
+
+    /// The text that a stream has brought so far. It only grows. Empty for plain JSON, which is not streamed.
+    pub fn streamed(&self) -> &str {
+        match self.body {
+            Body::Events(_) => &self.completion.text,
+            Body::NotBegun | Body::Whole(_) => "",
         }
     }
 

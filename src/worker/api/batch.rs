@@ -12,6 +12,7 @@ use crate::api::control::name_in;
 use crate::api::error::Error;
 use crate::api::scope;
 use crate::api::start::{ResolvedWorkflow, StartBody};
+use crate::base::trace::TraceParent;
 use crate::protocol::caller::Caller;
 use crate::protocol::run::RunRequest;
 use crate::worker::api::fetch::{call_error, failure};
@@ -27,7 +28,12 @@ type Resolved = std::result::Result<Rc<ResolvedWorkflow>, Error>;
 type Workflow = (String, Option<u64>, Resolved);
 
 /// The answer of each item, in their order.
-pub async fn start_all(env: &Env, caller: &Caller, items: &[Value]) -> Vec<StartAnswer> {
+pub async fn start_all(
+    env: &Env,
+    caller: &Caller,
+    items: &[Value],
+    traceparent: Option<TraceParent>,
+) -> Vec<StartAnswer> {
     let rules = prepare_start::time_rules(env);
     let starts: Vec<std::result::Result<(String, StartBody), Error>> = items
         .iter()
@@ -54,7 +60,8 @@ pub async fn start_all(env: &Env, caller: &Caller, items: &[Value]) -> Vec<Start
                 let answer = match &starts[index] {
                     Ok((workflow, body)) => {
                         let resolved = find(workflows, workflow, body.request.version);
-                        start(env, &caller, resolved.expect("every workflow was resolved"), body).await
+                        let resolved = resolved.expect("every workflow was resolved");
+                        start(env, &caller, resolved, body, traceparent).await
                     }
                     Err(error) => Err(error.clone()),
                 };
@@ -79,9 +86,11 @@ async fn start(
     caller: &Caller,
     resolved: &Resolved,
     body: &StartBody,
+    traceparent: Option<TraceParent>,
 ) -> std::result::Result<StartAnswer, Error> {
     let resolved = resolved.as_ref().map_err(Clone::clone)?;
-    let command = or_failure(prepare_start::prepare_resolved(env, resolved, body.clone()).await)?;
+    let mut command = or_failure(prepare_start::prepare_resolved(env, resolved, body.clone()).await)?;
+    command.traceparent = traceparent;
     let run_id = command.run_id.clone();
     let request = RunRequest::Start {
         command,

@@ -21,6 +21,7 @@ use crate::api::query::Query;
 use crate::api::routes::{BodyRule, Route};
 use crate::api::scope;
 use crate::base::limits;
+use crate::base::trace::{TRACEPARENT, TraceParent};
 use crate::definition::event::trigger_event;
 use crate::definition::snapshot::{self, CheckError, DocumentKind, Library};
 use crate::protocol::caller::Caller;
@@ -34,7 +35,7 @@ use crate::worker::api::live;
 use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
 use crate::worker::api::respond::{self, ApiResult, response};
-use crate::worker::index::{breakers, gates, operations, runs};
+use crate::worker::index::{breakers, gates, metrics, operations, runs};
 use crate::worker::platform::http_client::{self, Peer};
 use crate::worker::platform::{self, deadline};
 use crate::worker::run_client::{CallError, RunClient};
@@ -155,6 +156,10 @@ async fn handle(
             let schema = contract::schema(kind);
             return Ok(ApiResponse::Ready(respond::text(200, JSON_SCHEMA, schema)?));
         }
+        Route::Metrics => {
+            let (text, rows_read) = metrics::scrape(&env.d1("DB")?).await?;
+            return Ok(ApiResponse::Ready(respond::metrics(&text, rows_read)?));
+        }
         Route::PutDocument { kind, id } => put_document(env, &caller, kind, &id, body).await?,
         Route::ReadDocument { kind, id } => match query.version() {
             Ok(version) => read_document(env, kind, &id, version).await?,
@@ -181,7 +186,8 @@ async fn handle(
                 Err(error) => return Ok(ApiResponse::Json(Err(error))),
             };
             match prepare_start::from_request(env, &workflow, &body).await? {
-                Ok(command) => {
+                Ok(mut command) => {
+                    command.traceparent = traceparent(request);
                     let run = command.run_id.clone();
                     let wait_ms = Some(wait_ms);
                     return forward(env, Some(&caller), &run, RunRequest::Start { command, wait_ms }).await;
@@ -190,7 +196,10 @@ async fn handle(
             }
         }
         Route::StartBatch => match batch::items(&body) {
-            Ok(items) => Ok((200, batch::response(start_all(env, &caller, items).await))),
+            Ok(items) => Ok((
+                200,
+                batch::response(start_all(env, &caller, items, traceparent(request)).await),
+            )),
             Err(error) => Err(error),
         },
         Route::StartOperation { control } => start_operation(env, caller, &control, &body).await?,
@@ -223,6 +232,13 @@ async fn handle(
                     RunRequest::ListEvents(PageRequest { after, limit }),
                 )
                 .await;
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        },
+        Route::ListNotifications { run } => match (query.after(), query.limit()) {
+            (Ok(after), Ok(limit)) => {
+                let request = RunRequest::ListNotifications(PageRequest { after, limit });
+                return forward(env, Some(&caller), &run, request).await;
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         },
@@ -263,7 +279,7 @@ async fn handle(
         Route::Callback { capability } => return deliver_callback(env, capability, body).await,
         Route::PublishEvent { name } => {
             let key = header(request, "idempotency-key");
-            publish(env, &caller, &name, key, &body).await?
+            publish(env, &caller, &name, key, &body, traceparent(request)).await?
         }
         Route::ListGates => match query.gate_page() {
             Ok((after, limit)) => {
@@ -299,6 +315,11 @@ async fn handle(
 pub fn header(request: &Request, name: &str) -> Option<String> {
     // `get` fails for an invalid header name only.
     request.headers().get(name).ok().flatten()
+}
+
+/// The trace that the request belongs to. An invalid header counts as none.
+fn traceparent(request: &Request) -> Option<TraceParent> {
+    TraceParent::parse(&header(request, TRACEPARENT)?)
 }
 
 /// The bytes of the body. Holds no more than the limit in memory.
@@ -409,6 +430,7 @@ async fn publish(
     name: &str,
     key: Option<String>,
     payload: &Value,
+    traceparent: Option<TraceParent>,
 ) -> Result<ApiResult> {
     let key = match key {
         None => platform::random_id()?,
@@ -424,6 +446,7 @@ async fn publish(
         hops: 1,
         root: None,
         started_by: caller.name.as_deref(),
+        traceparent,
     };
     let workflows = publish_event::triggered(env, name).await?;
     if let Err(error) = scope::check_event(name, &workflows, &caller.workflows) {

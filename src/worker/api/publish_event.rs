@@ -8,6 +8,7 @@ use worker::Env;
 use crate::api::event::{self, TriggerOutcome, TriggeredStart};
 use crate::api::start::StartBody;
 use crate::base::limits;
+use crate::base::trace::TraceParent;
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::run::{EventRef, StartRequest, TriggeredBy};
 use crate::worker::api::catalogue::Catalogue;
@@ -36,6 +37,8 @@ pub struct Occurrence<'a> {
     pub root: Option<&'a EventRef>,
     /// The name that the runs it starts are given.
     pub started_by: Option<&'a str>,
+    /// The trace context that the runs it starts continue.
+    pub traceparent: Option<TraceParent>,
 }
 
 impl Occurrence<'_> {
@@ -176,6 +179,7 @@ async fn start(
         root: event.root.cloned(),
     });
     start_run.started_by = event.started_by.map(str::to_string);
+    start_run.traceparent = event.traceparent;
     let request = RunRequest::Start {
         command: start_run,
         wait_ms: None,

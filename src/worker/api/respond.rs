@@ -7,6 +7,7 @@ use worker::Result;
 
 use crate::api::auth::{Role, Roles};
 use crate::api::error::Error;
+use crate::index::metrics::text::CONTENT_TYPE;
 use crate::worker::index::page::Page;
 
 #[wasm_bindgen(module = "/src/worker/platform/api_response.mjs")]
@@ -40,6 +41,15 @@ pub fn page(page: &Page) -> Result<Response> {
     let response = text(200, "application/json", &page.body.to_string())?;
     let bill = format!("rows_read={}", page.rows_read);
     response.headers().set("x-curfew-bill", &bill)?;
+    Ok(response)
+}
+
+/// As `page`, for Prometheus.
+pub fn metrics(text_of_metrics: &str, rows_read: usize) -> Result<Response> {
+    let response = text(200, CONTENT_TYPE, text_of_metrics)?;
+    response
+        .headers()
+        .set("x-curfew-bill", &format!("rows_read={rows_read}"))?;
     Ok(response)
 }
 

@@ -14,9 +14,10 @@ use crate::breaker::machine::CallOutcome;
 use crate::definition::action::ActionKind;
 use crate::definition::shell::Runner;
 use crate::definition::task::Task;
-use crate::protocol::task::{RetryReport, TaskOrder, TaskReport};
+use crate::protocol::task::{PROGRESS_LINE, RetryReport, TaskOrder, TaskProgress, TaskReport};
 use crate::task::address::ALLOW_PRIVATE;
 use crate::task::breaker::{Admission, Permit};
+use crate::task::progress::ProgressCell;
 use crate::task::redirect::Reach;
 use crate::task::run_task::{Assignment, run_task};
 use crate::task::runtime::{ActionCall, Runtime, Stopped};
@@ -24,6 +25,7 @@ use crate::task::secret_hosts::SECRETS;
 use crate::task::secrets::SecretStore;
 use crate::task::task_cache::TaskCache;
 use crate::task::task_result::TaskResult;
+use crate::task::trace::TaskTrace;
 use crate::worker::executor::breaker_client;
 use crate::worker::executor::http;
 use crate::worker::executor::llm::llm_call;
@@ -38,6 +40,8 @@ thread_local! {
     /// The bindings of a deployment, and its secrets, do not change while an isolate runs.
     static SERVICES: RefCell<BTreeMap<String, Peer>> = RefCell::default();
     static SECRET_STORE: RefCell<Option<Rc<SecretStore>>> = RefCell::default();
+    /// The tasks under way, by the id they were given.
+    static RUNNING: RefCell<BTreeMap<u32, Rc<RunningTask>>> = RefCell::default();
 }
 
 #[wasm_bindgen]
@@ -46,10 +50,10 @@ extern "C" {
     pub type ReportSink;
 
     #[wasm_bindgen(method)]
-    fn report(this: &ReportSink, id: u32, report: &str);
+    pub(super) fn report(this: &ReportSink, id: u32, report: &str);
 
     #[wasm_bindgen(method)]
-    fn fail(this: &ReportSink, message: &str);
+    pub(super) fn fail(this: &ReportSink, message: &str);
 
     #[wasm_bindgen(method, getter)]
     fn clock(this: &ReportSink) -> Clock;
@@ -60,7 +64,7 @@ extern "C" {
 #[wasm_bindgen]
 pub fn execute(id: u32, order: String, env: Env, sink: ReportSink) {
     inline_executor::run(id, async move {
-        match report(&order, &env, &sink.clock()).await {
+        match report(id, &order, &env, &sink.clock()).await {
             Ok(report) => sink.report(id, &report),
             Err(error) => sink.fail(&error.to_string()),
         }
@@ -73,20 +77,63 @@ pub fn cancel(id: u32) {
     inline_executor::cancel(id);
 }
 
-async fn report(order: &str, env: &Env, clock: &Clock) -> serde_json::Result<String> {
-    let order: TaskOrder = serde_json::from_str(order)?;
-    serde_json::to_string(&run(&order, env, clock).await)
+/// The line to send for a task whose progress has changed since the last call.
+#[wasm_bindgen]
+pub fn progress(id: u32) -> Option<String> {
+    let task = RUNNING.with_borrow(|tasks| tasks.get(&id).cloned())?;
+    let line = TaskProgress {
+        progress: task.progress.take_change(task.secrets.redactor())?,
+        token_id: task.token_id.clone(),
+        epoch: task.epoch,
+    };
+    let json = serde_json::to_string(&line).expect("strings and numbers are JSON");
+    Some(format!("{PROGRESS_LINE}{json}"))
 }
 
-async fn run(order: &TaskOrder<'_>, env: &Env, clock: &Clock) -> TaskReport {
+/// A task whose progress may be asked for.
+struct RunningTask {
+    token_id: String,
+    epoch: u64,
+    progress: ProgressCell,
+    secrets: Rc<SecretStore>,
+}
+
+/// Lists a task until it has ended or was cancelled.
+struct Listed(u32, Rc<RunningTask>);
+
+impl Listed {
+    fn new(id: u32, order: &TaskOrder<'_>, secrets: Rc<SecretStore>) -> Listed {
+        let task = Rc::new(RunningTask {
+            token_id: order.token_id.to_string(),
+            epoch: order.epoch,
+            progress: ProgressCell::default(),
+            secrets,
+        });
+        RUNNING.with_borrow_mut(|tasks| tasks.insert(id, Rc::clone(&task)));
+        Listed(id, task)
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        RUNNING.with_borrow_mut(|tasks| tasks.remove(&self.0));
+    }
+}
+
+async fn report(id: u32, order: &str, env: &Env, clock: &Clock) -> serde_json::Result<String> {
+    let order: TaskOrder = serde_json::from_str(order)?;
+    serde_json::to_string(&run(id, &order, env, clock).await)
+}
+
+async fn run(id: u32, order: &TaskOrder<'_>, env: &Env, clock: &Clock) -> TaskReport {
     let result = match parse(order) {
         Ok((task, input)) => {
-            let secrets = secret_store(env);
+            let listed = Listed::new(id, order, secret_store(env));
             let runtime = WorkerRuntime {
                 env,
                 order,
                 clock,
-                secrets,
+                task: &listed.1,
             };
             run_task(&runtime, assignment(order, &task, &input)).await
         }
@@ -108,6 +155,7 @@ fn assignment<'a>(order: &TaskOrder, task: &'a Task, input: &'a Value) -> Assign
         deadline_at: order.deadline_at,
         run_ends_at: order.run_ends_at,
         resume_from: order.checkpoint(),
+        trace: TaskTrace::of(order),
         callback: match order.callback_url {
             Some(url) => json!({"url": url}),
             None => Value::Null,
@@ -121,11 +169,11 @@ struct WorkerRuntime<'a> {
     env: &'a Env,
     order: &'a TaskOrder<'a>,
     clock: &'a Clock,
-    secrets: Rc<SecretStore>,
+    task: &'a RunningTask,
 }
 
 /// All listed secrets, read once.
-fn secret_store(env: &Env) -> Rc<SecretStore> {
+pub(super) fn secret_store(env: &Env) -> Rc<SecretStore> {
     SECRET_STORE.with_borrow_mut(|store| {
         let read = || {
             let setting = platform::json_variable(env, SECRETS).unwrap_or_default();
@@ -139,9 +187,13 @@ fn secret_store(env: &Env) -> Rc<SecretStore> {
     })
 }
 
+pub(super) fn may_call_private(env: &Env) -> bool {
+    platform::variable(env, ALLOW_PRIVATE).as_deref() == Some("on")
+}
+
 impl WorkerRuntime<'_> {
     fn may_call_private(&self) -> bool {
-        platform::variable(self.env, ALLOW_PRIVATE).as_deref() == Some("on")
+        may_call_private(self.env)
     }
 
     fn service(&self, binding: &str) -> Result<Peer, Failure> {
@@ -174,7 +226,10 @@ impl Runtime for WorkerRuntime<'_> {
             ActionKind::HttpRequest(request) => {
                 http::http_request(request, self.may_call_private(), self.clock, &call, &key).await
             }
-            ActionKind::LlmCall(llm) => llm_call(llm, self.env, self.may_call_private(), &call, &key).await,
+            ActionKind::LlmCall(llm) => {
+                let progress = &self.task.progress;
+                llm_call(llm, self.env, self.may_call_private(), &call, &key, progress).await
+            }
             ActionKind::McpTool(tool) => {
                 mcp_client::mcp_tool(tool, self.may_call_private(), &call, &key).await
             }
@@ -206,7 +261,11 @@ impl Runtime for WorkerRuntime<'_> {
     }
 
     fn secrets(&self) -> &SecretStore {
-        &self.secrets
+        &self.task.secrets
+    }
+
+    fn progress(&self) -> Option<&ProgressCell> {
+        Some(&self.task.progress)
     }
 
     async fn admit(&self, key: &str, deadline_at: Option<Millis>) -> Admission {
@@ -218,13 +277,9 @@ impl Runtime for WorkerRuntime<'_> {
     }
 
     fn note_retry(&self, step_ref: &str, retry: &RetryReport) {
-        let event = match retry.class == FailureClass::RateLimited {
-            true => "rate_limited",
-            false => "action_retried",
-        };
-        platform::log(json!({
+        let mut line = json!({
             "level": "warn",
-            "event": event,
+            "event": "action_retried",
             "run_id": self.order.run_id,
             "token_id": self.order.token_id,
             "epoch": self.order.epoch,
@@ -232,6 +287,10 @@ impl Runtime for WorkerRuntime<'_> {
             "class": retry.class,
             "code": retry.code,
             "delay_ms": retry.delay_ms,
-        }));
+        });
+        if retry.class == FailureClass::RateLimited {
+            line["event"] = json!("rate_limited");
+        }
+        platform::log(line);
     }
 }

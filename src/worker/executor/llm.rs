@@ -9,6 +9,7 @@ use crate::definition::llm::LlmCall;
 use crate::task::llm::request::{self, LlmRequest};
 use crate::task::llm::response_decoder::{DecodeProgress, ResponseDecoder};
 use crate::task::llm::{binding_failure, result};
+use crate::task::progress::ProgressCell;
 use crate::task::redirect::Reach;
 use crate::task::runtime::{ActionCall, Stopped};
 use crate::task::secret_hosts::Destination;
@@ -23,6 +24,7 @@ pub async fn llm_call(
     private: bool,
     call: &ActionCall<'_>,
     key: &str,
+    progress: &ProgressCell,
 ) -> Result<Value, Stopped> {
     let (request, model) = request::of(llm, call, key)?;
     // Declared outside `talk`: the text that arrived before the deadline is reported after it.
@@ -30,13 +32,14 @@ pub async fn llm_call(
     let talk = async {
         let response = send_prompt(&request, env, private, call).await?;
         check_status(response.status())?;
-        read(response, &mut decoder, call).await
+        read(response, &mut decoder, call, progress).await
     };
     let ended = match call.deadline_at {
         None => Some(talk.await),
         // Dropping `talk` closes the connection to the provider.
         Some(deadline_at) => deadline::within(deadline_at.saturating_sub(now()), talk).await,
     };
+    decoder.note_usage(call.notes);
     match ended {
         None => Err(Stopped::Deadline {
             partial: Some(decoder.text_so_far()),
@@ -89,6 +92,7 @@ async fn read(
     mut response: Response,
     decoder: &mut ResponseDecoder<'_>,
     call: &ActionCall<'_>,
+    progress: &ProgressCell,
 ) -> Result<(), Failure> {
     if !(200..300).contains(&response.status()) {
         return Err(refused(response, call).await);
@@ -96,7 +100,7 @@ async fn read(
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) => match decoder.take(&chunk)? {
-                DecodeProgress::More => {}
+                DecodeProgress::More => progress.streamed(decoder.streamed()),
                 DecodeProgress::Done => return Ok(()),
             },
             Ok(None) => return decoder.end(),

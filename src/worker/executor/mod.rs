@@ -5,4 +5,5 @@ mod execute;
 mod http;
 mod llm;
 mod mcp_client;
+mod notify;
 mod shell_client;

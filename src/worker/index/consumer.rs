@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use worker::{D1Database, Env, MessageBatch, MessageExt, QueueRetryOptionsBuilder, Result};
 
-use super::{breakers, gates, latencies, operations, runs};
-use crate::index::batch::{DecodedMessage, IndexUpdate, decode};
+use super::{breakers, gates, latencies, operations, runs, traces};
+use crate::index::batch::{DecodedMessage, IndexUpdate, RemovedRun, decode};
 use crate::index::chunks::{Chunks, Row, json_array};
-use crate::index::run_summary::{RunSummary, newest};
+use crate::index::metrics::samples;
+use crate::index::run_summary::{EndedRun, RunSummary, newest};
 use crate::worker::platform;
 
 /// The delay before a failed message is delivered again. With the queue's `max_retries`, messages survive a database that is down
@@ -55,6 +56,10 @@ pub async fn save(batch: MessageBatch<()>, env: &Env, database: &D1Database) {
         }
     }
     let operations = std::mem::take(&mut rows.operations);
+    let ended = match traces::is_configured(env) {
+        true => rows.ended(),
+        false => Vec::new(),
+    };
     let Saved { rows_written, failed } = rows.save(database).await;
     platform::log(json!({
         "level": "info", "event": "index_saved", "messages": messages.len(), "again": failed.len(),
@@ -63,9 +68,11 @@ pub async fn save(batch: MessageBatch<()>, env: &Env, database: &D1Database) {
     let retry = QueueRetryOptionsBuilder::new()
         .with_delay_seconds(RETRY_DELAY_SECONDS)
         .build();
+    let traced: BTreeSet<usize> = ended.iter().map(|(message, _)| *message).collect();
     for (message, raw) in messages.iter().enumerate() {
         match failed.contains(&message) {
             true => raw.retry_with_options(&retry),
+            false if traced.contains(&message) => {}
             false => raw.ack(),
         }
     }
@@ -75,6 +82,30 @@ pub async fn save(batch: MessageBatch<()>, env: &Env, database: &D1Database) {
             platform::log(json!({
                 "level": "error", "event": "operation_failed", "operation_id": id, "message": error.to_string(),
             }));
+        }
+    }
+    let unsent = traces::export(env, ended).await;
+    for message in traced.difference(&failed) {
+        let raw = &messages[*message];
+        let age_ms = platform::now().saturating_sub(raw.timestamp().as_millis());
+        let delay = match unsent.get(message) {
+            None => None,
+            Some(asked_ms) => {
+                let delay = traces::retry_delay_seconds(env, age_ms, *asked_ms);
+                if delay.is_none() {
+                    platform::log(json!({"level": "error", "event": "traces_dropped", "age_ms": age_ms}));
+                }
+                delay
+            }
+        };
+        match delay {
+            None => raw.ack(),
+            Some(seconds) => {
+                let retry = QueueRetryOptionsBuilder::new()
+                    .with_delay_seconds(seconds)
+                    .build();
+                raw.retry_with_options(&retry);
+            }
         }
     }
 }
@@ -90,7 +121,7 @@ impl Rows {
             match update {
                 IndexUpdate::Run(summary) => self.runs.push((message, summary)),
                 IndexUpdate::Gate { gate } => self.gates.push(row(gate.to_string())),
-                IndexUpdate::Removed { removed } => self.removed.push(row(json!(removed).to_string())),
+                IndexUpdate::Removed { removed } => self.removed.push(row(removed_row(&removed).to_string())),
                 IndexUpdate::Operation { operation } => self.operations.push(operation),
                 IndexUpdate::Latency { latency } => self.latencies.push(row(latency.to_string())),
                 IndexUpdate::Breaker { breaker, revision } => {
@@ -99,6 +130,16 @@ impl Rows {
                 }
             }
         }
+    }
+
+    /// The ends that the batch tells of, each once.
+    fn ended(&self) -> Vec<(usize, EndedRun)> {
+        let mut known = BTreeSet::new();
+        let ended = self.runs.iter().filter_map(|(message, summary)| {
+            let run = summary.ended()?;
+            known.insert(run.key()).then_some((*message, run))
+        });
+        ended.collect()
     }
 
     async fn save(self, database: &D1Database) -> Saved {
@@ -125,10 +166,18 @@ struct Saved {
 
 fn run_rows(summaries: Vec<(usize, RunSummary)>) -> Vec<Row> {
     let rows = newest(summaries).into_iter().map(|(message, summary)| Row {
-        text: json!(summary).to_string(),
+        text: samples::row(&summary).to_string(),
         message,
     });
     rows.collect()
+}
+
+/// The last summary, where the statement that counts its metrics looks for it, and what the removal needs.
+fn removed_row(removed: &RemovedRun) -> Value {
+    let mut row = removed.last.as_deref().map_or_else(|| json!({}), samples::row);
+    row["run_id"] = json!(removed.run_id);
+    row["ended_at"] = json!(removed.ended_at);
+    row
 }
 
 async fn save_rows(kind: Kind, rows: Vec<Row>, database: &D1Database, saved: &mut Saved) {
@@ -158,7 +207,7 @@ async fn save_rows(kind: Kind, rows: Vec<Row>, database: &D1Database, saved: &mu
 /// Saves the probe responses of a sweep. The next pass repeats what could not be saved.
 pub(in crate::worker) async fn save_probed(
     summaries: Vec<RunSummary>,
-    gates: Vec<serde_json::Value>,
+    gates: Vec<Value>,
     database: &D1Database,
 ) -> Result<()> {
     let rows = Rows {

@@ -5,6 +5,8 @@ pub mod consumer;
 pub mod event_starts;
 pub mod gates;
 pub mod latencies;
+pub mod metrics;
 pub mod operations;
 pub mod page;
 pub mod runs;
+pub mod traces;

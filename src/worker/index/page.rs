@@ -27,7 +27,15 @@ pub(in crate::worker) async fn write_all(
     database: &D1Database,
 ) -> Result<usize> {
     let bound = statements.iter().map(|sql| database.prepare(*sql).bind(bindings));
-    let results = database.batch(bound.collect::<Result<_>>()?).await?;
+    run_all(bound.collect::<Result<_>>()?, database).await
+}
+
+/// Runs the statements in one transaction. Returns the rows written, as D1 bills them.
+pub(in crate::worker) async fn run_all(
+    statements: Vec<D1PreparedStatement>,
+    database: &D1Database,
+) -> Result<usize> {
+    let results = database.batch(statements).await?;
     let mut written = 0;
     for result in results {
         written += result.meta()?.and_then(|meta| meta.rows_written).unwrap_or(0);

@@ -7,21 +7,23 @@ use worker::{D1Database, Result};
 use crate::api::run_filter::RunList;
 use crate::base::time::Millis;
 use crate::index::run_query::{Binding, Row};
-use crate::worker::index::page::{self, Page, write_all};
+use crate::worker::index::metrics::{self, Unknown};
+use crate::worker::index::page::{self, Page};
 
 /// Messages may be repeated and reordered: of two runs with the same id the one that started later wins, of two summaries of a
 /// run the one with the higher revision, then the later one.
 const SAVE: &str = "INSERT INTO runs (id, workflow_id, version, status, tags, started_at, ended_at, timeout_at, revision, \
-        summary, due_at, updated_at) \
+        summary, due_at, updated_at, parked_since, metrics) \
     SELECT value ->> '$.summary.id', value ->> '$.summary.workflow_id', value ->> '$.summary.version', \
         value ->> '$.summary.status', value -> '$.summary.tags', value ->> '$.summary.started_at', \
         value ->> '$.summary.ended_at', value ->> '$.summary.timeout_at', value ->> '$.revision', value -> '$.summary', \
-        value ->> '$.due_at', value ->> '$.at' \
+        value ->> '$.due_at', value ->> '$.at', value ->> '$.parked_since', value -> '$.metrics' \
     FROM json_each(?1) WHERE true \
     ON CONFLICT (id) DO UPDATE SET workflow_id = excluded.workflow_id, status = excluded.status, \
         ended_at = excluded.ended_at, timeout_at = excluded.timeout_at, revision = excluded.revision, \
         summary = excluded.summary, started_at = excluded.started_at, version = excluded.version, tags = excluded.tags, \
-        due_at = excluded.due_at, updated_at = excluded.updated_at \
+        due_at = excluded.due_at, updated_at = excluded.updated_at, parked_since = excluded.parked_since, \
+        metrics = ifnull(excluded.metrics, iif(excluded.started_at = runs.started_at, runs.metrics, NULL)) \
     WHERE (excluded.started_at, excluded.revision, excluded.updated_at) > (runs.started_at, runs.revision, runs.updated_at)";
 
 /// Runs before `SAVE` and deletes the tags of rows that change; `ADD_TAGS` runs after it.
@@ -56,14 +58,24 @@ const FORGET: &str = "DELETE FROM runs WHERE id IN (SELECT value FROM json_each(
 const FORGET_GATES: &str = "DELETE FROM gates WHERE run_id IN (SELECT value FROM json_each(?1)) \
     AND run_id NOT IN (SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?1)))";
 
-/// `summaries` is a JSON array of `RunSummary`. One transaction, so that readers never see a row without its tags.
+/// `summaries` is a JSON array of rows, see `metrics::samples::row`. One transaction: readers never see a row without its tags, and
+/// what a run adds to the metrics is remembered with it.
 pub(in crate::worker) async fn save(summaries: &str, database: &D1Database) -> Result<usize> {
-    write_all(&[DELETE_TAGS, SAVE, ADD_TAGS], &[summaries.into()], database).await
+    let mut statements = vec![metrics::fold(summaries, Unknown::Counted, database)?];
+    for sql in [DELETE_TAGS, SAVE, ADD_TAGS] {
+        statements.push(database.prepare(sql).bind(&[summaries.into()])?);
+    }
+    page::run_all(statements, database).await
 }
 
-/// `removed` is a JSON array of `RemovedRun`.
+/// `removed` is a JSON array of `RemovedRun`, with their last summaries as rows.
 pub(in crate::worker) async fn remove(removed: &str, database: &D1Database) -> Result<usize> {
-    write_all(&[REMOVE_TAGS, REMOVE, REMOVE_GATES], &[removed.into()], database).await
+    let fold = metrics::fold(removed, Unknown::Ignored, database)?;
+    let mut statements = vec![fold];
+    for sql in [REMOVE_TAGS, REMOVE, REMOVE_GATES] {
+        statements.push(database.prepare(sql).bind(&[removed.into()])?);
+    }
+    page::run_all(statements, database).await
 }
 
 /// Removes rows whose objects, probed after `probed_at`, have no run.

@@ -8,8 +8,14 @@ const PIECE = 256 * 1024;
 
 const EXECUTE = "http://executor/execute";
 
+/** Where notifications are sent; `workerd.rs` has the same path. */
+export const NOTIFY_PATH = "/notify";
+
 /** In the request: how often the executor shall send a heartbeat. In the response: that it does. */
 export const HEARTBEAT_HEADER = "curfew-heartbeat-ms";
+
+/** In the request: how often the executor may send the progress of an attempt. In the response: that it does. */
+export const PROGRESS_HEADER = "curfew-progress-ms";
 
 /**
  * Sends orders or reports, one a line.
@@ -56,17 +62,20 @@ export function receiveLines(socket, onLines, onError) {
 }
 
 /**
- * Opens a connection for any number of orders and asks the executor for a heartbeat every `heartbeatMs`. `onReports` gets the
- * reports that arrived together, one a line. `onClosed` is called last, with a reason if the connection broke.
+ * Opens a connection for any number of orders and asks the executor for a heartbeat every `heartbeatMs`, and for the progress of
+ * each attempt at most every `progressMs`. `onReports` gets the reports and the progress that arrived together, one a line.
+ * `onClosed` is called last, with a reason if the connection broke.
  * @param {Fetcher} executor
  * @param {number} id
  * @param {number} heartbeatMs
+ * @param {number} progressMs
  * @param {(id: number, reports: string) => void} onReports
  * @param {(id: number, reason?: string) => void} onClosed
  */
-export function connect(executor, id, heartbeatMs, onReports, onClosed) {
+export function connect(executor, id, heartbeatMs, progressMs, onReports, onClosed) {
   const connection = new Connection();
-  const closed = connection.run(executor, heartbeatMs, (reports) => callWasm(() => onReports(id, reports)));
+  const headers = { [HEARTBEAT_HEADER]: String(heartbeatMs), [PROGRESS_HEADER]: String(progressMs) };
+  const closed = connection.run(executor, headers, (reports) => callWasm(() => onReports(id, reports)));
   callWhenClosed(closed, id, onClosed);
   return connection;
 }
@@ -116,12 +125,12 @@ class Connection {
   /**
    * Resolves when the connection is closed.
    * @param {Fetcher} executor
-   * @param {number} heartbeatMs
+   * @param {Record<string, string>} headers what the executor is asked for
    * @param {(reports: string) => void} onReports
    */
-  async run(executor, heartbeatMs, onReports) {
-    const headers = { upgrade: "websocket", [HEARTBEAT_HEADER]: String(heartbeatMs) };
-    const response = await executor.fetch(EXECUTE, { headers, signal: this.#controller.signal });
+  async run(executor, headers, onReports) {
+    const init = { headers: { upgrade: "websocket", ...headers }, signal: this.#controller.signal };
+    const response = await executor.fetch(EXECUTE, init);
     const { status, webSocket: socket } = response;
     if (!socket) throw new Error(`the executor answered with status ${status}`);
     this.#hasHeartbeats = response.headers.has(HEARTBEAT_HEADER);

@@ -13,6 +13,7 @@ extern "C" {
         executor: &Peer,
         id: u32,
         heartbeat_ms: f64,
+        progress_ms: f64,
         on_reports: &OnReports,
         on_closed: &OnClosed,
     ) -> Connection;
@@ -45,6 +46,14 @@ extern "C" {
     pub fn silent_ms(this: &Connection) -> f64;
 }
 
+/// How often an executor sends something while it works.
+#[derive(Clone, Copy)]
+pub struct Intervals {
+    pub heartbeat_ms: u64,
+    /// At most, and only if there is progress.
+    pub progress_ms: u64,
+}
+
 /// What an object does with the messages of all its connections.
 pub struct Handlers {
     on_reports: OnReports,
@@ -52,7 +61,7 @@ pub struct Handlers {
 }
 
 impl Handlers {
-    /// `on_reports` gets the id of a connection and its reports, one a line. `on_closed` gets its end, with a reason if it
+    /// `on_reports` gets the id of a connection and its reports and progress, one a line. `on_closed` gets its end, with a reason if it
     /// broke.
     pub fn new(
         on_reports: impl Fn(u32, String) + 'static,
@@ -65,11 +74,12 @@ impl Handlers {
     }
 
     /// Opens a connection for any number of orders.
-    pub fn connect(&self, executor: &Peer, id: u32, heartbeat_ms: u64) -> Connection {
+    pub fn connect(&self, executor: &Peer, id: u32, intervals: Intervals) -> Connection {
         connect(
             executor,
             id,
-            heartbeat_ms as f64,
+            intervals.heartbeat_ms as f64,
+            intervals.progress_ms as f64,
             &self.on_reports,
             &self.on_closed,
         )

@@ -1,14 +1,17 @@
 // @ts-check
 // The executor's side of a connection; executor_client.mjs has the coordinator's.
-import { HEARTBEAT_HEADER, receiveLines, sendLines } from "./executor_client.mjs";
+import { HEARTBEAT_HEADER, NOTIFY_PATH, PROGRESS_HEADER, receiveLines, sendLines } from "./executor_client.mjs";
 import { Clock } from "./clock.mjs";
 import { callWasm, nextId } from "./wasm_call.mjs";
 
 /**
- * Runs tasks. A task has an id, and reports under it: before `execute` returns, if it waits for nothing.
+ * Runs tasks. A task has an id, and reports under it: before `execute` returns, if it waits for nothing. `progress` returns the
+ * line to send for a task whose progress has changed.
  * @typedef {{
  *   execute: (id: number, order: string, sink: ReportSink) => void,
+ *   notify: (id: number, order: string, sink: ReportSink) => void,
  *   cancel: (id: number) => void,
+ *   progress?: (id: number) => string | undefined,
  * }} Executor
  *
  * @typedef {{
@@ -19,7 +22,7 @@ import { callWasm, nextId } from "./wasm_call.mjs";
  */
 
 /**
- * Serves one order in the body of a request, with its report in the response; or, over a WebSocket, orders as they come, each
+ * Serves one order, or one notification, in the body of a request, with its report in the response; or, over a WebSocket, orders as they come, each
  * reported as soon as its task ends, so that a slow task does not delay a fast one. The tasks end when the coordinator closes the
  * connection: nothing else keeps the invocation alive.
  * @param {Request} request
@@ -29,7 +32,7 @@ import { callWasm, nextId } from "./wasm_call.mjs";
  */
 export async function serve(request, executor, inFlight, onError) {
   if (request.headers.get("upgrade") === "websocket") {
-    return serveSocket(Number(request.headers.get(HEARTBEAT_HEADER)), executor, inFlight, onError);
+    return serveSocket(request.headers, executor, inFlight, onError);
   }
   const { promise, resolve, reject } = Promise.withResolvers();
   const clock = new Clock();
@@ -48,7 +51,8 @@ export async function serve(request, executor, inFlight, onError) {
     const order = await request.text();
     /** @type {ReportSink} */
     const sink = { report: (_, report) => resolve(report), fail: reject, clock };
-    callWasm(() => executor.execute(id, order, sink));
+    const isNotification = new URL(request.url).pathname === NOTIFY_PATH;
+    callWasm(() => (isNotification ? executor.notify(id, order, sink) : executor.execute(id, order, sink)));
     return new Response(await promise);
   } catch (error) {
     onError(error);
@@ -60,14 +64,15 @@ export async function serve(request, executor, inFlight, onError) {
 
 /** Heartbeats are not sent more often, whatever the coordinator asks for. */
 const HEARTBEAT_MIN_MS = 100;
+const PROGRESS_MIN_MS = 1_000;
 
 /**
- * @param {number} heartbeatMs 0 from a coordinator of an older build, which would take a heartbeat for a report
+ * @param {Headers} wanted what the coordinator asks for. One of an older build would take for a report what it does not ask for
  * @param {Executor} executor
  * @param {Set<(reason: Error) => void>} inFlight
  * @param {(error: unknown) => void} onError
  */
-function serveSocket(heartbeatMs, executor, inFlight, onError) {
+function serveSocket(wanted, executor, inFlight, onError) {
   const { 0: theirs, 1: ours } = new WebSocketPair();
   /** @type {string[]} */
   let unsent = [];
@@ -124,12 +129,31 @@ function serveSocket(heartbeatMs, executor, inFlight, onError) {
     ours.close();
   });
   ours.accept();
-  if (!(heartbeatMs > 0)) return new Response(null, { status: 101, webSocket: theirs });
-  const everyMs = Math.max(heartbeatMs, HEARTBEAT_MIN_MS);
-  const beat = () => {
-    sendLines(ours, "");
-    sink.clock.set(everyMs, beat);
+  /** @type {Record<string, string>} */
+  const headers = {};
+  /** @param {string} header @param {number} minMs @param {() => void} call called as often as the header says */
+  const repeat = (header, minMs, call) => {
+    const wantedMs = Number(wanted.get(header));
+    if (!(wantedMs > 0)) return;
+    const everyMs = Math.max(wantedMs, minMs);
+    headers[header] = String(everyMs);
+    const again = () => {
+      call();
+      sink.clock.set(everyMs, again);
+    };
+    sink.clock.set(everyMs, again);
   };
-  sink.clock.set(everyMs, beat);
-  return new Response(null, { status: 101, webSocket: theirs, headers: { [HEARTBEAT_HEADER]: String(everyMs) } });
+  repeat(HEARTBEAT_HEADER, HEARTBEAT_MIN_MS, () => sendLines(ours, ""));
+  repeat(PROGRESS_HEADER, PROGRESS_MIN_MS, () => {
+    try {
+      callWasm(() => running.forEach((id) => {
+        const line = executor.progress?.(id);
+        if (line) unsent.push(line);
+      }));
+      flush();
+    } catch (error) {
+      fail(error);
+    }
+  });
+  return new Response(null, { status: 101, webSocket: theirs, headers });
 }

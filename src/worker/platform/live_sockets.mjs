@@ -95,13 +95,24 @@ export class Watchers {
   }
 
   /**
+   * The progress of an attempt. A watcher that is behind does not get it: the next one has all of it.
+   * @param {string} line
+   */
+  publishProgress(line) {
+    for (const socket of this.#ctx.getWebSockets()) {
+      const isCurrent = positionOf(socket).sent >= this.#last && !this.#readingHistory.has(socket);
+      if (isCurrent && this.#hasRoom(socket)) this.#send(socket, positionOf(socket).sent, line, false);
+    }
+  }
+
+  /**
    * A watcher confirms the events up to a number.
    * @param {WebSocket} socket
    * @param {string | ArrayBuffer} message
    */
   confirmed(socket, message) {
-    const { sent } = positionOf(socket);
-    const confirmed = Number(message);
+    const { sent, confirmed: before } = positionOf(socket);
+    const confirmed = Math.max(before, Number(message));
     if (!Number.isSafeInteger(confirmed) || confirmed > sent) return socket.close(1008, "expected the number of an event that was sent");
     setPosition(socket, { sent, confirmed });
     this.#unconfirmed.delete(socket);

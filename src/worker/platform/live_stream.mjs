@@ -47,6 +47,7 @@ class Source {
   #kinds;
   #unconfirmedEvents = 0;
   #unconfirmedCharacters = 0;
+  #lastId = "0";
 
   /** @param {WebSocket} socket @param {string[]} kinds */
   constructor(socket, kinds) {
@@ -81,12 +82,12 @@ class Source {
   #confirm(lines, characters) {
     this.#unconfirmedEvents += lines.length;
     this.#unconfirmedCharacters += characters;
-    const last = lines.findLast(({ id }) => id !== "-");
-    if (!last || (this.#unconfirmedEvents < CONFIRM_EVENTS && this.#unconfirmedCharacters < CONFIRM_CHARACTERS)) return;
+    this.#lastId = lines.findLast(({ id }) => id !== "-")?.id ?? this.#lastId;
+    if (this.#unconfirmedEvents < CONFIRM_EVENTS && this.#unconfirmedCharacters < CONFIRM_CHARACTERS) return;
     this.#unconfirmedEvents = 0;
     this.#unconfirmedCharacters = 0;
     try {
-      this.#socket.send(last.id);
+      this.#socket.send(this.#lastId);
     } catch {
       // It is closed already.
     }

@@ -5,6 +5,7 @@ pub mod background;
 pub mod concurrent;
 pub mod deadline;
 pub mod executor_client;
+pub mod executor_stream;
 pub mod http_client;
 pub mod inline_executor;
 mod js_operation;

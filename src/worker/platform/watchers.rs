@@ -13,6 +13,9 @@ extern "C" {
 
     #[wasm_bindgen(method)]
     pub fn publish(this: &Watchers, after: f64, last: f64, lines: &str, has_ended: bool);
+
+    #[wasm_bindgen(method, js_name = publishProgress)]
+    pub fn publish_progress(this: &Watchers, line: &str);
 }
 
 impl Watchers {

@@ -10,7 +10,6 @@ use crate::host::Host;
 use crate::index::batch::pack;
 use crate::index::index_view::{self, GATE_BYTES};
 use crate::index::pending::{Pending, Subject};
-use crate::index::run_summary::RunSummary;
 use crate::worker::platform::{self, deadline, log_error};
 use crate::worker::run_object::workerd::Workerd;
 
@@ -110,6 +109,10 @@ fn has_ended(host: &Host<Workerd>) -> bool {
 /// None if the run is not in memory: it was deleted, or its last decision could not be committed.
 fn take_updates(host: &Host<Workerd>) -> Vec<(Subject, String)> {
     let due = host.platform.pending.borrow_mut().take();
+    let summary = match due.run {
+        true => host.summary().ok(),
+        false => None,
+    };
     let updates = host.with_run(|run| {
         let mut updates = Vec::new();
         for sample in &due.latencies {
@@ -119,8 +122,7 @@ fn take_updates(host: &Host<Workerd>) -> Vec<(Subject, String)> {
             let view = index_view::gate(&run.header.id, gate, GATE_BYTES);
             updates.push((Subject::Gate(gate.id.clone()), json!({"gate": view}).to_string()));
         }
-        if due.run {
-            let summary = RunSummary::of(run, platform::now());
+        if let Some(summary) = summary {
             updates.push((Subject::Run, json!(summary).to_string()));
         }
         updates

@@ -5,8 +5,10 @@ use std::cell::Cell;
 use worker::Env;
 
 use crate::base::limits::TIMEOUT_CEILING_MS;
+use crate::definition::notify::NOTIFY;
 use crate::host::Config;
-use crate::run::{Routes, Settings};
+use crate::run::{DeploymentTarget, NotifySettings, Routes, Settings};
+use crate::worker::index::traces;
 use crate::worker::platform::{self, http_client};
 use crate::worker::task_consumer::heartbeat_ms;
 
@@ -20,6 +22,7 @@ pub fn config(env: &Env) -> Config {
         let config = Config {
             settings: settings(env),
             silence_ms: silence_ms(env),
+            exports_traces: traces::is_configured(env),
         };
         CONFIG.set(Some(config));
         config
@@ -51,10 +54,36 @@ fn settings(env: &Env) -> Settings {
         resend_ms: number("CURFEW_RING_MS", default.resend_ms),
         claim_ms: number("CURFEW_CLAIM_MS", default.claim_ms),
         heartbeat_ms: number("CURFEW_SILENCE_MS", default.heartbeat_ms),
+        // With the heartbeats of the consumer.
+        progress_save_ms: heartbeat_ms(env),
         suspend_ms: number("CURFEW_SUSPEND_MS", default.suspend_ms),
         retry_delay_ms: number("CURFEW_RETRY_DELAY_MS", default.retry_delay_ms),
         retention_ms: number("CURFEW_RETENTION_MS", default.retention_ms),
         timeout_max_ms: number("CURFEW_TIMEOUT_MAX_MS", default.timeout_max_ms).min(TIMEOUT_CEILING_MS),
+        notify: notify_settings(env),
         ..default
+    }
+}
+
+/// A variable that is invalid stops no run: its targets get nothing, and the log and the list of notifications say why.
+fn notify_settings(env: &Env) -> NotifySettings {
+    let default = NotifySettings::DEFAULT;
+    let number = |name: &str, default: u64| platform::number(env, name).unwrap_or(default);
+    let text = platform::json_variable(env, NOTIFY).filter(|text| !text.trim().is_empty());
+    let (targets, invalid) = match text.map(|text| DeploymentTarget::parse(&text)) {
+        None => (Vec::new(), None),
+        Some(Ok(targets)) => (targets, None),
+        Some(Err(wrong)) => {
+            let message = format!("{NOTIFY} is invalid: {wrong}");
+            platform::log_error("invalid_setting", &message);
+            (Vec::new(), Some(message))
+        }
+    };
+    NotifySettings {
+        // Leaked, because they last as long as the isolate.
+        targets: targets.leak(),
+        invalid: invalid.map(|message| &*message.leak()),
+        retry_ms: number("CURFEW_NOTIFY_RETRY_MS", default.retry_ms).max(100),
+        give_up_ms: number("CURFEW_NOTIFY_GIVE_UP_MS", default.give_up_ms),
     }
 }

@@ -5,7 +5,7 @@ use worker::State;
 
 use crate::base::time::Millis;
 use crate::host;
-use crate::run::{Patch, WrittenAt};
+use crate::run::{MeasuredRows, Patch, WrittenAt};
 use crate::storage::commit::Commit;
 use crate::storage::pages::ListedRow;
 use crate::storage::restore::Rows;
@@ -123,6 +123,14 @@ impl host::Storage for ObjectStorage {
 
     fn undo(&self, token: u64, at: WrittenAt) -> host::Result<Vec<Patch>> {
         self.sqlite.undo(token, at).map_err(failed)
+    }
+
+    fn measured(&self) -> host::Result<MeasuredRows> {
+        self.sqlite.measured().map_err(failed)
+    }
+
+    fn rows_written(&self) -> u64 {
+        self.sqlite.rows_written() as u64
     }
 
     fn lateness(&self) -> host::Result<Vec<(String, u64, u64, u64)>> {

@@ -10,16 +10,17 @@ use worker::{Env, State};
 use crate::base::time::Millis;
 use crate::host::{self, Delivery, Host, IndexChange, LiveEvents, Platform, SubrequestBudget};
 use crate::index::pending::Pending;
+use crate::protocol::notification::NotificationOrder;
 use crate::protocol::task::TaskMessage;
 use crate::storage::restore::Snapshots;
 use crate::worker::api::prepare_start::{PUBLIC_URL_ADVICE, public_url};
-use crate::worker::platform::executor_client::{Connection, Handlers};
+use crate::worker::platform::executor_client::{Connection, Handlers, Intervals};
 use crate::worker::platform::watchers::Watchers;
 use crate::worker::platform::{self, deadline, http_client};
 use crate::worker::run_object::deliver;
 use crate::worker::run_object::settings;
 use crate::worker::run_object::storage::ObjectStorage;
-use crate::worker::task_consumer::heartbeat_ms;
+use crate::worker::task_consumer::intervals;
 
 thread_local! {
     /// Shared by all objects of the isolate.
@@ -33,7 +34,7 @@ pub struct Workerd {
     storage: ObjectStorage,
     executor: Option<http_client::Peer>,
     handlers: Handlers,
-    heartbeat_ms: u64,
+    intervals: Intervals,
     watchers: Option<Watchers>,
     /// Changes that the index has yet to learn of.
     pub pending: RefCell<Pending>,
@@ -50,7 +51,7 @@ pub fn host(state: State, env: Env) -> Rc<Host<Workerd>> {
             storage: ObjectStorage::new(state),
             executor: http_client::service(&env, "EXECUTOR"),
             handlers: handlers(host),
-            heartbeat_ms: heartbeat_ms(&env),
+            intervals: intervals(&env),
             env,
             pending: RefCell::default(),
             waiting: RefCell::default(),
@@ -138,7 +139,7 @@ impl Platform for Workerd {
 
     fn connect(&self, number: u32) -> Option<Connection> {
         let executor = self.executor.as_ref()?;
-        Some(self.handlers.connect(executor, number, self.heartbeat_ms))
+        Some(self.handlers.connect(executor, number, self.intervals))
     }
 
     fn send_one(&self, number: u32, order: &str) -> Option<Connection> {
@@ -160,6 +161,14 @@ impl Platform for Workerd {
             let Delivery { id, kind, payload } = delivery;
             let result = deliver::send(&host.platform.env, &budget, payload).await;
             host.delivery_ended(&budget, id, kind, result);
+        });
+    }
+
+    fn notify(&self, budget: &SubrequestBudget, number: u64, order: NotificationOrder) {
+        let (host, budget) = (self.host(), budget.clone());
+        wasm_bindgen_futures::spawn_local(async move {
+            let report = deliver::notify(host.platform.executor.as_ref(), &order).await;
+            host.notification_ended(&budget, number, report);
         });
     }
 
@@ -202,6 +211,12 @@ impl Platform for Workerd {
         if let Some(watchers) = &self.watchers {
             let (after, last) = (events.after as f64, events.last as f64);
             watchers.publish(after, last, &events.lines, events.has_ended);
+        }
+    }
+
+    fn publish_progress(&self, line: &str) {
+        if let Some(watchers) = &self.watchers {
+            watchers.publish_progress(line);
         }
     }
 }

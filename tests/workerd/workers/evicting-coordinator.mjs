@@ -13,6 +13,8 @@ export class RunObject extends Run {
   async fetch(request) {
     const { pathname } = new URL(request.url);
     if (pathname === "/evict") this.ctx.abort("evicted");
+    // A client that watches the run.
+    if (request.method === "GET") return super.fetch(request);
     const isClaim = "claim" in Object((await request.clone().json()).request);
     const response = await super.fetch(request);
     const name = this.ctx.id.name ?? "";

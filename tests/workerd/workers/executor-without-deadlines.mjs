@@ -14,6 +14,7 @@ async function execute({ token_id, epoch, input }) {
 /** @type {import("../../../src/worker/platform/executor_server.mjs").Executor} */
 const executor = {
   execute: (id, order, sink) => execute(JSON.parse(order)).then((report) => sink.report(id, report), sink.fail),
+  notify: (_id, _order, sink) => sink.fail("no notifications here"),
   cancel: () => {},
 };
 

@@ -1,4 +1,4 @@
-//! Truncates values for the index. Sizes are those of the values as JSON. `None` means that a value fits.
+//! Truncates values that leave a run: for the index and for notifications. Sizes are those of the values as JSON. `None` means that a value fits.
 
 use serde_json::{Value, json};
 
