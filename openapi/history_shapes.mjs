@@ -1,6 +1,6 @@
 // The history of a run as the API shows it: src/api/recovery.rs, and the fields of events in src/run.
 import { any, flag, list, millis, moment, object, oneOf, orNull, ref, text, whole } from "./shapes.mjs";
-import { CLASSES } from "./run_shapes.mjs";
+import { artifact, CLASSES } from "./run_shapes.mjs";
 
 /** The same names as in src/definition/event_kinds.rs. */
 export const EVENT_KINDS = [
@@ -99,6 +99,7 @@ export const historyShapes = {
     "timeout_duration_ms?": orNull(millis("The limit that passed.")),
     "policy_applied?": oneOf("What was done about the timeout.", ["human_gate", "retry", "fail", "proceed_with_available", "cancel_all"]),
     "recovery_path?": recoveryPath,
+    "given_up?": text("Why compensations or end handlers of the run were given up."),
     "limit?": text("The limit that was reached."),
     "most?": whole("How much that limit allows."),
     "event_name?": text("The name of the event that did not start every workflow."),
@@ -126,12 +127,12 @@ export const historyShapes = {
     partial_artifacts: list(
       "What had been produced until then.",
       object("A part of a result.", {
-        name: text("The `ref` of the step."),
-        complete: flag("False if the step was stopped or the text was cut."),
-        bytes: whole("The size before any cut."),
-        text: text("A string as it is, any other value as JSON."),
+        "node_id?": text("The node, where the record is of several tokens."),
+        "token_id?": tokenId("The token, where the record is of several."),
+        ...artifact,
       }),
     ),
+    "artifacts_cut?": flag("Something of what had been produced did not fit.", { const: true }),
     context_for_resume: object("What a retry would begin with.", {
       last_successful_checkpoint: checkpoint,
       state: any("The state of the run."),

@@ -1,5 +1,5 @@
 // The paths of documents, gates, events, callbacks, breakers and the service itself.
-import { cursor, limit } from "./run_paths.mjs";
+import { cursor, limit, traceparent } from "./run_paths.mjs";
 import { header, inPath, page, query, ref, text, whole } from "./shapes.mjs";
 
 /** @typedef {import("./answers.mjs").Operation} Operation */
@@ -76,6 +76,7 @@ export const otherPaths = {
       role: "start",
       parameters: [
         inPath("name", "The name of the event.", text("A name.", { pattern: "^[A-Za-z0-9._-]{1,128}$" })),
+        traceparent,
         header("Idempotency-Key", "With the same key nothing is started twice.", text("A key.", { pattern: "^[A-Za-z0-9._:-]{1,128}$" })),
       ],
       body: ref("Any"),
@@ -143,6 +144,16 @@ export const otherPaths = {
       summary: "Whether the Worker answers. It needs no credential.",
       role: null,
       answers: { 200: { description: "It answers.", schema: ref("Health") } },
+    },
+  },
+  "/metrics": {
+    get: {
+      id: "readMetrics",
+      tag: "Service",
+      summary: "Metrics of all runs, for Prometheus. A credential that is bound to workflows gets 403.",
+      role: "read",
+      answers: { 200: { description: "The text format of Prometheus.", schema: text("Samples."), type: "text/plain" } },
+      uses: ["database"],
     },
   },
   "/openapi.json": {

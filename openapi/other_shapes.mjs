@@ -1,6 +1,7 @@
 // Errors, documents, batches, bulk operations, events and breakers.
 import { any, flag, list, moment, object, oneOf, orNull, ref, text, whole } from "./shapes.mjs";
 import { CODES } from "./codes.mjs";
+import { EVENT_KINDS } from "./history_shapes.mjs";
 
 const codes = [...new Set(Object.keys(CODES).map((code) => code.split(" ")[1]))].sort();
 
@@ -124,6 +125,25 @@ export const otherShapes = {
     trial_at: orNull(moment("When the next call is tried.")),
     escalated_at: orNull(moment("When it was escalated.")),
     updated_at: moment("When it last changed."),
+  }),
+  Notification: object("A notification about an event of the run.", {
+    id: text("Its id, the same when it is sent again."),
+    target: text("Where it is sent, without what may be a credential."),
+    kind: oneOf("The kind of its event, or `notifications_skipped`.", [...EVENT_KINDS, "notifications_skipped"]),
+    seq: whole("The number of its event."),
+    status: oneOf("`failed`: given up after 24 h. `refused`: the target wants no more, or its address is not called.", ["pending", "delivered", "failed", "refused"]),
+    attempts: whole("How often an attempt was answered."),
+    created_at: moment("When its event happened."),
+    "last_error?": text("Why the last attempt failed."),
+    "next_attempt_at?": moment("When the next attempt is made."),
+    "delivered_at?": moment("When it was delivered."),
+    "ended_at?": moment("When it was given up or refused."),
+    "skipped?": object("Events that were not posted one by one, because too many waited.", {
+      count: whole("How many."),
+      first_seq: whole("The number of the first one."),
+      last_seq: whole("The number of the last one."),
+      kinds: { type: "object", description: "How many of each kind.", additionalProperties: whole("A number of events.") },
+    }),
   }),
   Health: object("The Worker answers.", {
     status: { const: "ok", description: "Always `ok`." },

@@ -2,7 +2,7 @@
 import { WORKFLOW } from "./codes.mjs";
 import { EVENT_KINDS } from "./history_shapes.mjs";
 import { RUN_STATUSES } from "./run_shapes.mjs";
-import { header, inPath, oneOf, page, query, ref, text, whole } from "./shapes.mjs";
+import { header, inPath, list, object, oneOf, orNull, page, query, ref, text, whole } from "./shapes.mjs";
 
 /** @typedef {import("./answers.mjs").Operation} Operation */
 
@@ -13,6 +13,7 @@ export const cursor = query("cursor", "`next_cursor` of the previous page. Empty
 const position = query("cursor", "`next_cursor` of the previous page.", text("A cursor.", { pattern: "^[0-9]*$" }));
 const after = query("after", "The number of the last item that was seen. It means the same as `cursor`; only one of both may be given.", whole("A number.", { maximum: 9007199254740991 }));
 const wait = query("wait_ms", "How long to wait for the end of the run. Milliseconds.", whole("A time.", { maximum: 30_000, default: 0 }));
+export const traceparent = header("traceparent", "The trace of the caller, by W3C Trace Context. The run continues it.", text("A context."));
 const moment = (/** @type {string} */ description) => ({ type: "integer", minimum: 0, maximum: 9007199254740991, description });
 
 /** @param {string} description */
@@ -31,7 +32,7 @@ export const runPaths = {
       summary: "Starts a run.",
       description: "The same `run_id` with the same request is answered with the same run, so a start can be repeated safely.",
       role: "start",
-      parameters: [inPath("workflow_id", "The workflow to run.", ref("Id")), wait],
+      parameters: [inPath("workflow_id", "The workflow to run.", ref("Id")), wait, traceparent],
       body: ref("StartBody"),
       example: { run_id: "order-1", input: { name: "Ada" } },
       answers: STARTED,
@@ -53,6 +54,7 @@ export const runPaths = {
       tag,
       summary: "Starts up to 100 runs, each with an outcome of its own.",
       role: "start",
+      parameters: [traceparent],
       body: ref("BatchBody"),
       example: { items: [{ workflow_id: "order", run_id: "order-1", input: {} }] },
       bodyRequired: true,
@@ -124,12 +126,12 @@ export const runPaths = {
       tag,
       summary: "The history of a run as it is committed, by server-sent events or a WebSocket.",
       description:
-        "The history comes first, then each commit's events. Every message has the JSON of an `Event`. The stream closes after the event that ends the run.",
+        "The history comes first, then each commit's events. Every message has the JSON of an `Event`, or of the type `progress` that of the progress of a token. The stream closes after the event that ends the run.",
       role: "read",
       parameters: [
         run,
         query("after", "The `seq` of the last event that was seen.", whole("A number.", { maximum: 9007199254740991 })),
-        query("kinds", "Only events of these kinds, with commas between them.", { type: "array", minItems: 1, items: oneOf("A kind.", EVENT_KINDS) }, { style: "form", explode: false }),
+        query("kinds", "Only events of these kinds, with commas between them.", { type: "array", minItems: 1, items: oneOf("A kind.", [...EVENT_KINDS, "progress"]) }, { style: "form", explode: false }),
         header("Last-Event-ID", "The `seq` of the last event that was seen. It counts more than `after`.", whole("A number.")),
         header("Upgrade", "`websocket` asks for a WebSocket.", text("A protocol.")),
       ],
@@ -144,6 +146,26 @@ export const runPaths = {
       },
       uses: ["object"],
       errors: ["429 too_many_watchers"],
+    },
+  },
+  "/v1/runs/{run_id}/notifications": {
+    get: {
+      id: "listNotifications",
+      tag,
+      summary: "What became of the notifications about a run, in the order of their events.",
+      role: "read",
+      parameters: [run, limit, position],
+      answers: {
+        200: {
+          description: "A page of notifications.",
+          schema: object("A page of notifications.", {
+            items: list("The items of this page.", ref("Notification")),
+            next_cursor: orNull(text("Pass it as `cursor` to get the next page. Null on the last page.")),
+            "problem?": text("What is wrong with the variable `CURFEW_NOTIFY`, whose targets get nothing."),
+          }),
+        },
+      },
+      uses: ["object"],
     },
   },
   "/v1/runs/{run_id}/timeouts": {

@@ -51,6 +51,22 @@ const parent = object("The run and the token that called it.", {
   token_id: tokenId("The token that waits for it."),
 });
 
+/** Of timeout records, too. */
+export const artifact = {
+  name: text("The `ref` of the step."),
+  complete: flag("False if the step was stopped or is under way, and if the text was cut."),
+  bytes: whole("The size before any cut."),
+  text: text("A string as it is, any other value as JSON."),
+};
+const progress = {
+  at: moment("When it arrived."),
+  step_ref: text("The step under way."),
+  step_index: whole("Its position, from 0."),
+  steps_total: whole("How many steps the task has."),
+  attempt: whole("The call of that step, from 1."),
+  partial: list("The results of finished steps, and the text that has arrived of the step under way.", ref("Artifact")),
+};
+
 /** @type {Record<string, import("./shapes.mjs").Schema>} */
 export const runShapes = {
   RunStatus: oneOf(
@@ -150,9 +166,23 @@ export const runShapes = {
         class: classOf(),
         code: text("The code of the failure."),
         delay_ms: millis("The delay after it."),
+        "after_ms?": millis("When it failed, from the beginning of the step."),
       }),
     ),
+    "started_at?": moment("When it began."),
+    "span_id?": text("Its span in the trace of the run.", { pattern: "^[0-9a-f]{16}$" }),
+    "gen_ai?": object("The last call of a model or a tool.", {
+      operation: oneOf("What was called.", ["chat", "execute_tool"]),
+      "provider?": text("The provider of the model."),
+      "request_model?": text("The model that was asked for."),
+      "response_model?": text("The model that answered."),
+      "input_tokens?": whole("Tokens of the prompt."),
+      "output_tokens?": whole("Tokens of the answer."),
+      "tool?": text("The tool."),
+    }),
   }),
+  Artifact: object("A part of a result.", artifact),
+  Progress: object("How far the attempt of an executing token had come.", progress),
   Token: object("A visit of a node: one step of the path that a run took.", {
     id: tokenId("`t1`, `t2`, ... in the order of creation."),
     node_id: text("The node that it visits."),
@@ -182,6 +212,7 @@ export const runShapes = {
     error: orNull(ref("Failure", "Why it failed.")),
     output: any("What its node returned."),
     steps: list("What the steps of its task did.", ref("Step")),
+    "progress?": ref("Progress", "Of a token that is executing, if its executor sends it."),
     "compensation?": flag("It undoes the work of another token.", { const: true }),
     "compensates?": tokenId("The token whose work it undoes."),
     "on_end?": flag("It belongs to an end handler.", { const: true }),

@@ -1,4 +1,5 @@
 // The schema of workflows: src/definition/workflow.rs, node.rs, wait.rs, transition.rs, fan.rs, ending.rs and timeouts.rs.
+import { EVENT_KINDS } from "./history_shapes.mjs";
 import { CLASSES } from "./run_shapes.mjs";
 import {
   choice,
@@ -234,6 +235,17 @@ const workflow = object(
       },
       oneSpelling("timeout"),
     ),
+    "notify?": {
+      type: "array",
+      maxItems: 10,
+      description: "Where events of its runs are posted.",
+      items: object("A target.", {
+        on: { type: "array", minItems: 1, uniqueItems: true, items: { type: "string", enum: EVENT_KINDS, description: "A kind." }, description: "The kinds of events that are posted." },
+        url: string("An address with `http` or `https`. It is constant, but `${secret.NAME}` may stand in it."),
+        "headers?": { type: "object", maxProperties: 20, additionalProperties: string("A text in which `${secret.NAME}` may stand."), description: "Headers of each request." },
+        "secret?": string("Exactly one `${secret.NAME}`: the secret that signs."),
+      }),
+    },
     "on_end?": {
       type: "array",
       maxItems: 20,
