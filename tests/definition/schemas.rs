@@ -29,6 +29,7 @@ const KINDS: [DocumentKind; 3] = [
 const BEYOND: &[&str] = &[
     "async_not_alone",
     "different_joins",
+    "duplicate",
     "duplicate_id",
     "empty_loop",
     "inline_not_pure",
