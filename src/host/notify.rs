@@ -37,11 +37,14 @@ impl<P: Platform> Host<P> {
 
     /// The executor has redacted the message. The address is not logged: it may hold a credential.
     fn log_notification(&self, number: u64, report: &NotificationReport) {
-        let (event, message) = match report {
+        let refused = |message: &str| json!({"event": "notification_refused", "message": message});
+        let mut line = match report {
             NotificationReport::Delivered => return,
-            NotificationReport::Gone => ("notification_refused", "the target answered with status 410"),
-            NotificationReport::Refused { message } => ("notification_refused", message.as_str()),
-            NotificationReport::Failed { message, .. } => ("notification_failed", message.as_str()),
+            NotificationReport::Gone => refused("the target answered with status 410"),
+            NotificationReport::Refused { message } => refused(message),
+            NotificationReport::Failed { message, .. } => {
+                json!({"event": "notification_failed", "message": message})
+            }
         };
         let known = self.with_run(|run| {
             let mut all = run.notifications();
@@ -49,10 +52,12 @@ impl<P: Platform> Host<P> {
             found.map(|it| (it.id.clone(), it.kind.clone(), it.attempts))
         });
         if let Ok(Some((id, kind, attempts))) = known {
-            self.platform.log(json!({
-                "level": "warn", "event": event, "run_id": self.run_id(), "notification_id": id, "kind": kind,
-                "attempts": attempts, "message": message,
-            }));
+            line["level"] = json!("warn");
+            line["run_id"] = json!(self.run_id());
+            line["notification_id"] = json!(id);
+            line["kind"] = json!(kind);
+            line["attempts"] = json!(attempts);
+            self.platform.log(line);
         }
     }
 }

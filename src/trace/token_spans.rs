@@ -116,11 +116,16 @@ fn attempts_of<'a>(span: &Span, token: &TracedToken, events: &'a [TracedEvent]) 
         if event.kind != "token_dispatched" {
             continue;
         }
+        let epoch = event.epoch.unwrap_or(1);
+        // The epoch makes the id of the span: each has one.
+        if attempts.iter().any(|attempt| attempt.epoch == epoch) {
+            continue;
+        }
         let mut later = events[index + 1..].iter();
         let end = later.find(|event| ENDS_OF_ATTEMPTS.contains(&event.kind.as_str()));
         let ended_at = end.map_or_else(|| work_ended_at(span, token), |end| end.at);
         attempts.push(Attempt {
-            epoch: event.epoch.unwrap_or(1),
+            epoch,
             time: Interval::new(event.at, ended_at),
             end,
         });

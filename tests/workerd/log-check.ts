@@ -23,7 +23,7 @@ const FOREIGN_LINES: RegExp[] = [
 const NAMES = ["run_id", "child_run_id", "workflow_run_id", "parent_run_id", "operation_id", "token_id", "node_id", "gate_id", "workflow_id", "step_ref", "breaker", "by", "name", "key", "choice", "code", "path"];
 
 /** Fields whose values are words of Curfew itself. */
-const WORDS = ["level", "event", "class", "status", "state", "source", "lane", "timeout_type", "policy_applied", "gate_kind", "cause", "action", "ends_as", "handler"];
+const WORDS = ["level", "event", "kind", "class", "status", "state", "source", "lane", "timeout_type", "policy_applied", "gate_kind", "cause", "action", "ends_as", "handler"];
 
 /** Shorter texts are words that stand everywhere. */
 const DISTINCT_LENGTH = 8;
