@@ -136,7 +136,7 @@ impl Redactor {
     /// Like `text`, for the beginning of a text that goes on. The end that may be the beginning of a value is left out: it comes
     /// with the rest, or never. The result for a longer text begins with the result for a shorter one.
     pub fn text_so_far(&self, text: &str) -> String {
-        // A short value counts if it is the whole text, which nobody knows yet.
+        // A short value counts if it is the whole text, which is not known yet.
         if self.short.iter().any(|value| value.starts_with(text)) {
             return String::new();
         }

@@ -159,7 +159,7 @@ impl Environment {
         if snapshot["workflow"]["notify"].is_null() {
             assert!(
                 receivers.saved.keys().all(|(id, _)| id != run),
-                "{run} notifies nobody"
+                "{run} has no target"
             );
             return;
         }

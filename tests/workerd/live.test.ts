@@ -258,7 +258,7 @@ test("no more than a hundred clients watch a run", async () => {
   assert.equal((await curfew.ended(id)).status, "completed");
 });
 
-test("a run that nobody watches and one that is watched write the same rows", async () => {
+test("a run without watchers and one with a watcher write the same rows", async () => {
   const rows = async (isWatched: boolean) => {
     const document = chainOf(10, { steps: [{ ref: "s", action: { kind: "service_call", implementation: { binding: "ECHO" } } }] });
     await curfew.store(document);

@@ -95,7 +95,7 @@ pub fn retry_delay_seconds(env: &Env, age_ms: u64, asked_ms: Option<u64>) -> Opt
 /// What could not be exported: the message of each, and the wait that the receiver asked for.
 pub type Failed = BTreeMap<usize, Option<u64>>;
 
-/// Exports runs with the messages that told of their ends.
+/// Exports the runs whose ends the messages report.
 pub async fn export(env: &Env, ended: Vec<(usize, EndedRun)>) -> Failed {
     let Some(receiver) = configured(env) else {
         return Failed::new();
