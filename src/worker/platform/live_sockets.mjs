@@ -186,11 +186,23 @@ async function readPage(response) {
   return { page: JSON.parse(text.slice(0, end)), lines: text.slice(end + 1) };
 }
 
+/** Of sockets of this memory: an attachment is read anew only after the object was evicted. @type {WeakMap<WebSocket, Position>} */
+const positions = new WeakMap();
+
 /** @param {WebSocket} socket @returns {Position} */
-const positionOf = (socket) => socket.deserializeAttachment();
+function positionOf(socket) {
+  const known = positions.get(socket);
+  if (known) return known;
+  const position = socket.deserializeAttachment();
+  positions.set(socket, position);
+  return position;
+}
 
 /** @param {WebSocket} socket @param {Position} position */
-const setPosition = (socket, position) => socket.serializeAttachment(position);
+function setPosition(socket, position) {
+  positions.set(socket, position);
+  socket.serializeAttachment(position);
+}
 
 /** @param {number} status @param {string} code @param {string} message @param {Record<string, string>} headers */
 const refusal = (status, code, message, headers) =>

@@ -106,37 +106,48 @@ function toEventStream(source) {
   const { readable, writable } = new IdentityTransformStream();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
-  let isOpen = true;
-  let pending = 0;
-  /** What is written, in its order; a write ends when the client has taken it. */
-  let written = Promise.resolve();
-  const end = () => {
-    isOpen = false;
-    clearInterval(alive);
-  };
-  /** @param {string} text @param {() => void} [then] */
-  const write = (text, then) => {
-    pending += 1;
-    written = written.then(async () => {
-      if (isOpen && text !== "") await writer.write(encoder.encode(text));
-      pending -= 1;
-      then?.();
-    });
-    written.catch(() => {
-      // The client is gone.
-      end();
+  let unsent = `retry: ${RETRY_MS}\n\n`;
+  /** Called when what is unsent was taken by the client. @type {(() => void)[]} */
+  let confirms = [];
+  let isWriting = false;
+  let isSourceClosed = false;
+  // What arrives during a write is written together: each write costs more than the text in it.
+  const write = async () => {
+    if (isWriting) return;
+    isWriting = true;
+    try {
+      while (unsent !== "" || confirms.length > 0) {
+        const [text, passedOn] = [unsent, confirms];
+        [unsent, confirms] = ["", []];
+        if (text !== "") await writer.write(encoder.encode(text));
+        for (const confirm of passedOn) confirm();
+      }
+      if (isSourceClosed) await writer.close();
+      isWriting = false;
+    } catch {
+      // The client is gone. Nothing is written any more.
+      clearInterval(alive);
       source.close();
-    });
+    }
   };
-  const alive = setInterval(() => pending === 0 && write(": alive\n\n"), ALIVE_MS);
-  write(`retry: ${RETRY_MS}\n\n`);
+  const alive = setInterval(() => {
+    if (isWriting) return;
+    unsent += ": alive\n\n";
+    write();
+  }, ALIVE_MS);
   source.start(
-    (lines, confirm) => write(lines.map(eventOf).join(""), confirm),
+    (lines, confirm) => {
+      unsent += lines.map(eventOf).join("");
+      confirms.push(confirm);
+      write();
+    },
     () => {
       clearInterval(alive);
-      written.then(() => writer.close()).catch(() => {});
+      isSourceClosed = true;
+      write();
     },
   );
+  write();
   const headers = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
   return new Response(readable, { headers });
 }
