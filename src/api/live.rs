@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::api::cursor::SAFE_INTEGER_MAX;
 use crate::api::error::Error;
 use crate::api::query::Query;
 use crate::base::suggest::{closest, known_names};
@@ -26,9 +27,15 @@ impl Watch {
     pub fn read(query: &Query, last_event_id: Option<&str>) -> Result<Watch, Error> {
         let after = match last_event_id {
             None => query.after()?,
-            Some(id) => id.trim().parse().map_err(|_| {
-                Error::bad_request("the header Last-Event-ID is the number of the last event that was seen")
-            })?,
+            Some(id) => {
+                let number = id.trim().parse::<u64>().ok();
+                let number = number.filter(|number| *number <= SAFE_INTEGER_MAX);
+                number.ok_or_else(|| {
+                    Error::bad_request(
+                        "the header Last-Event-ID is the number of the last event that was seen",
+                    )
+                })?
+            }
         };
         let kinds = query.one("kinds").map(read_kinds).transpose()?;
         Ok(Watch {
@@ -82,6 +89,7 @@ mod tests {
         for (text, header) in [
             ("after=x", None),
             ("after=-1", None),
+            ("", Some("18446744073709551615")),
             ("", Some("x")),
             ("", Some("")),
         ] {
