@@ -24,7 +24,7 @@ const staging = join(targetDirectory, "curfew-build");
  */
 export async function buildWorker(installPackages) {
   mkdirSync(targetDirectory, { recursive: true });
-  // `wrangler dev` with two configurations runs the build command of each at the same moment.
+  // `wrangler dev` with a separate executor runs the build command of both configurations at the same moment.
   await holdingLock(join(targetDirectory, "curfew-build.lock"), async () => {
     const stamp = stampOf(profile, ["Cargo.toml", "Cargo.lock", "scripts/build.mjs", ...filesIn("tools/bindgen"), ...filesIn("src")]);
     const isBuilt = existsSync(join(root, "build", "index_bg.wasm")) && existsSync(stampFile);

@@ -1,6 +1,6 @@
-// `npm start`: set-up, local D1, both Workers on this machine, the examples stored, then prints three commands to try.
+// `npm start`: set-up, local D1, the Worker on this machine, the examples stored, then prints three commands to try.
 import { spawn } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setUp } from "./setup.mjs";
@@ -23,16 +23,16 @@ await script(async () => {
   await step(`port ${port}`, portIsFree);
   await setUp();
   await step("local D1", migrate);
-  const workers = startWorkers();
-  const stop = stopWith(workers);
+  const worker = startWorker();
+  const stop = stopWith(worker);
   try {
-    await step("Workers", () => Promise.race([healthy(), workers.ended]));
-    await step("examples", () => Promise.race([storeExamples(), workers.ended]));
+    await step("Worker", () => Promise.race([healthy(), worker.ended]));
+    await step("examples", () => Promise.race([storeExamples(), worker.ended]));
     printCommands();
     sweepEveryMinute();
-    await workers.ended;
+    await worker.ended;
   } catch (error) {
-    // After Ctrl-C the end of the Workers is no failure.
+    // After Ctrl-C the end of the Worker is no failure.
     if (!stop.requested) throw error;
   } finally {
     stop.now();
@@ -53,35 +53,16 @@ function migrate() {
   return run(node22(), [wrangler, ...args], { cwd: root, env: environment });
 }
 
-/**
- * The executor's configuration with one more variable: first workflows usually call an address on this machine. `--var` reaches only
- * the first Worker, and the deployed configuration must not have it.
- */
-function localExecutor() {
-  const deployed = readFileSync(join(root, "wrangler.executor.toml"), "utf8");
-  const local = deployed
-    .replace('main = "src/', 'main = "../src/')
-    .replace(/^\[vars\]$/m, '[vars]\nCURFEW_ALLOW_PRIVATE = "on"')
-    // The coordinator's configuration runs the same build.
-    .replace(/^\[build\]\ncommand = .*\n/m, "");
-  const path = join(root, ".dev", "wrangler.executor.toml");
-  mkdirSync(join(root, ".dev"), { recursive: true });
-  writeFileSync(path, local);
-  // wrangler reads .dev.vars next to the configuration.
-  if (existsSync(join(root, ".dev.vars"))) copyFileSync(join(root, ".dev.vars"), join(root, ".dev", ".dev.vars"));
-  return path;
-}
-
-function startWorkers() {
-  const configurations = ["-c", "wrangler.toml", "-c", localExecutor()];
+function startWorker() {
   const network = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0"];
-  // Callbacks come in at this port, unless .dev.vars names another way in. `--var` reaches the coordinator.
+  // Callbacks come in at this port, unless .dev.vars names another way in.
   const variables = existsSync(join(root, ".dev.vars")) ? readFileSync(join(root, ".dev.vars"), "utf8") : "";
   const publicUrl = /^CURFEW_PUBLIC_URL\s*=/m.test(variables) ? [] : ["--var", `CURFEW_PUBLIC_URL:http://localhost:${port}`];
-  // Tokens in .dev.vars are needed all the same.
-  const development = ["--var", "CURFEW_DEV:on"];
+  // Tokens in .dev.vars are needed all the same. First workflows usually call an address on this machine; the deployed configuration
+  // must not allow it.
+  const development = ["--var", "CURFEW_DEV:on", "--var", "CURFEW_ALLOW_PRIVATE:on"];
   const rest = ["--persist-to", ".dev", "--show-interactive-dev-session=false", ...development, ...publicUrl];
-  const child = spawn(node22(), [wrangler, "dev", ...configurations, ...network, ...rest], {
+  const child = spawn(node22(), [wrangler, "dev", "-c", "wrangler.toml", ...network, ...rest], {
     cwd: root,
     env: environment,
     stdio: ["ignore", "inherit", "inherit"],
@@ -95,7 +76,7 @@ function startWorkers() {
   return { child, ended };
 }
 
-/** The terminal sends Ctrl-C to wrangler, too; a plain `kill` reaches this script only. @param {ReturnType<typeof startWorkers>} workers */
+/** The terminal sends Ctrl-C to wrangler, too; a plain `kill` reaches this script only. @param {ReturnType<typeof startWorker>} worker */
 function stopWith({ child }) {
   const stop = {
     requested: false,
@@ -152,7 +133,7 @@ async function storeExamples() {
   return stored.join(", ");
 }
 
-/** `wrangler dev` triggers no cron. A failed sweep is in the Workers' log, and the next follows a minute later. */
+/** `wrangler dev` triggers no cron. A failed sweep is in the Worker's log, and the next follows a minute later. */
 function sweepEveryMinute() {
   const sweep = () => fetch(`${address}/cdn-cgi/local/scheduled`, { signal: AbortSignal.timeout(SWEEP_EVERY_MS) }).catch(() => {});
   setInterval(sweep, SWEEP_EVERY_MS).unref();

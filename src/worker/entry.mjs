@@ -1,5 +1,9 @@
 // @ts-check
-// The entry point of both Workers. All decisions are made in the wasm; this file makes sure that every caller gets a response.
+// The entry points of the Worker: API, queues and cron (the default one), the executor, run objects and breakers. All decisions are
+// made in the wasm; this file makes sure that every caller gets a response.
+//
+// With CURFEW_ROLE a deployment is two Workers of the same code: "coordinator" calls the Worker that EXECUTOR is bound to, and the
+// default entry point of "executor" is the executor. Without it one Worker is both.
 //
 // A Rust panic inside an async handler unwinds nothing. The microtask that polled the future throws, and workerd reports a global
 // "error" event. The promise of that handler, and of every other call in the same wasm memory, stays pending for ever. wasm_instance.mjs
@@ -96,23 +100,37 @@ function logFailure(handler, error) {
  */
 let wasm;
 
+/**
+ * @param {Request} request
+ * @param {ExecutionContext} ctx
+ * @param {any} env
+ */
+function execute(request, ctx, env) {
+  wasm ??= new WasmEntry(ctx, env);
+  const instance = wasm;
+  // No ceiling: a task has its own deadlines, and the coordinator its alarm.
+  /** @type {import("./platform/executor_server.mjs").Executor} */
+  const executor = {
+    execute: (id, order, sink) => instance.execute(id, order, env, sink),
+    notify: (id, order, sink) => instance.notify(id, order, env, sink),
+    cancel: (id) => instance.cancel(id),
+    progress: (id) => instance.progress(id),
+  };
+  return serve(request, executor, callsInFlight, (error) => logFailure("execute", error));
+}
+
+/**
+ * The bindings, with this Worker's own executor where no other is bound.
+ * @param {{ exports?: any }} ctx
+ * @param {any} env
+ */
+const withExecutor = (ctx, env) => (env.EXECUTOR || env.CURFEW_ROLE ? env : { ...env, EXECUTOR: ctx.exports.Executor });
+
 export default class Entry extends WorkerEntrypoint {
   /** @param {Request} request */
   fetch(request) {
-    if (this.env.CURFEW_ROLE !== "executor") {
-      return responded("fetch", () => new WasmEntry(this.ctx, this.env).fetch(request), CEILING_MS);
-    }
-    wasm ??= new WasmEntry(this.ctx, this.env);
-    const instance = wasm;
-    // No ceiling: a task has its own deadlines, and the coordinator its alarm.
-    /** @type {import("./platform/executor_server.mjs").Executor} */
-    const executor = {
-      execute: (id, order, sink) => instance.execute(id, order, this.env, sink),
-      notify: (id, order, sink) => instance.notify(id, order, this.env, sink),
-      cancel: (id) => instance.cancel(id),
-      progress: (id) => instance.progress(id),
-    };
-    return serve(request, executor, callsInFlight, (error) => logFailure("execute", error));
+    if (this.env.CURFEW_ROLE === "executor") return execute(request, this.ctx, this.env);
+    return responded("fetch", () => new WasmEntry(this.ctx, this.env).fetch(request), CEILING_MS);
   }
 
   // After a rejection the platform delivers the batch again.
@@ -120,7 +138,7 @@ export default class Entry extends WorkerEntrypoint {
   queue(batch) {
     // Tasks have no ceiling but the platform's own limit.
     const ceiling = batch.queue === "curfew-tasks" ? undefined : CEILING_MS;
-    return bounded(() => new WasmEntry(this.ctx, this.env).queue(batch), ceiling);
+    return bounded(() => new WasmEntry(this.ctx, withExecutor(this.ctx, this.env)).queue(batch), ceiling);
   }
 
   // A failed pass is logged and not repeated: the next one comes within a minute.
@@ -132,6 +150,14 @@ export default class Entry extends WorkerEntrypoint {
     } catch (error) {
       logFailure("scheduled", error);
     }
+  }
+}
+
+/** Has no route: only the coordinator's own binding, or that of another Worker of the account, reaches it. */
+export class Executor extends WorkerEntrypoint {
+  /** @param {Request} request */
+  fetch(request) {
+    return execute(request, this.ctx, this.env);
   }
 }
 
@@ -147,7 +173,7 @@ export class RunObject extends DurableObject {
     // Before the wasm object, which looks for it.
     this.#watchers = new Watchers(ctx, (call) => bounded(() => handleText(this.#wasm, call), CEILING_MS));
     // After a panic it creates a new Rust object, which loads the run from SQLite.
-    this.#wasm = new WasmRunObject(ctx, env);
+    this.#wasm = new WasmRunObject(ctx, withExecutor(ctx, env));
   }
 
   /** @param {Request} request */
@@ -196,7 +222,7 @@ export class RunObject extends DurableObject {
   }
 }
 
-/** Belongs to the executor's script, which is deployed first. The coordinator is bound to it. */
+/** In a deployment of two Workers it belongs to the executor's script, which is deployed first. The coordinator is bound to it. */
 export class BreakerObject extends DurableObject {
   #wasm;
 

@@ -1,4 +1,4 @@
-// The deployment: wrangler accepts both configurations, the bundle is small, the executor is not reachable from outside.
+// The deployment: wrangler accepts the configurations, the bundle is small, the executor is not reachable from outside.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -6,11 +6,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
-import { compatibility, executorFlags, root, startCurfew } from "./harness.ts";
+import { compatibility, root, startCurfew } from "./harness.ts";
 
 const GZIP_KIB_MAX = 1792;
+const COORDINATOR = "examples/separate-executor/coordinator.toml";
+const EXECUTOR = "examples/separate-executor/executor.toml";
+const CONFIGURATIONS = ["wrangler.toml", COORDINATOR, EXECUTOR];
 const outputDirectory = mkdtempSync(join(tmpdir(), "curfew-bundle-"));
 after(() => rmSync(outputDirectory, { recursive: true, force: true }));
+
+/** Without comments. */
+const settingsOf = (configuration: string): string => readFileSync(join(root, configuration), "utf8").replace(/^\s*#.*$/gm, "");
 
 async function dryRun(configuration: string): Promise<string> {
   const wrangler = join(root, "node_modules", "wrangler", "bin", "wrangler.js");
@@ -21,8 +27,9 @@ async function dryRun(configuration: string): Promise<string> {
 }
 
 for (const [configuration, bindings] of [
-  ["wrangler.toml", ["env.RUNS (RunObject)", "env.BREAKERS (BreakerObject, defined in curfew-executor)", "env.DB (curfew)", "env.EXECUTOR (curfew-executor)", "env.INDEX_QUEUE (curfew-index)", "env.TASK_QUEUE (curfew-tasks)"]],
-  ["wrangler.executor.toml", ['env.CURFEW_ROLE ("executor")', "env.BREAKERS (BreakerObject)", "env.INDEX_QUEUE (curfew-index)"]],
+  ["wrangler.toml", ["env.RUNS (RunObject)", "env.BREAKERS (BreakerObject)", "env.DB (curfew)", "env.INDEX_QUEUE (curfew-index)", "env.TASK_QUEUE (curfew-tasks)"]],
+  [COORDINATOR, ["env.RUNS (RunObject)", "env.BREAKERS (BreakerObject, defined in curfew-executor)", "env.DB (curfew)", "env.EXECUTOR (curfew-executor)", "env.INDEX_QUEUE (curfew-index)", "env.TASK_QUEUE (curfew-tasks)"]],
+  [EXECUTOR, ['env.CURFEW_ROLE ("executor")', "env.BREAKERS (BreakerObject)", "env.INDEX_QUEUE (curfew-index)"]],
 ] as const) {
   test(`wrangler accepts ${configuration}`, async () => {
     const output = await dryRun(configuration);
@@ -33,14 +40,17 @@ for (const [configuration, bindings] of [
   });
 }
 
-test("the deployed executor calls no private addresses", () => {
-  const settings = readFileSync(join(root, "wrangler.executor.toml"), "utf8").replace(/^\s*#.*$/gm, "");
-  assert.doesNotMatch(settings, /CURFEW_ALLOW_PRIVATE/);
+test("the deployed executor calls no private addresses, and the deployed API is not in development", () => {
+  for (const configuration of CONFIGURATIONS) assert.doesNotMatch(settingsOf(configuration), /CURFEW_ALLOW_PRIVATE|CURFEW_DEV/);
+});
+
+test("one Worker has no role, and no executor but its own", () => {
+  assert.doesNotMatch(settingsOf("wrangler.toml"), /CURFEW_ROLE|EXECUTOR/);
 });
 
 test("a request to the own domain goes through Cloudflare's front door, and versions have no address of their own", () => {
-  for (const configuration of ["wrangler.toml", "wrangler.executor.toml"]) {
-    const settings = readFileSync(join(root, configuration), "utf8").replace(/^\s*#.*$/gm, "");
+  for (const configuration of CONFIGURATIONS) {
+    const settings = settingsOf(configuration);
     // Before the first table, or it would be a key of that table.
     const top = settings.slice(0, settings.search(/^\[/m));
     assert.match(top, /^compatibility_flags = \[.*"global_fetch_strictly_public".*\]$/m, configuration);
@@ -48,8 +58,8 @@ test("a request to the own domain goes through Cloudflare's front door, and vers
   }
 });
 
-test("the executor has no public address", () => {
-  const settings = readFileSync(join(root, "wrangler.executor.toml"), "utf8").replace(/^\s*#.*$/gm, "");
+test("a separate executor has no public address", () => {
+  const settings = settingsOf(EXECUTOR);
   assert.match(settings, /^workers_dev = false$/m);
   assert.match(settings, /^preview_urls = false$/m);
   assert.doesNotMatch(settings, /route|custom_domain/);
@@ -71,26 +81,28 @@ test("no public request reaches the executor, or internal routes of a run object
 });
 
 test("tests use the deployed compatibility settings", () => {
-  for (const configuration of ["wrangler.toml", "wrangler.executor.toml"]) {
-    const settings = readFileSync(join(root, configuration), "utf8");
+  for (const configuration of CONFIGURATIONS) {
+    const settings = settingsOf(configuration);
     assert.ok(settings.includes(`compatibility_date = "${compatibility.compatibilityDate}"`), configuration);
     const flags = /^compatibility_flags = (.*)$/m.exec(settings)?.[1] ?? "[]";
-    const wanted = configuration.includes("executor") ? executorFlags : compatibility;
-    assert.deepEqual(JSON.parse(flags), wanted.compatibilityFlags, configuration);
+    assert.deepEqual(JSON.parse(flags), compatibility.compatibilityFlags, configuration);
   }
 });
 
 test("both queues have a consumer, and the queue lane is off by default", () => {
-  const settings = readFileSync(join(root, "wrangler.toml"), "utf8").replace(/^\s*#.*$/gm, "");
-  const consumers = settings.split("[[queues.consumers]]").slice(1);
-  assert.deepEqual(consumers.map((one) => /queue = "([^"]*)"/.exec(one)?.[1]), ["curfew-index", "curfew-tasks"]);
-  assert.doesNotMatch(settings, /CURFEW_QUEUE/);
+  for (const configuration of ["wrangler.toml", COORDINATOR]) {
+    const settings = settingsOf(configuration);
+    const consumers = settings.split("[[queues.consumers]]").slice(1);
+    assert.deepEqual(consumers.map((one) => /queue = "([^"]*)"/.exec(one)?.[1]), ["curfew-index", "curfew-tasks"]);
+    assert.doesNotMatch(settings, /CURFEW_QUEUE/);
+  }
 });
 
 test("the sweep is called every minute", () => {
-  const settings = readFileSync(join(root, "wrangler.toml"), "utf8").replace(/^\s*#.*$/gm, "");
-  assert.match(settings, /^\[triggers\]\ncrons = \["\* \* \* \* \*"\]$/m);
-  assert.doesNotMatch(readFileSync(join(root, "wrangler.executor.toml"), "utf8"), /crons/);
+  for (const configuration of ["wrangler.toml", COORDINATOR]) {
+    assert.match(settingsOf(configuration), /^\[triggers\]\ncrons = \["\* \* \* \* \*"\]$/m);
+  }
+  assert.doesNotMatch(settingsOf(EXECUTOR), /crons/);
 });
 
 test("the lock file names no registry", () => {

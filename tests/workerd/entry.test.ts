@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Log, LogLevel, Miniflare, type WorkerOptions } from "miniflare";
-import { compatibility, executorFlags, executorProtocolModules, localOptions, moduleWorker, root } from "./harness.ts";
+import { compatibility, executorProtocolModules, localOptions, moduleWorker, root } from "./harness.ts";
 import { until } from "./poll.ts";
 
 // (module (func (export "trap") unreachable) (func (export "overflow") call 1))
@@ -49,7 +49,6 @@ before(async () => {
         config: {
           name: "executor",
           ...compatibility,
-          ...executorFlags,
           manifest,
           triggers: [{ type: "fetch", pattern: "*/execute" }],
           env: { CURFEW_ROLE: { type: "text", value: "executor" } },

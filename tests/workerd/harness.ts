@@ -1,4 +1,4 @@
-// Starts both Workers in one workerd as they are deployed: same entry, same wasm, same bindings, loopback only.
+// Starts Curfew in workerd as it is deployed, as one Worker or as two: same entry, same wasm, same bindings, loopback only.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,14 +11,15 @@ import type { EventView, RunView, TimeoutView, TokenView } from "./api-types.ts"
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** The same as in wrangler.toml; configuration.test.ts compares them. */
-export const compatibility = { compatibilityDate: "2026-11-01", compatibilityFlags: ["global_fetch_strictly_public"] };
-export const executorFlags = { compatibilityFlags: ["enable_request_signal", "global_fetch_strictly_public"] };
+export const compatibility = { compatibilityDate: "2026-11-01", compatibilityFlags: ["enable_request_signal", "global_fetch_strictly_public"] };
 
 type WorkerOptions = MiniflareOptions["workers"][number];
 type Manifest = NonNullable<WorkerOptions["config"]["manifest"]>;
 type Bindings = NonNullable<WorkerOptions["config"]["env"]>;
 
 export interface CurfewOptions {
+  /** The executor is a Worker of its own. */
+  separateExecutor?: boolean;
   /** Variables of the coordinator, e.g. CURFEW_TOKENS. */
   vars?: Record<string, string>;
   /** An object is a variable of JSON, as in a wrangler file. */
@@ -149,8 +150,7 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
     },
     ...(options.persistTo ? { resourcePersistencePath: options.persistTo } : {}),
     workers: [
-      coordinator(options),
-      options.executor ? moduleWorker(EXECUTOR, options.executor, executorFlags) : executor(options),
+      ...(isSeparate(options) ? [coordinator(options), separateExecutor(options)] : [oneWorker(options)]),
       moduleWorker("echo", "tests/workerd/workers/echo.mjs"),
       ...(options.extraWorkers ?? []),
     ],
@@ -262,14 +262,32 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
   };
 }
 
-/** The class is part of the executor; a replacement of the executor has no breakers. */
-const breakers = { type: "durable-object", worker: EXECUTOR, exportName: "BreakerObject" } as const;
+/** A test that replaces the executor, or removes its binding, needs one. CURFEW_TEST_SEPARATE runs every test with one. */
+const isSeparate = ({ separateExecutor, executor, without = [] }: CurfewOptions): boolean =>
+  separateExecutor ?? (executor !== undefined || without.includes("EXECUTOR") || process.env["CURFEW_TEST_SEPARATE"] === "on");
 
+function oneWorker(options: CurfewOptions): WorkerOptions {
+  const { config } = coordinator(options);
+  const { CURFEW_ROLE: _, EXECUTOR: __, ...bindings } = config.env!;
+  return {
+    config: {
+      ...config,
+      manifest: manifestOf(options.entry ?? (options.models ? WITH_AI : undefined)),
+      env: { ...executorBindings(options), ...bindings, ...(options.withoutBreakers ? {} : { BREAKERS: breakersOf("curfew") }) },
+      exports: { ...config.exports, BreakerObject: { type: "durable-object", storage: "sqlite" } },
+    },
+  };
+}
+
+const breakersOf = (worker: string) => ({ type: "durable-object", worker, exportName: "BreakerObject" }) as const;
+
+/** The coordinator of a separate executor. */
 function coordinator({ vars = {}, executor, entry, bindings: more = {}, without = [] }: CurfewOptions): WorkerOptions {
   const bindings: Bindings = {
     ...variableBindings({ CURFEW_ROLE: "coordinator", ...developmentUnless(vars), ...vars }),
     RUNS: { type: "durable-object", worker: "curfew", exportName: "RunObject" },
-    ...(executor === undefined ? { BREAKERS: breakers } : {}),
+    // A replacement of the executor has no breakers.
+    ...(executor === undefined ? { BREAKERS: breakersOf(EXECUTOR) } : {}),
     DB: { type: "d1", id: "curfew" },
     EXECUTOR: { type: "worker", worker: EXECUTOR },
     INDEX_QUEUE: { type: "queue", name: "curfew-index" },
@@ -280,7 +298,7 @@ function coordinator({ vars = {}, executor, entry, bindings: more = {}, without 
     config: {
       name: "curfew",
       ...compatibility,
-      manifest: entry ? wrapEntry(entry) : curfewManifest(),
+      manifest: manifestOf(entry),
       env: Object.fromEntries(Object.entries(bindings).filter(([name]) => !without.includes(name))),
       exports: { RunObject: { type: "durable-object", storage: "sqlite" } },
       // The task queue always exists; CURFEW_QUEUE decides whether it is used.
@@ -296,19 +314,26 @@ function coordinator({ vars = {}, executor, entry, bindings: more = {}, without 
 /** Without tokens the tests are a program of this machine in development. */
 const developmentUnless = (vars: Record<string, string>): Record<string, string> => ("CURFEW_TOKENS" in vars ? {} : { CURFEW_DEV: "on" });
 
-function executor({ executorVars = {}, models, services = {}, withoutBreakers = false }: CurfewOptions): WorkerOptions {
+function executorBindings({ executorVars = {}, models, services = {} }: CurfewOptions): Bindings {
+  return {
+    // The peers of the tests listen on loopback.
+    ...variableBindings({ CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...executorVars }),
+    ...Object.fromEntries(Object.entries({ ECHO: "echo", ...services }).map(([name, worker]) => [name, { type: "worker", worker }])),
+    INDEX_QUEUE: { type: "queue", name: "curfew-index" },
+  };
+}
+
+function separateExecutor(options: CurfewOptions): WorkerOptions {
+  if (options.executor) return moduleWorker(EXECUTOR, options.executor);
   return {
     config: {
       name: EXECUTOR,
       ...compatibility,
-      ...executorFlags,
-      manifest: models ? wrapEntry(WITH_AI) : curfewManifest(),
+      manifest: manifestOf(options.models ? WITH_AI : undefined),
       env: {
-        // The peers of the tests listen on loopback.
-        ...variableBindings({ CURFEW_ROLE: "executor", CURFEW_ALLOW_PRIVATE: "on", ...(models ? { MODELS: models } : {}), ...executorVars }),
-        ...Object.fromEntries(Object.entries({ ECHO: "echo", ...services }).map(([name, worker]) => [name, { type: "worker", worker }])),
-        ...(withoutBreakers ? {} : { BREAKERS: breakers }),
-        INDEX_QUEUE: { type: "queue", name: "curfew-index" },
+        ...variableBindings({ CURFEW_ROLE: "executor" }),
+        ...executorBindings(options),
+        ...(options.withoutBreakers ? {} : { BREAKERS: breakersOf(EXECUTOR) }),
       },
       exports: { BreakerObject: { type: "durable-object", storage: "sqlite" } },
     },
@@ -332,6 +357,14 @@ export function executorProtocolModules(): Manifest["modules"] {
   return Object.fromEntries(paths.map((path) => [path, { type: "esm", contents: readFileSync(join(root, path), "utf8") }]));
 }
 
+/** Curfew, wrapped in an entry of the tests if there is one. */
+function manifestOf(wrapper?: string): Manifest {
+  const manifest = curfewManifest();
+  if (wrapper === undefined) return manifest;
+  const contents = readFileSync(join(root, wrapper), "utf8");
+  return { ...manifest, mainModule: wrapper, modules: { ...manifest.modules, [wrapper]: { type: "esm", contents } } };
+}
+
 function curfewManifest(): Manifest {
   const text = (path: string) => readFileSync(join(root, path), "utf8");
   return {
@@ -348,13 +381,6 @@ function curfewManifest(): Manifest {
 
 /** Adds an AI binding to the executor's environment: workerd has none. */
 const WITH_AI = "tests/workerd/workers/with-ai.mjs";
-
-/** Curfew wrapped in an entry of the tests. */
-function wrapEntry(path: string): Manifest {
-  const manifest = curfewManifest();
-  const contents = readFileSync(join(root, path), "utf8");
-  return { ...manifest, mainModule: path, modules: { ...manifest.modules, [path]: { type: "esm", contents } } };
-}
 
 function variableBindings(vars: Record<string, string | Record<string, string[]>>): Bindings {
   return Object.fromEntries(Object.entries(vars).map(([name, value]) => [name, typeof value === "string" ? { type: "text", value } : { type: "json", value }]));

@@ -3,6 +3,8 @@
 // and /database/off lets every statement to D1 fail until /database/on.
 import Entry, { RunObject as Run } from "../../../src/worker/entry.mjs";
 
+export * from "../../../src/worker/entry.mjs";
+
 /** By the name of the run. @type {Map<string, { loads: number, requests: number }>} */
 const counts = new Map();
 

@@ -2,6 +2,8 @@
 // The coordinator with a route that returns the size of the SQLite database of a run's object.
 import Entry, { RunObject as Current } from "../../../src/worker/entry.mjs";
 
+export * from "../../../src/worker/entry.mjs";
+
 export class RunObject extends Current {
   /** @param {Request} request */
   async fetch(request) {

@@ -3,6 +3,8 @@
 // whose name begins with unheard- is lost.
 import Entry, { RunObject as Run } from "../../../src/worker/entry.mjs";
 
+export * from "../../../src/worker/entry.mjs";
+
 export default Entry;
 
 /** By the name of the run, because objects are evicted. @type {Set<string>} */

@@ -2,6 +2,8 @@
 // The coordinator with a database that refuses every statement that writes the text in FAILING.
 import Entry, { RunObject as Run } from "../../../src/worker/entry.mjs";
 
+export * from "../../../src/worker/entry.mjs";
+
 export default Entry;
 
 let isPatched = false;

@@ -3,6 +3,8 @@
 // the first about a gate of each run (REFUSE_FIRST), and objects that do not respond to probes (those named broken-...).
 import Entry, { RunObject as Run } from "../../../src/worker/entry.mjs";
 
+export * from "../../../src/worker/entry.mjs";
+
 export default Entry;
 
 /** workers-rs checks the name of the class. */

@@ -2,6 +2,8 @@
 // The coordinator with a route that writes rows of an older build to an object, and one that lists the object's tables.
 import Entry, { RunObject as Current } from "../../../src/worker/entry.mjs";
 
+export * from "../../../src/worker/entry.mjs";
+
 /** The tables of the first build: rows sorted by key, tokens in their own table. */
 const TABLES = [
   "CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",

@@ -3,6 +3,8 @@
 // by the first words of each, and the sizes of transactions.
 import Entry, { RunObject } from "../../../src/worker/entry.mjs";
 
+export * from "../../../src/worker/entry.mjs";
+
 export { RunObject };
 
 /** @type {string[]} */

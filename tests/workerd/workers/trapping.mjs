@@ -2,7 +2,7 @@
 // The coordinator, whose wasm instance counts as trapped after a request to /__trap.
 import Coordinator from "../../../src/worker/entry.mjs";
 
-export { RunObject } from "../../../src/worker/entry.mjs";
+export * from "../../../src/worker/entry.mjs";
 
 export default class extends Coordinator {
   /** @param {Request} request */

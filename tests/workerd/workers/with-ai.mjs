@@ -1,7 +1,7 @@
 // @ts-check
 // The executor with an AI binding that behaves like the platform's: it returns a stream or a value, throws an error with its number,
 // or returns the raw response if requested. Models named `old-...` have no raw response.
-import Entry from "../../../src/worker/entry.mjs";
+import Entry, { Executor as CurfewExecutor } from "../../../src/worker/entry.mjs";
 
 /** @param {string} url */
 const ai = (url) => ({
@@ -15,6 +15,16 @@ const ai = (url) => ({
   },
 });
 
+export * from "../../../src/worker/entry.mjs";
+
+export class Executor extends CurfewExecutor {
+  /** @param {ExecutionContext} context @param {any} env */
+  constructor(context, env) {
+    super(context, { ...env, AI: ai(env.MODELS) });
+  }
+}
+
+/** The executor where it is a Worker of its own. */
 export default class extends Entry {
   /** @param {ExecutionContext} context @param {any} env */
   constructor(context, env) {
