@@ -10,11 +10,17 @@ import { start } from "./contenders.ts";
 import { indexRows } from "./cost.ts";
 import { credentialFigures } from "./credentials.ts";
 import { printTable, rounded, type Cell } from "./figures.ts";
+import { forms } from "./forms.ts";
 import { liveFigures } from "./live.ts";
 import { isMissed, limitsOf, MEASURED_ON, missedLimits } from "./limits.ts";
 import { sizeFigures } from "./size.ts";
 import { alarmFloorWorkers, timeFigures, timeTable } from "./time.ts";
 import { dispatchesOfThreeSteps, rowsOfANode, throughput, workloads, workloadTable } from "./workloads.ts";
+
+if (process.argv.includes("--forms")) {
+  await forms();
+  process.exit();
+}
 
 const curfew = await start({ extraWorkers: alarmFloorWorkers });
 try {

@@ -13,6 +13,7 @@ import { errorResponse } from "./platform/api_response.mjs";
 import { serve } from "./platform/executor_server.mjs";
 import { Watchers } from "./platform/live_sockets.mjs";
 import { handleRequest, handleText } from "./platform/object_request.mjs";
+import { create, RunHandle } from "./platform/rpc.mjs";
 import WasmEntry, { BreakerObject as WasmBreakerObject, RunObject as WasmRunObject } from "../../build/index.js";
 
 /** The longest time of an API call. The longest long poll is 30 s, and no other call waits for a task. */
@@ -132,6 +133,30 @@ export default class Entry extends WorkerEntrypoint {
     if (this.env.CURFEW_ROLE === "executor") return execute(request, this.ctx, this.env);
     return responded("fetch", () => new WasmEntry(this.ctx, this.env).fetch(request), CEILING_MS);
   }
+
+  // The methods below are for Workers of the account that have bound this one. No request from outside reaches them.
+
+  /**
+   * A request to the API that needs no token. It is made in the name that the binding's `props` give.
+   * @param {Request} request
+   */
+  request(request) {
+    const name = String(Object(this.ctx.props).name ?? "");
+    return responded("request", () => new WasmEntry(this.ctx, this.env).fetchBound(request, name), CEILING_MS);
+  }
+
+  /** Starts a run. @param {import("./platform/rpc.mjs").CreateOptions} options */
+  async create(options) {
+    return this.get(await create(this.#send, options));
+  }
+
+  /** @param {string} id */
+  get(id) {
+    return new RunHandle(this.#send, id);
+  }
+
+  /** @type {import("./platform/rpc.mjs").Send} */
+  #send = (request) => this.request(request);
 
   // After a rejection the platform delivers the batch again.
   /** @param {MessageBatch} batch */

@@ -1,9 +1,10 @@
-//! The platform's events. One wasm serves both Workers: `entry.mjs` sends a coordinator's requests here and an executor's orders
-//! to `executor::execute`.
+//! The platform's events. One wasm is coordinator and executor: `entry.mjs` sends a coordinator's requests here and an executor's
+//! orders to `executor::execute`.
 //!
 //! No handler returns an error: the glue around it would panic, and a panic ends every call in the same memory.
 
 use serde_json::json;
+use wasm_bindgen::prelude::*;
 use web_sys::{Request, Response};
 use worker::{Context, Env, MessageBatch, Result, ScheduleContext, ScheduledEvent, event};
 
@@ -29,7 +30,22 @@ fn start() {
 
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
-    api::fetch::fetch(request, env).await.or_else(|error| {
+    answer(request, env, None).await
+}
+
+/// A request of a Worker that is bound to this one; `worker` is its name. No request from outside comes here.
+#[wasm_bindgen(js_name = fetchBound)]
+pub async fn fetch_bound(
+    request: Request,
+    env: Env,
+    worker: String,
+) -> std::result::Result<Response, JsError> {
+    let answer = answer(request, env, Some(worker)).await;
+    answer.map_err(|_| JsError::new("no response could be made"))
+}
+
+async fn answer(request: Request, env: Env, bound: Option<String>) -> Result<Response> {
+    api::fetch::fetch(request, env, bound).await.or_else(|error| {
         platform::log(json!({"level": "error", "event": "request_failed", "message": error.to_string()}));
         let response = api::respond::response(Err(Error::internal()))?;
         Ok(api::respond::finish(&response, Roles::NONE))

@@ -60,6 +60,11 @@ export default class Entry {
     return guarded(() => wasm.fetch(request, this.#env, this.#ctx));
   }
 
+  /** The request of a bound Worker. @param {Request} request @param {string} worker its name @returns {Promise<Response>} */
+  fetchBound(request, worker) {
+    return guarded(() => wasm.fetchBound(request, this.#env, worker));
+  }
+
   /** @param {MessageBatch} batch @returns {Promise<void>} */
   queue(batch) {
     return guarded(() => wasm.queue(batch, this.#env, this.#ctx));

@@ -268,7 +268,7 @@ const isSeparate = ({ separateExecutor, executor, without = [] }: CurfewOptions)
 
 function oneWorker(options: CurfewOptions): WorkerOptions {
   const { config } = coordinator(options);
-  const { CURFEW_ROLE: _, EXECUTOR: __, ...bindings } = config.env!;
+  const { CURFEW_ROLE: _, EXECUTOR: __, BREAKERS: ___, ...bindings } = config.env!;
   return {
     config: {
       ...config,

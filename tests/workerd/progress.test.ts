@@ -24,7 +24,8 @@ before(async () => {
   const vars = { CURFEW_QUEUE: "on", CURFEW_HEARTBEAT_MS: "500", CURFEW_SILENCE_MS: "2500" };
   [peer, curfew, queue, withOlderExecutor] = await Promise.all([
     startPeer(),
-    startCurfew({ executorVars }),
+    // A test calls the executor itself.
+    startCurfew({ executorVars, separateExecutor: true }),
     startCurfew({ executorVars, vars, entry: "tests/workerd/workers/evicting-coordinator.mjs" }),
     startCurfew({ vars: { CURFEW_QUEUE: "on" }, executor: "tests/workerd/workers/older-executor.mjs" }),
   ]);

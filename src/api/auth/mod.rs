@@ -14,7 +14,7 @@ mod role;
 
 use crate::api::error::Error;
 use crate::base::time::Millis;
-use crate::protocol::caller::Caller;
+use crate::protocol::caller::{Caller, WorkflowScope};
 use access::Access;
 use credentials::Credentials;
 
@@ -40,6 +40,22 @@ impl Identity {
     pub fn development() -> Identity {
         Identity {
             caller: Caller::ANONYMOUS,
+            roles: Roles::of(Role::Admin),
+        }
+    }
+
+    /// A Worker that calls over a service binding: the account's own configuration let it in. Its name has a prefix, so that it is
+    /// never that of a person or a token. One without a valid name is `worker`.
+    pub fn bound_worker(name: &str) -> Identity {
+        let name = match is_caller_name(name) {
+            true => format!("worker:{name}"),
+            false => "worker".to_string(),
+        };
+        Identity {
+            caller: Caller {
+                name: Some(name),
+                workflows: WorkflowScope::UNLIMITED,
+            },
             roles: Roles::of(Role::Admin),
         }
     }

@@ -16,7 +16,7 @@ use crate::api::routes::Route;
 use crate::api::scope;
 use crate::base::time::Millis;
 use crate::worker::api::access::{AccessError, Verifier};
-use crate::worker::api::fetch::header;
+use crate::worker::api::request::header;
 use crate::worker::platform::{self, rate_limit};
 
 /// The binding does not say when its period ends. The shortest is ten seconds.

@@ -1,7 +1,6 @@
 //! The API Worker: routes and authorizes a request, reads its query and body, then forwards it to the catalogue, the index,
 //! a run's object or a breaker's object.
 
-use futures_util::StreamExt;
 use serde_json::{Value, json};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Request, Response};
@@ -21,7 +20,7 @@ use crate::api::query::Query;
 use crate::api::routes::{BodyRule, Route};
 use crate::api::scope;
 use crate::base::limits;
-use crate::base::trace::{TRACEPARENT, TraceParent};
+use crate::base::trace::TraceParent;
 use crate::definition::event::trigger_event;
 use crate::definition::snapshot::{self, CheckError, DocumentKind, Library};
 use crate::protocol::caller::Caller;
@@ -34,6 +33,7 @@ use crate::worker::api::catalogue::Catalogue;
 use crate::worker::api::live;
 use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
+use crate::worker::api::request::{header, read_bytes, traceparent};
 use crate::worker::api::respond::{self, ApiResult, response};
 use crate::worker::index::{breakers, gates, metrics, operations, runs};
 use crate::worker::platform::http_client::{self, Peer};
@@ -45,12 +45,10 @@ const JSON_SCHEMA: &str = "application/schema+json";
 const NDJSON: &str = "application/x-ndjson";
 /// How long an object may take to respond, in addition to the wait that the caller asked for.
 const OBJECT_MS: u64 = 10_000;
-/// A body that exceeds the limit is read to its end up to this size: a client whose connection is closed while it sends never
-/// sees the error response.
-const DRAINED_BYTES: usize = 8 * limits::REQUEST_BYTES;
 
-pub async fn fetch(request: Request, env: Env) -> Result<Response> {
-    let (answer, identity) = match admit(&request, &env).await {
+/// `bound`: the name of the Worker that calls over a service binding. It needs no credential.
+pub async fn fetch(request: Request, env: Env, bound: Option<String>) -> Result<Response> {
+    let (answer, identity) = match admit(&request, &env, bound).await {
         Ok((url, route, identity)) => {
             let path = route.path_without_secrets(url.path());
             let answer = handle(&request, &url, route, &identity, &env).await;
@@ -103,11 +101,18 @@ impl ApiResponse {
 }
 
 /// The route of a request, and who sends it.
-async fn admit(request: &Request, env: &Env) -> std::result::Result<(Url, Route, Identity), Error> {
+async fn admit(
+    request: &Request,
+    env: &Env,
+    bound: Option<String>,
+) -> std::result::Result<(Url, Route, Identity), Error> {
     let url =
         Url::parse(&request.url()).map_err(|_| Error::bad_request("the URL of the request is invalid"))?;
     let route = Route::parse(&request.method(), url.path())?;
-    let identity = authorize::authorize(request, &url, env, &route).await?;
+    let identity = match bound {
+        Some(name) => Identity::bound_worker(&name),
+        None => authorize::authorize(request, &url, env, &route).await?,
+    };
     Ok((url, route, identity))
 }
 
@@ -310,47 +315,6 @@ async fn handle(
         }
     };
     Ok(ApiResponse::Json(result))
-}
-
-pub fn header(request: &Request, name: &str) -> Option<String> {
-    // `get` fails for an invalid header name only.
-    request.headers().get(name).ok().flatten()
-}
-
-/// The trace that the request belongs to. An invalid header counts as none.
-fn traceparent(request: &Request) -> Option<TraceParent> {
-    TraceParent::parse(&header(request, TRACEPARENT)?)
-}
-
-/// The bytes of the body. Holds no more than the limit in memory.
-async fn read_bytes(request: &Request) -> Result<std::result::Result<Vec<u8>, Error>> {
-    let announced = header(request, "content-length").and_then(|text| text.parse::<usize>().ok());
-    if announced.is_some_and(|bytes| bytes > DRAINED_BYTES) {
-        return Ok(Err(body::too_large()));
-    }
-    if announced.is_some_and(|bytes| bytes <= limits::REQUEST_BYTES) {
-        // Reading a small body in chunks would take several turns of the event loop.
-        let bytes = JsFuture::from(request.array_buffer()?).await?;
-        return Ok(Ok(js_sys::Uint8Array::new(&bytes).to_vec()));
-    }
-    let mut bytes = Vec::new();
-    let mut seen = 0;
-    if let Ok(mut stream) = worker::Request::from(Clone::clone(request)).stream() {
-        while let Some(chunk) = stream.next().await {
-            let chunk = chunk?;
-            seen += chunk.len();
-            if seen > DRAINED_BYTES {
-                return Ok(Err(body::too_large()));
-            }
-            if seen <= limits::REQUEST_BYTES {
-                bytes.extend_from_slice(&chunk);
-            }
-        }
-    }
-    if seen > limits::REQUEST_BYTES {
-        return Ok(Err(body::too_large()));
-    }
-    Ok(Ok(bytes))
 }
 
 async fn put_document(

@@ -10,7 +10,7 @@ use crate::api::live::Watch;
 use crate::base::text::to_json;
 use crate::protocol::caller::Caller;
 use crate::protocol::run::{RunCall, RunRequest};
-use crate::worker::api::fetch::header;
+use crate::worker::api::request::header;
 use crate::worker::platform::http_client::Peer;
 use crate::worker::platform::{deadline, message_of};
 use crate::worker::run_client::{self, CallError};

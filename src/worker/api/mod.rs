@@ -9,4 +9,5 @@ pub mod fetch;
 pub mod live;
 pub mod prepare_start;
 pub mod publish_event;
+mod request;
 pub mod respond;
