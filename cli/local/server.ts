@@ -1,0 +1,105 @@
+// Curfew on this machine: the local database with its migrations, `wrangler dev`, and the sweep that `wrangler dev` does not trigger.
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { dirname, join } from "node:path";
+import { node22 } from "./node22.ts";
+import { runWrangler, spawnWrangler, wranglerIn } from "./wrangler.ts";
+
+const READY_WITHIN_MS = 60_000;
+const STOPPED_WITHIN_MS = 5_000;
+const SWEEP_EVERY_MS = 60_000;
+
+export interface LocalOptions {
+  /** A file of wrangler. */
+  configuration: string;
+  /** 0 is any free one. */
+  port: number;
+  /** Where everything that Curfew stores is kept. */
+  persistTo: string;
+  /** What wrangler and the Worker print is left out. */
+  isQuiet?: boolean;
+  /** Variables of the Worker, beside those of development. */
+  variables?: Record<string, string>;
+  /** What takes a while, for people. */
+  note: (line: string) => void;
+}
+
+export interface LocalServer {
+  url: string;
+  /** Rejects when the server ends by itself. */
+  ended: Promise<never>;
+  stop(): Promise<void>;
+}
+
+/** Resolves when it answers. */
+export async function startLocal(options: LocalOptions): Promise<LocalServer> {
+  const { configuration, persistTo, note } = options;
+  const port = await freePort(options.port);
+  const url = `http://localhost:${port}`;
+  const directory = dirname(configuration);
+  const wrangler = wranglerIn(directory, await node22(note), {
+    WRANGLER_REGISTRY_PATH: join(persistTo, "registry"),
+    WRANGLER_LOG_PATH: join(persistTo, "logs"),
+  });
+  const storage = ["--persist-to", persistTo, "-c", configuration];
+  await runWrangler(wrangler, ["d1", "migrations", "apply", "DB", "--local", ...storage], true);
+  const network = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0", "--show-interactive-dev-session=false"];
+  const variables = Object.entries(developmentVariables(directory, url, options.variables)).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
+  const child = spawnWrangler(wrangler, ["dev", ...storage, ...network, ...variables], options.isQuiet ? "pipe" : "inherit");
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (text = `${text}${chunk}`.slice(-4_000)));
+  const ended = new Promise<never>((_, reject) => {
+    child.on("error", reject);
+    child.on("close", (code) => reject(new Error(`wrangler dev ended (exit code ${code})\n${text}`.trimEnd())));
+  });
+  // It may reject before it is awaited.
+  ended.catch(() => {});
+  const sweep = setInterval(() => void fetch(`${url}/cdn-cgi/local/scheduled`, { signal: AbortSignal.timeout(SWEEP_EVERY_MS) }).catch(() => {}), SWEEP_EVERY_MS);
+  const stop = async (): Promise<void> => {
+    clearInterval(sweep);
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGTERM");
+    const deadline = setTimeout(() => child.kill("SIGKILL"), STOPPED_WITHIN_MS);
+    await ended.catch(() => {});
+    clearTimeout(deadline);
+  };
+  try {
+    await Promise.race([answers(url), ended]);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url, ended, stop };
+}
+
+/**
+ * Requests need no token, and first workflows usually call an address on this machine; a deployed Worker has neither. Tokens and addresses
+ * in .dev.vars count.
+ */
+function developmentVariables(directory: string, url: string, more: Record<string, string> = {}): Record<string, string> {
+  const file = join(directory, ".dev.vars");
+  const written = existsSync(file) ? readFileSync(file, "utf8") : "";
+  const all = { CURFEW_DEV: "on", CURFEW_ALLOW_PRIVATE: "on", CURFEW_PUBLIC_URL: url, ...more };
+  return Object.fromEntries(Object.entries(all).filter(([name]) => !new RegExp(`^${name}\\s*=`, "m").test(written)));
+}
+
+function freePort(wanted: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.on("error", () => reject(new Error(`port ${wanted} is in use: stop the process that uses it, or choose another with --port`)));
+    probe.listen(wanted, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" && address ? address.port : wanted));
+    });
+  });
+}
+
+async function answers(url: string): Promise<void> {
+  const deadline = Date.now() + READY_WITHIN_MS;
+  while (Date.now() < deadline) {
+    const response = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
+    if (response?.ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`${url}/healthz did not answer within ${READY_WITHIN_MS / 1000} s`);
+}

@@ -1,0 +1,51 @@
+// Calls wrangler, which comes with this package, so that it does the same on every machine.
+import { spawn, type ChildProcess } from "node:child_process";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+
+export interface Wrangler {
+  node: string;
+  directory: string;
+  environment: NodeJS.ProcessEnv;
+}
+
+/** The program of the package `wrangler`. */
+function program(): string {
+  const manifest = createRequire(import.meta.url).resolve("wrangler/package.json");
+  return join(dirname(manifest), "bin", "wrangler.js");
+}
+
+/** A project's own settings of wrangler count before these. */
+export function wranglerIn(directory: string, node: string, more: NodeJS.ProcessEnv = {}): Wrangler {
+  const environment = {
+    WRANGLER_SEND_METRICS: "false",
+    // The banner asks the registry for a newer version.
+    WRANGLER_HIDE_BANNER: "true",
+    // No request.cf from Cloudflare's servers.
+    CLOUDFLARE_CF_FETCH_ENABLED: "false",
+    ...process.env,
+    ...more,
+    // Build commands of a configuration use the same Node.
+    PATH: [dirname(node), process.env["PATH"]].join(process.platform === "win32" ? ";" : ":"),
+  };
+  return { node, directory, environment };
+}
+
+/** A wrangler that goes on until it is stopped. `quiet` keeps what it prints. */
+export function spawnWrangler({ node, directory, environment }: Wrangler, args: string[], stdio: "inherit" | "pipe"): ChildProcess {
+  return spawn(node, [program(), ...args], { cwd: directory, env: environment, stdio: ["ignore", stdio, stdio] });
+}
+
+/** Runs wrangler to its end. With `isQuiet` what it prints is part of the error only. */
+export function runWrangler(wrangler: Wrangler, args: string[], isQuiet = false): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawnWrangler(wrangler, args, isQuiet ? "pipe" : "inherit");
+    let text = "";
+    for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (text += chunk));
+    child.on("error", reject);
+    child.on("close", (code, signal) => {
+      if (code === 0) resolve();
+      else reject(new Error(`wrangler ${args.slice(0, 3).join(" ")} failed (${signal ?? `exit code ${code}`})\n${text}`.trimEnd()));
+    });
+  });
+}
