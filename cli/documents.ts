@@ -1,0 +1,122 @@
+// Documents of files: which kind each is, and in which order they are stored. A parent is refused as long as its children are missing.
+import { readFile, stat } from "node:fs/promises";
+import { extname, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { DocumentKind } from "../client/index.ts";
+import { EXIT } from "./exit_codes.ts";
+import { CommandError } from "./failures.ts";
+import { BYTES_MAX } from "./json_input.ts";
+
+export interface FileDocument {
+  file: string;
+  kind: DocumentKind;
+  id: string;
+  document: { id: string } & Record<string, unknown>;
+}
+
+export const KINDS: readonly DocumentKind[] = ["actions", "tasks", "workflows"];
+const MODULES = [".ts", ".mts", ".mjs", ".js"];
+
+/** The documents of a file: one, or a list. */
+export async function documentsOf(file: string, kind: DocumentKind | undefined): Promise<FileDocument[]> {
+  const content = await contentOf(file);
+  const found = Array.isArray(content) ? content : [content];
+  if (found.length === 0) throw wrong(`${file} holds an empty list`);
+  return found.map((document: unknown, index) => {
+    const place = Array.isArray(content) ? `${file}, item ${index}` : file;
+    if (typeof document !== "object" || document === null || Array.isArray(document)) throw wrong(`${place} is no document, but ${what(document)}`);
+    const fields = document as Record<string, unknown>;
+    if (typeof fields["id"] !== "string" || fields["id"] === "") throw wrong(`${place} has no "id"; add one of a-z 0-9 - _`);
+    const recognised = kind ?? kindOf(fields);
+    if (recognised === undefined) throw wrong(`${place} is neither a workflow (with "nodes"), nor a task ("steps"), nor an action ("kind"); name it with --kind`);
+    return { file: place, kind: recognised, id: fields["id"], document: fields as FileDocument["document"] };
+  });
+}
+
+const wrong = (message: string) => new CommandError(message, { exitCode: EXIT.usage });
+const what = (value: unknown) => (value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`);
+
+async function contentOf(file: string): Promise<unknown> {
+  const found = await stat(file).catch(() => undefined);
+  if (found === undefined) throw wrong(`there is no file ${file}`);
+  if (found.isDirectory()) throw wrong(`${file} is a directory; name its files: ${file.replace(/\/$/, "")}/*.json`);
+  if (found.size > BYTES_MAX) throw wrong(`${file} has ${found.size} bytes; the API takes 1 MiB (${BYTES_MAX})`);
+  if (MODULES.includes(extname(file))) return defaultExport(file);
+  const text = await readFile(file, "utf8").catch((error: Error) => {
+    throw wrong(`${file} cannot be read: ${error.message}`);
+  });
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw wrong(`${file} is not JSON: ${(error as Error).message}`);
+  }
+}
+
+async function defaultExport(file: string): Promise<unknown> {
+  let module: { default?: unknown };
+  try {
+    module = await import(pathToFileURL(resolve(file)).href);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ERR_UNKNOWN_FILE_EXTENSION") {
+      throw wrong(`${file}: Node ${process.versions.node} cannot run TypeScript; use Node 22.18 or newer, or compile the file to .mjs`);
+    }
+    throw new CommandError(`${file} cannot be imported: ${message}`);
+  }
+  if (module.default === undefined) throw wrong(`${file} has no default export; write \`export default defineWorkflow({...})\``);
+  // As it will be sent: without functions and undefined fields.
+  const text = JSON.stringify(module.default);
+  if (text === undefined) throw wrong(`the default export of ${file} is no document, but ${what(module.default)}`);
+  return JSON.parse(text);
+}
+
+/** By `$schema`, else by the fields that only one kind has. */
+function kindOf(document: Record<string, unknown>): DocumentKind | undefined {
+  const schema = typeof document["$schema"] === "string" ? /\/(workflow|task|action)\.json$/.exec(document["$schema"])?.[1] : undefined;
+  if (schema !== undefined) return `${schema}s` as DocumentKind;
+  if (Array.isArray(document["nodes"])) return "workflows";
+  if (Array.isArray(document["steps"])) return "tasks";
+  return typeof document["kind"] === "string" ? "actions" : undefined;
+}
+
+const keyOf = ({ kind, id }: { kind: DocumentKind; id: string }) => `${kind} ${id}`;
+
+/** The documents among `all` that this one refers to. */
+export function childrenOf(parent: FileDocument, all: readonly FileDocument[]): FileDocument[] {
+  const wanted = new Set<string>();
+  const visit = (value: unknown): void => {
+    if (Array.isArray(value)) return value.forEach(visit);
+    if (typeof value !== "object" || value === null) return;
+    for (const [name, field] of Object.entries(value)) {
+      const kind = KINDS.find((one) => name === `${one.slice(0, -1)}_id`);
+      if (kind !== undefined && typeof field === "string") wanted.add(keyOf({ kind, id: field }));
+      else visit(field);
+    }
+  };
+  visit(parent.document);
+  return all.filter((other) => other !== parent && wanted.has(keyOf(other)));
+}
+
+/** Children before parents; otherwise as given. Workflows that call each other stay in their order, and the API says what is missing. */
+export function inOrder(documents: readonly FileDocument[]): FileDocument[] {
+  const ordered: FileDocument[] = [];
+  const visited = new Set<FileDocument>();
+  const visit = (document: FileDocument): void => {
+    if (visited.has(document)) return;
+    visited.add(document);
+    childrenOf(document, documents).forEach(visit);
+    ordered.push(document);
+  };
+  documents.forEach(visit);
+  return ordered;
+}
+
+/** Two files with one id would be two versions in an order that cannot be foreseen. */
+export function checkUnique(documents: readonly FileDocument[]): void {
+  const seen = new Map<string, FileDocument>();
+  for (const document of documents) {
+    const other = seen.get(keyOf(document));
+    if (other !== undefined) throw wrong(`${document.kind.slice(0, -1)} ${document.id} is in ${other.file} and in ${document.file}`);
+    seen.set(keyOf(document), document);
+  }
+}

@@ -1,0 +1,104 @@
+// What went wrong, in words on standard error, and the exit code for it.
+import { AuthError, ConnectionError, CurfewError, UnexpectedResponseError } from "../client/index.ts";
+import { UsageError } from "./arguments.ts";
+import { usage } from "./command.ts";
+import { EXIT, type ExitCode } from "./exit_codes.ts";
+import type { Output } from "./output.ts";
+import { escaped, escapedLines, inOneLine } from "./terminal_text.ts";
+
+/** A failure of the command itself, not of a request: a file that cannot be read, a gate that is not there. */
+export class CommandError extends Error {
+  readonly exitCode: ExitCode;
+  /** What to do about it. */
+  readonly next: string | undefined;
+
+  constructor(message: string, { exitCode = EXIT.refused, next }: { exitCode?: ExitCode; next?: string } = {}) {
+    super(message);
+    this.exitCode = exitCode;
+    this.next = next;
+  }
+}
+
+/** Prints it and returns the exit code. An error that no command expects is a bug and is thrown again. */
+export function report(error: unknown, output: Output, address: string): ExitCode {
+  if (error instanceof UsageError) {
+    const lines = error.command === undefined ? [] : [`usage: ${usage(error.command)}`, `run \`curfew help ${error.command.name}\` for its flags`];
+    return print(output, EXIT.usage, { code: "usage", message: error.message }, lines);
+  }
+  if (error instanceof CommandError) return print(output, error.exitCode, { code: "failed", message: error.message }, error.next === undefined ? [] : [error.next]);
+  if (!(error instanceof CurfewError)) throw error;
+  const { code, status, message, pointer, details } = error;
+  const exitCode = exitCodeOf(error);
+  const shown = error instanceof ConnectionError && code === "connection_lost" ? `Curfew does not answer at ${address}: ${causeOf(error)}` : message;
+  return print(output, exitCode, { code, status, message: shown, pointer, details }, nextSteps(error));
+}
+
+interface ErrorParts {
+  code: string;
+  status?: number;
+  message: string;
+  pointer?: string | undefined;
+  details?: unknown;
+}
+
+function print(output: Output, exitCode: ExitCode, parts: ErrorParts, next: readonly string[]): ExitCode {
+  if (output.isJson) {
+    output.problem(JSON.stringify({ error: { ...parts, ...(next.length > 0 ? { next: next.join("\n") } : {}) } }));
+    return exitCode;
+  }
+  const { red, dim } = output.errorColours;
+  const [first = "", ...rest] = escapedLines(parts.message);
+  const isPlaced = parts.pointer === undefined || parts.pointer === "" || parts.message.includes(parts.pointer);
+  const place = isPlaced ? "" : ` (at ${escaped(parts.pointer!)})`;
+  const code = parts.status === undefined || parts.status === 0 ? "" : dim(`  [${parts.status} ${escaped(parts.code)}]`);
+  output.problem(`${red("curfew:")} ${first}${rest.length === 0 ? place + code : ""}`, ...rest, ...detailLines(parts), ...next.map(escaped));
+  return exitCode;
+}
+
+function exitCodeOf(error: CurfewError): ExitCode {
+  if (error instanceof AuthError) return EXIT.unauthorized;
+  return error instanceof ConnectionError || error instanceof UnexpectedResponseError ? EXIT.notReachable : EXIT.refused;
+}
+
+/** Each problem of a document on a line of its own, with its place. */
+export function detailLines({ details, message }: Pick<ErrorParts, "details" | "message">): string[] {
+  if (details === undefined || details === null) return [];
+  if (!Array.isArray(details)) {
+    // The message has the known names of a query already.
+    const fields = details as Record<string, unknown>;
+    return "known" in fields ? [] : [`  ${inOneLine(fields)}`];
+  }
+  const lines = details.map((detail: Record<string, unknown>) => {
+    const place = detail["pointer"] ?? [detail["node_id"], detail["token_id"]].filter((part) => typeof part === "string").join(" ");
+    const text = [place === "" ? "/" : place, detail["message"] ?? detail["reason"]].filter((part) => part !== undefined);
+    return `  ${text.map(inOneLine).join(": ")}`;
+  });
+  // A single problem is often the message itself.
+  return lines.length === 1 && typeof details[0]?.message === "string" && message.endsWith(details[0].message) ? [] : lines;
+}
+
+function causeOf(error: Error): string {
+  const cause = error.cause as { message?: string; cause?: { code?: string; message?: string } } | undefined;
+  return cause?.cause?.code ?? cause?.cause?.message ?? cause?.message ?? error.message;
+}
+
+function nextSteps(error: CurfewError): string[] {
+  switch (error.code) {
+    case "connection_lost":
+      return ["start it with `curfew dev`, or set CURFEW_URL (or --url) to the address of your deployment"];
+    case "unexpected_response":
+      return ["set CURFEW_URL (or --url) to the address of your deployment"];
+    case "unauthorized":
+      return ["set CURFEW_TOKEN (or --token) to a token of this deployment"];
+    case "forbidden":
+      return ["use a token with a higher role, or one that is bound to this workflow"];
+    case "decision_needed":
+      return ["`curfew inbox` lists what waits for a person; `curfew decide <run> <gate>` decides it"];
+    case "run_exists":
+      return ["choose another --id, or leave it out"];
+    case "run_finished":
+      return ["`curfew retry <run>` lets a run go on that failed or timed out; `curfew restart <run>` begins any run again"];
+    default:
+      return [];
+  }
+}

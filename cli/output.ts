@@ -1,0 +1,53 @@
+// What commands print: JSON or text on standard output, notes and errors on standard error.
+import { colours, isColoured, type Colours } from "./colours.ts";
+import { isoTimes } from "./iso_times.ts";
+import { table, type Cell, type Column } from "./table.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Wide enough for every table: a pipe has no width, and `grep` should find whole values. */
+const UNLIMITED = 10_000;
+
+export interface Output {
+  isJson: boolean;
+  /** On standard output. */
+  colours: Colours;
+  /** On standard error. */
+  errorColours: Colours;
+  /** The columns of a line. */
+  width: number;
+  /** Prints an answer of the API with ISO times, as the only value of this call. */
+  json(value: unknown): void;
+  /** Prints a value as it is. */
+  rawJson(value: unknown): void;
+  /** One value of many, on a line of its own. */
+  jsonLine(value: unknown): void;
+  lines(...lines: string[]): void;
+  table(columns: readonly Column[], rows: readonly (string | Cell)[][]): void;
+  /** For people, while standard output stays as it is; nothing with `--json`. */
+  note(...lines: string[]): void;
+  /** What went wrong. */
+  problem(...lines: string[]): void;
+}
+
+export function makeOutput(terminal: Terminal, environment: Record<string, string | undefined>, isJson: boolean): Output {
+  const painted = colours(!isJson && isColoured(environment, terminal.isOutputTerminal));
+  const width = terminal.isOutputTerminal ? terminal.columns() : UNLIMITED;
+  const text = (lines: readonly string[]) => lines.map((line) => `${line}\n`).join("");
+  const print = (...lines: string[]) => terminal.write(text(lines));
+  const rawJson = (value: unknown) => print(JSON.stringify(value ?? null, null, 2));
+  return {
+    isJson,
+    colours: painted,
+    errorColours: colours(isColoured(environment, terminal.isErrorTerminal)),
+    width,
+    json: (value) => rawJson(isoTimes(value)),
+    rawJson,
+    jsonLine: (value) => print(JSON.stringify(isoTimes(value))),
+    lines: print,
+    table: (columns, rows) => print(...table(columns, rows, width, painted.bold)),
+    note: (...lines) => {
+      if (!isJson) terminal.writeError(text(lines));
+    },
+    problem: (...lines) => terminal.writeError(text(lines)),
+  };
+}
