@@ -4,6 +4,8 @@ import { breakers } from "./commands/breakers.ts";
 import { completions, makeComplete } from "./commands/completions.ts";
 import { cancel, extend, pause, restart, resume, retry } from "./commands/controls.ts";
 import { decide, inbox } from "./commands/gates.ts";
+import { deploy } from "./commands/deploy.ts";
+import { dev } from "./commands/dev.ts";
 import { makeHelp, version } from "./commands/help.ts";
 import { publish, signal } from "./commands/messages.ts";
 import { put } from "./commands/put.ts";
@@ -12,6 +14,8 @@ import { start } from "./commands/start.ts";
 import { watch } from "./commands/watch.ts";
 
 export const COMMANDS: readonly Command[] = [
+  dev,
+  deploy,
   put,
   start,
   watch,

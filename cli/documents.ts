@@ -1,11 +1,14 @@
 // Documents of files: which kind each is, and in which order they are stored. A parent is refused as long as its children are missing.
+import { execFile } from "node:child_process";
 import { readFile, stat } from "node:fs/promises";
 import { extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 import type { DocumentKind } from "../client/index.ts";
 import { EXIT } from "./exit_codes.ts";
 import { CommandError } from "./failures.ts";
 import { BYTES_MAX } from "./json_input.ts";
+import { node22 } from "./local/node22.ts";
 
 export interface FileDocument {
   file: string;
@@ -16,6 +19,10 @@ export interface FileDocument {
 
 export const KINDS: readonly DocumentKind[] = ["actions", "tasks", "workflows"];
 const MODULES = [".ts", ".mts", ".mjs", ".js"];
+const IMPORTED_WITHIN_MS = 30_000;
+
+/** Whether a file of a directory may hold documents. */
+export const isDocumentFile = (name: string): boolean => (extname(name) === ".json" || MODULES.includes(extname(name))) && !/\.test\.|\.d\.m?ts$/.test(name);
 
 /** The documents of a file: one, or a list. */
 export async function documentsOf(file: string, kind: DocumentKind | undefined): Promise<FileDocument[]> {
@@ -52,22 +59,23 @@ async function contentOf(file: string): Promise<unknown> {
   }
 }
 
+/** Read by a process of its own: an older Node cannot run TypeScript, and this process would not see a later change of the module. */
 async function defaultExport(file: string): Promise<unknown> {
-  let module: { default?: unknown };
+  const program = "const { default: value } = await import(process.argv[1]); process.stdout.write(JSON.stringify({ value, type: typeof value }));";
+  const node = await node22(() => {});
+  const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "--eval", program, pathToFileURL(resolve(file)).href];
+  const { stdout, stderr } = await promisify(execFile)(node, args, { maxBuffer: 16 * BYTES_MAX, timeout: IMPORTED_WITHIN_MS }).catch((error: Error & { stderr?: string }) => {
+    throw new CommandError(`${file} cannot be imported: ${error.stderr?.trim() || error.message}`);
+  });
+  let result: { value?: unknown; type?: string };
   try {
-    module = await import(pathToFileURL(resolve(file)).href);
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ERR_UNKNOWN_FILE_EXTENSION") {
-      throw wrong(`${file}: Node ${process.versions.node} cannot run TypeScript; use Node 22.18 or newer, or compile the file to .mjs`);
-    }
-    throw new CommandError(`${file} cannot be imported: ${message}`);
+    result = JSON.parse(stdout);
+  } catch {
+    throw wrong(`${file} prints on standard output when it is imported; leave that out\n${stderr}`.trimEnd());
   }
-  if (module.default === undefined) throw wrong(`${file} has no default export; write \`export default defineWorkflow({...})\``);
-  // As it will be sent: without functions and undefined fields.
-  const text = JSON.stringify(module.default);
-  if (text === undefined) throw wrong(`the default export of ${file} is no document, but ${what(module.default)}`);
-  return JSON.parse(text);
+  if (result.type === "undefined") throw wrong(`${file} has no default export; write \`export default defineWorkflow({...})\``);
+  if (result.value === undefined) throw wrong(`the default export of ${file} is no document, but a ${result.type}`);
+  return result.value;
 }
 
 /** By `$schema`, else by the fields that only one kind has. */

@@ -1,12 +1,10 @@
-// `npm run deploy`: set-up, then migrations, then the Worker, which may read what the migrations add.
+// `npm run deploy`: set-up, then `curfew deploy`. Arguments are those of the command, such as --dry-run.
 import { setUp } from "./setup.mjs";
-import { run, script, step } from "./terminal.mjs";
-import { node22, root, wrangler } from "./toolchain.mjs";
+import { run, script } from "./terminal.mjs";
+import { program } from "./toolchain.mjs";
 
 await script(async () => {
   await setUp();
-  /** @param {string[]} args */
-  const call = (args) => run(node22(), [wrangler, ...args], { cwd: root });
-  await step("D1 migrations", () => call(["d1", "migrations", "apply", "curfew", "--remote", "-c", "wrangler.toml"]));
-  await step("curfew", () => call(["deploy", "-c", "wrangler.toml"]));
+  const [command, args, options] = program("cli/main.ts");
+  await run(command, [...args, "deploy", ...process.argv.slice(2)], options);
 });

@@ -1,5 +1,5 @@
 // Curfew on this machine: the local database with its migrations, `wrangler dev`, and the sweep that `wrangler dev` does not trigger.
-import { existsSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { node22 } from "./node22.ts";
@@ -8,6 +8,8 @@ import { runWrangler, spawnWrangler, wranglerIn } from "./wrangler.ts";
 const READY_WITHIN_MS = 60_000;
 const STOPPED_WITHIN_MS = 5_000;
 const SWEEP_EVERY_MS = 60_000;
+/** How much of the log an error shows. */
+const TAIL_CHARACTERS = 4_000;
 
 export interface LocalOptions {
   /** A file of wrangler. */
@@ -16,8 +18,8 @@ export interface LocalOptions {
   port: number;
   /** Where everything that Curfew stores is kept. */
   persistTo: string;
-  /** What wrangler and the Worker print is left out. */
-  isQuiet?: boolean;
+  /** What wrangler and the Worker print is shown; otherwise it is in the file of `logFile`. */
+  showsLogs?: boolean;
   /** Variables of the Worker, beside those of development. */
   variables?: Record<string, string>;
   /** What takes a while, for people. */
@@ -31,6 +33,9 @@ export interface LocalServer {
   stop(): Promise<void>;
 }
 
+/** The output of wrangler and of the Worker, of the last start. */
+export const logFile = (persistTo: string): string => join(persistTo, "dev.log");
+
 /** Resolves when it answers. */
 export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   const { configuration, persistTo, note } = options;
@@ -41,16 +46,19 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
     WRANGLER_REGISTRY_PATH: join(persistTo, "registry"),
     WRANGLER_LOG_PATH: join(persistTo, "logs"),
   });
+  mkdirSync(persistTo, { recursive: true });
   const storage = ["--persist-to", persistTo, "-c", configuration];
   await runWrangler(wrangler, ["d1", "migrations", "apply", "DB", "--local", ...storage], true);
   const network = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0", "--show-interactive-dev-session=false"];
   const variables = Object.entries(developmentVariables(directory, url, options.variables)).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
-  const child = spawnWrangler(wrangler, ["dev", ...storage, ...network, ...variables], options.isQuiet ? "pipe" : "inherit");
-  let text = "";
-  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (text = `${text}${chunk}`.slice(-4_000)));
+  const log = logFile(persistTo);
+  const descriptor = options.showsLogs ? undefined : openSync(log, "w");
+  const child = spawnWrangler(wrangler, ["dev", ...storage, ...network, ...variables], descriptor ?? "inherit");
+  if (descriptor !== undefined) closeSync(descriptor);
   const ended = new Promise<never>((_, reject) => {
     child.on("error", reject);
-    child.on("close", (code) => reject(new Error(`wrangler dev ended (exit code ${code})\n${text}`.trimEnd())));
+    const tail = () => (descriptor === undefined ? "" : readFileSync(log, "utf8").slice(-TAIL_CHARACTERS));
+    child.on("close", (code) => reject(new Error(`wrangler dev ended (exit code ${code})\n${tail()}`.trimEnd())));
   });
   // It may reject before it is awaited.
   ended.catch(() => {});

@@ -31,8 +31,8 @@ export function wranglerIn(directory: string, node: string, more: NodeJS.Process
   return { node, directory, environment };
 }
 
-/** A wrangler that goes on until it is stopped. `quiet` keeps what it prints. */
-export function spawnWrangler({ node, directory, environment }: Wrangler, args: string[], stdio: "inherit" | "pipe"): ChildProcess {
+/** A wrangler that goes on until it is stopped. What it prints goes to this process, to a file that is open, or into a pipe. */
+export function spawnWrangler({ node, directory, environment }: Wrangler, args: string[], stdio: "inherit" | "pipe" | number): ChildProcess {
   return spawn(node, [program(), ...args], { cwd: directory, env: environment, stdio: ["ignore", stdio, stdio] });
 }
 

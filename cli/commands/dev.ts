@@ -1,0 +1,156 @@
+// `curfew dev`: Curfew on this machine, with the documents of the project, which are stored again when they change.
+import { existsSync, readdirSync, statSync, watch } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { createClient, CurfewError, type Client } from "../../client/index.ts";
+import { UsageError, type Flags } from "../arguments.ts";
+import type { Command, Invocation } from "../command.ts";
+import { checkUnique, documentsOf, inOrder, isDocumentFile, type FileDocument } from "../documents.ts";
+import { EXIT, type ExitCode } from "../exit_codes.ts";
+import { CommandError, detailLines } from "../failures.ts";
+import { logFile, startLocal, type LocalServer } from "../local/server.ts";
+import type { Output } from "../output.ts";
+import { packageRoot } from "../package_root.ts";
+import { escaped, inOneLine } from "../terminal_text.ts";
+
+const PORT = 8787;
+/** An editor may write a file several times when it saves it once. */
+const SETTLED_MS = 100;
+
+export const dev: Command = {
+  name: "dev",
+  summary: "Runs Curfew on this machine, stores the documents in `workflows/`, and again when they change.",
+  positionals: [],
+  flags: [
+    { name: "port", value: "port", summary: `The port; by default ${PORT}, 0 for any free one.` },
+    { name: "config", value: "file", summary: "A file of wrangler; by default `wrangler.toml` (or .jsonc, .json) here, or else one that comes with Curfew.", candidates: "file" },
+    { name: "documents", value: "directory", summary: "Where workflows, tasks and actions are; by default `workflows/`.", candidates: "file" },
+    { name: "logs", summary: "Prints what wrangler and the Worker print; by default it is in `.curfew/dev.log`." },
+    { name: "persist", value: "directory", summary: "Where everything is stored; by default `.curfew/`." },
+  ],
+  examples: ["curfew dev", "curfew dev --port 8788"],
+  run,
+};
+
+async function run({ flags, output, terminal }: Invocation): Promise<ExitCode> {
+  if (flags.has("logs") && output.isJson) throw new UsageError("--logs and --json exclude each other: standard output would hold both", dev);
+  const configuration = configurationOf(flags);
+  const documents = documentsIn(flags, configuration.isProject);
+  const persistTo = resolve(flags.text("persist") ?? ".curfew");
+  const interrupted = Promise.withResolvers<void>();
+  const release = terminal.onInterrupt(() => interrupted.resolve());
+  let server: LocalServer | undefined;
+  let stopWatching = () => {};
+  try {
+    const startedAt = terminal.now();
+    const starting = startLocal({
+      configuration: configuration.file,
+      port: flags.whole("port", 0, 65_535) ?? PORT,
+      persistTo,
+      showsLogs: flags.has("logs"),
+      note: (line) => output.note(line),
+    });
+    server = await starting.catch((error: Error) => {
+      throw new CommandError(error.message);
+    });
+    const client = createClient({ url: server.url });
+    output.note(`Curfew runs on ${server.url} (${((terminal.now() - startedAt) / 1_000).toFixed(1)} s)`);
+    await storeAll(await readAll(documents), client, output);
+    if (!configuration.isProject) await runHello(client, output);
+    if (output.isJson) output.jsonLine({ url: server.url });
+    else output.note(...nextSteps(server.url, persistTo, configuration.isProject));
+    stopWatching = storeChanges(documents, client, output);
+    await Promise.race([interrupted.promise, server.ended]).catch((error: Error) => {
+      throw new CommandError(error.message);
+    });
+    return EXIT.ok;
+  } finally {
+    release();
+    stopWatching();
+    await server?.stop();
+  }
+}
+
+const CONFIGURATIONS = ["wrangler.jsonc", "wrangler.json", "wrangler.toml"];
+
+/** The file of wrangler, and whether it belongs to a project of the user. */
+export function configurationOf(flags: Flags): { file: string; isProject: boolean } {
+  const named = flags.text("config");
+  if (named !== undefined && !existsSync(named)) throw new UsageError(`--config: there is no file ${named}`);
+  const file = named ?? CONFIGURATIONS.find((name) => existsSync(name));
+  return file === undefined ? { file: join(packageRoot, "wrangler.toml"), isProject: false } : { file: resolve(file), isProject: true };
+}
+
+/** A directory, or the one example where there is no project. */
+function documentsIn(flags: Flags, isProject: boolean): string {
+  const named = flags.text("documents");
+  if (named !== undefined && !(existsSync(named) && statSync(named).isDirectory())) throw new UsageError(`--documents: ${named} is no directory`);
+  const directory = resolve(named ?? "workflows");
+  return named !== undefined || isProject || existsSync(directory) ? directory : join(packageRoot, "examples", "hello.json");
+}
+
+async function readAll(place: string): Promise<FileDocument[]> {
+  if (!existsSync(place)) return [];
+  const files = statSync(place).isDirectory() ? readdirSync(place).filter(isDocumentFile).sort().map((name) => join(place, name)) : [place];
+  const documents = (await Promise.all(files.map((file) => documentsOf(file, undefined)))).flat();
+  checkUnique(documents);
+  return inOrder(documents);
+}
+
+/** A refused document is printed and does not end the server: the next change may be its correction. */
+async function storeAll(documents: readonly FileDocument[], client: Client, output: Output): Promise<void> {
+  for (const { kind, id, document, file } of documents) {
+    const name = `${kind.slice(0, -1)} ${id}`;
+    try {
+      const { version, warnings } = await client.put(kind, document);
+      output.note(`${output.errorColours.green("stored")} ${escaped(name)} v${version}`);
+      output.note(...warnings.map(({ pointer, message }) => `  ${output.errorColours.yellow("warning")} ${inOneLine(pointer)}: ${inOneLine(message)}`));
+    } catch (error) {
+      if (!(error instanceof CurfewError)) throw error;
+      output.problem(`${output.errorColours.red("refused")} ${escaped(name)} (${escaped(relative(".", file))}): ${inOneLine(error.message)}`, ...detailLines(error));
+    }
+  }
+}
+
+/** Returns what ends it. */
+function storeChanges(place: string, client: Client, output: Output): () => void {
+  if (!existsSync(place)) return () => {};
+  let timer: NodeJS.Timeout | undefined;
+  // Passes follow each other: two of them at once could store the older content last.
+  let last: Promise<void> = Promise.resolve();
+  const pass = async () => {
+    try {
+      await storeAll(await readAll(place), client, output);
+    } catch (error) {
+      output.problem(escaped((error as Error).message));
+    }
+  };
+  const watcher = watch(place, () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (last = last.then(pass)), SETTLED_MS);
+  });
+  watcher.on("error", (error) => output.problem(`changes are not noticed any more: ${error.message}`));
+  return () => {
+    clearTimeout(timer);
+    watcher.close();
+  };
+}
+
+/** Shows that all of it works, where there is nothing else to run. */
+async function runHello(client: Client, output: Output): Promise<void> {
+  const run = await client.start("hello", { input: { name: "Ada" } }, { wait_ms: 20_000 });
+  output.note(`ran    workflow hello: ${run.status}, ${JSON.stringify(run.output)}`);
+  if (run.status !== "completed") throw new CommandError(`the first run ended as ${run.status}: ${run.error?.message ?? "without an error"}`);
+}
+
+function nextSteps(url: string, persistTo: string, isProject: boolean): string[] {
+  const address = url === `http://localhost:${PORT}` ? "" : ` --url ${url}`;
+  const start = isProject ? `curfew start <workflow> --input '{}' --watch${address}` : `curfew start hello --input '{"name": "Ada"}' --watch${address}`;
+  return [
+    "",
+    `  npx ${start}`,
+    `  npx curfew runs${address}`,
+    ...(isProject ? [] : ["  npx curfew init    # a project of your own, in this directory"]),
+    "",
+    `Its log is ${relative(".", logFile(persistTo))}. Ctrl-C ends it; what it stored is kept in ${relative(".", persistTo) || "."}/ for the next time.`,
+  ];
+}
