@@ -36,8 +36,8 @@ async function run({ flags, output, terminal }: Invocation): Promise<ExitCode> {
   const configuration = configurationOf(flags);
   const documents = documentsIn(flags, configuration.isProject);
   const persistTo = resolve(flags.text("persist") ?? ".curfew");
-  const interrupted = Promise.withResolvers<void>();
-  const release = terminal.onInterrupt(() => interrupted.resolve());
+  let release = () => {};
+  const interrupted = new Promise<void>((resolve) => (release = terminal.onInterrupt(resolve)));
   let server: LocalServer | undefined;
   let stopWatching = () => {};
   try {
@@ -59,7 +59,7 @@ async function run({ flags, output, terminal }: Invocation): Promise<ExitCode> {
     if (output.isJson) output.jsonLine({ url: server.url });
     else output.note(...nextSteps(server.url, persistTo, configuration.isProject));
     stopWatching = storeChanges(documents, client, output);
-    await Promise.race([interrupted.promise, server.ended]).catch((error: Error) => {
+    await Promise.race([interrupted, server.ended]).catch((error: Error) => {
       throw new CommandError(error.message);
     });
     return EXIT.ok;

@@ -1,0 +1,101 @@
+// `npm run package`: set-up, then the npm package, dist/curfew-<version>.tgz: the built Worker, its migrations, the command line, the client,
+// schemas, examples, the template of a project and the documentation. Who installs it needs no Rust.
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { setUp } from "./setup.mjs";
+import { run, script, step } from "./terminal.mjs";
+import { node22, npmBinary, quietEnvironment, root } from "./toolchain.mjs";
+
+const dist = join(root, "dist");
+const staging = join(dist, "package");
+
+/** Builds the tarball and returns its path. */
+export async function makePackage() {
+  await setUp();
+  return step("package", async () => {
+    rmSync(dist, { recursive: true, force: true });
+    mkdirSync(staging, { recursive: true });
+    const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    await bundleWorker();
+    await bundleCommandLine(version);
+    await bundleClient();
+    copyFiles();
+    writeFileSync(join(staging, "wrangler.toml"), configuration());
+    writeFileSync(join(staging, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
+    const { stdout } = await promisify(execFile)("npm", ["pack", "--json", "--pack-destination", dist], { cwd: staging, env: quietEnvironment });
+    return join(dist, JSON.parse(stdout)[0].filename);
+  });
+}
+
+/** @param {string[]} args */
+const esbuild = (args) => run(npmBinary("esbuild"), [...args, "--bundle", "--format=esm", "--log-level=warning"], { cwd: root, env: quietEnvironment });
+
+/** Wrangler bundles it again, with the entry of the project around it. */
+async function bundleWorker() {
+  const output = join(staging, "worker");
+  await esbuild(["src/worker/entry.mjs", "--external:cloudflare:*", "--external:./index_bg.wasm", `--outfile=${join(output, "index.js")}`]);
+  cpSync(join(root, "build", "index_bg.wasm"), join(output, "index_bg.wasm"));
+  cpSync(join(root, "package", "worker.d.ts"), join(output, "index.d.ts"));
+}
+
+/** @param {string} version */
+async function bundleCommandLine(version) {
+  const options = ["--platform=node", "--target=node20", `--define:CURFEW_VERSION=${JSON.stringify(version)}`];
+  await esbuild(["cli/main.ts", ...options, `--outfile=${join(staging, "cli", "curfew.mjs")}`]);
+}
+
+async function bundleClient() {
+  const output = join(staging, "client");
+  await esbuild(["client/index.ts", "--target=es2022", "--sourcemap", `--outfile=${join(output, "index.js")}`]);
+  const typescript = join(root, "node_modules", "typescript", "bin", "tsc");
+  const declarations = ["--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--rootDir", "client", "--outDir", output];
+  await run(node22(), [typescript, "-p", "tsconfig.client.json", ...declarations], { cwd: root });
+  for (const name of readdirSync(output).filter((name) => name.endsWith(".d.ts"))) {
+    const file = join(output, name);
+    // The compiler leaves these as they are, and an importer would look for the sources.
+    writeFileSync(file, readFileSync(file, "utf8").replace(/from "(\.\/\w+)\.ts"/g, 'from "$1.js"'));
+  }
+}
+
+function copyFiles() {
+  for (const name of ["migrations", "schema", "examples", "docs", "README.md", "LICENSE", "CHANGELOG.md"]) cpSync(join(root, name), join(staging, name), { recursive: true });
+  cpSync(join(root, "package", "template"), join(staging, "template"), { recursive: true });
+}
+
+/** That of the repository with the built Worker: `curfew dev` uses it where there is no project. */
+function configuration() {
+  return readFileSync(join(root, "wrangler.toml"), "utf8")
+    .replace('main = "src/worker/entry.mjs"', 'main = "worker/index.js"')
+    .replace(/^# Compiles what has changed.*\n\[build\]\ncommand = .*\n\n/m, "");
+}
+
+function manifest() {
+  const { name, version, description, license, devDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  return {
+    name,
+    version,
+    description,
+    license,
+    type: "module",
+    // Wrangler needs Node 22; on an older one `curfew dev` installs it for itself.
+    engines: { node: ">=20" },
+    bin: { curfew: "./cli/curfew.mjs" },
+    exports: {
+      "./client": { types: "./client/index.d.ts", default: "./client/index.js" },
+      "./worker": { types: "./worker/index.d.ts", default: "./worker/index.js" },
+      "./schema/*.json": "./schema/*.json",
+      "./package.json": "./package.json",
+    },
+    // The version with which the Worker was tested: the runtime is part of it.
+    dependencies: { wrangler: devDependencies.wrangler },
+  };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await script(async () => {
+    await makePackage();
+  });
+}
