@@ -6,6 +6,7 @@ import { cancel, extend, pause, restart, resume, retry } from "./commands/contro
 import { decide, inbox } from "./commands/gates.ts";
 import { deploy } from "./commands/deploy.ts";
 import { dev } from "./commands/dev.ts";
+import { init } from "./commands/init.ts";
 import { makeHelp, version } from "./commands/help.ts";
 import { publish, signal } from "./commands/messages.ts";
 import { put } from "./commands/put.ts";
@@ -15,6 +16,7 @@ import { watch } from "./commands/watch.ts";
 
 export const COMMANDS: readonly Command[] = [
   dev,
+  init,
   deploy,
   put,
   start,
