@@ -1,5 +1,6 @@
 // `npm run package`: set-up, then the npm package, dist/curfew-<version>.tgz: the built Worker, its migrations, the command line, the client,
 // schemas, examples, the template of a project and the documentation. Who installs it needs no Rust.
+// `-- --check` then installs it into empty directories and uses it.
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -96,6 +97,9 @@ function manifest() {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await script(async () => {
-    await makePackage();
+    const tarball = await makePackage();
+    if (!process.argv.includes("--check")) return;
+    const args = ["--test", "--test-reporter=spec", "--disable-warning=ExperimentalWarning", "tests/package/package.test.ts"];
+    await step("package in empty directories", () => run(node22(), args, { cwd: root, env: { ...process.env, CURFEW_TARBALL: tarball } }));
   });
 }
