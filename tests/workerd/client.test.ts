@@ -1,8 +1,10 @@
 // The TypeScript client against Curfew itself: every method, errors by class, and from a Worker over a service binding.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 import { build } from "esbuild";
 import { AuthError, ConflictError, createClient, hasCode, InvalidError, NotFoundError, type Client, type Fetch } from "../../client/index.ts";
 import { checkAnswer } from "./contract.ts";
@@ -179,6 +181,20 @@ test("errors have the class of their code", async () => {
   assert.ok(error.details!.some(({ pointer }) => pointer === "/nodes/0/task"), JSON.stringify(error.details));
   await client.start("hello", { run_id: "taken", input: { name: "Ada" } });
   await assert.rejects(client.start("hello", { run_id: "taken", input: { name: "Bob" } }), (error) => error instanceof ConflictError && error.code === "run_exists");
+});
+
+test("the first program of docs/client.md prints what happens in a run and its output", async () => {
+  const [, program] = /^```ts\n(.*?)^```/ms.exec(readFileSync(join(root, "docs/client.md"), "utf8")) ?? [];
+  const { outputFiles } = await build({
+    stdin: { contents: program!, loader: "ts", resolveDir: root },
+    alias: { "curfew/client": join(root, "client/index.ts") },
+    bundle: true,
+    write: false,
+    format: "esm",
+  });
+  const env = { ...process.env, CURFEW_URL: curfew.url, CURFEW_TOKEN: ADMIN };
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", outputFiles[0]!.text], { env, timeout: 30_000 });
+  assert.match(stdout, /^run_started\n.*\nrun_completed\ncompleted \{ greeting: 'Hello, Ada!' \}\n$/s);
 });
 
 test("in a Worker the client works over a service binding, and so does watch", async () => {
