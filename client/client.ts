@@ -91,7 +91,7 @@ export function createClient(options: ClientOptions = {}) {
     bulk: <Control extends BulkControl>(control: Control, body: BulkBody<Control>, options?: CallOptions) =>
       call<AnswerOf<"cancelRuns">>("POST", `/v1/runs:${control}`, {}, options, { body }),
 
-    put: (kind: DocumentKind, document: { id: string }, options?: CallOptions) =>
+    put: <Document extends { id: string }>(kind: DocumentKind, document: Document, options?: CallOptions) =>
       call<AnswerOf<"putWorkflow">>("PUT", `/v1/${kind}/{id}`, { id: document.id }, options, { body: document }),
     read: (kind: DocumentKind, id: string, options?: With<"readWorkflow">) => read<"readWorkflow">(`/v1/${kind}/{id}`, { id }, options),
     list: (kind: DocumentKind, page?: With<"listWorkflows">) => read<"listWorkflows">(`/v1/${kind}`, {}, page),

@@ -41,7 +41,8 @@ export class CurfewError<Code extends ErrorCode = ErrorCode> extends Error {
 
   constructor(status: number, { code, message, pointer, details }: ErrorParts<Code>, retryAfter?: number, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
-    this.name = new.target.name;
+    // Not the name of the class, which a minifier changes.
+    this.name = "CurfewError";
     this.code = code;
     this.status = status;
     this.pointer = pointer;

@@ -5,5 +5,8 @@ import generate, { astToString } from "openapi-typescript";
 /**
  * The types of an OpenAPI document.
  * @param {string} document JSON
+ * @param {boolean} [immutable] with lists that are only read, so that a constant fits
  */
-export const typesOf = async (document) => astToString(await generate(document, { silent: true, emptyObjectsUnknown: true }));
+export const typesOf = async (document, immutable = false) =>
+  // A field with a default may be left out.
+  astToString(await generate(document, { silent: true, emptyObjectsUnknown: true, defaultNonNullable: false, immutable }));
