@@ -1,5 +1,6 @@
 // Sends requests: credential, deadline, repetition, and what an answer means.
 import { ConnectionError, CurfewError, errorOf, UnexpectedResponseError } from "./errors.ts";
+import type { CurfewBinding } from "./binding.ts";
 import type { AnyRequest } from "./types.ts";
 
 /** The part of `fetch` that is used. */
@@ -13,8 +14,10 @@ export interface ClientOptions {
   url?: string | undefined;
   /** The bearer token. */
   token?: string | undefined;
-  /** What sends requests: a function as the global `fetch`, which is the default, or a service binding. */
-  fetch?: Fetch | { fetch: Fetch } | undefined;
+  /** A service binding to Curfew, for a Worker of the same account. It needs no token. */
+  binding?: Pick<CurfewBinding, "request"> | undefined;
+  /** What sends requests, the global `fetch` by default. */
+  fetch?: Fetch | undefined;
   /** How often a call is repeated at most, 3 by default. */
   retries?: number | undefined;
   /** The longest that a call may take with all its attempts, 60 000 by default. */
@@ -61,11 +64,11 @@ export const mayRepeat = (error: unknown, repeatable: boolean): error is CurfewE
   error instanceof CurfewError && !LASTING.has(error.code) && (REFUSED.has(error.code) || (repeatable && UNKNOWN.has(error.status)));
 
 export function transport(options: ClientOptions): Send {
-  const { url = DEFAULT_URL, token, fetch: given } = options;
+  const { url = DEFAULT_URL, token, binding, fetch: given } = options;
   if (!/^https?:$/.test(new URL(url).protocol)) throw new TypeError(`url is ${url}: it begins with http:// or https://`);
   const base = url.replace(/\/+$/, "");
-  // A global `fetch` that is called as a method of something else is refused by browsers, and a binding's needs the binding.
-  const send: Fetch = given === undefined ? (to, init) => fetch(to, init) : typeof given === "function" ? (to, init) => given(to, init) : (to, init) => given.fetch(to, init);
+  // A global `fetch` that is called as a method of something else is refused by browsers.
+  const send: Fetch = given ?? ((to, init) => (binding ? throughBinding(binding, to, init) : fetch(to, init)));
 
   return async (method, path, request, read) => {
     const { body, signal, repeatable = method === "GET" || method === "PUT" } = request;
@@ -92,6 +95,13 @@ export function transport(options: ClientOptions): Send {
     }
   };
 }
+
+/** A signal cannot be sent to another Worker: the caller stops to wait. */
+const throughBinding = (binding: Pick<CurfewBinding, "request">, to: string, { signal, ...init }: Parameters<Fetch>[1]): Promise<Response> =>
+  new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    binding.request(new Request(to, init)).then(resolve, reject);
+  });
 
 /** One attempt. The deadline covers the body, too, as long as `read` reads it. */
 async function once<T>(

@@ -266,14 +266,15 @@ test("the url may have a path and a slash at its end; one that is no address is 
   assert.throws(() => createClient({ url: "nowhere" }), TypeError);
 });
 
-test("a function or an object with one sends the requests, and headers are added", async () => {
+test("a function or a binding sends the requests, and headers are added", async () => {
   const sent: [string, Record<string, string>][] = [];
   const send = async (to: string, { headers }: { headers: Record<string, string> }) => {
     sent.push([to, headers]);
     return Response.json({ id: "r" });
   };
   await createClient({ fetch: send, headers: { "x-a": "1" } }).run("r", { headers: { "x-b": "2" } });
-  await createClient({ fetch: { fetch: send } }).run("r");
+  const request = (request: Request) => send(request.url, { headers: Object.fromEntries(request.headers) });
+  await createClient({ binding: { request } }).run("r");
   assert.deepEqual(sent, [
     ["http://localhost:8787/v1/runs/r", { accept: "application/json", "x-a": "1", "x-b": "2" }],
     ["http://localhost:8787/v1/runs/r", { accept: "application/json" }],

@@ -9,14 +9,14 @@ import { build } from "esbuild";
 import { AuthError, ConflictError, createClient, hasCode, InvalidError, NotFoundError, type Client, type Fetch } from "../../client/index.ts";
 import { checkAnswer } from "./contract.ts";
 import { freshId, oneRequest, workflow } from "./document-builders.ts";
-import { ADMIN, compatibility, OPERATE, READ, root, roleVars, startCurfew, type Curfew } from "./harness.ts";
+import { ADMIN, compatibility, READ, root, roleVars, startCurfew, type Curfew } from "./harness.ts";
 import { startPeer, type Peer } from "./peer.ts";
 import { until } from "./poll.ts";
 
 const hello = JSON.parse(readFileSync(join(root, "examples/hello.json"), "utf8"));
 
 /** A Worker with the client in it, bound to Curfew. */
-async function clientWorker(name: string, token: string) {
+async function clientWorker(name: string) {
   const { outputFiles } = await build({ entryPoints: [join(root, "tests/workerd/workers/client-user.ts")], bundle: true, write: false, format: "esm", target: "es2022", conditions: ["workerd"] });
   const path = `${name}.mjs`;
   return {
@@ -25,7 +25,7 @@ async function clientWorker(name: string, token: string) {
       ...compatibility,
       manifest: { mainModule: path, modulesRoot: root, modules: { [path]: { type: "esm" as const, contents: outputFiles[0]!.text } } },
       triggers: [{ type: "fetch" as const, pattern: `*/${name}` }],
-      env: { CURFEW: { type: "worker" as const, worker: "curfew" }, CURFEW_TOKEN: { type: "text" as const, value: token } },
+      env: { CURFEW: { type: "worker" as const, worker: "curfew", props: { name } } },
     },
   };
 }
@@ -34,7 +34,7 @@ let curfew: Curfew;
 let peer: Peer;
 let client: Client;
 before(async () => {
-  const extraWorkers = await Promise.all([clientWorker("caller", OPERATE), clientWorker("stranger", "some-other-token-0123")]);
+  const extraWorkers = [await clientWorker("caller")];
   [curfew, peer] = await Promise.all([startCurfew({ vars: roleVars, extraWorkers }), startPeer()]);
   client = clientWith(ADMIN);
   await client.put("workflows", hello);
@@ -202,6 +202,14 @@ test("in a Worker the client works over a service binding, and so does watch", a
   assert.equal(answer.status, 200, answer.text);
   assert.deepEqual(answer.json.output, { greeting: "Hello, Ada!" });
   assert.deepEqual([answer.json.kinds[0], answer.json.kinds.at(-1)], ["run_started", "run_completed"]);
-  const refused = await curfew.api("POST", "/stranger", { name: "Ada" });
-  assert.deepEqual([refused.status, refused.json.code], [502, "unauthorized"]);
+  assert.equal((await client.run(answer.json.run_id)).started_by, "worker:caller");
+});
+
+test("in a Worker a call ends at its deadline, too", async () => {
+  await client.put("workflows", workflow({ id: "waits", nodes: [{ id: "signalled", wait: { signal: "paid" } }] }));
+  await client.start("waits", { run_id: "waits" });
+  const startedAt = Date.now();
+  const answer = await curfew.api("POST", "/caller", { name: "Ada", timeout_ms: 500 });
+  assert.deepEqual([answer.status, answer.json.code], [502, "deadline_passed"], answer.text);
+  assert.ok(Date.now() - startedAt < 10_000);
 });

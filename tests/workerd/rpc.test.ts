@@ -98,8 +98,8 @@ test("a refusal is thrown with the code and the message of the API", async () =>
   assert.match(thrown.message, /^not_found: the run does not exist/);
   for (const [create, expected] of [
     [{ workflow: "no-such-workflow" }, /^not_found: /],
-    [{ workflow: "greeting", parameters: {} }, /^bad_request: .*parameters/],
-    [{ workflow: "greeting", id: "a/b" }, /^bad_request: /],
+    [{ workflow: "greeting", parameters: {} }, /^invalid_request: .*parameters.*unknown field/],
+    [{ workflow: "greeting", id: "a/b" }, /^invalid_request: .*run_id/],
     [{ workflow: "../runs" }, /^bad_request: /],
     [{}, /workflow, the id of a workflow, is missing/],
   ] as const) {

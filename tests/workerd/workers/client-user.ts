@@ -1,16 +1,16 @@
 // A Worker that uses the TypeScript client over a service binding, as docs/client.md shows. The test bundles it.
-import { createClient, CurfewError } from "../../../client/index.ts";
+import { createClient, CurfewError, type CurfewBinding } from "../../../client/index.ts";
 
 interface Environment {
-  CURFEW: Fetcher;
-  CURFEW_TOKEN: string;
+  CURFEW: CurfewBinding;
 }
 
 export default {
   async fetch(request: Request, env: Environment): Promise<Response> {
-    const client = createClient({ fetch: env.CURFEW, token: env.CURFEW_TOKEN });
-    const { name } = await request.json<{ name: string }>();
+    const client = createClient({ binding: env.CURFEW });
+    const { name, timeout_ms } = await request.json<{ name: string; timeout_ms?: number }>();
     try {
+      if (timeout_ms !== undefined) return Response.json(await client.run("waits", { wait_ms: 20_000, timeout_ms }));
       const run = await client.start("hello", { input: { name } }, { wait_ms: 5_000 });
       const kinds: string[] = [];
       for await (const event of client.watch(run.id)) kinds.push(event.kind);
