@@ -100,7 +100,7 @@ test("a refusal is thrown with the code and the message of the API", async () =>
     [{ workflow: "no-such-workflow" }, /^not_found: /],
     [{ workflow: "greeting", parameters: {} }, /^invalid_request: .*parameters.*unknown field/],
     [{ workflow: "greeting", id: "a/b" }, /^invalid_request: .*run_id/],
-    [{ workflow: "../runs" }, /^bad_request: /],
+    [{ workflow: "../runs" }, /^invalid_request: /],
     [{}, /workflow, the id of a workflow, is missing/],
   ] as const) {
     assert.match((await call({ create })).thrown.message, expected);
