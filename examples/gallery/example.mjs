@@ -8,7 +8,7 @@ import { timeline } from "./timeline.mjs";
  * @property {string} title
  * @property {any} [services] how the services behave
  * @property {boolean} [needsTokens] callers must have tokens of their own
- * @property {(client: import("./client.mjs").Client, services: S) => Promise<{runId: string, facts?: any}>} play
+ * @property {(client: import("./client.mjs").Client, services: S) => Promise<{runId: string, facts?: any, shown?: any}>} play `shown` is printed and not compared
  * @property {{status: string, output: any, calls?: string[], facts?: any}} expected
  */
 
@@ -27,6 +27,7 @@ import { timeline } from "./timeline.mjs";
  * @property {any[]} tokens
  * @property {import("./service.mjs").Call[]} calls
  * @property {{status: string, output: any, calls?: string[], facts?: any}} seen to compare with `expected`
+ * @property {any} [shown]
  */
 
 /**
@@ -40,14 +41,14 @@ import { timeline } from "./timeline.mjs";
 export async function perform(example, scenario, client) {
   const services = await example.startServices(scenario.services);
   try {
-    const { runId, facts } = await scenario.play(client, services);
+    const { runId, facts, shown } = await scenario.play(client, services);
     const run = await client.ended(runId);
     const tokens = await client.tokens(runId);
     /** @type {Played["seen"]} */
     const seen = { status: run.status, output: run.output };
     if (scenario.expected.calls) seen.calls = services.calls.map(({ name }) => name);
     if (facts !== undefined) seen.facts = facts;
-    return { run, tokens, calls: services.calls, seen };
+    return { run, tokens, calls: services.calls, seen, shown };
   } finally {
     await services.close();
   }
@@ -58,13 +59,15 @@ export async function perform(example, scenario, client) {
  * @param {Scenario<any>} scenario
  * @param {Played} played
  */
-export function report({ title, expected }, { run, tokens, calls, seen }) {
+export function report({ title, expected }, { run, tokens, calls, seen, shown }) {
   const isExpected = isDeepStrictEqual(seen, expected);
   const lines = ["", title, "", ...timeline(run, tokens).map((line) => `  ${line}`), ""];
-  if (calls.length > 0) lines.push(`  calls     ${calls.map(({ name, aborted }) => (aborted ? `${name} (aborted)` : name)).join(", ")}`);
-  for (const [name, value] of Object.entries(seen.facts ?? {})) lines.push(`  ${name.padEnd(9)} ${JSON.stringify(value)}`);
-  lines.push(`  run       ${run.id} ${run.status}${run.error ? `, ${run.error.code}` : ""}`, `  output    ${JSON.stringify(run.output)}`);
+  const line = (/** @type {string} */ name, /** @type {string} */ text) => lines.push(`  ${name.padEnd(12)} ${text}`);
+  if (calls.length > 0) line("calls", calls.map(({ name, aborted }) => (aborted ? `${name} (aborted)` : name)).join(", "));
+  for (const [name, value] of Object.entries({ ...seen.facts, ...shown })) line(name, JSON.stringify(value));
+  line("run", `${run.id} ${run.status}${run.error ? `, ${run.error.code}` : ""}`);
+  line("output", JSON.stringify(run.output));
   if (isExpected) lines.push("  as expected");
-  else lines.push("  NOT AS EXPECTED", `  expected  ${JSON.stringify(expected)}`, `  seen      ${JSON.stringify(seen)}`);
+  else lines.push("  NOT AS EXPECTED", `  expected     ${JSON.stringify(expected)}`, `  seen         ${JSON.stringify(seen)}`);
   return { isExpected, text: lines.join("\n") };
 }

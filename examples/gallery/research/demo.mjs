@@ -62,7 +62,8 @@ export const example = {
         const partial = partialTexts(tokens, records);
         // How many words there are depends on the machine; that they are the beginning does not.
         const begins = Object.fromEntries(Object.entries(partial).map(([researcher, text]) => [researcher, text.split(" ")[0]]));
-        return { runId, facts: { ...researchersBy(tokens), kept: begins, scopes: records.map(({ timeout_event }) => timeout_event.scope) } };
+        const scopes = records.map(({ timeout_event }) => timeout_event.scope);
+        return { runId, facts: { ...researchersBy(tokens), begins, scopes }, shown: { kept: partial } };
       },
       expected: {
         status: "completed",
@@ -74,7 +75,7 @@ export const example = {
         facts: {
           timed_out: ["medicine", "ritual", "trade"],
           completed: ["history", "botany"],
-          kept: { medicine: "Tea", ritual: "Tea", trade: "Most" },
+          begins: { medicine: "Tea", ritual: "Tea", trade: "Most" },
           scopes: ["sync"],
         },
       },
