@@ -15,6 +15,7 @@ import { perform, report } from "./example.mjs";
  * @property {Client} client
  * @property {boolean} hasTokens every caller of the example has a token of its own
  * @property {Promise<never>} [ended] rejects when the Curfew ends
+ * @property {() => boolean} isInterrupted
  * @property {() => Promise<void>} close
  */
 
@@ -30,6 +31,10 @@ await script(async () => {
   const target = process.env.CURFEW_URL ? await connect(process.env.CURFEW_URL) : await startOwn(example);
   try {
     await Promise.race([playAll(example, target), ...(target.ended ? [target.ended] : [])]);
+  } catch (error) {
+    // Whatever a scenario was doing fails when its Curfew ends.
+    if (target.isInterrupted()) throw new StepFailed("interrupted");
+    throw error instanceof Error && error.constructor === Error ? new StepFailed(error.message) : error;
   } finally {
     await target.close();
   }
@@ -64,7 +69,7 @@ async function connect(url) {
   const health = await api("GET", "/healthz").catch(() => undefined);
   if (health?.status !== 200) throw new StepFailed(`no Curfew answers at ${parsed.origin}: start one with npm start, or unset CURFEW_URL`);
   const token = process.env.CURFEW_TOKEN;
-  return { client: new Client(api, token ? { demo: token } : {}), hasTokens: false, close: async () => {} };
+  return { client: new Client(api, token ? { demo: token } : {}), hasTokens: false, isInterrupted: () => false, close: async () => {} };
 }
 
 /** @param {import("./example.mjs").Example<any>} example @returns {Promise<Target>} */
@@ -87,7 +92,8 @@ async function startOwn({ callers = CALLERS }) {
       await Promise.race([curfew.ended.catch(() => {}), new Promise((resolve) => setTimeout(resolve, STOP_WITHIN_MS).unref())]);
       rmSync(directory, { recursive: true, force: true });
     };
-    return { client: new Client(httpApi(curfew.address), tokens), hasTokens: true, ended: curfew.ended, close };
+    const client = new Client(httpApi(curfew.address), tokens);
+    return { client, hasTokens: true, ended: curfew.ended, isInterrupted: () => curfew.stop.requested, close };
   } catch (error) {
     console.error(readFileSync(log, "utf8").split("\n").slice(-LOG_LINES).join("\n"));
     rmSync(directory, { recursive: true, force: true });

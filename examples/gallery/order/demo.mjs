@@ -27,7 +27,7 @@ export const example = {
   startServices: startShop,
   scenarios: [
     {
-      title: "An order that works: charged, reserved, shipped, and the shop hears of it.",
+      title: "An order that works: charged, reserved, shipped, and its end is reported.",
       play: order("purchase", "o-1", 12),
       expected: {
         status: "completed",
