@@ -63,10 +63,6 @@ export class Client {
     return new Client(this.#api, this.#tokens, caller);
   }
 
-  get hasTokens() {
-    return Object.keys(this.#tokens).length > 0;
-  }
-
   /** @param {string} method @param {string} path @param {unknown} [body] @param {Record<string, string>} [headers] */
   request(method, path, body, headers = {}) {
     const token = this.#tokens[this.#caller] ?? this.#tokens["demo"];
