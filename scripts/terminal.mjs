@@ -23,10 +23,10 @@ export async function step(title, work, announcement) {
 export class StepFailed extends Error {}
 
 /**
- * Runs a command with its output on ours. Rejects with the command line when it fails.
+ * Runs a command with its output on ours, unless `stdio` says otherwise. Rejects with the command line when it fails.
  * @param {string} command
  * @param {string[]} args
- * @param {{env?: NodeJS.ProcessEnv, cwd?: string}} [options]
+ * @param {{env?: NodeJS.ProcessEnv, cwd?: string, stdio?: import("node:child_process").StdioOptions}} [options]
  * @returns {Promise<void>}
  */
 export function run(command, args, options = {}) {

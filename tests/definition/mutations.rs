@@ -17,13 +17,7 @@ use crate::run::rng::Rng;
 const MUTATIONS: u64 = 2_000;
 
 pub(super) fn examples() -> Vec<Value> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let mut paths: Vec<_> = fs::read_dir(folder)
-        .expect("examples are there")
-        .map(|entry| entry.expect("a file").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-        .collect();
-    paths.sort();
+    let paths = crate::docs::example_documents();
     let read = |path: &PathBuf| fs::read_to_string(path).expect("an example is text");
     paths
         .iter()

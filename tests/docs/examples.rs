@@ -7,7 +7,7 @@ use curfew::definition::snapshot::{CatalogueDocument, CheckError, DocumentKind, 
 use curfew::definition::timeouts::TimeoutRules;
 use serde_json::{Value, json};
 
-use super::{Block, blocks, root};
+use super::{Block, blocks, example_documents};
 
 /// A document of the catalogue that an example refers to and does not show.
 fn stand_in(reference: &Reference) -> CatalogueDocument {
@@ -108,14 +108,13 @@ fn documents_are_accepted() {
 
 #[test]
 fn example_files_are_accepted() {
-    for entry in fs::read_dir(root().join("examples")).expect("examples") {
-        let path = entry.expect("an entry").path();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            let text = fs::read_to_string(&path).expect("an example");
-            let document: Value = serde_json::from_str(&text).expect("JSON");
-            let problems = problems_of(DocumentKind::Workflows, &document);
-            assert!(problems.is_empty(), "{}: {}", path.display(), problems.join("; "));
-        }
+    let paths = example_documents();
+    assert!(paths.len() > 15, "only {} example files were found", paths.len());
+    for path in paths {
+        let text = fs::read_to_string(&path).expect("an example");
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        let problems = problems_of(DocumentKind::Workflows, &document);
+        assert!(problems.is_empty(), "{}: {}", path.display(), problems.join("; "));
     }
 }
 
