@@ -94,6 +94,8 @@ function nextSteps(error: CurfewError): string[] {
       return ["use a token with a higher role, or one that is bound to this workflow"];
     case "decision_needed":
       return ["`curfew inbox` lists what waits for a person; `curfew decide <run> <gate>` decides it"];
+    case "not_found":
+      return ["`curfew runs` lists the runs; `curfew put` stores documents"];
     case "run_exists":
       return ["choose another --id, or leave it out"];
     case "run_finished":

@@ -9,9 +9,9 @@ import { ENDED, type OpenGate, type WatchState } from "./state.ts";
 
 const COLUMNS = [
   { title: "NODE", isFlexible: true },
-  { title: "STATUS" },
+  { title: "STATUS", isFlexible: true },
   { title: "TIME" },
-  { title: "" },
+  { title: "", isOmittedIfEmpty: true },
   { title: "PROGRESS", isFlexible: true },
 ];
 /** Gates that are shown, each with its command. */
