@@ -51,7 +51,7 @@ function print(output: Output, exitCode: ExitCode, parts: ErrorParts, next: read
   const isPlaced = parts.pointer === undefined || parts.pointer === "" || parts.message.includes(parts.pointer);
   const place = isPlaced ? "" : ` (at ${escaped(parts.pointer!)})`;
   const code = parts.status === undefined || parts.status === 0 ? "" : dim(`  [${parts.status} ${escaped(parts.code)}]`);
-  output.problem(`${red("curfew:")} ${first}${rest.length === 0 ? place + code : ""}`, ...rest, ...detailLines(parts), ...next.map(escaped));
+  output.problem(`${red("curfew:")} ${first}${rest.length === 0 ? place + code : ""}`, ...rest, ...detailLines(parts), ...next.flatMap(escapedLines));
   return exitCode;
 }
 

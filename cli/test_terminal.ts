@@ -86,6 +86,8 @@ export function visibleScreen(text: string, columns: number, rows: number): Visi
     } else if (whole === "\r") column = 0;
     else if (whole === "\n") {
       row++;
+      // The driver of a terminal adds the carriage return.
+      column = 0;
       if (row === lines.length) lines.push([]);
     } else {
       if (column >= columns) throw new Error(`a line is wider than ${columns}: ${lines[row]!.join("")}`);

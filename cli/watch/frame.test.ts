@@ -67,7 +67,7 @@ test("the run with its limit, tokens with status, attempt, time left and progres
   const progress = { at: NOW, step_ref: "draft", step_index: 1, steps_total: 3, attempt: 2, partial: [{ name: "draft", complete: false, bytes: 2_048, text: "so far\x1b[2J" }] };
   const tokens = [ended(1, { node_id: "fetch", started_at: NOW - 11_200, ended_at: NOW - 10_000 }), token(2, { node_id: "think", epoch: 2, progress })];
   assert.deepEqual(lines(tokens), [
-    "order-1  running  order v3  12s  48s left of 1m0s",
+    "order-1  running  12s  48s left of 1m0s  order v3",
     "",
     "NODE   STATUS     TIME                 PROGRESS",
     "fetch  completed  1.2s",
@@ -98,7 +98,7 @@ test("the gate of a whole run, and clocks that stand still", () => {
   const paused = run({ status: "paused", paused_by: ["workflow_timeout"], timeout_at: null, deadlines: [{ kind: "workflow", remaining_ms: 0 }, { kind: "execution", remaining_ms: 9_000, token_id: "t1" }] });
   const state = withEvent(stateOf(paused, [token(1, { timeout_at: null })], NOW), event({ kind: "gate_opened", gate_id: "run1" }));
   const shown = frame(state, 100, 23, NOW + 60_000, PLAIN);
-  assert.equal(shown[0], "order-1  paused  order v3  1m12s  0s left of 1m0s, stopped  paused by workflow timeout");
+  assert.equal(shown[0], "order-1  paused  1m12s  0s left of 1m0s, stopped  paused by workflow timeout  order v3");
   assert.deepEqual(shown.slice(1, 3), ["the run waits for a person", "  curfew decide order-1 run1"]);
   assert.match(shown.at(-1)!, /9s left, stopped/);
 });
@@ -136,7 +136,7 @@ test("what does not fit is counted; the nearest deadlines are shown", () => {
 
 test("an ended run has no time left, and its error is shown", () => {
   const failed = run({ status: "failed", ended_at: NOW, deadlines: [], error: { code: "no_transition", class: "validation", message: "none\nmatched" } });
-  assert.deepEqual(lines([], { of: failed }), ["order-1  failed  order v3  12s", "no_transition: none\\nmatched"]);
+  assert.deepEqual(lines([], { of: failed }), ["order-1  failed  12s  order v3", "no_transition: none\\nmatched"]);
 });
 
 test("a status and an event of a later version are shown as text", () => {
