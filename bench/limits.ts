@@ -27,7 +27,7 @@ export interface Results {
   };
   credentials: { added_ms: number };
   live: { watchers: number; one_watcher_ratio: number; late_p99_ms: number };
-  size: { gzip_kib: number };
+  size: { gzip_kib: number; client_gzip_kib: number };
 }
 
 export interface Limit {
@@ -67,6 +67,7 @@ export function limitsOf(results: Results): Limit[] {
     atMost(`an event until it reaches each of ${live.watchers} watchers: p99, ms`, live.late_p99_ms, 20),
     // 1 466 before the live stream, progress, metrics, notifications and traces.
     atMost("Worker, KiB gzipped", size.gzip_kib, 1750),
+    atMost("TypeScript client, KiB gzipped", size.client_gzip_kib, 6),
   ];
 }
 

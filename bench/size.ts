@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { bindgen, compiled } from "../scripts/build.mjs";
 import { root } from "../tests/workerd/harness.ts";
+import { clientSize } from "./client_size.ts";
 import { rounded } from "./figures.ts";
 
 /** Smaller crates are one line of the table. */
@@ -23,6 +24,7 @@ export async function sizeFigures() {
     const deployed = await wrangler("deploy", "--dry-run", "--outdir", directory);
     const started = await wrangler("check", "startup", "--outfile", join(directory, "startup.cpuprofile"));
     return {
+      client_gzip_kib: await clientSize(),
       gzip_kib: Number(/gzip: ([\d.]+) KiB/.exec(deployed)?.[1]),
       startup_active_ms: Number(/Active: ([\d.]+) ms/.exec(started)?.[1]),
       code_kib: codeByCrate(await namedWasm(join(directory, "named"))),

@@ -1,4 +1,5 @@
 // `npm run check`: every lint. All of them run even when one fails, so that one call shows every problem.
+import { checkClientTypes } from "./client_types.mjs";
 import { checkFileLengths } from "./file_lengths.mjs";
 import { checkContract } from "./openapi.mjs";
 import { setUp } from "./setup.mjs";
@@ -14,12 +15,14 @@ const command = (command, args) => () => run(command, args, { cwd: root, env: qu
 const checks = () => [
   ["file lengths", checkFileLengths],
   ["the OpenAPI document", checkContract],
+  ["the types of the client", checkClientTypes],
   ["rustfmt", command("cargo", ["fmt", "--check"])],
   ["rustfmt, tools/bindgen", command("cargo", ["fmt", "--check", "--manifest-path", "tools/bindgen/Cargo.toml"])],
   ["clippy, native", command("cargo", ["clippy", "--all-targets", "--locked", "--", "-D", "warnings"])],
   ["clippy, wasm", command("cargo", ["clippy", "--target", WASM_TARGET, "--lib", "--locked", "--", "-D", "warnings"])],
   ["TypeScript, Node side", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.json"])],
   ["TypeScript, Worker side", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.worker.json"])],
+  ["TypeScript, client", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.client.json"])],
 ];
 
 await script(async () => {

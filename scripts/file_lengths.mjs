@@ -6,6 +6,8 @@ import { root } from "./toolchain.mjs";
 
 const SOURCE_LINES_MAX = 600;
 const SOURCE = /\.(rs|ts|mjs|sql)$/;
+/** Written by programs, from files that are read. */
+const GENERATED = ["client/api.ts", "client/documents.ts"];
 /** @type {Record<string, number>} */
 const DOCUMENT_LINES_MAX = { "README.md": 200, "ARCHITECTURE.md": 250 };
 
@@ -16,7 +18,7 @@ const DOCUMENT_LINES_MAX = { "README.md": 200, "ARCHITECTURE.md": 250 };
  */
 export function tooLong(files) {
   return files.flatMap(({ path, lines }) => {
-    const limit = DOCUMENT_LINES_MAX[path] ?? (SOURCE.test(path) ? SOURCE_LINES_MAX : undefined);
+    const limit = DOCUMENT_LINES_MAX[path] ?? (SOURCE.test(path) && !GENERATED.includes(path) ? SOURCE_LINES_MAX : undefined);
     return limit !== undefined && lines > limit ? [`${path} has ${lines} lines, limit ${limit}`] : [];
   });
 }

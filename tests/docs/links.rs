@@ -117,6 +117,7 @@ fn tests_named_on_the_page_about_security_exist() {
 fn files_named_on_the_pages_exist() {
     const ROOTS: &[&str] = &[
         "bench/",
+        "client/",
         "docs/",
         "examples/",
         "migrations/",

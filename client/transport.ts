@@ -1,0 +1,184 @@
+// Sends requests: credential, deadline, repetition, and what an answer means.
+import { ConnectionError, CurfewError, errorOf, UnexpectedResponseError } from "./errors.ts";
+import type { AnyRequest } from "./types.ts";
+
+/** The part of `fetch` that is used. */
+export type Fetch = (
+  url: string,
+  init: { method: string; headers: Record<string, string>; body: string | null; signal: AbortSignal; redirect: "manual" },
+) => Promise<Response>;
+
+export interface ClientOptions {
+  /** Where the API is, `http://localhost:8787` by default. Over a service binding only its path counts. */
+  url?: string | undefined;
+  /** The bearer token. */
+  token?: string | undefined;
+  /** What sends requests: a function as the global `fetch`, which is the default, or a service binding. */
+  fetch?: Fetch | { fetch: Fetch } | undefined;
+  /** How often a call is repeated at most, 3 by default. */
+  retries?: number | undefined;
+  /** The longest that a call may take with all its attempts, 60 000 by default. */
+  timeout_ms?: number | undefined;
+  /** Headers of every request, e.g. those of a service token of Cloudflare Access. */
+  headers?: Record<string, string> | undefined;
+}
+
+const DEFAULT_URL = "http://localhost:8787";
+const DEFAULT_RETRIES = 3;
+const DEFAULT_TIMEOUT_MS = 60_000;
+const FIRST_DELAY_MS = 100;
+const DELAY_MAX_MS = 5_000;
+
+/** Nothing was done, so that every request may be repeated. */
+const REFUSED = new Set<string>(["rate_limited", "too_many_signals", "other_build", "access_unavailable"]);
+/** It may have been done, so that only a repeatable request is sent again. */
+const UNKNOWN = new Set([0, 429, 502, 503, 504]);
+/** These remain until the deployment is changed. */
+const LASTING = new Set<string>(["auth_not_configured", "not_migrated", "deadline_passed"]);
+
+/** Makes a result of a successful answer; `what` names the request in errors. */
+type Read<T> = (response: Response, what: string) => T | Promise<T>;
+
+export type Send = <T>(method: string, path: string, request: AnyRequest, read: Read<T>) => Promise<T>;
+
+/** Waits, and rejects as soon as `signal` is aborted. */
+export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const aborted = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", aborted);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", aborted, { once: true });
+  });
+
+/** Whether the same request may succeed later. `repeatable`: it may be sent again although it may have taken effect. */
+export const mayRepeat = (error: unknown, repeatable: boolean): error is CurfewError =>
+  error instanceof CurfewError && !LASTING.has(error.code) && (REFUSED.has(error.code) || (repeatable && UNKNOWN.has(error.status)));
+
+export function transport(options: ClientOptions): Send {
+  const { url = DEFAULT_URL, token, fetch: given } = options;
+  if (!/^https?:$/.test(new URL(url).protocol)) throw new TypeError(`url is ${url}: it begins with http:// or https://`);
+  const base = url.replace(/\/+$/, "");
+  // A global `fetch` that is called as a method of something else is refused by browsers, and a binding's needs the binding.
+  const send: Fetch = given === undefined ? (to, init) => fetch(to, init) : typeof given === "function" ? (to, init) => given(to, init) : (to, init) => given.fetch(to, init);
+
+  return async (method, path, request, read) => {
+    const { body, signal, repeatable = method === "GET" || method === "PUT" } = request;
+    const retries = request.retries ?? options.retries ?? DEFAULT_RETRIES;
+    const timeoutMs = request.timeout_ms ?? options.timeout_ms ?? DEFAULT_TIMEOUT_MS;
+    const deadline = Date.now() + timeoutMs;
+    const target = base + pathOf(path, request.path) + queryOf(request.query);
+    const headers: Record<string, string> = { accept: "application/json", ...options.headers, ...request.headers };
+    if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
+    if (body !== undefined) headers["content-type"] = "application/json";
+    const init = { method, headers, body: body === undefined ? null : JSON.stringify(body), redirect: "manual" as const };
+
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await once(send, target, init, signal, deadline, read);
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (attempt >= retries || !mayRepeat(error, repeatable)) throw error;
+        // A random part keeps clients apart that failed together.
+        const delay = error.retryAfter ?? Math.min(FIRST_DELAY_MS * 2 ** attempt, DELAY_MAX_MS) * (0.5 + Math.random() / 2);
+        if (Date.now() + delay >= deadline) throw error;
+        await pause(delay, signal);
+      }
+    }
+  };
+}
+
+/** One attempt. The deadline covers the body, too, as long as `read` reads it. */
+async function once<T>(
+  send: Fetch,
+  target: string,
+  init: Omit<Parameters<Fetch>[1], "signal">,
+  signal: AbortSignal | undefined,
+  deadline: number,
+  read: Read<T>,
+): Promise<T> {
+  signal?.throwIfAborted();
+  const controller = new AbortController();
+  const abort = () => controller.abort(signal?.reason);
+  let isLate = false;
+  const timer = setTimeout(() => controller.abort((isLate = true)), deadline - Date.now());
+  signal?.addEventListener("abort", abort);
+  const what = `${init.method} ${target.replace(/\?.*/, "")}`;
+  try {
+    const response = await send(target, { ...init, signal: controller.signal });
+    if (!response.ok) throw await refusal(what, response);
+    return await read(response, what);
+  } catch (error) {
+    if (error instanceof CurfewError) throw error;
+    if (isLate) {
+      const message = `${what} had no answer in time: read what became of it, or raise timeout_ms`;
+      throw new ConnectionError(0, { code: "deadline_passed", message });
+    }
+    const message = `${what}: the connection failed or was lost: check that Curfew runs there and can be reached (${error instanceof Error ? error.message : error})`;
+    throw new ConnectionError(0, { code: "connection_lost", message }, undefined, error);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", abort);
+  }
+}
+
+/** The error of an answer that is no success. */
+async function refusal(what: string, response: Response): Promise<CurfewError> {
+  const text = await response.text();
+  const error = parsed(text)?.error;
+  return typeof error?.code === "string" ? errorOf(response.status, error, retryAfterOf(response)) : unexpected(what, response, text);
+}
+
+/** The JSON of a successful answer. */
+export async function jsonOf(response: Response, what: string): Promise<any> {
+  const text = await response.text();
+  const json = parsed(text);
+  if (json === undefined) throw unexpected(what, response, text);
+  return json;
+}
+
+/** Undefined for what is not JSON. */
+function parsed(text: string): any {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export function unexpected(what: string, response: Response, text: string): UnexpectedResponseError {
+  const location = response.headers.get("location");
+  const found = location ? `leads to ${location}` : `begins with ${JSON.stringify(text.slice(0, 80))}`;
+  const message = `${what}: the answer, status ${response.status}, is not Curfew's, it ${found}: check url, and what answers in front of Curfew (a proxy, a login)`;
+  return new UnexpectedResponseError(response.status, { code: "unexpected_response", message }, retryAfterOf(response));
+}
+
+/** Seconds or a date. */
+function retryAfterOf(response: Response): number | undefined {
+  const text = response.headers.get("retry-after");
+  if (!text) return undefined;
+  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.max(ms, 0);
+}
+
+/** `/v1/runs/{run_id}` with its values. */
+const pathOf = (path: string, values: Record<string, string | number> = {}): string =>
+  path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = String(values[name] ?? "");
+    // An URL would lose these, and the request would reach another path.
+    if (/^\.{0,2}$/.test(value)) throw new TypeError(`${name} is ${JSON.stringify(values[name])}: it must have a value that is no dot`);
+    return encodeURIComponent(value);
+  });
+
+function queryOf(query: Record<string, unknown> = {}): string {
+  const parameters = new URLSearchParams();
+  // A list is joined by commas.
+  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== null) parameters.set(name, String(value));
+  const text = String(parameters);
+  return text && `?${text}`;
+}
