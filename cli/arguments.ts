@@ -165,6 +165,7 @@ function checkWords(words: readonly string[], command: Command): void {
   if (missing !== undefined) throw new UsageError(`<${missing.name}> is missing`, command);
   const tooMany = !positionals.some(({ isRepeated }) => isRepeated) && words.length > positionals.length;
   if (tooMany) throw new UsageError(`"${words[positionals.length]!.slice(0, 40)}" is one word too many`, command);
-  const empty = words.findIndex((word) => word === "");
+  // Completions have an empty word where nothing is written yet.
+  const empty = command.isHidden ? -1 : words.findIndex((word) => word === "");
   if (empty >= 0) throw new UsageError(`<${positionals[Math.min(empty, positionals.length - 1)]?.name}> is empty`, command);
 }

@@ -57,11 +57,16 @@ export const GLOBAL_FLAGS: readonly Flag[] = [
   { name: "help", summary: "Prints the usage of the command." },
 ];
 
-/** `curfew start <workflow> [--input json]`, as the help and the page show it. */
-export function usage(command: Command): string {
+/** `curfew start <workflow>`. */
+export function shortUsage(command: Command): string {
   const words = command.positionals.map(({ name, isOptional, isRepeated }) => {
     const word = `<${name}>${isRepeated ? "..." : ""}`;
     return isOptional ? `[${word}]` : word;
   });
   return ["curfew", command.name, ...words].join(" ");
 }
+
+export const flagText = ({ name, value }: Flag): string => `--${name}${value === undefined ? "" : ` <${value}>`}`;
+
+/** `curfew start <workflow> [--input <json>] [--wait]`. */
+export const usage = (command: Command): string => [shortUsage(command), ...command.flags.map((flag) => `[${flagText(flag)}]`)].join(" ");

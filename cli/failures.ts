@@ -51,7 +51,7 @@ function print(output: Output, exitCode: ExitCode, parts: ErrorParts, next: read
   const isPlaced = parts.pointer === undefined || parts.pointer === "" || parts.message.includes(parts.pointer);
   const place = isPlaced ? "" : ` (at ${escaped(parts.pointer!)})`;
   const code = parts.status === undefined || parts.status === 0 ? "" : dim(`  [${parts.status} ${escaped(parts.code)}]`);
-  output.problem(`${red("curfew:")} ${first}${rest.length === 0 ? place + code : ""}`, ...rest, ...detailLines(parts), ...next.map(escaped));
+  output.problem(`${red("curfew:")} ${first}${rest.length === 0 ? place + code : ""}`, ...rest, ...detailLines(parts), ...next.flatMap(escapedLines));
   return exitCode;
 }
 
@@ -94,6 +94,8 @@ function nextSteps(error: CurfewError): string[] {
       return ["use a token with a higher role, or one that is bound to this workflow"];
     case "decision_needed":
       return ["`curfew inbox` lists what waits for a person; `curfew decide <run> <gate>` decides it"];
+    case "not_found":
+      return ["`curfew runs` lists the runs; `curfew put` stores documents"];
     case "run_exists":
       return ["choose another --id, or leave it out"];
     case "run_finished":

@@ -95,15 +95,17 @@ export const retry: Command = control(
   },
 );
 
+/** Where a person should look first, the person at the terminal chooses: escalating would only ask the same person again. */
 async function recommendedMode(api: Client, { words, output }: Invocation): Promise<(typeof MODES)[number]> {
-  const options = await api.resumeOptions(words[0]!);
-  if (options.recommended === null) {
-    const next = options.resumable ? "choose one with --mode" : `begin it again: curfew restart ${words[0]}`;
-    throw new CommandError(`run ${words[0]} cannot be retried: ${options.reason ?? `it is ${options.status}`}`, { next });
+  const { recommended, why, reason, status, resumable, options, version } = await api.resumeOptions(words[0]!);
+  if (!resumable) throw new CommandError(`run ${words[0]} cannot be retried: ${reason ?? `it is ${status}`}`, { next: `begin it again: curfew restart ${words[0]}` });
+  const advice = version.recommended ? `${version.why ?? ""} ${version.how ?? ""}`.trim() : "";
+  if (recommended === null || recommended === "escalate") {
+    const ways = options.filter(({ open }) => open).map(({ mode, what }) => `  --mode ${mode}: ${what}`);
+    throw new CommandError(`a plain retry of run ${words[0]} is not recommended: ${why ?? "it would fail again"}`, { next: [...(advice === "" ? [] : [advice]), "choose one:", ...ways].join("\n") });
   }
-  output.note(escaped(`mode ${options.recommended}: ${options.why ?? "recommended"}`));
-  if (options.version.recommended) output.note(escaped(`${options.version.why ?? ""} ${options.version.how ?? ""}`.trim()));
-  return options.recommended;
+  output.note(escaped(`mode ${recommended}: ${why ?? "recommended"}`), ...(advice === "" ? [] : [escaped(advice)]));
+  return recommended;
 }
 
 export const restart: Command = control(

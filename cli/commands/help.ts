@@ -1,5 +1,5 @@
 // `curfew help` and `curfew version`.
-import { GLOBAL_FLAGS, usage, type Command, type Flag, type Invocation } from "../command.ts";
+import { flagText, GLOBAL_FLAGS, shortUsage, usage, type Command, type Invocation } from "../command.ts";
 import { UsageError } from "../arguments.ts";
 import { EXIT, EXIT_MEANINGS, type ExitCode } from "../exit_codes.ts";
 import { nearest } from "../nearest.ts";
@@ -56,7 +56,7 @@ export function printUsage(command: Command, output: Output): ExitCode {
   }
   const { bold } = output.colours;
   const width = Math.min(output.width, 110);
-  output.lines(command.summary, "", `${bold("usage")}  ${usage(command)}${command.flags.length > 0 ? " [flags]" : ""}`);
+  output.lines(command.summary, "", `${bold("usage")}  ${shortUsage(command)}${command.flags.length > 0 ? " [flags]" : ""}`);
   for (const [title, flags] of [
     ["flags", command.flags],
     ["flags of every command", GLOBAL_FLAGS],
@@ -66,8 +66,6 @@ export function printUsage(command: Command, output: Output): ExitCode {
   output.lines("", bold("examples"), ...command.examples.map((example) => `  ${example}`));
   return EXIT.ok;
 }
-
-export const flagText = ({ name, value }: Flag): string => `--${name}${value === undefined ? "" : ` <${value}>`}`;
 
 function printList(commands: readonly Command[], output: Output): ExitCode {
   const listed = commands.filter(({ isHidden }) => !isHidden);

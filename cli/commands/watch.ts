@@ -11,9 +11,11 @@ import { stateOf, withAnswer, withEvent, type WatchState } from "../watch/state.
 
 /** How often the time left is redrawn. */
 const TICK_MS = 250;
-/** The pause between two answers of the API, and the share of time that asking may take. */
+/** The pause between two answers of the API after events; asking takes at most a fifth of the time. */
 const REFRESH_MS = 400;
 const REFRESH_SHARE = 4;
+/** Not every change has an event: a branch that comes to its join has none. */
+const REFRESH_WITHOUT_EVENTS_MS = 1_500;
 
 export const watch: Command = {
   name: "watch",
@@ -62,7 +64,7 @@ async function onScreen(runId: string, { client, output, terminal }: Invocation,
     state = withAnswer(state, run, tokens, at);
     draw();
   });
-  const ticks = setInterval(draw, TICK_MS);
+  const ticks = [setInterval(draw, TICK_MS), setInterval(refresh.request, REFRESH_WITHOUT_EVENTS_MS)];
   const stopListening = [terminal.onResize(draw), terminal.onSuspend(() => screen.close(), draw)];
   try {
     draw();
@@ -76,7 +78,7 @@ async function onScreen(runId: string, { client, output, terminal }: Invocation,
     const last: WatchState = state;
     return last.run;
   } finally {
-    clearInterval(ticks);
+    ticks.forEach(clearInterval);
     stopListening.forEach((stop) => stop());
     screen.close();
     if (!signal.aborted) output.lines(...outcomeLines(state.run, output));

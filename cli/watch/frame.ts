@@ -9,9 +9,9 @@ import { ENDED, type OpenGate, type WatchState } from "./state.ts";
 
 const COLUMNS = [
   { title: "NODE", isFlexible: true },
-  { title: "STATUS" },
+  { title: "STATUS", isFlexible: true },
   { title: "TIME" },
-  { title: "" },
+  { title: "", isOmittedIfEmpty: true },
   { title: "PROGRESS", isFlexible: true },
 ];
 /** Gates that are shown, each with its command. */
@@ -35,7 +35,9 @@ export function frame(state: WatchState, width: number, height: number, now: num
 }
 
 function header(run: Run, width: number, now: number, colours: Colours): string[] {
-  const parts = [`${run.workflow_id} v${run.version}`, run.attempt > 1 ? `attempt ${run.attempt}` : "", formatShort(ENDED.has(run.status) ? run.duration_ms : now - run.started_at), limitText(run, now)];
+  const duration = formatShort(ENDED.has(run.status) ? run.duration_ms : now - run.started_at);
+  // The end of the line is what a narrow terminal cuts.
+  const parts = [duration, limitText(run, now), `${run.workflow_id} v${run.version}`, run.attempt > 1 ? `attempt ${run.attempt}` : ""];
   const status = escaped(run.status.replaceAll("_", " "));
   const rest = parts.filter((part) => part !== "").map(escaped).join("  ");
   const name = escaped(run.id);

@@ -74,9 +74,10 @@ function groupRow(tokens: readonly Token[], state: WatchState, now: number): Row
   const first = deadlines.reduce<Left | undefined>((least, one) => (least === undefined || one.leftMs(now) < least.leftMs(now) ? one : least), undefined);
   const total = tokens[0]!.branch!.total;
   const worst = ["executing", "dispatched", "pending", "awaiting_human", "failed", "timed_out"].find((status) => counts.has(status));
-  const ended = tokens.length - live.length;
-  const begin = Math.min(...tokens.map(({ created_at }) => created_at));
-  const end = Math.max(...tokens.map(({ ended_at }) => ended_at ?? 0));
+  // A branch that waits for the others has done its part.
+  const ended = tokens.length - live.filter(({ status }) => status !== "waiting_for_siblings").length;
+  const begin = tokens.reduce((least, { created_at }) => Math.min(least, created_at), Infinity);
+  const end = tokens.reduce((most, { ended_at }) => Math.max(most, ended_at ?? 0), 0);
   return {
     label: `${escaped(tokens[0]!.node_id)} x${total}`,
     status: worst ?? tokens[0]!.status,

@@ -1,0 +1,73 @@
+// Files of documents: their kinds, their order, and files that are none.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { DocumentKind } from "../client/index.ts";
+import { checkUnique, childrenOf, documentsOf, inOrder, type FileDocument } from "./documents.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "curfew-documents-"));
+after(() => rmSync(directory, { recursive: true }));
+
+function file(name: string, content: unknown): string {
+  const path = join(directory, name);
+  writeFileSync(path, typeof content === "string" ? content : JSON.stringify(content));
+  return path;
+}
+
+const kindsOf = async (path: string, kind?: DocumentKind) => (await documentsOf(path, kind)).map((one) => `${one.kind} ${one.id}`);
+
+test("the kind follows from the content, from $schema, or is given", async () => {
+  assert.deepEqual(await kindsOf(file("w.json", { id: "w", nodes: [] })), ["workflows w"]);
+  assert.deepEqual(await kindsOf(file("t.json", { id: "t", steps: [] })), ["tasks t"]);
+  assert.deepEqual(await kindsOf(file("a.json", { id: "a", kind: "assert" })), ["actions a"]);
+  assert.deepEqual(await kindsOf(file("s.json", { id: "s", $schema: "http://localhost:8787/schema/task.json" })), ["tasks s"]);
+  assert.deepEqual(await kindsOf(file("k.json", { id: "k" }), "actions"), ["actions k"]);
+  assert.deepEqual(await kindsOf(file("l.json", [{ id: "t", steps: [] }, { id: "w", nodes: [] }])), ["tasks t", "workflows w"]);
+});
+
+test("modules are imported and stored as their JSON", async () => {
+  const module = file("m.mjs", `export default { id: "m", nodes: [], left_out: undefined };`);
+  const [document] = await documentsOf(module, undefined);
+  assert.deepEqual(document!.document, { id: "m", nodes: [] });
+  assert.deepEqual(await kindsOf(file("m.ts", `const id: string = "typed"; export default { id, nodes: [] as unknown[] };`)), ["workflows typed"]);
+});
+
+for (const [name, content, message] of [
+  ["broken.json", "{", /is not JSON/],
+  ["none.json", { id: "x" }, /neither a workflow .* name it with --kind/],
+  ["no-id.json", { nodes: [] }, /has no "id"/],
+  ["text.json", '"text"', /is no document, but a string/],
+  ["null.json", "null", /but null/],
+  ["empty.json", [], /an empty list/],
+  ["nested.json", [[1]], /nested.json, item 0 is no document, but a list/],
+  ["large.json", `{"id": "x", "nodes": [], "description": "${"x".repeat(1_048_576)}"}`, /has 10486\d\d bytes; the API takes 1 MiB/],
+  ["no-default.mjs", "export const x = 1;", /has no default export/],
+  ["function.mjs", "export default () => {};", /is no document, but a function/],
+  ["throws.mjs", "throw new Error('at the top');", /cannot be imported: at the top/],
+] as const) {
+  test(`refused: ${name}`, async () => assert.rejects(documentsOf(file(name, content), undefined), message));
+}
+
+const document = (kind: DocumentKind, id: string, parts: object = {}): FileDocument => ({ file: `${id}.json`, kind, id, document: { id, ...parts } });
+
+test("children come before parents, the rest stays in its order", () => {
+  const parent = document("workflows", "parent", { nodes: [{ id: "call", workflow_id: "child", compensate: { action_id: "undo" } }] });
+  const child = document("workflows", "child", { nodes: [{ id: "n", task_id: "task" }] });
+  const task = document("tasks", "task", { steps: [{ action_id: "act" }] });
+  const [act, undo, other] = [document("actions", "act"), document("actions", "undo"), document("workflows", "other")];
+  const all = [parent, other, child, task, act, undo];
+  assert.deepEqual(inOrder(all).map(({ id }) => id), ["act", "task", "child", "undo", "parent", "other"]);
+  assert.deepEqual(childrenOf(parent, all), [child, undo]);
+});
+
+test("workflows that call each other have an order all the same", () => {
+  const [one, two] = [document("workflows", "one", { nodes: [{ workflow_id: "two" }] }), document("workflows", "two", { nodes: [{ workflow_id: "one" }] })];
+  assert.deepEqual(inOrder([one, two]).map(({ id }) => id).sort(), ["one", "two"]);
+});
+
+test("an id in two files is refused, the same id of two kinds is not", () => {
+  assert.throws(() => checkUnique([document("tasks", "x"), { ...document("tasks", "x"), file: "y.json" }]), /task x is in x.json and in y.json/);
+  checkUnique([document("tasks", "x"), document("actions", "x")]);
+});
