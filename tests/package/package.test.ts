@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { until } from "../workerd/poll.ts";
 
 const tarball = process.env["CURFEW_TARBALL"];
 assert.ok(tarball, "CURFEW_TARBALL names the tarball: `npm run package -- --check`");
@@ -71,7 +72,11 @@ test("from an empty directory to a completed run within a minute", async (t) => 
   await call(first, "npm", "init", "-y");
   await call(first, "npm", "install", "--prefer-offline", "--no-audit", "--no-fund", tarball);
   await withDev(first, async (url) => {
-    const { items } = await json(first, "runs", "--url", url);
+    // Lists follow within a second or two.
+    const { items } = await until("the run in the list", async () => {
+      const page = await json(first, "runs", "--url", url);
+      return page.items.length > 0 && page;
+    });
     assert.deepEqual(items.map((run: any) => [run.workflow_id, run.status]), [["hello", "completed"]]);
     const tookMs = performance.now() - startedAt;
     t.diagnostic(`${(tookMs / 1_000).toFixed(1)} s`);

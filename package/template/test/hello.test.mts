@@ -34,7 +34,7 @@ test("greets at once", async () => {
 test("asks a person, who declines", async () => {
   const { id } = await client.start("hello", { input: { name: "Bob", ask: true } });
   for await (const event of client.watch(id, { kinds: ["gate_opened"] })) {
-    if (event.kind === "gate_opened") await client.decide(id, event.gate_id, { choice: "stay-silent" });
+    if (event.kind === "gate_opened" && event.gate_id) await client.decide(id, event.gate_id, { choice: "stay-silent" });
   }
   assert.deepEqual((await client.run(id)).output, { greeting: null });
 });
