@@ -18,6 +18,8 @@ pub mod task;
 
 pub mod run;
 
+pub mod analysis;
+
 pub mod trace;
 
 pub mod api;

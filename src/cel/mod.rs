@@ -26,6 +26,7 @@ mod members;
 mod node;
 mod operate;
 mod parse;
+mod reads;
 mod scan;
 mod template;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 pub use members::Members;
+pub use reads::{Read, ReadKind};
 pub use template::{Template, TextPart};
 
 use budget::{Budget, Fault};

@@ -189,7 +189,7 @@ pub(super) fn node_pointer(reader: &Reader, id: &str) -> String {
 }
 
 /// Strongly connected components (Kosaraju's algorithm, without recursion, because documents are untrusted).
-fn components(node_count: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
+pub fn components(node_count: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
     let mut forward = vec![Vec::new(); node_count];
     let mut backward = vec![Vec::new(); node_count];
     for (from, to) in edges {

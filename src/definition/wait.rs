@@ -203,6 +203,9 @@ fn read_sleep(reader: &Reader, names: &[&str]) -> Option<SleepLength> {
     let is_single = reader.is_written("sleep") != reader.is_written("sleep_ms");
     let computed = reader.value(field).and_then(Value::as_str);
     if is_single && computed.is_some_and(|text| text.contains("${")) {
+        // Both names are known, also where only one of them is read.
+        reader.value("sleep");
+        reader.value("sleep_ms");
         let template = reader.template(field, names)?;
         return match template.text_parts().as_slice() {
             [TextPart::Expression(_)] => Some(SleepLength::Computed(template)),

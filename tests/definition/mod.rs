@@ -18,3 +18,4 @@ mod schema_differential;
 mod schemas;
 mod secrets;
 mod timeouts;
+mod unknown_fields;

@@ -17,8 +17,8 @@ use crate::docs::blocks;
 use crate::run::generator;
 use crate::run::rng::Rng;
 
-const MUTATIONS: u64 = 6_000;
-const KINDS: [DocumentKind; 3] = [
+const MUTATIONS: u64 = 10_200;
+pub(super) const KINDS: [DocumentKind; 3] = [
     DocumentKind::Workflows,
     DocumentKind::Tasks,
     DocumentKind::Actions,
@@ -109,7 +109,7 @@ impl Schemas {
 }
 
 /// All errors, with every reference looked up in an empty catalogue.
-fn problems_of_reader(kind: DocumentKind, document: &Value) -> Vec<Problem> {
+pub(super) fn problems_of_reader(kind: DocumentKind, document: &Value) -> Vec<Problem> {
     // The widest bounds that an operator can set.
     let rules = TimeoutRules {
         max_ms: TIMEOUT_CEILING_MS,
@@ -179,7 +179,7 @@ fn corpus() -> Vec<Value> {
 }
 
 /// Valid documents of a kind, to begin with.
-fn seeds(kind: DocumentKind) -> Vec<Value> {
+pub(super) fn seeds(kind: DocumentKind) -> Vec<Value> {
     let of_kind = of_pages().into_iter().filter(|(other, ..)| *other == kind);
     let mut seeds: Vec<Value> = of_kind.map(|(_, document, _)| document).collect();
     match kind {

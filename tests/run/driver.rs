@@ -74,7 +74,7 @@ pub fn complete_document(mut document: Value) -> Value {
 }
 
 /// Workflows that others may call.
-fn library() -> Library {
+pub fn library() -> Library {
     let child =
         json!({"id": "child", "nodes": [{"id": "c", "action_id": "work"}], "output_mapping": "${state.c}"});
     let strict = json!({"id": "strict", "nodes": [{"id": "c", "action_id": "work"}],

@@ -34,6 +34,8 @@ pub struct Environment {
     pub snapshots: Rc<RefCell<Snapshots>>,
     /// Messages that were put into the task queue.
     pub queued: Cell<u64>,
+    /// Only executors are slow, not messages between runs.
+    pub messages_are_prompt: Cell<bool>,
 }
 
 /// A connection of one incarnation of a run's object.
@@ -70,6 +72,7 @@ impl Environment {
             outcome: RefCell::default(),
             snapshots: Rc::default(),
             queued: Cell::default(),
+            messages_are_prompt: Cell::default(),
         }
     }
 

@@ -63,7 +63,8 @@ impl Environment {
         }
         let copies = 1 + u64::from(self.fault(|faults| faults.duplicated));
         for _ in 0..copies {
-            let delay = match self.fault(|faults| faults.slow) {
+            let is_slow = !self.messages_are_prompt.get() && self.fault(|faults| faults.slow);
+            let delay = match is_slow {
                 true => self.below(15_000),
                 false => self.below(300),
             };

@@ -5,6 +5,7 @@
 //! `CURFEW_SIM_SEEDS=100000` runs more seeds, `CURFEW_SIM_FIRST=5000` begins with a later one, `CURFEW_SIM_SEED=17` runs one and prints its trace. A failing seed is reported with
 //! its shortest history: the one whose faults stop earliest and that still fails.
 
+mod bounds;
 mod deliveries;
 mod environment;
 mod events;

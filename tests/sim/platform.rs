@@ -43,6 +43,10 @@ pub struct Durable {
     /// The rest of the last end was given up.
     pub given_up: Cell<bool>,
     pub running_time: RefCell<RunningTime>,
+    /// Rows as Cloudflare bills them, with the table and alarms.
+    pub rows_written: Cell<u64>,
+    /// The most tokens that were alive after a decision.
+    pub tokens_alive_max: Cell<u64>,
 }
 
 /// The platform of one incarnation of an object.
@@ -177,6 +181,11 @@ impl SimPlatform {
             .header()
             .and_then(|header| header.ended_at);
         self.durable.ends.borrow_mut().extend(ended_at);
+    }
+
+    fn count_rows(&self, rows: usize) {
+        let before = self.durable.rows_written.get();
+        self.durable.rows_written.set(before + rows as u64);
     }
 
     fn set_alarm(&self, at: Millis) {
@@ -378,6 +387,9 @@ impl Platform for SimPlatform {
         }
         .check();
         environment.count_features(run, &event, accepted, decision.writes());
+        let alive = run.live_tokens().count() as u64;
+        let alive_max = self.durable.tokens_alive_max.get().max(alive);
+        self.durable.tokens_alive_max.set(alive_max);
         let waits = run.live_tokens().filter(|token| {
             token.status == TokenStatus::Pending && token.epoch == 0 && token.watch_at == Some(now)
         });
@@ -394,6 +406,7 @@ impl Storage for SimPlatform {
     }
 
     fn create_table(&self) -> Result<bool> {
+        self.count_rows(2);
         Ok(!self.durable.has_table.replace(true))
     }
 
@@ -433,7 +446,9 @@ impl Storage for SimPlatform {
         if let Err(broken) = self.durable.store.borrow_mut().apply_batch(commit, &posted) {
             panic!("{}: {broken}", self.run);
         }
+        self.count_rows(commit.run.len() + commit.tokens.len() + commit.deleted.len());
         if let Some(at) = alarm {
+            self.count_rows(1);
             self.set_alarm(at);
         }
         self.committed();

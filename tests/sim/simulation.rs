@@ -75,6 +75,7 @@ pub struct Simulation {
     pub(super) runs: BTreeMap<String, SimulatedRun>,
     /// The newest document of the first run's workflow, and its version.
     pub(super) document: Value,
+    pub(super) input: Value,
     pub(super) version: u64,
     faulty_events: u64,
     /// No operator acts any more.
@@ -85,9 +86,19 @@ pub struct Simulation {
 
 impl Simulation {
     pub fn new(seed: u64, trace: bool) -> Simulation {
+        Simulation::prepare(seed, trace, |_, faults| faults).started()
+    }
+
+    /// A simulation with the seed's workflow and faults, or what `change` makes of them.
+    pub(super) fn prepare(
+        seed: u64,
+        trace: bool,
+        change: impl FnOnce(&mut Value, Faults) -> Faults,
+    ) -> Simulation {
         let mut rng = Rng::seeded(seed);
         let faults = Faults::of(&mut rng);
-        let document = generator::workflow(&mut rng);
+        let mut document = generator::workflow(&mut rng);
+        let faults = change(&mut document, faults);
         if trace {
             println!("{faults:?}\n{document:#}");
         }
@@ -98,19 +109,24 @@ impl Simulation {
             ..SETTINGS
         };
         let invocation_calls = *rng.pick(&[24, 24, 1, 2]);
-        let mut simulation = Simulation {
+        Simulation {
             environment: Rc::new(Environment::new(rng, faults, trace)),
             settings,
             invocation_calls,
             runs: BTreeMap::new(),
-            document: document.clone(),
+            document,
+            input,
             version: 1,
             faulty_events,
             is_unattended: false,
             ends_by: BTreeMap::new(),
-        };
-        simulation.start_first(&document, input);
-        simulation
+        }
+    }
+
+    pub(super) fn started(mut self) -> Simulation {
+        let (document, input) = (self.document.clone(), self.input.clone());
+        self.start_first(&document, input);
+        self
     }
 
     /// A caller repeats a start until it is confirmed.
@@ -238,7 +254,7 @@ impl Simulation {
         }
     }
 
-    fn next_event(&mut self) {
+    pub(super) fn next_event(&mut self) {
         let arrives_at = {
             let in_flight = self.environment.in_flight.borrow();
             in_flight.first_key_value().map(|((at, _), _)| *at)

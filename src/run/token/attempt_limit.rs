@@ -4,6 +4,7 @@
 use crate::base::limits::QUEUE_MAX_MS;
 use crate::base::time::{Limit, format_duration};
 use crate::definition::action::Action;
+use crate::definition::snapshot::Snapshot;
 use crate::definition::step::{Step, StepAction};
 use crate::definition::task::Task;
 use crate::definition::timeouts::TimeoutLayer;
@@ -13,7 +14,7 @@ use crate::run::token::Lane;
 use crate::run::token::order::LimitSource;
 
 /// The limit of an attempt, what set it, and the reason if it is not written in a document.
-pub(in crate::run) struct ExecutionLimit {
+pub struct ExecutionLimit {
     pub limit: Limit,
     pub source: LimitSource,
     pub reason: Option<String>,
@@ -51,29 +52,29 @@ impl ExecutionLimit {
     }
 }
 
-impl Run {
-    /// A child run has its own limit if neither node nor action sets one.
-    pub(in crate::run) fn execution_limit(&self, node: usize) -> ExecutionLimit {
-        if self.snapshot.workflow.nodes[node].adaptive {
-            let (limit, reason) = self.snapshot.adaptive_limit(node);
+impl Snapshot {
+    /// The limit of an attempt at `node`. A child run has its own limit if neither node nor action sets one.
+    pub fn execution_limit(&self, node: usize) -> ExecutionLimit {
+        if self.workflow.nodes[node].adaptive {
+            let (limit, reason) = self.adaptive_limit(node);
             return ExecutionLimit {
                 reason: Some(reason),
                 ..ExecutionLimit::of(LimitSource::Adaptive, limit)
             };
         }
-        let task = self.snapshot.task_of(node).map(|task| &task.task);
+        let task = self.task_of(node).map(|task| &task.task);
         let candidates = [
-            (LimitSource::Node, self.snapshot.workflow.nodes[node].timeout),
+            (LimitSource::Node, self.workflow.nodes[node].timeout),
             (LimitSource::Task, task.map_or(Limit::Unset, |task| task.timeout)),
         ];
         let written = candidates.into_iter().find(|(_, limit)| *limit != Limit::Unset);
         if let Some((source, limit)) = written {
             return ExecutionLimit::of(source, limit);
         }
-        let is_child = self.snapshot.call_of(node).is_some();
+        let is_child = self.call_of(node).is_some();
         let default = match is_child {
             true => Limit::Unset,
-            false => self.snapshot.default_limit(TimeoutLayer::Step),
+            false => self.default_limit(TimeoutLayer::Step),
         };
         let only = task.and_then(|task| Some((task, task.only_step()?)));
         match only {
@@ -101,7 +102,7 @@ impl Run {
                 ..ExecutionLimit::of(LimitSource::Action, limit)
             };
         }
-        let of_step = self.snapshot.default_limit(TimeoutLayer::Step);
+        let of_step = self.default_limit(TimeoutLayer::Step);
         let call_ms = match call {
             Limit::Unset => return ExecutionLimit::of(LimitSource::Preset, of_step),
             Limit::Never => return ExecutionLimit::of(source, Limit::Never),
@@ -125,13 +126,19 @@ impl Run {
     }
 
     /// The limit of one call of a step.
-    fn call_limit(&self, step: &Step, action: &Action) -> Limit {
+    pub fn call_limit(&self, step: &Step, action: &Action) -> Limit {
         let layer = action.kind.layer();
         let default = match layer {
-            TimeoutLayer::Tool | TimeoutLayer::LlmCall => self.snapshot.default_limit(layer),
+            TimeoutLayer::Tool | TimeoutLayer::LlmCall => self.default_limit(layer),
             TimeoutLayer::Step | TimeoutLayer::Flow => Limit::Unset,
         };
         step.call_limit(action, default)
+    }
+}
+
+impl Run {
+    pub(in crate::run) fn execution_limit(&self, node: usize) -> ExecutionLimit {
+        self.snapshot.execution_limit(node)
     }
 
     /// The preset's limits for single calls.
@@ -150,7 +157,7 @@ impl Run {
         let StepAction::Inline(action) = &step.action else {
             return None;
         };
-        let call_ms = self.call_limit(step, action).millis();
+        let call_ms = self.snapshot.call_limit(step, action).millis();
         call_ms.or(action.retry.total_timeout.millis())
     }
 
@@ -160,7 +167,7 @@ impl Run {
         let Some((step, action)) = task.and_then(|task| task.task.only_step()) else {
             return false;
         };
-        let call_ms = self.call_limit(step, action).millis();
+        let call_ms = self.snapshot.call_limit(step, action).millis();
         match action.retry.total_timeout.millis() {
             // Nothing else would do it again.
             None | Some(_) if !action.makes_calls() => true,

@@ -1,0 +1,122 @@
+//! The workflows that a workflow calls: what a run of each takes at most, under its own limit or the one of the node that calls it.
+
+use crate::analysis::bounds::{Cost, UNBOUNDED};
+use crate::analysis::run_bounds::RunBounds;
+use crate::definition::snapshot::{Snapshot, StoredSnapshot};
+use crate::run::Settings;
+
+/// The bounds of the workflows that one workflow calls.
+pub struct Called {
+    /// By node: the index of the called workflow.
+    node_children: Vec<Option<usize>>,
+    bounds: Vec<Option<RunBounds>>,
+    unknown: RunBounds,
+}
+
+/// A called run, as its caller sees it.
+pub struct CalledRun {
+    pub time_ms: u64,
+    /// How long it may wait for a person.
+    pub person_ms: u64,
+    pub wait_ms: u64,
+    pub cost: Cost,
+    pub happy: Cost,
+}
+
+impl Called {
+    /// The bounds of every workflow that is called from `snapshot`, directly or not. Workflows that call each other have none.
+    pub fn of(snapshot: &Snapshot, settings: &Settings) -> Called {
+        let children = &snapshot.stored.children;
+        let mut bounds: Vec<Option<RunBounds>> = vec![None; children.len()];
+        loop {
+            let is_ready = |index: &usize| {
+                let calls = &children[*index].node_children;
+                let mut calls = calls.iter().flatten();
+                bounds[*index].is_none()
+                    && calls.all(|called| bounds.get(*called).is_some_and(Option::is_some))
+            };
+            let ready: Vec<usize> = (0..children.len()).filter(is_ready).collect();
+            if ready.is_empty() {
+                break;
+            }
+            for index in ready {
+                let called = Called::known(children[index].node_children.clone(), bounds.clone());
+                bounds[index] = Some(bounds_of(&children[index], settings, &called));
+            }
+        }
+        Called::known(snapshot.stored.node_children.clone(), bounds)
+    }
+
+    fn known(node_children: Vec<Option<usize>>, bounds: Vec<Option<RunBounds>>) -> Called {
+        Called {
+            node_children,
+            bounds,
+            unknown: RunBounds::unknown(),
+        }
+    }
+
+    pub fn of_node(&self, node: usize) -> &RunBounds {
+        let index = self.node_children.get(node).copied().flatten();
+        let known = index.and_then(|index| self.bounds.get(index)?.as_ref());
+        known.unwrap_or(&self.unknown)
+    }
+
+    /// Whether the node calls a workflow that may call itself.
+    pub fn is_recursive(&self, node: usize) -> bool {
+        let index = self.node_children.get(node).copied().flatten();
+        index.is_some_and(|index| self.bounds.get(index).is_none_or(Option::is_none))
+    }
+}
+
+fn bounds_of(stored: &StoredSnapshot, settings: &Settings, called: &Called) -> RunBounds {
+    match Snapshot::read(stored.clone()) {
+        Ok(snapshot) => RunBounds::of(&snapshot, settings, called, &Default::default()),
+        // It was checked when it was stored.
+        Err(_) => RunBounds::unknown(),
+    }
+}
+
+impl RunBounds {
+    /// A run under the limit of the node that calls it, or under its own.
+    pub fn run(&self, limit_ms: Option<u64>, inherits_budget: bool) -> CalledRun {
+        let (limit_ms, opens_gate) = match limit_ms {
+            // The node decides what follows, unless the rest of its run's time is the shorter limit.
+            Some(_) => (limit_ms, self.opens_gate && inherits_budget),
+            None => (self.limit_ms, self.opens_gate),
+        };
+        let gate_ms = match opens_gate && (inherits_budget || self.may_pass(limit_ms)) {
+            true => self.gate_ms,
+            false => 0,
+        };
+        let until_limit_ms = match limit_ms {
+            Some(limit_ms) => self.path_ms.min(self.at_limit_ms(limit_ms)),
+            None => self.path_ms,
+        };
+        CalledRun {
+            time_ms: until_limit_ms.saturating_add(gate_ms).saturating_add(self.ending_ms),
+            person_ms: self.person_ms.saturating_add(gate_ms),
+            wait_ms: match limit_ms {
+                Some(limit_ms) => self.wait_ms.min(limit_ms.max(gate_ms)),
+                None => self.wait_ms.max(gate_ms),
+            },
+            cost: self.cost,
+            happy: self.happy,
+        }
+    }
+
+    fn unknown() -> RunBounds {
+        RunBounds {
+            path_ms: UNBOUNDED,
+            person_ms: UNBOUNDED,
+            wait_ms: UNBOUNDED,
+            ending_ms: UNBOUNDED,
+            limit_ms: None,
+            gate_ms: 0,
+            opens_gate: false,
+            stops_at_gates: true,
+            width: UNBOUNDED,
+            cost: Cost::UNBOUNDED,
+            happy: Cost::UNBOUNDED,
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The graph of a workflow as its tokens see it: which transitions fire together, which nodes are inside of a fan-out, and where
+//! its join goes on.
+//!
+//! Tokens at a join wait; the token that goes on is created in the place of all of them. So for the analysis a fan-out with a join
+//! leads from its node to the branches and, after them, to the node of the join. The transition into the join leads nowhere.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use crate::analysis::input_schema::property_at;
+use crate::base::limits::FAN_OUT_WIDTH;
+use crate::cel::Expression;
+use crate::definition::fan::{EarlyCompletePolicy, Spawn};
+use crate::definition::node::NodeRole;
+use crate::definition::transition::TransitionOn;
+use crate::definition::workflow::Workflow;
+
+/// Counts the elementary steps of an analysis, so that tests can bound them.
+#[derive(Debug, Default)]
+pub struct Steps(Cell<u64>);
+
+impl Steps {
+    pub fn add(&self, count: usize) {
+        self.0.set(self.0.get().saturating_add(count as u64));
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+pub struct Graph<'a> {
+    pub workflow: &'a Workflow,
+    /// Nodes of the document. Compensations and end handlers come after them.
+    pub node_count: usize,
+    /// The transitions out of each node, in the order of the document.
+    pub routes: Vec<Vec<usize>>,
+    pub tiers: Vec<Vec<Tier>>,
+    pub groups: BTreeMap<&'a str, Group>,
+    /// Nodes that a token can come to.
+    pub reachable: Vec<bool>,
+    /// Nodes that a token of any group can come to.
+    pub in_branch: Vec<bool>,
+    unjoined_targets: Vec<usize>,
+    pub steps: &'a Steps,
+}
+
+/// A sibling group that a transition spawns.
+#[derive(Debug, Default)]
+pub struct Group {
+    pub spawns: Vec<usize>,
+    /// Transitions that join it.
+    pub joins: Vec<usize>,
+    /// Nodes that a token of the group can come to. Empty without a join.
+    pub inside: Vec<bool>,
+    /// Nodes that a token of no instance of the group can come to. Empty without a join.
+    pub outside: Vec<bool>,
+}
+
+/// Transitions that may fire together: of one node, one `on` and one priority.
+#[derive(Debug)]
+pub struct Tier {
+    pub on: TransitionOn,
+    /// Transitions that create one token of the same branch, with the node they lead to.
+    pub plain: Vec<(usize, usize)>,
+    pub fans: Vec<Fan>,
+    /// A token may wait at a join, and its other transitions fire nevertheless.
+    pub may_wait: bool,
+}
+
+/// The transitions of a tier that spawn one instance of a group.
+#[derive(Debug)]
+pub struct Fan {
+    pub spawns: Vec<SpawnEdge>,
+    /// Where tokens go on after a join, each node once.
+    pub join_nodes: Vec<usize>,
+    /// Branches may still be alive after their join has fired.
+    pub merges_late: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct SpawnEdge {
+    pub transition: usize,
+    pub to: usize,
+    /// The most branches.
+    pub count: u64,
+    /// The number of branches comes from data.
+    pub is_from_data: bool,
+}
+
+impl<'a> Graph<'a> {
+    pub fn new(
+        workflow: &'a Workflow,
+        input_schema: Option<&serde_json::Value>,
+        steps: &'a Steps,
+    ) -> Graph<'a> {
+        let is_declared = |role: NodeRole| role == NodeRole::Declared;
+        let node_count = workflow.nodes.iter().filter(|node| is_declared(node.role)).count();
+        let mut routes = vec![Vec::new(); node_count];
+        for (index, transition) in workflow.transitions.iter().enumerate() {
+            routes[transition.from].push(index);
+        }
+        let mut graph = Graph {
+            workflow,
+            node_count,
+            routes,
+            tiers: Vec::new(),
+            groups: BTreeMap::new(),
+            reachable: Vec::new(),
+            in_branch: Vec::new(),
+            unjoined_targets: Vec::new(),
+            steps,
+        };
+        graph.reachable = graph.reach([workflow.initial_node], |_| true);
+        graph.find_groups();
+        graph.tiers = (0..node_count).map(|node| graph.tiers_of(node, input_schema)).collect();
+        graph
+    }
+
+    /// The nodes that lead from `starts` over the transitions that `follows` accepts.
+    pub fn reach(
+        &self,
+        starts: impl IntoIterator<Item = usize>,
+        follows: impl Fn(usize) -> bool,
+    ) -> Vec<bool> {
+        let mut reached = vec![false; self.node_count];
+        let mut stack: Vec<usize> = starts.into_iter().collect();
+        while let Some(node) = stack.pop() {
+            self.steps.add(1);
+            if std::mem::replace(&mut reached[node], true) {
+                continue;
+            }
+            self.steps.add(self.routes[node].len());
+            for &index in self.routes[node].iter().filter(|index| follows(**index)) {
+                stack.push(self.workflow.transitions[index].to);
+            }
+        }
+        reached
+    }
+
+    fn find_groups(&mut self) {
+        let transitions = &self.workflow.transitions;
+        let mut groups: BTreeMap<&'a str, Group> = BTreeMap::new();
+        for (index, transition) in transitions.iter().enumerate() {
+            if let Some(group) = &transition.group {
+                groups.entry(group).or_default().spawns.push(index);
+            }
+        }
+        for (index, transition) in transitions.iter().enumerate() {
+            let group = transition.synchronization.as_ref().map(|join| join.group.as_str());
+            if let Some(group) = group.and_then(|name| groups.get_mut(name)) {
+                group.joins.push(index);
+            }
+        }
+        // By number: comparing names for every step would take most of the time.
+        let numbers: BTreeMap<&str, usize> = groups.keys().copied().zip(0..).collect();
+        let number = |name: Option<&str>| name.and_then(|name| numbers.get(name).copied());
+        let spawned: Vec<_> = transitions.iter().map(|it| number(it.group.as_deref())).collect();
+        let joined: Vec<_> = transitions
+            .iter()
+            .map(|it| number(it.synchronization.as_ref().map(|join| join.group.as_str())))
+            .collect();
+        for (current, group) in groups.values_mut().enumerate() {
+            let targets = group.spawns.iter().map(|&index| transitions[index].to);
+            if group.joins.is_empty() {
+                self.unjoined_targets.extend(targets);
+                continue;
+            }
+            // A branch does not follow a transition that joins its own group.
+            group.inside = self.reach(targets, |index| joined[index] != Some(current));
+            let goes_on = group.joins.iter().map(|&index| transitions[index].to);
+            let starts = goes_on.chain([self.workflow.initial_node]);
+            group.outside = self.reach(starts, |index| spawned[index] != Some(current));
+        }
+        let targets = std::mem::take(&mut self.unjoined_targets);
+        self.in_branch = self.reach(targets, |_| true);
+        for group in groups.values().filter(|group| !group.joins.is_empty()) {
+            self.steps.add(self.node_count);
+            for (node, is_inside) in group.inside.iter().enumerate() {
+                self.in_branch[node] |= is_inside;
+            }
+        }
+        self.groups = groups;
+    }
+
+    fn tiers_of(&self, node: usize, input_schema: Option<&serde_json::Value>) -> Vec<Tier> {
+        let mut tiers: BTreeMap<(u8, i64), Tier> = BTreeMap::new();
+        for &index in &self.routes[node] {
+            self.steps.add(1);
+            let transition = &self.workflow.transitions[index];
+            let order = match transition.on {
+                TransitionOn::Success => 0,
+                TransitionOn::Failure => 1,
+                TransitionOn::Timeout => 2,
+            };
+            let tier = tiers.entry((order, transition.priority)).or_insert_with(|| Tier {
+                on: transition.on,
+                plain: Vec::new(),
+                fans: Vec::new(),
+                may_wait: false,
+            });
+            let join = transition.synchronization.as_ref();
+            if let Some(joined) = join.and_then(|join| self.groups.get(join.group.as_str())) {
+                tier.may_wait |= joined.inside[node];
+                // A token of another group passes.
+                if !joined.outside[node] {
+                    continue;
+                }
+            }
+            let Some(name) = transition.group.as_deref() else {
+                tier.plain.push((index, transition.to));
+                continue;
+            };
+            let (count, is_from_data) = width_of(&transition.spawn, input_schema);
+            let spawn = SpawnEdge {
+                transition: index,
+                to: transition.to,
+                count,
+                is_from_data,
+            };
+            let same = |fan: &&mut Fan| {
+                let first = fan.spawns[0].transition;
+                self.workflow.transitions[first].group.as_deref() == Some(name)
+            };
+            match tier.fans.iter_mut().find(same) {
+                Some(fan) => fan.spawns.push(spawn),
+                None => tier.fans.push(self.fan(name, spawn)),
+            }
+        }
+        tiers.into_values().collect()
+    }
+
+    fn fan(&self, name: &str, spawn: SpawnEdge) -> Fan {
+        let mut join_nodes = Vec::new();
+        let mut merges_late = false;
+        let joins = self.groups.get(name).map_or(&[][..], |group| &group.joins);
+        for &index in joins {
+            self.steps.add(1);
+            let transition = &self.workflow.transitions[index];
+            let is_reached = self.groups[name].inside[transition.from];
+            if is_reached && !join_nodes.contains(&transition.to) {
+                join_nodes.push(transition.to);
+            }
+            let join = transition.synchronization.as_ref();
+            merges_late |=
+                join.is_some_and(|join| join.on_early_complete == EarlyCompletePolicy::AllowLateMerge);
+        }
+        Fan {
+            spawns: vec![spawn],
+            join_nodes,
+            merges_late,
+        }
+    }
+
+    /// How often a transition may fire on one path.
+    pub fn firings_max(&self, transition: usize) -> u64 {
+        let implicit = self.workflow.limits.loop_iterations;
+        let written = self.workflow.transitions[transition].iterations_max;
+        written.map_or(implicit, |written| written.min(implicit))
+    }
+}
+
+/// The most branches of a spawn, and whether data decides about their number.
+fn width_of(spawn: &Spawn, input_schema: Option<&serde_json::Value>) -> (u64, bool) {
+    match spawn {
+        Spawn::One => (1, false),
+        Spawn::Count(count) => (u64::from(*count), false),
+        Spawn::ForEach { collection, .. } => match collection.list_length() {
+            Some(length) => (length as u64, false),
+            None => (items_max(collection, input_schema).unwrap_or(FAN_OUT_WIDTH as u64), true),
+        },
+    }
+}
+
+/// `maxItems` of the part of the input that a `foreach` goes over.
+fn items_max(collection: &Expression, input_schema: Option<&serde_json::Value>) -> Option<u64> {
+    let path = collection.as_path()?;
+    let (root, members) = path.split_first()?;
+    if root != "input" {
+        return None;
+    }
+    let schema = property_at(input_schema?, members)?;
+    let most = schema.get("maxItems")?.as_u64()?;
+    Some(most.min(FAN_OUT_WIDTH as u64))
+}

@@ -1,0 +1,204 @@
+//! The static analysis is sound: no simulated run of a random workflow takes longer, is wider or costs more than the analysis says
+//! it can, and a workflow that surely ends does.
+//!
+//! Executors are slow up to their deadlines, people decide some gates and leave others, nobody operates on runs and nothing
+//! crashes: that is what the worst case covers. `CURFEW_BOUNDS_SEEDS=10000` runs more seeds, `CURFEW_BOUNDS_SEED=17` runs one and
+//! prints it.
+
+use curfew::analysis::{Analysis, Deployment, Facts, analyze};
+use curfew::definition::timeouts::TimeoutRules;
+use curfew::protocol::run::{GateDecision, RunRequest};
+use curfew::run::{GateKind, RunEventKind};
+use serde_json::{Value, json};
+
+use super::faults::Faults;
+use super::number;
+use super::simulation::{FIRST_RUN, Simulation};
+use crate::run::driver::library;
+
+/// A run that needs more events without an end does not end.
+const EVENTS_MAX: u64 = 1_500;
+
+/// What a run took.
+#[derive(Debug, Default)]
+struct Measured {
+    /// `None`: it did not end.
+    duration_ms: Option<u64>,
+    tokens_alive: u64,
+    tokens: u64,
+    rows: u64,
+    /// A run failed because too many tokens were alive.
+    is_too_wide: bool,
+}
+
+fn simulation(seed: u64, trace: bool, change: impl FnOnce(&mut Value)) -> Simulation {
+    let mut simulation = Simulation::prepare(seed, trace, |document, _| {
+        // The second receiver is down for minutes, and each attempt is a row.
+        if let Some(targets) = document["notify"].as_array_mut() {
+            targets.truncate(1);
+        }
+        change(document);
+        Faults {
+            slow: [0, 30, 80][(seed % 3) as usize],
+            ..Faults::default()
+        }
+    });
+    simulation.is_unattended = true;
+    simulation.environment.messages_are_prompt.set(true);
+    simulation
+}
+
+fn facts_of(simulation: &Simulation) -> Analysis {
+    let deployment = Deployment {
+        rules: TimeoutRules::default(),
+        settings: simulation.settings,
+        secrets: None,
+    };
+    analyze(&simulation.document, &library(), &deployment).expect("the library has all that is called")
+}
+
+impl Simulation {
+    /// Until every run has ended, or nothing more happens.
+    fn measure(&mut self, people: bool) -> Measured {
+        let mut events = 0;
+        while self.runs.values().any(|run| run.is_open()) && events < EVENTS_MAX {
+            events += 1;
+            if people && self.environment.chance(10) {
+                self.decide_some();
+            }
+            let is_asleep = self.environment.in_flight.borrow().is_empty()
+                && self.runs.values().all(|run| run.durable.rings_at.get().is_none());
+            if is_asleep {
+                break;
+            }
+            self.next_event();
+        }
+        let first = self.runs[FIRST_RUN].store();
+        let header = first.header().expect("it was started");
+        let first_alive = self.runs[FIRST_RUN].durable.tokens_alive_max.get();
+        let is_limit = |event: &curfew::run::RunEvent| {
+            let limit = event.fields.get("limit").and_then(Value::as_str);
+            event.kind == RunEventKind::LimitExceeded && limit == Some("tokens_active")
+        };
+        Measured {
+            duration_ms: header.ended_at.map(|at| at - header.started_at),
+            tokens_alive: first_alive,
+            tokens: first.tokens.len() as u64,
+            rows: self.runs.values().map(|run| run.durable.rows_written.get()).sum(),
+            is_too_wide: first.entries().iter().any(is_limit),
+        }
+    }
+
+    /// A person decides a gate of a node, or sends a signal.
+    fn decide_some(&mut self) {
+        let open: Vec<String> = self
+            .runs
+            .iter()
+            .filter(|(_, run)| run.is_open())
+            .map(|(id, _)| id.clone())
+            .collect();
+        let id = self.environment.pick(&open);
+        let gates = self.runs[&id].open_gates();
+        if let Some(gate) = gates.iter().find(|gate| gate.kind == GateKind::Node) {
+            let decision = GateDecision {
+                choice: self.environment.pick(&["approve", "reject"]).to_string(),
+                input: Value::Null,
+                comment: None,
+                by: None,
+                at: 0,
+            };
+            let gate_id = gate.id.clone();
+            self.ask(&id, RunRequest::DecideGate { gate_id, decision });
+        }
+        if self.runs[&id].has_suspended() {
+            let name = self.environment.pick(&["go", "stop"]).to_string();
+            let payload = json!({"n": 1});
+            self.ask(&id, RunRequest::Signal { name, payload });
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Checked {
+    surely: u64,
+    unsure: u64,
+    unended: u64,
+    /// Runs that came to more than half of a bound.
+    long: u64,
+    wide: u64,
+    dear: u64,
+    limits_of_width: u64,
+}
+
+fn check(seed: u64, trace: bool, checked: &mut Checked) {
+    let people = seed % 2 == 0;
+    let mut simulated = simulation(seed, trace, |_| {}).started();
+    let analysis = facts_of(&simulated);
+    assert!(analysis.errors.is_empty(), "seed {seed}: {:?}", analysis.errors);
+    let facts: Facts = analysis.facts.expect("a document without errors has facts");
+    let measured = simulated.measure(people);
+    let place = format!("seed {seed}: {measured:?} {facts:?}");
+    match (facts.duration_max_ms, measured.duration_ms) {
+        (Some(most), Some(found)) => {
+            assert!(found <= most, "longer than its worst case: {place}");
+            checked.long += u64::from(found * 2 > most);
+        }
+        (Some(_), None) => panic!("it surely ends and does not: {place}"),
+        (None, Some(_)) => {}
+        (None, None) => checked.unended += 1,
+    }
+    assert_eq!(facts.ends.surely, facts.duration_max_ms.is_some(), "{place}");
+    match facts.ends.surely {
+        true => checked.surely += 1,
+        false => checked.unsure += 1,
+    }
+    assert!(measured.tokens_alive <= facts.tokens_alive_max, "wider: {place}");
+    checked.wide += u64::from(measured.tokens_alive * 2 > facts.tokens_alive_max);
+    let rows = facts.rows_written.worst.unwrap_or(u64::MAX);
+    assert!(measured.rows <= rows, "dearer: {place}");
+    checked.dear += u64::from(measured.rows.saturating_mul(2) > rows);
+    if std::env::var("RATIO").is_ok() { println!("RATIO {} {} {} tokens {} {}", measured.rows * 100 / rows, measured.rows, rows, measured.tokens, facts.tokens_max); }
+    let limit = simulated.document["limits"]["tokens_active"].as_u64();
+    if limit.is_some_and(|limit| facts.tokens_alive_max < limit) {
+        // As wide as the analysis says is wide enough, also in the middle of a decision.
+        let set = |document: &mut Value| document["limits"]["tokens_active"] = json!(facts.tokens_alive_max);
+        let mut narrow = simulation(seed, false, set).started();
+        assert!(!narrow.measure(people).is_too_wide, "wider in a decision: {place}");
+        checked.limits_of_width += 1;
+    }
+}
+
+#[test]
+fn no_run_exceeds_its_worst_case() {
+    let mut checked = Checked::default();
+    if let Some(seed) = number("CURFEW_BOUNDS_SEED") {
+        check(seed, true, &mut checked);
+        return;
+    }
+    let seeds = number("CURFEW_BOUNDS_SEEDS").unwrap_or(400);
+    let first = number("CURFEW_BOUNDS_FIRST").unwrap_or(0);
+    for seed in first..first + seeds {
+        check(seed, false, &mut checked);
+    }
+    println!("{seeds} seeds from {first}: {checked:?}");
+    // Bounds that nothing comes near prove little.
+    let Checked {
+        surely,
+        unsure,
+        unended,
+        long,
+        wide,
+        dear: _,
+        limits_of_width,
+    } = checked;
+    for (what, count) in [
+        ("surely", surely),
+        ("unsure", unsure),
+        ("unended", unended),
+        ("long", long),
+        ("wide", wide),
+        ("limits_of_width", limits_of_width),
+    ] {
+        assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
+    }
+}
