@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { readFile, stat } from "node:fs/promises";
 import { extname, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import type { DocumentKind } from "../client/index.ts";
 import { EXIT } from "./exit_codes.ts";
@@ -59,20 +59,28 @@ async function contentOf(file: string): Promise<unknown> {
   }
 }
 
+/** What the process below runs. The stack of a syntax error begins with its place; of other errors the first place in it is enough. */
+const IMPORTING = `
+  let result;
+  try {
+    const { default: value } = await import(process.argv[1]);
+    result = { value, type: typeof value };
+  } catch (error) {
+    const place = /(file:[^\\s)]+:\\d+)/.exec(error?.stack)?.[1];
+    result = { error: error?.message ?? String(error), place };
+  }
+  process.stdout.write("\\n" + JSON.stringify(result));`;
+
 /** Read by a process of its own: an older Node cannot run TypeScript, and this process would not see a later change of the module. */
 async function defaultExport(file: string): Promise<unknown> {
-  const program = "const { default: value } = await import(process.argv[1]); process.stdout.write(JSON.stringify({ value, type: typeof value }));";
   const node = await node22(() => {});
-  const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "--eval", program, pathToFileURL(resolve(file)).href];
-  const { stdout, stderr } = await promisify(execFile)(node, args, { maxBuffer: 16 * BYTES_MAX, timeout: IMPORTED_WITHIN_MS }).catch((error: Error & { stderr?: string }) => {
+  const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "--eval", IMPORTING, pathToFileURL(resolve(file)).href];
+  const { stdout } = await promisify(execFile)(node, args, { maxBuffer: 16 * BYTES_MAX, timeout: IMPORTED_WITHIN_MS }).catch((error: Error & { stderr?: string }) => {
     throw new CommandError(`${file} cannot be imported: ${error.stderr?.trim() || error.message}`);
   });
-  let result: { value?: unknown; type?: string };
-  try {
-    result = JSON.parse(stdout);
-  } catch {
-    throw wrong(`${file} prints on standard output when it is imported; leave that out\n${stderr}`.trimEnd());
-  }
+  // The module may print, too.
+  const result = JSON.parse(stdout.slice(stdout.lastIndexOf("\n") + 1)) as { value?: unknown; type?: string; error?: string; place?: string };
+  if (result.error !== undefined) throw new CommandError(`${file} cannot be imported: ${result.error}${result.place ? ` (${fileURLToPath(result.place)})` : ""}`);
   if (result.type === "undefined") throw wrong(`${file} has no default export; write \`export default defineWorkflow({...})\``);
   if (result.value === undefined) throw wrong(`the default export of ${file} is no document, but a ${result.type}`);
   return result.value;
