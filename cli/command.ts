@@ -7,7 +7,7 @@ import type { Output } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What completions offer: ids that the API knows, names of files, or fixed words. */
-export type Candidates = "run" | "workflow" | "event" | "file" | readonly string[];
+export type Candidates = "run" | "workflow" | "file" | readonly string[];
 
 export interface Positional {
   name: string;

@@ -10,7 +10,7 @@ import { runCommandLine } from "./cli.ts";
 import { COMMANDS } from "./commands.ts";
 import { testTerminal } from "./test_terminal.ts";
 
-/** No one listens there. */
+/** No server listens on this port. */
 const NOWHERE = { CURFEW_URL: "http://127.0.0.1:9" };
 
 async function complete(...words: string[]): Promise<string[]> {

@@ -16,8 +16,8 @@ export async function waitForEnd(started: Run, { client, terminal, output }: Inv
   let isNoted = false;
   try {
     while (exitCodeOf(run.status) === undefined) {
-      const gates = run.deadlines.filter(({ kind }) => kind === "gate").length + (run.gate === undefined ? 0 : 1);
-      if (gates > 0 && !isNoted) {
+      const isAsking = run.gate !== undefined || (run.counts["awaiting_human"] ?? 0) > 0;
+      if (isAsking && !isNoted) {
         output.note(`${id} waits for a person: curfew inbox --run ${id}`);
         isNoted = true;
       }

@@ -64,7 +64,7 @@ export const completions: Command = {
 const ANSWER_WITHIN_MS = 1_500;
 const CANDIDATES_MAX = 100;
 
-/** The words behind \`--\` are the command line up to the cursor; the last one is the beginning of a word. */
+/** The words behind `--` are the command line up to the cursor; the last one is the beginning of a word. */
 export function makeComplete(commands: () => readonly Command[]): Command {
   return {
     name: "__complete",
@@ -131,7 +131,7 @@ async function wordsOf(place: Candidates, begun: string, values: ReadonlyMap<str
     const comma = begun.lastIndexOf(",") + 1;
     return place.filter((word) => word.startsWith(begun.slice(comma))).map((word) => begun.slice(0, comma) + word);
   }
-  if (place === "file" || place === "event") return [];
+  if (place === "file") return [];
   const api = connect(new Flags(values), environment, { retries: 0, timeout_ms: ANSWER_WITHIN_MS });
   if (place === "workflow") {
     const { items } = await api.list("workflows", { limit: 1_000 });

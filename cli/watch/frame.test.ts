@@ -94,7 +94,7 @@ test("a gate is shown with the command that decides it, until it is decided", ()
   assert.doesNotMatch(frame(answered, 80, 23, NOW, PLAIN).join("\n"), /decide/);
 });
 
-test("the gate of a whole run, and clocks that stand still", () => {
+test("the gate of a whole run, and clocks that are stopped", () => {
   const paused = run({ status: "paused", paused_by: ["workflow_timeout"], timeout_at: null, deadlines: [{ kind: "workflow", remaining_ms: 0 }, { kind: "execution", remaining_ms: 9_000, token_id: "t1" }] });
   const state = withEvent(stateOf(paused, [token(1, { timeout_at: null })], NOW), event({ kind: "gate_opened", gate_id: "run1" }));
   const shown = frame(state, 100, 23, NOW + 60_000, PLAIN);

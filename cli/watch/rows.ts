@@ -111,7 +111,7 @@ function joinRows(run: Run, now: number): Row[] {
 }
 
 export interface Left {
-  /** Infinity while the clock stands still. */
+  /** Infinity while the clock is stopped. */
   dueAt: number;
   isStopped: boolean;
   leftMs(now: number): number;
