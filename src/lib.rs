@@ -28,5 +28,7 @@ pub mod storage;
 
 pub mod host;
 
+pub mod simulate;
+
 #[cfg(target_arch = "wasm32")]
 mod worker;

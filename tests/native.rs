@@ -10,5 +10,6 @@ mod index;
 mod rooms;
 mod run;
 mod sim;
+mod simulate;
 mod task;
 mod trace;

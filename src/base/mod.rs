@@ -9,6 +9,7 @@ pub mod hmac;
 pub mod ids;
 pub mod limits;
 pub mod lru_cache;
+pub mod price;
 pub mod suggest;
 pub mod text;
 pub mod time;

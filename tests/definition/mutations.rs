@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::run::driver::{SETTINGS, create_run};
 use crate::run::generator;
-use crate::run::rng::Rng;
+use curfew::simulate::Rng;
 
 const MUTATIONS: u64 = 2_000;
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::mutations::{examples, mutate};
 use crate::docs::blocks;
 use crate::run::generator;
-use crate::run::rng::Rng;
+use curfew::simulate::Rng;
 
 const MUTATIONS: u64 = 10_200;
 pub(super) const KINDS: [DocumentKind; 3] = [

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::run::rng::Rng;
+use curfew::simulate::Rng;
 
 /// For the normal test run. `CURFEW_FUZZ_SECONDS` replaces it.
 const INPUTS: u64 = 2_000;

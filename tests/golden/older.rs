@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::path;
 use crate::run::driver::{Driver, SETTINGS};
-use crate::sim::store::Store;
+use curfew::simulate::Store;
 
 fn older() -> Vec<(String, Value)> {
     let mut files: Vec<_> = fs::read_dir(path("older"))

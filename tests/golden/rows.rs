@@ -1,6 +1,7 @@
 //! The rows of a run and the SQL that creates its tables, byte for byte. Rows of older builds stay readable: a run in
 //! progress is restored and runs to its end.
 
+use crate::run::plans::Plans;
 use std::rc::Rc;
 
 use curfew::base::failure::{Failure, FailureClass};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{check, check_json, read};
 use crate::run::driver::{Driver, ROOM, SETTINGS, render, succeeded};
-use crate::sim::store::Store;
+use curfew::simulate::Store;
 
 /// A workflow with a failed node and nodes that are still to run.
 pub fn document() -> Value {

@@ -1,5 +1,6 @@
 //! User requests to a run: pause and resume with their effect on deadlines, cancel, restart.
 
+use crate::run::plans::Plans;
 use curfew::run::{Event, RestartPoint, RunStatus};
 use serde_json::{Value, json};
 

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 pub use super::render::render;
 use super::render::{render_failure, render_rejection, wire_name};
-use crate::sim::store::Store;
+use curfew::simulate::Store;
 
 /// Small values, so that expectations are easy to read.
 pub const SETTINGS: Settings = Settings {

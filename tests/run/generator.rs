@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::driver::complete_document;
-use super::rng::Rng;
+use curfew::simulate::Rng;
 
 const CONDITIONS: &[Option<&str>] = &[
     None,

@@ -1,5 +1,6 @@
 //! Random histories: any events for a run, in any order, valid or not.
 
+use crate::run::plans::Plans;
 use std::collections::{BTreeMap, BTreeSet};
 
 use curfew::base::time::Millis;
@@ -14,8 +15,8 @@ use serde_json::{Value, json};
 use super::driver::{ROOM, child_of, create_run, failed, store_document, succeeded, timed_out};
 use super::generator;
 use super::progress::progress;
-use super::rng::Rng;
-use crate::sim::store::Store;
+use curfew::simulate::Rng;
+use curfew::simulate::Store;
 
 /// A run, its decisions so far, and all attempts it has dispatched.
 pub struct History {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::driver::{Driver, SETTINGS};
-use crate::sim::store::Store;
+use curfew::simulate::Store;
 use curfew::storage::commit::Commit;
 
 fn endless(limits: Value) -> Value {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::driver::{ROOM, complete_document, succeeded};
 use super::history::{History, SETTINGS};
-use super::rng::Rng;
+use curfew::simulate::Rng;
 
 /// A status, and all statuses it may change to.
 const LEGAL: &[(TokenStatus, &[TokenStatus])] = &[

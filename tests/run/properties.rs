@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::driver::render;
 use super::history::{History, SETTINGS};
-use super::rng::Rng;
+use curfew::simulate::Rng;
 
 const LENGTH: usize = 30;
 /// Rounds in which no executor claims an attempt.

@@ -1,6 +1,7 @@
 //! Properties of time under random pauses, extensions, gates, parent messages and retries: a pause changes no remaining time,
 //! a restored run decides like the one in memory, and every run ends once all its work succeeds, also after resumes.
 
+use crate::run::plans::Plans;
 use std::collections::BTreeMap;
 
 use curfew::api::views;
@@ -14,7 +15,7 @@ use super::driver::{
     Driver, ROOM, SETTINGS, child_of, create_run, failed, render, store_document, succeeded, timed_out,
 };
 use super::generator;
-use super::rng::Rng;
+use curfew::simulate::Rng;
 
 const LENGTH: usize = 25;
 

@@ -1,6 +1,7 @@
 //! Driver steps for scenarios of time: extensions, retries, messages between a run and its children, and access to the
 //! events and records of a run.
 
+use crate::run::plans::Plans;
 use curfew::api::recovery;
 use curfew::base::time::Millis;
 use curfew::run::{

@@ -1,6 +1,7 @@
 //! Undo patches: they are as large as the write, and exact. Whatever was written and undone in between, a restart restores
 //! the state as it was.
 
+use crate::run::plans::Plans;
 use std::rc::Rc;
 
 use curfew::base::compute::Meter;

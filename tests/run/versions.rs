@@ -1,5 +1,6 @@
 //! Going on with another version of the workflow: what is kept, what counts from the new document, and what does not fit.
 
+use crate::run::plans::Plans;
 use std::rc::Rc;
 
 use curfew::definition::snapshot::Snapshot;

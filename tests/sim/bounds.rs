@@ -9,9 +9,10 @@ use curfew::analysis::{Analysis, Deployment, Facts, analyze};
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::run::{GateDecision, RunRequest};
 use curfew::run::{GateKind, RunEventKind};
+use curfew::simulate::Faults;
 use serde_json::{Value, json};
 
-use super::faults::Faults;
+use super::faults::Disturbances;
 use super::number;
 use super::simulation::{FIRST_RUN, Simulation};
 use crate::run::driver::library;
@@ -32,16 +33,17 @@ struct Measured {
 }
 
 fn simulation(seed: u64, trace: bool, change: impl FnOnce(&mut Value)) -> Simulation {
-    let mut simulation = Simulation::prepare(seed, trace, |document, _| {
+    let mut simulation = Simulation::prepare(seed, trace, |document, _, _| {
         // The second receiver is down for minutes, and each attempt is a row.
         if let Some(targets) = document["notify"].as_array_mut() {
             targets.truncate(1);
         }
         change(document);
-        Faults {
+        let faults = Faults {
             slow: [0, 30, 80][(seed % 3) as usize],
             ..Faults::default()
-        }
+        };
+        (faults, Disturbances::default())
     });
     simulation.is_unattended = true;
     simulation.environment.messages_are_prompt.set(true);
@@ -51,7 +53,7 @@ fn simulation(seed: u64, trace: bool, change: impl FnOnce(&mut Value)) -> Simula
 fn facts_of(simulation: &Simulation) -> Analysis {
     let deployment = Deployment {
         rules: TimeoutRules::default(),
-        settings: simulation.settings,
+        settings: simulation.config.settings,
         secrets: None,
     };
     analyze(&simulation.document, &library(), &deployment).expect("the library has all that is called")

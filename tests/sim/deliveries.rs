@@ -5,28 +5,31 @@ use std::rc::Rc;
 use curfew::host::{Config, Delivery, DeliveryResult, Host, SubrequestBudget};
 use curfew::protocol::run::{RunCall, RunRequest, RunResponse};
 use curfew::protocol::start::StartRun;
+use curfew::simulate::{Durable, Faults, InFlight, Rng, SimPlatform, ready};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
 use super::environment::Environment;
-use super::faults::Faults;
-use super::in_flight::InFlight;
-use super::platform::{Durable, SimPlatform};
-use super::simulation::{SETTINGS, SILENCE_MS, ready};
+use super::faults::Disturbances;
+use super::simulation::{SETTINGS, SILENCE_MS};
 use crate::run::driver::{callback_key, complete_document, store_document};
-use crate::run::rng::Rng;
 
 struct Object {
     environment: Rc<Environment>,
     durable: Rc<Durable>,
-    host: Host<SimPlatform>,
+    host: Host<SimPlatform<Environment>>,
     budget: SubrequestBudget,
 }
 
 impl Object {
     /// A run that has called a child.
     fn calling() -> Object {
-        let environment = Rc::new(Environment::new(Rng::seeded(1), Faults::default(), false));
+        let environment = Rc::new(Environment::new(
+            Rng::seeded(1),
+            Faults::default(),
+            Disturbances::default(),
+            false,
+        ));
         let durable = Rc::<Durable>::default();
         let platform = SimPlatform::new("run-1", 0, &environment, &durable);
         let config = Config {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use curfew::protocol::task::Emitted;
 use curfew::run::{Message, Token, TokenStatus, Write};
+use curfew::simulate::Store;
 use serde_json::{Value, json};
 
 use super::environment::Environment;
-use super::store::Store;
 
 /// The workflows that every event triggers.
 const LISTENERS: [&str; 3] = ["archive", "bill", "notify"];

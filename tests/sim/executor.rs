@@ -1,14 +1,14 @@
-//! What an executor does with its orders, and what becomes of messages between runs on their way.
+//! What an executor does with its orders.
 
-use curfew::host::{Attempt, Delivery, DeliveryResult};
+use curfew::host::Attempt;
 use curfew::protocol::run::RunRequest;
 use curfew::protocol::task::{Checkpoint, ReportStatus, TaskOrder, TaskReport};
 use curfew::run::{Capability, TokenId};
+use curfew::simulate::{ConnectionId, InFlight, World};
 use serde_json::json;
 
-use super::environment::{ConnectionId, Environment};
+use super::environment::Environment;
 use super::events::events_of;
-use super::in_flight::{InFlight, Sender};
 use crate::run::driver::{callback_key, failed, succeeded, timed_out};
 
 /// What the simulator reads of an order.
@@ -45,41 +45,12 @@ impl ReceivedOrder {
 }
 
 impl Environment {
-    /// A message of an outbox leaves; it may be lost, come late or come twice.
-    pub fn send_message(&self, from: Sender, delivery: Delivery) {
-        self.outcome.borrow_mut().messages += 1;
-        if self.fault(|faults| faults.message_lost) {
-            self.outcome.borrow_mut().messages_lost += 1;
-            if self.chance(50) {
-                let ended = InFlight::DeliveryEnded {
-                    to: from,
-                    id: delivery.id,
-                    kind: delivery.kind,
-                    result: DeliveryResult::Failed("lost".into()),
-                };
-                self.post(500, ended);
-            }
-            return;
-        }
-        let copies = 1 + u64::from(self.fault(|faults| faults.duplicated));
-        for _ in 0..copies {
-            let is_slow = !self.messages_are_prompt.get() && self.fault(|faults| faults.slow);
-            let delay = match is_slow {
-                true => self.below(15_000),
-                false => self.below(300),
-            };
-            let (from, delivery) = (from.clone(), delivery.clone());
-            self.post(delay, InFlight::Message { from, delivery });
-        }
-    }
-
     /// Orders, one per line.
     pub fn orders_arrived(&self, connection: &ConnectionId, orders: &str) {
         {
-            let mut connections = self.connections.borrow_mut();
-            let state = connections.get_mut(connection).expect("it was opened");
+            let connections = self.connections.borrow();
+            let state = connections.get(connection).expect("it was opened");
             assert!(!state.is_closed, "orders were sent by a closed connection");
-            state.batches += 1;
             self.outcome.borrow_mut().connections_reused += u64::from(state.batches > 1);
         }
         for order in orders.split('\n') {
@@ -131,6 +102,7 @@ impl Environment {
                     caller: None,
                     run: order.run.clone(),
                     request: RunRequest::Report(report.clone()),
+                    is_repeated: false,
                 },
             };
             self.post(again, duplicate);
@@ -184,7 +156,7 @@ impl Environment {
                 let attempt = format!("{}/{name}", order.run);
                 let emits = number.saturating_sub(14);
                 let mut output = json!({"attempt": attempt, "epoch": order.attempt.1, "emits": emits});
-                if self.fault(|faults| faults.oversized) {
+                if self.disturbs(|odds| odds.oversized) {
                     let bytes = self.pick(&[300_000, 520_000, 600_000]);
                     output["padding"] = json!("x".repeat(bytes));
                 }

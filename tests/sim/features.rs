@@ -6,16 +6,12 @@ use curfew::definition::node::{NodeKind, NodeRole};
 use curfew::definition::snapshot::Snapshot;
 use curfew::definition::wait::Wait;
 use curfew::run::{Event, Run, RunEventKind, Token, Write};
+use curfew::simulate::Faults;
 
 use super::environment::Environment;
-use super::faults::Faults;
+use super::faults::Disturbances;
 
 impl Environment {
-    pub fn count_fault(&self, chance: fn(&Faults) -> u64) {
-        let name = Faults::NAMES[chance(&Faults::NUMBERS) as usize];
-        self.outcome.borrow_mut().count(format!("fault {name}"));
-    }
-
     pub fn count_features(&self, run: &Run, event: &Event, is_accepted: bool, writes: &[Write]) {
         let outcome = &mut *self.outcome.borrow_mut();
         let request = match event {
@@ -145,6 +141,7 @@ const FEATURES: &[(&str, &[&str])] = &[
         ],
     ),
     ("fault", Faults::NAMES),
+    ("fault", Disturbances::NAMES),
     ("gate Escalation", &["fail", "retry", "skip"]),
     ("gate Node", &["approve", "reject"]),
     ("gate WorkflowTimeout", &["abort", "extend", "fail"]),

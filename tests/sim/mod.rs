@@ -12,18 +12,13 @@ mod events;
 mod executor;
 mod faults;
 mod features;
-mod in_flight;
 pub mod notifications;
 mod operators;
 mod outcome;
-mod platform;
 mod progress;
 mod properties;
 mod queue;
-mod running_time;
-mod simulated_run;
 mod simulation;
-pub mod store;
 mod traces;
 mod versions;
 

@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use curfew::base::time::{MINUTE, Millis};
 use curfew::protocol::notification::{NotificationOrder, NotificationReport};
 use curfew::run::{Notification, NotificationStatus};
+use curfew::simulate::{Store, World};
 use curfew::storage::commit::NOTIFICATION;
 use serde_json::{Value, json};
 
 use super::environment::Environment;
-use super::in_flight::{InFlight, Sender};
-use super::store::Store;
 
 /// How long the second receiver is down.
 const DOWN_MS: u64 = 10 * MINUTE;
@@ -79,29 +78,6 @@ impl Environment {
                 );
             }
         }
-    }
-
-    pub fn send_notification(&self, from: Sender, number: u64, order: NotificationOrder) {
-        let delay = match self.fault(|faults| faults.slow) {
-            true => self.below(15_000),
-            false => self.below(300),
-        };
-        if self.fault(|faults| faults.message_lost) {
-            if self.chance(50) {
-                let report = NotificationReport::failed("the executor did not answer in time");
-                self.post(
-                    delay,
-                    InFlight::NotificationEnded {
-                        to: from,
-                        number,
-                        report,
-                    },
-                );
-            }
-            return;
-        }
-        let order = Box::new(order);
-        self.post(delay, InFlight::Notification { from, number, order });
     }
 
     /// A receiver gets a notification. `None`: the answer is lost.

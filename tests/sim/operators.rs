@@ -4,9 +4,10 @@
 use curfew::protocol::caller::Caller;
 use curfew::protocol::run::{Extension, GateDecision, RetryMode, RunRequest, RunResponse};
 use curfew::run::{GateKind, Routes, RunStatus};
+use curfew::simulate::{InFlight, World};
 use serde_json::{Value, json};
 
-use super::in_flight::InFlight;
+use super::environment::Retry;
 use super::simulation::Simulation;
 
 impl Simulation {
@@ -14,36 +15,34 @@ impl Simulation {
     pub(super) fn disturb(&mut self) {
         let ids: Vec<String> = self.runs.keys().cloned().collect();
         let id = self.environment.pick(&ids);
-        let fault = |chance: fn(&super::faults::Faults) -> u64| self.environment.fault(chance);
         let is_in_memory = self.runs[&id].host.is_some();
-        if fault(|faults| faults.eviction) && is_in_memory {
+        if is_in_memory && self.environment.fault(|faults| faults.eviction) {
             self.environment.note(&id, "evicted");
-            self.environment.outcome.borrow_mut().evictions += 1;
-            self.run_mut(&id).evict();
+            self.evict(&id);
         }
         let environment = self.environment.clone();
-        if environment.fault(|faults| faults.abandon) {
-            self.run_mut(&id).evict();
+        if environment.disturbs(|odds| odds.abandon) {
+            self.evict(&id);
             self.request(&id, RunRequest::Abandon);
         }
-        if environment.fault(|faults| faults.deployment) {
+        if environment.disturbs(|odds| odds.deployment) {
             let routes = Routes {
                 executor: environment.chance(50),
                 queue: environment.chance(50),
             };
             self.deploy(routes);
         }
-        if environment.fault(|faults| faults.probe) {
+        if environment.disturbs(|odds| odds.probe) {
             self.ask(&id, RunRequest::Probe);
         }
-        if environment.fault(|faults| faults.cancel) {
+        if environment.disturbs(|odds| odds.cancel) {
             self.ask(&id, RunRequest::Cancel { reason: None });
         }
-        if environment.fault(|faults| faults.pause) {
+        if environment.disturbs(|odds| odds.pause) {
             self.ask(&id, RunRequest::Pause);
             environment.outcome.borrow_mut().pauses += 1;
         }
-        if environment.fault(|faults| faults.extend) {
+        if environment.disturbs(|odds| odds.extend) {
             let more = environment.pick(&[1, 700, 9_000, 60_000]);
             let extension = match environment.chance(50) {
                 true => Extension::Until(environment.now.get() + more),
@@ -51,7 +50,7 @@ impl Simulation {
             };
             self.ask(&id, RunRequest::Extend(extension));
         }
-        if environment.fault(|faults| faults.restart) {
+        if environment.disturbs(|odds| odds.restart) {
             let version = self.some_version(&id);
             let from_node_id = self.some_node(&id);
             let restart = RunRequest::Restart {
@@ -60,10 +59,10 @@ impl Simulation {
             };
             self.ask(&id, restart);
         }
-        if environment.fault(|faults| faults.retry) {
+        if environment.disturbs(|odds| odds.retry) {
             self.retry_some(&ids);
         }
-        if environment.fault(|faults| faults.operator) {
+        if environment.disturbs(|odds| odds.operator) {
             self.take_care(&id);
         }
         // After the faults operators do what a run waits for, where nothing else would end it.
@@ -109,7 +108,7 @@ impl Simulation {
         let mode = environment.pick(&modes);
         let choice = Some(environment.below(8)).filter(|_| environment.chance(30));
         let delay = environment.below(20_000);
-        environment.post(delay, InFlight::Retry { run, mode, choice });
+        environment.post_retry(delay, Retry { run, mode, choice });
     }
 
     pub(super) fn retry(&mut self, id: &str, mode: RetryMode, choice: Option<u64>) {
@@ -219,6 +218,7 @@ impl Simulation {
             run,
             caller: Some(self.operator()),
             request,
+            is_repeated: false,
         };
         self.environment.post(delay, request);
     }

@@ -3,13 +3,11 @@
 
 use curfew::host::Attempt;
 use curfew::protocol::task::{Artifact, PROGRESS_LINE, StepProgress, TaskProgress};
-use curfew::run::{Command, Event, Lane, TokenId, TokenStatus, Write};
+use curfew::run::{Run, TokenId};
+use curfew::simulate::{ConnectionId, InFlight, Store};
 use serde_json::{Value, json};
 
-use super::environment::{ConnectionId, Environment};
-use super::in_flight::InFlight;
-use super::properties::CheckedDecision;
-use super::store::Store;
+use super::environment::Environment;
 
 fn name_of(run: &str, attempt: Attempt) -> String {
     format!("{run}/{}@{}", attempt.0, attempt.1)
@@ -64,44 +62,15 @@ impl Environment {
     }
 }
 
-impl CheckedDecision<'_> {
-    /// Only an executing token has progress, and it is that of its attempt. That of a call costs no row.
-    pub fn check_progress(&self) {
-        for token in self.run.live_tokens() {
-            let Some(progress) = &token.progress else { continue };
-            assert_eq!(token.status, TokenStatus::Executing, "{token:?}");
-            let own = name_of(&self.run.header.id, (token.id, token.epoch));
-            let names = progress.partial.iter().filter(|it| it.name == "plan");
-            for name in names {
-                assert!(own.starts_with(&name.text), "{} on {own}", name.text);
-            }
+/// The progress of a token is that of its attempt.
+pub fn check_progress(run: &Run) {
+    for token in run.live_tokens() {
+        let Some(progress) = &token.progress else { continue };
+        let own = name_of(&run.header.id, (token.id, token.epoch));
+        let names = progress.partial.iter().filter(|it| it.name == "plan");
+        for name in names {
+            assert!(own.starts_with(&name.text), "{} on {own}", name.text);
         }
-        for command in self.decision.commands() {
-            if let Command::PublishProgress { token, epoch } = command {
-                assert!(
-                    self.is_of_event(*token, *epoch),
-                    "{command:?} after {:?}",
-                    self.event
-                );
-            }
-        }
-        for write in self.decision.writes() {
-            let Write::SaveToken(token) = write else { continue };
-            assert!(
-                token.status == TokenStatus::Executing || token.progress.is_none(),
-                "{token:?}"
-            );
-            let is_direct = token.lane == Some(Lane::Direct) && token.status == TokenStatus::Executing;
-            assert!(
-                !(is_direct && self.is_of_event(token.id, token.epoch)),
-                "a row was written for the progress of a call: {token:?}"
-            );
-        }
-    }
-
-    fn is_of_event(&self, token: TokenId, epoch: u64) -> bool {
-        matches!(self.event, Event::Heartbeat { token: of, epoch: at, progress: Some(_) }
-            if *of == token.to_string() && *at == epoch)
     }
 }
 

@@ -20,14 +20,13 @@ impl Simulation {
         });
         let started: Vec<(String, u64)> = started.collect();
         self.stop_faults();
-        self.settings.retention_ms = Millis::MAX / 2;
+        self.config.settings.retention_ms = Millis::MAX / 2;
         let mut all: BTreeMap<SpanId, Span> = BTreeMap::new();
         let mut roots = BTreeSet::new();
         for (id, ends) in &started {
             // It was deleted long after its end; its rows are still known here.
-            let run = self.run_mut(id);
-            run.evict();
-            run.durable.deleted.set(false);
+            self.evict(id);
+            self.runs[id].durable.deleted.set(false);
             for end in 1..=*ends {
                 let spans = self.trace_of(id, end);
                 assert_eq!(spans, self.trace_of(id, end), "{id} {end}");

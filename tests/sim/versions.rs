@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use curfew::protocol::start::ResolvedVersion;
+use curfew::simulate::World;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 

@@ -1,12 +1,11 @@
-//! Messages on their way between objects, executors, queue consumers and operators.
+//! Messages on their way between objects, executors, queue consumers, peers and people.
 
-use curfew::host::{Attempt, Delivery, DeliveryId, DeliveryKind, DeliveryResult, SubrequestBudget};
-use curfew::protocol::caller::Caller;
-use curfew::protocol::notification::{NotificationOrder, NotificationReport};
-use curfew::protocol::run::{RetryMode, RunRequest};
-use curfew::protocol::task::{TaskMessage, TaskReport};
-
-use super::environment::ConnectionId;
+use crate::host::{Attempt, Delivery, DeliveryId, DeliveryKind, DeliveryResult, SubrequestBudget};
+use crate::protocol::caller::Caller;
+use crate::protocol::notification::{NotificationOrder, NotificationReport};
+use crate::protocol::run::RunRequest;
+use crate::protocol::task::{TaskMessage, TaskReport};
+use crate::simulate::environment::ConnectionId;
 
 pub enum InFlight {
     Report {
@@ -39,17 +38,13 @@ pub enum InFlight {
         attempt: Attempt,
         request: RunRequest,
     },
-    /// An operator's request, or a message from inside.
+    /// A request of a person, or a message from inside.
     Request {
         run: String,
         caller: Option<Caller>,
         request: RunRequest,
-    },
-    /// An operator's retry. Its token is chosen by `choice` from the tokens that can be retried on arrival.
-    Retry {
-        run: String,
-        mode: RetryMode,
-        choice: Option<u64>,
+        /// Until it is answered.
+        is_repeated: bool,
     },
     /// A message of the outbox of `from`.
     Message {
@@ -74,6 +69,8 @@ pub enum InFlight {
         number: u64,
         report: NotificationReport,
     },
+    /// Something of the world's own.
+    Scheduled(u64),
 }
 
 /// The incarnation of an object that made a call, and the budget of the invocation.

@@ -1,34 +1,36 @@
 //! `host::Platform` with faults: commits that fail, objects that crash before or after a commit or while they perform its
-//! commands. Every decision and every commit is checked here.
+//! commands. Where the environment says so, every decision and every commit is checked.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use curfew::api::recovery;
-use curfew::base::time::Millis;
-use curfew::host::{
+use serde_json::Value;
+
+use crate::base::time::Millis;
+use crate::host::{
     Attempt, Connection, Delivery, DeliveryKind, Error, IndexChange, LiveEvents, Payload, Platform, Result,
     Storage, SubrequestBudget,
 };
-use curfew::protocol::notification::NotificationOrder;
-use curfew::protocol::task::{TaskMessage, TaskReport};
-use curfew::run::{
-    Decision, Event, Lane, MeasuredRows, Patch, Run, RunEventKind, TokenId, TokenStatus, Write, WrittenAt,
+use crate::protocol::notification::NotificationOrder;
+use crate::protocol::task::{TaskMessage, TaskReport};
+use crate::run::{
+    Decision, Event, MeasuredRows, Patch, Run, RunEventKind, TokenId, TokenStatus, Write, WrittenAt,
 };
-use curfew::storage::commit::{Commit, FAILED_WAKES, OUTBOX, notification_key};
-use curfew::storage::pages::ListedRow;
-use curfew::storage::restore::Rows;
-use curfew::storage::rows::ListedRowEvent;
-use serde_json::Value;
+use crate::simulate::environment::{ConnectionId, Environment};
+use crate::simulate::in_flight::Sender;
+use crate::simulate::messages::Messages;
+use crate::simulate::properties::{Check, CheckedDecision, check_published_events, ensure};
+use crate::simulate::running_time::RunningTime;
+use crate::simulate::store::Store;
+use crate::simulate::world::{Happening, Observed, World};
+use crate::storage::commit::{Commit, FAILED_WAKES, OUTBOX, notification_key};
+use crate::storage::pages::ListedRow;
+use crate::storage::restore::Rows;
+use crate::storage::rows::ListedRowEvent;
 
-use super::environment::{ConnectionId, Environment};
-use super::in_flight::Sender;
-use super::progress::check_published;
-use super::properties::CheckedDecision;
-use super::running_time::RunningTime;
-use super::store::Store;
-use crate::run::driver::render;
+/// What `CREATE TABLE` writes.
+const TABLE_ROWS: u64 = 1;
 
 /// The durable part of a run's object.
 #[derive(Default)]
@@ -43,23 +45,29 @@ pub struct Durable {
     /// The rest of the last end was given up.
     pub given_up: Cell<bool>,
     pub running_time: RefCell<RunningTime>,
-    /// Rows as Cloudflare bills them, with the table and alarms.
+    /// Rows that were written, as the platform bills them.
     pub rows_written: Cell<u64>,
+    /// Bytes of rows that were counted.
+    pub counted_bytes: Cell<u64>,
+    /// Alarms and requests that the object handled.
+    pub requests: Cell<u64>,
     /// The most tokens that were alive after a decision.
     pub tokens_alive_max: Cell<u64>,
 }
 
 /// The platform of one incarnation of an object.
-pub struct SimPlatform {
+pub struct SimPlatform<W> {
     pub run: String,
     pub incarnation: u64,
-    environment: Rc<Environment>,
+    world: Rc<W>,
     durable: Rc<Durable>,
     life: Rc<Life>,
     /// The event that is being decided on, and the calls that may be made for it.
     deciding: RefCell<Option<(Event, u32)>>,
     /// Decided and not committed.
     uncommitted: RefCell<Vec<Write>>,
+    /// Steps of the invocation under way that were counted.
+    counted_steps: Cell<u64>,
     woken_at: Cell<Option<Millis>>,
     /// Reports that arrived and are not decided on yet.
     reported: RefCell<BTreeSet<(String, u64)>>,
@@ -89,24 +97,24 @@ impl Life {
     }
 }
 
-impl SimPlatform {
-    pub fn new(
-        run: &str,
-        incarnation: u64,
-        environment: &Rc<Environment>,
-        durable: &Rc<Durable>,
-    ) -> SimPlatform {
+impl<W: World> SimPlatform<W> {
+    pub fn new(run: &str, incarnation: u64, world: &Rc<W>, durable: &Rc<Durable>) -> SimPlatform<W> {
         SimPlatform {
             run: run.to_string(),
             incarnation,
-            environment: Rc::clone(environment),
+            world: Rc::clone(world),
             durable: Rc::clone(durable),
             life: Rc::default(),
             deciding: RefCell::default(),
             uncommitted: RefCell::default(),
+            counted_steps: Cell::default(),
             woken_at: Cell::default(),
             reported: RefCell::default(),
         }
+    }
+
+    fn environment(&self) -> &Environment {
+        self.world.environment()
     }
 
     pub fn has_crashed(&self) -> bool {
@@ -114,9 +122,15 @@ impl SimPlatform {
     }
 
     fn crash(&self, when: &str) -> Error {
-        self.environment.note(&self.run, when);
+        self.world.note(&self.run, when);
         self.life.has_crashed.set(true);
         Error(when.into())
+    }
+
+    fn checked(&self, check: Check) {
+        if let Err(broken) = check {
+            self.world.broken(&self.run, broken);
+        }
     }
 
     pub fn reports_are_handled(&self, reports: &[TaskReport]) {
@@ -125,82 +139,73 @@ impl SimPlatform {
     }
 
     /// A wake must not take an attempt for lost whose report is at hand.
-    fn check_reported_calls_are_open(&self, run: &Run, open_calls: &[Attempt]) {
+    fn check_reported_calls_are_open(&self, run: &Run, open_calls: &[Attempt]) -> Check {
         for (token_id, epoch) in &*self.reported.borrow() {
-            let token = TokenId::parse(token_id).expect("a report names a token");
+            let Some(token) = TokenId::parse(token_id) else {
+                continue;
+            };
             let is_executing = run
                 .live_token(token)
                 .is_some_and(|it| it.status == TokenStatus::Executing && it.epoch == *epoch);
             let is_open = open_calls.contains(&(token, *epoch));
-            assert!(
+            ensure!(
                 is_open || !is_executing,
                 "{token_id} counts as lost when its report comes"
             );
         }
+        Ok(())
     }
 
-    fn committed(&self) {
-        let writes = self.uncommitted.take();
-        let environment = &self.environment;
-        environment.check_events(&self.run, &self.durable.store.borrow(), &writes);
-        environment.check_notifications(&self.run, &self.durable.store.borrow());
+    fn check_order(&self, run: &Run, event: &Event) -> Check {
+        let now = self.environment().now.get();
+        if let Event::TaskReported(report) = event {
+            let attempt = (report.token_id.clone(), report.epoch);
+            self.reported.borrow_mut().remove(&attempt);
+        }
+        if let Event::Woken { open_calls } | Event::AlarmFired { open_calls } = event {
+            self.woken_at.set(Some(now));
+            return self.check_reported_calls_are_open(run, open_calls);
+        }
+        if run.is_due(now) && !event.comes_first() && !matches!(event, Event::Loaded) {
+            // What was too much for one wake may still be due after it.
+            ensure!(
+                self.woken_at.get() == Some(now),
+                "{event:?} overtook what is due: {run:?}"
+            );
+        }
+        Ok(())
+    }
+
+    fn check_commit(&self, writes: &[Write]) -> Check {
+        let store = self.durable.store.borrow();
         let mut running_time = self.durable.running_time.borrow_mut();
-        let stopped = running_time.committed(environment.now.get(), &self.durable.store.borrow(), &writes);
-        environment.outcome.borrow_mut().clocks_stopped += u64::from(stopped);
-        for write in &writes {
-            match write {
-                Write::SaveToken(token) => {
-                    let is_saved = token.progress.is_some() && token.lane == Some(Lane::Queue);
-                    environment.outcome.borrow_mut().progress_saved += u64::from(is_saved);
-                    environment.count_token(token);
-                    environment.check_answer(&self.run, &self.durable.store.borrow(), token);
-                }
-                Write::SaveEvent(event) => {
-                    let record = event.record.as_ref();
-                    let has_output = record.is_some_and(|record| !record.partial_artifacts.is_empty());
-                    environment.outcome.borrow_mut().recorded_outputs += u64::from(has_output);
-                    environment.count_event(event);
-                }
-                _others => {}
-            }
+        if running_time.committed(self.environment().now.get(), &store, writes)? {
+            self.world.happened(Happening::ClockStopped);
         }
         for event in writes.iter().filter_map(Write::event) {
             if event.fields.contains_key("given_up") {
                 self.durable.given_up.set(true);
-                environment.outcome.borrow_mut().ends_given_up += 1;
             }
             if event.kind == RunEventKind::RunRetried {
                 self.durable.given_up.set(false);
             }
         }
         // Read from the row, because a run may end in the decision that starts it.
-        let ended_at = self
-            .durable
-            .store
-            .borrow()
-            .header()
-            .and_then(|header| header.ended_at);
+        let ended_at = store.header().and_then(|header| header.ended_at);
         self.durable.ends.borrow_mut().extend(ended_at);
-    }
-
-    fn count_rows(&self, rows: usize) {
-        let before = self.durable.rows_written.get();
-        self.durable.rows_written.set(before + rows as u64);
+        Ok(())
     }
 
     fn set_alarm(&self, at: Millis) {
-        let environment = &self.environment;
-        let late = match environment.fault(|faults| faults.late_alarm) {
+        let environment = self.environment();
+        let late = match self.world.fault(|faults| faults.late_alarm) {
             true => 1 + environment.below(70_000),
             false => 0,
         };
-        let early = match late == 0 && environment.fault(|faults| faults.early_alarm) {
+        let early = match late == 0 && self.world.fault(|faults| faults.early_alarm) {
             true => 1 + environment.below(5_000),
             false => 0,
         };
-        let mut outcome = environment.outcome.borrow_mut();
-        outcome.late_alarms += u64::from(late > 0);
-        outcome.early_alarms += u64::from(early > 0);
         self.durable.store.borrow_mut().alarm_at = Some(at);
         let rings_at = at.saturating_add(late).saturating_sub(early);
         self.durable
@@ -208,52 +213,61 @@ impl SimPlatform {
             .set(Some(rings_at.max(environment.now.get())));
     }
 
-    fn connection(&self, number: u32) -> SimConnection {
+    fn connection(&self, number: u32) -> SimConnection<W> {
         let id = ConnectionId {
             run: self.run.clone(),
             incarnation: self.incarnation,
             number,
         };
-        self.environment
+        self.environment()
             .connections
             .borrow_mut()
             .insert(id.clone(), Default::default());
         SimConnection {
             id,
             has_heartbeats: true,
-            environment: Rc::clone(&self.environment),
+            world: Rc::clone(&self.world),
             life: Rc::clone(&self.life),
+            durable: Rc::clone(&self.durable),
+        }
+    }
+
+    fn sender(&self, budget: &SubrequestBudget) -> Sender {
+        Sender {
+            run: self.run.clone(),
+            incarnation: self.incarnation,
+            budget: budget.clone(),
         }
     }
 }
 
-impl Platform for SimPlatform {
-    type Connection = SimConnection;
-    type Storage = SimPlatform;
+impl<W: World> Platform for SimPlatform<W> {
+    type Connection = SimConnection<W>;
+    type Storage = SimPlatform<W>;
 
-    fn storage(&self) -> &SimPlatform {
+    fn storage(&self) -> &SimPlatform<W> {
         self
     }
 
     fn now(&self) -> Millis {
-        self.environment.now.get()
+        self.environment().now.get()
     }
 
     fn random_id(&self) -> Result<String> {
-        Ok(format!("{:016x}", self.environment.below(u64::MAX)))
+        Ok(format!("{:016x}", self.environment().below(u64::MAX)))
     }
 
     fn log(&self, line: Value) {
-        if self.environment.trace && line["level"] != "info" {
-            self.environment.note(&self.run, &line.to_string());
+        if line["level"] != "info" {
+            self.world.note(&self.run, &line.to_string());
         }
     }
 
-    fn connect(&self, number: u32) -> Option<SimConnection> {
+    fn connect(&self, number: u32) -> Option<SimConnection<W>> {
         Some(self.connection(number))
     }
 
-    fn send_one(&self, number: u32, order: &str) -> Option<SimConnection> {
+    fn send_one(&self, number: u32, order: &str) -> Option<SimConnection<W>> {
         let connection = SimConnection {
             has_heartbeats: false,
             ..self.connection(number)
@@ -268,7 +282,7 @@ impl Platform for SimPlatform {
 
     fn enqueue(&self, message: &TaskMessage) {
         if self.life.performs() {
-            self.environment.enqueue(message);
+            self.world.enqueue(message);
         }
     }
 
@@ -279,26 +293,16 @@ impl Platform for SimPlatform {
         if let (DeliveryKind::StartOfChild, Payload::Request { run_id, .. }) =
             (delivery.kind, &delivery.payload)
         {
-            self.environment.starts_sent.borrow_mut().insert(run_id.clone());
+            let mut sent = self.environment().starts_sent.borrow_mut();
+            sent.insert(run_id.clone());
         }
-        let from = Sender {
-            run: self.run.clone(),
-            incarnation: self.incarnation,
-            budget: budget.clone(),
-        };
-        self.environment.send_message(from, delivery);
+        self.world.send_message(self.sender(budget), delivery);
     }
 
     fn notify(&self, budget: &SubrequestBudget, number: u64, order: NotificationOrder) {
-        if !self.life.performs() {
-            return;
+        if self.life.performs() {
+            self.world.send_notification(self.sender(budget), number, order);
         }
-        let from = Sender {
-            run: self.run.clone(),
-            incarnation: self.incarnation,
-            budget: budget.clone(),
-        };
-        self.environment.send_notification(from, number, order);
     }
 
     fn publish(&self, _change: IndexChange) {
@@ -308,9 +312,8 @@ impl Platform for SimPlatform {
     fn publish_refused(&self) {}
 
     fn publish_progress(&self, line: &str) {
-        check_published(&self.durable.store.borrow(), line);
         if self.life.performs() {
-            self.environment.outcome.borrow_mut().progress_published += 1;
+            self.world.progress_published(&self.durable.store.borrow(), line);
         }
     }
 
@@ -320,63 +323,45 @@ impl Platform for SimPlatform {
         self.life.performs();
     }
 
+    /// Every event is published where it is checked.
     fn is_watched(&self) -> bool {
-        true
+        self.environment().is_checked
     }
 
-    /// What watchers get is what `/events` shows.
     fn publish_events(&self, events: LiveEvents) {
         let store = self.durable.store.borrow();
-        let stored = store.history(events.after).into_iter();
-        let stored = stored.map(|event| {
-            let (seq, kind) = (event.seq, event.kind.name());
-            format!("{seq} {kind} {}", recovery::event(&self.run, event))
-        });
-        let stored: Vec<String> = stored.collect();
-        assert_eq!(
-            events.lines,
-            stored.join("\n"),
-            "{}: after {}",
-            self.run,
-            events.after
-        );
-        assert_eq!(events.last, events.after + stored.len() as u64);
-        let header = store.header().expect("a run that is watched has a header");
-        assert_eq!(events.has_ended, header.ended_at.is_some());
-        self.environment.outcome.borrow_mut().events_published += stored.len() as u64;
+        self.checked(check_published_events(&self.run, &store, &events));
+        self.world.events_published(&self.run, &store, &events);
     }
 
     fn deciding(&self, run: &Run, event: &Event, remaining_calls: u32) {
-        let now = self.environment.now.get();
-        if let Event::TaskReported(report) = event {
-            let attempt = (report.token_id.clone(), report.epoch);
-            self.reported.borrow_mut().remove(&attempt);
+        if self.environment().is_checked {
+            self.checked(self.check_order(run, event));
+            *self.deciding.borrow_mut() = Some((event.clone(), remaining_calls));
         }
-        if let Event::Woken { open_calls } | Event::AlarmFired { open_calls } = event {
-            self.check_reported_calls_are_open(run, open_calls);
-            self.woken_at.set(Some(now));
-        } else if run.is_due(now) && !event.comes_first() && !matches!(event, Event::Loaded) {
-            // What was too much for one wake may still be due after it.
-            let woken_at = self.woken_at.get();
-            assert_eq!(woken_at, Some(now), "{event:?} overtook what is due: {run:?}");
-        }
-        *self.deciding.borrow_mut() = Some((event.clone(), remaining_calls));
     }
 
     fn decided(&self, run: &Run, accepted: bool, decision: &Decision) {
-        let (event, remaining_calls) = self.deciding.take().expect("`deciding` came first");
+        let steps = run.steps();
+        let before = Some(self.counted_steps.replace(steps)).filter(|before| *before <= steps);
+        self.world.computed(steps - before.unwrap_or(0));
+        let Some((event, remaining_calls)) = self.deciding.take() else {
+            return;
+        };
         if self.life.has_crashed.get() {
             return;
         }
-        let environment = &self.environment;
+        let environment = self.environment();
         let now = environment.now.get();
-        if environment.trace {
-            println!("{now} {} {event:.200?} -> {accepted}", self.run);
-            for line in render(decision, run) {
-                println!("    {line}");
-            }
-        }
-        CheckedDecision {
+        self.world.decided(&Observed {
+            run_id: &self.run,
+            run,
+            event: &event,
+            is_accepted: accepted,
+            decision,
+            now,
+        });
+        let checked = CheckedDecision {
             before: &self.durable.store.borrow(),
             run,
             event: &event,
@@ -384,35 +369,31 @@ impl Platform for SimPlatform {
             now,
             remaining_calls,
             starts_sent: &environment.starts_sent.borrow(),
-        }
-        .check();
-        environment.count_features(run, &event, accepted, decision.writes());
+        };
+        self.checked(checked.check());
         let alive = run.live_tokens().count() as u64;
         let alive_max = self.durable.tokens_alive_max.get().max(alive);
         self.durable.tokens_alive_max.set(alive_max);
-        let waits = run.live_tokens().filter(|token| {
-            token.status == TokenStatus::Pending && token.epoch == 0 && token.watch_at == Some(now)
-        });
-        let mut outcome = environment.outcome.borrow_mut();
-        outcome.waits_for_calls += waits.count() as u64;
-        outcome.rejections += u64::from(!accepted);
         self.uncommitted.borrow_mut().extend_from_slice(decision.writes());
     }
 }
 
-impl Storage for SimPlatform {
+impl<W: World> Storage for SimPlatform<W> {
     fn has_table(&self) -> Result<bool> {
         Ok(self.durable.has_table.get() && !self.durable.deleted.get())
     }
 
     fn create_table(&self) -> Result<bool> {
-        self.count_rows(2);
-        Ok(!self.durable.has_table.replace(true))
+        let is_new = !self.durable.has_table.replace(true);
+        if is_new {
+            self.durable.count_rows(TABLE_ROWS);
+        }
+        Ok(is_new)
     }
 
     fn remove_table(&self) -> Result<()> {
         // A crashed start leaves the empty table, or takes it back with the write that was not confirmed.
-        if !self.has_crashed() || self.environment.chance(50) {
+        if !self.has_crashed() || self.environment().chance(50) {
             self.durable.has_table.set(false);
         }
         Ok(())
@@ -427,34 +408,43 @@ impl Storage for SimPlatform {
     }
 
     fn commit(&self, commit: &Commit, alarm: Option<Millis>) -> Result<()> {
-        let environment = &self.environment;
+        let environment = self.environment();
         if self.has_crashed() {
             return Err(self.crash("crashed between two commits"));
         }
-        if environment.fault(|faults| faults.crash_before_commit) {
-            environment.outcome.borrow_mut().crashes_before_commit += 1;
+        if self.world.fault(|faults| faults.crash_before_commit) {
             return Err(self.crash("crashed before the commit"));
         }
         let is_empty = *commit == Commit::default() && alarm.is_none();
-        if !is_empty && environment.fault(|faults| faults.commit_fails) {
-            environment.note(&self.run, "the commit failed");
-            environment.outcome.borrow_mut().failed_commits += 1;
+        if !is_empty && self.world.fault(|faults| faults.commit_fails) {
+            self.world.note(&self.run, "the commit failed");
             self.uncommitted.take();
             return Err(Error("the commit failed".into()));
         }
-        let posted = self.uncommitted.borrow().iter().filter_map(posted_key).collect();
-        if let Err(broken) = self.durable.store.borrow_mut().apply_batch(commit, &posted) {
-            panic!("{}: {broken}", self.run);
+        let writes = self.uncommitted.take();
+        let applied = match environment.is_checked {
+            true => {
+                let posted = writes.iter().filter_map(posted_key).collect();
+                self.durable.store.borrow_mut().apply_batch(commit, &posted)
+            }
+            false => self.durable.store.borrow_mut().apply_unchecked(commit),
+        };
+        if let Err(broken) = applied {
+            self.world.broken(&self.run, broken);
+            return Err(Error("the rows were refused".into()));
         }
-        self.count_rows(commit.run.len() + commit.tokens.len() + commit.deleted.len());
+        let rows =
+            commit.run.len() + commit.tokens.len() + commit.deleted.len() + usize::from(alarm.is_some());
+        self.durable.count_rows(rows as u64);
         if let Some(at) = alarm {
-            self.count_rows(1);
             self.set_alarm(at);
         }
-        self.committed();
-        if environment.fault(|faults| faults.crash_after_commit) {
-            environment.note(&self.run, "crashes after the commit");
-            environment.outcome.borrow_mut().crashes_after_commit += 1;
+        if environment.is_checked {
+            self.checked(self.check_commit(&writes));
+        }
+        self.world.committed(&self.run, &self.durable, commit, &writes);
+        if self.world.fault(|faults| faults.crash_after_commit) {
+            self.world.note(&self.run, "crashes after the commit");
             let commands = environment.pick(&[0, 0, 1, 2]);
             self.life.commands_left.set(Some(commands));
         }
@@ -466,20 +456,18 @@ impl Storage for SimPlatform {
             return Ok(());
         }
         let rows = &mut self.durable.store.borrow_mut().run;
-        let before = rows
-            .get(FAILED_WAKES)
-            .map_or(0, |row| row.parse::<u32>().expect("a number"));
-        rows.insert(FAILED_WAKES.to_string(), (before + 1).to_string());
+        let before = rows.get(FAILED_WAKES).and_then(|row| row.parse::<u32>().ok());
+        rows.insert(FAILED_WAKES.to_string(), (before.unwrap_or(0) + 1).to_string());
         Ok(())
     }
 
     /// The rows stay for the checks at the end.
     fn delete_all(&self) {
-        if self.has_crashed() || self.environment.fault(|faults| faults.crash_before_commit) {
+        if self.has_crashed() || self.world.fault(|faults| faults.crash_before_commit) {
             self.crash("crashed before the deletion");
             return;
         }
-        self.environment.note(&self.run, "deleted");
+        self.world.note(&self.run, "deleted");
         self.durable.deleted.set(true);
     }
 
@@ -519,11 +507,17 @@ impl Storage for SimPlatform {
     }
 
     fn rows_written(&self) -> u64 {
-        0
+        self.durable.rows_written.get()
     }
 
     fn lateness(&self) -> Result<Vec<(String, u64, u64, u64)>> {
         Ok(self.durable.store.borrow().lateness())
+    }
+}
+
+impl Durable {
+    fn count_rows(&self, rows: u64) {
+        self.rows_written.set(self.rows_written.get() + rows);
     }
 }
 
@@ -536,26 +530,45 @@ fn posted_key(write: &Write) -> Option<String> {
 }
 
 /// The object's end of a connection to an executor.
-pub struct SimConnection {
+pub struct SimConnection<W> {
     id: ConnectionId,
     has_heartbeats: bool,
-    environment: Rc<Environment>,
+    world: Rc<W>,
     life: Rc<Life>,
+    durable: Rc<Durable>,
 }
 
-impl SimConnection {
+impl<W: World> SimConnection<W> {
     fn close(&self) {
-        if let Some(state) = self.environment.connections.borrow_mut().get_mut(&self.id) {
+        if let Some(state) = self
+            .world
+            .environment()
+            .connections
+            .borrow_mut()
+            .get_mut(&self.id)
+        {
             state.is_closed = true;
         }
+        self.world.connection_closed(&self.id);
     }
 }
 
-impl Connection for SimConnection {
+impl<W: World> Connection for SimConnection<W> {
     fn send(&self, orders: &str) {
-        if self.life.performs() {
-            self.environment.orders_arrived(&self.id, orders);
+        if !self.life.performs() {
+            return;
         }
+        if let Some(state) = self
+            .world
+            .environment()
+            .connections
+            .borrow_mut()
+            .get_mut(&self.id)
+        {
+            state.batches += 1;
+        }
+        self.world
+            .orders_arrived(&self.durable.store.borrow(), &self.id, orders);
     }
 
     fn finish(&self) {
@@ -567,9 +580,10 @@ impl Connection for SimConnection {
     }
 
     fn silent_ms(&self) -> u64 {
-        let connections = self.environment.connections.borrow();
+        let environment = self.world.environment();
+        let connections = environment.connections.borrow();
         let frozen_since = connections.get(&self.id).and_then(|state| state.frozen_since);
         let frozen_since = frozen_since.filter(|_| self.has_heartbeats);
-        frozen_since.map_or(0, |since| self.environment.now.get() - since)
+        frozen_since.map_or(0, |since| environment.now.get() - since)
     }
 }

@@ -1,12 +1,13 @@
 //! How long the clock of a run's limit has run, measured from its rows without the engine's own account of it: not while the run
 //! is paused, and not while all its tokens stand in front of a person. Compared with the engine's account after every commit.
 
-use curfew::base::time::Millis;
-use curfew::run::{RunEventKind, TimeoutScope, TokenStatus, Write};
-use curfew::storage::rows::{HeaderRow, TokenRow, parse_status};
+use crate::base::time::Millis;
+use crate::run::{RunEventKind, TimeoutScope, TokenStatus, Write};
+use crate::storage::rows::{HeaderRow, TokenRow, parse_status};
 use serde_json::Value;
 
-use super::store::Store;
+use crate::simulate::properties::{Check, ensure, ensure_eq};
+use crate::simulate::store::Store;
 
 /// How long after a limit that is its parent's remaining time a child waits for the parent to enforce it.
 const GRACE_MS: i64 = 500;
@@ -43,18 +44,20 @@ impl RunningTime {
     }
 
     /// Takes a commit into account and checks it. Returns whether the clock has stopped at gates.
-    pub fn committed(&mut self, now: Millis, store: &Store, writes: &[Write]) -> bool {
+    pub fn committed(&mut self, now: Millis, store: &Store, writes: &[Write]) -> Result<bool, String> {
         // The commit before a wake may be empty.
         if writes.is_empty() && self.since.is_some() {
-            return false;
+            return Ok(false);
         }
         if self.since.is_none() || writes.iter().any(begins_anew) {
             self.stops_at_gates = store.snapshot()["workflow"]["clock"] == "stops_at_gates";
         }
-        let header = store.header().expect("a commit has a header");
+        let Some(header) = store.header() else {
+            return Ok(false);
+        };
         let before = self.clock;
         let since = self.since.replace(now).unwrap_or(now);
-        self.check_timeout(now, since, writes);
+        self.check_timeout(now, since, writes)?;
         self.clock = self.clock_of(&header, store);
         match before {
             // At its limit a run pauses as of the limit, however late the alarm rang.
@@ -65,8 +68,8 @@ impl RunningTime {
         if writes.iter().any(begins_anew) {
             self.running_ms = 0;
         }
-        self.check_remaining(now, &header);
-        before != Clock::StandsAtGates && self.clock == Clock::StandsAtGates
+        self.check_remaining(now, &header)?;
+        Ok(before != Clock::StandsAtGates && self.clock == Clock::StandsAtGates)
     }
 
     fn clock_of(&self, header: &HeaderRow, store: &Store) -> Clock {
@@ -84,42 +87,44 @@ impl RunningTime {
     }
 
     /// The limit passes only while the clock runs, and after as much time as the record says.
-    fn check_timeout(&self, now: Millis, since: Millis, writes: &[Write]) {
+    fn check_timeout(&self, now: Millis, since: Millis, writes: &[Write]) -> Check {
         let records = writes.iter().filter_map(|write| write.event()?.record.as_ref());
         for record in records.filter(|it| it.timeout_event.scope == TimeoutScope::Flow) {
-            assert_eq!(
+            ensure_eq!(
                 self.clock,
                 Clock::Runs,
                 "a limit passed while its clock stood still: {record:?}"
             );
             let running_ms = self.running_ms + now as i64 - since as i64;
-            assert_eq!(record.timeout_event.elapsed_ms as i64, running_ms, "{record:?}");
+            ensure_eq!(record.timeout_event.elapsed_ms as i64, running_ms, "{record:?}");
         }
+        Ok(())
     }
 
     /// What the engine takes for the rest is the rest, and no run goes on without any.
-    fn check_remaining(&self, now: Millis, header: &HeaderRow) {
+    fn check_remaining(&self, now: Millis, header: &HeaderRow) -> Check {
         let (Some(timeout_at), Some(timeout_ms)) = (header.timeout_at, header.timeout_ms) else {
-            return;
+            return Ok(());
         };
         if self.clock == Clock::Ended {
-            return;
+            return Ok(());
         }
         let clock = header.paused_at.or(header.stopped_at).unwrap_or(now);
         let remaining_ms = timeout_ms as i64 - self.running_ms;
-        assert_eq!(
+        ensure_eq!(
             timeout_at as i64 - clock as i64,
             remaining_ms,
             "{self:?} {header:?}"
         );
-        assert_eq!(
+        ensure_eq!(
             header.stopped_at.is_some(),
             self.clock == Clock::StandsAtGates,
             "{header:?}"
         );
         let grace_ms = if header.on_budget { GRACE_MS } else { 0 };
         let is_over = self.clock == Clock::Runs && remaining_ms + grace_ms <= 0;
-        assert!(!is_over, "the run has used up its time: {self:?} {header:?}");
+        ensure!(!is_over, "the run has used up its time: {self:?} {header:?}");
+        Ok(())
     }
 }
 

@@ -1,88 +1,37 @@
-//! One run with its object: what is in memory, what is stored, when its alarm rings.
+//! What must be true of any run between two events, and when it has ended.
 
-use std::cell::Ref;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
-use curfew::base::time::{MINUTE, Millis};
-use curfew::definition::ending::EndStatus;
-use curfew::definition::snapshot::Snapshot;
-use curfew::host::Host;
-use curfew::run::{GateState, GateStatus, Run, RunEventKind, RunStatus, TokenId, TokenStatus, TokenSummary};
-use curfew::storage::rows::{HeaderRow, parse_status};
 use serde_json::Value;
 
-use super::platform::{Durable, SimPlatform};
-use super::store::Store;
+use crate::base::time::{MINUTE, Millis};
+use crate::definition::ending::EndStatus;
+use crate::definition::snapshot::Snapshot;
+use crate::run::{Run, RunEventKind, RunStatus, TokenId, TokenStatus, TokenSummary};
+use crate::simulate::object::SimulatedRun;
+use crate::simulate::properties::{Check, ensure, ensure_eq};
+use crate::simulate::store::Store;
+use crate::simulate::world::World;
+use crate::storage::rows::{HeaderRow, parse_status};
 
-#[derive(Default)]
-pub struct SimulatedRun {
-    pub durable: Rc<Durable>,
-    /// The object, while it is in memory.
-    pub host: Option<Host<SimPlatform>>,
-    /// Counts how often the object came into memory.
-    pub incarnation: u64,
-}
-
-impl SimulatedRun {
-    pub fn store(&self) -> Ref<'_, Store> {
-        self.durable.store.borrow()
-    }
-
-    pub fn is_deleted(&self) -> bool {
-        self.durable.deleted.get()
-    }
-
-    /// Deleted, or never started.
-    pub fn is_over(&self) -> bool {
-        self.is_deleted() || self.store().header().is_none()
-    }
-
-    pub fn is_open(&self) -> bool {
-        !self.is_over() && !self.store().has_ended()
-    }
-
-    pub fn is_paused(&self) -> bool {
-        let header = self.store().header();
-        header.is_some_and(|header| header.paused_at.is_some())
-    }
-
-    pub fn open_gates(&self) -> Vec<GateState> {
-        let store = self.store();
-        let rows = store.run.range("gate/".to_string().."gate0".to_string());
-        let gates = rows.map(|(_, row)| serde_json::from_str::<GateState>(row).expect("a gate can be read"));
-        gates.filter(|gate| gate.status == GateStatus::Open).collect()
-    }
-
-    pub fn has_suspended(&self) -> bool {
-        let suspended = TokenStatus::Suspended.name();
-        self.store()
-            .tokens
-            .values()
-            .any(|(status, _)| status == suspended)
-    }
-
-    /// The object leaves memory.
-    pub fn evict(&mut self) {
-        self.host = None;
-        self.incarnation += 1;
-    }
-
+impl<W: World> SimulatedRun<W> {
     /// What must be true between any two events.
-    pub fn check(&self, now: Millis) {
+    pub fn check(&self, now: Millis) -> Check {
         if self.is_over() {
-            return;
+            return Ok(());
         }
         let store = self.store();
         let alarm_at = store.alarm_at;
         if let Some(host) = &self.host {
-            // After a failed commit the run is not in memory.
-            let _not_in_memory = host.with_run(|run| {
-                self.check_alarm(run, now);
-                if now.is_multiple_of(16) {
-                    self.check_metrics(run);
+            let checked = host.with_run(|run| {
+                self.check_alarm(run, now)?;
+                match now.is_multiple_of(16) {
+                    true => self.check_metrics(run),
+                    false => Ok(()),
                 }
             });
+            // After a failed commit the run is not in memory.
+            checked.unwrap_or(Ok(()))?;
         }
         if alarm_at.is_none() && !self.is_paused() {
             // Only others can move it on: an operator, a signal, a child.
@@ -98,35 +47,45 @@ impl SimulatedRun {
                     | TokenStatus::TimedOut
                     | TokenStatus::Cancelled => false,
                 };
-                assert!(!forgotten, "nothing would wake t{id}: {status} {row}");
+                ensure!(!forgotten, "nothing would wake t{id}: {status} {row}");
             }
         }
+        Ok(())
     }
 
     /// What was counted is what the rows say, so that nothing is lost or counted twice by a crash.
-    fn check_metrics(&self, run: &Run) {
+    fn check_metrics(&self, run: &Run) -> Check {
         if let Some(metrics) = run.metrics() {
             let rows = self
                 .store()
                 .measured()
                 .expect("the rows of a run can be measured");
-            assert_eq!(*metrics, run.counted_from(rows));
+            ensure_eq!(
+                *metrics,
+                run.counted_from(rows),
+                "the metrics of {}",
+                run.header.id
+            );
         }
+        Ok(())
     }
 
-    fn check_alarm(&self, run: &Run, now: Millis) {
+    fn check_alarm(&self, run: &Run, now: Millis) -> Check {
         let (alarm_at, next) = (self.store().alarm_at, run.next_deadline());
         // An alarm that is late counts as rung where nothing else is due.
         let is_late = alarm_at.is_some_and(|at| at <= now) && run.alarm_at().is_none();
-        assert!(
+        ensure!(
             is_late || alarm_at == run.alarm_at(),
             "{alarm_at:?} {:?}",
             run.alarm_at()
         );
         match (alarm_at, next) {
-            (_, None) => {}
-            (None, Some(next)) => panic!("nothing would wake the run at {next}: {:?}", self.store()),
-            (Some(alarm_at), Some(next)) => assert!(alarm_at <= next, "the alarm rings after {next}"),
+            (Some(alarm_at), Some(next)) if alarm_at > next => Err(format!("the alarm rings after {next}")),
+            (None, Some(next)) => Err(format!(
+                "nothing would wake the run at {next}: {:?}",
+                self.store()
+            )),
+            (Some(_), Some(_)) | (_, None) => Ok(()),
         }
     }
 
@@ -142,31 +101,31 @@ impl SimulatedRun {
     }
 
     /// What must be true of a run that is over. Returns the number of joins that were continued.
-    pub fn check_end(&self) -> u64 {
+    pub fn check_end(&self) -> Result<u64, String> {
         let store = self.store();
         // A start that was never committed is no run.
         let Some(header) = store.header() else {
-            return 0;
+            return Ok(0);
         };
-        assert!(
+        ensure!(
             header.status.is_terminal(),
             "storage deleted under a live run: {header:?}"
         );
         for (id, (status, row)) in &store.tokens {
             let status = parse_status(status).expect("a known status");
-            assert!(status.is_terminal(), "t{id} is still {status:?}: {row}");
+            ensure!(status.is_terminal(), "t{id} is still {status:?}: {row}");
         }
         for (key, row) in store.run.range("instance/".to_string().."instance0".to_string()) {
-            assert!(row.contains("\"closed\":true"), "{key} is still open: {row}");
+            ensure!(row.contains("\"closed\":true"), "{key} is still open: {row}");
         }
-        assert!(self.open_gates().is_empty(), "an ended run still asks");
-        check_compensations(&header, &store, self.durable.given_up.get());
+        ensure!(self.open_gates().is_empty(), "an ended run still asks");
+        check_compensations(&header, &store, self.durable.given_up.get())?;
         self.check_continuations()
     }
 
     /// Every join that fired has one continuation: a token born there and then of one that waited there. Only the end
     /// of the run at that very moment may have come between. Returns their number.
-    fn check_continuations(&self) -> u64 {
+    fn check_continuations(&self) -> Result<u64, String> {
         let store = self.store();
         let parse = |text: &String| serde_json::from_str::<Value>(text).expect("rows are JSON");
         let mut fired: BTreeMap<(String, u64), u64> = BTreeMap::new();
@@ -190,7 +149,7 @@ impl SimulatedRun {
         }
         let continuations: u64 = continued.values().sum();
         for (place, count) in &continued {
-            assert!(
+            ensure!(
                 fired.get(place) >= Some(count),
                 "{count} continuations at {place:?}: {:?}",
                 store
@@ -204,20 +163,20 @@ impl SimulatedRun {
         let ends = |at: &Millis| decided_ends.contains(at) || self.durable.ends.borrow().contains(at);
         for (place, count) in &fired {
             let found = continued.get(place).copied().unwrap_or(0);
-            assert!(
+            ensure!(
                 found == *count || ends(&place.1),
                 "{count} joins fired and {found} tokens went on at {place:?}: {:?}",
                 store
             );
         }
-        continuations
+        Ok(continuations)
     }
 }
 
 /// The work of a run was undone in reverse order of its completion, and each end handler ran once. Where the last end was given
 /// up, the rest of it was not tried. No run that has compensated is retried, so only the last end did. Restarts and other
 /// versions are left out.
-fn check_compensations(header: &HeaderRow, store: &Store, is_given_up: bool) {
+fn check_compensations(header: &HeaderRow, store: &Store, is_given_up: bool) -> Check {
     // It failed at once.
     let has_failed_at_once = header
         .error
@@ -226,7 +185,7 @@ fn check_compensations(header: &HeaderRow, store: &Store, is_given_up: bool) {
     let mut events = store.entries().into_iter();
     let has_other_version = events.any(|event| event.fields.contains_key("from_version"));
     if header.attempt != 1 || has_other_version || has_failed_at_once {
-        return;
+        return Ok(());
     }
     let snapshot = Snapshot::parse(&store.run["snapshot"]).expect("a snapshot can be read");
     let workflow = &snapshot.workflow;
@@ -235,13 +194,15 @@ fn check_compensations(header: &HeaderRow, store: &Store, is_given_up: bool) {
         RunStatus::Failed => EndStatus::Failed,
         RunStatus::TimedOut => EndStatus::TimedOut,
         RunStatus::Cancelled => EndStatus::Cancelled,
-        RunStatus::Running | RunStatus::Waiting | RunStatus::Paused | RunStatus::Compensating => return,
+        RunStatus::Running | RunStatus::Waiting | RunStatus::Paused | RunStatus::Compensating => {
+            return Ok(());
+        }
     };
     let handlers = workflow
         .end_handlers
         .iter()
         .filter(|handler| handler.on.contains(&status));
-    assert_eq!(
+    ensure_eq!(
         header.on_end.len(),
         handlers.count(),
         "end handlers of {header:?}"
@@ -249,8 +210,11 @@ fn check_compensations(header: &HeaderRow, store: &Store, is_given_up: bool) {
     let past = store.past().expect("rows can be read");
     let tried: Vec<TokenId> = past.tokens.iter().filter_map(|token| token.compensates).collect();
     if !workflow.compensation.on.contains(&status) {
-        assert_eq!(tried, [], "an end that does not compensate: {header:?}");
-        return;
+        ensure!(
+            tried.is_empty(),
+            "{tried:?} at an end that does not compensate: {header:?}"
+        );
+        return Ok(());
     }
     let has_compensation = |token: &&TokenSummary| {
         let node = workflow.node_index(&token.node_id);
@@ -267,9 +231,9 @@ fn check_compensations(header: &HeaderRow, store: &Store, is_given_up: bool) {
     let mut done: Vec<&TokenSummary> = works.into_values().collect();
     done.sort_by_key(|token| std::cmp::Reverse((token.exit_order, token.id)));
     let done: Vec<TokenId> = done.into_iter().map(|token| token.id).collect();
-    assert_eq!(
+    ensure_eq!(
         tried,
-        done[..tried.len().min(done.len())],
+        done[..tried.len().min(done.len())].to_vec(),
         "the order of {header:?}"
     );
     let out_of_time = header.compensation.as_ref().is_some_and(|result| {
@@ -278,8 +242,9 @@ fn check_compensations(header: &HeaderRow, store: &Store, is_given_up: bool) {
             .into_iter()
             .any(|error| error.code == "compensation_timeout")
     });
-    assert!(
+    ensure!(
         tried.len() == done.len() || out_of_time || is_given_up,
         "{tried:?} of {done:?}: {header:?}"
     );
+    Ok(())
 }

@@ -1,0 +1,373 @@
+//! The body of a simulation: the workflow, and what the world around it answers.
+
+use serde_json::{Value, json};
+
+use crate::api::error::Error;
+use crate::base::failure::FailureClass;
+use crate::base::ids;
+use crate::base::time::{Millis, parse_length, parse_moment};
+use crate::definition::problem::Problems;
+use crate::definition::reader::{Element, Reader};
+use crate::definition::snapshot::{CatalogueDocument, DocumentKind, Library, Reference};
+use crate::definition::timeouts::TimeoutRules;
+use crate::simulate::faults::Faults;
+use crate::simulate::limits::{DECISIONS_MAX, DOCUMENTS_MAX, FAULTY_TURNS, MOCKS_MAX};
+
+/// When a simulation starts that does not say: 1 January 2026. Not the clock, so that the answer is always the same.
+pub const START_AT: Millis = 1_767_225_600_000;
+
+#[derive(Clone, Debug)]
+pub struct SimulateBody {
+    pub source: Source,
+    pub input: Value,
+    pub start_at: Millis,
+    /// As in the body of a start.
+    pub timeout_ms: Option<u64>,
+    pub mocks: Vec<Mock>,
+    pub people: Vec<PersonDecision>,
+    pub signals: Vec<SentSignal>,
+    pub seed: u64,
+    pub faults: Option<FaultPlan>,
+    /// The simulation stops so long after the start.
+    pub until_ms: Option<u64>,
+    /// Tasks go by the queue, as with the variable `CURFEW_QUEUE`.
+    pub queue: Option<bool>,
+    /// Documents that the workflow refers to. They come before those of the catalogue.
+    pub documents: Library,
+}
+
+/// The workflow that is simulated.
+#[derive(Clone, Debug)]
+pub enum Source {
+    Document(Value),
+    Stored { id: String, version: Option<u64> },
+}
+
+/// The answer to calls.
+#[derive(Clone, Debug)]
+pub struct Mock {
+    pub node: Option<String>,
+    pub action: Option<String>,
+    pub step: Option<String>,
+    pub after_ms: u64,
+    pub answer: MockAnswer,
+    /// Text that has arrived when the call fails or is cut.
+    pub partial: Option<String>,
+    /// None: any number of calls.
+    pub times: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub enum MockAnswer {
+    Result(Value),
+    Fail {
+        class: FailureClass,
+        code: Option<String>,
+        message: Option<String>,
+        retry_after_ms: Option<u64>,
+    },
+    Hang,
+}
+
+/// What a person decides at a gate, once.
+#[derive(Clone, Debug)]
+pub struct PersonDecision {
+    /// The id of a node, or `timeout`.
+    pub gate: String,
+    /// After the gate has opened.
+    pub after_ms: u64,
+    pub choice: String,
+    pub input: Value,
+    pub by: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct SentSignal {
+    pub name: String,
+    /// After the start.
+    pub at_ms: u64,
+    pub payload: Value,
+}
+
+/// Faults that happen in the first turns of a simulation.
+#[derive(Clone, Debug)]
+pub struct FaultPlan {
+    /// None: the seed draws them.
+    pub odds: Option<Faults>,
+    pub turns: u64,
+}
+
+impl SimulateBody {
+    pub fn read(body: &Value, rules: &TimeoutRules) -> Result<SimulateBody, Error> {
+        let problems = Problems::new(*rules);
+        let read = Reader::new(body, "", &problems).and_then(|reader| {
+            let read = read_body(&reader);
+            reader.finish();
+            read
+        });
+        match read {
+            Some(read) if !problems.has_errors() => Ok(read),
+            Some(_) | None => Err(Error::invalid_body(problems)),
+        }
+    }
+}
+
+fn read_body(reader: &Reader) -> Option<SimulateBody> {
+    let source = read_source(reader);
+    let start_at = reader.value("start_at").map(parse_moment);
+    let start_at = start_at.unwrap_or(Ok(START_AT));
+    let start_at = start_at.map_err(|message| reader.report("start_at", "wrong_type", message));
+    let timeout_ms = reader.limit("timeout", "timeout_ms").millis();
+    let input = reader.value("input").cloned().unwrap_or_else(|| json!({}));
+    let mocks = read_list(reader, "mocks", MOCKS_MAX, read_mock);
+    let people = read_list(reader, "people", DECISIONS_MAX, read_decision);
+    let signals = read_list(reader, "signals", DECISIONS_MAX, read_signal);
+    let seed = reader.integer("seed", 0, i64::MAX).unwrap_or(0);
+    let queue = reader.boolean("queue");
+    let until_ms = read_length(reader, "until");
+    let faults = reader.object("faults").map(read_faults);
+    let documents = reader.object("documents").map(read_documents);
+    Some(SimulateBody {
+        source: source?,
+        input,
+        start_at: start_at.ok()?,
+        timeout_ms,
+        mocks,
+        people,
+        signals,
+        seed: seed as u64,
+        faults,
+        until_ms,
+        queue,
+        documents: documents.unwrap_or_default(),
+    })
+}
+
+fn read_source(reader: &Reader) -> Option<Source> {
+    let document = reader.value("workflow");
+    let id = reader.id("workflow_id");
+    let version = reader.integer("version", 1, i64::MAX);
+    match (document, id) {
+        (Some(document), None) => {
+            if version.is_some() {
+                reader.report(
+                    "version",
+                    "wrong_type",
+                    "a version belongs to \"workflow_id\"; leave it out",
+                );
+            }
+            Some(Source::Document(document.clone()))
+        }
+        (None, Some(id)) => Some(Source::Stored {
+            id,
+            version: version.map(|version| version as u64),
+        }),
+        (Some(_), Some(_)) => {
+            let message =
+                "write \"workflow\", a document, or \"workflow_id\", the id of a stored one, not both";
+            reader.report("workflow_id", "wrong_type", message);
+            None
+        }
+        (None, None) if reader.is_written("workflow_id") => None,
+        (None, None) => {
+            let message =
+                "write the document of a workflow here, or the id of a stored one as \"workflow_id\"";
+            reader.report("workflow", "missing_field", message);
+            None
+        }
+    }
+}
+
+fn read_list<T>(
+    reader: &Reader,
+    field: &'static str,
+    most: usize,
+    read: impl Fn(&Reader) -> Option<T>,
+) -> Vec<T> {
+    let elements = reader.array(field);
+    if elements.len() > most {
+        let message = format!(
+            "{} entries are too many; at most {most} are allowed",
+            elements.len()
+        );
+        reader.report(field, "limit_exceeded", message);
+        return Vec::new();
+    }
+    let read_element = |element: Element<'_>| {
+        let reader = Reader::new(element.value, element.pointer, reader.problems())?;
+        let read = read(&reader);
+        reader.finish();
+        read
+    };
+    elements.into_iter().filter_map(read_element).collect()
+}
+
+fn read_length(reader: &Reader, field: &'static str) -> Option<u64> {
+    let length = parse_length(reader.value(field)?);
+    length
+        .map_err(|message| reader.report(field, "invalid_duration", message))
+        .ok()
+}
+
+fn read_mock(reader: &Reader) -> Option<Mock> {
+    let [node, action, step] =
+        ["node", "action", "step"].map(|field| reader.string(field).map(str::to_string));
+    if node.is_none() && action.is_none() && step.is_none() {
+        let message = "say which calls it answers: \"node\", \"action\" or \"step\", or several of them";
+        reader.report("node", "missing_field", message);
+    }
+    let after_ms = read_length(reader, "after").unwrap_or(0);
+    let partial = reader.string("partial").map(str::to_string);
+    let times = reader.integer("times", 0, i64::MAX).map(|times| times as u64);
+    Some(Mock {
+        node,
+        action,
+        step,
+        after_ms,
+        answer: read_answer(reader)?,
+        partial,
+        times,
+    })
+}
+
+fn read_answer(reader: &Reader) -> Option<MockAnswer> {
+    let fail = reader.value("fail");
+    let hangs = reader.boolean("hang");
+    // A result may be null.
+    let result = reader.value("result").cloned();
+    let result = result.or_else(|| reader.is_written("result").then_some(Value::Null));
+    match (result, fail, hangs) {
+        (Some(result), None, None | Some(false)) => Some(MockAnswer::Result(result)),
+        (None, Some(fail), None | Some(false)) => read_failure(reader, fail),
+        (None, None, Some(true)) => Some(MockAnswer::Hang),
+        _none_or_several => {
+            let message = "write one of \"result\", \"fail\" and \"hang\": true";
+            reader.report("result", "missing_field", message);
+            None
+        }
+    }
+}
+
+fn read_failure(reader: &Reader, fail: &Value) -> Option<MockAnswer> {
+    let class_of = |name: &str, pointer: &str| {
+        let class = FailureClass::parse(name);
+        if class.is_none() {
+            let message = format!(
+                "\"{name}\" is no class; they are {}",
+                FailureClass::NAMES.join(", ")
+            );
+            reader.problems().report(pointer, "invalid_choice", message);
+        }
+        class
+    };
+    if let Some(name) = fail.as_str() {
+        return Some(MockAnswer::Fail {
+            class: class_of(name, &reader.pointer_of("fail"))?,
+            code: None,
+            message: None,
+            retry_after_ms: None,
+        });
+    }
+    let fields = reader.object("fail")?;
+    let class = fields.required_string("class");
+    let class = class.and_then(|name| class_of(name, &fields.pointer_of("class")));
+    let code = fields.string("code").map(str::to_string);
+    let message = fields.string("message").map(str::to_string);
+    let retry_after_ms = read_length(&fields, "retry_after");
+    fields.finish();
+    Some(MockAnswer::Fail {
+        class: class?,
+        code,
+        message,
+        retry_after_ms,
+    })
+}
+
+fn read_decision(reader: &Reader) -> Option<PersonDecision> {
+    let gate = reader.required_string("gate").map(str::to_string);
+    let after_ms = read_length(reader, "after").unwrap_or(0);
+    let choice = reader.required_string("choice").map(str::to_string);
+    let input = reader.value("input").cloned().unwrap_or_default();
+    let by = reader.string("by").map(str::to_string);
+    Some(PersonDecision {
+        gate: gate?,
+        after_ms,
+        choice: choice?,
+        input,
+        by,
+    })
+}
+
+fn read_signal(reader: &Reader) -> Option<SentSignal> {
+    let name = reader.required_string("name");
+    if name.is_some_and(|name| !ids::is_name(name)) {
+        reader.report("name", "invalid_id", ids::NAME_RULE);
+    }
+    let at_ms = read_length(reader, "at").unwrap_or(0);
+    let payload = reader.value("payload").cloned().unwrap_or_default();
+    Some(SentSignal {
+        name: name?.to_string(),
+        at_ms,
+        payload,
+    })
+}
+
+/// `{"events": 40}` draws the odds from the seed; any odds besides it are exactly these.
+fn read_faults(reader: Reader) -> FaultPlan {
+    let turns = reader.integer("events", 0, FAULTY_TURNS.max as i64);
+    let mut odds = Faults::default();
+    let mut has_odds = false;
+    for name in Faults::NAMES {
+        if let Some(percent) = reader.integer(name, 0, 100) {
+            has_odds = true;
+            odds.set(name, percent as u64);
+        }
+    }
+    reader.finish();
+    FaultPlan {
+        odds: has_odds.then_some(odds),
+        turns: turns.map_or(FAULTY_TURNS.default, |turns| turns as u64),
+    }
+}
+
+fn read_documents(reader: Reader) -> Library {
+    let mut library = Library::new();
+    for (field, kind) in [
+        ("workflows", DocumentKind::Workflows),
+        ("tasks", DocumentKind::Tasks),
+        ("actions", DocumentKind::Actions),
+    ] {
+        for element in reader.array(field) {
+            let Some(id) = element.value["id"].as_str() else {
+                let message = "a document here has an \"id\", by which others refer to it";
+                let pointer = format!("{}/id", element.pointer);
+                reader.problems().report(&pointer, "missing_field", message);
+                continue;
+            };
+            // The catalogue keeps the number of a version apart from its document.
+            let mut content = element.value.clone();
+            let version = content
+                .as_object_mut()
+                .and_then(|fields| fields.remove("version"));
+            let document = CatalogueDocument {
+                version: version.and_then(|version| version.as_u64()).unwrap_or(1),
+                content,
+            };
+            // With and without a version, because it is the newest.
+            for version in [None, Some(document.version)] {
+                let reference = Reference {
+                    kind,
+                    id: id.to_string(),
+                    version,
+                };
+                library.insert(reference, Some(document.clone()));
+            }
+        }
+    }
+    if library.len() > 2 * DOCUMENTS_MAX {
+        let message = format!("more than {DOCUMENTS_MAX} documents");
+        reader.report("workflows", "limit_exceeded", message);
+    }
+    reader.finish();
+    library
+}

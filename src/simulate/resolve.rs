@@ -1,0 +1,101 @@
+//! The workflow of a simulation with its tasks, actions and children: from the body, and from a catalogue if there is one.
+
+use serde_json::{Value, json};
+
+use crate::api::error::Error;
+use crate::api::start::ResolvedWorkflow;
+use crate::definition::snapshot::{
+    CatalogueDocument, CheckError, DocumentKind, Library, Reference, Resolution, check, resolve,
+};
+use crate::definition::timeouts::TimeoutRules;
+use crate::simulate::body::{Mock, SimulateBody, Source};
+use crate::simulate::simulation::{Deployment, simulate};
+
+/// The version of a document that is not stored.
+const VERSION: u64 = 1;
+
+/// What is known of the workflow so far.
+pub enum Resolved {
+    Workflow(Box<ResolvedWorkflow>),
+    /// These must be looked up in the catalogue and added to the library.
+    Missing(Vec<Reference>),
+}
+
+/// Resolves a document. A stored one was checked when it was stored.
+pub fn resolve_document(
+    document: &Value,
+    stored_version: Option<u64>,
+    library: &Library,
+    rules: &TimeoutRules,
+) -> Result<Resolved, Error> {
+    if stored_version.is_none() {
+        match check(DocumentKind::Workflows, document, library, rules) {
+            Ok(_) => {}
+            Err(CheckError::Missing(references)) => return Ok(Resolved::Missing(references)),
+            Err(CheckError::Invalid(problems)) => return Err(Error::invalid_document(&problems)),
+        }
+    }
+    match resolve(document, stored_version.unwrap_or(VERSION), library, rules) {
+        Resolution::Resolved(stored) => Ok(Resolved::Workflow(Box::new(ResolvedWorkflow::new(*stored)?))),
+        Resolution::Missing(references) => Ok(Resolved::Missing(references)),
+        Resolution::Invalid(problems) => Err(Error::invalid_document(&problems)),
+    }
+}
+
+impl SimulateBody {
+    /// What to take for a reference that no catalogue has. A workflow whose callers are mocked is never started, so its document
+    /// need not exist.
+    pub fn stand_in_for(&self, document: &Value, reference: &Reference) -> Option<CatalogueDocument> {
+        let is_mocked = |node: &&Value| {
+            let names = |mock: &Mock| mock.node.is_some() && mock.node.as_deref() == node["id"].as_str();
+            self.mocks.iter().any(names)
+        };
+        let nodes = document["nodes"].as_array().into_iter().flatten();
+        let mut callers = nodes
+            .filter(|node| node["workflow_id"] == json!(reference.id))
+            .peekable();
+        let is_called = callers.peek().is_some() && reference.kind == DocumentKind::Workflows;
+        (is_called && callers.all(|node| is_mocked(&node))).then(|| CatalogueDocument {
+            version: VERSION,
+            content: json!({"id": reference.id, "nodes": [{"id": "mocked"}], "transitions": []}),
+        })
+    }
+}
+
+/// Simulates without a catalogue: every document is in the body.
+pub fn simulate_alone(body: &Value, rules: &TimeoutRules, deployment: &Deployment) -> Result<Value, Error> {
+    let body = SimulateBody::read(body, rules)?;
+    let document = match &body.source {
+        Source::Document(document) => document.clone(),
+        Source::Stored { id, version } => stored_in_body(&body.documents, id, *version)?,
+    };
+    let mut library = body.documents.clone();
+    loop {
+        match resolve_document(&document, None, &library, rules)? {
+            Resolved::Workflow(workflow) => return simulate(body, &workflow, deployment),
+            Resolved::Missing(references) => {
+                for reference in references {
+                    let found = body.stand_in_for(&document, &reference);
+                    library.insert(reference, found);
+                }
+            }
+        }
+    }
+}
+
+fn stored_in_body(documents: &Library, id: &str, version: Option<u64>) -> Result<Value, Error> {
+    let reference = Reference {
+        kind: DocumentKind::Workflows,
+        id: id.to_string(),
+        version,
+    };
+    match documents.get(&reference) {
+        Some(Some(document)) => Ok(document.content.clone()),
+        Some(None) | None => {
+            let message = format!(
+                "workflow \"{id}\" is not among the \"workflows\" of \"documents\"; add it there, or write it as \"workflow\""
+            );
+            Err(Error::new(404, "not_found", message))
+        }
+    }
+}
