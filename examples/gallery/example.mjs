@@ -1,6 +1,7 @@
 // What an example is, and how one of its scenarios is played: by the demonstrations and by the tests alike.
 import { isDeepStrictEqual } from "node:util";
 import { timeline } from "./timeline.mjs";
+import { ended } from "./waiting.mjs";
 
 /**
  * @template {import("./service.mjs").Service} S
@@ -8,7 +9,7 @@ import { timeline } from "./timeline.mjs";
  * @property {string} title
  * @property {any} [services] how the services behave
  * @property {boolean} [needsTokens] callers must have tokens of their own
- * @property {(client: import("./client.mjs").Client, services: S) => Promise<{runId: string, facts?: any, shown?: any}>} play `shown` is printed and not compared
+ * @property {(client: import("./callers.mjs").Callers, services: S) => Promise<{runId: string, facts?: any, shown?: any}>} play `shown` is printed and not compared
  * @property {{status: string, output: any, calls?: string[], facts?: any}} expected
  */
 
@@ -35,15 +36,15 @@ import { timeline } from "./timeline.mjs";
  * @template {import("./service.mjs").Service} S
  * @param {Example<S>} example
  * @param {Scenario<S>} scenario
- * @param {import("./client.mjs").Client} client
+ * @param {import("./callers.mjs").Callers} client
  * @returns {Promise<Played>}
  */
 export async function perform(example, scenario, client) {
   const services = await example.startServices(scenario.services);
   try {
     const { runId, facts, shown } = await scenario.play(client, services);
-    const run = await client.ended(runId);
-    const tokens = await client.tokens(runId);
+    const run = await ended(client, runId);
+    const { items: tokens } = await client.tokens(runId, { limit: 1_000 });
     /** @type {Played["seen"]} */
     const seen = { status: run.status, output: run.output };
     if (scenario.expected.calls) seen.calls = services.calls.map(({ name }) => name);

@@ -4,15 +4,16 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { CurfewError } from "curfew/client";
 import { startLocal } from "../../cli/local/server.ts";
 import { script, StepFailed } from "../../scripts/terminal.mjs";
 import { root } from "../../scripts/toolchain.mjs";
-import { Client, httpApi } from "./client.mjs";
+import { callersOf } from "./callers.mjs";
 import { perform, report } from "./example.mjs";
 
 /**
  * @typedef {object} Target
- * @property {Client} client
+ * @property {import("./callers.mjs").Callers} client
  * @property {boolean} hasTokens every caller of the example has a token of its own
  * @property {Promise<never>} [ended] rejects when the Curfew ends
  * @property {() => boolean} isInterrupted
@@ -32,7 +33,7 @@ await script(async () => {
   } catch (error) {
     // Whatever a scenario was doing fails when its Curfew ends.
     if (target.isInterrupted()) throw new StepFailed("interrupted");
-    throw error instanceof Error && error.constructor === Error ? new StepFailed(error.message) : error;
+    throw error instanceof CurfewError || (error instanceof Error && error.constructor === Error) ? new StepFailed(error.message) : error;
   } finally {
     await target.close();
   }
@@ -42,7 +43,7 @@ process.exit();
 
 /** @param {import("./example.mjs").Example<any>} example @param {Target} target */
 async function playAll(example, { client, hasTokens }) {
-  for (const document of example.documents) await client.store(document);
+  for (const document of example.documents) await client.put("workflows", document);
   let unexpected = 0;
   for (const scenario of example.scenarios) {
     if (scenario.needsTokens && !hasTokens) {
@@ -63,11 +64,12 @@ async function connect(url) {
   if (!parsed || !["localhost", "127.0.0.1", "[::1]"].includes(parsed.hostname)) {
     throw new StepFailed("CURFEW_URL must be a Curfew on this machine, such as http://localhost:8787: the services of examples listen on loopback");
   }
-  const api = httpApi(parsed.origin);
-  const health = await api("GET", "/healthz").catch(() => undefined);
-  if (health?.status !== 200) throw new StepFailed(`no Curfew answers at ${parsed.origin}: start one with npm start, or unset CURFEW_URL`);
   const token = process.env.CURFEW_TOKEN;
-  return { client: new Client(api, token ? { demo: token } : {}), hasTokens: false, isInterrupted: () => false, close: async () => {} };
+  const client = callersOf({ url: parsed.origin }, token ? { demo: token } : {});
+  await client.request("GET", "/healthz", { retries: 0 }).catch(() => {
+    throw new StepFailed(`no Curfew answers at ${parsed.origin}: start one with npm start, or unset CURFEW_URL`);
+  });
+  return { client, hasTokens: false, isInterrupted: () => false, close: async () => {} };
 }
 
 /** @param {import("./example.mjs").Example<any>} example @returns {Promise<Target>} */
@@ -95,7 +97,7 @@ async function startOwn({ callers = CALLERS }) {
         curfew.stop();
       });
     }
-    const client = new Client(httpApi(curfew.url), tokens);
+    const client = callersOf({ url: curfew.url }, tokens);
     return { client, hasTokens: true, ended: curfew.ended, isInterrupted: () => isInterrupted, close };
   } catch (error) {
     rmSync(directory, { recursive: true, force: true });

@@ -1,18 +1,20 @@
 // An agent with tools, under supervision: a person answers its question, decides about its dangerous call, and gives it more time.
-import { until } from "../client.mjs";
 import { readDocument } from "../documents.mjs";
+import { decideNext, decisionsOf, ended, until } from "../waiting.mjs";
 import { startSupport } from "./services.mjs";
 
 const REQUEST = "Grace writes: my lamp arrived broken, I want my 80 back.";
 const BROKEN = { choice: "answer", input: { text: "It was broken on arrival." } };
 
-/** @param {import("./services.mjs").Support} support @param {import("../client.mjs").Client} client @param {string} runId */
+/** @param {import("./services.mjs").Support} support */
+const inputOf = ({ url }) => ({ base_url: url, model: "demo", request: REQUEST });
+
+/** @param {import("./services.mjs").Support} support @param {import("curfew/client").Client} client @param {string} runId */
 async function factsOf(support, client, runId) {
-  await client.ended(runId);
-  const decisions = await client.events(runId, "gate_decided");
+  await ended(client, runId);
   return {
     tools: support.toolCalls.map((call) => [call.tool, call.arguments]),
-    decided: decisions.map(({ node_id, choice, by }) => [node_id ?? "the run", choice, by]),
+    decided: await decisionsOf(client, runId),
   };
 }
 
@@ -24,10 +26,10 @@ export const example = {
     {
       title: "The agent asks ada, wants to pay back 80, and bob allows 40.",
       play: async (client, support) => {
-        const runId = await client.start("support-agent", { base_url: support.url, model: "demo", request: REQUEST });
-        await client.as("ada").decideNext(runId, "ask", BROKEN);
-        const gate = await client.as("bob").decideNext(runId, "allow", { choice: "allow", input: { amount: 40 }, comment: "it can be repaired" });
-        return { runId, facts: { asked: gate.prompt.arguments, ...(await factsOf(support, client, runId)) } };
+        const { id: runId } = await client.start("support-agent", { input: inputOf(support) });
+        await decideNext(client.as("ada"), runId, "ask", BROKEN);
+        const gate = await decideNext(client.as("bob"), runId, "allow", { choice: "allow", input: { amount: 40 }, comment: "it can be repaired" });
+        return { runId, facts: { asked: /** @type {any} */ (gate.prompt).arguments, ...(await factsOf(support, client, runId)) } };
       },
       expected: {
         status: "completed",
@@ -48,9 +50,9 @@ export const example = {
     {
       title: "Bob denies the refund: the tool is not called, and the agent learns why.",
       play: async (client, support) => {
-        const runId = await client.start("support-agent", { base_url: support.url, model: "demo", request: REQUEST });
-        await client.as("ada").decideNext(runId, "ask", BROKEN);
-        await client.as("bob").decideNext(runId, "allow", { choice: "deny", comment: "It was two years ago." });
+        const { id: runId } = await client.start("support-agent", { input: inputOf(support) });
+        await decideNext(client.as("ada"), runId, "ask", BROKEN);
+        await decideNext(client.as("bob"), runId, "allow", { choice: "deny", comment: "It was two years ago." });
         return { runId, facts: await factsOf(support, client, runId) };
       },
       expected: {
@@ -69,15 +71,14 @@ export const example = {
       title: "The agent is slow and its budget is small (1 s): the run waits for ada with its clocks stopped, and she extends it.",
       services: { thinkMs: 700 },
       play: async (client, support) => {
-        const input = { base_url: support.url, model: "demo", request: REQUEST };
-        const runId = await client.start("support-agent", input, { timeout_ms: 1_000 });
-        const { gate } = await until("the end of the budget", async () => {
+        const { id: runId } = await client.start("support-agent", { input: inputOf(support), timeout_ms: 1_000 });
+        const gate = await until("the end of the budget", async () => {
           const run = await client.run(runId);
-          return run.status === "paused" && run;
+          return run.status === "paused" && run.gate;
         });
-        await client.as("ada").decide(runId, gate, { choice: "extend", input: { by: "10m" } });
-        await client.as("ada").decideNext(runId, "ask", BROKEN);
-        await client.as("bob").decideNext(runId, "allow", { choice: "allow" });
+        await client.as("ada").decide(runId, gate.id, { choice: "extend", input: { by: "10m" } });
+        await decideNext(client.as("ada"), runId, "ask", BROKEN);
+        await decideNext(client.as("bob"), runId, "allow", { choice: "allow" });
         return { runId, facts: await factsOf(support, client, runId) };
       },
       expected: {

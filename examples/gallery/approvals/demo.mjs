@@ -1,11 +1,18 @@
 // Two approvals by two people, neither of whom is the one who asked.
-import { until } from "../client.mjs";
 import { quick, readDocument } from "../documents.mjs";
+import { decideNext, decisionsOf, ended, openGate, until } from "../waiting.mjs";
 import { startBank } from "./services.mjs";
 
 const spending = readDocument("./spending.json", import.meta.url);
 /** The manager is reminded after about a second instead of 12 hours. */
 const quickSpending = quick(spending, { "/nodes/0/gate/remind_at": [0.00001] });
+
+/** Status and code of the refusal. @param {Promise<unknown>} call @returns {Promise<unknown>} */
+const refusalOf = (call) =>
+  call.then(
+    () => "accepted",
+    ({ status, code }) => [status, code],
+  );
 
 /** @type {import("../example.mjs").Example<import("../service.mjs").Service>} */
 export const example = {
@@ -23,20 +30,19 @@ export const example = {
     {
       title: "Ada asks for 1500 and may not approve it herself; bob, who is reminded, and carol do.",
       play: async (client, bank) => {
-        const runId = await client.as("ada").start("spending-quick", { base_url: bank.url, title: "a laptop", amount: 1_500 });
-        const gate = await client.openGate(runId, "manager");
-        const own = await client.as("ada").decide(runId, gate, { choice: "approve" });
-        await until("the reminder", async () => (await client.events(runId, "gate_reminded")).length > 0);
-        await client.as("bob").decideNext(runId, "manager", { choice: "approve" });
-        const finance = await client.as("carol").decideNext(runId, "finance", { choice: "approve" });
-        await client.ended(runId);
-        const decisions = await client.events(runId, "gate_decided");
+        const { id: runId } = await client.as("ada").start("spending-quick", { input: { base_url: bank.url, title: "a laptop", amount: 1_500 } });
+        const gate = await openGate(client, runId, "manager");
+        const refused = await refusalOf(client.as("ada").decide(runId, gate.id, { choice: "approve" }));
+        await until("the reminder", async () => (await openGate(client, runId, "manager")).reminded_at);
+        await decideNext(client.as("bob"), runId, "manager", { choice: "approve" });
+        const finance = await decideNext(client.as("carol"), runId, "finance", { choice: "approve" });
+        await ended(client, runId);
         return {
           runId,
           facts: {
-            refused: [own.status, own.json.error.code],
+            refused,
             asked: [gate.prompt, finance.prompt],
-            decided: decisions.map(({ node_id, choice, by }) => [node_id, choice, by]),
+            decided: await decisionsOf(client, runId),
             paid: bank.calls.map(({ body }) => body),
           },
         };
@@ -59,18 +65,17 @@ export const example = {
     {
       title: "Bob approves twice: the second gate opens again for another person, and carol rejects.",
       play: async (client, bank) => {
-        const runId = await client.as("ada").start("spending", { base_url: bank.url, title: "a sofa", amount: 2_000 });
+        const { id: runId } = await client.as("ada").start("spending", { input: { base_url: bank.url, title: "a sofa", amount: 2_000 } });
         const bob = client.as("bob");
-        await bob.decideNext(runId, "manager", { choice: "approve" });
-        const first = await bob.decideNext(runId, "finance", { choice: "approve" });
+        await decideNext(bob, runId, "manager", { choice: "approve" });
+        const first = await decideNext(bob, runId, "finance", { choice: "approve" });
         const second = await until("the second gate of finance", async () => {
-          const gate = await client.openGate(runId, "finance");
+          const gate = await openGate(client, runId, "finance");
           return gate.id !== first.id && gate;
         });
-        await client.as("carol").decide(runId, second, { choice: "reject", comment: "the budget is spent" });
-        await client.ended(runId);
-        const decisions = await client.events(runId, "gate_decided");
-        return { runId, facts: { decided: decisions.map(({ node_id, choice, by }) => [node_id, choice, by]) } };
+        await client.as("carol").decide(runId, second.id, { choice: "reject", comment: "the budget is spent" });
+        await ended(client, runId);
+        return { runId, facts: { decided: await decisionsOf(client, runId) } };
       },
       expected: {
         status: "completed",
@@ -90,12 +95,12 @@ export const example = {
       needsTokens: true,
       play: async (client, bank) => {
         const till = client.as("till");
-        const runId = await till.start("spending", { base_url: bank.url, title: "tea", amount: 20 });
-        const gate = await client.openGate(runId, "manager");
-        const own = await till.decide(runId, gate, { choice: "approve" });
-        await client.as("bob").decideNext(runId, "manager", { choice: "approve" });
-        const { started_by } = await client.ended(runId);
-        return { runId, facts: { refused: [own.status, own.json.error.code], started_by } };
+        const { id: runId } = await till.start("spending", { input: { base_url: bank.url, title: "tea", amount: 20 } });
+        const gate = await openGate(client, runId, "manager");
+        const refused = await refusalOf(till.decide(runId, gate.id, { choice: "approve" }));
+        await decideNext(client.as("bob"), runId, "manager", { choice: "approve" });
+        const { started_by } = await ended(client, runId);
+        return { runId, facts: { refused, started_by } };
       },
       expected: {
         status: "completed",

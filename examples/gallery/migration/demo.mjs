@@ -1,7 +1,7 @@
 // The same sign-up in Cloudflare Workflows and in Curfew, against the same services: the calls and the outcome are the same.
 import { isDeepStrictEqual } from "node:util";
-import { until } from "../client.mjs";
 import { quick, readDocument } from "../documents.mjs";
+import { ended, until } from "../waiting.mjs";
 import { startServices } from "./services.mjs";
 
 const CONFIRM_WITHIN_MS = 2_000;
@@ -22,16 +22,16 @@ const seenBy = ({ calls }) => calls.map(({ name, body }) => [name, body]);
  */
 const signUp = (workflowId, isConfirmed) => async (client, services) => {
   const { ofWorkflows, workflows } = services;
-  const runId = await client.start(workflowId, { base_url: services.url, email: EMAIL });
+  const { id: runId } = await client.start(workflowId, { input: { base_url: services.url, email: EMAIL } });
   const instanceId = await workflows.create({ base_url: ofWorkflows.url, email: EMAIL });
   if (isConfirmed) {
     const mailed = (/** @type {import("../service.mjs").Service} */ { calls }) => calls.some(({ name }) => name === "POST /mails");
     await until("the mail of Curfew", () => mailed(services));
-    await client.request("POST", `/v1/runs/${runId}/signals/email-confirmed`, { code: "4711" });
+    await client.signal(runId, "email-confirmed", { code: "4711" });
     await until("the mail of Workflows", () => mailed(ofWorkflows));
     await workflows.sendEvent(instanceId, "email-confirmed", { code: "4711" });
   }
-  const [run, instance] = await Promise.all([client.ended(runId), workflows.ended(instanceId)]);
+  const [run, instance] = await Promise.all([ended(client, runId), workflows.ended(instanceId)]);
   const [ofCurfew, ofOther] = [seenBy(services), seenBy(ofWorkflows)];
   return {
     runId,

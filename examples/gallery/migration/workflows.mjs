@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { transform } from "esbuild";
 import { Log, LogLevel, Miniflare } from "miniflare";
-import { until } from "../client.mjs";
+import { until } from "../waiting.mjs";
 
 const WORKER = "signup";
 const ENDED = ["complete", "errored", "terminated"];

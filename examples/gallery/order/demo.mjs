@@ -1,5 +1,6 @@
 // An order of a shop: what was done is undone in reverse order when a later part fails.
 import { quick, readDocument } from "../documents.mjs";
+import { decideNext, ended } from "../waiting.mjs";
 import { startShop } from "./services.mjs";
 
 const purchase = readDocument("../../purchase.json", import.meta.url);
@@ -16,8 +17,8 @@ const UNDONE = ["POST /releases", "POST /refunds", "POST /reports"];
  * @returns {import("../example.mjs").Scenario<import("./services.mjs").Shop>["play"]}
  */
 const order = (workflowId, order_id, amount) => async (client, shop) => {
-  const runId = await client.start(workflowId, { base_url: shop.url, order_id, amount });
-  await client.ended(runId);
+  const { id: runId } = await client.start(workflowId, { input: { base_url: shop.url, order_id, amount } });
+  await ended(client, runId);
   return { runId, facts: { ledger: shop.ledger, reported: shop.calls.at(-1)?.body } };
 };
 
@@ -60,9 +61,9 @@ export const example = {
     {
       title: "A person reviews a large order: it is shipped.",
       play: async (client, shop) => {
-        const runId = await client.start("purchase", { base_url: shop.url, order_id: "o-4", amount: 5_000 });
-        await client.as("bob").decideNext(runId, "review", { choice: "ship", comment: "a customer for ten years" });
-        await client.ended(runId);
+        const { id: runId } = await client.start("purchase", { input: { base_url: shop.url, order_id: "o-4", amount: 5_000 } });
+        await decideNext(client.as("bob"), runId, "review", { choice: "ship", comment: "a customer for ten years" });
+        await ended(client, runId);
         return { runId, facts: { ledger: shop.ledger, reported: shop.calls.at(-1)?.body } };
       },
       expected: {

@@ -1,5 +1,6 @@
 // Several researchers at once: the first three findings are enough, and a deadline keeps what the late ones had written.
 import { quick, readDocument } from "../documents.mjs";
+import { ended } from "../waiting.mjs";
 import { startResearch } from "./services.mjs";
 
 const judges = readDocument("../../judges.json", import.meta.url);
@@ -35,9 +36,10 @@ export const example = {
       services: { slow: ["medicine", "ritual"] },
       play: async (client, { url }) => {
         const researchers = ["medicine", "history", "ritual", "botany", "trade"];
-        const runId = await client.start("research-panel", { base_url: url, model: "demo", question, researchers, judges: reviewers });
-        await client.ended(runId);
-        return { runId, facts: { ...researchersBy(await client.tokens(runId)) } };
+        const { id: runId } = await client.start("research-panel", { input: { base_url: url, model: "demo", question, researchers, judges: reviewers } });
+        await ended(client, runId);
+        const { items: tokens } = await client.tokens(runId, { limit: 1_000 });
+        return { runId, facts: researchersBy(tokens) };
       },
       expected: {
         status: "completed",
@@ -55,10 +57,10 @@ export const example = {
       services: { slow: ["medicine", "ritual", "trade"] },
       play: async (client, { url }) => {
         const researchers = ["medicine", "history", "ritual", "botany", "trade"];
-        const runId = await client.start("research-panel-quick", { base_url: url, model: "demo", question, researchers, judges: reviewers });
-        await client.ended(runId);
-        const tokens = await client.tokens(runId);
-        const records = await client.timeouts(runId);
+        const { id: runId } = await client.start("research-panel-quick", { input: { base_url: url, model: "demo", question, researchers, judges: reviewers } });
+        await ended(client, runId);
+        const { items: tokens } = await client.tokens(runId, { limit: 1_000 });
+        const { items: records } = await client.timeouts(runId);
         const partial = partialTexts(tokens, records);
         // How many words there are depends on the machine; that they are the beginning does not.
         const begins = Object.fromEntries(Object.entries(partial).map(([researcher, text]) => [researcher, text.split(" ")[0]]));
