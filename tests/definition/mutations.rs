@@ -16,7 +16,7 @@ use crate::run::rng::Rng;
 
 const MUTATIONS: u64 = 2_000;
 
-pub(super) fn examples() -> Vec<Value> {
+pub fn examples() -> Vec<Value> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples");
     let mut paths: Vec<_> = fs::read_dir(folder)
         .expect("examples are there")
@@ -61,7 +61,7 @@ fn deeply_nested(depth: usize) -> Value {
 }
 
 /// Descends at random and changes the value there.
-pub(super) fn mutate(value: &mut Value, rng: &mut Rng) {
+pub fn mutate(value: &mut Value, rng: &mut Rng) {
     let deeper = rng.chance(75);
     match value {
         Value::Object(fields) if deeper && !fields.is_empty() => {
