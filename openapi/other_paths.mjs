@@ -56,6 +56,22 @@ export const otherPaths = {
   ...documents("workflow", "workflows"),
   ...documents("task", "tasks"),
   ...documents("action", "actions"),
+  "/v1/workflows/{workflow_id}/analyze": {
+    post: {
+      id: "analyzeWorkflow",
+      tag: "Documents",
+      summary: "Says what will go wrong in runs of a workflow, and what a run can take at most. Nothing is stored.",
+      role: "read",
+      parameters: [
+        inPath("workflow_id", "The id of the workflow.", ref("Id")),
+        query("version", "The stored version to analyze; the newest by default.", whole("A version.", { minimum: 1, maximum: 9007199254740991 })),
+      ],
+      body: ref("AnalyzeBody"),
+      answers: { 200: { description: "The analysis, also of a document with errors.", schema: ref("Analysis") } },
+      uses: ["database"],
+      errors: ["404 not_found", "422 limit_exceeded", "422 invalid_request"],
+    },
+  },
   "/v1/gates": {
     get: {
       id: "listGates",

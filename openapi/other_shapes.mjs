@@ -49,6 +49,36 @@ export const otherShapes = {
     version: whole("Its version.", { minimum: 1 }),
     warnings: list("What may not be meant.", ref("Problem")),
   }),
+  AnalyzeBody: object("What to analyze: the stored document, or another one.", {
+    "document?": { type: "object", description: "A workflow document, which is not stored. Without an id it gets that of the path." },
+  }),
+  Analysis: object("What is known of every run of a workflow before it starts.", {
+    errors: list("Problems for which the document is refused.", ref("Problem")),
+    warnings: list("What may not be meant, or will go wrong.", ref("Problem")),
+    facts: orNull(ref("Facts", "What a run can take at most; none of a document with errors.")),
+  }),
+  Facts: object("What one attempt of a run can take that nobody pauses, extends, retries or restarts, with executors and messages on time.", {
+    ends: object("Whether every run ends without help.", {
+      surely: flag("Whether it does."),
+      reason: text("What ends it, or why that is not sure."),
+      "pointer?": text("The node that makes it unsure: a JSON pointer."),
+    }),
+    duration_max_ms: orNull(whole("The longest a run can take; none if there is no bound.")),
+    tokens_alive_max: whole("The most tokens that are alive at once."),
+    tokens_max: whole("The most tokens that are created."),
+    rows_written: object("Rows that are written, with those of called runs.", {
+      happy: orNull(whole("If all goes well.")),
+      worst: orNull(whole("At most; none if there is no bound.")),
+    }),
+    dollars: object("What a run costs on the platform, with the runs it calls.", {
+      happy: orNull({ type: "number", description: "If all goes well." }),
+      worst: orNull({ type: "number", description: "At most; none if there is no bound." }),
+    }),
+    longest_wait: object("The longest time in which nothing is decided.", {
+      ms: orNull(whole("Its length; none if there is no bound.")),
+      "pointer?": text("What waits so long: a JSON pointer."),
+    }),
+  }),
   Document: object("A document of the catalogue.", {
     id: text("The id of the document."),
     version: whole("The version that was read.", { minimum: 1 }),

@@ -1,5 +1,6 @@
 //! Every native test in one crate: one link step instead of five, and the drivers are shared.
 
+mod analysis;
 mod api;
 mod breaker;
 mod definition;

@@ -157,7 +157,9 @@ impl<'a> Bounds<'a> {
             }
         }
         for &node in &part.finished {
-            let after = kept[node].iter().map(|edge| between(edge).saturating_add(best[edge.to]));
+            let after = kept[node]
+                .iter()
+                .map(|edge| between(edge).saturating_add(best[edge.to]));
             best[node] = weights[node].saturating_add(after.max().unwrap_or(0));
         }
         let longest = part.nodes.iter().map(|&node| best[node]).max().unwrap_or(0);
@@ -176,7 +178,10 @@ impl<'a> Bounds<'a> {
             let fans = tier.fans.iter().map(|fan| {
                 let branches = fan.spawns.iter().map(|spawn| outer(spawn.to));
                 let joins = fan.join_nodes.iter().map(|&to| outer(to));
-                branches.max().unwrap_or(0).saturating_add(joins.max().unwrap_or(0))
+                branches
+                    .max()
+                    .unwrap_or(0)
+                    .saturating_add(joins.max().unwrap_or(0))
             });
             plain.chain(fans).max().unwrap_or(0)
         };
@@ -247,16 +252,16 @@ impl<'a> Bounds<'a> {
 
     /// Each node of a loop once, in the order of its transitions.
     fn one_round(&self, part: &Part, costs: &[Cost], total: &mut [Cost]) {
+        let mut closing: Vec<Vec<usize>> = vec![Vec::new(); self.graph.node_count];
+        for (edge, is_closing) in part.inner.iter().zip(&part.closing) {
+            if *is_closing {
+                closing[edge.from].push(edge.to);
+            }
+        }
         for &node in &part.finished {
-            let closed: Vec<(usize, usize)> = part
-                .inner
-                .iter()
-                .zip(&part.closing)
-                .filter(|(edge, is_closing)| **is_closing && edge.from == node)
-                .map(|(edge, _)| (edge.from, edge.to))
-                .collect();
-            self.graph.steps.add(part.inner.len());
-            let follows = |to: usize| !closed.contains(&(node, to));
+            let closed = &closing[node];
+            self.graph.steps.add(closed.len());
+            let follows = |to: usize| !closed.contains(&to);
             let after = self.graph.tiers[node]
                 .iter()
                 .filter(|tier| is_assumed(tier, Assume::Happy))
@@ -268,7 +273,11 @@ impl<'a> Bounds<'a> {
 
     /// How many tokens of the part a tier creates at most from one.
     fn inner_tokens(&self, part: &Part, tier: &Tier) -> u64 {
-        let plain = tier.plain.iter().filter(|(_, to)| self.is_inner(part, *to)).count() as u64;
+        let plain = tier
+            .plain
+            .iter()
+            .filter(|(_, to)| self.is_inner(part, *to))
+            .count() as u64;
         let fans = tier.fans.iter().map(|fan| {
             let spawns = fan.spawns.iter().filter(|spawn| self.is_inner(part, spawn.to));
             let joins = fan.join_nodes.iter().filter(|to| self.is_inner(part, **to));
@@ -290,7 +299,10 @@ impl<'a> Bounds<'a> {
         }
         let limits = self.graph.workflow.limits;
         let width = width[self.graph.workflow.initial_node];
-        width.min(tokens).min(limits.tokens_active).min(limits.tokens_total)
+        width
+            .min(tokens)
+            .min(limits.tokens_active)
+            .min(limits.tokens_total)
     }
 
     fn width_at(&self, part: &Part, node: usize, width: &[u64]) -> u64 {
@@ -311,7 +323,10 @@ impl<'a> Bounds<'a> {
             }
             let mut branches_at_once = 0u64;
             for fan in &tier.fans {
-                let of_spawns = fan.spawns.iter().map(|spawn| outer(spawn.to).saturating_mul(spawn.count));
+                let of_spawns = fan
+                    .spawns
+                    .iter()
+                    .map(|spawn| outer(spawn.to).saturating_mul(spawn.count));
                 let branches = of_spawns.fold(0u64, u64::saturating_add);
                 let joined = fan.join_nodes.iter().map(|&to| outer(to)).max().unwrap_or(0);
                 let goes_on_inside = fan.join_nodes.iter().any(|&to| is_inner(to));
@@ -334,7 +349,9 @@ impl<'a> Bounds<'a> {
 
     fn count_steps(&self, part: &Part) {
         let routes = part.nodes.iter().map(|&node| self.graph.routes[node].len());
-        self.graph.steps.add(part.nodes.len() + routes.sum::<usize>() + part.inner.len());
+        self.graph
+            .steps
+            .add(part.nodes.len() + routes.sum::<usize>() + part.inner.len());
     }
 }
 

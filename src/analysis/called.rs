@@ -93,7 +93,9 @@ impl RunBounds {
             None => self.path_ms,
         };
         CalledRun {
-            time_ms: until_limit_ms.saturating_add(gate_ms).saturating_add(self.ending_ms),
+            time_ms: until_limit_ms
+                .saturating_add(gate_ms)
+                .saturating_add(self.ending_ms),
             person_ms: self.person_ms.saturating_add(gate_ms),
             wait_ms: match limit_ms {
                 Some(limit_ms) => self.wait_ms.min(limit_ms.max(gate_ms)),

@@ -53,12 +53,18 @@ pub struct LongestWait {
 }
 
 impl Facts {
-    pub fn of(snapshot: &Snapshot, settings: &Settings, called: &Called, graph: &Graph) -> Facts {
-        let (bounds, nodes) = RunBounds::in_graph(snapshot, settings, called, graph);
+    pub fn of(
+        snapshot: &Snapshot,
+        settings: &Settings,
+        called: &Called,
+        graph: &Graph,
+        bounds: &RunBounds,
+        nodes: &[NodeBounds],
+    ) -> Facts {
         let duration_ms = bounds.duration_ms();
         let tags = snapshot.workflow.tags.len();
         Facts {
-            ends: ends(snapshot, called, graph, &bounds, &nodes),
+            ends: ends(snapshot, called, graph, bounds, nodes),
             duration_max_ms: known(duration_ms),
             tokens_alive_max: bounds.width,
             tokens_max: bounds.cost.tokens.min(snapshot.workflow.limits.tokens_total),
@@ -75,7 +81,7 @@ impl Facts {
                     Awake::AfterEvents { run_ms: duration_ms },
                 ),
             },
-            longest_wait: longest_wait(graph, &bounds, &nodes),
+            longest_wait: longest_wait(graph, bounds, nodes),
         }
     }
 }
@@ -97,10 +103,16 @@ fn ends(
         reason,
         pointer: None,
     };
-    if let (true, Some(limit_ms)) = (is_sure, bounds.limit_ms.filter(|_| bounds.may_pass(bounds.limit_ms))) {
+    if let (true, Some(limit_ms)) = (
+        is_sure,
+        bounds.limit_ms.filter(|_| bounds.may_pass(bounds.limit_ms)),
+    ) {
         let limit = format_duration(limit_ms);
         let stopped = match bounds.stops_at_gates && bounds.person_ms > 0 {
-            true => format!(", and {} at gates, where its clock stands", format_duration(bounds.person_ms)),
+            true => format!(
+                ", and {} at gates, where its clock stands",
+                format_duration(bounds.person_ms)
+            ),
             false => String::new(),
         };
         return surely(match bounds.opens_gate {
@@ -161,7 +173,9 @@ fn longest_wait(graph: &Graph, bounds: &RunBounds, nodes: &[NodeBounds]) -> Long
         },
         false => LongestWait {
             ms: known(of_node),
-            pointer: longest.filter(|_| of_node > 0).map(|node| format!("/nodes/{node}")),
+            pointer: longest
+                .filter(|_| of_node > 0)
+                .map(|node| format!("/nodes/{node}")),
         },
     }
 }

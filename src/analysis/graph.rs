@@ -29,6 +29,9 @@ impl Steps {
     }
 }
 
+/// Joined groups that are looked at one by one. Documents that people write have fewer.
+const GROUPS_MAX: usize = 100;
+
 pub struct Graph<'a> {
     pub workflow: &'a Workflow,
     /// Nodes of the document. Compensations and end handlers come after them.
@@ -55,9 +58,12 @@ pub struct Group {
     pub inside: Vec<bool>,
     /// Nodes that a token of no instance of the group can come to. Empty without a join.
     pub outside: Vec<bool>,
+    /// False beyond `GROUPS_MAX`: then every reachable node counts as inside and as outside, which makes bounds wider and is of no
+    /// use for warnings.
+    pub is_exact: bool,
 }
 
-/// Transitions that may fire together: of one node, one `on` and one priority.
+/// Transitions that may fire together: of one node, one `on` and one priority, without those that exclude each other.
 #[derive(Debug)]
 pub struct Tier {
     pub on: TransitionOn,
@@ -95,7 +101,11 @@ impl<'a> Graph<'a> {
         steps: &'a Steps,
     ) -> Graph<'a> {
         let is_declared = |role: NodeRole| role == NodeRole::Declared;
-        let node_count = workflow.nodes.iter().filter(|node| is_declared(node.role)).count();
+        let node_count = workflow
+            .nodes
+            .iter()
+            .filter(|node| is_declared(node.role))
+            .count();
         let mut routes = vec![Vec::new(); node_count];
         for (index, transition) in workflow.transitions.iter().enumerate() {
             routes[transition.from].push(index);
@@ -113,7 +123,9 @@ impl<'a> Graph<'a> {
         };
         graph.reachable = graph.reach([workflow.initial_node], |_| true);
         graph.find_groups();
-        graph.tiers = (0..node_count).map(|node| graph.tiers_of(node, input_schema)).collect();
+        graph.tiers = (0..node_count)
+            .map(|node| graph.tiers_of(node, input_schema))
+            .collect();
         graph
     }
 
@@ -147,7 +159,10 @@ impl<'a> Graph<'a> {
             }
         }
         for (index, transition) in transitions.iter().enumerate() {
-            let group = transition.synchronization.as_ref().map(|join| join.group.as_str());
+            let group = transition
+                .synchronization
+                .as_ref()
+                .map(|join| join.group.as_str());
             if let Some(group) = group.and_then(|name| groups.get_mut(name)) {
                 group.joins.push(index);
             }
@@ -160,10 +175,18 @@ impl<'a> Graph<'a> {
             .iter()
             .map(|it| number(it.synchronization.as_ref().map(|join| join.group.as_str())))
             .collect();
+        let mut joined_groups = 0;
         for (current, group) in groups.values_mut().enumerate() {
             let targets = group.spawns.iter().map(|&index| transitions[index].to);
             if group.joins.is_empty() {
                 self.unjoined_targets.extend(targets);
+                continue;
+            }
+            joined_groups += 1;
+            group.is_exact = joined_groups <= GROUPS_MAX;
+            if !group.is_exact {
+                group.inside = self.reachable.clone();
+                group.outside = self.reachable.clone();
                 continue;
             }
             // A branch does not follow a transition that joins its own group.
@@ -174,7 +197,10 @@ impl<'a> Graph<'a> {
         }
         let targets = std::mem::take(&mut self.unjoined_targets);
         self.in_branch = self.reach(targets, |_| true);
-        for group in groups.values().filter(|group| !group.joins.is_empty()) {
+        if joined_groups > GROUPS_MAX {
+            self.in_branch = self.reachable.clone();
+        }
+        for group in groups.values().filter(|group| group.is_exact) {
             self.steps.add(self.node_count);
             for (node, is_inside) in group.inside.iter().enumerate() {
                 self.in_branch[node] |= is_inside;
@@ -184,21 +210,63 @@ impl<'a> Graph<'a> {
     }
 
     fn tiers_of(&self, node: usize, input_schema: Option<&serde_json::Value>) -> Vec<Tier> {
-        let mut tiers: BTreeMap<(u8, i64), Tier> = BTreeMap::new();
+        let mut together: BTreeMap<(u8, i64), Vec<usize>> = BTreeMap::new();
         for &index in &self.routes[node] {
-            self.steps.add(1);
             let transition = &self.workflow.transitions[index];
             let order = match transition.on {
                 TransitionOn::Success => 0,
                 TransitionOn::Failure => 1,
                 TransitionOn::Timeout => 2,
             };
-            let tier = tiers.entry((order, transition.priority)).or_insert_with(|| Tier {
-                on: transition.on,
-                plain: Vec::new(),
-                fans: Vec::new(),
-                may_wait: false,
-            });
+            together
+                .entry((order, transition.priority))
+                .or_default()
+                .push(index);
+        }
+        let alternatives = together
+            .into_values()
+            .flat_map(|indices| self.alternatives(indices));
+        alternatives
+            .map(|indices| self.tier(node, &indices, input_schema))
+            .collect()
+    }
+
+    /// Splits transitions of which some exclude each other by their conditions, into sets that may fire together.
+    fn alternatives(&self, indices: Vec<usize>) -> Vec<Vec<usize>> {
+        /// Enough for conditions that people write.
+        const COMPARED: usize = 16;
+        let condition = |index: usize| self.workflow.transitions[index].condition.as_ref();
+        let mut exclusive: Vec<usize> = Vec::new();
+        for &index in indices.iter().take(COMPARED) {
+            self.steps.add(1 + exclusive.len());
+            let Some(one) = condition(index) else {
+                continue;
+            };
+            let excludes = |other: &usize| condition(*other).is_some_and(|other| are_exclusive(one, other));
+            if exclusive.iter().all(excludes) {
+                exclusive.push(index);
+            }
+        }
+        if exclusive.len() < 2 {
+            return vec![indices];
+        }
+        let with = |chosen: usize| {
+            let fires = |index: &usize| *index == chosen || !exclusive.contains(index);
+            indices.iter().copied().filter(fires).collect()
+        };
+        exclusive.iter().map(|&chosen| with(chosen)).collect()
+    }
+
+    fn tier(&self, node: usize, indices: &[usize], input_schema: Option<&serde_json::Value>) -> Tier {
+        let mut tier = Tier {
+            on: self.workflow.transitions[indices[0]].on,
+            plain: Vec::new(),
+            fans: Vec::new(),
+            may_wait: false,
+        };
+        for &index in indices {
+            self.steps.add(1);
+            let transition = &self.workflow.transitions[index];
             let join = transition.synchronization.as_ref();
             if let Some(joined) = join.and_then(|join| self.groups.get(join.group.as_str())) {
                 tier.may_wait |= joined.inside[node];
@@ -227,7 +295,7 @@ impl<'a> Graph<'a> {
                 None => tier.fans.push(self.fan(name, spawn)),
             }
         }
-        tiers.into_values().collect()
+        tier
     }
 
     fn fan(&self, name: &str, spawn: SpawnEdge) -> Fan {
@@ -260,6 +328,15 @@ impl<'a> Graph<'a> {
     }
 }
 
+/// Whether two conditions never hold at once, by their form.
+fn are_exclusive(one: &Expression, other: &Expression) -> bool {
+    let differs = || {
+        let (one, other) = (one.compared_text()?, other.compared_text()?);
+        Some(one.0 == other.0 && one.1 != other.1)
+    };
+    one.is_opposite_of(other) || differs().unwrap_or(false)
+}
+
 /// The most branches of a spawn, and whether data decides about their number.
 fn width_of(spawn: &Spawn, input_schema: Option<&serde_json::Value>) -> (u64, bool) {
     match spawn {
@@ -267,7 +344,10 @@ fn width_of(spawn: &Spawn, input_schema: Option<&serde_json::Value>) -> (u64, bo
         Spawn::Count(count) => (u64::from(*count), false),
         Spawn::ForEach { collection, .. } => match collection.list_length() {
             Some(length) => (length as u64, false),
-            None => (items_max(collection, input_schema).unwrap_or(FAN_OUT_WIDTH as u64), true),
+            None => (
+                items_max(collection, input_schema).unwrap_or(FAN_OUT_WIDTH as u64),
+                true,
+            ),
         },
     }
 }

@@ -39,11 +39,18 @@ pub struct InnerEdge {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Via {
-    Step { transition: usize },
+    Step {
+        transition: usize,
+    },
     /// Into a branch.
-    Spawn { transition: usize },
+    Spawn {
+        transition: usize,
+    },
     /// From the node of a fan-out to the node of its join.
-    Join { tier: usize, fan: usize },
+    Join {
+        tier: usize,
+        fan: usize,
+    },
 }
 
 impl Part {
@@ -179,7 +186,11 @@ fn close(graph: &Graph, part: &mut Part) {
             }
         }
     }
-    let closing = part.inner.iter().zip(&part.closing).filter(|(_, is_closing)| **is_closing);
+    let closing = part
+        .inner
+        .iter()
+        .zip(&part.closing)
+        .filter(|(_, is_closing)| **is_closing);
     let transitions: BTreeSet<usize> = closing.flat_map(|(edge, _)| counted(graph, edge)).collect();
     let firings = transitions.into_iter().map(|index| graph.firings_max(index));
     part.rounds = firings.fold(1, u64::saturating_add);

@@ -5,13 +5,21 @@
 
 mod bounds;
 mod called;
+mod data_flow;
+mod deadlines;
 mod facts;
+mod fans;
 mod graph;
 mod input_schema;
+mod lint;
 mod loops;
 mod node_bounds;
 mod price;
+mod routes;
 mod run_bounds;
+mod secrets;
+mod task_flow;
+mod uses;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -25,8 +33,33 @@ use crate::run::Settings;
 
 pub use facts::{Ends, Facts, LongestWait, Range};
 
+use bounds::Bounds;
 use called::Called;
 use graph::{Graph, Steps};
+use lint::Lint;
+use run_bounds::RunBounds;
+
+/// The codes of all warnings, with those of the readers of documents.
+pub const WARNINGS: &[&str] = &[
+    "deadline_cannot_fit",
+    "gate_cut_by_limit",
+    "join_without_merge",
+    "losers_not_cancelled",
+    "may_not_match",
+    "more_warnings",
+    "no_timeout",
+    "no_way_to_end",
+    "null_timeout",
+    "queue_too_long",
+    "runs_twice",
+    "secret_to_any_host",
+    "shared_write",
+    "sync_outlives_run",
+    "unbounded_cycle",
+    "unknown_secret",
+    "unreachable_node",
+    "unwritten_path",
+];
 
 /// What the analysis knows of the deployment.
 #[derive(Clone, Debug)]
@@ -70,17 +103,46 @@ pub fn analyze(
     let steps = Steps::default();
     let graph = Graph::new(&snapshot.workflow, document.get("input_schema"), &steps);
     let called = Called::of(&snapshot, &deployment.settings);
+    let bounds = Bounds::new(&graph);
+    let (run, nodes) = RunBounds::in_graph(&snapshot, &deployment.settings, &called, &bounds);
     let problems = Problems::new(deployment.rules);
-    let mut warnings = problems.into_sorted();
-    warnings.extend(found);
-    warnings.sort_by(|a, b| a.pointer.cmp(&b.pointer).then(a.message.cmp(&b.message)));
-    let facts = Facts::of(&snapshot, &deployment.settings, &called, &graph);
+    for problem in found {
+        problems.warn(&problem.pointer, problem.code, problem.message);
+    }
+    let lint = Lint::new(&snapshot, document, &graph, &called, &run, &problems);
+    routes::check(&lint, &bounds);
+    fans::check(&lint);
+    deadlines::check(&lint, &deployment.settings);
+    data_flow::check(&lint);
+    secrets::check(&lint, deployment.secrets.as_deref());
+    let report = |pointer: &str, code, message: String| lint.warn(pointer, code, message);
+    deadlines::warn_of_null(document, "", &report);
+    for (index, task) in document["tasks"].as_array().into_iter().flatten().enumerate() {
+        task_flow::check(task, &format!("/tasks/{index}"), &report);
+    }
+    lint.finish();
+    let facts = Facts::of(&snapshot, &deployment.settings, &called, &graph, &run, &nodes);
     Ok(Analysis {
         errors: Vec::new(),
-        warnings,
+        warnings: problems.into_sorted(),
         facts: Some(facts),
         steps: steps.count(),
     })
+}
+
+/// Warnings about a task or an action that was checked. What depends on the graph is known of workflows only.
+pub fn warnings_of_part(kind: DocumentKind, document: &Value, found: Vec<Problem>) -> Vec<Problem> {
+    let problems = Problems::default();
+    for problem in found {
+        problems.warn(&problem.pointer, problem.code, problem.message);
+    }
+    let report = |pointer: &str, code, message: String| problems.warn(pointer, code, message);
+    deadlines::warn_of_null(document, "", &report);
+    match kind {
+        DocumentKind::Tasks => task_flow::check(document, "", &report),
+        DocumentKind::Actions | DocumentKind::Workflows => {}
+    }
+    problems.into_sorted()
 }
 
 fn refused(problems: Vec<Problem>) -> Analysis {

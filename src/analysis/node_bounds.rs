@@ -46,15 +46,15 @@ pub struct NodeBound<'a> {
 }
 
 /// Rows of a token that begins and ends: its own, names of the context, an inverse, the alarm.
-const TOKEN_ROWS: u64 = 6;
+const TOKEN_ROWS: u64 = 4;
 /// Rows of an attempt: begun, claimed, ended, sent again, its warning, its record, its retry, alarms.
-const ATTEMPT_ROWS: u64 = 16;
+const ATTEMPT_ROWS: u64 = 9;
 /// Rows of a gate: opened, decided or passed, with its token, the clock of the run, alarms.
-const GATE_ROWS: u64 = 14;
+const GATE_ROWS: u64 = 9;
 /// Rows of a reminder.
 const REMINDER_ROWS: u64 = 4;
 /// Rows of the messages to and from a called run, in the calling one.
-const CALL_ROWS: u64 = 12;
+const CALL_ROWS: u64 = 8;
 /// Rows of a notification: posted, delivered, the alarm, deleted.
 const NOTIFICATION_ROWS: u64 = 5;
 /// Events of a token, and of each attempt, that may be posted.
@@ -124,7 +124,9 @@ impl NodeBound<'_> {
         let Some(task) = self.snapshot.task_of(node) else {
             return false;
         };
-        let dispatch = self.snapshot.workflow.nodes[node].dispatch.unwrap_or(task.task.dispatch);
+        let dispatch = self.snapshot.workflow.nodes[node]
+            .dispatch
+            .unwrap_or(task.task.dispatch);
         match dispatch {
             Dispatch::Auto | Dispatch::Inline => task.is_pure,
             Dispatch::Direct | Dispatch::Queue => false,
@@ -141,18 +143,30 @@ impl NodeBound<'_> {
             }
             .with(escalation);
         }
-        let action = self.snapshot.task_of(node).and_then(|task| task.task.only_action());
+        let action = self
+            .snapshot
+            .task_of(node)
+            .and_then(|task| task.task.only_action());
         let action = action.filter(|action| action.is_async());
-        let own_ms = self.snapshot.execution_limit(node).limit.millis().unwrap_or(UNBOUNDED);
+        let own_ms = self
+            .snapshot
+            .execution_limit(node)
+            .limit
+            .millis()
+            .unwrap_or(UNBOUNDED);
         let is_bounded_by_node = found.adaptive || found.timeout != Limit::Unset;
         let callback_ms = match action {
             Some(action) if !is_bounded_by_node => {
                 let of_action = action.timeout.millis().unwrap_or(0);
-                of_action.max(self.settings.suspend_ms).saturating_add(self.settings.grace_ms)
+                of_action
+                    .max(self.settings.suspend_ms)
+                    .saturating_add(self.settings.grace_ms)
             }
             Some(_) | None => 0,
         };
-        let dispatch = found.dispatch.or(self.snapshot.task_of(node).map(|task| task.task.dispatch));
+        let dispatch = found
+            .dispatch
+            .or(self.snapshot.task_of(node).map(|task| task.task.dispatch));
         let may_be_queued = self.settings.queue && dispatch != Some(Dispatch::Direct);
         let queued_ms = match may_be_queued {
             true => CLAIM_ROUNDS.saturating_mul(self.settings.claim_ms),
@@ -163,7 +177,9 @@ impl NodeBound<'_> {
         let attempts = self.attempts(node);
         // A claimed attempt saves its progress and its heartbeats.
         let heartbeats = match may_be_queued {
-            true => attempt_ms.min(self.run_ms) / self.settings.progress_save_ms.max(1) * 2 + CLAIM_ROUNDS * 4,
+            true => {
+                attempt_ms.min(self.run_ms) / self.settings.progress_save_ms.max(1) * 2 + CLAIM_ROUNDS * 4
+            }
             false => 0,
         };
         let attempt = Cost {
@@ -175,7 +191,9 @@ impl NodeBound<'_> {
             ..Cost::default()
         };
         NodeBounds {
-            time_ms: attempt_ms.saturating_mul(attempts).saturating_add(self.delays_ms(attempts)),
+            time_ms: attempt_ms
+                .saturating_mul(attempts)
+                .saturating_add(self.delays_ms(attempts)),
             wait_ms: attempt_ms,
             cost: attempt.times(attempts),
             happy: Cost {
@@ -207,7 +225,9 @@ impl NodeBound<'_> {
                 RunClock::StopsAtGates => person_ms,
                 RunClock::Runs => 0,
             };
-            let ends_ms = limit_ms.saturating_add(self.settings.grace_ms).saturating_add(stopped_ms);
+            let ends_ms = limit_ms
+                .saturating_add(self.settings.grace_ms)
+                .saturating_add(stopped_ms);
             attempt_ms = attempt_ms.min(ends_ms.saturating_add(2 * MESSAGE_MS));
         }
         let attempts = match limit_ms {
@@ -220,7 +240,9 @@ impl NodeBound<'_> {
             ..Cost::default()
         };
         NodeBounds {
-            time_ms: attempt_ms.saturating_mul(attempts).saturating_add(self.delays_ms(attempts)),
+            time_ms: attempt_ms
+                .saturating_mul(attempts)
+                .saturating_add(self.delays_ms(attempts)),
             person_ms: person_ms.min(attempt_ms).saturating_mul(attempts),
             wait_ms: wait_ms.saturating_add(2 * MESSAGE_MS),
             cost: attempt.plus(cost).times(attempts),
@@ -231,7 +253,10 @@ impl NodeBound<'_> {
 
     fn attempts(&self, node: usize) -> u64 {
         let found = &self.snapshot.workflow.nodes[node];
-        let action = self.snapshot.task_of(node).and_then(|task| task.task.only_action());
+        let action = self
+            .snapshot
+            .task_of(node)
+            .and_then(|task| task.task.only_action());
         let policy = found.on_timeout.or(action.and_then(|action| action.on_timeout));
         let retries = match (policy, found.role) {
             (Some(ExecutionTimeoutPolicy::Retry), _) => found.max_retries,
@@ -245,7 +270,8 @@ impl NodeBound<'_> {
     fn delays_ms(&self, attempts: u64) -> u64 {
         let first_ms = self.settings.retry_delay_ms;
         let most_ms = RETRY_DELAY_MAX_MS.max(first_ms);
-        let delays = (1..attempts).map(|retry| first_ms.saturating_mul(1 << (retry - 1).min(16)).min(most_ms));
+        let delays =
+            (1..attempts).map(|retry| first_ms.saturating_mul(1 << (retry - 1).min(16)).min(most_ms));
         delays.fold(0, u64::saturating_add)
     }
 

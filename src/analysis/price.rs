@@ -35,7 +35,10 @@ pub fn dollars(cost: Cost, tags: usize, has_queue: bool, awake: Awake) -> Option
     let awake_ms = match awake {
         Awake::DuringCalls => cost.open_ms,
         Awake::AfterEvents { run_ms } => {
-            let events = cost.tokens.saturating_mul(2).saturating_add(cost.runs.saturating_mul(2));
+            let events = cost
+                .tokens
+                .saturating_mul(2)
+                .saturating_add(cost.runs.saturating_mul(2));
             let idle_ms = events.saturating_mul(IDLE_MS);
             let longest = run_ms.saturating_add(IDLE_MS).saturating_mul(cost.runs);
             cost.open_ms.saturating_add(idle_ms).min(longest)

@@ -38,7 +38,7 @@ pub struct RunBounds {
 }
 
 /// Rows of a run beside its tokens: its table, header, snapshot, input, warnings of its limit, its gate, its end, alarms.
-const RUN_ROWS: u64 = 40;
+const RUN_ROWS: u64 = 22;
 const HAPPY_RUN_ROWS: u64 = 7;
 /// Events of a run that may be posted, beside those of its tokens.
 const RUN_EVENTS: u64 = 12;
@@ -52,7 +52,7 @@ impl RunBounds {
     pub fn of(snapshot: &Snapshot, settings: &Settings, called: &Called, steps: &Steps) -> RunBounds {
         let input_schema = snapshot.stored.workflow.get("input_schema");
         let graph = Graph::new(&snapshot.workflow, input_schema, steps);
-        RunBounds::in_graph(snapshot, settings, called, &graph).0
+        RunBounds::in_graph(snapshot, settings, called, &Bounds::new(&graph)).0
     }
 
     /// As above, with the bounds of each node.
@@ -60,11 +60,11 @@ impl RunBounds {
         snapshot: &Snapshot,
         settings: &Settings,
         called: &Called,
-        graph: &Graph,
+        bounds: &Bounds,
     ) -> (RunBounds, Vec<NodeBounds>) {
         let workflow = &snapshot.workflow;
         let targets = (workflow.notify.len() + settings.notify.targets.len()) as u64;
-        let bounds = Bounds::new(graph);
+        let graph = bounds.graph;
         let of_nodes = |run_ms: u64| -> Vec<NodeBounds> {
             let bound = NodeBound {
                 snapshot,
@@ -166,7 +166,10 @@ fn ending_ms(snapshot: &Snapshot, nodes: &[NodeBounds]) -> u64 {
         phases = phases.saturating_add(phase_ms);
     }
     if !workflow.end_handlers.is_empty() {
-        let handlers = workflow.end_handlers.iter().map(|handler| nodes[handler.node].time_ms);
+        let handlers = workflow
+            .end_handlers
+            .iter()
+            .map(|handler| nodes[handler.node].time_ms);
         let all_ms = handlers.fold(PHASE_SLACK_MS, u64::saturating_add);
         phases = phases.saturating_add(phase_ms.min(all_ms));
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::api::analyze::AnalyzeBody;
 use crate::api::control;
 use crate::api::error::Error;
 use crate::api::routes::{BodyRule, Route};
@@ -23,6 +24,7 @@ pub fn read(route: &Route, bytes: &[u8]) -> Result<Value, Error> {
         BodyRule::Ignored | BodyRule::Start | BodyRule::Batch => {}
         BodyRule::Empty => control::read_empty(&body)?,
         BodyRule::Document { id } => check_document(id, &mut body)?,
+        BodyRule::Analyze { id } => drop(AnalyzeBody::read(&body, id)?),
         // Read with its caller: see `bulk`.
         BodyRule::Payload | BodyRule::CallbackResult | BodyRule::Bulk(_) => check_depth("the body", &body)?,
         BodyRule::Control(control) => {
@@ -42,6 +44,7 @@ pub fn name_in(route: &Route, body: &Value) -> Option<String> {
         // Each item of a batch may give one.
         BodyRule::Ignored
         | BodyRule::Document { .. }
+        | BodyRule::Analyze { .. }
         | BodyRule::Payload
         | BodyRule::CallbackResult
         | BodyRule::Batch => None,

@@ -1,5 +1,6 @@
 //! The HTTP API without the platform: routes, credentials, bodies, queries, views and errors.
 
+pub mod analyze;
 pub mod auth;
 pub mod batch;
 pub mod body;

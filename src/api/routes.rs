@@ -32,6 +32,10 @@ pub enum Route {
     StartRun {
         workflow: String,
     },
+    /// What will go wrong, and what a run can take at most.
+    AnalyzeWorkflow {
+        workflow: String,
+    },
     /// Starts several runs.
     StartBatch,
     ListRuns,
@@ -112,6 +116,10 @@ pub enum BodyRule<'a> {
         id: &'a str,
     },
     Start,
+    /// See `analyze`.
+    Analyze {
+        id: &'a str,
+    },
     Batch,
     /// See `bulk`.
     Bulk(&'a Control),
@@ -145,6 +153,9 @@ impl Route {
             Route::ReadDocument { .. } => rules(read, BodyRule::Ignored, &["version"]),
             Route::ListDocuments { .. } => rules(read, BodyRule::Ignored, PAGE),
             Route::StartRun { .. } => rules(start, BodyRule::Start, WAIT),
+            Route::AnalyzeWorkflow { workflow } => {
+                rules(read, BodyRule::Analyze { id: workflow }, &["version"])
+            }
             Route::StartBatch => rules(start, BodyRule::Batch, NONE),
             Route::StartOperation { control } => rules(Some(control.role()), BodyRule::Bulk(control), NONE),
             Route::ReadOperation { .. } => rules(read, BodyRule::Ignored, NONE),
@@ -315,6 +326,14 @@ impl Route {
             ["v1", "workflows", id, "runs"] => match method {
                 "POST" => {
                     return Ok(Route::StartRun {
+                        workflow: document_id(id)?,
+                    });
+                }
+                _ => &["POST"],
+            },
+            ["v1", "workflows", id, "analyze"] => match method {
+                "POST" => {
+                    return Ok(Route::AnalyzeWorkflow {
                         workflow: document_id(id)?,
                     });
                 }

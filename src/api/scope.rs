@@ -9,7 +9,9 @@ use crate::protocol::caller::{Caller, WorkflowScope};
 /// Before anything is read.
 pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> {
     match route {
-        Route::StartRun { workflow } => check_workflow(workflow, reached),
+        Route::StartRun { workflow } | Route::AnalyzeWorkflow { workflow } => {
+            check_workflow(workflow, reached)
+        }
         Route::PutDocument { kind, id } | Route::ReadDocument { kind, id } => match kind {
             DocumentKind::Workflows => check_workflow(id, reached),
             DocumentKind::Tasks | DocumentKind::Actions => check_shared(kind.name(), reached),

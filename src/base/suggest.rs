@@ -1,7 +1,7 @@
 //! Suggestions for misspelled names, and the list of known names in a message.
 
 /// The known name that was most likely meant, if one is similar enough. The first of equally similar names wins.
-pub fn closest(known: &[&'static str], name: &str) -> Option<&'static str> {
+pub fn closest<'a>(known: &[&'a str], name: &str) -> Option<&'a str> {
     let candidates = known
         .iter()
         .filter_map(|known| Some((typos(known, name)?, *known)));

@@ -232,12 +232,27 @@ mod tests {
     #[test]
     fn reads_know_whether_a_missing_member_is_an_error() {
         for (source, expected) in [
-            ("state.a.b + input.c", &["Certain state.a.b", "Certain input.c"][..]),
+            (
+                "state.a.b + input.c",
+                &["Certain state.a.b", "Certain input.c"][..],
+            ),
             ("state[\"a\"][0].b", &["Certain state.a"]),
-            ("has(state.a) && state.a > 1", &["Lenient state.a", "Conditional state.a"]),
-            ("state.?a.orValue(input.b)", &["Lenient state.a", "Conditional input.b"]),
-            ("input.x ? state.a : 1", &["Certain input.x", "Conditional state.a"]),
-            ("input.list.map(x, x.y + state.z)", &["Certain input.list", "Conditional state.z"]),
+            (
+                "has(state.a) && state.a > 1",
+                &["Lenient state.a", "Conditional state.a"],
+            ),
+            (
+                "state.?a.orValue(input.b)",
+                &["Lenient state.a", "Conditional input.b"],
+            ),
+            (
+                "input.x ? state.a : 1",
+                &["Certain input.x", "Conditional state.a"],
+            ),
+            (
+                "input.list.map(x, x.y + state.z)",
+                &["Certain input.list", "Conditional state.z"],
+            ),
             ("state. +", &[]),
         ] {
             assert_eq!(found(source), expected, "{source}");

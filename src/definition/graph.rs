@@ -27,18 +27,25 @@ pub fn warn_of_unreachable(reader: &Reader, initial: usize, nodes: &[Node], tran
     if nodes.is_empty() {
         return;
     }
+    let mut leads_to = vec![Vec::new(); nodes.len()];
+    for transition in transitions {
+        leads_to[transition.from].push(transition.to);
+    }
     let mut reached = vec![false; nodes.len()];
     let mut stack = vec![initial];
     while let Some(node) = stack.pop() {
         if std::mem::replace(&mut reached[node], true) {
             continue;
         }
-        stack.extend(transitions.iter().filter(|t| t.from == node).map(|t| t.to));
+        stack.extend(&leads_to[node]);
     }
+    // Every node was read, so their places in the document are known.
+    let elements = reader.array("nodes");
     for (index, node) in nodes.iter().enumerate() {
         if !reached[index] {
+            let place = elements.get(index).map(|element| element.pointer.as_str());
             reader.problems().warn(
-                &node_pointer(reader, &node.id),
+                place.unwrap_or_default(),
                 "unreachable_node",
                 format!(
                     "no path leads to node \"{}\" from \"{}\"; add a transition to it or remove it",
@@ -81,7 +88,8 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
         let Some(join) = &transition.synchronization else {
             continue;
         };
-        let place = transition_pointer(reader, &transition.id) + "/synchronization";
+        // Finding it takes a look at every transition, so only where there is a problem.
+        let place = || transition_pointer(reader, &transition.id) + "/synchronization";
         let spawning = || {
             transitions
                 .iter()
@@ -92,7 +100,7 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
         }
         if spawning().next().is_none() {
             reader.problems().report(
-                &(place.clone() + "/sibling_group"),
+                &(place() + "/sibling_group"),
                 "unknown_group",
                 format!(
                     "nothing spawns a group \"{}\"; name a transition with spawn_count or foreach, or a sibling_group",
@@ -112,7 +120,7 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
             && wanted > branches_max
         {
             reader.problems().report(
-                &(place.clone() + "/strategy/m_of_n"),
+                &(place() + "/strategy/m_of_n"),
                 "quorum_too_large",
                 format!("{wanted} of {branches_max}: the group never has that many branches"),
             );
@@ -123,7 +131,7 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
             .is_some_and(|merge| merge.target.root == Root::Branch);
         if merges_into_branch && join.on_early_complete == EarlyCompletePolicy::AllowLateMerge {
             reader.problems().report(
-                &(place.clone() + "/merge/target"),
+                &(place() + "/merge/target"),
                 "invalid_target",
                 "a late branch cannot be merged into a branch that has gone on; merge into state or output",
             );
@@ -137,7 +145,7 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
         });
         if differs {
             reader.problems().report(
-                &place,
+                &place(),
                 "different_joins",
                 format!(
                     "another transition joins group \"{}\" at node \"{}\" in another way; they are one join and must be written alike",

@@ -1,5 +1,7 @@
 //! Transitions of a workflow: which token they follow, and how many tokens they create.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::base::limits;
 use crate::base::text::shorten;
 use crate::cel::Expression;
@@ -40,11 +42,23 @@ pub const TRANSITION_ONS: &[(&str, TransitionOn)] = &[
     ("timeout", TransitionOn::Timeout),
 ];
 
-pub(super) fn read_transitions(
-    reader: &Reader,
-    (nodes, unread): (&[Node], &UnreadNodes),
-    names: &[&str],
-) -> Vec<Transition> {
+/// The nodes of a document, by id. A document may have 500 of them and 2 000 transitions, which name two each.
+pub(super) struct NodeIndex<'a> {
+    by_id: BTreeMap<&'a str, usize>,
+    unread: &'a UnreadNodes,
+}
+
+impl<'a> NodeIndex<'a> {
+    pub fn new(nodes: &'a [Node], unread: &'a UnreadNodes) -> NodeIndex<'a> {
+        let ids = nodes.iter().map(|node| node.id.as_str());
+        NodeIndex {
+            by_id: ids.zip(0..).collect(),
+            unread,
+        }
+    }
+}
+
+pub(super) fn read_transitions(reader: &Reader, nodes: &NodeIndex, names: &[&str]) -> Vec<Transition> {
     let elements = reader.array("transitions");
     if elements.len() > limits::TRANSITIONS {
         reader.report(
@@ -59,12 +73,12 @@ pub(super) fn read_transitions(
         return Vec::new();
     }
     let mut transitions: Vec<Transition> = Vec::new();
+    let mut ids = BTreeSet::new();
     for (position, element) in elements.iter().enumerate() {
-        let Some(transition) = read_transition(element, position, (nodes, unread), names, reader.problems())
-        else {
+        let Some(transition) = read_transition(element, position, nodes, names, reader.problems()) else {
             continue;
         };
-        if transitions.iter().any(|other| other.id == transition.id) {
+        if !ids.insert(transition.id.clone()) {
             reader.problems().report(
                 &format!("{}/id", element.pointer),
                 "duplicate_id",
@@ -80,7 +94,7 @@ pub(super) fn read_transitions(
 fn read_transition(
     element: &Element,
     position: usize,
-    nodes: (&[Node], &UnreadNodes),
+    nodes: &NodeIndex,
     names: &[&str],
     problems: &Problems,
 ) -> Option<Transition> {
@@ -126,14 +140,10 @@ fn read_transition(
     })
 }
 
-pub(super) fn read_node_reference(
-    reader: &Reader,
-    field: &'static str,
-    (nodes, unread): (&[Node], &UnreadNodes),
-) -> Option<usize> {
+pub(super) fn read_node_reference(reader: &Reader, field: &'static str, nodes: &NodeIndex) -> Option<usize> {
     let id = reader.required_string(field)?;
-    let index = nodes.iter().position(|node| node.id == id);
-    if index.is_none() && !unread.may_be(id) {
+    let index = nodes.by_id.get(id).copied();
+    if index.is_none() && !nodes.unread.may_be(id) {
         reader.report(
             field,
             "unknown_node",

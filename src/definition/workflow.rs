@@ -11,13 +11,13 @@ use crate::definition::ending::{
 };
 use crate::definition::event::Trigger;
 use crate::definition::graph;
-use crate::definition::node::{NO_MATCH_POLICIES, NoMatchPolicy, Node, NodeRole, UnreadNodes, read_nodes};
+use crate::definition::node::{NO_MATCH_POLICIES, NoMatchPolicy, Node, NodeRole, read_nodes};
 use crate::definition::notify::{NotifyTarget, read_targets};
 use crate::definition::problem::{Problems, pointer_to};
 use crate::definition::reader::Reader;
 use crate::definition::task::{Dispatch, warn_of_long_queue};
 use crate::definition::timeouts::{TimeoutGate, Timeouts, read_timeout_gate, read_timeouts};
-use crate::definition::transition::{Transition, read_node_reference, read_transitions};
+use crate::definition::transition::{NodeIndex, Transition, read_node_reference, read_transitions};
 use crate::definition::{NOW, SCHEMA};
 use crate::json_schema::Schema;
 
@@ -98,8 +98,9 @@ impl Workflow {
         let limits = reader.object("limits").map(read_limits).unwrap_or_default();
         let names = graph_names(&reader);
         let (mut nodes, unread) = read_nodes(&reader, &names);
-        let mut transitions = read_transitions(&reader, (&nodes, &unread), &names);
-        let initial_node = read_initial_node(&reader, (&nodes, &unread));
+        let index = NodeIndex::new(&nodes, &unread);
+        let mut transitions = read_transitions(&reader, &index, &names);
+        let initial_node = read_initial_node(&reader, &index);
         reader.value("tasks");
         reader.value("actions");
         let timeouts = reader.object("timeouts").map(read_timeouts).unwrap_or_default();
@@ -238,7 +239,7 @@ fn check_queue(reader: &Reader, run_timeout: Limit, nodes: &[Node]) {
     }
 }
 
-fn read_initial_node(reader: &Reader, nodes: (&[Node], &UnreadNodes)) -> usize {
+fn read_initial_node(reader: &Reader, nodes: &NodeIndex) -> usize {
     match reader.has("initial_node_id") {
         true => read_node_reference(reader, "initial_node_id", nodes).unwrap_or(0),
         false => 0,

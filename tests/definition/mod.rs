@@ -11,6 +11,7 @@ mod inline;
 mod kinds;
 mod llm;
 mod mutations;
+pub use mutations::{examples, mutate};
 mod notify;
 mod one_mistake;
 mod references;

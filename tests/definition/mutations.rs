@@ -16,7 +16,7 @@ use curfew::simulate::Rng;
 
 const MUTATIONS: u64 = 2_000;
 
-pub(super) fn examples() -> Vec<Value> {
+pub fn examples() -> Vec<Value> {
     let paths = crate::docs::example_documents();
     let read = |path: &PathBuf| fs::read_to_string(path).expect("an example is text");
     paths
@@ -55,7 +55,7 @@ fn deeply_nested(depth: usize) -> Value {
 }
 
 /// Descends at random and changes the value there.
-pub(super) fn mutate(value: &mut Value, rng: &mut Rng) {
+pub fn mutate(value: &mut Value, rng: &mut Rng) {
     let deeper = rng.chance(75);
     match value {
         Value::Object(fields) if deeper && !fields.is_empty() => {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use curfew::api::analyze::AnalyzeBody;
 use curfew::api::auth::Role;
 use curfew::api::batch;
 use curfew::api::bulk::Operation;
@@ -192,6 +193,7 @@ fn every_body_has_the_fields_that_its_reader_knows() {
             BodyRule::Control(Control::Signal { .. }) => continue,
             BodyRule::Empty => known(control::read_empty(&probe)),
             BodyRule::Start => known(StartBody::read(&probe, &rules)),
+            BodyRule::Analyze { id } => known(AnalyzeBody::read(&probe, id)),
             BodyRule::Batch => known(batch::items(&probe)),
             BodyRule::Control(control) => known(control.check(&probe)),
             BodyRule::Bulk(control) => {

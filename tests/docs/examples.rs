@@ -87,7 +87,8 @@ fn document_of(block: &Block) -> Option<(DocumentKind, Value)> {
                 json!({"id": "example", "steps": [{"action": action}]}),
             )
         }
-        ("scope", []) => return None,
+        // `wrong` and `right` are those of the page about analysis.
+        ("scope" | "right", []) | ("wrong", [_]) => return None,
         _ => panic!("{}: \"{}\" is no kind of example", block.place(), block.info),
     })
 }

@@ -1,6 +1,7 @@
 //! The pages in `docs/` are true: their examples are accepted and give the values they state, and every field, function and
 //! variable of the code is on its page.
 
+mod analysis;
 mod completeness;
 mod contract;
 mod examples;

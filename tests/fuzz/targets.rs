@@ -1,5 +1,6 @@
 //! The fuzz targets: each parses one kind of untrusted input.
 
+use curfew::api::analyze::AnalyzeBody;
 use curfew::api::auth::{Credential, RequestHead, Role, SettingTexts, Settings};
 use curfew::api::bulk::Operation;
 use curfew::api::error::Error;
@@ -195,6 +196,7 @@ impl Request<'_> {
         let body = body::read(&route, self.body)?;
         match &route {
             Route::StartRun { .. } => StartBody::read(&body, rules).map(drop),
+            Route::AnalyzeWorkflow { workflow } => AnalyzeBody::read(&body, workflow).map(drop),
             Route::StartBatch => {
                 let items = batch::items(&body)?;
                 batch::groups(items);

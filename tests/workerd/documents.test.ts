@@ -163,6 +163,18 @@ test("one response lists every problem with its pointer", async () => {
   ]);
 });
 
+test("an unknown field is refused with the nearest known field and all known ones", async () => {
+  const document = { ...workflow({ nodes: [{ id: "start", timout: "1s" }] }), discription: "x" };
+  const response = await put("workflows", document);
+  assertRefused(response, [
+    ["/nodes/0/timout", "unknown_field"],
+    ["/discription", "unknown_field"],
+  ]);
+  const found: { pointer: string; message: string }[] = response.json.error.details;
+  assert.match(found.find(({ pointer }) => pointer === "/nodes/0/timout")?.message ?? "", /did you mean "timeout"\? \(known: id, .*gate.*\)$/);
+  assert.match(found.find(({ pointer }) => pointer === "/discription")?.message ?? "", /did you mean "description"\? \(known: id, .*nodes.*\)$/);
+});
+
 test("an unreachable node is reported with its pointer", async () => {
   const response = await put("workflows", workflow({ nodes: [{ id: "start" }, { id: "island" }] }));
   const reported = response.status === 422 ? response.json.error.details : response.json.warnings;

@@ -208,7 +208,8 @@ test("a document that computes with a secret is refused, and one whose host is d
   const stored = await curfew.api("PUT", `/v1/workflows/${anywhere.id}`, anywhere);
   assert.equal(stored.status, 201, stored.text);
   const warnings = stored.json.warnings.map(({ code, pointer }: any) => [code, pointer]);
-  assert.deepEqual(warnings, [["secret_to_any_host", "/tasks/0/steps/0/action/implementation/url"]]);
+  const noTimeout = ["no_timeout", "/tasks/0/steps/0"];
+  assert.deepEqual(warnings, [noTimeout, ["secret_to_any_host", "/tasks/0/steps/0/action/implementation/url"]]);
 });
 
 test("secrets are refused outside an implementation", async () => {

@@ -19,10 +19,7 @@ use crate::api::live::Watch;
 use crate::api::query::Query;
 use crate::api::routes::{BodyRule, Route};
 use crate::api::scope;
-use crate::base::limits;
 use crate::base::trace::TraceParent;
-use crate::definition::event::trigger_event;
-use crate::definition::snapshot::{self, CheckError, DocumentKind, Library};
 use crate::protocol::caller::Caller;
 use crate::protocol::run::{PageRequest, RunRequest, WorkflowResponse};
 use crate::run::Capability;
@@ -30,6 +27,7 @@ use crate::worker::api::authorize;
 use crate::worker::api::batch::start_all;
 use crate::worker::api::callback;
 use crate::worker::api::catalogue::Catalogue;
+use crate::worker::api::documents;
 use crate::worker::api::live;
 use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
@@ -139,6 +137,7 @@ async fn handle(
         BodyRule::Empty
         | BodyRule::Document { .. }
         | BodyRule::Start
+        | BodyRule::Analyze { .. }
         | BodyRule::Batch
         | BodyRule::Bulk(_)
         | BodyRule::Payload
@@ -165,9 +164,13 @@ async fn handle(
             let (text, rows_read) = metrics::scrape(&env.d1("DB")?).await?;
             return Ok(ApiResponse::Ready(respond::metrics(&text, rows_read)?));
         }
-        Route::PutDocument { kind, id } => put_document(env, &caller, kind, &id, body).await?,
+        Route::PutDocument { kind, id } => documents::put(env, &caller, kind, &id, body).await?,
+        Route::AnalyzeWorkflow { workflow } => match query.version() {
+            Ok(version) => documents::analyze(env, &caller, &workflow, version, &body).await?,
+            Err(error) => Err(error),
+        },
         Route::ReadDocument { kind, id } => match query.version() {
-            Ok(version) => read_document(env, kind, &id, version).await?,
+            Ok(version) => documents::read(env, kind, &id, version).await?,
             Err(error) => Err(error),
         },
         Route::ListDocuments { kind } => match query.page_by_name(kind.name()) {
@@ -317,76 +320,6 @@ async fn handle(
     Ok(ApiResponse::Json(result))
 }
 
-async fn put_document(
-    env: &Env,
-    caller: &Caller,
-    kind: DocumentKind,
-    id: &str,
-    document: Value,
-) -> Result<ApiResult> {
-    let content = document.to_string();
-    if content.len() > limits::DOCUMENT_BYTES {
-        return Ok(Err(Error::new(
-            422,
-            "limit_exceeded",
-            format!(
-                "the document is {} bytes; the limit is {}",
-                content.len(),
-                limits::DOCUMENT_BYTES
-            ),
-        )));
-    }
-    let catalogue = Catalogue::new(env)?;
-    let mut library = Library::new();
-    let rules = prepare_start::time_rules(env);
-    let warnings = loop {
-        match snapshot::check(kind, &document, &library, &rules) {
-            Ok(warnings) => break warnings,
-            Err(CheckError::Invalid(problems)) => return Ok(Err(Error::invalid_document(&problems))),
-            Err(CheckError::Missing(references)) => {
-                if let Err(error) = scope::check_references(&references, &caller.workflows) {
-                    return Ok(Err(error));
-                }
-                catalogue.fetch(references, &mut library).await?;
-            }
-        }
-    };
-    if let Some(name) = trigger_event(&document).filter(|_| kind == DocumentKind::Workflows)
-        && catalogue.others_triggered(name, id).await? >= limits::WORKFLOWS_PER_EVENT
-    {
-        return Ok(Err(event::too_many_workflows(name)));
-    }
-    let by = caller.name.as_deref();
-    let (version, is_new) = catalogue.store(kind, id, &content, by).await?;
-    if is_new {
-        let document = format!("{}/{id}", kind.name());
-        audit(
-            "put_document",
-            caller,
-            json!({"document": document, "version": version}),
-        );
-    }
-    let status = if is_new { 201 } else { 200 };
-    Ok(Ok((
-        status,
-        json!({"id": id, "version": version, "warnings": warnings}),
-    )))
-}
-
-async fn read_document(env: &Env, kind: DocumentKind, id: &str, version: Option<u64>) -> Result<ApiResult> {
-    let catalogue = Catalogue::new(env)?;
-    let Some(found) = catalogue.read(kind, id, version).await? else {
-        return Ok(Err(catalogue.missing(kind, id, version).await?));
-    };
-    let document: Value = serde_json::from_str(&found.content)?;
-    let mut view =
-        json!({"id": id, "version": found.version, "created_at": found.created_at, "document": document});
-    if let Some(name) = found.created_by {
-        view["created_by"] = json!(name);
-    }
-    Ok(Ok((200, view)))
-}
-
 /// With a key of the caller, publishing the event again starts nothing twice.
 async fn publish(
     env: &Env,
@@ -428,7 +361,7 @@ async fn publish(
 }
 
 /// Says who changed what. Run objects log the changes of their runs.
-fn audit(action: &str, caller: &Caller, mut what: Value) {
+pub fn audit(action: &str, caller: &Caller, mut what: Value) {
     what["level"] = json!("info");
     what["event"] = json!("audit");
     what["action"] = json!(action);

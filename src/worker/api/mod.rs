@@ -5,6 +5,7 @@ mod authorize;
 mod batch;
 mod callback;
 mod catalogue;
+mod documents;
 pub mod fetch;
 pub mod live;
 pub mod prepare_start;

@@ -1,0 +1,145 @@
+//! Data flow inside of a task: paths of its own `state` that no step before writes.
+
+use serde_json::Value;
+
+use crate::analysis::uses::{Use, Uses, text_of};
+use crate::base::suggest::closest;
+use crate::base::text::shorten;
+use crate::cel::Template;
+use crate::definition::action::{Action, ActionKind};
+use crate::definition::path::{Path, Root};
+use crate::definition::problem::{Problems, pointer_to};
+use crate::definition::step::{Step, StepAction};
+use crate::definition::task::Task;
+
+/// Warns about the steps of a task document. What a referenced action reads is not known here.
+pub fn check(document: &Value, pointer: &str, report: &dyn Fn(&str, &'static str, String)) {
+    let Some(task) = Task::read(document, pointer, &Problems::prechecked()) else {
+        return;
+    };
+    // A step may write what the next round of a retried task reads: the context is fresh then, so only earlier steps count.
+    let mut written: Vec<Path> = Vec::new();
+    for step in &task.steps {
+        let place = step_pointer(document, pointer, &step.reference);
+        let of_step = document.pointer(place.strip_prefix(pointer).unwrap_or(""));
+        let written_set = &of_step.unwrap_or(&Value::Null)["action"]["implementation"]["set"];
+        for found in uses_of(step, &place, written_set) {
+            if let Some(message) = problem_of(&found, &written) {
+                report(&found.pointer, "unwritten_path", message);
+            }
+        }
+        let mapped = step.output_mapping.iter().flatten().map(|(path, _)| path.clone());
+        written.extend(mapped);
+        if let StepAction::Inline(action) = &step.action
+            && let ActionKind::UpdateContext(set) = &action.kind
+        {
+            written.extend(set.iter().map(|(path, _)| path.clone()));
+        }
+        if written.len() > 2_000 {
+            return;
+        }
+    }
+}
+
+fn step_pointer(document: &Value, pointer: &str, reference: &str) -> String {
+    let steps = document["steps"].as_array().into_iter().flatten();
+    let is_meant = |(index, step): &(usize, &Value)| {
+        let written = step["ref"].as_str().map(str::to_string);
+        written.unwrap_or_else(|| format!("step-{}", index + 1)) == reference
+    };
+    match steps.enumerate().find(is_meant) {
+        Some((index, _)) => format!("{pointer}/steps/{index}"),
+        None => format!("{pointer}/steps"),
+    }
+}
+
+/// What a step reads before its own writes. `set` is that of its action.
+fn uses_of(step: &Step, pointer: &str, set: &Value) -> Vec<Use> {
+    let mut uses = Vec::new();
+    if let Some(condition) = &step.condition {
+        uses.extend(Uses::of_expression(
+            &condition.when,
+            &format!("{pointer}/condition"),
+        ));
+    }
+    if let Some(mapping) = &step.input_mapping {
+        uses.extend(Uses::of_template(mapping, &format!("{pointer}/input_mapping")));
+    }
+    if let StepAction::Inline(action) = &step.action {
+        uses.extend(uses_of_action(
+            action,
+            &format!("{pointer}/action/implementation"),
+            set,
+        ));
+    }
+    uses
+}
+
+fn uses_of_action(action: &Action, pointer: &str, set: &Value) -> Vec<Use> {
+    let template = |found: Option<&Template>, field: &str| {
+        found.map_or_else(Vec::new, |template| {
+            Uses::of_template(template, &format!("{pointer}/{field}"))
+        })
+    };
+    match &action.kind {
+        ActionKind::UpdateContext(mapping) => {
+            let targets = set.as_object().into_iter().flatten().map(|(target, _)| target);
+            let values = targets.zip(mapping).flat_map(|(target, (_, value))| {
+                Uses::of_template(value, &pointer_to(&format!("{pointer}/set"), target))
+            });
+            values.collect()
+        }
+        ActionKind::Assert(assert) => {
+            let mut uses = Uses::of_expression(&assert.condition, &format!("{pointer}/condition"));
+            uses.extend(template(assert.message.as_ref(), "message"));
+            uses
+        }
+        ActionKind::HttpRequest(request) => {
+            let mut uses = template(Some(&request.url), "url");
+            uses.extend(template(request.body.as_ref(), "body"));
+            uses.extend(template(request.headers.as_ref(), "headers"));
+            uses.extend(template(request.query.as_ref(), "query"));
+            uses
+        }
+        ActionKind::ServiceCall(call) => {
+            let mut uses = template(Some(&call.path), "path");
+            uses.extend(template(call.body.as_ref(), "body"));
+            uses
+        }
+        ActionKind::McpTool(_)
+        | ActionKind::LlmCall(_)
+        | ActionKind::Shell(_)
+        | ActionKind::EmitEvent(_)
+        | ActionKind::WorkflowCall(_) => Vec::new(),
+    }
+}
+
+fn problem_of(found: &Use, written: &[Path]) -> Option<String> {
+    if found.is_guarded {
+        return None;
+    }
+    let (first, members) = found.read.path.split_first()?;
+    let name = members.first()?;
+    // A step that fails with "continue" adds to `state._errors`.
+    if first != "state" || name == "_errors" {
+        return None;
+    }
+    let state = || written.iter().filter(|path| path.root == Root::State);
+    let overlaps =
+        |path: &Path| members.starts_with(&path.segments) || path.segments.as_slice().starts_with(members);
+    if state().any(overlaps) {
+        return None;
+    }
+    let text = found.read.path.join(".");
+    let known: Vec<String> = state().map(text_of).collect();
+    let names: Vec<&str> = known.iter().map(String::as_str).collect();
+    let nearest = match (closest(&names, &text), names.as_slice()) {
+        (Some(name), _) => format!("did you mean \"{name}\"?"),
+        (None, []) => "a task begins with an empty state; data of the run comes as \"input\"".to_string(),
+        (None, _) => format!("written before are {}", shorten(&names.join(", "))),
+    };
+    Some(format!(
+        "no step before this one writes \"{}\"; {nearest}",
+        shorten(&text)
+    ))
+}
