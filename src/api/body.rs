@@ -21,6 +21,7 @@ pub fn read(route: &Route, bytes: &[u8]) -> Result<Value, Error> {
     match rule {
         // A start is read field by field, with the deployment's time rules: see `start`.
         BodyRule::Ignored | BodyRule::Start | BodyRule::Batch => {}
+        BodyRule::Simulate => check_depth("the body", &body)?,
         BodyRule::Empty => control::read_empty(&body)?,
         BodyRule::Document { id } => check_document(id, &mut body)?,
         // Read with its caller: see `bulk`.
@@ -44,6 +45,7 @@ pub fn name_in(route: &Route, body: &Value) -> Option<String> {
         | BodyRule::Document { .. }
         | BodyRule::Payload
         | BodyRule::CallbackResult
+        | BodyRule::Simulate
         | BodyRule::Batch => None,
     }
 }

@@ -34,6 +34,8 @@ pub enum Route {
     },
     /// Starts several runs.
     StartBatch,
+    /// Runs a workflow in virtual time. Nothing is stored.
+    Simulate,
     ListRuns,
     /// Changes several runs in the background.
     StartOperation {
@@ -113,6 +115,7 @@ pub enum BodyRule<'a> {
     },
     Start,
     Batch,
+    Simulate,
     /// See `bulk`.
     Bulk(&'a Control),
     /// Any JSON.
@@ -121,6 +124,12 @@ pub enum BodyRule<'a> {
     CallbackResult,
     /// See `control::check`.
     Control(&'a Control),
+}
+
+impl BodyRule<'_> {
+    pub fn is_read(self) -> bool {
+        self != BodyRule::Ignored
+    }
 }
 
 impl Route {
@@ -146,6 +155,7 @@ impl Route {
             Route::ListDocuments { .. } => rules(read, BodyRule::Ignored, PAGE),
             Route::StartRun { .. } => rules(start, BodyRule::Start, WAIT),
             Route::StartBatch => rules(start, BodyRule::Batch, NONE),
+            Route::Simulate => rules(read, BodyRule::Simulate, NONE),
             Route::StartOperation { control } => rules(Some(control.role()), BodyRule::Bulk(control), NONE),
             Route::ReadOperation { .. } => rules(read, BodyRule::Ignored, NONE),
             Route::ListRuns => rules(read, BodyRule::Ignored, run_filter::PARAMETERS),
@@ -268,6 +278,10 @@ impl Route {
                         name: event_name(name)?,
                     });
                 }
+                _ => &["POST"],
+            },
+            ["v1", "simulate"] => match method {
+                "POST" => return Ok(Route::Simulate),
                 _ => &["POST"],
             },
             ["v1", "gates"] => match method {
@@ -453,6 +467,7 @@ mod tests {
             assert_eq!(Route::parse("POST", path), Ok(Route::StartOperation { control }));
         }
         assert_eq!(Route::parse("POST", "/v1/runs:batch"), Ok(Route::StartBatch));
+        assert_eq!(Route::parse("POST", "/v1/simulate"), Ok(Route::Simulate));
         for path in ["/v1/runs/a.b~t1~2", "/v1/runs/a.b%7Et1%7e2"] {
             let run = "a.b~t1~2".to_string();
             assert_eq!(Route::parse("GET", path), Ok(Route::ReadRun { run }));
@@ -479,6 +494,7 @@ mod tests {
             ("GET", "/v1/runs:cancel", 405),
             ("GET", "/v1/runs:batch", 405),
             ("POST", "/v1/operations/x", 405),
+            ("GET", "/v1/simulate", 405),
             ("GET", "/v1/operations", 404),
             ("DELETE", "/v1/runs/x", 405),
             ("HEAD", "/v1/events/order.paid", 405),

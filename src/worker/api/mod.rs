@@ -10,3 +10,4 @@ pub mod live;
 pub mod prepare_start;
 pub mod publish_event;
 pub mod respond;
+mod simulate;

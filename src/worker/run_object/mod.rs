@@ -3,6 +3,6 @@
 mod deliver;
 mod durable_object;
 mod index_publisher;
-mod settings;
+pub mod settings;
 mod storage;
 mod workerd;
