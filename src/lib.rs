@@ -30,5 +30,8 @@ pub mod host;
 
 pub mod simulate;
 
-#[cfg(target_arch = "wasm32")]
+#[cfg(any(feature = "engine", not(target_arch = "wasm32")))]
+pub mod engine;
+
+#[cfg(all(target_arch = "wasm32", feature = "platform"))]
 mod worker;

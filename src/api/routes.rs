@@ -38,6 +38,8 @@ pub enum Route {
     },
     /// Starts several runs.
     StartBatch,
+    /// Runs a workflow in virtual time. Nothing is stored.
+    Simulate,
     ListRuns,
     /// Changes several runs in the background.
     StartOperation {
@@ -121,6 +123,7 @@ pub enum BodyRule<'a> {
         id: &'a str,
     },
     Batch,
+    Simulate,
     /// See `bulk`.
     Bulk(&'a Control),
     /// Any JSON.
@@ -129,6 +132,12 @@ pub enum BodyRule<'a> {
     CallbackResult,
     /// See `control::check`.
     Control(&'a Control),
+}
+
+impl BodyRule<'_> {
+    pub fn is_read(self) -> bool {
+        self != BodyRule::Ignored
+    }
 }
 
 impl Route {
@@ -157,6 +166,7 @@ impl Route {
                 rules(read, BodyRule::Analyze { id: workflow }, &["version"])
             }
             Route::StartBatch => rules(start, BodyRule::Batch, NONE),
+            Route::Simulate => rules(read, BodyRule::Simulate, NONE),
             Route::StartOperation { control } => rules(Some(control.role()), BodyRule::Bulk(control), NONE),
             Route::ReadOperation { .. } => rules(read, BodyRule::Ignored, NONE),
             Route::ListRuns => rules(read, BodyRule::Ignored, run_filter::PARAMETERS),
@@ -279,6 +289,10 @@ impl Route {
                         name: event_name(name)?,
                     });
                 }
+                _ => &["POST"],
+            },
+            ["v1", "simulate"] => match method {
+                "POST" => return Ok(Route::Simulate),
                 _ => &["POST"],
             },
             ["v1", "gates"] => match method {
@@ -472,6 +486,7 @@ mod tests {
             assert_eq!(Route::parse("POST", path), Ok(Route::StartOperation { control }));
         }
         assert_eq!(Route::parse("POST", "/v1/runs:batch"), Ok(Route::StartBatch));
+        assert_eq!(Route::parse("POST", "/v1/simulate"), Ok(Route::Simulate));
         for path in ["/v1/runs/a.b~t1~2", "/v1/runs/a.b%7Et1%7e2"] {
             let run = "a.b~t1~2".to_string();
             assert_eq!(Route::parse("GET", path), Ok(Route::ReadRun { run }));
@@ -498,6 +513,7 @@ mod tests {
             ("GET", "/v1/runs:cancel", 405),
             ("GET", "/v1/runs:batch", 405),
             ("POST", "/v1/operations/x", 405),
+            ("GET", "/v1/simulate", 405),
             ("GET", "/v1/operations", 404),
             ("DELETE", "/v1/runs/x", 405),
             ("HEAD", "/v1/events/order.paid", 405),

@@ -35,6 +35,8 @@ pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> 
         | Route::Control { .. } => Ok(()),
         // `RunList::within` and `check_event` follow, when the filter and the workflows are known.
         Route::ListRuns | Route::ListGates | Route::PublishEvent { .. } => Ok(()),
+        // The workflow and those that it calls are checked before they are read.
+        Route::Simulate => Ok(()),
         // Each item of a batch is checked, and each run of an operation by its object.
         Route::StartBatch | Route::StartOperation { .. } => Ok(()),
         // `check_operation` follows, when its creator is known.

@@ -1,5 +1,7 @@
 //! The body of a simulation: the workflow, and what the world around it answers.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::api::error::Error;
@@ -32,6 +34,8 @@ pub struct SimulateBody {
     pub until_ms: Option<u64>,
     /// Tasks go by the queue, as with the variable `CURFEW_QUEUE`.
     pub queue: Option<bool>,
+    /// Nodes that call workflows without a document: only mocks answer for them.
+    pub stand_ins: BTreeSet<String>,
     /// Documents that the workflow refers to. They come before those of the catalogue.
     pub documents: Library,
 }
@@ -139,6 +143,7 @@ fn read_body(reader: &Reader) -> Option<SimulateBody> {
         faults,
         until_ms,
         queue,
+        stand_ins: BTreeSet::new(),
         documents: documents.unwrap_or_default(),
     })
 }
@@ -327,6 +332,19 @@ fn read_faults(reader: Reader) -> FaultPlan {
     FaultPlan {
         odds: has_odds.then_some(odds),
         turns: turns.map_or(FAULTY_TURNS.default, |turns| turns as u64),
+    }
+}
+
+/// Documents of a body: `{workflows?, tasks?, actions?}`, each a list.
+pub fn read_library(documents: &Value, pointer: &str) -> Result<Library, Error> {
+    if documents.is_null() {
+        return Ok(Library::new());
+    }
+    let problems = Problems::default();
+    let library = Reader::new(documents, pointer, &problems).map(read_documents);
+    match library {
+        Some(library) if !problems.has_errors() => Ok(library),
+        Some(_) | None => Err(Error::invalid_body(problems)),
     }
 }
 

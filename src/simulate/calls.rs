@@ -86,6 +86,16 @@ pub fn no_mock(place: &Place, action: &Action, step: &str) -> Error {
     with_mock(message, mock)
 }
 
+/// The error for a workflow that is called, has no document and no mock.
+pub fn no_mock_for_child(node_id: &str) -> Error {
+    let mock = json!({"node": node_id, "result": {}});
+    let message = format!(
+        "node \"{node_id}\" calls a workflow whose document is unknown, and no mock answers for it; add the document to \
+         \"workflows\" of \"documents\", or add one to \"mocks\", for example {mock}"
+    );
+    with_mock(message, mock)
+}
+
 fn with_mock(message: String, mock: Value) -> Error {
     Error {
         details: Some(json!([{"mock": mock}])),

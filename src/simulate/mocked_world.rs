@@ -18,7 +18,7 @@ use crate::protocol::start::{ParentLink, StartRun};
 use crate::protocol::task::{StepProgress, TaskReport};
 use crate::run::{ChildReport, GateKind, GateState, GateStatus, RunStatus, TokenId, Write, token_of_key};
 use crate::simulate::body::{MockAnswer, PersonDecision};
-use crate::simulate::calls::{CallEnd, Place, failure_of};
+use crate::simulate::calls::{CallEnd, Place, failure_of, no_mock_for_child};
 use crate::simulate::environment::{ConnectionId, Environment};
 use crate::simulate::faults::Faults;
 use crate::simulate::in_flight::InFlight;
@@ -40,6 +40,8 @@ pub struct MockedWorld {
     people: RefCell<Vec<Option<PersonDecision>>>,
     /// Gates that were seen open.
     gates: RefCell<BTreeSet<(String, String)>>,
+    /// Nodes that call workflows without a document.
+    stand_ins: BTreeSet<String>,
     /// Children that are not simulated, by the id of their run.
     mocked_children: RefCell<BTreeMap<String, ParentLink>>,
     /// Commits that wrote rows.
@@ -68,13 +70,14 @@ struct Work {
 }
 
 impl MockedWorld {
-    pub fn new(peers: Peers, people: Vec<PersonDecision>) -> MockedWorld {
+    pub fn new(peers: Peers, people: Vec<PersonDecision>, stand_ins: BTreeSet<String>) -> MockedWorld {
         MockedWorld {
             peers: Rc::new(peers),
             tasks: RefCell::default(),
             last_task: Cell::default(),
             people: RefCell::new(people.into_iter().map(Some).collect()),
             gates: RefCell::default(),
+            stand_ins,
             mocked_children: RefCell::default(),
             commits: Cell::default(),
             rows_bytes: Cell::default(),
@@ -219,42 +222,52 @@ impl MockedWorld {
     fn start_child(&self, parent: &Store, start: &StartRun) -> Option<RunResponse> {
         let link = start.parent.as_ref()?;
         let token = TokenId::parse(&link.token_id)?;
-        let node_id = node_of(parent, token.0);
-        let mock = self.peers.mocks.take_for_node(&node_id)?;
-        let is_new = self
-            .mocked_children
-            .borrow_mut()
-            .insert(start.run_id.clone(), link.clone())
-            .is_none();
-        if is_new {
-            let place = Place {
-                run_id: link.run_id.clone(),
-                node_id,
-                token_id: link.token_id.clone(),
-                epoch: link.epoch,
-            };
-            let environment = self.environment();
-            let more = json!({"child_run_id": start.run_id, "request": start.input});
-            let calls = &self.peers.calls;
-            let number = calls.begin(environment.now.get(), &place, "workflow", more);
-            let ended_at = environment.now.get().saturating_add(mock.after_ms);
-            let (status, output, error) = match &mock.answer {
-                MockAnswer::Hang => return Some(RunResponse::Created("{}".into())),
-                MockAnswer::Result(result) => (RunStatus::Completed, Some(result.clone()), None),
-                MockAnswer::Fail {
-                    class, code, message, ..
-                } => {
-                    let failure = failure_of(*class, code.as_deref(), message.as_deref(), None);
-                    (RunStatus::Failed, None, Some(failure))
-                }
-            };
-            let end = error
-                .as_ref()
-                .map_or(CallEnd::Result, |error| CallEnd::Failed(error.class));
-            calls.end(number, ended_at, end);
-            self.child_ended(&start.run_id, link, mock.after_ms, status, output, error);
+        let created = RunResponse::Created("{}".into());
+        // A start may be delivered twice.
+        if self.mocked_children.borrow().contains_key(&start.run_id) {
+            return Some(created);
         }
-        Some(RunResponse::Created("{}".into()))
+        let node_id = node_of(parent, token.0);
+        let Some(mock) = self.peers.mocks.take_for_node(&node_id) else {
+            // Without a document there is nothing to simulate instead.
+            if self.mocks_all_of(&node_id) {
+                self.peers.fail(no_mock_for_child(&node_id));
+                return Some(created);
+            }
+            return None;
+        };
+        let mut children = self.mocked_children.borrow_mut();
+        children.insert(start.run_id.clone(), link.clone());
+        let place = Place {
+            run_id: link.run_id.clone(),
+            node_id,
+            token_id: link.token_id.clone(),
+            epoch: link.epoch,
+        };
+        let now = self.environment().now.get();
+        let more = json!({"child_run_id": start.run_id, "request": start.input});
+        let calls = &self.peers.calls;
+        let number = calls.begin(now, &place, "workflow", more);
+        let (status, output, error) = match &mock.answer {
+            MockAnswer::Hang => return Some(created),
+            MockAnswer::Result(result) => (RunStatus::Completed, Some(result.clone()), None),
+            MockAnswer::Fail {
+                class, code, message, ..
+            } => {
+                let failure = failure_of(*class, code.as_deref(), message.as_deref(), None);
+                (RunStatus::Failed, None, Some(failure))
+            }
+        };
+        let end = error.as_ref().map(|error| CallEnd::Failed(error.class));
+        let ended_at = now.saturating_add(mock.after_ms);
+        calls.end(number, ended_at, end.unwrap_or(CallEnd::Result));
+        self.child_ended(&start.run_id, link, mock.after_ms, status, output, error);
+        Some(created)
+    }
+
+    /// Whether the workflow that a node calls has no document, because mocks answer for it.
+    fn mocks_all_of(&self, node: &str) -> bool {
+        self.stand_ins.contains(node)
     }
 
     fn child_ended(

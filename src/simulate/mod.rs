@@ -26,7 +26,7 @@ mod store;
 mod task_runner;
 mod world;
 
-pub use body::{SimulateBody, Source};
+pub use body::{SimulateBody, Source, read_library};
 pub use environment::{ConnectionId, ConnectionState, Environment};
 pub use faults::Faults;
 pub use in_flight::{InFlight, Sender};

@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use crate::api::error::Error;
 use crate::api::start::ResolvedWorkflow;
 use crate::definition::snapshot::{
-    CatalogueDocument, CheckError, DocumentKind, Library, Reference, Resolution, check, resolve,
+    CatalogueDocument, CheckError, DocumentKind, Library, Reference, Resolution, StoredSnapshot, check,
+    resolve,
 };
 use crate::definition::timeouts::TimeoutRules;
 use crate::simulate::body::{Mock, SimulateBody, Source};
+use crate::simulate::calls::no_mock_for_child;
 use crate::simulate::simulation::{Deployment, simulate};
 
 /// The version of a document that is not stored.
@@ -16,7 +18,7 @@ const VERSION: u64 = 1;
 
 /// What is known of the workflow so far.
 pub enum Resolved {
-    Workflow(Box<ResolvedWorkflow>),
+    Workflow(Box<StoredSnapshot>),
     /// These must be looked up in the catalogue and added to the library.
     Missing(Vec<Reference>),
 }
@@ -36,7 +38,7 @@ pub fn resolve_document(
         }
     }
     match resolve(document, stored_version.unwrap_or(VERSION), library, rules) {
-        Resolution::Resolved(stored) => Ok(Resolved::Workflow(Box::new(ResolvedWorkflow::new(*stored)?))),
+        Resolution::Resolved(stored) => Ok(Resolved::Workflow(stored)),
         Resolution::Missing(references) => Ok(Resolved::Missing(references)),
         Resolution::Invalid(problems) => Err(Error::invalid_document(&problems)),
     }
@@ -45,26 +47,36 @@ pub fn resolve_document(
 impl SimulateBody {
     /// What to take for a reference that no catalogue has. A workflow whose callers are mocked is never started, so its document
     /// need not exist.
-    pub fn stand_in_for(&self, document: &Value, reference: &Reference) -> Option<CatalogueDocument> {
-        let is_mocked = |node: &&Value| {
-            let names = |mock: &Mock| mock.node.is_some() && mock.node.as_deref() == node["id"].as_str();
-            self.mocks.iter().any(names)
-        };
+    pub fn stand_in_for(
+        &mut self,
+        document: &Value,
+        reference: &Reference,
+    ) -> Result<Option<CatalogueDocument>, Error> {
         let nodes = document["nodes"].as_array().into_iter().flatten();
-        let mut callers = nodes
-            .filter(|node| node["workflow_id"] == json!(reference.id))
-            .peekable();
-        let is_called = callers.peek().is_some() && reference.kind == DocumentKind::Workflows;
-        (is_called && callers.all(|node| is_mocked(&node))).then(|| CatalogueDocument {
+        let calls = |node: &&Value| node["workflow_id"] == json!(reference.id);
+        let callers = nodes.filter(calls).filter_map(|node| node["id"].as_str());
+        let callers: Vec<&str> = callers.collect();
+        // The document says what is wrong with any other reference.
+        if callers.is_empty() || reference.kind != DocumentKind::Workflows {
+            return Ok(None);
+        }
+        for node in callers {
+            let names = |mock: &Mock| mock.node.as_deref() == Some(node);
+            if !self.mocks.iter().any(names) {
+                return Err(no_mock_for_child(node));
+            }
+            self.stand_ins.insert(node.to_string());
+        }
+        Ok(Some(CatalogueDocument {
             version: VERSION,
             content: json!({"id": reference.id, "nodes": [{"id": "mocked"}], "transitions": []}),
-        })
+        }))
     }
 }
 
 /// Simulates without a catalogue: every document is in the body.
 pub fn simulate_alone(body: &Value, rules: &TimeoutRules, deployment: &Deployment) -> Result<Value, Error> {
-    let body = SimulateBody::read(body, rules)?;
+    let mut body = SimulateBody::read(body, rules)?;
     let document = match &body.source {
         Source::Document(document) => document.clone(),
         Source::Stored { id, version } => stored_in_body(&body.documents, id, *version)?,
@@ -72,10 +84,13 @@ pub fn simulate_alone(body: &Value, rules: &TimeoutRules, deployment: &Deploymen
     let mut library = body.documents.clone();
     loop {
         match resolve_document(&document, None, &library, rules)? {
-            Resolved::Workflow(workflow) => return simulate(body, &workflow, deployment),
+            Resolved::Workflow(stored) => {
+                let workflow = ResolvedWorkflow::new(*stored)?;
+                return simulate(body, &workflow, deployment);
+            }
             Resolved::Missing(references) => {
                 for reference in references {
-                    let found = body.stand_in_for(&document, &reference);
+                    let found = body.stand_in_for(&document, &reference)?;
                     library.insert(reference, found);
                 }
             }

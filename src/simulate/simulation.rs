@@ -14,7 +14,7 @@ use crate::breaker::machine::Settings as BreakerSettings;
 use crate::host::{Config, SubrequestBudget};
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::protocol::start::StartRequest;
-use crate::run::{CallbackKey, Run, Settings, TokenStatus};
+use crate::run::{CallbackKey, Routes, Run, Settings, TokenStatus};
 use crate::simulate::answer;
 use crate::simulate::body::SimulateBody;
 use crate::simulate::calls::{CallLog, Mocks};
@@ -26,6 +26,7 @@ use crate::simulate::mocked_world::MockedWorld;
 use crate::simulate::rng::Rng;
 use crate::simulate::simulator::{Next, Simulator};
 use crate::simulate::task_runner::Peers;
+use crate::simulate::world::World;
 
 /// The id of the run; children have it as their first part.
 pub const RUN_ID: &str = "simulated";
@@ -99,13 +100,15 @@ impl Simulation {
         };
         let mut settings = deployment.settings;
         settings.queue = body.queue.unwrap_or(settings.queue);
+        // The executors are simulated, too.
+        settings.routes = Routes::ALL;
         let config = Config {
             settings,
             silence_ms: deployment.silence_ms,
             exports_traces: false,
         };
         let calls = SubrequestBudget::default().remaining();
-        let world = Rc::new(MockedWorld::new(peers, body.people));
+        let world = Rc::new(MockedWorld::new(peers, body.people, body.stand_ins));
         let mut simulation = Simulation {
             simulator: Simulator::new(world, config, calls),
             started_at: body.start_at,
@@ -227,8 +230,8 @@ impl Simulation {
 
     /// An object may leave memory between two events.
     fn evict_some(&mut self) {
-        let environment = self.environment();
-        if environment.fault(|faults| faults.eviction) {
+        if self.simulator.world.fault(|faults| faults.eviction) {
+            let environment = self.environment();
             let number = environment.below(self.simulator.runs.len() as u64) as usize;
             let id = self.simulator.runs.keys().nth(number).cloned();
             if let Some(id) = id {

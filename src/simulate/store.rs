@@ -104,7 +104,8 @@ impl Store {
     }
 
     pub(super) fn count(&mut self, added: usize, removed: usize) {
-        self.bytes = self.bytes + added as u64 - removed as u64;
+        // Rows that were put in without a commit were not counted.
+        self.bytes = (self.bytes + added as u64).saturating_sub(removed as u64);
     }
 
     pub fn status_of(&self, token: u64) -> Option<TokenStatus> {

@@ -170,7 +170,7 @@ impl BreakerObject {
     }
 }
 
-fn settings(env: &Env) -> Settings {
+pub fn settings(env: &Env) -> Settings {
     let default = Settings::default();
     let number = |name: &str, default: u64| platform::number(env, name).unwrap_or(default);
     Settings {

@@ -17,7 +17,7 @@ use crate::api::error::Error;
 use crate::api::event::{self, TriggerOutcome, TriggeredStart};
 use crate::api::live::Watch;
 use crate::api::query::Query;
-use crate::api::routes::{BodyRule, Route};
+use crate::api::routes::Route;
 use crate::api::scope;
 use crate::base::trace::TraceParent;
 use crate::protocol::caller::Caller;
@@ -33,6 +33,7 @@ use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
 use crate::worker::api::request::{header, read_bytes, traceparent};
 use crate::worker::api::respond::{self, ApiResult, response};
+use crate::worker::api::simulate;
 use crate::worker::index::{breakers, gates, metrics, operations, runs};
 use crate::worker::platform::http_client::{self, Peer};
 use crate::worker::platform::{self, deadline};
@@ -132,17 +133,9 @@ async fn handle(
         Ok(query) => query,
         Err(error) => return Ok(ApiResponse::Json(Err(error))),
     };
-    let body = match rules.body {
-        BodyRule::Ignored => Value::Null,
-        BodyRule::Empty
-        | BodyRule::Document { .. }
-        | BodyRule::Start
-        | BodyRule::Analyze { .. }
-        | BodyRule::Batch
-        | BodyRule::Bulk(_)
-        | BodyRule::Payload
-        | BodyRule::CallbackResult
-        | BodyRule::Control { .. } => match read_bytes(request)
+    let body = match rules.body.is_read() {
+        false => Value::Null,
+        true => match read_bytes(request)
             .await?
             .and_then(|bytes| body::read(&route, &bytes))
         {
@@ -210,6 +203,7 @@ async fn handle(
             )),
             Err(error) => Err(error),
         },
+        Route::Simulate => simulate::simulate(env, &caller, &body).await?,
         Route::StartOperation { control } => start_operation(env, caller, &control, &body).await?,
         Route::ReadOperation { id } => {
             let view = operations::read(&env.d1("DB")?, &caller, &id).await?;

@@ -12,3 +12,4 @@ pub mod prepare_start;
 pub mod publish_event;
 mod request;
 pub mod respond;
+mod simulate;
