@@ -200,3 +200,22 @@ fn routes_that_are_meant_are_left_alone() {
         "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "a", "to_node_id": "c"}]});
     check(apart, &[]);
 }
+
+#[test]
+fn secrets_are_looked_for_in_every_kind_of_work() {
+    let call = json!({"id": "tell", "kind": "http_request", "execution": {"timeout": "5s"},
+        "implementation": {"url": "https://example.com", "headers": {"a": "${secret.OTHER}"}}});
+    let document =
+        |node: Value, on_end: Value| json!({"nodes": [node], "on_end": on_end, "actions": [call.clone()]});
+    let quiet = json!({"id": "a", "action_id": "set"});
+    check(
+        document(quiet.clone(), json!([{"action_id": "tell"}])),
+        &["unknown_secret /on_end/0"],
+    );
+    let undone = json!({"id": "a", "action_id": "set", "compensate": {"action_id": "tell"}});
+    check(
+        document(undone, json!([])),
+        &["unknown_secret /nodes/0/compensate"],
+    );
+    check(document(quiet, json!([])), &[]);
+}
