@@ -26,15 +26,28 @@ pub fn check(lint: &Lint) {
     lint.graph.steps.add(uses.len());
     let writes = Writes::of(lint);
     let mut reported = BTreeSet::new();
-    let ways = Ways::of(lint, &uses, &writes);
+    let flow = Flow {
+        lint,
+        ways: Ways::of(lint, &uses, &writes),
+        writes,
+        item_vars: item_vars(lint.document),
+    };
     for found in &uses {
-        let Some(message) = problem_of(lint, found, &writes, &ways) else {
+        let Some(message) = flow.problem_of(found) else {
             continue;
         };
         if reported.insert((found.pointer.clone(), message.clone())) {
             lint.warn(&found.pointer, "unwritten_path", message);
         }
     }
+}
+
+/// What is known of the data of a workflow.
+struct Flow<'a> {
+    lint: &'a Lint<'a>,
+    writes: Writes,
+    ways: Ways,
+    item_vars: BTreeSet<String>,
 }
 
 /// What is written anywhere, by root and first name.
@@ -79,6 +92,8 @@ impl Writes {
 
     /// The nearest path that is written, for a message.
     fn nearest(&self, root: Root, members: &[String]) -> String {
+        /// Names that are compared.
+        const COMPARED: usize = 100;
         let wanted = text_of(&Path {
             root,
             segments: members.to_vec(),
@@ -86,7 +101,7 @@ impl Writes {
         let known = self.paths.iter().filter(|((other, _), _)| *other == root);
         let known: Vec<String> = known
             .flat_map(|(_, paths)| paths.iter().map(text_of))
-            .take(NAMES_MAX)
+            .take(COMPARED)
             .collect();
         let names: Vec<&str> = known.iter().map(String::as_str).collect();
         match (closest(&names, &wanted), names.as_slice()) {
@@ -243,36 +258,43 @@ fn root_of(path: &[String]) -> Option<(Root, &[String])> {
     }
 }
 
-fn problem_of(lint: &Lint, found: &Use, writes: &Writes, ways: &Ways) -> Option<String> {
-    if found.is_guarded || !is_reachable(lint, found.moment) {
-        return None;
-    }
-    let path = &found.read.path;
-    let text = shorten(&path.join("."));
-    if let Some((root, members)) = root_of(path) {
-        let first = members.first()?;
-        if !writes.reaches(root, members) {
-            return Some(format!(
-                "nothing writes \"{text}\"; {}",
-                writes.nearest(root, members)
-            ));
+impl Flow<'_> {
+    fn problem_of(&self, found: &Use) -> Option<String> {
+        let lint = self.lint;
+        if found.is_guarded || !is_reachable(lint, found.moment) {
+            return None;
         }
-        let is_certain = found.read.kind == ReadKind::Certain;
-        if is_certain && !ways.is_written(root, first, found.moment) {
-            let name = format!("{}.{first}", root.name());
-            return Some(format!(
-                "\"{name}\" is not written on every way to this place{}; write it on the others, too, or ask \
-                 has({name}) first",
-                missing_way(lint, ways, root, first, found.moment)
-            ));
+        let path = &found.read.path;
+        let text = shorten(&path.join("."));
+        if let Some((root, members)) = root_of(path) {
+            let first = members.first()?;
+            if !self.writes.reaches(root, members) {
+                let nearest = match lint.is_full() {
+                    true => String::new(),
+                    false => self.writes.nearest(root, members),
+                };
+                return Some(format!("nothing writes \"{text}\"; {nearest}"));
+            }
+            let is_certain = found.read.kind == ReadKind::Certain;
+            if is_certain && !self.ways.is_written(root, first, found.moment) {
+                let name = format!("{}.{first}", root.name());
+                let way = match lint.is_full() {
+                    true => String::new(),
+                    false => missing_way(lint, &self.ways, root, first, found.moment),
+                };
+                return Some(format!(
+                    "\"{name}\" is not written on every way to this place{way}; write it on the others, too, or ask \
+                     has({name}) first"
+                ));
+            }
+            return None;
         }
-        return None;
-    }
-    match path.split_first() {
-        Some((first, members)) if first == "input" => unknown_input(lint, &text, members),
-        Some((first, members)) if first == "_branch" => unknown_branch(lint, found.moment, members),
-        Some((first, _)) => item_outside(lint, found.moment, first),
-        None => None,
+        match path.split_first() {
+            Some((first, members)) if first == "input" => unknown_input(lint, &text, members),
+            Some((first, members)) if first == "_branch" => unknown_branch(lint, found.moment, members),
+            Some((first, _)) if self.item_vars.contains(first) => item_outside(lint, found.moment, first),
+            Some(_) | None => None,
+        }
     }
 }
 
@@ -345,11 +367,6 @@ fn item_outside(lint: &Lint, moment: Moment, name: &str) -> Option<String> {
     let (Moment::At(node) | Moment::After(node)) = moment else {
         return None;
     };
-    let mut vars = item_vars(lint.document)
-        .into_iter()
-        .filter(|(_, var)| var == name)
-        .peekable();
-    vars.peek()?;
     let is_outside = !lint.graph.in_branch[node];
     is_outside.then(|| {
         format!("\"{name}\" is the item of a fan-out, and none leads here; read what the join merged")

@@ -17,6 +17,9 @@ use crate::definition::wait::Wait;
 
 pub fn check(lint: &Lint) {
     let mut walks = 0;
+    let targets: Vec<Vec<(String, bool)>> = (0..lint.graph.node_count)
+        .map(|node| shared_targets(lint, node))
+        .collect();
     let with_effects: Vec<usize> = (0..lint.graph.node_count)
         .filter(|node| has_effects(lint, *node))
         .collect();
@@ -25,7 +28,7 @@ pub fn check(lint: &Lint) {
             warn_of_lost_results(lint, group);
             warn_of_losers(lint, group, &with_effects);
         }
-        warn_of_shared_writes(lint, group, &mut walks);
+        warn_of_shared_writes(lint, group, &targets, &mut walks);
     }
 }
 
@@ -157,7 +160,7 @@ fn is_reading(method: &Template) -> bool {
 }
 
 /// Branches that write the same path: the last one wins, and the order of branches is not known.
-fn warn_of_shared_writes(lint: &Lint, group: &Group, walks: &mut usize) {
+fn warn_of_shared_writes(lint: &Lint, group: &Group, of_nodes: &[Vec<(String, bool)>], walks: &mut usize) {
     let transitions = &lint.graph.workflow.transitions;
     let mut writers: BTreeMap<usize, u32> = BTreeMap::new();
     for &index in &group.spawns {
@@ -178,11 +181,11 @@ fn warn_of_shared_writes(lint: &Lint, group: &Group, walks: &mut usize) {
             *writers.entry(node).or_default() += branches;
         }
     }
-    let mut targets: BTreeMap<String, (u32, usize)> = BTreeMap::new();
+    let mut targets: BTreeMap<&str, (u32, usize)> = BTreeMap::new();
     for (&node, &branches) in &writers {
-        for (target, is_constant) in shared_targets(lint, node) {
+        for (target, is_constant) in &of_nodes[node] {
             // All branches write the same.
-            if is_constant {
+            if *is_constant {
                 continue;
             }
             let (count, _) = targets.entry(target).or_insert((0, node));
@@ -190,7 +193,7 @@ fn warn_of_shared_writes(lint: &Lint, group: &Group, walks: &mut usize) {
         }
     }
     for (target, (_, node)) in targets.into_iter().filter(|(_, (count, _))| *count > 1) {
-        let pointer = pointer_to(&format!("/nodes/{node}/output_mapping"), &target);
+        let pointer = pointer_to(&format!("/nodes/{node}/output_mapping"), target);
         lint.warn(
             &pointer,
             "shared_write",

@@ -55,6 +55,11 @@ impl<'a> Lint<'a> {
         }
     }
 
+    /// Further warnings are only counted, so their messages need not be made.
+    pub fn is_full(&self) -> bool {
+        self.reported.get() >= WARNINGS_MAX
+    }
+
     /// Says how many warnings were left out.
     pub fn finish(&self) {
         let left_out = self.reported.get().saturating_sub(WARNINGS_MAX);

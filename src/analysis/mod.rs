@@ -25,9 +25,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::definition::problem::{Problem, Problems, Severity};
-use crate::definition::snapshot::{
-    CheckError, DocumentKind, Library, Reference, Resolution, Snapshot, check, resolve,
-};
+use crate::definition::snapshot::{CheckError, DocumentKind, Library, Reference, Snapshot, check_workflow};
 use crate::definition::timeouts::TimeoutRules;
 use crate::run::Settings;
 
@@ -86,15 +84,10 @@ pub fn analyze(
     library: &Library,
     deployment: &Deployment,
 ) -> Result<Analysis, Vec<Reference>> {
-    let found = match check(DocumentKind::Workflows, document, library, &deployment.rules) {
-        Ok(warnings) => warnings,
+    let (found, stored) = match check_workflow(document, library, &deployment.rules) {
+        Ok(checked) => checked,
         Err(CheckError::Missing(references)) => return Err(references),
         Err(CheckError::Invalid(problems)) => return Ok(refused(problems)),
-    };
-    let stored = match resolve(document, 0, library, &deployment.rules) {
-        Resolution::Resolved(stored) => *stored,
-        Resolution::Missing(references) => return Err(references),
-        Resolution::Invalid(problems) => return Ok(refused(problems)),
     };
     let snapshot = match Snapshot::read(stored) {
         Ok(snapshot) => snapshot,

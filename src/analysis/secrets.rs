@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::analysis::lint::Lint;
 use crate::base::suggest::closest;
+use crate::definition::node::NodeRole;
 use crate::definition::step::StepAction;
 
 /// `listed` are the names that the executor may use, where they are known.
@@ -27,15 +28,20 @@ pub fn check(lint: &Lint, listed: Option<&[String]>) {
                 continue;
             }
             let nearest = closest(&known, name).map(|near| format!("did you mean \"{near}\"? "));
-            let pointer = match node < lint.graph.node_count {
-                true => format!("/nodes/{node}"),
-                false => "/nodes".to_string(),
+            let pointer = match found.role {
+                NodeRole::Declared => format!("/nodes/{node}"),
+                NodeRole::Compensation { of } => format!("/nodes/{of}/compensate"),
+                NodeRole::EndHandler => {
+                    let mut handlers = lint.snapshot.workflow.end_handlers.iter();
+                    let index = handlers.position(|handler| handler.node == node);
+                    format!("/on_end/{}", index.unwrap_or_default())
+                }
             };
             lint.warn(
                 &pointer,
                 "unknown_secret",
                 format!(
-                    "node \"{}\" uses the secret \"{name}\", which CURFEW_SECRETS does not list; {}add it there, or the call \
+                    "\"{}\" uses the secret \"{name}\", which CURFEW_SECRETS does not list; {}add it there, or the call \
                      fails",
                     found.shown_id(),
                     nearest.unwrap_or_default()

@@ -1,5 +1,7 @@
 //! Every expression of a workflow that reads its context, with its place in the document and the moment at which it is evaluated.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::cel::{Expression, Read, ReadKind, Template};
@@ -162,13 +164,13 @@ pub fn text_of(path: &Path) -> String {
     text
 }
 
-/// The `item_var` of every `foreach`, with the transition.
-pub fn item_vars(workflow: &Value) -> Vec<(usize, String)> {
+/// The `item_var` of every `foreach`.
+pub fn item_vars(workflow: &Value) -> BTreeSet<String> {
     let transitions = workflow["transitions"].as_array().into_iter().flatten();
-    let named = transitions.enumerate().filter_map(|(index, transition)| {
+    let named = transitions.filter_map(|transition| {
         let each = transition.get("foreach")?.as_object()?;
         let name = each.get("item_var").and_then(Value::as_str).unwrap_or("item");
-        Some((index, name.to_string()))
+        Some(name.to_string())
     });
     named.collect()
 }

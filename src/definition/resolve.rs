@@ -53,7 +53,7 @@ pub fn check(
             hard_limits::check_task(document, library, &problems);
         }
         DocumentKind::Workflows => {
-            (_, missing) = resolve_reporting(document, 0, library, &problems);
+            return check_workflow(document, library, rules).map(|(warnings, _)| warnings);
         }
     }
     match (missing.is_empty(), problems.has_errors()) {
@@ -63,22 +63,41 @@ pub fn check(
     }
 }
 
+/// Checks a workflow, and resolves it in the same go: reading a large document takes a while.
+pub fn check_workflow(
+    document: &Value,
+    library: &Library,
+    rules: &TimeoutRules,
+) -> Result<(Vec<Problem>, StoredSnapshot), CheckError> {
+    let problems = Problems::new(*rules);
+    let (stored, missing) = resolve_reporting(document, 0, library, &problems);
+    match (missing.is_empty(), problems.has_errors()) {
+        (false, _) => Err(CheckError::Missing(missing)),
+        (true, true) => Err(CheckError::Invalid(problems.into_sorted())),
+        (true, false) => Ok((problems.into_sorted(), with_preset(stored, rules))),
+    }
+}
+
 /// Resolves a stored workflow with its inline documents and the library, to start a run. Expressions and limits were checked
 /// when it was stored and are not checked again, so that an accepted workflow can always be started.
 pub fn resolve(workflow: &Value, version: u64, library: &Library, rules: &TimeoutRules) -> Resolution {
     let problems = Problems::prechecked();
-    let (mut stored, missing) = resolve_reporting(workflow, version, library, &problems);
+    let (stored, missing) = resolve_reporting(workflow, version, library, &problems);
     if !missing.is_empty() {
         return Resolution::Missing(missing);
     }
     if problems.has_errors() {
         return Resolution::Invalid(problems.into_sorted());
     }
+    Resolution::Resolved(Box::new(with_preset(stored, rules)))
+}
+
+fn with_preset(mut stored: StoredSnapshot, rules: &TimeoutRules) -> StoredSnapshot {
     stored.preset = rules.preset;
     for child in &mut stored.children {
         child.preset = rules.preset;
     }
-    Resolution::Resolved(Box::new(stored))
+    stored
 }
 
 /// The snapshot, and what has to be looked up first. Missing counts before invalid: some problems are only found once the

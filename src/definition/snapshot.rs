@@ -12,7 +12,7 @@ use crate::definition::action::ActionKind;
 pub use crate::definition::adaptive::{Latency, adaptive_nodes};
 use crate::definition::node::{ChildFailurePolicy, NodeKind};
 use crate::definition::problem::{Problem, Problems};
-pub use crate::definition::resolve::{CheckError, Resolution, check, resolve};
+pub use crate::definition::resolve::{CheckError, Resolution, check, check_workflow, resolve};
 use crate::definition::task::Task;
 use crate::definition::timeouts::Preset;
 use crate::definition::workflow::Workflow;

@@ -1,7 +1,9 @@
 //! Static analysis: its warnings and facts, its bounds in time, and the documents of `docs/analysis.md`.
 
 mod examples;
+mod facts;
 mod hostile;
+mod warnings;
 
 use curfew::analysis::{Analysis, Deployment, analyze};
 use curfew::definition::snapshot::Library;

@@ -132,7 +132,7 @@ struct Checked {
 }
 
 fn check(seed: u64, trace: bool, checked: &mut Checked) {
-    let people = seed % 2 == 0;
+    let people = seed.is_multiple_of(2);
     let mut simulated = simulation(seed, trace, |_| {}).started();
     let analysis = facts_of(&simulated);
     assert!(analysis.errors.is_empty(), "seed {seed}: {:?}", analysis.errors);

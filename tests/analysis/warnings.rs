@@ -1,0 +1,221 @@
+//! What the documents of the page do not show: warnings that depend on details, and documents that deserve none.
+
+use curfew::definition::snapshot::{CatalogueDocument, DocumentKind, Library, Reference};
+use serde_json::{Value, json};
+
+use super::{analysis_in, codes};
+
+fn library() -> Library {
+    let children = [
+        json!({"id": "long", "timeout": "2h", "nodes": [{"id": "a"}]}),
+        json!({"id": "endless", "timeout": null, "nodes": [{"id": "a"}]}),
+        json!({"id": "usual", "nodes": [{"id": "a"}]}),
+    ];
+    let entries = children.into_iter().map(|content| {
+        let reference = Reference {
+            kind: DocumentKind::Workflows,
+            id: content["id"].as_str().expect("an id").to_string(),
+            version: None,
+        };
+        (reference, Some(CatalogueDocument { version: 1, content }))
+    });
+    entries.collect()
+}
+
+fn found(document: Value) -> Vec<String> {
+    let mut document = document;
+    document["id"] = json!("w");
+    let mut actions = vec![
+        json!({"id": "set", "kind": "update_context", "implementation": {"set": {"x": 1}}}),
+        json!({"id": "get", "kind": "http_request", "implementation": {"url": "https://example.com"},
+            "execution": {"timeout": "20s", "retry_policy": {"max_attempts": 3, "backoff": "none"}}}),
+    ];
+    actions.extend(document["actions"].as_array().cloned().unwrap_or_default());
+    document["actions"] = json!(actions);
+    let analysis = analysis_in(&document, &library());
+    assert!(analysis.errors.is_empty(), "{:?}", analysis.errors);
+    codes(&analysis)
+        .into_iter()
+        .map(|(code, pointer)| format!("{code} {pointer}"))
+        .collect()
+}
+
+fn chain(nodes: Value) -> Value {
+    let listed = nodes.as_array().expect("nodes");
+    let edges: Vec<Value> = (1..listed.len())
+        .map(|to| json!({"from_node_id": listed[to - 1]["id"], "to_node_id": listed[to]["id"]}))
+        .collect();
+    json!({"nodes": nodes, "transitions": edges})
+}
+
+fn check(document: Value, expected: &[&str]) {
+    assert_eq!(found(document.clone()), expected, "{document}");
+}
+
+#[test]
+fn data_is_followed_along_every_way() {
+    let read = |expression: &str| json!({"id": "c", "output_mapping": {"output.y": expression}});
+    let nodes = |expression: &str| json!([{"id": "a", "action_id": "set"}, {"id": "b", "action_id": "set"}, read(expression)]);
+    let at = "unwritten_path /nodes/2/output_mapping/output.y";
+    check(chain(nodes("${state.a.x + state.b.x}")), &[]);
+    check(chain(nodes("${state.d.x}")), &[at]);
+    // A way around `b`: its failure leads on, too.
+    let mut around = chain(nodes("${state.b.x}"));
+    let failed = json!({"from_node_id": "a", "to_node_id": "c", "on": "failure"});
+    around["transitions"].as_array_mut().expect("a list").push(failed);
+    check(around.clone(), &[at]);
+    around["nodes"][2] = read("${has(state.b) ? state.b.x : 0}");
+    check(around.clone(), &[]);
+    around["nodes"][2] = read("${state.?b.x.orValue(0)}");
+    check(around, &[]);
+}
+
+#[test]
+fn branches_keep_their_results_to_themselves() {
+    let fan = |node: Value, after: Value| {
+        json!({"nodes": [{"id": "a"}, node, after], "transitions": [
+            {"id": "each", "from_node_id": "a", "to_node_id": "b", "foreach": {"collection": "input.list", "item_var": "it"}},
+            {"from_node_id": "b", "to_node_id": "c", "synchronization": {"sibling_group": "each", "merge": {"target": "state.all"}}}]})
+    };
+    let work =
+        json!({"id": "b", "action_id": "set", "input_mapping": {"a": "${it.x}", "n": "${_branch.index}"}});
+    let after = |expression: &str| json!({"id": "c", "output_mapping": {"output.y": expression}});
+    check(fan(work.clone(), after("${state.all}")), &[]);
+    let at = ["unwritten_path /nodes/2/output_mapping/output.y"];
+    // In a branch the result of `b` is not in `state.b`; the item and the branch end with the join.
+    check(fan(work.clone(), after("${state.b}")), &at);
+    check(fan(work.clone(), after("${it}")), &at);
+    check(fan(work.clone(), after("${_branch.output}")), &at);
+    let wrong = json!({"id": "b", "action_id": "set", "input_mapping": {"a": "${_branch.number}"}});
+    check(
+        fan(wrong, after("${state.all}")),
+        &["unwritten_path /nodes/1/input_mapping/a"],
+    );
+}
+
+#[test]
+fn the_schema_of_the_input_knows_its_members() {
+    let schema =
+        json!({"type": "object", "properties": {"order": {"type": "object", "properties": {"id": {}}}}});
+    let reading = |expression: &str| {
+        let mut document =
+            chain(json!([{"id": "a", "action_id": "set", "input_mapping": {"x": expression}}]));
+        document["input_schema"] = schema.clone();
+        document
+    };
+    check(reading("${input.order.id}"), &[]);
+    check(
+        reading("${input.order.idd}"),
+        &["unwritten_path /nodes/0/input_mapping/x"],
+    );
+    check(
+        reading("${input.oder.id}"),
+        &["unwritten_path /nodes/0/input_mapping/x"],
+    );
+}
+
+#[test]
+fn tasks_have_a_state_of_their_own() {
+    let steps = |condition: &str| {
+        let task = json!({"id": "t", "steps": [
+            {"ref": "one", "action_id": "set", "output_mapping": {"state.found": "${result}"}},
+            {"ref": "two", "action_id": "set", "condition": condition}]});
+        json!({"nodes": [{"id": "a", "task_id": "t"}], "tasks": [task]})
+    };
+    check(steps("state.found.x == 1"), &[]);
+    check(steps("has(state._errors)"), &[]);
+    check(
+        steps("state.fond.x == 1"),
+        &["unwritten_path /tasks/0/steps/1/condition"],
+    );
+}
+
+#[test]
+fn limits_are_compared_with_those_around_them() {
+    let under = |timeout: &str, node: Value| {
+        let mut document = chain(json!([node]));
+        document["timeout"] = json!(timeout);
+        document
+    };
+    // Three calls of 20 s in an attempt of 30 s, and an attempt that is longer than its run.
+    check(
+        under("1h", json!({"id": "a", "action_id": "get", "timeout": "30s"})),
+        &["deadline_cannot_fit /nodes/0/timeout"],
+    );
+    check(
+        under("1h", json!({"id": "a", "action_id": "get", "timeout": "1m"})),
+        &[],
+    );
+    check(
+        under("10s", json!({"id": "a", "action_id": "get"})),
+        &["deadline_cannot_fit /nodes/0"],
+    );
+    check(
+        under("1h", json!({"id": "a", "wait": {"sleep": "2h"}})),
+        &["deadline_cannot_fit /nodes/0/wait/sleep"],
+    );
+    check(
+        under(
+            "1h",
+            json!({"id": "a", "wait": {"signal": "go", "timeout": "2h"}}),
+        ),
+        &["deadline_cannot_fit /nodes/0/wait/timeout"],
+    );
+    check(
+        under("1h", json!({"id": "a", "workflow_id": "long"})),
+        &["deadline_cannot_fit /nodes/0/workflow_id"],
+    );
+    check(
+        under("1h", json!({"id": "a", "workflow_id": "long", "timeout": "10m"})),
+        &[],
+    );
+    check(
+        under("1h", json!({"id": "a", "workflow_id": "endless"})),
+        &["no_timeout /nodes/0/workflow_id"],
+    );
+    check(under("1h", json!({"id": "a", "workflow_id": "usual"})), &[]);
+}
+
+#[test]
+fn routes_that_are_meant_are_left_alone() {
+    let gate = |choices: Value, conditions: &[&str]| {
+        let edges: Vec<Value> = conditions
+            .iter()
+            .map(|condition| json!({"from_node_id": "ask", "to_node_id": "b", "condition": condition}))
+            .collect();
+        json!({"nodes": [{"id": "ask", "gate": {"choices": choices, "timeout": "1h"}}, {"id": "b"}], "transitions": edges})
+    };
+    let (yes, no) = ("state.ask.choice == 'yes'", "state.ask.choice == 'no'");
+    check(gate(json!(["yes", "no"]), &[yes, no]), &[]);
+    check(
+        gate(json!(["yes", "no", "later"]), &[yes, no]),
+        &["may_not_match /nodes/0"],
+    );
+    // A failure that is handled, and a path that may end.
+    let mut handled = gate(json!(["yes", "no"]), &[yes]);
+    handled["nodes"][0]["on_no_match"] = json!("end");
+    check(handled, &[]);
+    // Ways that never meet run side by side.
+    let apart = json!({"nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}, {"from_node_id": "a", "to_node_id": "c"}]});
+    check(apart, &[]);
+}
+
+#[test]
+fn secrets_are_looked_for_in_every_kind_of_work() {
+    let call = json!({"id": "tell", "kind": "http_request", "execution": {"timeout": "5s"},
+        "implementation": {"url": "https://example.com", "headers": {"a": "${secret.OTHER}"}}});
+    let document =
+        |node: Value, on_end: Value| json!({"nodes": [node], "on_end": on_end, "actions": [call.clone()]});
+    let quiet = json!({"id": "a", "action_id": "set"});
+    check(
+        document(quiet.clone(), json!([{"action_id": "tell"}])),
+        &["unknown_secret /on_end/0"],
+    );
+    let undone = json!({"id": "a", "action_id": "set", "compensate": {"action_id": "tell"}});
+    check(
+        document(undone, json!([])),
+        &["unknown_secret /nodes/0/compensate"],
+    );
+    check(document(quiet, json!([])), &[]);
+}
