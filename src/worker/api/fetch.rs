@@ -165,6 +165,7 @@ async fn handle(
             let (text, rows_read) = metrics::scrape(&env.d1("DB")?).await?;
             return Ok(ApiResponse::Ready(respond::metrics(&text, rows_read)?));
         }
+        Route::ReadIdentity => Ok((200, identity.view())),
         Route::PutDocument { kind, id } => put_document(env, &caller, kind, &id, body).await?,
         Route::ReadDocument { kind, id } => match query.version() {
             Ok(version) => read_document(env, kind, &id, version).await?,
